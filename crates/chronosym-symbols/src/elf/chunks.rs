@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use gimli::{EndianSlice, Reader, RunTimeEndian};
 use object::read::CompressionFormat;
 
 use super::packing;
@@ -38,7 +39,7 @@ struct Packed {
     format: CompressionFormat,
     /// Unpacked, in bytes.
     len: usize,
-    big: bool,
+    endian: RunTimeEndian,
 }
 
 struct Chunk {
@@ -66,7 +67,7 @@ impl Chunks {
         range: Range<usize>,
         format: CompressionFormat,
         len: usize,
-        big: bool,
+        endian: RunTimeEndian,
     ) -> Self {
         Self {
             packed: Packed {
@@ -74,7 +75,7 @@ impl Chunks {
                 range,
                 format,
                 len,
-                big,
+                endian,
             },
             kept: (0..=len / CHUNK).map(|_| OnceLock::new()).collect(),
             keep_all: AtomicBool::new(false),
@@ -239,7 +240,7 @@ impl Packed {
     /// How long the part at an offset is. What states no length that can be is one part to the end.
     fn part_len(&self, at: usize, head: &[u8]) -> usize {
         let left = self.len.saturating_sub(at);
-        let stated = part_len(head, self.big).filter(|&len| len <= left);
+        let stated = part_len(head, self.endian).filter(|&len| len <= left);
         stated.unwrap_or(left)
     }
 }
@@ -286,24 +287,10 @@ impl Stream {
 }
 
 /// How long a part is, with the length that it begins with (DWARF 5, section 7.4).
-fn part_len(bytes: &[u8], big: bool) -> Option<usize> {
-    let four = *bytes.first_chunk::<4>()?;
-    let word = |four| match big {
-        true => u32::from_be_bytes(four),
-        false => u32::from_le_bytes(four),
-    };
-    match word(four) {
-        0xFFFF_FFFF => {
-            let eight = *bytes.get(4..)?.first_chunk::<8>()?;
-            let len = match big {
-                true => u64::from_be_bytes(eight),
-                false => u64::from_le_bytes(eight),
-            };
-            usize::try_from(len).ok()?.checked_add(12)
-        }
-        0xFFFF_FFF0.. => None,
-        len => usize::try_from(len).ok()?.checked_add(4),
-    }
+fn part_len(bytes: &[u8], endian: RunTimeEndian) -> Option<usize> {
+    let mut head = EndianSlice::new(bytes, endian);
+    let (len, format) = head.read_initial_length().ok()?;
+    len.checked_add(usize::from(format.initial_length_size()))
 }
 
 impl fmt::Debug for Chunks {
@@ -336,7 +323,13 @@ mod tests {
         let data = encoder.finish().unwrap();
         let range = 0..data.len();
         let data = FileData::from(data);
-        Chunks::new(data, range, CompressionFormat::Zlib, stated, false)
+        Chunks::new(
+            data,
+            range,
+            CompressionFormat::Zlib,
+            stated,
+            RunTimeEndian::Little,
+        )
     }
 
     fn kept(chunks: &Chunks) -> usize {

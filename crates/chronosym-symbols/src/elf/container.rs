@@ -87,7 +87,7 @@ impl Container {
         };
         let arm32 = file.architecture() == Architecture::Arm;
         let decorated = format == Format::Pe && file.architecture() == Architecture::I386;
-        let debug = DebugSections::find(&data, &file, layout.clone());
+        let debug = DebugSections::find(&data, &file, endian, layout.clone());
         drop(file);
         Ok(Self {
             data,

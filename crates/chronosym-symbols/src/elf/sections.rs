@@ -4,7 +4,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use gimli::SectionId;
+use gimli::{RunTimeEndian, SectionId};
 use object::SectionIndex;
 use object::read::{CompressionFormat, Object, ObjectSection};
 
@@ -36,6 +36,8 @@ const LARGE: u64 = 1 << 20;
 /// Where a section lies.
 #[derive(Debug)]
 struct Section {
+    /// Which section it is, in its plain or its split form.
+    id: (bool, SectionId),
     index: SectionIndex,
     range: Range<usize>,
     packed: CompressionFormat,
@@ -98,21 +100,21 @@ pub(crate) struct DebugSections {
     data: FileData,
     /// If its sections have no addresses of their own.
     layout: Option<Arc<Layout>>,
-    plain: [Option<Section>; USED.len()],
-    split: [Option<Section>; USED.len()],
+    /// By id.
+    sections: Vec<Section>,
 }
 
 impl DebugSections {
     pub(crate) fn find(
         data: &FileData,
         file: &object::File<'_>,
+        endian: RunTimeEndian,
         layout: Option<Arc<Layout>>,
     ) -> Self {
         let mut found = Self {
             data: data.clone(),
             layout,
-            plain: [const { None }; USED.len()],
-            split: [const { None }; USED.len()],
+            sections: Vec::new(),
         };
         // What all sections may unpack to: several may lie in the same bytes.
         let mut limit = packing::most(data.len());
@@ -146,19 +148,16 @@ impl DebugSections {
                         range.clone(),
                         place.format,
                         len,
-                        !file.is_little_endian(),
+                        endian,
                     ))
                 }
                 _ => Held::Made(OnceLock::new()),
             };
-            let slots = if split {
-                &mut found.split
-            } else {
-                &mut found.plain
-            };
-            let slot = USED.iter().zip(slots).find(|(used, _)| **used == id);
-            let Some((_, slot)) = slot else { continue };
-            *slot = Some(Section {
+            let id = (split, id);
+            // Of several the last is meant.
+            found.sections.retain(|section| section.id != id);
+            found.sections.push(Section {
+                id,
                 index: section.index(),
                 range,
                 packed: place.format,
@@ -170,6 +169,7 @@ impl DebugSections {
                 limit = limit.saturating_sub(place.uncompressed_size.min(limit));
             }
         }
+        found.sections.sort_unstable_by_key(|section| section.id);
         found
     }
 
@@ -205,22 +205,19 @@ impl DebugSections {
     /// Unpacks the large sections that are not read by parts, each in a thread of its own, while this one goes on with what is
     /// to be done `beside`; does nothing where there are none.
     pub(crate) fn unpack_together(&self, split: bool, beside: impl FnOnce()) {
-        let slots = if split { &self.split } else { &self.plain };
-        let packed = USED.into_iter().zip(slots).filter(|(_, section)| {
-            let waits = |section: &Section| match &section.held {
-                Held::Made(made) => made.get().is_none(),
-                Held::Plain | Held::Parts(_) => false,
-            };
-            let section = section.as_ref();
-            section.is_some_and(|section| section.unpacked_size > LARGE && waits(section))
-        });
-        let mut packed = packed.map(|(id, _)| id).peekable();
+        let waits = |section: &&Section| match &section.held {
+            Held::Made(made) if section.id.0 == split => {
+                section.unpacked_size > LARGE && made.get().is_none()
+            }
+            _ => false,
+        };
+        let mut packed = self.sections.iter().filter(waits).peekable();
         if packed.peek().is_none() {
             return;
         }
         std::thread::scope(|scope| {
-            for id in packed {
-                let get = move || _ = self.get(id, split);
+            for section in packed {
+                let get = move || _ = self.get(section.id.1, split);
                 // Without a thread it is unpacked when it is asked for.
                 _ = std::thread::Builder::new().spawn_scoped(scope, get);
             }
@@ -230,7 +227,7 @@ impl DebugSections {
 
     /// Keeps from now on all that is unpacked, for those who want most of it.
     pub(crate) fn keep_all(&self) {
-        for section in self.plain.iter().flatten() {
+        for section in &self.sections {
             if let Held::Parts(chunks) = &section.held {
                 chunks.keep_all();
             }
@@ -249,30 +246,32 @@ impl DebugSections {
 
     /// What there is in memory when all is unpacked.
     pub(crate) fn unpacked_bytes(&self) -> u64 {
-        let sections = self.plain.iter().chain(&self.split).flatten();
-        let held = sections.filter(|section| !matches!(section.held, Held::Plain));
+        let held = self
+            .sections
+            .iter()
+            .filter(|section| !matches!(section.held, Held::Plain));
         let sizes = held.map(|section| section.unpacked_size.min(section.limit));
         sizes.fold(0, u64::saturating_add)
     }
 
     /// What could not be unpacked so far.
     pub(crate) fn damage(&self) -> impl Iterator<Item = String> {
-        let all = [&self.plain, &self.split].into_iter();
-        all.flat_map(|slots| slots.iter().zip(USED))
-            .filter_map(|(section, id)| match &section.as_ref()?.held {
+        self.sections
+            .iter()
+            .filter_map(|section| match &section.held {
                 Held::Plain => None,
                 Held::Made(made) => made.get()?.1.clone(),
                 Held::Parts(chunks) => {
                     let problem = chunks.problem()?;
-                    Some(Error::damaged(id.name(), problem).to_string())
+                    Some(Error::damaged(section.id.1.name(), problem).to_string())
                 }
             })
     }
 
     fn section(&self, id: SectionId, split: bool) -> Option<&Section> {
-        let slots = if split { &self.split } else { &self.plain };
-        let mut sections = USED.iter().zip(slots);
-        sections.find(|(used, _)| **used == id)?.1.as_ref()
+        self.sections
+            .iter()
+            .find(|section| section.id == (split, id))
     }
 
     /// Unpacks and relocates a section.
