@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use chronosym::chronosym_ctf::Reader as CtfReader;
 use chronosym::open::{ByteStream, FileBytes, Format, Note, RecordingBytes};
+use chronosym::source::chronosym_ctf::Reader as CtfReader;
 use chronosym::{SampleSelection, Timeline, source};
 use chronosym_etl::{ExtendedItem, Reader as EtlReader};
 use chronosym_events::{EventSchema, RawEvent};

@@ -1,0 +1,168 @@
+//! What the adapters of trace formats need of a session beyond events, facts and samples: stacks that become known later,
+//! walks over copied stacks, and the state that earlier events left.
+
+use std::sync::Arc;
+
+use chronosym_events::{DecodeError, EventSchema};
+
+use crate::event_types::EventTypeId;
+use crate::facts::{At, Symbol};
+use crate::machine::Machine;
+use crate::process::{ProcessIndex, ThreadIndex};
+use crate::role::Role;
+use crate::samples::{ClassIndex, SampleClass, Weight};
+use crate::session::Session;
+use crate::stacks::{StackId, Walked};
+use crate::strings::StringId;
+use crate::unwind::{Thread, Unwinder};
+
+/// A file range that a process has mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileMapping {
+    /// The first address.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Where in the file the mapping begins, in bytes.
+    pub file_offset: u64,
+}
+
+impl Session {
+    /// What events of a type mean to the session.
+    pub fn role(&self, id: EventTypeId) -> Role {
+        self.info(id).map_or(Role::Other, |info| info.role)
+    }
+
+    /// Whether the options ask for the stacks of this very event type.
+    pub fn is_selected(&self, id: EventTypeId) -> bool {
+        self.info(id).is_some_and(|info| info.selected)
+    }
+
+    /// Counts a payload that does not decode.
+    pub fn undecodable(&mut self, id: EventTypeId, error: DecodeError) {
+        self.machine.diagnostics.undecodable(id, error);
+    }
+
+    /// Replaces the description of an event type by one that came after its first event.
+    pub fn redescribe(&mut self, id: EventTypeId, schema: &Arc<EventSchema>) {
+        self.types.redescribe(id, schema);
+    }
+
+    /// The process incarnation that something is stated of.
+    pub fn process_at(&mut self, at: At) -> ProcessIndex {
+        self.machine.process_at(at)
+    }
+
+    /// The thread of a process incarnation.
+    pub fn thread(&mut self, pid: Option<u32>, tid: u64, time_ns: u64) -> ThreadIndex {
+        let process = self.machine.process(pid, time_ns);
+        self.machine.processes.thread(process, tid)
+    }
+
+    /// Names a process that nothing else has named.
+    pub fn name_process(&mut self, pid: u32, name: &[u8]) {
+        let Machine {
+            names, processes, ..
+        } = &mut self.machine;
+        if let Some(process) = processes.find(Some(pid), u64::MAX) {
+            let current = &mut processes.all[process.index()].name;
+            if *current == StringId::EMPTY {
+                *current = names.strings.intern(&String::from_utf8_lossy(name));
+            }
+        }
+    }
+
+    /// Where a process has a file mapped, or had.
+    pub fn mappings_of(
+        &self,
+        process: ProcessIndex,
+        path: &str,
+    ) -> impl Iterator<Item = FileMapping> {
+        let names = &self.machine.names.strings;
+        let images = self.machine.states[process.index()].images.iter();
+        let images = images.filter(move |image| names.get(image.path) == path);
+        images.map(|image| FileMapping {
+            base: image.base,
+            size: image.size,
+            file_offset: image.file_offset,
+        })
+    }
+
+    /// Names addresses of a process by a symbol without times (rule 18).
+    pub fn name_untimed(&mut self, process: ProcessIndex, symbol: Symbol<'_>) {
+        self.machine.apply_to(process, At::new(0), symbol.into());
+    }
+
+    /// Whether an event of a runtime was the last to state what code is at an address.
+    pub fn is_stated_by_events(&mut self, at: At, address: u64) -> bool {
+        let process = self.machine.process_at(at);
+        let code = &self.machine.state(process).code;
+        code.is_stated_by_events(address)
+    }
+
+    /// Ends what was compiled where an image was mapped later (rule 5), for sources that state images first.
+    pub fn map_images_over_code(&mut self) {
+        self.machine.map_images_over_code();
+    }
+
+    /// Walks the copied stack of a thread; appends its frames, innermost first. False if the walk broke off before a frame
+    /// that states that it is the outermost.
+    pub fn walk_stack(
+        &mut self,
+        at: At,
+        thread: Thread<'_>,
+        unwinder: &mut Unwinder,
+        frames: &mut Vec<Walked>,
+    ) -> bool {
+        let process = self.machine.process(at.process, at.time_ns);
+        self.machine.state(process);
+        let state = &self.machine.states[process.index()];
+        unwinder.walk(thread, state, &self.machine.names, frames)
+    }
+
+    /// The process that a thread of Windows belongs to now.
+    pub fn process_of_thread(&self, tid: u32) -> Option<u32> {
+        self.kernel.process_of(tid)
+    }
+
+    /// The base of the lowest image of the Windows kernel in a 32-bit address space.
+    pub fn lowest_kernel_image(&self) -> Option<u64> {
+        self.kernel.lowest_kernel_image
+    }
+
+    /// Gives images of Windows the paths that programs use: what volumes mean is often stated last.
+    pub fn rename_volumes(&mut self) {
+        self.kernel.finish(&mut self.machine);
+    }
+
+    /// Adds a class of samples whose stack, and perhaps thread, are not known yet.
+    pub fn open_class(&mut self, class: SampleClass) -> ClassIndex {
+        self.samples.open_class(class)
+    }
+
+    /// Logs a sample of a class.
+    pub fn log_sample(&mut self, class: ClassIndex, time_ns: u64, weight: Weight) {
+        self.samples.log(class, time_ns, weight);
+    }
+
+    /// States the stack of a class that was opened.
+    pub fn set_stack(&mut self, class: ClassIndex, stack: StackId) {
+        self.samples.class_mut(class).stack = stack;
+    }
+
+    /// States the thread of a class that was opened: a thread of Windows whose process only later events stated, if any.
+    pub fn set_early_thread(&mut self, class: ClassIndex, tid: u32) {
+        let process = match self.kernel.owner_before(tid) {
+            Some(process) => process,
+            None => self.machine.process(None, 0),
+        };
+        let thread = self.machine.processes.thread(process, tid.into());
+        self.samples.class_mut(class).thread = thread;
+    }
+
+    /// Counts stacks that could not be kept.
+    pub fn stacks_dropped(&mut self, count: u64) {
+        self.machine.diagnostics.stacks_dropped += count;
+    }
+}

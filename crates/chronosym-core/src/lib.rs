@@ -1,0 +1,116 @@
+//! The engine of chronosym: typed facts and raw events in, (process, address, time) to frames out.
+//!
+//! A [`Session`] takes events and typed [`facts`], and keeps what they state of processes, code and samples.
+//! [`Session::finish`] freezes it into a [`Timeline`], which is immutable and can be queried from any thread:
+//!
+//! - [`Timeline::frames`] resolves one address of a process at a time, with evidence, certainty or a reason; without a
+//!   time [`Timeline::resolve`] returns everything that was ever at the address;
+//! - [`Timeline::profile`] counts the samples that pass a [`Filter`] by resolved stack;
+//! - [`Timeline::for_each_sample`] with a [`Resolver`] walks all samples in time order; the resolver also resolves stacks
+//!   that are not samples of the timeline;
+//! - [`Timeline::body`] and [`Timeline::bodies_of_batch`] return body numbers and allocate nothing per query.
+//!
+//! A [`LiveSession`] resolves while events still arrive. Names and lines beyond what the trace states come from a
+//! [`SymbolSource`]. The engine does no I/O.
+#![deny(missing_docs)]
+
+pub mod allocation;
+mod answers;
+mod body;
+mod by_offset;
+mod chunked;
+mod clr;
+mod clr_state;
+mod code;
+mod event_types;
+mod evidence;
+pub mod facts;
+mod filter;
+mod frame;
+mod frames;
+mod functions;
+mod il_map;
+mod images;
+mod index;
+mod index_type;
+mod ingest;
+mod inline_tree;
+mod kernel;
+mod layers;
+mod life;
+mod limits;
+mod live;
+mod lookup;
+mod machine;
+mod markers;
+mod names;
+mod prepare;
+mod process;
+mod profile;
+mod ranges;
+mod recording;
+mod recording_id;
+mod refs;
+mod resolve;
+mod resolver;
+mod role;
+mod samples;
+mod selection;
+mod session;
+mod shape;
+mod source_line;
+mod space;
+mod stacks;
+mod strings;
+mod symbol_source;
+mod timeline;
+mod universal;
+mod untimed;
+mod untimed_index;
+pub mod unwind;
+mod views;
+mod waiting;
+mod weights;
+
+pub use body::{BodyIndex, ModuleIndex, PdbId};
+pub use chronosym_events;
+pub use chronosym_events::{
+    Action, DecodeError, EventKey, EventSchema, Guid, OptimizationTier, PointerSize, Provider,
+    RawEvent,
+};
+pub use chronosym_timeline::{End, Lifetime, Start};
+pub use event_types::{EventTypeId, EventTypeInfo};
+pub use evidence::{CallerProof, Certainty, Evidence, EvidenceSet, LineReason, NameReason};
+pub use facts::Addressing;
+pub use filter::Filter;
+pub use frame::{Code, Frame, Position};
+pub use frames::{Answer, Candidate, When};
+pub use functions::{Binary, BinaryId, Function, FunctionId};
+pub use il_map::{IlOffset, IlSource};
+pub use images::{ImageIndex, PerfMapId, file_name, is_anonymous, simple_name};
+pub use ingest::FileMapping;
+pub use limits::{FREE_OF_RATIO, LimitReached, Limits};
+pub use live::{LiveReader, LiveSession};
+pub use markers::{Marker, MarkerKind};
+pub use process::{ProcessIndex, ThreadIndex};
+pub use profile::{Profile, ProfileEntry};
+pub use recording::{ClockMatch, JoinedRecording, Loss, SessionDiagnostics, TraceFacts};
+pub use recording_id::{AnotherRecording, RecordingId};
+pub use resolve::AddressAt;
+pub use resolver::{FrameId, ResolvedStack, Resolver};
+pub use role::Role;
+pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog, Weight};
+pub use selection::{EventSelector, Options, SampleSelection};
+pub use session::{Payload, Session};
+pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper, is_framework_module};
+pub use source_line::SourceLine;
+pub use stacks::{StackId, StackTable, Walked};
+pub use symbol_source::{
+    CodeStart, ImageRef, InMemoryPdb, MappedPiece, ModuleRef, NativeFrame, PartRef,
+    PrecompiledCode, SnapshotKey, SymbolIdentity, SymbolSource,
+};
+pub use timeline::Timeline;
+pub use views::{
+    BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView, event_label,
+};
+pub use waiting::{Activity, WallFlag};

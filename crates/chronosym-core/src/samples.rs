@@ -1,0 +1,326 @@
+//! The log of samples: which stack was seen when. A sample takes a few bytes, so that memory follows the number of
+//! distinct stacks and not the size of the trace.
+
+use rustc_hash::FxHashMap;
+
+use crate::event_types::EventTypeId;
+use crate::frame::Position;
+use crate::process::ThreadIndex;
+use crate::stacks::StackId;
+
+/// What a sample says of its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SampleKind {
+    /// The thread was running on a processor.
+    Cpu,
+    /// A tick of a wall-clock profiler found the thread in managed code. It need not have been running.
+    WallManaged,
+    /// A tick of a wall-clock profiler found the thread outside managed code: in native code, or blocked.
+    WallExternal,
+    /// The stack of any other event.
+    Event,
+}
+
+impl SampleKind {
+    /// The spelling in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            SampleKind::Cpu => "cpu",
+            SampleKind::WallManaged => "wall_managed",
+            SampleKind::WallExternal => "wall_external",
+            SampleKind::Event => "event",
+        }
+    }
+
+    /// What the innermost address is: where the thread stood, or where the call returns to that took the stack.
+    pub const fn leaf_position(self) -> Position {
+        match self {
+            SampleKind::Cpu | SampleKind::WallManaged => Position::Exact,
+            SampleKind::WallExternal | SampleKind::Event => Position::Return,
+        }
+    }
+}
+
+/// What one sample stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Weight {
+    /// One occurrence. Of a profiler's samples a [`Timeline`](crate::Timeline) says `Ns` or `Unknown` in its place.
+    #[default]
+    One,
+    /// Nothing is known of it: the recorder states no period of a CPU sample or counter, or a wall-clock sample is of the only
+    /// tick of its process.
+    Unknown,
+    /// ns that the sample stands for.
+    Ns(u64),
+    /// So many events, of which this is the last: the period of a counter.
+    Count(u64),
+    /// Bytes, such as those of an allocation.
+    Bytes(u64),
+}
+
+/// What samples of one kind, thread and stack have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct SampleClass {
+    /// The sampled thread.
+    pub thread: ThreadIndex,
+    /// The stack.
+    pub stack: StackId,
+    /// The event that carried the stack.
+    pub event: EventTypeId,
+    /// What the sample says of the thread.
+    pub kind: SampleKind,
+    /// The processor had nothing to do.
+    pub idle: bool,
+}
+
+/// Names a [`SampleClass`] of a [`SampleLog`], dense from 0.
+pub type ClassIndex = u32;
+
+/// Samples in the order in which they arrived.
+#[derive(Debug, Default)]
+pub struct SampleLog {
+    classes: Vec<SampleClass>,
+    index: FxHashMap<SampleClass, ClassIndex>,
+    /// For each sample: class, then the distance in time to the sample before it, both as variable-length integers.
+    bytes: Vec<u8>,
+    last_time: u64,
+    /// Where weights change: (number of bytes before the sample, weight from there on). At first it is one.
+    weights: Vec<(usize, Weight)>,
+    len: u64,
+    /// Whether classes were added that may turn out to be the same as others.
+    has_open_classes: bool,
+    /// Where classes were joined: for each class of `bytes` the one that it belongs to now.
+    joined: Vec<ClassIndex>,
+}
+
+impl SampleClass {
+    /// A class whose thread, unless it is given, and stack are not known yet.
+    pub fn open(
+        thread: Option<ThreadIndex>,
+        event: EventTypeId,
+        kind: SampleKind,
+        idle: bool,
+    ) -> Self {
+        SampleClass {
+            thread: thread.unwrap_or(ThreadIndex(u32::MAX)),
+            stack: StackId::PENDING,
+            event,
+            kind,
+            idle,
+        }
+    }
+}
+
+impl SampleLog {
+    /// Adds a sample of weight one. `time_ns` since the trace began.
+    pub fn push(&mut self, class: SampleClass, time_ns: u64) {
+        self.push_weighing(class, time_ns, Weight::One);
+    }
+
+    /// Adds a sample of a weight. Memory is taken only where the weight is another than the sample's before.
+    pub fn push_weighing(&mut self, class: SampleClass, time_ns: u64, weight: Weight) {
+        let next = self.classes.len() as ClassIndex;
+        let class = *self.index.entry(class).or_insert_with_key(|&key| {
+            self.classes.push(key);
+            next
+        });
+        self.log(class, time_ns, weight);
+    }
+
+    /// Adds a class of its own, whose stack is not known yet.
+    pub(crate) fn open_class(&mut self, class: SampleClass) -> ClassIndex {
+        self.has_open_classes = true;
+        self.classes.push(class);
+        self.classes.len() as ClassIndex - 1
+    }
+
+    /// A class of [`SampleLog::open_class`], to say what its stack is.
+    pub(crate) fn class_mut(&mut self, class: ClassIndex) -> &mut SampleClass {
+        &mut self.classes[class as usize]
+    }
+
+    /// Makes one class of those that turned out to be the same, and drops those without a stack; no sample comes after.
+    pub(crate) fn join_classes(&mut self) {
+        if !self.has_open_classes {
+            return;
+        }
+        self.index = FxHashMap::default();
+        let mut kept = Vec::new();
+        let mut joined = Vec::with_capacity(self.classes.len());
+        for &class in &self.classes {
+            if class.stack == StackId::PENDING {
+                joined.push(ClassIndex::MAX);
+                continue;
+            }
+            let next = kept.len() as ClassIndex;
+            joined.push(*self.index.entry(class).or_insert_with(|| {
+                kept.push(class);
+                next
+            }));
+        }
+        if kept.len() < self.classes.len() {
+            let dropped = joined.contains(&ClassIndex::MAX);
+            self.classes = kept;
+            self.joined = joined;
+            if dropped {
+                self.len = self.iter().count() as u64;
+            }
+        }
+    }
+
+    /// Adds a sample of a class.
+    pub(crate) fn log(&mut self, class: ClassIndex, time_ns: u64, weight: Weight) {
+        if self.weights.last().map_or(Weight::One, |last| last.1) != weight {
+            self.weights.push((self.bytes.len(), weight));
+        }
+        put_varint(&mut self.bytes, u64::from(class));
+        put_varint(
+            &mut self.bytes,
+            zigzag(time_ns.wrapping_sub(self.last_time)),
+        );
+        self.last_time = time_ns;
+        self.len += 1;
+    }
+
+    /// The distinct classes.
+    pub fn classes(&self) -> &[SampleClass] {
+        &self.classes
+    }
+
+    /// All samples as (class, time in ns since the trace began), in the order in which they arrived.
+    pub fn iter(&self) -> impl Iterator<Item = (ClassIndex, u64)> {
+        self.rows().map(|(class, time, _)| (class, time))
+    }
+
+    /// What the samples from a change of weights on stand for.
+    pub(crate) fn weight(&self, change: u32) -> Weight {
+        let before = change.checked_sub(1).map(|at| self.weights[at as usize].1);
+        before.unwrap_or_default()
+    }
+
+    /// As [`SampleLog::iter`], with the number of changes of weights up to each.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (ClassIndex, u64, u32)> {
+        let mut rest = self.bytes.as_slice();
+        let (mut time, mut changes) = (0u64, 0u32);
+        let all = std::iter::from_fn(move || {
+            let position = self.bytes.len() - rest.len();
+            let next = self.weights.get(changes as usize);
+            changes += u32::from(next.is_some_and(|next| next.0 == position));
+            let class = take_varint(&mut rest)? as ClassIndex;
+            time = time.wrapping_add(unzigzag(take_varint(&mut rest)?));
+            let class = self.joined.get(class as usize).copied().unwrap_or(class);
+            Some((class, time, changes))
+        });
+        all.filter(|&(class, ..)| class != ClassIndex::MAX)
+    }
+
+    /// The number of samples.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+fn zigzag(delta: u64) -> u64 {
+    (delta << 1) ^ (((delta as i64) >> 63) as u64)
+}
+
+fn unzigzag(value: u64) -> u64 {
+    (value >> 1) ^ (value & 1).wrapping_neg()
+}
+
+#[inline]
+fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+#[inline]
+fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    let mut shift = 0;
+    loop {
+        let (&byte, tail) = rest.split_first()?;
+        *rest = tail;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+        shift += 7;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(stack: StackId) -> SampleClass {
+        SampleClass {
+            thread: ThreadIndex(0),
+            stack,
+            event: EventTypeId(0),
+            kind: SampleKind::Cpu,
+            idle: false,
+        }
+    }
+
+    #[test]
+    fn samples_come_back_as_they_went_in() {
+        let mut stacks = crate::stacks::StackTable::default();
+        let a = class(stacks.intern([1].into_iter()).unwrap());
+        let b = class(stacks.intern([2].into_iter()).unwrap());
+        let mut log = SampleLog::default();
+        let times = [5, 5, u64::MAX, 0, 1 << 40];
+        for (i, &time) in times.iter().enumerate() {
+            log.push(if i % 2 == 0 { a } else { b }, time);
+        }
+        assert_eq!(log.classes(), [a, b]);
+        let back: Vec<_> = log.iter().collect();
+        assert_eq!(back, [(0, 5), (1, 5), (0, u64::MAX), (1, 0), (0, 1 << 40)]);
+    }
+
+    #[test]
+    fn weights_take_memory_where_they_change() {
+        let mut stacks = crate::stacks::StackTable::default();
+        let class = class(stacks.intern([1].into_iter()).unwrap());
+        let mut log = SampleLog::default();
+        let weights = [Weight::One, Weight::Bytes(8), Weight::Bytes(8), Weight::One];
+        for (time, &weight) in weights.iter().enumerate() {
+            log.push_weighing(class, time as u64, weight);
+        }
+        assert!(log.rows().map(|(.., at)| log.weight(at)).eq(weights));
+        assert_eq!((log.classes().len(), log.weights.len()), (1, 2));
+    }
+
+    #[test]
+    fn classes_that_turn_out_the_same_become_one() {
+        let mut stacks = crate::stacks::StackTable::default();
+        let known = stacks.intern([1].into_iter()).unwrap();
+        let other = stacks.intern([2].into_iter()).unwrap();
+        let mut log = SampleLog::default();
+        let opened: Vec<_> = (0..4)
+            .map(|_| log.open_class(class(StackId::PENDING)))
+            .collect();
+        for (time, &class) in opened.iter().enumerate() {
+            log.log(class, time as u64, Weight::One);
+        }
+        for (&opened, stack) in opened.iter().zip([known, other, known]) {
+            log.class_mut(opened).stack = stack;
+        }
+        log.join_classes();
+        assert_eq!(log.classes(), [class(known), class(other)]);
+        assert_eq!(log.len(), 3, "the one whose stack never came is gone");
+        let back: Vec<_> = log.iter().collect();
+        assert_eq!(back, [(0, 0), (1, 1), (0, 2)]);
+    }
+}

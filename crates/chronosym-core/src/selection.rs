@@ -1,0 +1,108 @@
+//! Which stacks a session is to keep.
+
+use chronosym_events::{EventKey, EventSchema};
+
+use crate::markers::Mark;
+use crate::role::Role;
+
+/// Which events' stacks are kept as samples.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub enum SampleSelection {
+    /// Profiler samples: CPU samples, and the ticks of wall-clock profilers.
+    #[default]
+    Profilers,
+    /// The stacks of these events.
+    Events(Vec<EventSelector>),
+    /// None: only what the events say of code is wanted.
+    None,
+}
+
+/// `PROVIDER` or `PROVIDER/ID`; the id can be the event's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSelector {
+    provider: String,
+    event: Option<String>,
+}
+
+impl EventSelector {
+    /// Parses `PROVIDER[/ID]`. Kernel events have the provider `Kernel`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (provider, event) = match text.split_once('/') {
+            Some((provider, event)) => (provider, Some(event)),
+            None => (text, None),
+        };
+        let complete = !provider.is_empty() && event != Some("");
+        complete.then(|| EventSelector {
+            provider: provider.to_owned(),
+            event: event.map(str::to_owned),
+        })
+    }
+
+    /// Whether an event type is meant. Case does not count.
+    pub fn matches(&self, schema: &EventSchema) -> bool {
+        let provider = schema.provider_name();
+        let is_classic = matches!(schema.key(), EventKey::Classic { .. });
+        let same_provider = provider.eq_ignore_ascii_case(&self.provider)
+            || (is_classic && self.provider.eq_ignore_ascii_case("Kernel"));
+        same_provider
+            && self.event.as_deref().is_none_or(|event| {
+                let name = schema.name();
+                // A kernel event can be named with its class or without: `Thread/CSwitch`, `CSwitch`.
+                let last = name.rsplit('/').next().filter(|_| is_classic);
+                name.eq_ignore_ascii_case(event)
+                    || last.is_some_and(|last| last.eq_ignore_ascii_case(event))
+                    || schema.id().is_some_and(|id| event.parse() == Ok(id))
+            })
+    }
+}
+
+/// What a session is to remember. A [`SampleSelection`] alone makes one.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// Which stacks are kept.
+    pub samples: SampleSelection,
+    /// How many events at most are kept of what runtimes did beside running code
+    /// ([`Timeline::markers`](crate::Timeline::markers)); 0: none. Each takes 40 bytes and its text.
+    pub markers: usize,
+}
+
+impl From<SampleSelection> for Options {
+    fn from(samples: SampleSelection) -> Self {
+        Options {
+            samples,
+            ..Options::default()
+        }
+    }
+}
+
+impl Options {
+    /// Whether the stacks of events of this very type are asked for.
+    pub(crate) fn selects(&self, schema: &EventSchema) -> bool {
+        match &self.samples {
+            SampleSelection::Events(selectors) => selectors.iter().any(|s| s.matches(schema)),
+            SampleSelection::Profilers | SampleSelection::None => false,
+        }
+    }
+
+    /// What is marked by events of this type, if that is asked for.
+    pub(crate) fn marks(&self, schema: &EventSchema) -> Option<Mark> {
+        Mark::of(schema).filter(|_| self.markers > 0)
+    }
+
+    /// Whether the samples of profilers are asked for.
+    pub fn wants_profilers(&self) -> bool {
+        matches!(self.samples, SampleSelection::Profilers)
+    }
+
+    /// Whether events of a type must be pushed; the others need only be counted.
+    pub fn wants(&self, schema: &EventSchema) -> bool {
+        self.selects(schema)
+            || self.marks(schema).is_some()
+            || match Role::of(schema) {
+                Role::ThreadSample => self.wants_profilers(),
+                role => role.says_code(),
+            }
+    }
+}

@@ -1,0 +1,374 @@
+//! A session: routes what a source delivers, in the order in which it comes, to the states that it speaks of.
+
+use std::sync::Arc;
+
+use chronosym_events::{Event, EventKey, EventSchema, PointerSize, RawEvent, ThreadSampleType};
+use chronosym_types::hash::HashSet;
+
+use crate::allocation;
+use crate::clr;
+use crate::event_types::{EventTypeId, EventTypeInfo, EventTypes};
+use crate::facts::{At, Fact, Sample};
+use crate::kernel::KernelState;
+use crate::machine::Machine;
+use crate::markers::Markers;
+use crate::recording::{Loss, SessionDiagnostics, TraceFacts};
+use crate::recording_id::{AnotherRecording, RecordingId};
+use crate::role::Role;
+use crate::samples::{SampleClass, SampleKind, SampleLog};
+use crate::selection::Options;
+use crate::stacks::{StackId, StackTable, Walked};
+use crate::universal::UniversalState;
+
+/// The bytes of one event.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload<'a> {
+    /// The width of pointers in them.
+    pub pointer_size: PointerSize,
+    /// The bytes.
+    pub bytes: &'a [u8],
+}
+
+/// Takes events and facts, and keeps what they say of processes, code and samples.
+///
+/// Feed it from any source: with raw events ([`Session::push`]) of which it knows many types, as the
+/// adapters of trace formats do, or with typed facts ([`Session::apply`], [`Session::sample`]). [`Session::finish`] freezes it into a
+/// [`crate::Timeline`].
+#[derive(Debug, Default)]
+pub struct Session {
+    pub(crate) options: Options,
+    pub(crate) types: EventTypes,
+    pub(crate) machine: Machine,
+    pub(crate) kernel: KernelState,
+    universal: UniversalState,
+    pub(crate) stacks: StackTable,
+    pub(crate) samples: SampleLog,
+    pub(crate) losses: Vec<Loss>,
+    pub(crate) markers: Markers,
+    /// Some of the addresses in stacks, kept or not, of a 32-bit machine: they tell what processor it is.
+    pub(crate) seen_addresses: HashSet<u64>,
+    /// What the session was read from first.
+    recording: Option<RecordingId>,
+}
+
+impl Session {
+    /// An empty session.
+    pub fn new(options: impl Into<Options>) -> Self {
+        Session {
+            options: options.into(),
+            ..Session::default()
+        }
+    }
+
+    /// What the session keeps.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Whether a recording was read into the session.
+    pub fn has_recording(&self) -> bool {
+        self.recording.is_some()
+    }
+
+    /// Begins to read a recording; returns when it begins, in ns since the session's time 0. What a `live` session is read
+    /// from may begin at any time of its process, and may repeat what another recording said.
+    ///
+    /// # Errors
+    ///
+    /// [`AnotherRecording`] if the session was read from a recording that this one does not belong to.
+    pub fn admit(&mut self, recording: RecordingId, live: bool) -> Result<i64, AnotherRecording> {
+        match self.recording {
+            None => {
+                self.recording = Some(recording);
+                Ok(0)
+            }
+            Some(first) => recording.follows(first, live),
+        }
+    }
+
+    /// Registers an event type; the same type twice has one id.
+    pub fn event_type(&mut self, schema: Arc<EventSchema>) -> EventTypeId {
+        self.types.register(schema, &self.options)
+    }
+
+    /// All event types seen, with their counts.
+    pub fn event_types(&self) -> &[EventTypeInfo] {
+        &self.types.all
+    }
+
+    pub(crate) fn info(&self, id: EventTypeId) -> Option<&EventTypeInfo> {
+        self.types.all.get(id.index())
+    }
+
+    /// Whether events of this type must be pushed in time order: those that speak of code.
+    pub fn needs_order(&self, id: EventTypeId) -> bool {
+        self.info(id).is_some_and(|info| info.role.says_code())
+    }
+
+    /// Whether the stack of an event of this type would be kept.
+    pub fn wants_stack(&self, id: EventTypeId) -> bool {
+        let sampled = |role| matches!(role, Role::ThreadSample | Role::CodeOrSample);
+        self.info(id).is_some_and(|info| {
+            info.selected || (self.options.wants_profilers() && sampled(info.role))
+        })
+    }
+
+    /// The schema of an event type of this session.
+    pub fn schema(&self, id: EventTypeId) -> Option<&Arc<EventSchema>> {
+        self.info(id).map(|info| &info.schema)
+    }
+
+    /// Counts events that need not be pushed: `events` of a type, `stacks` of them with a stack, none later than `last_ns`.
+    pub fn count(&mut self, id: EventTypeId, events: u64, stacks: u64, last_ns: u64) {
+        let info = &mut self.types.all[id.index()];
+        info.count += events;
+        info.stacks += stacks;
+        self.reach(last_ns);
+    }
+
+    /// The trace goes on until this time at least.
+    fn reach(&mut self, time_ns: u64) {
+        let facts = &mut self.machine.facts;
+        facts.duration_ns = facts.duration_ns.max(time_ns);
+    }
+
+    /// The samples so far.
+    pub fn samples(&self) -> &SampleLog {
+        &self.samples
+    }
+
+    /// The stacks that were interned.
+    pub fn stacks(&self) -> &StackTable {
+        &self.stacks
+    }
+
+    /// Interns the stack of an event to come, innermost address first. `None` for an empty one, or when 2^32 nodes are used
+    /// up, which is counted.
+    pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
+        let mut leaf_first = leaf_first.peekable();
+        let is_empty = leaf_first.peek().is_none();
+        let stack = self.stacks.intern(leaf_first);
+        self.machine.diagnostics.stacks_dropped += u64::from(stack.is_none() && !is_empty);
+        stack
+    }
+
+    /// What is known of the whole trace, for the source to fill in.
+    pub fn facts(&mut self) -> &mut TraceFacts {
+        &mut self.machine.facts
+    }
+
+    /// What could not be used so far.
+    pub fn diagnostics(&self) -> &SessionDiagnostics {
+        &self.machine.diagnostics
+    }
+
+    /// Looks at addresses in stacks, whether those are kept or not.
+    pub fn see_addresses(&mut self, addresses: impl Iterator<Item = u64>) {
+        const MOST: usize = 4096;
+        if self.machine.facts.pointer_size == Some(4) {
+            let room = MOST.saturating_sub(self.seen_addresses.len());
+            self.seen_addresses.extend(addresses.take(room));
+        }
+    }
+
+    /// Notes that events were lost: answers that hang on the absence of an event are then less certain.
+    pub fn lost(&mut self, loss: Loss) {
+        self.losses.push(loss);
+    }
+
+    /// Applies one fact. Facts of code must come in the order of their times.
+    pub fn apply<'a>(&mut self, at: At, fact: impl Into<Fact<'a>>) {
+        self.reach(at.time_ns);
+        self.machine.apply(at, fact.into());
+    }
+
+    /// Adds a sample, innermost address first. Samples can come in any order.
+    ///
+    /// It is kept unless the [`Options`] ask for no samples, or for those of other events.
+    pub fn sample(&mut self, at: At, leaf_first: &[u64], sample: Sample) {
+        let frames = leaf_first.iter().copied();
+        self.sample_walked(at, frames.map(Walked::from), sample);
+    }
+
+    /// As [`Session::sample`], of frames with what proves them.
+    pub fn sample_walked(
+        &mut self,
+        at: At,
+        leaf_first: impl ExactSizeIterator<Item = Walked> + DoubleEndedIterator + Clone,
+        sample: Sample,
+    ) {
+        let id = sample.event.unwrap_or_else(|| {
+            let key = EventKey::Named {
+                provider: "Samples".into(),
+                name: sample.kind.as_str().into(),
+            };
+            self.event_type(Arc::new(EventSchema::new(key)))
+        });
+        let Some(selected) = self.info(id).map(|info| info.selected) else {
+            self.machine.diagnostics.unknown_event_types += 1;
+            return;
+        };
+        self.count(id, 1, u64::from(leaf_first.len() > 0), at.time_ns);
+        self.see_addresses(leaf_first.clone().map(|frame| frame.address));
+        if leaf_first.len() == 0 || !selected && !self.options.wants_profilers() {
+            return;
+        }
+        match self.stacks.intern_whole(leaf_first) {
+            Some(stack) => self.log(id, at, stack, sample),
+            None => self.machine.diagnostics.stacks_dropped += 1,
+        }
+    }
+
+    /// Takes one event in bytes, of a type of this session.
+    ///
+    /// Events that speak of code ([`Session::needs_order`]) must come in the order of their times; others may come in
+    /// any order. A payload that does not decode is counted in the diagnostics, and so is an event of a type that is not
+    /// registered here.
+    pub fn push(&mut self, id: EventTypeId, at: At, payload: Payload<'_>, stack: Option<StackId>) {
+        let machine = &mut self.machine;
+        let Some(info) = self.types.all.get_mut(id.index()) else {
+            machine.diagnostics.unknown_event_types += 1;
+            return;
+        };
+        info.count += 1;
+        info.stacks += u64::from(stack.is_some());
+        machine.facts.duration_ns = machine.facts.duration_ns.max(at.time_ns);
+        let marks = info.marks.is_some();
+        let raw = raw_event(&info.schema, at, payload);
+        let mut route = |event: &Event<'_>| -> SampleKind {
+            match event {
+                Event::ThreadSample(ThreadSampleType::Managed) => return SampleKind::WallManaged,
+                Event::ThreadSample(_) => return SampleKind::WallExternal,
+                Event::Kernel(event) => self.kernel.apply(machine, at.time_ns, event),
+                Event::Universal(event) => {
+                    if self.universal.apply(machine, at, event) {
+                        return SampleKind::Cpu;
+                    }
+                }
+                event => {
+                    let process = machine.process_at(at);
+                    clr::apply(machine, process, at, event);
+                }
+            }
+            SampleKind::Event
+        };
+        let selected = info.selected;
+        let kind = match info.role {
+            Role::ThreadSample if stack.is_none() => return,
+            Role::ThreadSample | Role::Code | Role::CodeOrSample => match &raw.decode() {
+                Ok(Some(event)) => route(event),
+                Ok(None) => {
+                    machine.process_at(at);
+                    SampleKind::Event
+                }
+                Err(error) => {
+                    // A method event that ends too early still says where code is, if not more.
+                    if let Some(method) = raw.method_in_part() {
+                        route(&Event::Method(method));
+                    }
+                    machine.diagnostics.undecodable(id, *error);
+                    return;
+                }
+            },
+            _ => SampleKind::Event,
+        };
+        if marks {
+            self.mark(id, at, payload);
+        }
+        let of_profiler = kind != SampleKind::Event && self.options.wants_profilers();
+        if let Some(stack) = stack
+            && (selected || of_profiler)
+        {
+            let weight = allocation::weight(&self.types.all[id.index()].schema, payload.bytes);
+            self.log(id, at, stack, Sample::new(kind).weighing(weight));
+        }
+    }
+
+    /// Keeps what an event marks. What cannot be decoded marks nothing.
+    fn mark(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
+        let pid = at.process.or(self.machine.facts.process_id);
+        let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+        let info = &self.types.all[id.index()];
+        let raw = raw_event(&info.schema, at, payload);
+        if let (Some(mark), Ok(Some(fields))) = (info.marks, raw.fields()) {
+            let (most, names) = (self.options.markers, &mut self.machine.names);
+            let at = (at.time_ns, thread);
+            self.markers.push(mark, at, &fields, most, names);
+        }
+    }
+
+    fn log(&mut self, event: EventTypeId, at: At, stack: StackId, sample: Sample) {
+        let pid = at.process.or(self.machine.facts.process_id);
+        let class = SampleClass {
+            thread: self.thread(pid, at.thread.unwrap_or(0), at.time_ns),
+            stack,
+            event,
+            kind: sample.kind,
+            idle: sample.idle,
+        };
+        self.samples.push_weighing(class, at.time_ns, sample.weight);
+    }
+
+    /// Names the code of a process from a perf map (rule 18: untimed, so it answers last).
+    pub fn perf_map(&mut self, pid: u32, text: &[u8]) {
+        self.image_map(pid, 0, text);
+    }
+
+    /// As [`Session::perf_map`], from a map whose addresses count from the first byte of an image.
+    pub fn image_map(&mut self, pid: u32, base: u64, text: &[u8]) {
+        let process = self.machine.process(Some(pid), u64::MAX);
+        let Machine { names, states, .. } = &mut self.machine;
+        let untimed = &mut states[process.index()].untimed;
+        let bad = crate::untimed::read_perf_map(text, base, names, untimed);
+        self.machine.diagnostics.bad_perf_map_rows += bad;
+    }
+
+    /// Whether anything that was pushed speaks of a process of this id.
+    pub fn has_process(&self, pid: u32) -> bool {
+        (self.machine.processes.incarnations(Some(pid)))
+            .next()
+            .is_some()
+    }
+
+    /// Freezes what is known into a timeline.
+    pub fn finish(mut self) -> Arc<crate::Timeline> {
+        self.machine.close_ended();
+        self.samples.join_classes();
+        Arc::new(crate::Timeline::freeze(self))
+    }
+}
+
+fn raw_event<'a>(schema: &'a EventSchema, at: At, payload: Payload<'a>) -> RawEvent<'a> {
+    RawEvent {
+        time_ns: at.time_ns,
+        process_id: at.process,
+        thread_id: at.thread,
+        processor: None,
+        pointer_size: payload.pointer_size,
+        schema,
+        payload: payload.bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_without_room_are_counted() {
+        let mut session = Session::new(Options::default());
+        let at = At::new(1).process(1).thread(1);
+        let mut address = 0;
+        while !session.stacks.is_full() {
+            let frames: Vec<u64> = (0..1 << 10).map(|i| address + i).collect();
+            session.sample(at, &frames, Sample::cpu());
+            address += 1 << 10;
+        }
+        let kept = session.samples.len();
+        assert_eq!(session.diagnostics().stacks_dropped, 0);
+        session.sample(at, &[u64::MAX], Sample::cpu());
+        session.sample(at, &[], Sample::cpu());
+        assert_eq!(session.diagnostics().stacks_dropped, 1);
+        assert_eq!(session.samples.len(), kept);
+    }
+}

@@ -1,0 +1,247 @@
+//! Hash-consed stacks: a prefix tree whose nodes are (caller, address, proof), so that stacks share what they have in common.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use chronosym_types::hash::HashMap;
+use hashbrown::HashTable;
+
+use crate::chunked::Chunked;
+use crate::evidence::CallerProof;
+use crate::index_type::index_type;
+
+/// A frame of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Walked {
+    /// Where the thread stood, or where a call returns to.
+    pub address: u64,
+    /// `None` for what the recorder walked, and for where the thread stood.
+    pub proof: Option<CallerProof>,
+}
+
+impl From<u64> for Walked {
+    fn from(address: u64) -> Self {
+        Walked {
+            address,
+            proof: None,
+        }
+    }
+}
+
+index_type! {
+    /// A stack of a [`StackTable`]: the node of its innermost frame. Its callers are reached through [`StackTable::caller`].
+    StackId
+}
+
+impl StackId {
+    /// Stands for a stack that is not known yet.
+    pub const PENDING: StackId = StackId(u32::MAX);
+}
+
+const ROOT: u32 = u32::MAX;
+
+/// Nodes of a table: ids are smaller than that of the root.
+#[cfg(not(test))]
+const MOST: usize = ROOT as usize;
+#[cfg(test)]
+const MOST: usize = 1 << 16;
+
+/// A frame and its caller, in 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Node {
+    address: u64,
+    caller: u32,
+    proof: Option<CallerProof>,
+}
+
+/// In two words: every frame of every sample is looked up.
+impl Hash for Node {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let proof = self.proof.map_or(0, |proof| proof as u64 + 1);
+        state.write_u64(self.address);
+        state.write_u64(u64::from(self.caller) | proof << 32);
+    }
+}
+
+/// All stacks of a session, each distinct prefix once.
+#[derive(Debug, Default)]
+pub struct StackTable {
+    nodes: Chunked<Node>,
+    index: HashMap<Node, u32>,
+    /// Stacks that were interned as a whole, by their addresses.
+    whole: HashTable<StackId>,
+}
+
+fn hash_of(hasher: &impl BuildHasher, frames: impl Iterator<Item = Walked>) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    frames.for_each(|frame| hasher.write_u64(frame.address));
+    hasher.finish()
+}
+
+impl StackTable {
+    /// The id of the stack whose addresses are `leaf_first`; `None` for an empty one, or when 2^32 nodes are used up.
+    pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
+        self.extend(None, leaf_first)
+    }
+
+    /// As [`StackTable::intern`], on top of a stack that is known already (its innermost frame called the outermost
+    /// of `leaf_first`).
+    pub fn extend(
+        &mut self,
+        onto: Option<StackId>,
+        leaf_first: impl DoubleEndedIterator<Item = u64>,
+    ) -> Option<StackId> {
+        self.extend_walked(onto, leaf_first.map(Walked::from))
+    }
+
+    /// As [`StackTable::extend`], of frames with what proves them.
+    pub(crate) fn extend_walked(
+        &mut self,
+        onto: Option<StackId>,
+        leaf_first: impl DoubleEndedIterator<Item = Walked>,
+    ) -> Option<StackId> {
+        let mut top = onto.map_or(ROOT, |id| id.0);
+        for Walked { address, proof } in leaf_first.rev() {
+            let node = Node {
+                address,
+                caller: top,
+                proof,
+            };
+            let next = self.nodes.len() as u32;
+            if self.is_full() && !self.index.contains_key(&node) {
+                return None;
+            }
+            top = *self.index.entry(node).or_insert_with_key(|&node| {
+                self.nodes.push(node);
+                next
+            });
+        }
+        (top != ROOT).then_some(StackId(top))
+    }
+
+    /// As [`StackTable::intern`], of stacks that come again and again: one lookup finds all of their frames.
+    pub(crate) fn intern_whole(
+        &mut self,
+        leaf_first: impl DoubleEndedIterator<Item = Walked> + Clone,
+    ) -> Option<StackId> {
+        let hash = hash_of(self.index.hasher(), leaf_first.clone());
+        if let Some(&known) = (self.whole).find(hash, |&known| self.is(known, leaf_first.clone())) {
+            return Some(known);
+        }
+        let stack = self.extend_walked(None, leaf_first)?;
+        let mut whole = std::mem::take(&mut self.whole);
+        whole.insert_unique(hash, stack, |&known| {
+            hash_of(self.index.hasher(), self.frames(known))
+        });
+        self.whole = whole;
+        Some(stack)
+    }
+
+    /// Whether a stack has these frames.
+    #[inline]
+    fn is(&self, stack: StackId, leaf_first: impl Iterator<Item = Walked>) -> bool {
+        let mut top = stack.0;
+        for frame in leaf_first {
+            match self.nodes.get(top as usize) {
+                Some(node) if (node.address, node.proof) == (frame.address, frame.proof) => {
+                    top = node.caller;
+                }
+                _ => return false,
+            }
+        }
+        top == ROOT
+    }
+
+    /// The innermost frame, and the stack without it; `None` for a stack that is not in this table.
+    pub(crate) fn split(&self, stack: StackId) -> Option<(Walked, Option<StackId>)> {
+        let &Node {
+            address,
+            caller,
+            proof,
+        } = self.nodes.get(stack.index())?;
+        let caller = (caller != ROOT).then_some(StackId(caller));
+        Some((Walked { address, proof }, caller))
+    }
+
+    /// The stack without its innermost frame.
+    pub fn caller(&self, stack: StackId) -> Option<StackId> {
+        self.split(stack)?.1
+    }
+
+    /// The addresses from the innermost frame outwards; none for a stack that is not in this table.
+    pub fn addresses(&self, stack: StackId) -> impl Iterator<Item = u64> {
+        self.frames(stack).map(|frame| frame.address)
+    }
+
+    fn frames(&self, stack: StackId) -> impl Iterator<Item = Walked> {
+        let next = |&(_, caller): &(Walked, Option<StackId>)| self.split(caller?);
+        std::iter::successors(self.split(stack), next).map(|(frame, _)| frame)
+    }
+
+    /// Whether all nodes are used up: no further stack can be added.
+    pub fn is_full(&self) -> bool {
+        self.nodes.len() >= MOST
+    }
+
+    /// The number of distinct prefixes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether no stack was added.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_share_their_callers() {
+        let mut table = StackTable::default();
+        let a = table.intern([3, 2, 1].into_iter()).unwrap();
+        let b = table.intern([4, 2, 1].into_iter()).unwrap();
+        assert_eq!(table.len(), 4);
+        assert_eq!(table.caller(a), table.caller(b));
+        assert_eq!(table.addresses(b).collect::<Vec<_>>(), [4, 2, 1]);
+        assert_eq!(table.intern([3, 2, 1].into_iter()), Some(a));
+        assert_eq!(table.intern(std::iter::empty()), None);
+        let onto = table.intern([2, 1].into_iter());
+        assert_eq!(table.extend(onto, [3].into_iter()), Some(a));
+        let walked = |addresses: &'static [u64]| addresses.iter().map(|&it| Walked::from(it));
+        for (addresses, known) in [(&[3, 2, 1][..], a), (&[4, 2, 1], b)] {
+            assert_eq!(table.intern_whole(walked(addresses)), Some(known));
+            assert_eq!(table.intern_whole(walked(addresses)), Some(known));
+        }
+        assert_ne!(table.intern_whole(walked(&[2, 1])), Some(a));
+        assert_eq!(table.len(), 4);
+        assert_eq!(table.intern_whole(walked(&[])), None);
+    }
+
+    #[test]
+    fn no_stacks_can_be_chosen_to_fall_together() {
+        // What `rustc_hash` multiplies by, and its inverse: these two-frame stacks have one hash there.
+        const FACTOR: u64 = 0xf135_7aea_2e62_a9c5;
+        let inverse = (0..6).fold(FACTOR, |x, _| {
+            x.wrapping_mul(2u64.wrapping_sub(FACTOR.wrapping_mul(x)))
+        });
+        assert_eq!(FACTOR.wrapping_mul(inverse), 1);
+        let time = |count: u64| {
+            let mut table = StackTable::default();
+            let callers: Vec<_> = (0..count)
+                .map(|it| table.intern([it].into_iter()))
+                .collect();
+            let begun = std::time::Instant::now();
+            for (caller, onto) in (0..count).zip(callers) {
+                let address = (1u64 << 60).wrapping_sub(caller).wrapping_mul(inverse);
+                assert!(table.extend(onto, [address].into_iter()).is_some());
+            }
+            begun.elapsed().as_secs_f64()
+        };
+        // A second is for what else the machine does; stacks that fell together took fifteen.
+        let (few, many) = (time(1_500), time(24_000));
+        assert!(many < few * 60.0 + 1.0, "{few} s, {many} s");
+    }
+}

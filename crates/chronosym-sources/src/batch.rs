@@ -1,0 +1,266 @@
+//! What a session needs of a region of an EventPipe trace, in memory of its own: a reader on another thread can go on to
+//! the next region meanwhile.
+
+use std::sync::Arc;
+
+use chronosym_events::{EventSchema, PointerSize};
+use chronosym_nettrace::{Count, Records, Region};
+
+use super::nettrace::OfTypes;
+use chronosym_core::EventTypeId;
+use chronosym_core::Role;
+use chronosym_core::StackId;
+use chronosym_core::facts::At;
+use chronosym_core::{Payload, Session};
+
+/// The most records of a batch, and about the most bytes of their payloads: a larger region takes several batches, so that
+/// the copies of it stay small.
+const MOST_RECORDS: usize = 1 << 18;
+const MOST_BYTES: usize = 16 << 20;
+
+/// The events of a region, or of a part of it, that matter, and how many others there were.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// Event types that were new; they are numbered through all batches.
+    types: Vec<Arc<EventSchema>>,
+    counted: Vec<(u32, Count)>,
+    last_ns: u64,
+    records: Vec<Kept>,
+    payloads: Vec<u8>,
+    /// Whether it is the first batch of its region, which has the stacks of them all.
+    begins_region: bool,
+    stacks: Stacks,
+}
+
+/// The stacks of a region.
+#[derive(Default)]
+struct Stacks {
+    addresses: Vec<u64>,
+    /// Where in `addresses` each stack ends.
+    ends: Vec<usize>,
+}
+
+struct Kept {
+    time_ns: u64,
+    /// Ticks: several can lie in one ns, or before the trace begins.
+    raw_time: i64,
+    thread_id: u64,
+    capture_thread: u64,
+    process_id: Option<u32>,
+    /// Number of its type.
+    event_type: u32,
+    stack: Option<u32>,
+    payload_at: u32,
+    payload_size: u32,
+}
+
+impl Stacks {
+    fn clear(&mut self) {
+        self.addresses.clear();
+        self.ends.clear();
+    }
+
+    fn push(&mut self, stack: impl Iterator<Item = u64>) {
+        self.addresses.extend(stack);
+        self.ends.push(self.addresses.len());
+    }
+
+    fn stack(&self, row: u32) -> &[u64] {
+        let row = row as usize;
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.addresses[start..self.ends[row]]
+    }
+}
+
+/// What has not been taken from a region yet.
+pub(super) struct Rest<'r> {
+    region: &'r Region<'r>,
+    records: Records<'r>,
+    begun: bool,
+}
+
+impl<'r> Rest<'r> {
+    pub(super) fn of(region: &'r Region<'r>) -> Self {
+        // What has to be in order is put so in each batch; several of one region must follow each other in time.
+        let several = region.len() > MOST_RECORDS || region.bytes_held() > MOST_BYTES;
+        let records = if several {
+            region.in_time_order()
+        } else {
+            region.records()
+        };
+        Rest {
+            region,
+            records,
+            begun: false,
+        }
+    }
+
+    pub(super) fn is_taken(&self) -> bool {
+        self.begun && self.records.len() == 0
+    }
+}
+
+/// Fills batches from the regions of one trace.
+#[derive(Default)]
+pub(super) struct Filler {
+    /// The numbers of the reader's types.
+    numbers: OfTypes<u32>,
+    types: u32,
+}
+
+impl Filler {
+    /// Replaces what is in a batch by the next events of a region.
+    pub(super) fn fill(&mut self, rest: &mut Rest<'_>, batch: &mut Batch) {
+        let first = !std::mem::replace(&mut rest.begun, true);
+        let region = rest.region;
+        batch.types.clear();
+        batch.counted.clear();
+        batch.records.clear();
+        batch.payloads.clear();
+        let mut number = |schema| {
+            batch.types.push(Arc::new(schema));
+            self.types += 1;
+            self.types - 1
+        };
+        let types = region.event_types();
+        self.numbers.add(types, &mut number);
+        batch.last_ns = region.last_time_ns();
+        for record in rest.records.by_ref() {
+            let event_type = *self.numbers.of(types, &record, &mut number);
+            let payload_at = batch.payloads.len() as u32;
+            batch.payloads.extend_from_slice(record.payload);
+            batch.records.push(Kept {
+                time_ns: record.time_ns,
+                raw_time: record.raw_time,
+                thread_id: record.thread_id,
+                capture_thread: record.capture_thread,
+                process_id: record.process_id,
+                event_type,
+                stack: record.stack.map(|row| row.0),
+                payload_at,
+                payload_size: record.payload.len() as u32,
+            });
+            if batch.records.len() >= MOST_RECORDS || batch.payloads.len() >= MOST_BYTES {
+                break;
+            }
+        }
+        if first {
+            let counted = region.counted();
+            batch
+                .counted
+                .extend(counted.map(|(index, count)| (*self.numbers.of_type(index), count)));
+            batch.stacks.clear();
+            for stack in region.stacks() {
+                batch.stacks.push(stack.iter());
+            }
+        }
+        batch.begins_region = first;
+    }
+}
+
+/// Pushes batches into a session.
+pub(super) struct Feed {
+    pointer_size: PointerSize,
+    /// When the trace began, in ns since the session's time 0.
+    began_ns: i64,
+    /// What the traced process calls itself, and which one it is.
+    pub(super) own_id: Option<u32>,
+    pub(super) process: Option<u32>,
+    /// Whether wall-clock samples are wanted.
+    pub(super) ticks: bool,
+    types: Vec<EventTypeId>,
+    /// The stacks of the region at hand.
+    stacks: Stacks,
+    /// For each of them whether it was looked up, and its id where the session keeps it.
+    known: Vec<Option<Option<StackId>>>,
+    /// Time in ticks and position of the records whose order matters.
+    ordered: Vec<(i64, u32)>,
+}
+
+impl Feed {
+    /// `pointer_size` as the trace's header says; `began_ns`: when it began, since the session's time 0.
+    pub(super) fn new(pointer_size: PointerSize, began_ns: i64) -> Self {
+        Feed {
+            pointer_size,
+            began_ns,
+            own_id: None,
+            process: None,
+            ticks: true,
+            types: Vec::new(),
+            stacks: Stacks::default(),
+            known: Vec::new(),
+            ordered: Vec::new(),
+        }
+    }
+
+    /// A time of the trace in the session; what lies before its time 0 is at 0.
+    pub(super) fn at(&self, time_ns: u64) -> u64 {
+        time_ns.saturating_add_signed(self.began_ns)
+    }
+
+    /// Pushes the events of a batch; returns the latest of their times.
+    pub(super) fn take(&mut self, batch: &mut Batch, session: &mut Session) -> u64 {
+        for schema in &batch.types {
+            self.types.push(session.event_type(schema.clone()));
+        }
+        for &(event_type, count) in &batch.counted {
+            let id = self.types[event_type as usize];
+            session.count(id, count.events, count.stacks, self.at(batch.last_ns));
+        }
+        if batch.begins_region {
+            std::mem::swap(&mut self.stacks, &mut batch.stacks);
+            self.known.clear();
+            self.known.resize(self.stacks.ends.len(), None);
+            session.see_addresses(self.stacks.addresses.iter().copied());
+        }
+        // Only what speaks of code has to come in the order of time.
+        let mut ordered = std::mem::take(&mut self.ordered);
+        ordered.clear();
+        for (record, position) in batch.records.iter().zip(0..) {
+            if session.needs_order(self.types[record.event_type as usize]) {
+                ordered.push((record.raw_time, position));
+            } else {
+                self.push(batch, record, session);
+            }
+        }
+        // Those of one thread stand in order already, and those of one time stay in the order of the file.
+        ordered.sort_by_key(|&(time, _)| time);
+        for &(_, position) in &ordered {
+            self.push(batch, &batch.records[position as usize], session);
+        }
+        self.ordered = ordered;
+        self.at(batch.last_ns)
+    }
+
+    fn push(&mut self, batch: &Batch, record: &Kept, session: &mut Session) {
+        let id = self.types[record.event_type as usize];
+        if !self.ticks && session.role(id) == Role::ThreadSample && !session.is_selected(id) {
+            session.count(id, 1, u64::from(record.stack.is_some()), 0);
+            return;
+        }
+        let stack = match record.stack {
+            None => None,
+            Some(row) if session.wants_stack(id) => {
+                let known = &mut self.known[row as usize];
+                let leaf_first = || self.stacks.stack(row).iter().copied();
+                *known.get_or_insert_with(|| session.intern(leaf_first()))
+            }
+            Some(_) => None,
+        };
+        if stack.is_none() && record.stack.is_some() {
+            session.count(id, 0, 1, 0);
+        }
+        let process = match record.process_id {
+            own if own == self.own_id => self.process,
+            other => other.or(self.process),
+        };
+        let at = At::new(self.at(record.time_ns))
+            .of(process, Some(record.thread_id))
+            .written_by(record.capture_thread);
+        let payload = Payload {
+            pointer_size: self.pointer_size,
+            bytes: &batch.payloads[record.payload_at as usize..][..record.payload_size as usize],
+        };
+        session.push(id, at, payload, stack);
+    }
+}

@@ -1,0 +1,423 @@
+//! Traces of LTTng: the runtime's events of user space, processes and threads of the kernel.
+//!
+//! The runtime's tracepoints become the events that they are in ETW: a payload that the tracepoint carries as it is, or one
+//! that is made of its fields. So they are decoded as those of EventPipe are.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use chronosym_ctf::{
+    Diagnostics, Error, Event, EventType, Holds, Metadata, NumberType, Reader, Value,
+};
+use chronosym_events::{
+    Action, EventKey, EventSchema, Field, FieldType, PointerSize, Provider, RawEvent,
+};
+use rustc_hash::FxHashMap;
+
+use super::threads::Threads;
+use chronosym_core::EventTypeId;
+use chronosym_core::Loss;
+use chronosym_core::facts::{At, Fact, Process};
+use chronosym_core::{Payload, Session};
+
+/// Where the tracer of the runtime puts a payload in ETW's form.
+const PACKED: &str = "__data__";
+
+/// Where a trace stands in a session.
+pub(crate) struct Place<'p> {
+    /// What is added to its times to get the session's, in ns.
+    pub behind_ns: i128,
+    /// The process that calls itself so.
+    pub own_pid: &'p dyn Fn(u32) -> u32,
+    /// Whether starts and ends of processes are wanted.
+    pub has_lives: bool,
+}
+
+/// Reads a trace into a session. Damage is counted in the diagnostics; what was readable is in the session.
+pub(crate) fn read_from<R: Read>(
+    mut reader: Reader<R>,
+    session: &mut Session,
+    place: Place<'_>,
+) -> (Diagnostics, Result<(), Error>) {
+    let mut feed = Feed {
+        place,
+        events: Events::of(reader.traces()),
+        types: FxHashMap::default(),
+        threads: Threads::default(),
+    };
+    let end = loop {
+        match reader.next_event() {
+            Ok(Some(event)) => feed.take(&event, session),
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    feed.threads.name_processes(session);
+    let diagnostics = reader.diagnostics().clone();
+    for loss in &diagnostics.losses {
+        let (from, to) = (feed.time(loss.from_ns), feed.time(loss.to_ns));
+        session.lost(match loss.events {
+            Some(events) => Loss::of_events(from, to, events),
+            None => {
+                let mut loss = Loss::between(from, to);
+                loss.buffers = 1;
+                loss
+            }
+        });
+    }
+    (diagnostics, end)
+}
+
+/// What the traces say of the machine. `began_ns` is the session's time 0 on their clock.
+pub(crate) fn describe(traces: &[Metadata], began_ns: u64, session: &mut Session) {
+    let env = |name| traces.iter().find_map(|trace| trace.env(name));
+    let facts = session.facts();
+    facts.format = "ctf".to_owned();
+    facts.version = "1.8".to_owned();
+    let clock = traces.first().map(Metadata::clock);
+    facts.start_unix_ns = clock.map(|clock| clock.wall_ns + i128::from(began_ns));
+    facts.pointer_size = Some(match pointer_sizes(traces).first() {
+        Some(PointerSize::Four) => 4,
+        _ => 8,
+    });
+    let words = [
+        env("sysname").unwrap_or("Linux"),
+        env("kernel_release").unwrap_or_default(),
+    ];
+    facts.machine = Some(words.join(" ").trim_end().to_owned());
+}
+
+/// Of each trace.
+fn pointer_sizes(traces: &[Metadata]) -> Vec<PointerSize> {
+    let of = |trace: &Metadata| match trace.env("architecture_bit_width") {
+        Some("32") => PointerSize::Four,
+        _ => PointerSize::Eight,
+    };
+    traces.iter().map(of).collect()
+}
+
+/// The process and the thread that an event is of, and the thread's name, as far as the tracer was asked for them.
+fn owner<'a>(event: &Event<'a>) -> (Option<u32>, Option<u64>, &'a [u8]) {
+    let (mut pid, mut tid, mut name) = (None, None, &[][..]);
+    for (field, value) in event.context.iter() {
+        match (field, value) {
+            ("vpid" | "pid", value) => pid = value.as_u64().and_then(|pid| pid.try_into().ok()),
+            ("vtid" | "tid", value) => tid = value.as_u64(),
+            ("procname", Value::Text(text)) => name = text,
+            _ => {}
+        }
+    }
+    (pid, tid, name)
+}
+
+/// What an event of the kernel says of processes.
+#[derive(Clone, Copy)]
+enum Task {
+    Fork,
+    Exec,
+    Exit,
+    /// A process that was there before.
+    State,
+    /// Another thread gets the processor.
+    Switch,
+}
+
+impl Task {
+    fn of(event: &EventType) -> Option<Self> {
+        Some(match &*event.name {
+            "sched_process_fork" => Task::Fork,
+            "sched_process_exec" => Task::Exec,
+            "sched_process_exit" => Task::Exit,
+            "lttng_statedump_process_state" => Task::State,
+            "sched_switch" => Task::Switch,
+            _ => return None,
+        })
+    }
+}
+
+/// How a payload is made of the fields of an event.
+#[derive(Clone, Copy)]
+enum Form {
+    /// It is one of the fields.
+    Packed,
+    /// As ETW has it: a field before it, or the event's own layout, says how long a list is.
+    Etw,
+    /// As the schema made of the trace's description says.
+    Described,
+}
+
+/// Makes records of events: with their schemas, which are made as they come up, and payloads in ETW's form.
+pub struct Events {
+    /// Of each trace.
+    pointer_sizes: Vec<PointerSize>,
+    types: FxHashMap<(usize, usize), (Arc<EventSchema>, Form)>,
+    payload: Vec<u8>,
+}
+
+impl Events {
+    /// Of events of these traces.
+    pub fn of(traces: &[Metadata]) -> Self {
+        Events {
+            pointer_sizes: pointer_sizes(traces),
+            types: FxHashMap::default(),
+            payload: Vec::new(),
+        }
+    }
+
+    /// A record of an event, at a time in ns since the recording began, and its schema.
+    pub fn raw_event<'a>(
+        &'a mut self,
+        event: &Event<'a>,
+        time_ns: u64,
+    ) -> (RawEvent<'a>, &'a Arc<EventSchema>) {
+        let key = (event.trace, event.type_index);
+        let known = self.types.entry(key);
+        let (schema, form) = known.or_insert_with(|| schema(event.event_type));
+        let packed = match form {
+            Form::Packed => match event.fields.get(PACKED) {
+                Some(Value::Bytes(bytes)) => Some(bytes),
+                _ => None,
+            },
+            Form::Etw | Form::Described => None,
+        };
+        if packed.is_none() {
+            self.payload.clear();
+            encode(event, *form, &mut self.payload);
+        }
+        let (process_id, thread_id, _) = owner(event);
+        let raw = RawEvent {
+            time_ns,
+            process_id,
+            thread_id,
+            processor: event.cpu,
+            pointer_size: self.pointer_sizes[event.trace],
+            schema,
+            payload: packed.unwrap_or(&self.payload),
+        };
+        (raw, schema)
+    }
+}
+
+/// What a tracepoint is in ETW, or what the trace says of it.
+fn schema(event: &EventType) -> (Arc<EventSchema>, Form) {
+    let (provider, symbol) = match event.name.split_once(':') {
+        Some((provider, symbol)) => (provider, symbol),
+        None => ("kernel", &*event.name),
+    };
+    let runtime = provider.starts_with("DotNETRuntime");
+    let provider = match runtime {
+        true => format!("Microsoft-Windows-{provider}"),
+        false => provider.to_owned(),
+    };
+    let is_packed = event.fields.iter().any(|field| &*field.name == PACKED);
+    let key = EventKey::from_symbol(&Provider::from_name(&provider), symbol);
+    let key = key.unwrap_or_else(|| EventKey::Named {
+        provider: provider.into(),
+        name: symbol.into(),
+    });
+    let schema = EventSchema::new(key);
+    let is_published = schema.is_typed() || schema.fields().is_some();
+    let (schema, form) = match (is_published, is_packed) {
+        (true, true) => (schema, Form::Packed),
+        (true, false) => (schema, Form::Etw),
+        (false, _) => (schema.with_fields(described(event)), Form::Described),
+    };
+    (Arc::new(schema), form)
+}
+
+/// The fields of an event that only the trace knows, as its payload will have them.
+fn described(event: &EventType) -> Vec<Field> {
+    let fields = event.fields.iter().filter(|field| !field.is_length);
+    let described = fields.map(|field| {
+        let ty = match field.holds {
+            Holds::Number(number) => number_type(number),
+            Holds::Text => FieldType::Utf16,
+            Holds::List(number) => FieldType::Array(Box::new(number_type(number))),
+            _ => FieldType::Unknown,
+        };
+        Field::new(&*field.name, ty)
+    });
+    described.collect()
+}
+
+/// Numbers of other widths become the next wider one.
+fn number_type(number: NumberType) -> FieldType {
+    match (
+        width(number),
+        number.is_float,
+        number.is_signed,
+        number.is_hex,
+    ) {
+        (4, true, ..) => FieldType::F32,
+        (_, true, ..) => FieldType::F64,
+        (1, _, true, _) => FieldType::I8,
+        (2, _, true, _) => FieldType::I16,
+        (4, _, true, _) => FieldType::I32,
+        (_, _, true, _) => FieldType::I64,
+        (1, _, _, true) => FieldType::Hex8,
+        (2, _, _, true) => FieldType::Hex16,
+        (4, _, _, true) => FieldType::Hex32,
+        (_, _, _, true) => FieldType::Hex64,
+        (1, ..) => FieldType::U8,
+        (2, ..) => FieldType::U16,
+        (4, ..) => FieldType::U32,
+        _ => FieldType::U64,
+    }
+}
+
+/// In bytes.
+fn width(number: NumberType) -> usize {
+    number.bits.div_ceil(8).next_power_of_two() as usize
+}
+
+/// Writes the fields of an event as a payload.
+fn encode(event: &Event<'_>, form: Form, out: &mut Vec<u8>) {
+    for (declared, (_, value)) in event.event_type.fields.iter().zip(event.fields.iter()) {
+        // How long a list is stands in a field of its own, which only this format has.
+        if declared.is_length {
+            continue;
+        }
+        match (declared.holds, value) {
+            (Holds::Number(ty), value) => encode_number(value, width(ty), out),
+            (Holds::Text, Value::Text(text)) => {
+                let text = String::from_utf8_lossy(text);
+                out.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+            }
+            (Holds::List(_), Value::Bytes(bytes)) => {
+                let bytes = counted(bytes.len(), form, out).map_or(bytes, |most| &bytes[..most]);
+                out.extend_from_slice(bytes);
+            }
+            (Holds::List(ty), Value::List(list)) => {
+                let length = usize::try_from(list.len()).unwrap_or(usize::MAX);
+                let most = counted(length, form, out).unwrap_or(length);
+                let values = list.iter().take(most);
+                values.for_each(|value| encode_number(value, width(ty), out));
+            }
+            // Fields of structs stand between those that were declared.
+            _ => return,
+        }
+    }
+}
+
+/// Writes how many elements follow, if a description wants it: 65,535 at the most.
+fn counted(length: usize, form: Form, out: &mut Vec<u8>) -> Option<usize> {
+    let Form::Described = form else {
+        return None;
+    };
+    let count = u16::try_from(length).unwrap_or(u16::MAX);
+    out.extend_from_slice(&count.to_le_bytes());
+    Some(count.into())
+}
+
+fn encode_number(value: Value<'_>, width: usize, out: &mut Vec<u8>) {
+    let bytes = match value {
+        Value::Unsigned(number) => number.to_le_bytes(),
+        Value::Signed(number) => number.to_le_bytes(),
+        Value::Float(number) if width == 4 => u64::from((number as f32).to_bits()).to_le_bytes(),
+        Value::Float(number) => number.to_bits().to_le_bytes(),
+        _ => return,
+    };
+    out.extend_from_slice(&bytes[..width.min(8)]);
+}
+
+struct Feed<'p> {
+    place: Place<'p>,
+    events: Events,
+    types: FxHashMap<(usize, usize), (EventTypeId, Option<Task>)>,
+    threads: Threads,
+}
+
+impl Feed<'_> {
+    fn time(&self, ns: u64) -> u64 {
+        let time = i128::from(ns) + self.place.behind_ns;
+        u64::try_from(time.max(0)).unwrap_or(u64::MAX)
+    }
+
+    fn take(&mut self, event: &Event<'_>, session: &mut Session) {
+        let time_ns = self.time(event.time_ns);
+        let (own_pid, thread, name) = owner(event);
+        let process = own_pid.map(self.place.own_pid);
+        let at = At::new(time_ns).of(process, thread);
+        if let (Some(pid), Some(tid)) = (process, thread) {
+            self.threads.name(at, pid, tid, name, session);
+        }
+        let (raw, schema) = self.events.raw_event(event, time_ns);
+        let key = (event.trace, event.type_index);
+        let (id, task) = *self.types.entry(key).or_insert_with(|| {
+            let id = session.event_type(schema.clone());
+            (id, Task::of(event.event_type))
+        });
+        let payload = Payload {
+            pointer_size: raw.pointer_size,
+            bytes: raw.payload,
+        };
+        session.push(id, at, payload, None);
+        if let Some(task) = task.filter(|_| self.place.has_lives) {
+            self.task(at, task, event, session);
+        }
+    }
+
+    /// Applies what the kernel says of a process.
+    fn task(&mut self, at: At, task: Task, event: &Event<'_>, session: &mut Session) {
+        let number = |name| event.fields.get(name).and_then(|value| value.as_u64());
+        let id = |name| number(name).and_then(|id| u32::try_from(id).ok());
+        let text = |name| match event.fields.get(name) {
+            Some(Value::Text(text)) => String::from_utf8_lossy(text),
+            _ => Default::default(),
+        };
+        match task {
+            Task::Fork => {
+                let name = text("child_comm");
+                // Of a new thread the process is another; older tracers tell of processes only by their first thread.
+                let (Some(tid), Some(pid)) = (id("child_tid"), id("child_pid")) else {
+                    return;
+                };
+                if tid == pid {
+                    self.threads.begin(pid, tid.into());
+                    session.apply(at.process(pid), Process::new(Action::Load, &*name));
+                }
+                self.threads
+                    .name(at, pid, tid.into(), name.as_bytes(), session);
+            }
+            Task::Exec => {
+                let Some(pid) = at.process.or_else(|| id("tid")) else {
+                    return;
+                };
+                let path = text("filename");
+                let name = path.rsplit('/').next().unwrap_or_default();
+                session.apply(at.process(pid), Fact::Exec);
+                session.apply(at.process(pid), Process::new(Action::DCStart, name));
+                // The others have ended.
+                self.threads.begin(pid, number("tid").unwrap_or(pid.into()));
+            }
+            Task::Exit => {
+                let (Some(tid), Some(pid)) = (number("tid"), at.process) else {
+                    return;
+                };
+                if self.threads.end(pid, tid) {
+                    session.apply(at.process(pid), Process::new(Action::Unload, ""));
+                    session.name_process(pid, text("comm").as_bytes());
+                }
+            }
+            Task::Switch => {
+                // The context is that of the thread that leaves.
+                if let (Some(tid), Some(pid)) = (number("prev_tid"), at.process)
+                    && pid != 0
+                {
+                    self.threads
+                        .name(at, pid, tid, text("prev_comm").as_bytes(), session);
+                }
+            }
+            Task::State => {
+                let (Some(tid), Some(pid)) = (number("tid"), id("pid")) else {
+                    return;
+                };
+                let name = text("name");
+                if tid == u64::from(pid) {
+                    session.apply(at.process(pid), Process::new(Action::DCStart, &*name));
+                }
+                self.threads.name(at, pid, tid, name.as_bytes(), session);
+            }
+        }
+    }
+}

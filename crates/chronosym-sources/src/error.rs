@@ -1,0 +1,22 @@
+//! Why a trace could not be read.
+
+use chronosym_core::AnotherRecording;
+
+/// Why a trace could not be read into a session.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// It is no nettrace or netperf trace, or its source failed.
+    #[error(transparent)]
+    Nettrace(#[from] chronosym_nettrace::Error),
+    /// It is no perf.data or jitdump, or its source failed.
+    #[error(transparent)]
+    Perf(#[from] chronosym_perf::Error),
+    /// A stream of a trace of LTTng failed.
+    #[error(transparent)]
+    Ctf(#[from] chronosym_ctf::Error),
+    /// The session was read from something else. Read each recording into a session of its own; .etl files of one
+    /// recording are merged before they are read.
+    #[error("the session was read from another recording: {0}")]
+    AnotherRecording(#[from] AnotherRecording),
+}

@@ -1,0 +1,552 @@
+//! ETW traces (.etl).
+
+use chronosym_etl::{Clock, Diagnostics, ExtendedItem, ReadAt, Reader, Record, TraceHeader};
+use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode, classes};
+use chronosym_events::{Event, EventKey, EventSchema, PointerSize, Provider, RawEvent};
+use chronosym_types::hash::HashMap;
+
+pub use super::etw_types::Schemas;
+
+use super::etw_stacks::{Finished, Mode, Reference, StackAssembler, StackOf, Waiting};
+use super::observe::{Observer, Seen};
+use crate::error::ReadError;
+use chronosym_core::EventTypeId;
+use chronosym_core::Loss;
+use chronosym_core::RecordingId;
+use chronosym_core::Role;
+use chronosym_core::SampleSelection;
+use chronosym_core::StackId;
+use chronosym_core::ThreadIndex;
+use chronosym_core::facts::{At, Sample};
+use chronosym_core::{ClassIndex, SampleClass, SampleKind, Weight};
+use chronosym_core::{Payload, Session};
+
+/// A reader's record as an event in bytes.
+pub fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'a> {
+    RawEvent {
+        time_ns: record.time_ns,
+        process_id: record.process_id,
+        thread_id: record.thread_id.map(u64::from),
+        processor: Some(u32::from(record.cpu)),
+        pointer_size: record.pointer_size,
+        schema,
+        payload: record.payload,
+    }
+}
+
+/// What was found when a trace was read into a session.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EtlReport {
+    /// What the reader found.
+    pub diagnostics: Diagnostics,
+    /// Stack keys that were never defined.
+    pub undefined_stack_keys: u64,
+    /// Parts of stacks that came more than 2 s after their event and were left out.
+    pub late_stack_parts: u64,
+    /// Descriptions of events that could not be read.
+    pub unreadable_descriptions: u64,
+}
+
+/// Reads a trace into a session: an `Reader`, or several merged into one.
+///
+/// Damage is counted in the report; what was readable is in the session.
+///
+/// # Errors
+///
+/// [`ReadError::AnotherRecording`] when the session was read from a recording before.
+pub fn read<S: ReadAt>(reader: Reader<S>, session: &mut Session) -> Result<EtlReport, ReadError> {
+    session.admit(RecordingId::Whole, false)?;
+    Ok(read_observed(reader, session, None))
+}
+
+/// As [`read`], into a session of several recordings, whose time 0 is that of the trace.
+pub(crate) fn read_joined<S: ReadAt>(reader: Reader<S>, session: &mut Session) -> EtlReport {
+    read_observed(reader, session, None)
+}
+
+/// As [`read`], with an observer of every record before it goes into the session. It can end the reading: what came before
+/// is in the session.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_with<S: ReadAt>(
+    reader: Reader<S>,
+    session: &mut Session,
+    observe: &mut Observer<'_>,
+) -> Result<EtlReport, ReadError> {
+    session.admit(RecordingId::Whole, false)?;
+    Ok(read_observed(reader, session, Some(observe)))
+}
+
+fn read_observed<S: ReadAt>(
+    mut reader: Reader<S>,
+    session: &mut Session,
+    mut observe: Option<&mut Observer<'_>>,
+) -> EtlReport {
+    describe(reader.header(), reader.clock(), session);
+    let wide = reader.header().pointer_size == PointerSize::Eight;
+    let mut schemas = Schemas::default();
+    let mut types: Vec<EventTypeId> = Vec::new();
+    let mut source = EtlSource::new(wide, session);
+    let (mut bytes, mut stack) = (0, Vec::new());
+    loop {
+        let record = match reader.next_record() {
+            Ok(Some(record)) => record,
+            Ok(None) => break,
+            // What could not be read is among the gaps.
+            Err(_) => continue,
+        };
+        let index = schemas.index_of(&record);
+        let known = types.len();
+        for schema in &schemas.all()[known..] {
+            types.push(session.event_type(schema.clone()));
+        }
+        let id = types[index as usize];
+        let schema = &schemas.all()[index as usize];
+        let raw = raw_event(&record, schema);
+        if let Some(observe) = &mut observe {
+            bytes += record.payload.len() as u64;
+            stack.clear();
+            for item in record.extended_items() {
+                if let ExtendedItem::Stack(part) = item {
+                    stack.extend(part.addresses.iter());
+                }
+            }
+            let seen = Seen {
+                event: &raw,
+                stack: &stack,
+                bytes,
+            };
+            if observe(seen).is_break() {
+                break;
+            }
+        }
+        source.take(&raw, &record, id, session);
+        if session.role(id) == Role::Description {
+            schemas.describe_by(&record);
+        }
+    }
+    // Some descriptions came after the events.
+    schemas.redescribe();
+    for (id, schema) in types.iter().zip(schemas.all()) {
+        session.redescribe(*id, schema);
+    }
+    session.rename_volumes();
+    let diagnostics = reader.diagnostics().clone();
+    let late_stack_parts = source.stacks.late_parts();
+    let undefined_stack_keys = source.finish(session);
+    if diagnostics.lost_anything() {
+        // The trace does not say when.
+        let mut loss = Loss::of_events(0, u64::MAX, diagnostics.events_lost);
+        loss.buffers = diagnostics.buffers_lost;
+        loss.notices = diagnostics.lost_event_records;
+        session.lost(loss);
+    }
+    EtlReport {
+        diagnostics,
+        undefined_stack_keys,
+        late_stack_parts,
+        unreadable_descriptions: schemas.unreadable_descriptions(),
+    }
+}
+
+/// Whose samples they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    Thread(ThreadIndex),
+    /// A thread of a process that is not known yet.
+    Tid(u32),
+}
+
+/// What the samples of a class have in common, whatever their stack turns out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct ClassKey {
+    owner: Owner,
+    event: EventTypeId,
+    kind: SampleKind,
+    idle: bool,
+    stack: StackOf,
+}
+
+#[derive(Debug)]
+struct EtlSource {
+    stacks: StackAssembler,
+    /// The classes of samples: their stacks are set when all is read.
+    classes: HashMap<ClassKey, ClassIndex>,
+    /// Whether stacks are wanted at all.
+    wanted: bool,
+    /// Each thread's last event of the runtime, whose stack may follow as an event.
+    last_clr: HashMap<u32, LastClr>,
+    /// Performance counters: by their number, how many events make a sample.
+    counters: HashMap<u32, u64>,
+}
+
+/// An event of the runtime.
+#[derive(Debug)]
+struct LastClr {
+    raw_time: i64,
+    id: EventTypeId,
+    /// Its stack is wanted: it is counted once it is whole.
+    wanted: bool,
+    /// A stack of its own was counted.
+    has_stack: bool,
+}
+
+impl EtlSource {
+    fn new(wide: bool, session: &Session) -> Self {
+        EtlSource {
+            stacks: StackAssembler::new(wide),
+            classes: HashMap::default(),
+            wanted: !matches!(session.options().samples, SampleSelection::None),
+            last_clr: HashMap::default(),
+            counters: HashMap::default(),
+        }
+    }
+
+    /// Takes one record, and logs the samples whose stacks are complete by now.
+    fn take(
+        &mut self,
+        raw: &RawEvent<'_>,
+        record: &Record<'_>,
+        id: EventTypeId,
+        session: &mut Session,
+    ) {
+        let (role, selected) = (session.role(id), session.is_selected(id));
+        let is_clr = is_clr(raw.schema);
+        let is_sample = match role {
+            Role::TimerSample => selected || session.options().wants_profilers(),
+            Role::CounterSample => selected,
+            _ => false,
+        };
+        let is_stack = role == Role::Stack && self.wanted;
+        match role {
+            _ if is_sample || is_stack || matches!(role, Role::ClrStack | Role::SampleInterval) => {
+                session.count(id, 1, 0, raw.time_ns);
+                match raw.decode() {
+                    Ok(Some(event)) => self.decoded(&event, record, id, session),
+                    Ok(None) => {}
+                    Err(error) => session.undecodable(id, error),
+                }
+            }
+            Role::TimerSample | Role::CounterSample | Role::Stack => {
+                session.count(id, 1, 0, raw.time_ns);
+            }
+            _ => {
+                let at = At::new(raw.time_ns).of(raw.process_id, raw.thread_id);
+                let payload = Payload {
+                    pointer_size: raw.pointer_size,
+                    bytes: raw.payload,
+                };
+                session.push(id, at, payload, None);
+                if let Some(base) = session.lowest_kernel_image() {
+                    self.stacks.lowest_kernel_image(base);
+                }
+            }
+        }
+        if !is_sample {
+            if selected {
+                self.event_with_stack(raw, record, id, session);
+            }
+            let has_stack = !selected && !is_stack && has_stack(record);
+            session.count(id, 0, u64::from(has_stack), 0);
+            if is_clr
+                && role != Role::ClrStack
+                && let Some(tid) = record.thread_id
+            {
+                let last = LastClr {
+                    raw_time: record.raw_time,
+                    id,
+                    wanted: selected,
+                    has_stack,
+                };
+                self.last_clr.insert(tid, last);
+            }
+        }
+        self.log_finished(session);
+    }
+
+    /// Samples and stacks.
+    fn decoded(
+        &mut self,
+        event: &Event<'_>,
+        record: &Record<'_>,
+        id: EventTypeId,
+        session: &mut Session,
+    ) {
+        let stacks = &mut self.stacks;
+        let mut sample_of = |tid: u32, ip: u64, idle: bool, weight: Weight| {
+            let mut event = waiting(record, id);
+            event.pid = session.process_of_thread(tid);
+            event.tid = Some(tid);
+            event.ip = Some(ip);
+            event.sample = Sample::cpu().weighing(weight);
+            event.sample.idle = idle;
+            stacks.wait(event);
+        };
+        match event {
+            Event::Kernel(KernelEvent::SampledProfile(sample)) => {
+                let idle = sample.is_idle();
+                let ip = sample.instruction_pointer;
+                sample_of(sample.thread_id, ip, idle, Weight::One);
+            }
+            Event::Kernel(KernelEvent::PmcInterrupt(sample)) => {
+                let every = self.counters.get(&sample.profile_source.into());
+                let weight = every.map_or(Weight::Unknown, |&every| Weight::Count(every));
+                let (tid, ip) = (sample.thread_id, sample.instruction_pointer);
+                sample_of(tid, ip, tid == 0, weight);
+            }
+            Event::Kernel(KernelEvent::SampleInterval(interval)) => {
+                self.set_interval(record.time_ns, interval, session);
+            }
+            Event::Kernel(KernelEvent::StackWalk(walk)) => {
+                let of = Reference {
+                    raw_time: walk.event_time.cast_signed(),
+                    pid: known(walk.process_id),
+                    tid: known(walk.thread_id),
+                    cpu: record.cpu,
+                };
+                stacks.addresses(of, None, walk.frames.iter());
+            }
+            Event::Kernel(KernelEvent::StackKeyReference(reference)) => {
+                let of = Reference {
+                    raw_time: reference.event_time.cast_signed(),
+                    pid: known(reference.process_id),
+                    tid: known(reference.thread_id),
+                    cpu: record.cpu,
+                };
+                let mode = match reference.mode {
+                    StackMode::Kernel => Mode::Kernel,
+                    StackMode::User => Mode::User,
+                };
+                stacks.key(of, mode, false, reference.key);
+            }
+            Event::Kernel(KernelEvent::StackKeyDefinition(definition)) => {
+                stacks.define(definition.key, definition.frames.iter());
+            }
+            Event::Kernel(KernelEvent::UserStack(_)) => {
+                for item in record.extended_items() {
+                    match item {
+                        ExtendedItem::Stack(s) => stacks.matched(s.match_id, s.addresses.iter()),
+                        ExtendedItem::StackKey(s) => stacks.matched_key(s.match_id, s.key),
+                        _ => {}
+                    }
+                }
+            }
+            Event::ClrStackWalk(walk) => {
+                if let Some(tid) = record.thread_id
+                    && let Some(last) = self.last_clr.remove(&tid)
+                {
+                    // The runtime logs the stack of an event right after it on the same thread.
+                    if last.wanted {
+                        let of = Reference {
+                            raw_time: last.raw_time,
+                            ..of_record(record)
+                        };
+                        stacks.addresses(of, Some(Mode::User), walk.frames.iter());
+                    } else if !last.has_stack {
+                        session.count(last.id, 0, 1, 0);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An event whose stack is wanted: it is in the record, or comes later.
+    fn event_with_stack(
+        &mut self,
+        raw: &RawEvent<'_>,
+        record: &Record<'_>,
+        id: EventTypeId,
+        session: &Session,
+    ) {
+        let mut event = waiting(record, id);
+        event.sample.weight = chronosym_core::allocation::weight(raw.schema, raw.payload);
+        // The stack of a context switch is that of the thread which goes on.
+        if matches!(
+            raw.schema.key(),
+            EventKey::Classic {
+                class: classes::THREAD,
+                opcode: 36,
+                ..
+            }
+        ) && let Ok(Some(Event::Kernel(KernelEvent::CSwitch(switch)))) = raw.decode()
+        {
+            event.tid = Some(switch.new_thread_id);
+            event.pid = session.process_of_thread(switch.new_thread_id);
+        }
+        self.stacks.wait(event);
+        let of = Reference {
+            tid: event.tid,
+            ..of_record(record)
+        };
+        for item in record.extended_items() {
+            match item {
+                ExtendedItem::Stack(stack) => {
+                    self.stacks.addresses(of, None, stack.addresses.iter());
+                    self.stacks.expect_match(stack.match_id);
+                }
+                ExtendedItem::StackKey(key) => {
+                    // Another half follows only on a stack of the kernel.
+                    let mode = if key.match_id == 0 {
+                        Mode::User
+                    } else {
+                        Mode::Kernel
+                    };
+                    self.stacks.key(of, mode, true, key.key);
+                    self.stacks.expect_match(key.match_id);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes how often samples are taken, from now on.
+    fn set_interval(&mut self, time_ns: u64, event: &SampleInterval<'_>, session: &mut Session) {
+        let (new, old) = (event.new_interval, event.old_interval);
+        let interval = match event.event {
+            IntervalEvent::Start | IntervalEvent::Set if new != 0 => new,
+            _ => old.max(new),
+        };
+        if interval == 0 {
+            return;
+        }
+        if event.source != 0 {
+            self.counters.insert(event.source, interval.into());
+            return;
+        }
+        let facts = session.facts();
+        let ends = event.event == IntervalEvent::End;
+        if !(ends && facts.sample_interval_ns.is_some()) {
+            facts.sampled_every(time_ns, u64::from(interval) * 100);
+        }
+    }
+
+    /// Gives the session the events that have what there is of their stacks.
+    fn log_finished(&mut self, session: &mut Session) {
+        while let Some(finished) = self.stacks.next_finished() {
+            let Finished {
+                event,
+                stack,
+                has_stack,
+            } = finished;
+            let tid = event.tid.unwrap_or(0);
+            let owner = match event.pid {
+                Some(pid) => Owner::Thread(session.thread(Some(pid), tid.into(), event.time_ns)),
+                None => Owner::Tid(tid),
+            };
+            if has_stack {
+                session.count(event.id, 0, 1, 0);
+            }
+            let Sample {
+                kind, idle, weight, ..
+            } = event.sample;
+            let key = ClassKey {
+                owner,
+                event: event.id,
+                kind,
+                idle,
+                stack,
+            };
+            let class = *self.classes.entry(key).or_insert_with(|| {
+                let thread = match owner {
+                    Owner::Thread(thread) => Some(thread),
+                    Owner::Tid(_) => None,
+                };
+                session.open_class(SampleClass::open(thread, event.id, kind, idle))
+            });
+            session.log_sample(class, event.time_ns, weight);
+        }
+    }
+
+    /// The trace is over: all samples get their stacks and owners. Returns how many stack keys were never defined.
+    fn finish(mut self, session: &mut Session) -> u64 {
+        let undefined = self.stacks.finish();
+        self.log_finished(session);
+        // In the order in which classes came up, so that two runs are alike.
+        let mut classes: Vec<_> = self.classes.into_iter().collect();
+        classes.sort_unstable_by_key(|&(_, class)| class);
+        // What stacks of the same parts are, resolved once.
+        let mut known: HashMap<StackOf, Option<StackId>> = HashMap::default();
+        let mut path = Vec::new();
+        let most = (session.stacks().len()).saturating_add(self.stacks.most_joined());
+        let mut no_room = 0;
+        for (key, class) in classes {
+            let stack = *known.entry(key.stack).or_insert_with(|| {
+                let mut stack = key.stack;
+                if session.stacks().len() > most && stack.drop_callers() {
+                    no_room += 1;
+                }
+                self.stacks.addresses_of(stack, &mut path);
+                session.intern(path.iter().rev().copied())
+            });
+            if let Some(stack) = stack {
+                session.set_stack(class, stack);
+            }
+            if let Owner::Tid(tid) = key.owner {
+                session.set_early_thread(class, tid);
+            }
+        }
+        session.stacks_dropped(self.stacks.dropped() + no_room);
+        undefined
+    }
+}
+
+/// Whether a record carries its stack, or a part of it.
+fn has_stack(record: &Record<'_>) -> bool {
+    record.extended_items().any(|item| match item {
+        ExtendedItem::Stack(stack) => !stack.addresses.is_empty(),
+        ExtendedItem::StackKey(_) => true,
+        _ => false,
+    })
+}
+
+fn is_clr(schema: &EventSchema) -> bool {
+    matches!(
+        schema.key(),
+        EventKey::Manifest {
+            provider: Provider::Runtime | Provider::Private | Provider::Rundown,
+            ..
+        }
+    )
+}
+
+fn waiting(record: &Record<'_>, id: EventTypeId) -> Waiting {
+    Waiting {
+        raw_time: record.raw_time,
+        time_ns: record.time_ns,
+        id,
+        pid: record.process_id,
+        tid: record.thread_id,
+        cpu: record.cpu,
+        sample: Sample::new(SampleKind::Event),
+        ip: None,
+    }
+}
+
+fn of_record(record: &Record<'_>) -> Reference {
+    Reference {
+        raw_time: record.raw_time,
+        pid: record.process_id,
+        tid: record.thread_id,
+        cpu: record.cpu,
+    }
+}
+
+fn known(id: u32) -> Option<u32> {
+    (id != u32::MAX).then_some(id)
+}
+
+fn describe(header: &TraceHeader, clock: Clock, session: &mut Session) {
+    let facts = session.facts();
+    // Of several files the clock has the earliest start, the header may be any one's.
+    facts.start_unix_ns = Some(clock.unix_ns(0));
+    facts.format = "etl".to_owned();
+    facts.version = format!("{}.{}", header.layout_version.0, header.layout_version.1);
+    facts.pointer_size = Some(header.pointer_size.bytes() as u8);
+    facts.processors = Some(header.processors);
+    let (major, minor) = header.os_version;
+    facts.machine = Some(format!("Windows {major}.{minor} build {}", header.os_build));
+}

@@ -1,0 +1,79 @@
+//! jitdumps: what a runtime compiled, and when.
+
+use std::io::Read;
+
+use chronosym_perf::jitdump::{Diagnostics, Reader, Record};
+use chronosym_perf::{Error, TimeConversion};
+use chronosym_types::AStr;
+
+use chronosym_core::Session;
+use chronosym_core::facts::{At, Fact, NativeMethod, Text};
+
+pub(crate) fn describe<R: Read>(reader: &Reader<R>, session: &mut Session) {
+    let facts = session.facts();
+    facts.format = "jitdump".to_owned();
+    facts.version = "1".to_owned();
+    facts.pointer_size = Some(8);
+    facts.process_id = Some(reader.header().pid);
+}
+
+/// Where in a session a jitdump belongs.
+pub(crate) struct Place<'a> {
+    pub process: u32,
+    /// From its clock to the session's time.
+    pub time: &'a mut dyn FnMut(u64) -> u64,
+}
+
+/// Reads a jitdump into a session. Where events of the runtime told of code, they say more.
+pub(crate) fn read_from<R: Read>(
+    mut reader: Reader<R>,
+    session: &mut Session,
+    place: Place<'_>,
+) -> (Diagnostics, Result<(), Error>) {
+    let end = loop {
+        let record = match reader.next_record() {
+            Ok(Some(record)) => record,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        };
+        let mut at = |time| At::new((place.time)(time)).process(place.process);
+        match record {
+            Record::Load(load) => {
+                let at = at(load.time);
+                let address = load.address;
+                let Ok(size) = u32::try_from(load.size) else {
+                    continue;
+                };
+                if size == 0 || session.is_stated_by_events(at, address) {
+                    continue;
+                }
+                let paths: Vec<_> = (load.lines.clone())
+                    .map(|line| String::from_utf8_lossy(line.path))
+                    .collect();
+                let rows: Vec<(u64, &str, u32)> = (load.lines.zip(&paths))
+                    .map(|(line, path)| (line.address, &**path, line.line))
+                    .collect();
+                let name = Text::Narrow(AStr::new(load.name));
+                let method = NativeMethod::new(name, address, size).with_lines(&rows);
+                session.apply(at.thread(load.tid.into()), method);
+            }
+            Record::Move(moved) => session.apply(
+                at(moved.time).thread(moved.tid.into()),
+                Fact::NativeMove {
+                    from: moved.old_address,
+                    to: moved.new_address,
+                },
+            ),
+            _ => {}
+        }
+    };
+    (reader.diagnostics().clone(), end)
+}
+
+/// From the clock of a jitdump to ns: cycles of the processor's counter need what the recording says of them.
+pub(crate) fn nanoseconds(time: u64, has_cycles: bool, cycles: Option<TimeConversion>) -> u64 {
+    match cycles {
+        Some(cycles) if has_cycles => cycles.ns(time),
+        _ => time,
+    }
+}

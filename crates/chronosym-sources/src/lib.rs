@@ -1,0 +1,25 @@
+//! Reads traces of every format into the engine of chronosym ([`chronosym_core`]).
+//!
+//! [`open`](fn@open::open) opens files, pipes and archives, and joins recordings of one machine and time. The other modules
+//! are one adapter a format, from the records of a reader to events of a [`Session`](chronosym_core::Session).
+#![deny(missing_docs)]
+
+mod batch;
+pub mod ctf;
+mod error;
+pub mod etl;
+mod etw_stacks;
+mod etw_types;
+pub mod jitdump;
+pub mod nettrace;
+mod observe;
+pub mod open;
+pub mod perf;
+pub mod script;
+mod threads;
+
+pub use {chronosym_ctf, chronosym_etl, chronosym_nettrace, chronosym_perf};
+
+pub use chronosym_core::AnotherRecording;
+pub use error::ReadError;
+pub use observe::{Observer, Seen};

@@ -1,0 +1,105 @@
+//! Files that stand beside a perf.data: jitdumps and perf maps of the processes that it sampled.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::input::{Input, What};
+use crate::perf::{PerfReport, pid_of_jitdump};
+
+/// Where such files are looked for.
+#[derive(Default)]
+pub(super) struct Beside {
+    folders: Vec<PathBuf>,
+    /// Files are opened where a trace says that they were.
+    pub trusts_paths: bool,
+    /// What processes in containers call themselves, and their ids outside.
+    pub pids: Vec<(u32, u32)>,
+}
+
+impl Beside {
+    pub fn add_folder(&mut self, input: &Input) {
+        if let What::Path(path) = &input.0 {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let folder = match folder.as_os_str().is_empty() {
+                true => Path::new("."),
+                false => folder,
+            };
+            if !self.folders.iter().any(|known| known == folder) {
+                self.folders.push(folder.to_owned());
+            }
+        }
+    }
+
+    /// Finds out which processes of a perf.data the `own` ids of runtimes are, where that was not said: the one that mapped a
+    /// jitdump of that id, or else the only one that runs .NET in a container while none of that id does.
+    pub fn find_containers(&mut self, perf: &PerfReport, own: impl Iterator<Item = u32>) {
+        let dumps = perf.jitdumps.iter();
+        let dumps = dumps.filter_map(|(pid, path)| Some((pid_of_jitdump(path)?, *pid)));
+        let dumps: BTreeSet<(u32, u32)> = dumps.collect();
+        let contained = perf.runtimes.iter().filter(|(_, contained)| **contained);
+        let contained: Vec<u32> = contained.map(|(pid, _)| *pid).collect();
+        let only = |mut ids: std::collections::btree_set::Range<'_, (u32, u32)>| {
+            let first = ids.next().map(|&(_, pid)| pid);
+            first.filter(|_| ids.next().is_none())
+        };
+        let runtimes: Vec<u32> = own.collect();
+        let all = dumps
+            .iter()
+            .map(|&(own, _)| own)
+            .chain(runtimes.iter().copied());
+        for own in all.collect::<BTreeSet<u32>>() {
+            if self.pids.iter().any(|&(known, _)| known == own) {
+                continue;
+            }
+            let by_dump = only(dumps.range((own, 0)..=(own, u32::MAX)));
+            let is_only = !perf.runtimes.contains_key(&own) && runtimes == [own];
+            let found = match (by_dump, contained.as_slice()) {
+                (Some(pid), _) => Some(pid),
+                (None, &[pid]) if is_only => Some(pid),
+                _ => None,
+            };
+            self.pids
+                .extend(found.filter(|&pid| pid != own).map(|pid| (own, pid)));
+        }
+    }
+
+    /// The id outside of a process that calls itself so.
+    pub fn pid(&self, own: u32) -> u32 {
+        let mapped = self.pids.iter().find(|(inside, _)| *inside == own);
+        mapped.map_or(own, |&(_, pid)| pid)
+    }
+
+    /// What a process that has an id outside calls itself.
+    fn own_id(&self, pid: u32) -> u32 {
+        let mapped = self.pids.iter().find(|(_, outside)| *outside == pid);
+        mapped.map_or(pid, |&(own, _)| own)
+    }
+
+    /// The perf map of a process.
+    pub fn perf_map(&self, pid: u32) -> Option<PathBuf> {
+        let tmp = self.trusts_paths.then(|| PathBuf::from("/tmp"));
+        let name = format!("perf-{}.map", self.own_id(pid));
+        first_file(self.folders.iter().chain(&tmp), &name)
+    }
+
+    /// The jitdump of a process, which may have mapped it at a path.
+    pub fn jitdump(&self, pid: u32, mapped: &[(u32, String)]) -> Option<PathBuf> {
+        let name = format!("jit-{}.dump", self.own_id(pid));
+        first_file(&self.folders, &name).or_else(|| {
+            let paths: BTreeSet<&Path> = mapped
+                .iter()
+                .filter(|(of, _)| self.trusts_paths && *of == pid)
+                .map(|(_, path)| Path::new(path))
+                .collect();
+            let found = paths.into_iter().find(|path| path.is_file());
+            found.map(Path::to_owned)
+        })
+    }
+}
+
+fn first_file<'a>(folders: impl IntoIterator<Item = &'a PathBuf>, name: &str) -> Option<PathBuf> {
+    let paths = folders
+        .into_iter()
+        .flat_map(|folder| [folder.join(name), folder.join(format!("{name}.gz"))]);
+    paths.into_iter().find(|path| path.is_file())
+}

@@ -1,0 +1,480 @@
+//! From inputs to the traces in them: a queue of things to look into, each with its first bytes.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek};
+use std::path::Path;
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+
+use super::bytes::{ByteStream, FileBytes, keep};
+use super::error::{OpenError, failed, unreadable};
+use super::format::{Content, Format, HEAD, describe, innermost, sniff};
+use super::image_maps::ImageMaps;
+use super::input::{Input, What};
+use super::meter::{Meter, Metered};
+use super::note::{Note, Notes};
+use super::salvage::Salvaged;
+use super::symbol_entries::is_symbol_file;
+use super::zip::{self, Entry, Section};
+use chronosym_core::LimitReached;
+use chronosym_core::file_name;
+
+/// What was found, each with what it is called.
+#[derive(Default)]
+pub(super) struct Found {
+    pub streams: Vec<(String, Format, ByteStream)>,
+    pub etl: Vec<(String, FileBytes)>,
+    pub perf: Vec<(String, FileBytes)>,
+    pub jitdumps: Vec<(String, ByteStream)>,
+    pub ctf: CtfFiles,
+    /// They name code in files of what `perf script` printed.
+    pub image_maps: ImageMaps,
+    /// Texts of `perf script`.
+    pub scripts: Vec<(String, ByteStream)>,
+    /// Perf maps by their process.
+    pub maps: Vec<(String, u32, ByteStream)>,
+    pub symbols: Vec<Entry>,
+}
+
+/// Files of traces of LTTng.
+#[derive(Default)]
+pub(super) struct CtfFiles {
+    pub metadata: Vec<(String, ByteStream)>,
+    pub streams: Vec<(String, ByteStream)>,
+}
+
+/// Something that may be a trace, or have traces in it.
+struct Piece {
+    name: String,
+    /// Wrappers around it.
+    layers: u32,
+    /// Whether it is one of many, in a zip file or a folder: that it is no trace is no error then.
+    in_zip: bool,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    File(File),
+    Stream(ByteStream),
+}
+
+impl Found {
+    /// Adds what is read from front to back.
+    fn add(&mut self, name: String, content: Content, stream: ByteStream) {
+        match content {
+            Content::Trace(Format::JitDump) => self.jitdumps.push((name, stream)),
+            Content::Trace(Format::Ctf) => self.ctf.streams.push((name, stream)),
+            Content::Trace(Format::PerfScript) => self.scripts.push((name, stream)),
+            Content::Trace(format) => self.streams.push((name, format, stream)),
+            Content::CtfMetadata => self.ctf.metadata.push((name, stream)),
+            Content::PerfMap(pid) => self.maps.push((name, pid, stream)),
+            Content::PerfInfo(pid) => self.image_maps.infos.push((name, pid, stream)),
+            Content::ImageMap => {
+                let key = file_name(innermost(&name)).to_lowercase();
+                self.image_maps.maps.insert(key, stream);
+            }
+            _ => {}
+        }
+    }
+
+    fn count(&self) -> usize {
+        let (traces, code) = (self.streams.len() + self.etl.len(), self.jitdumps.len());
+        let ctf = self.ctf.metadata.len() + self.ctf.streams.len();
+        let of_perf = self.perf.len() + self.scripts.len() + self.maps.len();
+        traces + code + ctf + of_perf
+    }
+}
+
+pub(super) struct Finder {
+    pub meter: Arc<Meter>,
+    pub notes: Notes,
+    pub found: Found,
+    /// Something was left out because so much is open.
+    pub is_full: bool,
+}
+
+impl Finder {
+    /// Looks for traces in an input.
+    pub fn look_into(&mut self, input: Input) -> Result<(), OpenError> {
+        let name = input.name();
+        let before = self.found.count();
+        let folder = match &input.0 {
+            What::Path(path) if path.is_dir() => Some(path.clone()),
+            _ => None,
+        };
+        if let Some(folder) = folder {
+            self.look_into_folder(&folder)?;
+            return match self.found.count() == before {
+                true => Err(OpenError::Directory { name }),
+                false => Ok(()),
+            };
+        }
+        let piece = self.open(input)?;
+        let found = self.take_apart(piece)?;
+        if self.found.count() == before {
+            return Err(OpenError::NoTraceInside { name, found });
+        }
+        Ok(())
+    }
+
+    fn open(&self, input: Input) -> Result<Piece, OpenError> {
+        let name = input.name();
+        let bytes = match input.0 {
+            What::Path(path) => {
+                let file = File::open(&path).map_err(|source| OpenError::Open {
+                    name: name.clone(),
+                    source,
+                })?;
+                let metadata = file.metadata().ok();
+                let size = metadata.filter(|m| m.is_file()).map(|m| m.len());
+                self.meter.expect(size);
+                Bytes::File(file)
+            }
+            What::Stream(_, source) => {
+                self.meter.expect(None);
+                Bytes::Stream(Box::new(self.metered(source)))
+            }
+        };
+        Ok(Piece {
+            name,
+            layers: 0,
+            in_zip: false,
+            bytes,
+        })
+    }
+
+    /// Looks into the files of a folder and of those in it, in the order of their names; links are not followed.
+    fn look_into_folder(&mut self, folder: &Path) -> Result<(), OpenError> {
+        let mut left = self.meter.limits.zip_entries;
+        let mut folders = VecDeque::from([folder.to_owned()]);
+        while let Some(folder) = folders.pop_front() {
+            let unread = |source| OpenError::Open {
+                name: folder.display().to_string(),
+                source,
+            };
+            let entries = std::fs::read_dir(&folder).map_err(unread)?;
+            let mut entries: Vec<_> = entries.take(left + 1).flatten().collect();
+            entries.sort_by_key(|entry| entry.file_name());
+            for entry in entries {
+                let path = entry.path();
+                left = match left.checked_sub(1) {
+                    Some(left) => left,
+                    None => {
+                        let name = folder.display().to_string();
+                        let limit = LimitReached::ZipEntries(self.meter.limits.zip_entries);
+                        self.notes.push(Note::Limit { name, limit });
+                        return Ok(());
+                    }
+                };
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => folders.push_back(path),
+                    Ok(kind) if kind.is_file() => self.look_into_one_of_many(Input::file(path))?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks into a file of a folder, which may be of no use.
+    fn look_into_one_of_many(&mut self, input: Input) -> Result<(), OpenError> {
+        let name = input.name();
+        let piece = match self.open(input) {
+            Ok(piece) => piece,
+            Err(error) => {
+                let error = error.cause();
+                self.notes.push(Note::Companion { name, error });
+                return Ok(());
+            }
+        };
+        let in_zip = true;
+        self.take_apart(Piece { in_zip, ..piece }).map(|_| ())
+    }
+
+    /// Takes apart all that is in something. What is of no use but has a name is returned, the first of it.
+    fn take_apart(&mut self, piece: Piece) -> Result<Option<String>, OpenError> {
+        let mut instead = None;
+        let mut queue = VecDeque::from([piece]);
+        while let Some(piece) = queue.pop_front() {
+            if let Some(found) = self.step(piece, &mut queue)? {
+                instead.get_or_insert(found);
+            }
+        }
+        Ok(instead)
+    }
+
+    fn metered<S>(&self, source: S) -> Metered<S> {
+        Metered::input(source, &self.meter)
+    }
+
+    /// Takes one thing apart. What is of no use but has a name is returned.
+    fn step(
+        &mut self,
+        piece: Piece,
+        queue: &mut VecDeque<Piece>,
+    ) -> Result<Option<String>, OpenError> {
+        let Piece {
+            name,
+            layers,
+            in_zip,
+            bytes,
+        } = piece;
+        let (head, bytes) = match self.head(bytes) {
+            Ok(read) => read,
+            Err(error) => {
+                let kind = match (layers, in_zip) {
+                    (0, false) => OpenError::read,
+                    _ => OpenError::damaged,
+                };
+                return self.leave_out(in_zip, &name, failed(&name, error, kind));
+            }
+        };
+        let content = sniff(&head, &name);
+        if matches!(content, Content::Zip | Content::Gzip) && layers >= self.meter.limits.layers {
+            let limit = LimitReached::Layers(self.meter.limits.layers);
+            let of = name.clone();
+            return self.leave_out(in_zip, &name, OpenError::Limit { name: of, limit });
+        }
+        let is_open = in_zip && matches!(bytes, Bytes::Stream(_));
+        if is_open && !matches!(content, Content::Zip | Content::Gzip) && !self.may_open() {
+            return Ok(None);
+        }
+        match content {
+            Content::Trace(Format::Etl) => {
+                let file = self.positioned(&name, bytes)?;
+                self.found.etl.push((name, file));
+            }
+            Content::Trace(Format::PerfData) => {
+                let file = self.positioned(&name, bytes)?;
+                self.found.perf.push((name, file));
+            }
+            content if content.is_of_trace() => {
+                let stream = self.stream(bytes);
+                self.found.add(name, content, stream);
+            }
+            Content::Gzip => {
+                let name = short(format!("{name} (gzip)"));
+                let inside = self.unpacked(&name, MultiGzDecoder::new(self.stream(bytes)));
+                queue.push_back(Piece {
+                    name,
+                    layers: layers + 1,
+                    in_zip,
+                    bytes: Bytes::Stream(Box::new(inside)),
+                });
+            }
+            Content::Zip => {
+                let (file, _) = self.file(&name, bytes)?;
+                self.zip(file, &name, layers, queue)?;
+            }
+            Content::Empty if !in_zip => return Err(OpenError::Empty { name }),
+            Content::Known(what) if in_zip => return Ok(Some(format!("{what} in {name}"))),
+            Content::Unknown | Content::Empty if in_zip => {}
+            _ => {
+                let found = describe(content, &head);
+                return Err(OpenError::NotATrace { name, found });
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether one more packed stream may stay open, which takes some 100 KB: what is in large files, or a thousand.
+    fn may_open(&mut self) -> bool {
+        const FREE: u64 = 1024;
+        const ROOM: u64 = 128 << 10;
+        let may = (self.found.count() as u64) < FREE.max(self.meter.may_hold() / ROOM);
+        if !may && !std::mem::replace(&mut self.is_full, true) {
+            self.notes.push(Note::Limit {
+                name: "all that is packed".to_owned(),
+                limit: LimitReached::UnpackedRatio(self.meter.limits.held_ratio()),
+            });
+        }
+        may
+    }
+
+    /// One of many that cannot be read costs itself, what is alone the whole; a reading that is broken off ends here.
+    fn leave_out(
+        &self,
+        is_one_of_many: bool,
+        name: &str,
+        error: OpenError,
+    ) -> Result<Option<String>, OpenError> {
+        let name = name.to_owned();
+        self.notes.push(match error {
+            OpenError::Limit { limit, .. } if is_one_of_many => Note::Limit { name, limit },
+            OpenError::Damaged { source, .. } if is_one_of_many => Note::Damaged {
+                name,
+                error: source.to_string(),
+            },
+            error => return Err(error),
+        });
+        Ok(None)
+    }
+
+    /// The first bytes of something, and all of it. A pipe cannot go back: what was read of it is put before the rest.
+    fn head(&self, mut bytes: Bytes) -> io::Result<(Vec<u8>, Bytes)> {
+        let mut head = Vec::new();
+        match &mut bytes {
+            Bytes::File(file) => file.take(HEAD as u64).read_to_end(&mut head)?,
+            Bytes::Stream(stream) => stream.take(HEAD as u64).read_to_end(&mut head)?,
+        };
+        let rest: ByteStream = match bytes {
+            Bytes::File(mut file) => match file.rewind() {
+                Ok(()) => return Ok((head, Bytes::File(file))),
+                Err(_) => Box::new(self.metered(file)),
+            },
+            Bytes::Stream(stream) => stream,
+        };
+        let whole = Cursor::new(head.clone()).chain(rest);
+        Ok((head, Bytes::Stream(Box::new(whole))))
+    }
+
+    fn stream(&self, bytes: Bytes) -> ByteStream {
+        match bytes {
+            Bytes::File(file) => Box::new(self.metered(file)),
+            Bytes::Stream(stream) => stream,
+        }
+    }
+
+    /// Something that is read at any position.
+    fn positioned(&self, name: &str, bytes: Bytes) -> Result<FileBytes, OpenError> {
+        Ok(match self.file(name, bytes)? {
+            (file, true) => Box::new(self.metered(file)),
+            (file, false) => Box::new(file),
+        })
+    }
+
+    /// A file that is read at any position, and whether it is the input itself.
+    fn file(&self, name: &str, bytes: Bytes) -> Result<(File, bool), OpenError> {
+        match bytes {
+            Bytes::File(file) => Ok((file, true)),
+            Bytes::Stream(stream) => {
+                let most = self.meter.limits.unpacked_bytes;
+                let kept = keep(Salvaged::new(stream, name, &self.notes), most);
+                let (file, whole) = kept.map_err(|error| failed(name, error, OpenError::spool))?;
+                if !whole {
+                    self.notes.push(Note::Limit {
+                        name: name.to_owned(),
+                        limit: LimitReached::UnpackedBytes(most),
+                    });
+                }
+                Ok((file, false))
+            }
+        }
+    }
+
+    /// What comes out of a wrapper: counted, and used as far as it is sound.
+    fn unpacked<S>(&self, name: &str, source: S) -> Salvaged<Metered<S>> {
+        let source = Metered::unpacked(source, &self.meter);
+        Salvaged::new(source, name, &self.notes)
+    }
+
+    fn zip(
+        &mut self,
+        file: File,
+        zip: &str,
+        layers: u32,
+        queue: &mut VecDeque<Piece>,
+    ) -> Result<(), OpenError> {
+        let file = Section::whole(file, &self.meter).map_err(|error| unreadable(zip, error))?;
+        let most = self.meter.limits.zip_entries;
+        let name = || zip.to_owned();
+        let listing = match zip::list(&file, most) {
+            Ok(listing) => listing,
+            Err(error) => {
+                let error = error.to_string();
+                self.notes.push(Note::NoZipList {
+                    name: name(),
+                    error,
+                });
+                return self.zip_without_list(file, zip, layers, queue);
+            }
+        };
+        for entry in listing.entries {
+            match entry {
+                Ok(entry) if is_symbol_file(&entry.name) => self.found.symbols.push(entry),
+                Ok(entry) => {
+                    let name = short(format!("{zip} ({})", entry.name));
+                    let inside = self.unpacked(&name, entry.open());
+                    queue.push_back(Piece {
+                        name,
+                        layers: layers + 1,
+                        in_zip: true,
+                        bytes: Bytes::Stream(Box::new(inside)),
+                    });
+                }
+                Err((entry, error)) => self.notes.push(Note::DamagedEntry {
+                    name: name(),
+                    entry,
+                    error,
+                }),
+            }
+        }
+        if listing.overlapping > 0 {
+            self.notes.push(Note::OverlappingEntries {
+                name: name(),
+                entries: listing.overlapping,
+            });
+        }
+        if listing.more {
+            self.notes.push(Note::Limit {
+                name: name(),
+                limit: LimitReached::ZipEntries(most),
+            });
+        }
+        Ok(())
+    }
+
+    /// The list of entries stands at the end of a zip file; what is cut short has only the entries themselves, each of
+    /// which can be reached only through the one before it.
+    fn zip_without_list(
+        &self,
+        mut file: Section,
+        zip: &str,
+        layers: u32,
+        queue: &mut VecDeque<Piece>,
+    ) -> Result<(), OpenError> {
+        for _ in 0..self.meter.limits.zip_entries {
+            let Ok(Some(entry)) = ::zip::read::read_zipfile_from_stream(&mut file) else {
+                break;
+            };
+            let inside = entry
+                .name()
+                .map_or("unnamed entry".into(), |name| name.into_owned());
+            let name = short(format!("{zip} ({inside})"));
+            let mut entry = self.unpacked(&name, entry);
+            let mut head = Vec::new();
+            let sniffed = (&mut entry).take(HEAD as u64).read_to_end(&mut head);
+            if let Err(error) = sniffed {
+                let error = failed(&name, error, OpenError::damaged);
+                self.leave_out(true, &name, error)?;
+                continue;
+            }
+            let content = sniff(&head, &name);
+            if !content.is_of_trace() && !matches!(content, Content::Zip | Content::Gzip) {
+                continue;
+            }
+            let whole = head.as_slice().chain(entry);
+            let kept = keep(whole, self.meter.limits.unpacked_bytes)
+                .map_err(|error| failed(&name, error, OpenError::spool))?;
+            queue.push_back(Piece {
+                name,
+                layers: layers + 1,
+                in_zip: true,
+                bytes: Bytes::File(kept.0),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A name that does not grow with the layers.
+fn short(mut name: String) -> String {
+    const MOST: usize = 4096;
+    if name.len() > MOST {
+        let end = (0..=MOST).rev().find(|&at| name.is_char_boundary(at));
+        name.truncate(end.unwrap_or(0));
+    }
+    name
+}

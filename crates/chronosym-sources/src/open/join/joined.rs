@@ -1,0 +1,43 @@
+//! What is being joined.
+
+use std::sync::Arc;
+
+use chronosym_perf::TimeConversion;
+
+use crate::open::clocks::{Clock, Offset};
+use crate::open::companions::Beside;
+use crate::open::meter::Meter;
+use crate::open::note::Note;
+use crate::open::report::Report;
+use crate::perf::PerfReport;
+use chronosym_core::JoinedRecording;
+use chronosym_core::Session;
+use chronosym_core::unwind::ImageFiles;
+
+/// What is being joined, and what is known of it so far.
+pub(super) struct Join<'a> {
+    pub session: &'a mut Session,
+    pub meter: &'a Meter,
+    pub report: Report,
+    pub beside: Beside,
+    /// The clock that all others are put on, with the recording that it is of.
+    pub reference: Option<(String, Clock)>,
+    pub files: Option<Arc<dyn ImageFiles>>,
+    /// The time of the reference clock at the session's time 0.
+    pub began_ns: i128,
+    /// How far the clock of runtimes is behind the reference.
+    pub of_runtimes: Option<Offset>,
+    pub cycles: Option<TimeConversion>,
+    pub perf: PerfReport,
+}
+
+impl Join<'_> {
+    pub(super) fn came_from(&mut self, recording: JoinedRecording) {
+        self.session.facts().recordings.push(recording);
+    }
+
+    pub(super) fn cannot_read(&mut self, name: String, error: &str) {
+        let error = error.to_owned();
+        self.report.notes.push(Note::Companion { name, error });
+    }
+}

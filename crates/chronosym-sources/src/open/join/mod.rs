@@ -1,0 +1,135 @@
+//! Recordings of one machine, joined into one timeline: what the system saw of processors and processes, what runtimes say of
+//! code.
+//!
+//! The system's recording, a perf.data or .etl, is read first, since it says which processes there are; then what runtimes
+//! recorded, then their jitdumps and perf maps. Each counts its time from the earliest of all, or from the begin of the .etl:
+//! what runtimes say of the time before it holds at its begin.
+
+mod begun;
+mod code;
+mod joined;
+mod recordings;
+
+use std::sync::Arc;
+
+use chronosym_ctf::Reader as Ctf;
+use chronosym_etl::Reader as EtlReader;
+
+use self::begun::Profile;
+use self::joined::Join;
+use super::bytes::{ByteStream, FileBytes};
+use super::clocks::Clock;
+use super::companions::Beside;
+use super::error::OpenError;
+use super::format::Format;
+use super::image_maps::ImageMaps;
+use super::meter::Meter;
+use super::report::Report;
+use crate::perf::PerfReport;
+use chronosym_core::Session;
+use chronosym_core::unwind::ImageFiles;
+
+/// What is joined.
+pub(super) struct Parts {
+    pub perf: Option<(String, FileBytes)>,
+    /// What `perf script` printed: it has the names that were known where it was recorded, and the samples if the perf.data that
+    /// it was made of is not there.
+    pub script: Option<(String, ByteStream)>,
+    pub image_maps: ImageMaps,
+    pub etl: Option<(String, Box<EtlReader<FileBytes>>)>,
+    pub runtimes: Vec<(String, ByteStream)>,
+    pub jitdumps: Vec<(String, ByteStream)>,
+    /// Of user space and of the kernel, read as one.
+    pub ctf: Option<(String, Ctf<ByteStream>)>,
+    /// By process.
+    pub maps: Vec<(String, u32, ByteStream)>,
+    pub beside: Beside,
+    /// For unwinding.
+    pub files: Option<Arc<dyn ImageFiles>>,
+}
+
+impl Parts {
+    /// What all of it is.
+    pub fn format(&self) -> Format {
+        let is_alone = self.runtimes.is_empty() && self.etl.is_none();
+        match (&self.script, &self.perf, &self.ctf, self.jitdumps.len()) {
+            (_, Some(_), None, _) if is_alone => Format::PerfData,
+            (Some(_), None, None, 0) if is_alone => Format::PerfScript,
+            (None, None, None, _) if is_alone => Format::JitDump,
+            (None, None, Some(_), 0) if is_alone => Format::Ctf,
+            _ => Format::Joined,
+        }
+    }
+
+    /// Reads all of it.
+    pub fn read(self, session: &mut Session, meter: &Meter) -> Result<Report, OpenError> {
+        let mut join = Join {
+            report: Report::new(self.format()),
+            session,
+            meter,
+            beside: self.beside,
+            files: self.files,
+            reference: None,
+            began_ns: 0,
+            of_runtimes: None,
+            cycles: None,
+            perf: PerfReport::default(),
+        };
+        let mut profile = match (self.perf, self.etl) {
+            (Some((name, source)), _) => Some(Profile::of_perf(name, source)?),
+            (None, Some((name, reader))) => Some(Profile::of_etl(name, reader)),
+            (None, None) => None,
+        };
+        join.reference = match (&profile, &self.script) {
+            (Some(profile), _) => Some((profile.name.clone(), profile.clock)),
+            // A text does not say by which clock; perfcollect records by that of runtimes.
+            (None, Some((name, _))) => Some((name.clone(), Clock::MONOTONIC)),
+            (None, None) => None,
+        };
+        let runtimes = join.begin_runtimes(self.runtimes, &mut profile)?;
+        let ctf = join.begin_ctf(self.ctf)?;
+        let (has_ticks, has_lives) = (
+            profile.is_none() && self.script.is_none(),
+            profile.is_none(),
+        );
+        let earliest = join.begin(&runtimes, &ctf);
+        let maps = self.maps.iter().map(|(_, own, _)| join.beside.pid(*own));
+        let maps: Vec<u32> = maps.collect();
+        let has_profile = profile.is_some();
+        if let Some(profile) = profile {
+            join.read_profile(profile, earliest)?;
+            let headers = runtimes.iter().map(|it| it.reader.header());
+            let own = headers.filter_map(|header| header.process_id);
+            join.beside.find_containers(&join.perf, own);
+        } else if self.script.is_none() {
+            join.describe(&runtimes, &ctf);
+        }
+        if let Some(script) = self.script {
+            let files = join.read_script(script, has_profile, earliest, &maps)?;
+            let (limits, held) = (&join.meter.limits, join.meter.may_hold());
+            match self.image_maps.apply(&files, limits, held, join.session) {
+                Err(OpenError::Cancelled) => return Err(OpenError::Cancelled),
+                Err(error) => join.cannot_read("maps of images".to_owned(), &error.to_string()),
+                Ok(()) => {}
+            }
+        }
+        for runtime in runtimes {
+            join.read_runtime(runtime, has_ticks)?;
+        }
+        if let Some(ctf) = ctf {
+            join.read_ctf(ctf, has_lives)?;
+        }
+        join.read_jitdumps(self.jitdumps)?;
+        join.read_maps(self.maps)?;
+        join.session.map_images_over_code();
+        let facts = join.session.facts();
+        let errors = facts.recordings.iter().map(|part| part.error_ns);
+        facts.clock_error_ns = errors.max().unwrap_or(0);
+        if facts.recordings.len() < 2 {
+            facts.recordings.clear();
+        } else if join.report.format == Format::Joined {
+            facts.process_id = None;
+        }
+        Ok(join.report)
+    }
+}

@@ -1,0 +1,139 @@
+//! From files, pipes and wrappers to one recording.
+//!
+//! [`open`] opens a file; [`Opener`] also several files of one recording, streams, limits of one's own, and tells how far
+//! reading has come. Formats are known by content, never by name; zip and gzip wrappers are opened, in each other too.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), chronosym_sources::open::OpenError> {
+//! let (timeline, report) = chronosym_sources::open::open("app.etl.zip")?.timeline(chronosym_core::Options::default())?;
+//! report.notes.iter().for_each(|note| eprintln!("{note}"));
+//! # Ok(()) }
+//! ```
+//!
+//! nettrace and netperf are read from front to back, and go through a wrapper without being unpacked first. An .etl in a
+//! wrapper is unpacked to a temporary file, within [`Limits`].
+
+mod bytes;
+mod clocks;
+mod companions;
+mod ctf;
+mod error;
+mod find;
+mod format;
+mod image_maps;
+mod input;
+mod join;
+mod meter;
+mod note;
+mod perf_map;
+mod recording;
+mod report;
+mod salvage;
+mod symbol_entries;
+mod zip;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use bytes::{ByteStream, FileBytes, Positioned};
+pub use chronosym_nettrace::{Gap, GapCause, GapTotal, Gaps};
+pub use error::OpenError;
+pub use format::Format;
+pub use input::Input;
+pub use meter::Progress;
+pub use note::{Note, NoteKind, Notes};
+pub use perf_map::read_perf_map;
+pub use recording::{Recording, RecordingBytes};
+pub use report::{Report, TraceGap};
+pub use symbol_entries::SymbolEntries;
+
+use companions::Beside;
+use find::{Finder, Found};
+use input::refuse_twins;
+use meter::{Meter, Watch};
+
+use chronosym_core::Limits;
+use chronosym_core::unwind::ImageFiles;
+
+/// Opens the recording in a file, which may be a zip or gzip file.
+///
+/// # Errors
+/// [`OpenError`] says why nothing in it can be read.
+pub fn open(path: impl AsRef<Path>) -> Result<Recording, OpenError> {
+    Opener::new().open([Input::file(path.as_ref())])
+}
+
+/// Opens recordings.
+#[derive(Default)]
+pub struct Opener {
+    limits: Limits,
+    watch: Option<Box<Watch>>,
+    beside: Beside,
+    files: Option<Arc<dyn ImageFiles>>,
+}
+
+impl Opener {
+    /// With the default [`Limits`], watched by nobody.
+    pub fn new() -> Self {
+        Opener::default()
+    }
+
+    /// With limits of one's own.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Tells how far reading has come, from whatever thread reads, about once every few hundred KB. The answer
+    /// [`ControlFlow::Break`] ends the reading: [`OpenError::Cancelled`].
+    pub fn watch(
+        mut self,
+        watch: impl Fn(Progress) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.watch = Some(Box::new(watch));
+        self
+    }
+
+    /// Opens jitdumps and perf maps also where a perf.data says that they were, or where runtimes put them: it was recorded
+    /// on this machine. Those beside the perf.data are opened anyway.
+    pub fn trust_trace_paths(mut self) -> Self {
+        self.beside.trusts_paths = true;
+        self
+    }
+
+    /// A process that calls itself `own`, in a container, is `pid` in the perf.data.
+    pub fn map_pid(mut self, own: u32, pid: u32) -> Self {
+        self.beside.pids.push((own, pid));
+        self
+    }
+
+    /// Unwinds the stacks that samples of a perf.data hold a copy of (`perf record --call-graph dwarf`), with these files.
+    pub fn unwind_with(mut self, files: Arc<dyn ImageFiles>) -> Self {
+        self.files = Some(files);
+        self
+    }
+
+    /// Opens what is named together: one trace, all .etl files of one recording, or recordings of one machine and time
+    /// that become one timeline: a perf.data, traces of LTTng, nettrace files of several
+    /// processes, jitdumps, perf maps.
+    ///
+    /// # Errors
+    /// [`OpenError`] says why nothing can be read, or why the inputs are not one recording.
+    pub fn open(self, inputs: impl IntoIterator<Item = Input>) -> Result<Recording, OpenError> {
+        let inputs: Vec<Input> = inputs.into_iter().collect();
+        refuse_twins(&inputs)?;
+        let mut finder = Finder {
+            meter: Arc::new(Meter::new(self.limits, self.watch)),
+            notes: Notes::default(),
+            found: Found::default(),
+            is_full: false,
+        };
+        let mut beside = self.beside;
+        for input in inputs {
+            beside.add_folder(&input);
+            finder.look_into(input)?;
+        }
+        Recording::new(finder, beside, self.files)
+    }
+}

@@ -1,0 +1,330 @@
+//! One recording: what was named together, if it is of one.
+
+use std::sync::Arc;
+
+use chronosym_ctf::Reader as CtfReader;
+use chronosym_etl::{Error as EtlError, ReadAt, Reader as EtlReader};
+
+use super::bytes::{ByteStream, FileBytes};
+use super::companions::Beside;
+use super::ctf;
+use super::error::{OpenError, failed, in_trace};
+use super::find::{Finder, Found};
+use super::format::Format;
+use super::join::Parts;
+use super::meter::Meter;
+use super::note::{Note, Notes};
+use super::report::Report;
+use super::symbol_entries::SymbolEntries;
+use crate::{etl, nettrace};
+use chronosym_core::Options;
+use chronosym_core::RecordingId;
+use chronosym_core::Session;
+use chronosym_core::Timeline;
+use chronosym_core::unwind::ImageFiles;
+
+/// A recording that was opened, ready to be read.
+pub struct Recording {
+    format: Format,
+    names: Vec<String>,
+    bytes: Bytes,
+    notes: Notes,
+    symbols: SymbolEntries,
+    meter: Arc<Meter>,
+}
+
+/// The bytes of a recording, for reading them with the readers' own interface.
+#[non_exhaustive]
+pub enum RecordingBytes {
+    /// nettrace or netperf.
+    Nettrace(ByteStream),
+    /// All .etl files of the recording.
+    Etl(Box<EtlReader<FileBytes>>),
+    /// Traces of LTTng that were recorded together, with jitdumps or a perf.data of which the events are left out.
+    Ctf(Box<CtfReader<ByteStream>>),
+    /// A perf.data, with jitdumps or a text made of it.
+    Perf(FileBytes),
+    /// The text of `perf script`.
+    PerfScript(ByteStream),
+    /// Recordings of runtimes and others that have no records of all the machine, or jitdumps alone.
+    Several,
+}
+
+/// How a recording is read.
+enum Bytes {
+    Nettrace(ByteStream),
+    Etl(Box<EtlReader<FileBytes>>),
+    /// What is read as one of several recordings that are joined.
+    Joined(Box<Parts>),
+}
+
+const MAP_ALONE: &str = "a perf map; name it with the recording that it belongs to";
+const CTF_STREAM_ALONE: &str =
+    "a stream of an LTTng trace without its metadata; name the folder that both are in";
+
+impl Recording {
+    /// .etl files are of one recording, or they are refused; other recordings are joined as far as they can be.
+    pub(super) fn new(
+        finder: Finder,
+        beside: Beside,
+        files: Option<Arc<dyn ImageFiles>>,
+    ) -> Result<Self, OpenError> {
+        let Finder {
+            meter,
+            notes,
+            found,
+            ..
+        } = finder;
+        let Found {
+            mut streams,
+            etl,
+            mut perf,
+            mut scripts,
+            image_maps,
+            jitdumps,
+            ctf,
+            maps,
+            symbols,
+        } = found;
+        leave_out_injected(&mut perf, &notes);
+        let of_others = [perf.len(), scripts.len(), streams.len(), jitdumps.len()];
+        let others = of_others.iter().sum::<usize>() + ctf.metadata.len();
+        let of_ctf: Vec<String> = ctf.metadata.iter().map(|it| it.0.clone()).collect();
+        let names = (perf.iter().map(|it| &it.0))
+            .chain(scripts.iter().map(|it| &it.0))
+            .chain(streams.iter().map(|it| &it.0))
+            .chain(jitdumps.iter().map(|it| &it.0))
+            .chain(&of_ctf)
+            .chain(etl.iter().map(|it| &it.0));
+        let names: Vec<String> = names.cloned().collect();
+        if let [first, second, ..] = names.as_slice()
+             // The system records once.
+             && (perf.len() > 1 || scripts.len() > 1 || !etl.is_empty() && others > streams.len())
+        {
+            return Err(OpenError::SeveralRecordings {
+                first: first.clone(),
+                second: second.clone(),
+            });
+        }
+        let incomplete = match (maps.first(), ctf.streams.first(), ctf.metadata.is_empty()) {
+            (_, Some((name, _)), true) => Some((name, CTF_STREAM_ALONE)),
+            (Some((name, ..)), ..) if names.is_empty() => Some((name, MAP_ALONE)),
+            _ => None,
+        };
+        if let Some((name, found)) = incomplete {
+            return Err(OpenError::NotATrace {
+                name: name.clone(),
+                found: found.to_owned(),
+            });
+        }
+        let ctf = ctf::reader(ctf, &notes, meter.may_hold())?;
+        let ctf = ctf.map(|reader| (of_ctf.join(", "), reader));
+        let is_etl = !etl.is_empty();
+        let (format, bytes) = if others == 0 {
+            (Format::Etl, Bytes::Etl(Box::new(merge(etl)?)))
+        } else if others == 1
+            && maps.is_empty()
+            && !is_etl
+            && let Some((_, format, stream)) = streams.pop()
+        {
+            (format, Bytes::Nettrace(stream))
+        } else {
+            let etl = match etl.first() {
+                Some((name, _)) => Some((name.clone(), Box::new(merge(etl)?))),
+                None => None,
+            };
+            let parts = Parts {
+                perf: perf.pop(),
+                script: scripts.pop(),
+                image_maps,
+                etl,
+                runtimes: streams
+                    .into_iter()
+                    .map(|(name, _, it)| (name, it))
+                    .collect(),
+                jitdumps,
+                ctf,
+                maps,
+                beside,
+                files,
+            };
+            (parts.format(), Bytes::Joined(Box::new(parts)))
+        };
+        let symbols = SymbolEntries::new(symbols, &meter)
+            .map_err(|error| failed("symbol files", error, OpenError::spool))?;
+        Ok(Recording {
+            format,
+            names,
+            bytes,
+            notes,
+            symbols,
+            meter,
+        })
+    }
+
+    /// The format of its traces.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What its traces are called: paths, and for what is in a wrapper `x.zip (inside.etl)`.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// What is wrong with the wrappers. More may come up while the recording is read; [`Report`] has all of it.
+    pub fn notes(&self) -> Notes {
+        self.notes.clone()
+    }
+
+    /// Symbol files in the same zip file.
+    pub fn symbol_entries(&self) -> SymbolEntries {
+        self.symbols.clone()
+    }
+
+    /// The traces themselves. Of several, one that has records of all the machine: those of LTTng before a perf.data, and that
+    /// before a text of `perf script`.
+    pub fn into_bytes(self) -> RecordingBytes {
+        let parts = match self.bytes {
+            Bytes::Nettrace(stream) => return RecordingBytes::Nettrace(stream),
+            Bytes::Etl(reader) => return RecordingBytes::Etl(reader),
+            Bytes::Joined(parts) => parts,
+        };
+        match (parts.ctf, parts.perf, parts.script) {
+            _ if !parts.runtimes.is_empty() || parts.etl.is_some() => RecordingBytes::Several,
+            (Some((_, reader)), ..) => RecordingBytes::Ctf(Box::new(reader)),
+            (None, Some((_, source)), _) => RecordingBytes::Perf(source),
+            (None, None, Some((_, stream))) => RecordingBytes::PerfScript(stream),
+            (None, None, None) => RecordingBytes::Several,
+        }
+    }
+
+    /// Reads it into a timeline.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn timeline(
+        self,
+        options: impl Into<Options>,
+    ) -> Result<(Arc<Timeline>, Report), OpenError> {
+        let mut session = Session::new(options);
+        let mut report = self.read(&mut session)?;
+        let timeline = session.finish();
+        report.notes.extend(Note::of_timeline(&timeline));
+        Ok((timeline, report))
+    }
+
+    /// Reads it into a session.
+    ///
+    /// # Errors
+    /// [`OpenError::Trace`] where its reader refuses the trace, the source fails, or the session has read another
+    /// recording; [`OpenError::Cancelled`]. What was read before is in the session.
+    pub fn read(self, session: &mut Session) -> Result<Report, OpenError> {
+        let name = self.names.first().cloned().unwrap_or_default();
+        let refused = |error| in_trace(&name, error);
+        let mut report = Report::new(self.format);
+        let read = match self.bytes {
+            Bytes::Nettrace(stream) => nettrace::read(stream, session)
+                .map(|found| {
+                    report.notes = Note::of_nettrace(&found);
+                    report.lost_events = found.lost_events();
+                    report.add_gaps(&self.names, &found.gaps);
+                    report
+                })
+                .map_err(refused),
+            Bytes::Etl(reader) => etl::read(*reader, session)
+                .map(|found| {
+                    report.add_etl(&self.names, &found);
+                    report
+                })
+                .map_err(refused),
+            Bytes::Joined(parts) => session
+                .admit(RecordingId::Whole, false)
+                .map_err(|error| in_trace(&name, error))
+                .and_then(|_| parts.read(session, &self.meter)),
+        };
+        if self.meter.is_cancelled() {
+            return Err(OpenError::Cancelled);
+        }
+        let mut report = read?;
+        let mut notes = self.notes.take();
+        notes.append(&mut report.notes);
+        Ok(Report { notes, ..report })
+    }
+}
+
+/// perfcollect packs a perf.data with what `perf inject` made of it: the same samples.
+fn leave_out_injected(perf: &mut Vec<(String, FileBytes)>, notes: &Notes) {
+    let original = |name: &str| name.replace("perf-jit.data", "perf.data");
+    let names: Vec<String> = perf.iter().map(|(name, _)| name.clone()).collect();
+    perf.retain(|(name, _)| {
+        let made_of = original(name);
+        let is_copy = made_of != *name && names.contains(&made_of);
+        if is_copy {
+            let error = "left out: it has the samples of the perf.data beside it".to_owned();
+            let name = name.clone();
+            notes.push(Note::Companion { name, error });
+        }
+        !is_copy
+    });
+}
+
+fn merge(files: Vec<(String, FileBytes)>) -> Result<EtlReader<FileBytes>, OpenError> {
+    for (i, (second, second_file)) in files.iter().enumerate() {
+        if let Some((first, _)) = files[..i]
+            .iter()
+            .find(|(_, file)| is_copy(second_file, file))
+        {
+            let (first, second) = (first.clone(), second.clone());
+            return Err(OpenError::Copies { first, second });
+        }
+    }
+    let (names, files): (Vec<String>, Vec<_>) = files.into_iter().unzip();
+    let mut readers = Vec::with_capacity(files.len());
+    for (name, file) in names.iter().zip(files) {
+        let reader =
+            EtlReader::new(file, Default::default()).map_err(|error| of_etl(name, error))?;
+        readers.push(reader);
+    }
+    EtlReader::merge(readers).map_err(|error| match error {
+        EtlError::NotOneRecording { index, what } => OpenError::DifferentRecordings {
+            first: names[0].clone(),
+            second: names[index].clone(),
+            what,
+        },
+        EtlError::Empty => OpenError::NoInput,
+        error => of_etl(&names[0], error),
+    })
+}
+
+fn of_etl(name: &str, error: EtlError) -> OpenError {
+    let etl = |source| OpenError::Etl {
+        name: name.to_owned(),
+        source,
+    };
+    match error {
+        EtlError::Io { offset, source } => failed(name, source, |_, source| {
+            etl(EtlError::Io { offset, source })
+        }),
+        error => etl(error),
+    }
+}
+
+/// Whether two files hold the same; files that do not differ early on.
+fn is_copy(a: &impl ReadAt, b: &impl ReadAt) -> bool {
+    const PIECE: usize = 1 << 16;
+    let piece = |file: &dyn ReadAt, at: u64| {
+        let mut bytes = vec![0; PIECE];
+        let n = file.read_at(at, &mut bytes).ok()?;
+        bytes.truncate(n);
+        Some(bytes)
+    };
+    let (Ok(size), Ok(other)) = (a.size(), b.size()) else {
+        return false;
+    };
+    size == other
+        && (0..size).step_by(PIECE).all(|at| {
+            let a = piece(a, at);
+            a.is_some() && a == piece(b, at)
+        })
+}

@@ -1,0 +1,180 @@
+//! Symbol files that lie beside a trace in its zip file.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::meter::{Meter, Metered};
+use super::zip::Entry;
+use chronosym_core::Timeline;
+use chronosym_core::file_name;
+
+/// Symbol files in the zip file that a recording came in: PerfView packs PDBs as `symbols/NAME.pdb/ID/NAME.pdb`.
+///
+/// They stay packed until one is asked for by name. What is unpacked lies in a temporary folder laid out as a symbol
+/// store, which goes when the last clone goes. All of it counts towards
+/// [`Limits::unpacked_bytes`](chronosym_core::Limits::unpacked_bytes). Whether a file is the one that the trace means is not
+/// checked here: that is the business of whoever looks for it by its identity.
+#[derive(Clone, Debug)]
+pub struct SymbolEntries(Option<Arc<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    entries: Vec<Entry>,
+    meter: Arc<Meter>,
+    folder: tempfile::TempDir,
+    unpacked: Mutex<HashSet<usize>>,
+}
+
+impl SymbolEntries {
+    pub(super) fn new(entries: Vec<Entry>, meter: &Arc<Meter>) -> io::Result<Self> {
+        if entries.is_empty() {
+            return Ok(SymbolEntries(None));
+        }
+        Ok(SymbolEntries(Some(Arc::new(Inner {
+            entries,
+            meter: meter.clone(),
+            folder: tempfile::tempdir()?,
+            unpacked: Mutex::default(),
+        }))))
+    }
+
+    /// Names of the entries as the zip file has them.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let entries = self.0.iter().flat_map(|inner| &inner.entries);
+        entries.map(|entry| entry.name.as_str())
+    }
+
+    /// The temporary folder, a symbol store (`NAME/ID/NAME`) with loose files in its root; `None` if there are no entries.
+    pub fn folder(&self) -> Option<&Path> {
+        self.0.as_ref().map(|inner| inner.folder.path())
+    }
+
+    /// Unpacks every entry whose file has this name (case does not count) and that is not unpacked yet. Returns the paths
+    /// of all that have it.
+    ///
+    /// # Errors
+    /// If an entry is damaged, a limit is reached, or a file cannot be written; what was unpacked of it is removed.
+    pub fn unpack(&self, file_name: &str) -> io::Result<Vec<PathBuf>> {
+        let Some(inner) = &self.0 else {
+            return Ok(Vec::new());
+        };
+        let mut unpacked = inner
+            .unpacked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut paths = Vec::new();
+        for (index, entry) in inner.entries.iter().enumerate() {
+            let Some(parts) = place(&entry.name).filter(|parts| {
+                parts
+                    .last()
+                    .is_some_and(|name| name.eq_ignore_ascii_case(file_name))
+            }) else {
+                continue;
+            };
+            let path = parts
+                .iter()
+                .fold(inner.folder.path().to_owned(), |path, part| path.join(part));
+            if !unpacked.contains(&index) {
+                inner.unpack(entry, &path)?;
+                unpacked.insert(index);
+            }
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+
+    /// Unpacks every entry whose name is that of a symbol file of the timeline's modules and images. Returns the folder, if there is
+    /// one, and what could not be unpacked.
+    pub fn unpack_for(&self, timeline: &Timeline) -> (Option<&Path>, Vec<(String, io::Error)>) {
+        let folder = self.folder();
+        if folder.is_none() {
+            return (None, Vec::new());
+        }
+        let pdbs = timeline.processes().flat_map(|process| {
+            let modules = timeline.modules(process.index);
+            let managed = modules.flat_map(|m| [m.module.managed_pdb, m.module.native_pdb]);
+            let images = timeline.images(process.index).map(|view| view.image.pdb);
+            managed
+                .chain(images)
+                .flatten()
+                .map(|pdb| file_name(&pdb.path))
+        });
+        let names: BTreeSet<&str> = pdbs.filter(|name| !name.is_empty()).collect();
+        let unpacked = names.into_iter().map(|name| (name, self.unpack(name)));
+        let errors = unpacked.filter_map(|(name, result)| Some((name.to_owned(), result.err()?)));
+        (folder, errors.collect())
+    }
+}
+
+impl Inner {
+    fn unpack(&self, entry: &Entry, path: &Path) -> io::Result<()> {
+        let folder = path.parent().unwrap_or(self.folder.path());
+        fs::create_dir_all(folder)?;
+        let mut source = Metered::unpacked(entry.open(), &self.meter);
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        io::copy(&mut source, &mut file)?;
+        file.persist(path)?;
+        Ok(())
+    }
+}
+
+/// Endings of files that have symbols.
+const ENDINGS: [&str; 6] = ["pdb", "r2rmap", "dll", "exe", "debug", "dbg"];
+
+pub(super) fn is_symbol_file(name: &str) -> bool {
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    ENDINGS
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(ending))
+        && place(name).is_some()
+}
+
+/// Where an entry is unpacked to: `NAME/ID/NAME` if its path ends so, else `NAME`. Nothing of the path above that is
+/// used, and no part of it can lead elsewhere.
+fn place(name: &str) -> Option<Vec<&str>> {
+    let is_plain = |part: &str| {
+        let special = |c: char| c.is_control() || "<>:\"|?*".contains(c);
+        !part.is_empty()
+            && part.len() <= 255
+            && !part.starts_with('.')
+            && !part.contains(special)
+            && !part.ends_with(['.', ' '])
+    };
+    let parts: Vec<&str> = name.split(['/', '\\']).collect();
+    let file = *parts.last()?;
+    let keyed = match parts.as_slice() {
+        [.., folder, id, _] if folder.eq_ignore_ascii_case(file) && is_plain(id) => {
+            vec![*folder, *id, file]
+        }
+        _ => vec![file],
+    };
+    is_plain(file).then_some(keyed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        assert_eq!(
+            place("symbols/A.pdb/1F/a.pdb"),
+            Some(vec!["A.pdb", "1F", "a.pdb"])
+        );
+        assert_eq!(
+            place(r"x\symbols\A.pdb\1F\A.pdb"),
+            Some(vec!["A.pdb", "1F", "A.pdb"])
+        );
+        assert_eq!(place("ngenpdbs/b.pdb"), Some(vec!["b.pdb"]));
+        assert_eq!(place("a.pdb/../a.pdb"), Some(vec!["a.pdb"]));
+        for bad in [
+            "", "..", "a/", "a/..", "c:a.pdb", "a.pdb ", "x/.pdb", "a\0.pdb",
+        ] {
+            assert_eq!(place(bad), None, "{bad:?}");
+        }
+        assert!(is_symbol_file("x/y.PDB") && !is_symbol_file("y.pdbx") && !is_symbol_file("pdb"));
+    }
+}

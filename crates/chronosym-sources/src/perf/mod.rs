@@ -1,0 +1,404 @@
+//! CPU profiles of Linux: perf.data.
+//!
+//! A process is what has an id between its first record and its end; an `exec` of one that was sampled before is another
+//! process. What is mapped in a process that begins as a copy of another is stated only if it is needed.
+
+mod deferred;
+mod processes;
+mod records;
+mod stack;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::Arc;
+
+use chronosym_events::Action;
+use chronosym_perf::{
+    BuildId, ByteOrder, CpuMode, Diagnostics, Event, EventAttr, Info, KernelSymbol, Mmap, Reader,
+    Record, Sample,
+};
+use chronosym_types::hash::HashMap;
+use deferred::Waiting;
+
+use chronosym_core::EventTypeId;
+use chronosym_core::Loss;
+use chronosym_core::SampleKind;
+use chronosym_core::Session;
+use chronosym_core::Walked;
+use chronosym_core::facts::{Addressing, At, Image};
+use chronosym_core::file_name;
+use chronosym_core::unwind::{FileNumber, ImageFiles, Thread, Unwinder};
+
+pub(crate) use processes::KERNEL;
+use processes::Processes;
+pub(super) use records::Counted;
+pub use records::{Schemas, raw_event};
+use records::{event_name, is_clock, is_profile, record_name, schema};
+pub use stack::addresses;
+use stack::{is_guest, registers};
+
+/// What records call [`KERNEL`].
+const KERNEL_IN_RECORDS: u32 = u32::MAX;
+
+/// What was found while a perf.data was read.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct PerfReport {
+    /// What its reader found.
+    pub diagnostics: Diagnostics,
+    /// The clock's time at the session's time 0, in ns.
+    pub began_ns: u64,
+    /// Samples whose user stack was copied and not unwound: only its innermost frame is there.
+    pub not_unwound: u64,
+    /// Samples whose user stack was unwound up to a frame whose caller could not be found.
+    pub broken_walks: u64,
+    /// Samples whose user frames were to follow and did not.
+    pub without_deferred: u64,
+    /// Samples of guests, left out: their addresses are another machine's.
+    pub of_guests: u64,
+    /// The processes that were sampled.
+    pub sampled: Vec<u32>,
+    /// Jitdumps that were mapped: the process and the path.
+    pub jitdumps: Vec<(u32, String)>,
+    /// Processes that mapped .NET's runtime: what such a process is, and whether it is in another pid namespace than the
+    /// machine's first, as far as that was recorded.
+    pub runtimes: BTreeMap<u32, bool>,
+}
+
+/// Reads a perf.data into a session. The session's time 0 is that of the first record, or `earliest_ns` of its clock if that is before it. Stacks
+/// that samples hold a copy of are unwound with the `files` of images.
+pub(crate) fn read_from<R: Read>(
+    mut reader: Reader<R>,
+    session: &mut Session,
+    earliest_ns: Option<u64>,
+    files: Option<Arc<dyn ImageFiles>>,
+) -> (PerfReport, Result<(), chronosym_perf::Error>) {
+    let mut feed = Feed {
+        earliest_ns,
+        is_big: reader.byte_order() == ByteOrder::Big,
+        unwinder: files.map(Unwinder::new),
+        build_ids: build_ids(reader.info()),
+        ..Feed::default()
+    };
+    describe(reader.info(), reader.attrs(), session);
+    let end = loop {
+        // Pipes tell of events while they are read: before the next record it is known which one it is of.
+        if let Err(error) = reader.has_next() {
+            break Err(error);
+        }
+        if feed.attrs.len() < reader.attrs().len() {
+            feed.add_attrs(reader.attrs(), session);
+        }
+        match reader.next_record() {
+            Ok(Some(record)) => feed.take(&record, session),
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    feed.waiting.release_all(session);
+    describe(reader.info(), reader.attrs(), session);
+    let began_ns = feed.began_ns.unwrap_or_default();
+    if let Some(clock) = reader.info().clock {
+        let began = i128::from(began_ns) - i128::from(clock.clock_ns);
+        session.facts().start_unix_ns = Some(i128::from(clock.wall_ns) + began);
+    }
+    let mut sampled: Vec<u32> = feed.processes.sampled.into_iter().collect();
+    sampled.sort_unstable();
+    for (pid, is_contained) in &mut feed.report.runtimes {
+        *is_contained = feed.processes.contained.get(pid).copied().unwrap_or(false);
+    }
+    let report = PerfReport {
+        diagnostics: reader.diagnostics().clone(),
+        began_ns,
+        sampled,
+        without_deferred: feed.waiting.without,
+        ..feed.report
+    };
+    (report, end)
+}
+
+pub(crate) fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
+    let facts = session.facts();
+    facts.format = "perf.data".to_owned();
+    facts.version = info.recorder_version.clone().unwrap_or_default();
+    facts.processors = info.cpus_online;
+    let arch = info.arch.as_deref();
+    let is_32_bit = |arch: &str| ["i386", "i686", "arm", "armv7l"].contains(&arch);
+    facts.pointer_size = Some(if arch.is_some_and(is_32_bit) { 4 } else { 8 });
+    let release = info.os_release.as_deref().map(|it| format!("Linux {it}"));
+    let machine: Vec<&str> = release.as_deref().into_iter().chain(arch).collect();
+    facts.machine = (!machine.is_empty()).then(|| machine.join(" "));
+    if let Some(clock) = attrs.iter().find(|attr| is_clock(attr)) {
+        facts.sample_interval_ns = match (clock.period, clock.frequency) {
+            (Some(ns), _) => Some(ns),
+            (_, Some(hz)) => 1_000_000_000_u64.checked_div(hz),
+            _ => None,
+        };
+    }
+}
+
+pub(crate) fn build_ids(info: &Info) -> HashMap<Vec<u8>, BuildId> {
+    let ids = info.build_ids.iter();
+    ids.map(|entry| (entry.name.clone(), entry.id)).collect()
+}
+
+#[derive(Default)]
+struct Feed {
+    earliest_ns: Option<u64>,
+    began_ns: Option<u64>,
+    build_ids: HashMap<Vec<u8>, BuildId>,
+    attrs: Vec<Counted>,
+    /// Type and configuration of the event whose samples are the profile.
+    profile: Option<(u32, u32)>,
+    records: HashMap<u32, EventTypeId>,
+    processes: Processes,
+    /// When each processor was heard of last.
+    last_ns: HashMap<u32, u64>,
+    waiting: Waiting,
+    is_big: bool,
+    unwinder: Option<Unwinder>,
+    /// Build ids of files that the recording states none of.
+    found_ids: HashMap<(Vec<u8>, FileNumber), Option<String>>,
+    addresses: Vec<u64>,
+    frames: Vec<Walked>,
+    report: PerfReport,
+}
+
+impl Feed {
+    fn add_attrs(&mut self, attrs: &[EventAttr], session: &mut Session) {
+        for attr in &attrs[self.attrs.len()..] {
+            // Processors of two kinds count the same with a counter each.
+            let what = (attr.kind, attr.config as u32);
+            let kind = match is_profile(attr) && *self.profile.get_or_insert(what) == what {
+                true => SampleKind::Cpu,
+                false => SampleKind::Event,
+            };
+            self.attrs.push(Counted {
+                event: session.event_type(schema(&event_name(attr))),
+                kind,
+                is_clock: is_clock(attr),
+            });
+        }
+    }
+
+    /// A record's time in the session; what describes the state before is at its begin.
+    fn time(&mut self, record: &Record<'_>) -> u64 {
+        let Some(ns) = record.time_ns else {
+            return 0;
+        };
+        let earliest = self.earliest_ns.unwrap_or(ns);
+        let began = *self.began_ns.get_or_insert(ns.min(earliest));
+        ns.saturating_sub(began)
+    }
+
+    fn take(&mut self, record: &Record<'_>, session: &mut Session) {
+        let at = At::new(self.time(record));
+        let is_live = record.time_ns.is_some();
+        if !matches!(record.event, Event::Sample(_)) {
+            let known = self.records.entry(record.kind);
+            let id =
+                *known.or_insert_with(|| session.event_type(schema(&record_name(record.kind))));
+            session.count(id, 1, 0, at.time_ns);
+        }
+        match &record.event {
+            Event::Sample(sample) => self.sample(at, record, sample, session),
+            Event::Mmap(mmap) if !mmap.is_data => {
+                self.mmap(at, is_live, record.cpu_mode, mmap, session);
+            }
+            Event::Comm(comm) => self.processes.comm(at, comm, session),
+            Event::Fork(task) => self.processes.fork(at, is_live, task, session),
+            Event::DeferredCallchain { cookie, callchain } => {
+                let thread = (
+                    record.pid.unwrap_or_default(),
+                    record.tid.unwrap_or_default(),
+                );
+                let parts = callchain.parts();
+                let parts = parts.filter(|part| part.mode == CpuMode::User);
+                let frames: Vec<u64> = parts.flat_map(|part| part.addresses.iter()).collect();
+                self.waiting
+                    .release(thread, Some((*cookie, &frames)), session);
+            }
+            Event::Namespaces { pid, links, .. } => self.processes.namespaces(*pid, *links),
+            Event::Exit(task) => self.processes.exit(at, task, session),
+            Event::KernelSymbol(symbol) => self.kernel_symbol(at, is_live, symbol, session),
+            Event::Lost { records, .. } => {
+                let cpu = record.cpu.unwrap_or_default();
+                let from = self.last_ns.get(&cpu).copied().unwrap_or_default();
+                session.lost(Loss::of_events(from, at.time_ns, *records));
+            }
+            _ => {}
+        }
+        if let Some(cpu) = record.cpu {
+            self.last_ns.insert(cpu, at.time_ns);
+        }
+    }
+
+    fn sample(&mut self, at: At, record: &Record<'_>, sample: &Sample<'_>, session: &mut Session) {
+        let Some(counted) = record.attr.and_then(|attr| self.attrs.get(attr).copied()) else {
+            return;
+        };
+        if is_guest(record.cpu_mode) {
+            self.report.of_guests += 1;
+            session.count(counted.event, 1, 0, at.time_ns);
+            return;
+        }
+        if let Some(pid) = record.pid {
+            self.processes.sample(pid, session);
+        }
+        let is_whole = addresses(record, sample, &mut self.addresses);
+        self.frames.clear();
+        let recorded = self.addresses.iter().copied();
+        self.frames.extend(recorded.map(Walked::from));
+        if !is_whole {
+            self.unwind(at, record, sample, session);
+        }
+        let at = at.of(record.pid, record.tid.map(u64::from));
+        if counted.kind == SampleKind::Event && !session.is_selected(counted.event) {
+            session.count(
+                counted.event,
+                1,
+                u64::from(!self.frames.is_empty()),
+                at.time_ns,
+            );
+            return;
+        }
+        let stated = counted.sample(sample.period, record.pid == Some(0));
+        let chain = sample.callchain.iter().flat_map(|chain| chain.parts());
+        match chain.filter_map(|part| part.deferred).last() {
+            Some(cookie) => {
+                let frames = self.frames.clone();
+                self.waiting.defer(cookie, (at, frames, stated), session);
+            }
+            None => session.sample_walked(at, self.frames.iter().copied(), stated),
+        }
+    }
+
+    /// Appends the frames of user space by the copy of its stack; without files of images, the innermost one.
+    fn unwind(&mut self, at: At, record: &Record<'_>, sample: &Sample<'_>, session: &mut Session) {
+        let registers = sample
+            .user_registers
+            .and_then(|it| registers(session, &it).filter(|_| !self.is_big));
+        // The innermost frame is what the registers begin with.
+        if registers.is_some() && record.cpu_mode == CpuMode::User {
+            self.frames.clear();
+        }
+        let walk = (self.unwinder.as_mut()).zip(registers.clone());
+        let Some((unwinder, own)) = walk else {
+            self.report.not_unwound += 1;
+            let innermost = registers.map(|it| Walked::from(it.instruction));
+            self.frames.extend(innermost);
+            return;
+        };
+        let thread = Thread {
+            registers: own,
+            stack: sample.user_stack.unwrap_or_default(),
+        };
+        let at = at.of(record.pid, None);
+        let is_whole = session.walk_stack(at, thread, unwinder, &mut self.frames);
+        self.report.broken_walks += u64::from(!is_whole);
+    }
+
+    fn mmap(
+        &mut self,
+        at: At,
+        is_live: bool,
+        mode: CpuMode,
+        mmap: &Mmap<'_>,
+        session: &mut Session,
+    ) {
+        let action = if is_live {
+            Action::Load
+        } else {
+            Action::DCStart
+        };
+        let name = String::from_utf8_lossy(mmap.name);
+        let stated = mmap
+            .build_id
+            .or_else(|| self.build_ids.get(mmap.name).copied());
+        if mode == CpuMode::Kernel || mmap.pid == KERNEL_IN_RECORDS {
+            const TEXT: &str = "[kernel.kallsyms]";
+            let end = mmap.address.saturating_add(mmap.size);
+            let (base, path) = match name.starts_with("[kernel") {
+                // It begins where the symbol is that it is named after; what comes before is no code.
+                true => (mmap.file_offset.max(mmap.address), TEXT),
+                false => (mmap.address, &*name),
+            };
+            let own = || self.build_ids.get(path.as_bytes()).copied();
+            let build_id = stated.or_else(own).map(hex).unwrap_or_default();
+            // Where addresses of the kernel are kept secret, nothing is said.
+            if base >> 63 == 0 && session.facts().pointer_size == Some(8) || end <= base {
+                return;
+            }
+            self.processes.name_kernel(session);
+            let mut image = Image::new(action, base, end - base, path);
+            image.addressing = Addressing::Rva;
+            image.build_id = &build_id;
+            session.apply(at.process(KERNEL), image);
+            return;
+        }
+        if !matches!(mode, CpuMode::User | CpuMode::Unknown) {
+            return;
+        }
+        if pid_of_jitdump(&name).is_some() {
+            self.report.jitdumps.push((mmap.pid, name.into_owned()));
+            return;
+        }
+        self.processes.need(mmap.pid, session);
+        if file_name(&name) == "libcoreclr.so" {
+            self.report.runtimes.insert(mmap.pid, false);
+        }
+        let build_id = match stated {
+            Some(id) => hex(id),
+            None => self.find_build_id(mmap, &name).unwrap_or_default(),
+        };
+        let mut image = Image::new(action, mmap.address, mmap.size, &*name);
+        image.file_offset = mmap.file_offset;
+        image.addressing = Addressing::FileOffset;
+        image.build_id = &build_id;
+        session.apply(at.process(mmap.pid), image);
+    }
+
+    /// The build id of a file by the file itself, where the recording does not say: `perf` states those of files that samples
+    /// fell in, not those of their callers.
+    fn find_build_id(&mut self, mmap: &Mmap<'_>, path: &str) -> Option<String> {
+        let (files, mapped) = (self.unwinder.as_ref()?.files(), mmap.file?);
+        let number = FileNumber {
+            device: (mapped.major, mapped.minor),
+            inode: mapped.inode,
+        };
+        let known = self.found_ids.entry((mmap.name.to_vec(), number));
+        known
+            .or_insert_with(|| files.build_id(path, number))
+            .clone()
+    }
+
+    /// Code that the kernel makes at run time: each eBPF program is an image of one function.
+    fn kernel_symbol(
+        &mut self,
+        at: At,
+        is_live: bool,
+        symbol: &KernelSymbol<'_>,
+        session: &mut Session,
+    ) {
+        let action = match (symbol.is_unregistered, is_live) {
+            (true, _) => Action::Unload,
+            (false, true) => Action::Load,
+            (false, false) => Action::DCStart,
+        };
+        self.processes.name_kernel(session);
+        let name = String::from_utf8_lossy(symbol.name);
+        let mut image = Image::new(action, symbol.address, symbol.size.into(), &*name);
+        image.is_function = true;
+        session.apply(at.process(KERNEL), image);
+    }
+}
+
+fn hex(id: BuildId) -> String {
+    format!("{id:?}")
+}
+
+/// The process of `jit-PID.dump`, by the number that it has for itself: the writer maps a page of it to be found.
+pub(crate) fn pid_of_jitdump(path: &str) -> Option<u32> {
+    let name = file_name(path).strip_prefix("jit-")?;
+    name.strip_suffix(".dump")?.parse().ok()
+}

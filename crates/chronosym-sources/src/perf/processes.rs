@@ -1,0 +1,122 @@
+//! Processes and threads, as the records of a perf.data tell of them.
+
+use chronosym_events::{Action, Text};
+use chronosym_perf::{Comm, Task, Words};
+use chronosym_types::hash::{HashMap, HashSet};
+
+use chronosym_core::Session;
+use chronosym_core::facts::{At, Fact, Process};
+
+/// The process under which the kernel's own code stands, whose threads run while a processor is idle.
+pub(crate) const KERNEL: u32 = 0;
+
+#[derive(Default)]
+pub(super) struct Processes {
+    /// Threads that are there, by process, and what they are called.
+    threads: HashMap<u32, HashMap<u32, Vec<u8>>>,
+    /// Copies of which nothing was stated yet: what they are copies of, and since when.
+    copies: HashMap<u32, (u32, u64)>,
+    /// Processes that have been sampled since they run their program, and all that ever were.
+    busy: HashSet<u32>,
+    pub sampled: HashSet<u32>,
+    is_kernel_named: bool,
+    /// Whether processes are in another pid namespace than the machine's first.
+    pub contained: HashMap<u32, bool>,
+}
+
+impl Processes {
+    /// A process was sampled.
+    pub fn sample(&mut self, pid: u32, session: &mut Session) {
+        if pid == KERNEL {
+            self.name_kernel(session);
+        }
+        self.need(pid, session);
+        if self.busy.insert(pid) {
+            self.sampled.insert(pid);
+        }
+    }
+
+    /// States what is mapped in a copy of a process.
+    pub fn need(&mut self, pid: u32, session: &mut Session) {
+        // A copy of a copy of … that nothing was stated of: the first one comes first.
+        let mut chain = Vec::new();
+        let mut next = pid;
+        while let Some((parent, time_ns)) = self.copies.remove(&next) {
+            chain.push((next, parent, time_ns));
+            next = parent;
+        }
+        for (child, parent, time_ns) in chain.into_iter().rev() {
+            session.apply(At::new(time_ns).process(child), Fact::Fork { parent });
+        }
+    }
+
+    pub fn namespaces(&mut self, pid: u32, links: Words<'_>) {
+        // Device and inode of net, uts, ipc, pid.
+        const PID: usize = 7;
+        const FIRST: u64 = 0xefff_fffc;
+        if let Some(inode) = links.get(PID) {
+            self.contained.insert(pid, inode != FIRST);
+        }
+    }
+
+    pub fn comm(&mut self, at: At, comm: &Comm<'_>, session: &mut Session) {
+        let name = String::from_utf8_lossy(comm.name);
+        let name = Text::from(&*name);
+        let threads = self.threads.entry(comm.pid).or_default();
+        threads.insert(comm.tid, comm.name.to_vec());
+        let at = at.process(comm.pid).thread(comm.tid.into());
+        if comm.is_exec {
+            self.copies.remove(&comm.pid);
+            if self.busy.remove(&comm.pid) {
+                session.apply(at, Process::new(Action::Load, name));
+            } else {
+                session.apply(at, Fact::Exec);
+            }
+        }
+        if comm.pid == comm.tid {
+            session.apply(at, Process::new(Action::DCStart, name));
+        }
+        session.apply(at, Fact::ThreadName(name));
+    }
+
+    pub fn fork(&mut self, at: At, is_live: bool, task: &Task, session: &mut Session) {
+        // It is called as the thread that it is a copy of.
+        let of_parent = self.threads.get(&task.parent_pid);
+        let comm = of_parent.and_then(|threads| threads.get(&task.parent_tid));
+        let comm = comm.cloned().unwrap_or_default();
+        let name = String::from_utf8_lossy(&comm);
+        let name = Text::from(&*name);
+        let threads = self.threads.entry(task.pid).or_default();
+        let at = at.process(task.pid).thread(task.tid.into());
+        if task.pid != task.parent_pid && is_live {
+            threads.clear();
+            self.busy.remove(&task.pid);
+            session.apply(at, Process::new(Action::Load, name));
+            self.copies.insert(task.pid, (task.parent_pid, at.time_ns));
+        }
+        if !name.is_empty() {
+            session.apply(at, Fact::ThreadName(name));
+        }
+        threads.insert(task.tid, comm);
+    }
+
+    /// No record names the kernel, nor what runs while a processor is idle.
+    pub fn name_kernel(&mut self, session: &mut Session) {
+        if !std::mem::replace(&mut self.is_kernel_named, true) {
+            let at = At::new(0).process(KERNEL).thread(0);
+            session.apply(at, Process::new(Action::DCStart, "[kernel]"));
+            session.apply(at, Fact::ThreadName(Text::from("swapper")));
+        }
+    }
+
+    /// A process ends with its last thread.
+    pub fn exit(&mut self, at: At, task: &Task, session: &mut Session) {
+        let Some(threads) = self.threads.get_mut(&task.pid) else {
+            return;
+        };
+        if threads.remove(&task.tid).is_some() && threads.is_empty() {
+            self.threads.remove(&task.pid);
+            session.apply(at.process(task.pid), Process::new(Action::Unload, ""));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The stack of a sample: what was recorded of it, and the registers that a walk begins with.
+
+use chronosym_perf::{CpuMode, Record, Sample};
+use chronosym_types::{Processor, Registers};
+
+use chronosym_core::Session;
+
+/// Puts the addresses of a sample into `out`, innermost first: those of the kernel, then those of the program. Guests have
+/// none, since their addresses are another machine's. False if a copy of the user stack was not unwound.
+pub fn addresses(record: &Record<'_>, sample: &Sample<'_>, out: &mut Vec<u64>) -> bool {
+    out.clear();
+    if is_guest(record.cpu_mode) {
+        return true;
+    }
+    let mut has_user = false;
+    for part in sample.callchain.iter().flat_map(|chain| chain.parts()) {
+        if !is_guest(part.mode) {
+            has_user |= part.mode == CpuMode::User;
+            out.extend(part.addresses.iter());
+        }
+    }
+    // Walks over frame pointers end in what is no address.
+    const LOWEST: u64 = 0x1000;
+    while out.last().is_some_and(|&last| last < LOWEST) {
+        out.pop();
+    }
+    if out.is_empty() {
+        out.extend(sample.ip);
+    }
+    // Threads of the kernel have neither registers nor a stack of user space.
+    has_user || sample.user_stack.is_none_or(|_| !has_registers(sample))
+}
+
+fn has_registers(sample: &Sample<'_>) -> bool {
+    sample.user_registers.is_none_or(|it| it.abi != 0)
+}
+
+pub(super) fn is_guest(mode: CpuMode) -> bool {
+    matches!(mode, CpuMode::GuestKernel | CpuMode::GuestUser)
+}
+
+/// Registers of a 64-bit program, by DWARF's numbers.
+pub(super) fn registers(
+    session: &mut Session,
+    recorded: &chronosym_perf::Registers<'_>,
+) -> Option<Registers> {
+    const IS_64_BIT: u64 = 2;
+    // ax dx cx bx si di bp sp r8..r15, as the kernel numbers them.
+    const X86_64: [u32; 16] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23];
+    let machine = session.facts().machine.as_deref().unwrap_or("x86_64");
+    let (processor, instruction) = match machine {
+        _ if machine.ends_with("aarch64") => (Processor::Aarch64, 32),
+        _ if machine.ends_with("x86_64") => (Processor::X86_64, 8),
+        _ => return None,
+    };
+    let instruction = recorded
+        .get(instruction)
+        .filter(|_| recorded.abi == IS_64_BIT)?;
+    let mut registers = Registers::new(processor, instruction);
+    for number in 0..32 {
+        let own = match processor {
+            Processor::X86_64 => X86_64.get(usize::from(number)).copied(),
+            _ => Some(number.into()),
+        };
+        registers.set(number, own.and_then(|own| recorded.get(own)));
+    }
+    Some(registers)
+}

@@ -1,0 +1,493 @@
+//! The text of `perf script`: samples with the names that perf found where they were recorded.
+//!
+//! perf prints where in its file a frame of a file is, and the address only of all others. So files get a place in each
+//! process that nothing else has, and names are stated for the very addresses that were printed.
+
+use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+use std::io::Read;
+use std::sync::Arc;
+
+use chronosym_events::{Action, EventKey, EventSchema, PointerSize, RawEvent};
+use chronosym_perf::Error;
+use chronosym_perf::script::{Diagnostics, Frame, Reader, Sample};
+use chronosym_types::hash::HashMap;
+
+use super::perf::{Counted, KERNEL};
+use super::threads::Threads;
+use chronosym_core::Evidence;
+use chronosym_core::ProcessIndex;
+use chronosym_core::SampleKind;
+use chronosym_core::Session;
+use chronosym_core::facts::{self, Addressing, At, Image, Symbol};
+use chronosym_core::{is_anonymous, simple_name};
+
+/// Files stand from here on, one after the other: systems leave this room to nobody.
+const FILES: u64 = 0x1000_0000_0000;
+/// Room for a file, and so the first address that is no place in one.
+const FILE_SIZE: u64 = 1 << 32;
+/// Files in a process that have room; of others frames keep what was printed.
+const MOST_FILES: usize = 4096;
+
+/// What was found while a text was read.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ScriptReport {
+    /// What its reader found.
+    pub diagnostics: Diagnostics,
+    /// The clock's time at the session's time 0, in ns.
+    pub began_ns: u64,
+    /// Samples without a process, which perf prints if asked for it; they are of their thread.
+    pub without_process: u64,
+    /// Where files were put.
+    pub files: Vec<PlacedFile>,
+}
+
+/// A file of a process, and the address that stands for its first byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlacedFile {
+    /// The process.
+    pub process: u32,
+    /// The file.
+    pub path: Box<str>,
+    /// The address.
+    pub base: u64,
+}
+
+pub(crate) fn describe(session: &mut Session) {
+    let facts = session.facts();
+    facts.format = "perf script".to_owned();
+    facts.pointer_size = Some(8);
+}
+
+/// Reads the text of `perf script` into a session. The session's time 0 is `earliest_ns` of the text's clock if the first
+/// sample is after it; perf maps of the processes in `maps` are at hand, and say more than what was printed of them.
+pub(crate) fn read_from<R: Read>(
+    reader: Reader<R>,
+    session: &mut Session,
+    earliest_ns: Option<u64>,
+    maps: &[u32],
+) -> (ScriptReport, Result<(), Error>) {
+    let mut feed = Feed {
+        earliest_ns,
+        maps,
+        ..Feed::default()
+    };
+    let read = feed.read(reader, |feed, sample| feed.take(sample, session));
+    feed.threads.name_processes(session);
+    feed.state_names(session);
+    feed.map_printed_ranges(session);
+    (feed.report(read.0), read.1)
+}
+
+/// Reads the names only: the session has the samples themselves, by the perf.data that the text was made of, whose clock was
+/// `began_ns` at the session's time 0.
+pub(crate) fn read_names<R: Read>(
+    reader: Reader<R>,
+    session: &mut Session,
+    began_ns: u64,
+    maps: &[u32],
+) -> (ScriptReport, Result<(), Error>) {
+    let mut feed = Feed {
+        began_ns: Some(began_ns),
+        maps,
+        ..Feed::default()
+    };
+    let read = feed.read(reader, |feed, sample| feed.take_names(sample, session));
+    feed.state_names(session);
+    (feed.report(read.0), read.1)
+}
+
+/// The schemas of the events in a text, made as they come up.
+#[derive(Debug, Default)]
+pub struct Schemas(HashMap<Box<str>, Arc<EventSchema>>);
+
+impl Schemas {
+    /// The schema of a sample.
+    pub fn of(&mut self, sample: &Sample<'_>) -> &Arc<EventSchema> {
+        let known = self.0.entry(sample.event.into());
+        known.or_insert_with(|| schema(sample.event))
+    }
+}
+
+fn schema(event: &str) -> Arc<EventSchema> {
+    let name = if event.is_empty() { "samples" } else { event };
+    Arc::new(EventSchema::new(EventKey::Named {
+        provider: "perf".into(),
+        name: name.into(),
+    }))
+}
+
+/// A sample as an event without a payload, at a time in ns since the recording began.
+pub fn raw_event<'a>(sample: &Sample<'_>, time_ns: u64, schema: &'a EventSchema) -> RawEvent<'a> {
+    RawEvent {
+        time_ns,
+        process_id: sample.pid,
+        thread_id: Some(sample.tid.into()),
+        processor: sample.cpu,
+        pointer_size: PointerSize::Eight,
+        schema,
+        payload: &[],
+    }
+}
+
+/// The files of a process, and the calls that were inlined into others, by where they were put.
+#[derive(Default)]
+struct Files {
+    bases: HashMap<Box<str>, u64>,
+    inlined: HashMap<u64, u64>,
+}
+
+/// Where a file is mapped: offset in the file, bytes, address.
+type Mapping = (u64, u64, u64);
+
+/// A name that was printed: of a process, from the start of its symbol to where it was printed.
+struct Name {
+    process: ProcessIndex,
+    start: u64,
+    last: u64,
+    symbol: Box<str>,
+    /// `None`: it is in a perf map.
+    file: Option<Box<str>>,
+}
+
+#[derive(Default)]
+struct Feed<'b> {
+    earliest_ns: Option<u64>,
+    maps: &'b [u32],
+    began_ns: Option<u64>,
+    events: HashMap<Box<str>, Counted>,
+    /// The event whose samples are the profile.
+    profile: Option<Box<str>>,
+    threads: Threads,
+    /// Processes of threads, as far as they were seen.
+    owners: HashMap<u32, u32>,
+    files: HashMap<u32, Files>,
+    /// Where the files of processes are mapped, of a text whose perf.data was read.
+    mapped: HashMap<(u32, ProcessIndex, Box<str>), Vec<Mapping>>,
+    names: Vec<Name>,
+    /// By process and address: the name that is there, hashed.
+    known: HashMap<(ProcessIndex, u64), u64>,
+    /// Where addresses themselves were printed: by process and file the first and the last one.
+    ranges: BTreeMap<(u32, Box<str>), (u64, u64)>,
+    stack: Vec<u64>,
+    without_process: u64,
+}
+
+impl Feed<'_> {
+    fn read<R: Read>(
+        &mut self,
+        mut reader: Reader<R>,
+        mut take: impl FnMut(&mut Self, &Sample<'_>),
+    ) -> (Diagnostics, Result<(), Error>) {
+        let end = loop {
+            match reader.next_sample() {
+                Ok(Some(sample)) => take(self, &sample),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        (reader.diagnostics().clone(), end)
+    }
+
+    fn report(self, diagnostics: Diagnostics) -> ScriptReport {
+        ScriptReport {
+            diagnostics,
+            began_ns: self.began_ns.or(self.earliest_ns).unwrap_or_default(),
+            without_process: self.without_process,
+            files: self.placed_files(),
+        }
+    }
+
+    /// When a sample was taken, and in which process.
+    fn at(&mut self, sample: &Sample<'_>) -> (At, u32) {
+        let earliest = self.earliest_ns.unwrap_or(u64::MAX);
+        let began_ns = *self.began_ns.get_or_insert(sample.time_ns.min(earliest));
+        let pid = self.process(sample);
+        let at = At::new(sample.time_ns.saturating_sub(began_ns)).process(pid);
+        (at.thread(sample.tid.into()), pid)
+    }
+
+    /// Names the frames where the process has them mapped. What was inlined has no address of its own.
+    fn take_names(&mut self, sample: &Sample<'_>, session: &mut Session) {
+        let (at, pid) = self.at(sample);
+        let process = session.process_at(at);
+        let mut is_leaf = true;
+        for frame in sample.frames().filter(|frame| !frame.is_inlined) {
+            let file = frame
+                .dso
+                .filter(|file| frame.address >> 63 == 0 && is_file(file));
+            let address = match file {
+                Some(file) => self.mapped(pid, process, file, frame.address, session),
+                None => Some(frame.address),
+            };
+            if let Some(address) = address {
+                self.name((pid, process), address, is_leaf, &frame, frame.dso);
+            }
+            is_leaf = false;
+        }
+    }
+
+    /// Where a place in a file, or what older perfs print for it, is in a process.
+    fn mapped(
+        &mut self,
+        pid: u32,
+        process: ProcessIndex,
+        file: &str,
+        printed: u64,
+        session: &Session,
+    ) -> Option<u64> {
+        let known = self.mapped.entry((pid, process, file.into()));
+        let mappings = known.or_insert_with(|| {
+            let mappings = session.mappings_of(process, file);
+            mappings
+                .map(|it| (it.file_offset, it.size, it.base))
+                .collect()
+        });
+        let mut places = mappings.iter().filter_map(|&(offset, size, base)| {
+            let behind = printed.checked_sub(offset).filter(|&behind| behind < size);
+            behind.map(|behind| base.saturating_add(behind))
+        });
+        let is_there = |&&(_, size, base): &&Mapping| printed.wrapping_sub(base) < size;
+        let itself = || mappings.iter().find(is_there).map(|_| printed);
+        places.next_back().or_else(itself)
+    }
+
+    fn take(&mut self, sample: &Sample<'_>, session: &mut Session) {
+        let (at, pid) = self.at(sample);
+        let process = session.process_at(at);
+        self.threads
+            .name(at, pid, sample.tid.into(), sample.comm.as_bytes(), session);
+        let counted = self.event(sample.event, session);
+        if counted.kind == SampleKind::Event && !session.is_selected(counted.event) {
+            let stacks = u64::from(sample.frames().next().is_some());
+            session.count(counted.event, 1, stacks, at.time_ns);
+            return;
+        }
+        self.stack.clear();
+        let mut frames = sample.frames().peekable();
+        while let Some(frame) = frames.next() {
+            // A call that was inlined has the address of the one around it.
+            let file = match frame.is_inlined {
+                true => frames.peek().and_then(|next| next.dso),
+                false => frame.dso,
+            };
+            let is_leaf = self.stack.is_empty() && counted.kind == SampleKind::Cpu;
+            let address = self.place(pid, &frame, file, session);
+            self.name((pid, process), address, is_leaf, &frame, file);
+            self.stack.push(address);
+        }
+        // Walks over frame pointers end in what is no address.
+        const LOWEST: u64 = 0x1000;
+        while self.stack.last().is_some_and(|&last| last < LOWEST) {
+            self.stack.pop();
+        }
+        let facts = session.facts();
+        if counted.is_clock && facts.sample_interval_ns.is_none() {
+            facts.sample_interval_ns = sample.period;
+        }
+        session.sample(at, &self.stack, counted.sample(sample.period, pid == 0));
+    }
+
+    /// The process of a sample; if it was not printed, the one that its thread was seen in, or whose perf map names it.
+    fn process(&mut self, sample: &Sample<'_>) -> u32 {
+        if let Some(pid) = sample.pid {
+            self.owners.insert(sample.tid, pid);
+            return pid;
+        }
+        self.without_process += 1;
+        let map = sample
+            .frames()
+            .filter_map(|frame| frame.dso)
+            .find_map(pid_of_map);
+        if let Some(pid) = map {
+            self.owners.insert(sample.tid, pid);
+        }
+        *self.owners.get(&sample.tid).unwrap_or(&sample.tid)
+    }
+
+    fn event(&mut self, name: &str, session: &mut Session) -> Counted {
+        if let Some(&known) = self.events.get(name) {
+            return known;
+        }
+        let base = name.split([':', '/']).next().unwrap_or_default();
+        let is_profile =
+            !is_tracepoint(name) && **self.profile.get_or_insert_with(|| base.into()) == *base;
+        let counted = Counted {
+            event: session.event_type(schema(name)),
+            kind: match is_profile {
+                true => SampleKind::Cpu,
+                false => SampleKind::Event,
+            },
+            is_clock: matches!(base, "cpu-clock" | "task-clock"),
+        };
+        self.events.insert(name.into(), counted);
+        counted
+    }
+
+    /// The address that stands for a frame.
+    fn place(
+        &mut self,
+        pid: u32,
+        frame: &Frame<'_>,
+        file: Option<&str>,
+        session: &mut Session,
+    ) -> u64 {
+        if frame.is_inlined {
+            let base = self.base(pid, "[inlined]", session);
+            let inlined = &mut self.files.entry(pid).or_default().inlined;
+            let next = inlined.len() as u64 * 2 + 1;
+            let key = inlined
+                .hasher()
+                .hash_one((frame.address, frame.symbol, file));
+            let place = *inlined.entry(key).or_insert(next);
+            return base.map_or(frame.address, |base| base + place % FILE_SIZE);
+        }
+        let is_kernel = frame.address >> 63 == 1;
+        let Some(file) = file.filter(|file| is_kernel || is_file(file)) else {
+            return frame.address;
+        };
+        if frame.address < FILE_SIZE {
+            let base = self.base(pid, file, session);
+            return base.map_or(frame.address, |base| base + frame.address);
+        }
+        let owner = if is_kernel { KERNEL } else { pid };
+        let range = self.ranges.entry((owner, file.into()));
+        let (first, last) = range.or_insert((frame.address, frame.address));
+        (*first, *last) = (frame.address.min(*first), frame.address.max(*last));
+        frame.address
+    }
+
+    /// Where a file was put in a process; `None` if there is no room left.
+    fn base(&mut self, pid: u32, file: &str, session: &mut Session) -> Option<u64> {
+        let files = &mut self.files.entry(pid).or_default().bases;
+        if let Some(&base) = files.get(file) {
+            return Some(base);
+        }
+        let count = Some(files.len()).filter(|&count| count < MOST_FILES)?;
+        let base = FILES + count as u64 * FILE_SIZE;
+        files.insert(file.into(), base);
+        let mut image = Image::new(Action::DCStart, base, FILE_SIZE, file);
+        image.addressing = Addressing::FileOffset;
+        session.apply(At::new(0).process(pid), image);
+        Some(base)
+    }
+
+    /// Keeps the name that was printed, by where it will be looked up (rule 9).
+    fn name(
+        &mut self,
+        (pid, process): (u32, ProcessIndex),
+        address: u64,
+        is_leaf: bool,
+        frame: &Frame<'_>,
+        file: Option<&str>,
+    ) {
+        let Some(symbol) = frame.symbol else {
+            return;
+        };
+        let of_map = file.and_then(pid_of_map).is_some();
+        if of_map && self.maps.contains(&pid) {
+            return;
+        }
+        let last = if is_leaf {
+            address
+        } else {
+            address.saturating_sub(1)
+        };
+        let hash = self.known.hasher().hash_one(symbol);
+        if self.known.insert((process, last), hash) == Some(hash) {
+            return;
+        }
+        let start = address.saturating_sub(frame.offset.unwrap_or(0));
+        self.names.push(Name {
+            process,
+            last,
+            start: start.min(last),
+            symbol: symbol.into(),
+            file: file.filter(|_| !of_map).map(Into::into),
+        });
+    }
+
+    /// States the names: each from the start of its symbol on, unless another one was printed in between.
+    fn state_names(&mut self, session: &mut Session) {
+        let mut names = std::mem::take(&mut self.names);
+        names.sort_by_key(|name| (name.process, name.last));
+        let mut before: Option<&Name> = None;
+        for name in &names {
+            let other = before.filter(|it| it.process == name.process && it.symbol != name.symbol);
+            let free = other.map_or(0, |other| other.last.saturating_add(1));
+            let module = simple_name(name.file.as_deref().unwrap_or_default());
+            let start = name.start.max(free).min(name.last);
+            let mut symbol = Symbol::new(start, name.last, &*name.symbol);
+            symbol.module = module.into();
+            if name.file.is_some() {
+                symbol.evidence = Evidence::ProcessSymbol;
+            }
+            session.name_untimed(name.process, symbol);
+            before = Some(name);
+        }
+    }
+
+    fn placed_files(self) -> Vec<PlacedFile> {
+        let mapped = self
+            .mapped
+            .into_iter()
+            .filter_map(|((process, _, path), mappings)| {
+                let &(offset, _, base) = mappings.first()?;
+                Some(PlacedFile {
+                    process,
+                    path,
+                    base: base.wrapping_sub(offset),
+                })
+            });
+        let files = self.files.into_iter().flat_map(|(process, files)| {
+            let bases = files.bases.into_iter();
+            bases.map(move |(path, base)| PlacedFile {
+                process,
+                path,
+                base,
+            })
+        });
+        let mut files: Vec<PlacedFile> = files.chain(mapped).collect();
+        files.sort_by(|a, b| (a.process, a.base, &a.path).cmp(&(b.process, b.base, &b.path)));
+        files
+    }
+
+    /// Older perfs print addresses of files, too, and all do of the kernel: what lies between them is of the file.
+    fn map_printed_ranges(&self, session: &mut Session) {
+        for ((pid, file), &(first, last)) in &self.ranges {
+            if *pid == KERNEL {
+                let kernel = facts::Process::new(Action::DCStart, "[kernel]");
+                session.apply(At::new(0).process(KERNEL), kernel);
+            }
+            let size = (last - first).saturating_add(1);
+            let mut image = Image::new(Action::DCStart, first, size, &**file);
+            image.addressing = Addressing::Rva;
+            session.apply(At::new(0).process(*pid), image);
+        }
+    }
+}
+
+/// `sched:sched_switch`, but not `cycles:u`, whose letters say when it counts.
+fn is_tracepoint(event: &str) -> bool {
+    let mut parts = event.split(':');
+    let (Some(_), Some(second)) = (parts.next(), parts.next()) else {
+        return false;
+    };
+    !second
+        .chars()
+        .all(|letter| "ukhGHIpPSDWeb".contains(letter))
+}
+
+/// What runtimes wrote into memory stands at its address.
+fn is_file(dso: &str) -> bool {
+    dso == "[vdso]" || pid_of_map(dso).is_none() && !is_anonymous(dso)
+}
+
+/// The process of `perf-PID.map`.
+fn pid_of_map(dso: &str) -> Option<u32> {
+    let name = dso.rsplit('/').next().unwrap_or(dso);
+    let pid = name.strip_prefix("perf-")?.strip_suffix(".map")?;
+    pid.parse().ok()
+}

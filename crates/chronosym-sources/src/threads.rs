@@ -1,0 +1,51 @@
+//! Threads that are there, and what they are called, of sources that say it with each event.
+
+use std::collections::BTreeMap;
+
+use chronosym_core::Session;
+use chronosym_core::facts::{At, Fact, Text};
+
+/// By process: its threads and their names.
+#[derive(Default)]
+pub(super) struct Threads(BTreeMap<u32, BTreeMap<u64, Box<[u8]>>>);
+
+impl Threads {
+    /// A thread was seen, called so.
+    pub fn name(&mut self, at: At, pid: u32, tid: u64, name: &[u8], session: &mut Session) {
+        let known = self.0.entry(pid).or_default().entry(tid).or_default();
+        if name.is_empty() || **known == *name {
+            return;
+        }
+        *known = name.into();
+        let name = String::from_utf8_lossy(name);
+        session.apply(
+            at.process(pid).thread(tid),
+            Fact::ThreadName(Text::from(&*name)),
+        );
+    }
+
+    /// A process has no other thread than this one.
+    pub fn begin(&mut self, pid: u32, tid: u64) {
+        self.0
+            .insert(pid, BTreeMap::from_iter([(tid, Box::default())]));
+    }
+
+    /// A thread ended; true if it was the last one of its process, as far as they are known.
+    pub fn end(&mut self, pid: u32, tid: u64) -> bool {
+        let threads = self.0.entry(pid).or_default();
+        let was_known = threads.remove(&tid).is_some();
+        let is_last = threads.is_empty() && (was_known || tid == u64::from(pid));
+        if is_last {
+            self.0.remove(&pid);
+        }
+        is_last
+    }
+
+    /// Names the processes that are there, and of which nothing else was said, after their first thread.
+    pub fn name_processes(&self, session: &mut Session) {
+        for (&pid, threads) in &self.0 {
+            let first = threads.get(&pid.into()).or_else(|| threads.values().next());
+            session.name_process(pid, first.map_or(&[][..], |name| name));
+        }
+    }
+}

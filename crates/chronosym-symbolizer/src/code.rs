@@ -1,0 +1,61 @@
+//! The machine code of images, out of their files.
+
+use chronosym_pdb::pe::Machine;
+use chronosym_symbols::elf_code;
+use chronosym_symbols::identity::{BuildId, Wanted};
+use chronosym_symbols::mmap::FileData;
+
+use crate::elf::ElfAddressing;
+use crate::files::{FileError, Open};
+use crate::pe::ImageFile;
+use crate::search::{FileAt, Search, Sought, SymbolFile};
+use crate::symbolizer::Symbolizer;
+use chronosym_core::ImageRef;
+
+/// The bytes of a file.
+struct Mapped(FileData);
+
+impl Open for Mapped {
+    fn open(_: &FileAt, data: FileData, _: &Search) -> Result<Self, FileError> {
+        Ok(Mapped(data))
+    }
+}
+
+impl Symbolizer {
+    /// The file of an image itself: where it was looked for, and what came of it.
+    pub fn image_file(&self, image: &ImageRef<'_>) -> SymbolFile {
+        let id = image.build_id.and_then(BuildId::parse);
+        let elf = id.map(|id| Sought::at(Wanted::ElfImage(id), image.path));
+        match elf.or_else(|| Sought::image(image)) {
+            Some(sought) => self.files.search.first([sought]),
+            None => SymbolFile::unidentified(),
+        }
+    }
+
+    /// The processor, where it is known, and up to `most` bytes of an image's machine code from an RVA on. `None` where its file is not at hand
+    /// ([`Symbolizer::image_file`] says why), or has no bytes there.
+    pub fn machine_code(
+        &self,
+        image: &ImageRef<'_>,
+        rva: u64,
+        most: usize,
+    ) -> Option<(Option<Machine>, Vec<u8>)> {
+        let file = self.image_file(image);
+        let at = file.file()?;
+        if image.build_id.is_none() {
+            return pe_code(&*self.files.open::<ImageFile>(at).ok()?, rva, most);
+        }
+        let address = ElfAddressing::of(image).address(rva);
+        let open = self.files.open::<Mapped>(at).ok()?;
+        let (processor, code) = elf_code(&open.0, address, most)?;
+        Some((processor, code.to_vec()))
+    }
+}
+
+fn pe_code(file: &ImageFile, rva: u64, most: usize) -> Option<(Option<Machine>, Vec<u8>)> {
+    file.with(|parts| {
+        let code = parts.image.data_at(u32::try_from(rva).ok()?)?;
+        let code = code[..code.len().min(most)].to_vec();
+        Some((Some(parts.image.machine()), code))
+    })
+}

@@ -1,0 +1,106 @@
+//! ELF images: their symbol file, and how addresses are found in it.
+
+use std::sync::Arc;
+
+use chronosym_symbols::identity::{BuildId, Wanted};
+use chronosym_symbols::{Address, Mapping};
+
+use crate::files::Files;
+use crate::object::ObjectFile;
+use crate::search::{ANY, FileAt, Sought, SymbolFile};
+use chronosym_core::ImageRef;
+use chronosym_core::facts::Addressing;
+
+/// What an RVA of an image is in an ELF file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ElfAddressing {
+    addressing: Addressing,
+    /// What is added to it.
+    bias: u64,
+}
+
+impl ElfAddressing {
+    /// As the recorder states it.
+    pub(super) fn of(image: &ImageRef<'_>) -> Self {
+        ElfAddressing {
+            addressing: image.addressing,
+            bias: 0,
+        }
+    }
+
+    /// That of a debug file whose program headers do not lead from file offsets to addresses: `offset_bias` does.
+    pub(super) fn of_debug_file(
+        image: &ImageRef<'_>,
+        offset_bias: impl FnOnce(Mapping) -> Option<u64>,
+    ) -> Option<Self> {
+        if image.addressing != Addressing::FileOffset {
+            return Some(Self::of(image));
+        }
+        let bias = offset_bias(Mapping {
+            file_offset: image.file_offset,
+            size: image.size,
+        })?;
+        Some(ElfAddressing {
+            addressing: Addressing::Virtual,
+            bias,
+        })
+    }
+
+    pub(super) fn address(self, rva: u64) -> Address {
+        let rva = rva.wrapping_add(self.bias);
+        match self.addressing {
+            Addressing::Virtual => Address::VirtualAddress(rva),
+            Addressing::FileOffset => Address::FileOffset(rva),
+            Addressing::Rva => Address::Rva(rva),
+        }
+    }
+}
+
+/// Finds the symbol file of an image: its debug file, or the image itself.
+///
+/// Where both are at hand, the image is opened with its debug file: its program headers say where the bytes of the file are mapped,
+/// which those of a debug file need not do, and it has the dynamic symbols.
+pub(super) fn find(
+    image: &ImageRef<'_>,
+    id: BuildId,
+    files: &Files,
+) -> (SymbolFile, ElfAddressing) {
+    let search = &files.search;
+    let [debug, own] = [Wanted::ElfDebug(id.clone()), Wanted::ElfImage(id)]
+        .map(|wanted| Sought::object(wanted, image.path));
+    let stated = ElfAddressing::of(image);
+    let mut symbols = SymbolFile::unidentified();
+    search.everywhere(&mut symbols, &debug, ANY);
+    let Some(at) = symbols.file().cloned() else {
+        search.everywhere(&mut symbols, &own, ANY);
+        return (symbols, stated);
+    };
+    let file = files.open::<ObjectFile>(&at).ok();
+    if file.as_ref().is_some_and(|file| file.symbols.has_offsets()) {
+        // The image itself, which was not stripped.
+        return (symbols, stated);
+    }
+    let alone = file.as_ref().and_then(|file| {
+        ElfAddressing::of_debug_file(image, |mapping| file.symbols.offset_bias(mapping))
+    });
+    let mut other = SymbolFile::unidentified();
+    search.folders(&mut other, &own, ANY);
+    if other.found.is_err() && alone.is_none() {
+        other.or(&search.find(&own, true));
+    }
+    if let Some(image) = other.file() {
+        symbols.at = Some(Arc::new(FileAt {
+            debug_file: Some(at.path.clone()),
+            ..FileAt::clone(image)
+        }));
+        return (symbols, stated);
+    }
+    match alone {
+        None if file.is_some() => {
+            other.attempts.splice(0..0, symbols.attempts);
+            (other, stated)
+        }
+        // One that is damaged says so when it is asked.
+        alone => (symbols, alone.unwrap_or(stated)),
+    }
+}

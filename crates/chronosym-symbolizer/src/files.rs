@@ -1,0 +1,99 @@
+//! Symbol files: where they are, and those that are open, parsed over their bytes and kept up to a number of bytes.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+
+use chronosym_symbols::identity::FileIdentity;
+use chronosym_symbols::lru::WeightedLru;
+use chronosym_symbols::mmap::FileData;
+use chronosym_symbols::store::{StoreConfig, identity_of};
+
+use crate::options::SymbolOptions;
+use crate::search::{FileAt, Search};
+use chronosym_core::{NameReason, NativeFrame};
+
+/// Why a file cannot be used after all.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum FileError {
+    #[error("{0}")]
+    Symbols(Arc<chronosym_symbols::Error>),
+    #[error("it is not the file that was found there before")]
+    Replaced,
+    #[error("{0}")]
+    Pdb(#[from] chronosym_pdb::Error),
+    #[error("no PDB in it")]
+    NoPdb,
+    #[error("its checksum is not the one in the image")]
+    Checksum,
+}
+
+impl From<chronosym_symbols::Error> for FileError {
+    fn from(error: chronosym_symbols::Error) -> Self {
+        FileError::Symbols(Arc::new(error))
+    }
+}
+
+/// A way in which a file is open.
+pub(super) trait Open: Any + Send + Sync + Sized {
+    /// Parses the bytes of a file; other files that it names are searched for.
+    fn open(at: &FileAt, data: FileData, search: &Search) -> Result<Self, FileError>;
+
+    /// What it may come to hold beside the file's bytes, in bytes.
+    fn unpacked(&self) -> u64 {
+        0
+    }
+}
+
+/// An open file, or why it cannot be read: that is remembered as well.
+type Opened = Result<Arc<dyn Any + Send + Sync>, FileError>;
+
+/// The frames at an address; none where the file names nothing there.
+pub(super) type Frames = Result<Vec<NativeFrame>, NameReason>;
+
+/// Answers that were worked out beforehand.
+type Prepared = WeightedLru<(Arc<FileAt>, chronosym_symbols::Address), Frames>;
+
+/// Files are looked for once, and the least recently used ones are closed when they are too many bytes.
+pub(super) struct Files {
+    pub search: Search,
+    open: WeightedLru<(Arc<FileAt>, TypeId), Opened>,
+    pub prepared: Prepared,
+    pub line_share: usize,
+}
+
+/// What a file costs beside its bytes: tables of contents and what was decoded.
+const OVERHEAD: u64 = 64 << 10;
+
+impl Files {
+    pub(super) fn new(config: StoreConfig, options: &SymbolOptions) -> Self {
+        Files {
+            search: Search::new(config, options.memory_bytes / 4),
+            open: WeightedLru::new(options.open_bytes),
+            prepared: WeightedLru::new(options.memory_bytes / 2),
+            line_share: options.line_share,
+        }
+    }
+
+    /// The file, open. Files may be replaced at any time: one that is no longer what was found is not opened.
+    pub(super) fn open<T: Open>(&self, at: &Arc<FileAt>) -> Result<Arc<T>, FileError> {
+        let key = (Arc::clone(at), TypeId::of::<T>());
+        let opened = self.open.get_or_make(&key, || {
+            let data = FileData::map(&at.path).map_err(FileError::from);
+            let mut weight = data.as_ref().map_or(0, |data| data.len() as u64);
+            let opened = data.and_then(|data| {
+                let same = |id: &FileIdentity| identity_of(&data).is_ok_and(|now| now == *id);
+                if !at.id.as_ref().is_none_or(same) {
+                    return Err(FileError::Replaced);
+                }
+                let open = T::open(at, data, &self.search)?;
+                weight = weight.saturating_add(open.unpacked());
+                let open: Arc<dyn Any + Send + Sync> = Arc::new(open);
+                Ok(open)
+            });
+            (Arc::new(opened), weight.saturating_add(OVERHEAD))
+        });
+        let open = opened.as_ref().as_ref().map_err(FileError::clone)?;
+        // The key says of which type it is.
+        Arc::clone(open).downcast().map_err(|_| FileError::Replaced)
+    }
+}

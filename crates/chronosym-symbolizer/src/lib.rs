@@ -1,0 +1,43 @@
+//! Names and lines beyond the trace: the symbol stage, from the identity of a module or image to what its files say.
+//!
+//! A [`Symbolizer`] is a [`SymbolSource`](chronosym_core::SymbolSource) that looks for files in the places of a [`StoreConfig`]. Each file is looked
+//! for once, used only if its identity is the one in the trace, and kept open as long as there is room.
+#![deny(missing_docs)]
+
+mod code;
+mod elf;
+mod files;
+mod image;
+mod kallsyms;
+mod managed;
+mod managed_module;
+mod method_text;
+mod missing;
+mod module;
+mod object;
+mod options;
+mod parsed;
+mod parts;
+mod pdb;
+mod pe;
+mod pe_image;
+mod precompiled;
+mod search;
+mod source;
+mod symbolizer;
+mod target;
+mod texts;
+mod unwind;
+
+pub use {chronosym_pdb, chronosym_symbols};
+
+pub use chronosym_symbols::cache;
+pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
+pub use chronosym_symbols::store::{Attempt, NoFile, NotFetched, Place, StoreConfig, Trial};
+pub use kallsyms::{Kallsyms, KallsymsError, KallsymsMismatch};
+pub use managed_module::{ManagedModule, ManagedModuleError};
+pub use missing::MissingSymbols;
+pub use options::SymbolOptions;
+pub use search::{FoundFile, SymbolFile};
+pub use source::{NoSource, SourceText};
+pub use symbolizer::Symbolizer;

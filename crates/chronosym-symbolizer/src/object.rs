@@ -1,0 +1,119 @@
+//! Native object files, open, and what they say of addresses.
+
+use std::sync::Arc;
+
+use chronosym_symbols::identity::Wanted;
+use chronosym_symbols::mmap::FileData;
+use chronosym_symbols::{
+    Address, Answer, Answers, Companions, Missing, NativeSymbols, Query, Source,
+};
+
+use crate::files::{FileError, Files, Frames, Open};
+use crate::search::{FileAt, Search, Sought};
+use crate::texts::Texts;
+use chronosym_core::NativeFrame;
+use chronosym_core::file_name;
+use chronosym_core::{LineReason, NameReason};
+
+/// A native object file, and the paths it names.
+pub(super) struct ObjectFile {
+    pub symbols: NativeSymbols,
+    texts: Texts,
+}
+
+impl Open for ObjectFile {
+    fn open(at: &FileAt, _: FileData, search: &Search) -> Result<Self, FileError> {
+        let companions = Companions::of(&at.path, &search.config());
+        let mut symbols = NativeSymbols::open_path_with(&at.path, companions)?;
+        if let Some(debug_file) = &at.debug_file {
+            // Without it the image still has its dynamic symbols.
+            let _ = symbols.set_debug_file(debug_file);
+        }
+        if let Some((id, name)) = symbols.missing_supplement() {
+            let sought = Sought::new(Wanted::ElfDebug(id), [file_name(&name)], []);
+            let file = search.first([sought]);
+            if let Some(found) = file.file() {
+                symbols.set_supplement(&found.path)?;
+            }
+        }
+        Ok(ObjectFile {
+            symbols,
+            texts: Texts::default(),
+        })
+    }
+
+    fn unpacked(&self) -> u64 {
+        self.symbols.unpacked_bytes()
+    }
+}
+
+/// Works out the answers for many addresses.
+pub(super) fn prepare(files: &Files, at: &Arc<FileAt>, addresses: &[Address]) {
+    let Ok(file) = files.open::<ObjectFile>(at) else {
+        return;
+    };
+    for (&address, frames) in addresses
+        .iter()
+        .zip(file.frames(addresses, 0, files.line_share))
+    {
+        // Each frame with its share of names and paths, and the entry itself.
+        let weight = 200 * (1 + frames.as_ref().map_or(0, Vec::len)) as u64;
+        let key = (Arc::clone(at), address);
+        files
+            .prepared
+            .get_or_make(&key, || (Arc::new(frames), weight));
+    }
+}
+
+/// The frames at an address, innermost first.
+pub(super) fn frames(files: &Files, at: &Arc<FileAt>, address: Address) -> Frames {
+    if let Some(frames) = files.prepared.get(&(Arc::clone(at), address)) {
+        return frames.as_ref().clone();
+    }
+    match files.open::<ObjectFile>(at) {
+        Ok(file) => {
+            let mut frames = file.frames(&[address], 1, files.line_share);
+            frames.pop().unwrap_or(Ok(Vec::new()))
+        }
+        Err(_) => Err(NameReason::SymbolFileDamaged),
+    }
+}
+
+impl ObjectFile {
+    /// What the file says of addresses, in the order asked.
+    fn frames(&self, addresses: &[Address], threads: usize, line_share: usize) -> Vec<Frames> {
+        let mut query = Query::default();
+        (query.threads, query.line_share) = (threads, line_share);
+        let mut answers = Answers::new();
+        self.symbols.find_all(addresses, &query, &mut answers);
+        answers.iter().map(|answer| self.answer(answer)).collect()
+    }
+
+    fn answer(&self, answer: Answer<'_>) -> Frames {
+        match answer.missing() {
+            Some(Missing::Damaged) => return Err(NameReason::SymbolFileDamaged),
+            Some(Missing::LimitReached) => return Err(NameReason::LimitReached),
+            _ => {}
+        }
+        let at = answer.address();
+        let frames = answer.frames().filter_map(|frame| {
+            let line = frame.file().zip(frame.line());
+            let mut native = NativeFrame::new(self.texts.get(frame.demangled()?));
+            native.offset = frame
+                .function_start()
+                .filter(|_| !frame.inlined())
+                .map(|start| at.saturating_sub(start));
+            native.line = line
+                .map(|(path, line)| self.texts.line(path, line.get(), frame.column()))
+                .ok_or(match frame.line_limited() {
+                    true => LineReason::LimitReached,
+                    false => LineReason::NoLineInfo,
+                });
+            // Exported names say where functions begin, not where they end.
+            native.approximate = matches!(frame.source(), Source::DynamicSymbols | Source::Export);
+            native.name_limited = frame.name_limited();
+            Some(native)
+        });
+        Ok(frames.collect())
+    }
+}

@@ -1,0 +1,208 @@
+//! PDBs of either format, open.
+
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use chronosym_pdb::metadata::Token;
+use chronosym_pdb::pe::PeImage;
+use chronosym_pdb::portable::PortablePdb;
+use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
+use chronosym_symbols::demangle::{Unreadable, demangle};
+use chronosym_symbols::mmap::FileData;
+use chronosym_types::hash::HashMap;
+
+use crate::files::{FileError, Open};
+use crate::parsed::parsed;
+use crate::search::{FileAt, Search};
+use crate::texts::Texts;
+use chronosym_core::LineReason;
+use chronosym_core::NativeFrame;
+use chronosym_core::SourceLine;
+use chronosym_core::{IlOffset, IlSource};
+
+/// The most that a PDB inside an image may unpack to, in bytes.
+const MAX_EMBEDDED: usize = 256 << 20;
+
+parsed! {
+    /// A portable PDB, parsed.
+    Portable, PortableCell: FileData => PortablePdb
+}
+
+parsed! {
+    /// A Windows PDB, parsed.
+    Windows, WindowsCell: FileData => WindowsPdb
+}
+
+/// A PDB of either format.
+pub(super) enum Pdb {
+    Portable(PortableFile),
+    Windows(WindowsFile),
+}
+
+impl Open for Pdb {
+    fn open(_: &FileAt, data: FileData, _: &Search) -> Result<Self, FileError> {
+        Ok(Pdb::parse(data)?)
+    }
+}
+
+impl Pdb {
+    /// Parses a PDB, known by its content.
+    pub(super) fn parse(data: FileData) -> chronosym_pdb::Result<Self> {
+        if PortablePdb::sniff(&data) {
+            Ok(Pdb::Portable(PortableFile {
+                pdb: Portable(PortableCell::try_new(data, |data| {
+                    PortablePdb::parse(data)
+                })?),
+                documents: Mutex::default(),
+                rows: OnceLock::new(),
+            }))
+        } else {
+            Ok(Pdb::Windows(WindowsFile {
+                pdb: Windows(WindowsCell::try_new(data, |data| WindowsPdb::open(data))?),
+                paths: Texts::default(),
+            }))
+        }
+    }
+
+    /// Whether it describes managed code.
+    pub(super) fn is_managed(&self) -> bool {
+        match self {
+            Pdb::Portable(_) => true,
+            Pdb::Windows(file) => file.pdb.with(|pdb| pdb.is_managed()),
+        }
+    }
+
+    /// The line of an IL offset (rule 14), if the PDB has one.
+    pub(super) fn line(
+        &self,
+        token: Token,
+        il: IlOffset,
+    ) -> chronosym_pdb::Result<Option<SourceLine>> {
+        match self {
+            Pdb::Portable(pdb) => Ok(pdb.line(token, il)),
+            Pdb::Windows(pdb) => pdb.managed_line(token, il),
+        }
+    }
+}
+
+/// The PDB inside an image.
+pub(super) struct EmbeddedPdb(pub Pdb);
+
+impl Open for EmbeddedPdb {
+    fn open(_: &FileAt, data: FileData, _: &Search) -> Result<Self, FileError> {
+        let pdb = PeImage::parse(&data)?.embedded_portable_pdb(MAX_EMBEDDED)?;
+        let pdb = pdb.ok_or(FileError::NoPdb)?;
+        Ok(EmbeddedPdb(Pdb::parse(FileData::from(pdb))?))
+    }
+}
+
+/// Bytes of a document's name, on average, and what reading one that is none may take.
+const NAME: usize = 1 << 10;
+const LONGEST_NAME: usize = 32 << 10;
+
+/// A portable PDB.
+pub(super) struct PortableFile {
+    pub pdb: Portable,
+    /// By document row: putting a path together takes longer than finding a line.
+    documents: Mutex<HashMap<u32, Option<Arc<str>>>>,
+    /// Rows of documents by the hashes of their names.
+    rows: OnceLock<HashMap<u64, u32>>,
+}
+
+impl PortableFile {
+    /// The row of a document; the first of several that are called so.
+    pub fn row(&self, pdb: &PortablePdb<'_>, name: &str) -> Option<u32> {
+        let rows = self.rows.get_or_init(|| {
+            let mut rows = HashMap::default();
+            // One long name may be that of all.
+            let mut room = pdb.documents().count().saturating_mul(NAME).max(1 << 20);
+            for row in pdb.documents() {
+                let name = pdb.document(row).map(|document| document.name);
+                let len = name.as_ref().map_or(LONGEST_NAME, String::len);
+                let Some(left) = room.checked_sub(len) else {
+                    break;
+                };
+                room = left;
+                if let Some(name) = name {
+                    let hash = rows.hasher().hash_one(&*name);
+                    rows.entry(hash).or_insert(row);
+                }
+            }
+            rows
+        });
+        rows.get(&rows.hasher().hash_one(name)).copied()
+    }
+
+    fn line(&self, token: Token, il: IlOffset) -> Option<SourceLine> {
+        self.pdb.with(|pdb| {
+            let answer = pdb.line_at(token.row(), il.offset).or_else(|| {
+                // A prolog stands for the method's first sequence point, wherever that is.
+                let prolog = il.source == IlSource::Prolog;
+                prolog.then(|| pdb.first_line(token.row())).flatten()
+            })?;
+            let mut documents = self
+                .documents
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let file = documents
+                .entry(answer.document)
+                .or_insert_with(|| Some(pdb.document(answer.document)?.name.into()))
+                .clone()?;
+            Some(SourceLine {
+                file,
+                line: answer.start_line,
+                column: Some(answer.start_column).filter(|&column| column > 0),
+            })
+        })
+    }
+}
+
+/// A Windows PDB.
+pub(super) struct WindowsFile {
+    pub pdb: Windows,
+    paths: Texts,
+}
+
+impl WindowsFile {
+    fn managed_line(
+        &self,
+        token: Token,
+        il: IlOffset,
+    ) -> chronosym_pdb::Result<Option<SourceLine>> {
+        self.pdb.with(|pdb| {
+            let found = pdb.managed_line(token.0, il.offset)?;
+            Ok(found.and_then(|found| {
+                let path = found.file.as_deref()?;
+                Some(self.paths.line(path, found.line, found.column))
+            }))
+        })
+    }
+
+    /// The frames at an RVA, innermost first.
+    pub(super) fn frames(&self, rva: u32) -> chronosym_pdb::Result<Vec<NativeFrame>> {
+        self.pdb.with(|pdb| {
+            let mut frames = Frames::new();
+            let Some(function) = pdb.find(rva, &mut frames)? else {
+                return Ok(Vec::new());
+            };
+            let approximate = function.kind == FunctionKind::Public;
+            let last = frames.len().saturating_sub(1);
+            let frames = frames.iter().enumerate().filter_map(|(i, frame)| {
+                let name = frame.name.as_ref()?.to_string();
+                let readable = demangle(&name);
+                let line = frame.file.as_deref().zip(frame.line);
+                let name_limited = matches!(readable, Err(Unreadable::LimitReached));
+                let readable = readable.unwrap_or_else(|why| why.shown(&name).to_owned());
+                let mut native = NativeFrame::new(readable);
+                native.offset = (i == last).then(|| u64::from(rva.saturating_sub(function.rva)));
+                native.line = line
+                    .map(|(path, line)| self.paths.line(path, line, frame.column))
+                    .ok_or(LineReason::NoLineInfo);
+                native.approximate = approximate;
+                native.name_limited = name_limited;
+                Some(native)
+            });
+            Ok(frames.collect())
+        })
+    }
+}

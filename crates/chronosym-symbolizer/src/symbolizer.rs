@@ -1,0 +1,240 @@
+//! The symboliser: for each identity of a module or an image what its files say.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::files::Files;
+use crate::image::ImageFiles;
+use chronosym_core::{ImageRef, NativeFrame, SymbolIdentity, SymbolSource};
+use chronosym_core::{LineReason, NameReason};
+use chronosym_symbols::lru::WeightedLru;
+use {
+    crate::module::ModuleFiles,
+    crate::precompiled::{self, Found},
+    chronosym_core::IlOffset,
+    chronosym_core::SourceLine,
+    chronosym_core::{ModuleRef, PrecompiledCode, SnapshotKey},
+    std::ops::Range,
+};
+
+use crate::kallsyms::Kallsyms;
+use crate::options::SymbolOptions;
+use crate::search::SymbolFile;
+use chronosym_symbols::store::StoreConfig;
+
+/// A [`SymbolSource`] over symbol folders, stores and servers, for any number of timelines, live ones too, on any thread.
+///
+/// What it finds out it keeps by what identifies a module or an image, so that a file which was missing is looked for again
+/// once a trace tells more of it.
+pub struct Symbolizer {
+    pub(super) files: Files,
+    options: SymbolOptions,
+    modules: WeightedLru<Key<SymbolIdentity>, ModuleFiles>,
+    /// Where a module's code stands differs from process to process.
+    precompiled: WeightedLru<Key<SnapshotKey>, Found>,
+    images: WeightedLru<Key<SymbolIdentity>, ImageFiles>,
+}
+
+/// With the generation of the places to search: what was not found is looked for again in new ones.
+type Key<T> = (u64, T);
+
+impl std::fmt::Debug for Symbolizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Symbolizer")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Symbolizer {
+    /// A symboliser that looks in the given places. Nothing is touched until something is asked for.
+    pub fn new(config: StoreConfig, options: SymbolOptions) -> Self {
+        Symbolizer {
+            files: Files::new(config, &options),
+            modules: WeightedLru::new(options.memory_bytes / 8),
+            precompiled: WeightedLru::new(options.memory_bytes / 16),
+            images: WeightedLru::new(options.memory_bytes / 16),
+            options,
+        }
+    }
+
+    /// Looks from now on also in a folder of symbol files that came with a trace
+    /// ([`StoreConfig::trace_folders`]): beside it, or unpacked out of its archive.
+    pub fn add_trace_folder(&self, folder: impl Into<PathBuf>) {
+        self.files.search.add_trace_folder(folder.into());
+    }
+
+    /// The symbol file of an image: where it was looked for, and what came of it.
+    pub fn image_symbols(&self, image: &ImageRef<'_>) -> SymbolFile {
+        let mut file = self.image(image, |files| files.best().clone());
+        if let (Err(_), Some(kallsyms)) = (&file.found, self.kallsyms_of(image)) {
+            file.try_kallsyms(kallsyms.path(), kallsyms.fits(image));
+        }
+        file
+    }
+
+    fn kallsyms_of(&self, image: &ImageRef<'_>) -> Option<&Kallsyms> {
+        let kallsyms = self.options.kallsyms.as_deref();
+        kallsyms.filter(|it| it.is_about(image))
+    }
+
+    fn image<R>(&self, image: &ImageRef<'_>, ask: impl FnOnce(&ImageFiles) -> R) -> R {
+        let key = (self.files.search.generation(), image.identity());
+        ask(&self.images.get_or_make(&key, || {
+            let files = ImageFiles::find(image, &self.files);
+            let weight = files.weight();
+            (Arc::new(files), weight)
+        }))
+    }
+}
+
+impl Symbolizer {
+    /// The PDB of a module: where it was looked for, and what came of it.
+    pub fn module_pdb(&self, module: &ModuleRef<'_>) -> SymbolFile {
+        self.module(module).pdb.file.clone()
+    }
+
+    /// The IL image of a module: where it was looked for, and what came of it.
+    pub fn module_image(&self, module: &ModuleRef<'_>) -> SymbolFile {
+        self.module(module).image.clone()
+    }
+
+    pub(super) fn module(&self, module: &ModuleRef<'_>) -> Arc<ModuleFiles> {
+        let key = (self.files.search.generation(), module.identity());
+        self.modules.get_or_make(&key, || {
+            let (files, weight) = ModuleFiles::find(module, &self.files);
+            (Arc::new(files), weight)
+        })
+    }
+
+    /// What tells of the module's precompiled code.
+    fn precompiled_in(&self, module: &ModuleRef<'_>) -> Arc<Found> {
+        let Some(snapshot) = module.snapshot_key() else {
+            return Arc::new(Err(LineReason::NoILMap));
+        };
+        let key = (self.files.search.generation(), snapshot);
+        self.precompiled.get_or_make(&key, || {
+            let found = precompiled::find(module, &self.module(module), &self.files);
+            (Arc::new(found), 512)
+        })
+    }
+}
+
+impl SymbolSource for Symbolizer {
+    fn wants_lines(&self) -> bool {
+        self.options.lines
+    }
+
+    fn managed_line(
+        &self,
+        module: &ModuleRef<'_>,
+        token: u32,
+        il: IlOffset,
+    ) -> Result<SourceLine, LineReason> {
+        if !self.options.lines {
+            return Err(LineReason::LinesDisabled);
+        }
+        self.module(module).pdb.line(&self.files, token, il)
+    }
+
+    fn method_name(&self, module: &ModuleRef<'_>, token: u32) -> Option<(String, String)> {
+        self.module(module).method_name(&self.files, token)
+    }
+
+    fn precompiled_range(&self, module: &ModuleRef<'_>) -> Result<Range<u64>, LineReason> {
+        let found = self.precompiled_in(module);
+        match &*found {
+            Ok(place) => Ok(place.range.clone()),
+            Err(why) => Err(*why),
+        }
+    }
+
+    fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode> {
+        let found = self.precompiled_in(module);
+        found.as_ref().as_ref().ok()?.code(&self.files, address)
+    }
+
+    fn call_site(
+        &self,
+        module: &ModuleRef<'_>,
+        token: u32,
+        stated: Option<u32>,
+        callee: &str,
+    ) -> Option<u32> {
+        let files = self.module(module);
+        files.call_site(&self.files, token, stated, callee)
+    }
+
+    fn display_name(&self, name: &str) -> Option<String> {
+        let (owner, method) = split_name(name).filter(|_| self.options.pretty)?;
+        chronosym_pdb::pretty::method_name(owner, method)
+    }
+
+    fn prepare(&self, image: &ImageRef<'_>, rvas: &[u64]) {
+        self.image(image, |files| files.prepare(&self.files, rvas));
+    }
+
+    fn native(&self, image: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
+        let found = self.image(image, |files| files.frames(&self.files, rva));
+        let mut frames = match (found, self.kallsyms_of(image)) {
+            (Err(_), Some(kallsyms)) => match kallsyms.fits(image) {
+                Ok(()) => kallsyms.frame(image, rva).into_iter().collect(),
+                Err(_) => return Err(NameReason::SymbolFileMismatch),
+            },
+            (found, _) => found?,
+        };
+        if !self.options.lines {
+            for frame in &mut frames {
+                frame.line = Err(LineReason::LinesDisabled);
+            }
+        }
+        Ok(frames)
+    }
+}
+
+/// Type and method of a full name: they meet at the last dot outside of brackets, and constructors begin with one.
+fn split_name(name: &str) -> Option<(&str, &str)> {
+    let mut depth = 0_usize;
+    let dot = name.char_indices().rev().find(|&(_, c)| {
+        match c {
+            '>' | ']' => depth += 1,
+            '<' | '[' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == '.' && depth == 0
+    });
+    let (at, _) = dot?;
+    let at = if name[..at].ends_with('.') {
+        at - 1
+    } else {
+        at
+    };
+    Some((&name[..at], &name[at + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_split_outside_of_brackets() {
+        for (name, parts) in [
+            (
+                "A.Program+<>c.<Main>b__0_1",
+                Some(("A.Program+<>c", "<Main>b__0_1")),
+            ),
+            (
+                "A.B+<X>d__1[System.Int32].MoveNext",
+                Some(("A.B+<X>d__1[System.Int32]", "MoveNext")),
+            ),
+            (
+                "A.B.<System.I.Get>g__Local|0",
+                Some(("A.B", "<System.I.Get>g__Local|0")),
+            ),
+            ("A.B+<>c..ctor", Some(("A.B+<>c", ".ctor"))),
+            ("plain", None),
+        ] {
+            assert_eq!(split_name(name), parts, "{name}");
+        }
+    }
+}

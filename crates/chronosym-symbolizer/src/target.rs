@@ -1,0 +1,137 @@
+//! Which processor and system precompiled code is for, held to what the trace says of its machine.
+
+use chronosym_pdb::pe::{Machine, PeImage, TargetOs};
+
+use crate::files::FileError;
+
+/// In what a file of the wanted identity differs from what the trace tells of.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum Unfit {
+    #[error("it is for {file}, the trace is of {trace}")]
+    Target { file: Target, trace: Target },
+    #[error("it does not say what it is for")]
+    NoTarget,
+    #[error("its time stamp is another")]
+    TimeStamp,
+    #[error("its perf map is another")]
+    PerfMap,
+    #[error("its sections are not mapped like this")]
+    Sections,
+    #[error("the image's headers are not mapped where they should be")]
+    Headers,
+    #[error("it names code outside of the mapped section")]
+    Outside,
+    #[error("it is empty")]
+    Empty,
+    #[error("its methods do not stand where the trace has them")]
+    Methods,
+    #[error("it is not what ran")]
+    NotWhatRan,
+    #[error(
+        "it does not say where its sections are, and they would end at {assumed:#x}, the image ends at {size:#x}"
+    )]
+    Size { assumed: u32, size: u64 },
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// Operating system and processor; nothing where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Target {
+    pub os: Option<TargetOs>,
+    pub machine: Option<Machine>,
+}
+
+impl Target {
+    /// What a trace says in words, such as `Linux x64`; ETW traces name their system only.
+    pub fn of_trace(text: Option<&str>) -> Self {
+        let mut target = Target::default();
+        let words = text.unwrap_or_default().split([' ', '-']);
+        for word in words.map(str::to_ascii_lowercase) {
+            match word.as_str() {
+                "windows" => target.os = Some(TargetOs::Windows),
+                "linux" => target.os = Some(TargetOs::Linux),
+                "macos" | "osx" | "darwin" => target.os = Some(TargetOs::Apple),
+                "freebsd" => target.os = Some(TargetOs::FreeBsd),
+                "x64" | "amd64" | "x86_64" => target.machine = Some(Machine::X64),
+                "x86" | "i386" => target.machine = Some(Machine::X86),
+                "arm64" | "aarch64" => target.machine = Some(Machine::Arm64),
+                "arm" | "arm32" => target.machine = Some(Machine::Arm),
+                _ => {}
+            }
+        }
+        target
+    }
+
+    /// What the code of a precompiled image is for; nothing for other images, whose IL is for any machine.
+    pub fn of_image(image: &PeImage<'_>) -> Self {
+        match image.cor_header() {
+            Some(cor) if cor.managed_native_header.size > 0 => Target::of_code(image),
+            _ => Target::default(),
+        }
+    }
+
+    /// What the code of an image is for that is known to be precompiled.
+    pub fn of_code(image: &PeImage<'_>) -> Self {
+        Target {
+            os: Some(image.target_os()),
+            machine: Some(image.machine()),
+        }
+    }
+
+    /// Whether both may be the same, as far as both are known.
+    pub fn agrees(self, other: Target) -> bool {
+        fn same<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
+            a.zip(b).is_none_or(|(a, b)| a == b)
+        }
+        same(self.os, other.os) && same(self.machine, other.machine)
+    }
+
+    /// Holds what a file is for to what the trace is of.
+    ///
+    /// # Errors
+    /// In what they differ.
+    pub fn must_agree(self, trace: Target) -> Result<(), Unfit> {
+        let file = self;
+        file.agrees(trace)
+            .then_some(())
+            .ok_or(Unfit::Target { file, trace })
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.os, self.machine) {
+            (Some(os), Some(machine)) => write!(f, "{os:?} {machine:?}"),
+            (Some(os), None) => write!(f, "{os:?}"),
+            (None, Some(machine)) => write!(f, "{machine:?}"),
+            (None, None) => f.write_str("any machine"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_trace_says_is_held_to_what_an_image_is() {
+        let linux = Target::of_trace(Some("Linux x64"));
+        assert_eq!(linux.to_string(), "Linux X64");
+        let windows = Target::of_trace(Some("Windows 6.1 build 7601"));
+        assert_eq!(
+            (windows.os, windows.machine),
+            (Some(TargetOs::Windows), None)
+        );
+        assert!(!linux.agrees(windows));
+        let of = |os, machine| Target {
+            os: Some(os),
+            machine: Some(machine),
+        };
+        assert!(windows.agrees(of(TargetOs::Windows, Machine::Arm64)));
+        assert!(!linux.agrees(of(TargetOs::Linux, Machine::Arm64)));
+        assert!(linux.agrees(of(TargetOs::Linux, Machine::X64)));
+        assert!(Target::of_trace(None).agrees(linux));
+        assert!(linux.agrees(Target::default()));
+    }
+}
