@@ -2,7 +2,7 @@ use std::fmt;
 
 use crate::PointerSize;
 
-/// Addresses as they stand in a record, each of the same width.
+/// The addresses of a record, all of the same width.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Addresses<'a> {
     bytes: &'a [u8],
@@ -10,7 +10,7 @@ pub struct Addresses<'a> {
 }
 
 impl<'a> Addresses<'a> {
-    /// Wraps bytes; those of an incomplete last address are left out.
+    /// Wraps bytes. Ignores an incomplete last address.
     #[inline]
     pub fn new(bytes: &'a [u8], pointer_size: PointerSize) -> Self {
         let whole = bytes.len() & !pointer_size.bytes().wrapping_sub(1);
@@ -20,7 +20,7 @@ impl<'a> Addresses<'a> {
         }
     }
 
-    /// The addresses in order, zero-extended.
+    /// Iterates over the addresses, zero-extended.
     #[inline]
     pub fn iter(
         &self,
@@ -33,7 +33,7 @@ impl<'a> Addresses<'a> {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of addresses.
     #[inline]
     pub fn len(&self) -> usize {
         match self.pointer_size {
@@ -42,7 +42,7 @@ impl<'a> Addresses<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no addresses.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()

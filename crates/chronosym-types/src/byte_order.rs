@@ -1,17 +1,17 @@
-//! Which byte of a number stands first.
+//! The byte order of integers.
 
 /// The order of the bytes in the integers of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// The least significant byte stands first.
+    /// The least significant byte is first.
     #[default]
     Little,
-    /// The most significant byte stands first.
+    /// The most significant byte is first.
     Big,
 }
 
 impl ByteOrder {
-    /// The number that bytes of this order are.
+    /// Decodes an integer.
     #[inline]
     pub fn u16(self, bytes: [u8; 2]) -> u16 {
         match self {
@@ -20,7 +20,7 @@ impl ByteOrder {
         }
     }
 
-    /// The number that bytes of this order are.
+    /// Decodes an integer.
     #[inline]
     pub fn u32(self, bytes: [u8; 4]) -> u32 {
         match self {
@@ -29,7 +29,7 @@ impl ByteOrder {
         }
     }
 
-    /// The number that bytes of this order are.
+    /// Decodes an integer.
     #[inline]
     pub fn u64(self, bytes: [u8; 8]) -> u64 {
         match self {

@@ -1,46 +1,46 @@
-//! Little-endian reads at an offset: `None` where the bytes end before the value does.
+//! Little-endian reads at an offset: `None` if the bytes end inside the value.
 
 use std::ffi::CStr;
 
 use crate::{Guid, WStr};
 
-/// `len` bytes at `at`.
+/// Returns `len` bytes at `at`.
 #[inline]
 pub fn slice(bytes: &[u8], at: usize, len: usize) -> Option<&[u8]> {
     bytes.get(at..at.checked_add(len)?)
 }
 
-/// `N` bytes at `at`.
+/// Returns `N` bytes at `at`.
 #[inline]
 pub fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// Two bytes at `at`.
+/// Reads two bytes at `at`.
 #[inline]
 pub fn u16(bytes: &[u8], at: usize) -> Option<u16> {
     array(bytes, at).map(u16::from_le_bytes)
 }
 
-/// Four bytes at `at`.
+/// Reads four bytes at `at`.
 #[inline]
 pub fn u32(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_le_bytes)
 }
 
-/// Eight bytes at `at`.
+/// Reads eight bytes at `at`.
 #[inline]
 pub fn u64(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_le_bytes)
 }
 
-/// Eight bytes at `at`, signed.
+/// Reads eight bytes at `at`, signed.
 #[inline]
 pub fn i64(bytes: &[u8], at: usize) -> Option<i64> {
     array(bytes, at).map(i64::from_le_bytes)
 }
 
-/// A GUID at `at`.
+/// Reads a GUID at `at`.
 #[inline]
 pub fn guid(bytes: &[u8], at: usize) -> Option<Guid> {
     array(bytes, at).map(Guid)
@@ -53,7 +53,7 @@ pub fn until_nul(bytes: &[u8]) -> &[u8] {
     CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)
 }
 
-/// UTF-16 up to a NUL or the end, and the bytes after it.
+/// Returns UTF-16 text up to a NUL or the end, and the bytes after the NUL.
 pub fn wide(bytes: &[u8]) -> (WStr<'_>, &[u8]) {
     let (units, _) = bytes.as_chunks::<2>();
     let (text, rest) = match units.iter().position(|unit| *unit == [0, 0]) {

@@ -1,36 +1,36 @@
-//! Bounds-checked little-endian reads, one after another.
+//! A cursor of bounds-checked little-endian reads.
 
 use crate::{AStr, Guid, PointerSize, WStr};
 
-/// Why a value could not be read; there is no fourth way. Offsets are bytes from the start of what the [`Cursor`] was made of.
+/// Why a read failed (closed list). Offsets are bytes from the start of the [`Cursor`]'s slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReadError {
     /// The bytes end inside the value; more of them may complete it.
     #[error("{size} bytes wanted at offset {offset} of {length}")]
     Ended {
-        /// Where the value begins.
+        /// Offset of the value.
         offset: usize,
-        /// How many bytes it needs.
+        /// Bytes that the value needs.
         size: usize,
-        /// How many bytes there are altogether.
+        /// Length of the slice.
         length: usize,
     },
-    /// A text has no terminator; more bytes may have it.
+    /// A text has no terminator; more bytes may contain it.
     #[error("the text at offset {offset} does not end")]
     Unterminated {
-        /// Where the text begins.
+        /// Offset of the text.
         offset: usize,
     },
     /// No further bytes can make the value valid.
     #[error("the value at offset {offset} is malformed")]
     Malformed {
-        /// Where the value begins.
+        /// Offset of the value.
         offset: usize,
     },
 }
 
 impl ReadError {
-    /// Whether more bytes may complete the value.
+    /// Returns whether more bytes may complete the value.
     #[inline]
     pub fn is_incomplete(self) -> bool {
         !matches!(self, Self::Malformed { .. })
@@ -39,9 +39,10 @@ impl ReadError {
 
 type Result<T> = std::result::Result<T, ReadError>;
 
-/// A reading position in a slice. A read that fails leaves it where it was, but for parts of the value that were there.
+/// A reading position in a slice. A failed read does not move it, except for parts of a compound
+/// value.
 ///
-/// The position is moved without a check: by what was found in the slice only.
+/// The position advances without overflow checks, because a read moves it within the slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -49,37 +50,37 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the first byte.
+    /// Returns a cursor at the first byte.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// At byte `at`, which may lie behind the last.
+    /// Returns a cursor at byte `at`, which may be past the end.
     #[inline]
     pub fn starting_at(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at }
     }
 
-    /// Offset of the next byte.
+    /// Returns the offset of the next byte.
     #[inline]
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// The bytes not read yet.
+    /// Returns the unread bytes.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// How many bytes are not read yet.
+    /// Returns the number of unread bytes.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len().saturating_sub(self.at)
     }
 
-    /// Whether all bytes are read.
+    /// Returns whether all bytes are read.
     #[inline]
     pub fn is_at_end(&self) -> bool {
         self.remaining() == 0
@@ -99,10 +100,10 @@ impl<'a> Cursor<'a> {
         ReadError::Malformed { offset: self.at }
     }
 
-    /// So many bytes.
+    /// Reads `count` bytes.
     ///
     /// # Errors
-    /// [`ReadError::Ended`]; the same for all that follow.
+    /// [`ReadError::Ended`] if the slice ends before; so do all other reads.
     #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let end = self.at.wrapping_add(count);
@@ -111,7 +112,7 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// So many bytes, as an array.
+    /// Reads `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let array = self.rest().first_chunk().ok_or(self.ended(N))?;
@@ -119,7 +120,7 @@ impl<'a> Cursor<'a> {
         Ok(*array)
     }
 
-    /// One byte.
+    /// Reads one byte.
     #[inline]
     pub fn u8(&mut self) -> Result<u8> {
         let byte = *self.bytes.get(self.at).ok_or(self.ended(1))?;
@@ -127,31 +128,31 @@ impl<'a> Cursor<'a> {
         Ok(byte)
     }
 
-    /// Two bytes.
+    /// Reads two bytes.
     #[inline]
     pub fn u16(&mut self) -> Result<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// Four bytes.
+    /// Reads four bytes.
     #[inline]
     pub fn u32(&mut self) -> Result<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Eight bytes.
+    /// Reads eight bytes.
     #[inline]
     pub fn u64(&mut self) -> Result<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Eight bytes, signed.
+    /// Reads eight bytes, signed.
     #[inline]
     pub fn i64(&mut self) -> Result<i64> {
         self.array().map(i64::from_le_bytes)
     }
 
-    /// A pointer of this width.
+    /// Reads a pointer of this width.
     #[inline]
     pub fn pointer(&mut self, size: PointerSize) -> Result<u64> {
         match size {
@@ -160,16 +161,16 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A GUID in wire order.
+    /// Reads a GUID in wire order.
     #[inline]
     pub fn guid(&mut self) -> Result<Guid> {
         self.array().map(Guid)
     }
 
-    /// A length or count stored as i32.
+    /// Reads a length or count that is stored as i32.
     ///
     /// # Errors
-    /// [`ReadError::Malformed`] where it is negative.
+    /// [`ReadError::Malformed`] if it is negative.
     pub fn length(&mut self) -> Result<usize> {
         let malformed = self.malformed();
         let value = self.u32()?;
@@ -177,10 +178,10 @@ impl<'a> Cursor<'a> {
         usize::try_from(value).map_err(|_| malformed)
     }
 
-    /// Unsigned LEB128: seven bits a byte, low ones first, at most five bytes.
+    /// Reads unsigned LEB128 of at most five bytes.
     ///
     /// # Errors
-    /// [`ReadError::Malformed`] where it is longer, or greater than 32 bits hold.
+    /// [`ReadError::Malformed`] if it is longer or exceeds 32 bits.
     #[inline]
     pub fn var_u32(&mut self) -> Result<u32> {
         let malformed = self.malformed();
@@ -188,10 +189,10 @@ impl<'a> Cursor<'a> {
         u32::try_from(value).map_err(|_| malformed)
     }
 
-    /// Unsigned LEB128: seven bits a byte, low ones first, at most ten bytes.
+    /// Reads unsigned LEB128 of at most ten bytes.
     ///
     /// # Errors
-    /// [`ReadError::Malformed`] where it is longer, or greater than 64 bits hold.
+    /// [`ReadError::Malformed`] if it is longer or exceeds 64 bits.
     #[inline]
     pub fn var_u64(&mut self) -> Result<u64> {
         self.varint(10)
@@ -208,7 +209,7 @@ impl<'a> Cursor<'a> {
             self.at = self.at.wrapping_add(1);
             return Ok(word & 0x7f);
         }
-        // All at once: the lengths change from one to the next, and foretelling each byte's branch would fail.
+        // Decodes all bytes at once: lengths vary, so a branch for each byte would be mispredicted.
         let ends = !word & 0x8080_8080;
         if ends == 0 {
             return self.varint_by_bytes(max_bytes);
@@ -227,10 +228,10 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// UTF-16 up to its NUL.
+    /// Reads UTF-16 text up to its NUL.
     ///
     /// # Errors
-    /// [`ReadError::Unterminated`] where there is none.
+    /// [`ReadError::Unterminated`] without a NUL.
     #[inline]
     pub fn wide(&mut self) -> Result<WStr<'a>> {
         let rest = self.rest();
@@ -239,10 +240,10 @@ impl<'a> Cursor<'a> {
         Ok(WStr::new(rest.get(..end).unwrap_or_default()))
     }
 
-    /// 8-bit text up to its NUL.
+    /// Reads 8-bit text up to its NUL.
     ///
     /// # Errors
-    /// [`ReadError::Unterminated`] where there is none.
+    /// [`ReadError::Unterminated`] without a NUL.
     #[inline]
     pub fn narrow(&mut self) -> Result<AStr<'a>> {
         let rest = self.rest();
@@ -252,17 +253,18 @@ impl<'a> Cursor<'a> {
         Ok(AStr::new(rest.get(..end).unwrap_or_default()))
     }
 
-    /// 8-bit text after its length in bytes as [`var_u32`](Self::var_u32).
+    /// Reads 8-bit text with a [`var_u32`](Self::var_u32) length prefix in bytes.
     ///
     /// # Errors
-    /// As there.
+    /// As [`var_u32`](Self::var_u32) and [`take`](Self::take).
     pub fn var_text(&mut self) -> Result<AStr<'a>> {
         let count = self.var_u32()?;
         self.take(count as usize).map(AStr::new)
     }
 }
 
-/// The value and the position after it. No method, so that a cursor can stay in registers.
+/// Returns the value and the position after it. Not a method, so that a cursor can stay in
+/// registers.
 #[cold]
 fn varint_by_bytes(bytes: &[u8], start: usize, max_bytes: usize) -> Result<(u64, usize)> {
     let malformed = ReadError::Malformed { offset: start };
@@ -276,7 +278,7 @@ fn varint_by_bytes(bytes: &[u8], start: usize, max_bytes: usize) -> Result<(u64,
         })?;
         at = at.saturating_add(1);
         let bits = u64::from(byte & 0x7f);
-        // The tenth byte holds the one bit that is left of 64.
+        // The tenth byte holds the last one of 64 bits.
         if shift == 63 && bits > 1 {
             return Err(malformed);
         }
@@ -288,13 +290,13 @@ fn varint_by_bytes(bytes: &[u8], start: usize, max_bytes: usize) -> Result<(u64,
     Err(malformed)
 }
 
-/// Where the first NUL among UTF-16 units begins.
+/// Returns the offset of the first UTF-16 NUL.
 fn end_of_wide(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0001_0001_0001_0001;
     let (words, rest) = bytes.as_chunks();
     for (word, at) in words.iter().zip((0..).step_by(8)) {
         let word = u64::from_le_bytes(*word);
-        // Below the lowest unit that is 0, no unit borrows from the next.
+        // No unit below the lowest zero unit borrows from the next.
         let nul = word.wrapping_sub(ONES) & !word & ONES << 15;
         if nul != 0 {
             let unit = (nul.trailing_zeros() / 16) as usize;

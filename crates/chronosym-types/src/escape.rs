@@ -1,13 +1,14 @@
-//! Text out of a file, made safe for where it is written.
+//! Escaping of text from files for each output.
 //!
-//! A name in a trace or a symbol file is whatever somebody put there. What would steer a terminal, hide or turn round
-//! other text, break a line in two or end a value early is replaced or escaped here, and only here.
+//! Names in traces and symbol files are untrusted. This module, and no other, replaces or escapes
+//! characters that control a terminal, hide or reorder text, break a line or end a value.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character is not to be shown as it is: control characters, those that change the direction of text, that
-/// are invisible, that begin a line, or that are none (U+FFFE, U+FFFF, which XML has no way to say).
+/// Returns whether a character must not be written as it is: control characters, characters that
+/// change the direction of text, are invisible or start a line, and noncharacters (U+FFFE, U+FFFF,
+/// which XML cannot represent).
 #[inline]
 pub fn is_hostile(c: char) -> bool {
     matches!(c,
@@ -21,7 +22,7 @@ pub fn is_hostile(c: char) -> bool {
         | '\u{fffe}'..='\u{ffff}')
 }
 
-/// As [`is_hostile`]; `more` says what else is replaced.
+/// Replaces hostile characters and those for which `more` holds.
 fn replace(text: &str, more: impl Fn(char) -> Option<char>) -> Cow<'_, str> {
     let other = |c: char| if is_hostile(c) { Some('?') } else { more(c) };
     if text.chars().all(|c| other(c).is_none()) {
@@ -30,7 +31,7 @@ fn replace(text: &str, more: impl Fn(char) -> Option<char>) -> Cow<'_, str> {
     text.chars().map(|c| other(c).unwrap_or(c)).collect()
 }
 
-/// For a terminal or a line of text: each hostile character becomes `?`.
+/// Escapes text for a terminal or a line: each hostile character becomes `?`.
 pub fn terminal(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.into();
@@ -38,12 +39,12 @@ pub fn terminal(text: &str) -> Cow<'_, str> {
     replace(text, |_| None)
 }
 
-/// For a frame of folded stacks: as [`terminal`], and `;`, which parts frames, becomes `:`.
+/// Escapes a frame of folded stacks: as [`terminal`], and `;`, which separates frames, becomes `:`.
 pub fn folded(text: &str) -> Cow<'_, str> {
     replace(text, |c| (c == ';').then_some(':'))
 }
 
-/// For the inside of a JSON string: hostile characters are written as `\u` escapes.
+/// Escapes the inside of a JSON string: hostile characters become `\u` escapes.
 pub fn json(text: &str) -> Cow<'_, str> {
     let ascii = |byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
     let plain = |c: char| !is_hostile(c) && c != '"' && c != '\\';
@@ -60,7 +61,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
             '\t' => out.push_str("\\t"),
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
-            // All of them lie below U+10000: one unit each. Writing to a String does not fail.
+            // All of them are below U+10000, so one unit each. Writing to a String does not fail.
             c if is_hostile(c) => _ = write!(out, "\\u{:04x}", u32::from(c)),
             c => out.push(c),
         }
@@ -68,7 +69,8 @@ pub fn json(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// For text and quoted attributes of XML, HTML and SVG: markup becomes references, hostile characters `?`.
+/// Escapes text and quoted attributes of XML, HTML and SVG: markup becomes references, hostile
+/// characters become `?`.
 pub fn xml(text: &str) -> Cow<'_, str> {
     let plain = |c: char| !is_hostile(c) && !matches!(c, '&' | '<' | '>' | '"' | '\'');
     if text.chars().all(plain) {
@@ -83,7 +85,7 @@ pub fn xml(text: &str) -> Cow<'_, str> {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             c if plain(c) => out.push(c),
-            // XML has no way to say the rest.
+            // XML cannot represent the others.
             _ => out.push('?'),
         }
     }
@@ -94,7 +96,7 @@ pub fn xml(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// A hostile name, and what becomes of it: terminal, folded, JSON, XML.
+    /// A hostile name and its escapes: terminal, folded, JSON, XML.
     const NAMES: [[&str; 5]; 11] = [
         ["Main", "Main", "Main", "\"Main\"", "Main"],
         ["Größe😀", "Größe😀", "Größe😀", "\"Größe😀\"", "Größe😀"],

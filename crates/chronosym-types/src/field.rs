@@ -1,16 +1,16 @@
 use std::sync::Arc;
 
-/// A field of a self-described event.
+/// A field of a self-describing event.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Field {
-    /// Its name.
+    /// Name.
     pub name: Arc<str>,
-    /// How its bytes are read.
+    /// Encoding of its bytes.
     pub ty: FieldType,
 }
 
 impl Field {
-    /// A field.
+    /// Returns a field.
     pub fn new(name: impl Into<Arc<str>>, ty: FieldType) -> Self {
         Self {
             name: name.into(),
@@ -19,13 +19,14 @@ impl Field {
     }
 }
 
-/// How the bytes of a self-described field are read. EventPipe type codes and TraceLogging in-types map onto it.
+/// The type of a field of a self-describing event. Covers EventPipe type codes and TraceLogging
+/// in-types.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FieldType {
-    /// A four-byte truth value (EventPipe 3, TraceLogging 13).
+    /// A four-byte Boolean (EventPipe 3, TraceLogging 13).
     Bool32,
-    /// A one-byte truth value (EventPipe 26).
+    /// A one-byte Boolean (EventPipe 26).
     Bool8,
     /// One UTF-16 code unit (EventPipe 4).
     Char16,
@@ -57,9 +58,9 @@ pub enum FieldType {
     Hex64,
     /// An address of the payload's pointer width (TraceLogging 16).
     Pointer,
-    /// Single precision.
+    /// Single-precision floating point.
     F32,
-    /// Double precision.
+    /// Double-precision floating point.
     F64,
     /// A .NET decimal of sixteen bytes (EventPipe 15).
     Decimal,
@@ -73,13 +74,14 @@ pub enum FieldType {
     Utf16,
     /// Eight-bit text up to a NUL (TraceLogging 2).
     Ansi,
-    /// UTF-16 text in a place of so many units, up to a NUL (kernel events).
+    /// UTF-16 text up to a NUL in a field of this many code units (kernel events).
     FixedUtf16(u16),
-    /// UTF-16 text after its length in bytes as u16 (TraceLogging 22).
+    /// UTF-16 text with a u16 length prefix in bytes (TraceLogging 22).
     CountedUtf16,
-    /// Eight-bit text after its length in bytes as u16 (TraceLogging 23, and what the Universal providers declare as type 23).
+    /// Eight-bit text with a u16 length prefix in bytes (TraceLogging 23, and type 23 of the
+    /// Universal providers).
     CountedAnsi,
-    /// Bytes after their number as u16 (TraceLogging 14 and 25).
+    /// Bytes with a u16 count prefix (TraceLogging 14 and 25).
     Binary,
     /// A security identifier (TraceLogging 19).
     Sid,
@@ -87,33 +89,35 @@ pub enum FieldType {
     Ipv4,
     /// An IPv6 address, sixteen bytes (kernel events).
     Ipv6,
-    /// A port, two bytes, the high one first (kernel events).
+    /// A big-endian port number of two bytes (kernel events).
     Port,
     /// A signed variable-length integer, zigzag (EventPipe 20).
     VarInt,
     /// An unsigned variable-length integer (EventPipe 21).
     VarUInt,
-    /// Elements after their number as u16 (EventPipe 19).
+    /// Elements with a u16 count prefix (EventPipe 19).
     Array(Box<FieldType>),
-    /// A number of elements that the schema states (EventPipe 22).
+    /// A fixed number of elements (EventPipe 22).
     FixedArray(Box<FieldType>, u16),
-    /// Elements elsewhere in the payload: a u32 with their offset from the end of this field in the low half and their size in
-    /// bytes in the high half (EventPipe 24).
+    /// Elements elsewhere in the payload: a u32 with their offset from the end of this field in the
+    /// low half and their size in bytes in the high half (EventPipe 24).
     RelLoc(Box<FieldType>),
-    /// The same with an offset from the start of the payload (EventPipe 25).
+    /// As [`RelLoc`](Self::RelLoc), with an offset from the start of the payload (EventPipe 25).
     DataLoc(Box<FieldType>),
     /// Nested fields (EventPipe 1, TraceLogging 24).
     Object(Vec<Field>),
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u16),
-    /// As many elements as an earlier field of the payload says, by its place among the outermost fields (manifests).
+    /// As many elements as an earlier field states, given by its index among the outermost fields
+    /// (manifests).
     CountedBy(Box<FieldType>, u16),
-    /// A type that is not known; it and what follows are shown in hex.
+    /// An unknown type: the field and all that follow are shown in hex.
     Unknown,
 }
 
 impl FieldType {
-    /// The type with this EventPipe type code; `None` for codes that need more than the code (1, 19, 22, 24, 25) and unknown ones.
+    /// Returns the type with this EventPipe type code; `None` for codes with parameters (1, 19, 22,
+    /// 24, 25) and unknown ones.
     pub fn from_eventpipe_code(code: u32) -> Option<Self> {
         Some(match code {
             3 => Self::Bool32,
@@ -140,7 +144,7 @@ impl FieldType {
         })
     }
 
-    /// Whether it is known through and through.
+    /// Returns whether neither the type nor a nested one is unknown.
     pub fn is_known(&self) -> bool {
         match self {
             Self::Unknown => false,

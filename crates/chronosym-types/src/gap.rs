@@ -1,23 +1,23 @@
-//! Parts of a file that could not be used: what every reader says of damage.
+//! Gaps: unusable parts of a file, as all readers report damage.
 
 use std::fmt;
 
-/// A part of a file of which nothing, or not everything, could be used. What stands before and after it was read.
+/// A part of a file that could not be used, or not completely. Everything around it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Gap {
-    /// Which of the files that are read as one, from 0.
+    /// Index of the file, from 0, if several are read as one.
     pub file: u32,
-    /// Where it begins: bytes from the start of the file, unpacked if the file is packed as a whole.
+    /// Bytes from the start of the file, uncompressed if the whole file is compressed.
     pub offset: u64,
-    /// Bytes of the file. Of a packed part it is the whole part, of which some records may have been read.
+    /// Length in bytes. Covers all of a compressed part, even if some of its records were read.
     pub length: u64,
     /// Why.
     pub cause: GapCause,
 }
 
 impl Gap {
-    /// A gap in the only file there is.
+    /// Returns a gap in a single file.
     pub fn new(offset: u64, length: u64, cause: GapCause) -> Self {
         Self {
             file: 0,
@@ -27,7 +27,7 @@ impl Gap {
         }
     }
 
-    /// Offset after its last byte.
+    /// Returns the offset after its last byte.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }
@@ -35,7 +35,7 @@ impl Gap {
 
 macro_rules! causes {
     ($($(#[$meta:meta])* $cause:ident $word:literal $text:literal,)*) => {
-        /// Why a part of a file could not be used.
+        /// Why a part of a file could not be used (closed list).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum GapCause {
@@ -43,10 +43,10 @@ macro_rules! causes {
         }
 
         impl GapCause {
-            /// All there are, in order.
+            /// Every member, in order.
             pub const ALL: [Self; [$($word),*].len()] = [$(Self::$cause),*];
 
-            /// A word for programs.
+            /// Returns the spelling in JSON.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$cause => $word,)* }
             }
@@ -61,38 +61,38 @@ macro_rules! causes {
 }
 
 causes! {
-    /// A record makes no sense, and what follows it in its block cannot be found.
+    /// A record is invalid, and the rest of its block cannot be found.
     BadRecord "bad_record" "a record makes no sense",
-    /// The header, the content or the end of a block makes no sense.
+    /// The header, content or end of a block is invalid.
     BadBlock "bad_block" "a block makes no sense",
-    /// No block begins here, up to the next one that could be found.
+    /// There is no block here, up to the next one that was found.
     NoBlock "no_block" "no block begins here",
-    /// The bytes do not unpack to what they should.
+    /// The bytes do not decompress.
     BadCompression "bad_compression" "it does not unpack",
-    /// They unpack to more than a limit allows.
+    /// The bytes decompress to more than a limit allows.
     TooLarge "too_large" "it unpacks to more than a limit allows",
-    /// The source failed when it was asked for them.
+    /// The source failed to return the bytes.
     Unreadable "unreadable" "reading the file failed",
-    /// They follow the end of the recording.
+    /// The bytes follow the end of the recording.
     AfterEnd "after_end" "it follows the end of the recording",
-    /// The file ends inside something; the gap is what there is of it, which may be nothing.
+    /// The file ends inside a part; the gap is the existing rest of it, which may be empty.
     CutShort "cut_short" "the file is cut short",
 }
 
-/// The gaps of a recording: all of them counted, the first ones listed.
+/// The gaps of a recording: the first ones listed, all of them counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
     listed: Vec<Gap>,
     totals: [GapTotal; GapCause::ALL.len()],
 }
 
-/// What gaps come to.
+/// Number and size of gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GapTotal {
-    /// How many.
+    /// Number of gaps.
     pub count: u64,
-    /// Their bytes.
+    /// Total length in bytes.
     pub bytes: u64,
 }
 
@@ -104,10 +104,10 @@ impl GapTotal {
 }
 
 impl Gaps {
-    /// How many are listed at most, 1,000: more of them say nothing to anybody. What comes after is only counted.
+    /// Largest number of listed gaps; further ones are only counted.
     pub const MOST_LISTED: usize = 1_000;
 
-    /// Adds one. Where it goes on from the one before for the same cause, that one grows.
+    /// Adds a gap, or extends the last one if it continues that one for the same cause.
     pub fn add(&mut self, gap: Gap) {
         let mut total = GapTotal {
             count: 1,
@@ -127,7 +127,7 @@ impl Gaps {
         }
     }
 
-    /// Adds those of a reader whose files become the files from `first_file` on.
+    /// Appends the gaps of a reader whose files are numbered from `first_file` on.
     pub fn append(&mut self, other: &Self, first_file: u32) {
         let room = Self::MOST_LISTED.saturating_sub(self.listed.len());
         let listed = other.listed.iter().take(room).map(|gap| Gap {
@@ -140,17 +140,17 @@ impl Gaps {
         }
     }
 
-    /// The first ones that were found, in the order in which they were.
+    /// Returns the first gaps in the order in which they were found.
     pub fn listed(&self) -> &[Gap] {
         &self.listed
     }
 
-    /// Those for a cause.
+    /// Returns the total for a cause.
     pub fn of(&self, cause: GapCause) -> GapTotal {
         self.totals.get(cause as usize).copied().unwrap_or_default()
     }
 
-    /// All of them.
+    /// Returns the total of all causes.
     pub fn total(&self) -> GapTotal {
         self.totals
             .iter()
@@ -160,12 +160,12 @@ impl Gaps {
             })
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no gaps.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }
 
-    /// Whether the recording ends too early.
+    /// Returns whether the recording is truncated.
     pub fn is_cut_short(&self) -> bool {
         self.of(GapCause::CutShort).count > 0
     }

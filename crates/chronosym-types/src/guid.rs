@@ -1,7 +1,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A GUID in wire order: the first three groups little-endian, as ETW, EventPipe and PDB records store them.
+/// A GUID in wire order: the first three groups little-endian, as ETW, EventPipe and PDB records
+/// store them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Guid(pub [u8; 16]);
 
@@ -9,7 +10,7 @@ impl Guid {
     /// The all-zero GUID, which payloads use for "none".
     pub const ZERO: Self = Self([0; 16]);
 
-    /// Builds a GUID from the number whose 32 hex digits are the usual text form without dashes.
+    /// Returns the GUID whose text form without dashes is the 32 hex digits of this number.
     pub const fn from_u128(text_order: u128) -> Self {
         let b = text_order.to_be_bytes();
         Self([
@@ -18,19 +19,19 @@ impl Guid {
         ])
     }
 
-    /// The number whose 32 hex digits are the usual text form without dashes.
+    /// Returns the number whose 32 hex digits are the text form without dashes.
     pub const fn to_u128(self) -> u128 {
         u128::from_be_bytes(Self::from_u128(u128::from_be_bytes(self.0)).0)
     }
 
-    /// Whether every byte is zero.
+    /// Returns whether every byte is zero.
     pub fn is_zero(&self) -> bool {
         *self == Self::ZERO
     }
 }
 
 /// The usual form, lower case: `3249d99d-0c40-4931-8610-f4e4fb0b6936`.
-/// The alternate form (`{:#}`) is that of symbol store keys: 32 upper-case digits.
+/// The alternate form (`{:#}`) is that of symbol store keys: 32 upper-case digits without dashes.
 impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.to_u128();
@@ -55,7 +56,8 @@ impl fmt::Debug for Guid {
     }
 }
 
-/// Text that is not a GUID of 32 hex digits in groups of 8-4-4-4-12 (braces and missing dashes are accepted).
+/// The error for text that is not a GUID: 32 hex digits in groups of 8-4-4-4-12, optionally with
+/// braces or without dashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a GUID: 32 hex digits are expected, in groups of 8-4-4-4-12")]
 pub struct ParseGuidError;

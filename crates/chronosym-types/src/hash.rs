@@ -1,12 +1,12 @@
-//! Maps whose keys a file chooses: numbers, addresses, offsets, texts. With hashes that can be foretold, whoever writes it could
-//! make all of them fall together. A faster hash without a seed (`rustc_hash`) is for keys that no file chooses: ids that we give
-//! out ourselves, one after the other.
+//! Maps for keys that a file controls: numbers, addresses, offsets, text. Their hashes are seeded,
+//! so that a file cannot construct collisions. Dense ids of our own use the faster `rustc_hash`,
+//! which has no seed.
 
-/// Hashes with a seed of the process.
+/// A hasher with a seed for each process.
 pub use foldhash::fast::RandomState;
 
-/// In no order that two runs share: it is looked into, or sorted, and not walked.
+/// Its order differs between runs: look up or sort, do not iterate for output.
 pub type HashMap<K, V> = std::collections::HashMap<K, V, RandomState>;
 
-/// As [`HashMap`].
+/// A set with the same hasher as [`HashMap`].
 pub type HashSet<T> = std::collections::HashSet<T, RandomState>;

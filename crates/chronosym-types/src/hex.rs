@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Shows bytes as one run of lower-case hex digits.
+/// Displays bytes as lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hex<'a>(pub &'a [u8]);
 

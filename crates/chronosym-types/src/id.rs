@@ -1,32 +1,32 @@
-//! The identities that tie a module or an image to its symbol files.
+//! Identities that match a module or an image with its symbol files.
 
 use std::fmt;
 
 use crate::{Guid, Hex};
 
-/// What a module's CodeView entry and a Windows PDB have in common.
+/// The identity of a Windows PDB, which the CodeView entry of its image repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PdbId {
-    /// The signature.
+    /// Signature.
     pub guid: Guid,
-    /// How often the PDB was written since.
+    /// Number of times the PDB was written since it was created.
     pub age: u32,
 }
 
-/// `guid age`, both in the form that the rest of the world prints.
+/// Writes `GUID age AGE`.
 impl fmt::Display for PdbId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} age {}", self.guid, self.age)
     }
 }
 
-/// The identity of a portable PDB: the first 20 bytes of its `#Pdb` stream. The GUID stands in the
-/// module's CodeView entry, the stamp in that entry's time stamp field; the age there means nothing.
+/// The identity of a portable PDB: the first 20 bytes of its `#Pdb` stream. The CodeView entry of
+/// the module repeats the GUID, and its time stamp field the stamp; its age has no meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortablePdbId {
-    /// The GUID part.
+    /// GUID part.
     pub guid: Guid,
-    /// The stamp part.
+    /// Stamp part.
     pub stamp: u32,
 }
 
@@ -36,21 +36,23 @@ impl fmt::Display for PortablePdbId {
     }
 }
 
-/// The GNU build id of an ELF file: the bytes of its `NT_GNU_BUILD_ID` note, 20 for the usual SHA-1.
+/// The GNU build id of an ELF file: the bytes of its `NT_GNU_BUILD_ID` note, 20 for the usual
+/// SHA-1.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BuildId(Box<[u8]>);
 
 impl BuildId {
-    /// The longest build id taken for one, in bytes.
+    /// Length limit of a build id in bytes.
     pub const MAX_LEN: usize = 64;
 
-    /// From the note's bytes; `None` where they are fewer than 2, more than [`BuildId::MAX_LEN`], or all zero.
+    /// Returns the build id of a note's bytes; `None` for less than 2, more than
+    /// [`BuildId::MAX_LEN`], or only zeros.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let usable = (2..=Self::MAX_LEN).contains(&bytes.len()) && bytes.iter().any(|&b| b != 0);
         usable.then(|| Self(bytes.into()))
     }
 
-    /// From hex digits in any case.
+    /// Parses hex digits of either case.
     pub fn parse(text: &str) -> Option<Self> {
         let (pairs, odd) = text.as_bytes().as_chunks::<2>();
         if !odd.is_empty() || pairs.len() > Self::MAX_LEN {
@@ -67,7 +69,7 @@ impl BuildId {
         Self::new(&bytes?)
     }
 
-    /// The bytes of the note.
+    /// Returns the bytes of the note.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -1,4 +1,5 @@
-//! JSON as every writer here makes it: compact, with what would steer a terminal escaped, and one shape for a frame.
+//! JSON output: compact, with escapes for characters that control a terminal, and one object for a
+//! frame.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +11,7 @@ use serde_with::skip_serializing_none;
 
 use crate::escape;
 
-/// As compact as it gets; the characters of [`escape::is_hostile`] are written as `\u` escapes.
+/// Writes compact JSON with `\u` escapes for the characters of [`escape::is_hostile`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Formatter;
 
@@ -27,31 +28,31 @@ impl serde_json::ser::Formatter for Formatter {
 /// Writes a value as JSON.
 ///
 /// # Errors
-/// Those of the writer and of the value.
+/// Errors of the writer and of the value.
 pub fn to_writer(out: impl Write, value: &(impl Serialize + ?Sized)) -> serde_json::Result<()> {
     value.serialize(&mut serde_json::Serializer::with_formatter(out, Formatter))
 }
 
-/// A value as JSON text.
+/// Returns a value as JSON text.
 ///
 /// # Errors
-/// Those of the value.
+/// Errors of the value.
 pub fn to_string(value: &(impl Serialize + ?Sized)) -> serde_json::Result<String> {
     let mut text = Vec::new();
     to_writer(&mut text, value)?;
-    // What is written is made of texts.
+    // The output consists of text.
     String::from_utf8(text).map_err(serde::ser::Error::custom)
 }
 
-/// A value as JSON that is written more than once.
+/// Returns a value as JSON that is written several times.
 ///
 /// # Errors
-/// Those of the value.
+/// Errors of the value.
 pub fn to_raw_value(value: &(impl Serialize + ?Sized)) -> serde_json::Result<Box<RawValue>> {
     RawValue::from_string(to_string(value)?)
 }
 
-/// A number as `"0x…"`.
+/// A number that serializes as `"0x…"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HexNumber(pub u64);
 
@@ -67,7 +68,7 @@ impl Serialize for HexNumber {
     }
 }
 
-/// Programs that read JSON may keep numbers as `f64`: greater ones stand as text.
+/// Largest number that is written as a number: readers may store numbers as `f64`.
 const MAX_NUMBER: u64 = 1 << 53;
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -78,14 +79,14 @@ fn number<S: Serializer>(value: &Option<u64>, serializer: S) -> Result<S::Ok, S:
     }
 }
 
-/// The JSON object of a frame: what is absent is left out.
+/// The JSON object of a frame; absent fields are omitted.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct FrameObject<'a> {
-    /// The address, as the stack has it; managed code may be asked for without one.
+    /// The address as in the stack; managed code can be resolved without one.
     pub address: Option<HexNumber>,
-    /// The method's metadata token, where it was asked for by that or by its name.
+    /// The method's metadata token, if it was resolved by token or name.
     pub token: Option<HexNumber>,
     /// Namespace, type and method, or the symbol.
     pub name: Option<&'a str>,
@@ -93,44 +94,44 @@ pub struct FrameObject<'a> {
     pub signature: Option<&'a str>,
     /// Simple name of the module or image.
     pub module: Option<&'a str>,
-    /// Bytes from the start of the code body, where there is a name.
+    /// Bytes from the start of the code body, if there is a name.
     pub offset: Option<u64>,
-    /// Bytes from the image's base, where there is no name.
+    /// Bytes from the image's base, if there is no name.
     #[serde(serialize_with = "number")]
     pub rva: Option<u64>,
-    /// Signature and age of the image's PDB, where there is no name.
+    /// Signature and age of the image's PDB, if there is no name.
     pub pdb_id: Option<Cow<'a, str>>,
-    /// The image's build id, where there is no name.
+    /// The image's build id, if there is no name.
     pub build_id: Option<Cow<'a, str>>,
     /// Bytes from the start of the IL.
     pub il_offset: Option<u32>,
     /// The source file.
     pub file: Option<&'a str>,
-    /// From 1.
+    /// Counted from 1.
     pub line: Option<u32>,
-    /// From 1.
+    /// Counted from 1.
     pub column: Option<u32>,
-    /// How many frames it stands for, where it stands for several of one kind.
+    /// Number of frames that this one replaces, if there are several.
     pub stands_for: Option<u32>,
-    /// Whether it is inlined into the next one; left out if it is not.
+    /// Whether it is inlined into the next frame; omitted if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inlined: bool,
-    /// How the code was compiled.
+    /// Optimization tier of the code.
     pub tier: Option<&'a str>,
-    /// What says so.
+    /// Evidence of the answer.
     pub evidence: Option<&'a str>,
-    /// How sure that is.
+    /// Certainty of the answer.
     pub certainty: Option<&'a str>,
-    /// By what it was found as a caller, where the recorder did not walk the stack itself.
+    /// How it was recognized as a caller, if the recorder did not walk the stack.
     pub proof: Option<&'a str>,
-    /// Why there is no name, or not all of it.
+    /// Why there is no name, or only a part.
     pub name_reason: Option<&'a str>,
     /// Why there is a name but no line.
     pub line_reason: Option<&'a str>,
 }
 
 impl FrameObject<'_> {
-    /// The frame of an address of which nothing else is known: more can be set.
+    /// Returns a frame with nothing but an address.
     pub fn at(address: u64) -> Self {
         FrameObject {
             address: Some(HexNumber(address)),

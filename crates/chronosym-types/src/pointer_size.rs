@@ -1,4 +1,4 @@
-/// The width of the pointers in a payload: that of the process, or the kernel, that logged it.
+/// The pointer width of a payload: that of the process or kernel that logged it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PointerSize {
     /// 32-bit.
@@ -8,7 +8,7 @@ pub enum PointerSize {
 }
 
 impl PointerSize {
-    /// The width of so many bytes: 4 or 8.
+    /// Returns the width for 4 or 8 bytes.
     pub const fn new(bytes: u32) -> Option<Self> {
         match bytes {
             4 => Some(Self::Four),
@@ -17,7 +17,7 @@ impl PointerSize {
         }
     }
 
-    /// The width in bytes: 4 or 8.
+    /// Returns the width in bytes: 4 or 8.
     #[inline]
     pub const fn bytes(self) -> usize {
         match self {

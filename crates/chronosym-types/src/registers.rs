@@ -1,6 +1,6 @@
-//! Registers of a thread, from frame to frame.
+//! Registers of a thread while its stack is walked.
 
-/// A processor whose frames can be walked.
+/// A processor whose stacks can be walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Processor {
@@ -11,7 +11,7 @@ pub enum Processor {
 }
 
 impl Processor {
-    /// DWARF's numbers of the frame pointer and the stack pointer.
+    /// DWARF numbers of the frame pointer and the stack pointer.
     const fn pointers(self) -> (u16, u16) {
         match self {
             Processor::X86_64 => (6, 7),
@@ -19,7 +19,7 @@ impl Processor {
         }
     }
 
-    /// DWARF's number of what a function returns to: a register of its own, or a column of tables only.
+    /// Returns the DWARF number of the return address column, which need not be a register.
     pub const fn return_register(self) -> u16 {
         match self {
             Processor::X86_64 => 16,
@@ -30,17 +30,17 @@ impl Processor {
 
 const COUNT: usize = 33;
 
-/// The registers in one frame, by the numbers that DWARF gives them for the processor. One that is not known is absent.
+/// The registers in one frame, by DWARF number. Unknown ones are absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registers {
     processor: Processor,
     values: [Option<u64>; COUNT],
-    /// Where the thread stands, or will return to.
+    /// Instruction pointer or return address.
     pub instruction: u64,
 }
 
 impl Registers {
-    /// None known but where the thread stands.
+    /// Returns registers of which only the instruction pointer is known.
     pub fn new(processor: Processor, instruction: u64) -> Self {
         Registers {
             processor,
@@ -49,24 +49,24 @@ impl Registers {
         }
     }
 
-    /// The processor.
+    /// Returns the processor.
     pub fn processor(&self) -> Processor {
         self.processor
     }
 
-    /// The value of a register.
+    /// Returns the value of a register.
     pub fn get(&self, number: u16) -> Option<u64> {
         *self.values.get(usize::from(number))?
     }
 
-    /// Sets a register; numbers that are none of the processor's are left alone.
+    /// Sets a register. Ignores numbers that the processor does not have.
     pub fn set(&mut self, number: u16, value: Option<u64>) {
         if let Some(register) = self.values.get_mut(usize::from(number)) {
             *register = value;
         }
     }
 
-    /// The stack pointer.
+    /// Returns the stack pointer.
     pub fn stack_pointer(&self) -> Option<u64> {
         self.get(self.processor.pointers().1)
     }
@@ -76,8 +76,9 @@ impl Registers {
         self.set(self.processor.pointers().1, Some(value));
     }
 
-    /// Goes to the caller by the chain of frame pointers: at each stands the caller's, and behind it the address to return to.
-    /// `None` where the frame pointer leads nowhere, and nothing is changed then.
+    /// Moves to the caller along the chain of frame pointers: each points to the caller's frame
+    /// pointer, followed by the return address. Returns `None` and changes nothing if the chain
+    /// ends.
     pub fn follow_frame_pointer(&mut self, read: impl Fn(u64) -> Option<u64>) -> Option<()> {
         let (frame, stack) = self.processor.pointers();
         let at = self.get(frame)?;
@@ -85,7 +86,7 @@ impl Registers {
             return None;
         }
         let (next, back) = (read(at)?, read(at.checked_add(8)?)?);
-        // The outermost frame's pointer is 0; any other lies further out.
+        // The frame pointer of the outermost frame is 0; any other must increase.
         if next != 0 && next <= at {
             return None;
         }
@@ -120,7 +121,7 @@ mod tests {
             }
             assert_eq!(seen, [(0x40, Some(0x1010)), (0x50, Some(0x1020))]);
             assert_eq!(registers.get(3), None, "a callee may have changed it");
-            // Back into the same frame.
+            // A chain back into the same frame.
             registers.set_stack_pointer(0x1010);
             registers.set(frame, Some(0x1008));
             assert_eq!(registers.follow_frame_pointer(read), None);

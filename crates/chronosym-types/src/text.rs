@@ -1,8 +1,9 @@
 use std::fmt::{self, Write as _};
 
-/// A copy of bytes as text, what is none of it replaced by U+FFFD.
+/// Copies bytes as text; invalid UTF-8 becomes U+FFFD.
 ///
-/// Copied before it is checked: bytes of a mapped file can change in between, and text that does is undefined behaviour.
+/// Copies before it validates: bytes of a mapped file can change in between, and invalid text in a
+/// `str` is undefined behaviour.
 pub fn copied_text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec())
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -15,35 +16,35 @@ pub fn copied_text(bytes: &[u8]) -> String {
 pub struct WStr<'a>(&'a [u8]);
 
 impl<'a> WStr<'a> {
-    /// Wraps UTF-16LE code units; an odd last byte is left out.
+    /// Wraps UTF-16LE code units. Ignores an odd last byte.
     pub fn new(utf16le: &'a [u8]) -> Self {
         Self(utf16le.get(..utf16le.len() & !1).unwrap_or_default())
     }
 
-    /// The code units as they stand in the payload, two bytes each.
+    /// Returns the bytes of the code units.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
 
-    /// Whether there is no text.
+    /// Returns whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The UTF-16 code units.
+    /// Iterates over the UTF-16 code units.
     pub fn units(&self) -> impl Iterator<Item = u16> + use<'a> {
         let (units, _) = self.0.as_chunks();
         units.iter().map(|unit| u16::from_le_bytes(*unit))
     }
 
-    /// The characters.
+    /// Iterates over the characters.
     pub fn chars(&self) -> impl Iterator<Item = char> + use<'a> {
         char::decode_utf16(self.units()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
     /// Appends the text to `out`.
     pub fn push_to(&self, out: &mut String) {
-        // Nearly all names are ASCII: such runs are narrowed many units at a time, the last ones with what fills them up.
+        // Nearly all names are ASCII: narrow such runs many units at a time, the last one padded.
         const RUN: usize = 64;
         let mut rest = self.0;
         while !rest.is_empty() {
@@ -81,7 +82,7 @@ impl PartialEq<str> for WStr<'_> {
     fn eq(&self, other: &str) -> bool {
         let is_ascii = |(unit, &byte): (&[u8], &u8)| *unit == [byte, 0] && byte < 0x80;
         let units = self.0.chunks_exact(2);
-        // No early end: then many units are compared at a time.
+        // No early exit, so that many units are compared at a time.
         (units.len() == other.len()
             && units
                 .zip(other.as_bytes())
@@ -96,9 +97,9 @@ impl PartialEq<&str> for WStr<'_> {
     }
 }
 
-/// Eight-bit text inside a payload, without its terminator: UTF-8 or an ANSI code page that the trace does not name.
+/// Eight-bit text inside a payload, without its terminator: UTF-8 or an unknown ANSI code page.
 ///
-/// Decoding is lossy: what is no UTF-8 becomes U+FFFD.
+/// Decoding is lossy: invalid UTF-8 becomes U+FFFD.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct AStr<'a>(&'a [u8]);
 
@@ -108,14 +109,14 @@ impl<'a> AStr<'a> {
         Self(bytes)
     }
 
-    /// Whether there is no text.
+    /// Returns whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The text; borrowed where it is UTF-8.
+    /// Returns the text; borrowed if it is UTF-8.
     pub fn to_text(&self) -> std::borrow::Cow<'a, str> {
-        // Text that is sound is checked many bytes at once.
+        // Valid text is checked many bytes at once.
         std::str::from_utf8(self.0).map_or_else(|_| String::from_utf8_lossy(self.0), Into::into)
     }
 }

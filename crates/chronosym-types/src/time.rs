@@ -1,4 +1,4 @@
-//! Dates and times of day, UTC, by the proleptic Gregorian calendar.
+//! Dates and times of day in UTC, by the proleptic Gregorian calendar.
 
 #![cfg_attr(
     not(test),
@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-/// Year, month, day, hour, minute and second, so many seconds after 1970-01-01.
+/// Returns year, month, day, hour, minute and second of a time in seconds since 1970-01-01.
 pub fn utc(unix_seconds: i64) -> [i64; 6] {
     let (days, of_day) = (
         unix_seconds.div_euclid(86_400),
@@ -33,7 +33,7 @@ pub fn utc(unix_seconds: i64) -> [i64; 6] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileTime(pub u64);
 
-/// As RFC 3339 has it, such as `2019-04-17T18:40:00.1234567Z`.
+/// Writes RFC 3339, such as `2019-04-17T18:40:00.1234567Z`.
 impl fmt::Display for FileTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SECONDS_1601_TO_1970: i64 = 11_644_473_600;
@@ -49,16 +49,17 @@ impl fmt::Display for FileTime {
     }
 }
 
-/// A SYSTEMTIME: year, month, day of the week, day, hour, minute, second, milliseconds. It may hold nonsense;
+/// A SYSTEMTIME: year, month, day of the week, day, hour, minute, second, milliseconds. May be
+/// invalid;
 /// [`unix_ns`](Self::unix_ns) checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemTime(pub [u16; 8]);
 
 impl SystemTime {
-    /// Nanoseconds since 1970-01-01, or `None` for a date that does not exist.
+    /// Returns nanoseconds since 1970-01-01; `None` for a date that does not exist.
     pub fn unix_ns(self) -> Option<i64> {
         let [year, month, _, day, hour, minute, second, ms] = self.0.map(i64::from);
-        // As in `utc`, the other way.
+        // The inverse of `utc`.
         let from_march = (month + 9) % 12;
         let years = year - i64::from(month <= 2);
         let leap_days = years.div_euclid(4) - years.div_euclid(100) + years.div_euclid(400);

@@ -1,26 +1,27 @@
-//! Schemas of TraceLogging events, which ETW records carry as the extended data item EVENT_SCHEMA_TL.
+//! Schemas of TraceLogging events, from the extended data item EVENT_SCHEMA_TL of ETW records.
 
 use crate::{Cursor, Field, FieldType, ReadError};
 
 const MAX_DEPTH: usize = 16;
 
-/// What a TraceLogging record says of its own payload.
+/// The schema that a TraceLogging record has for its own payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceLoggingSchema {
     /// The event's name.
     pub name: String,
-    /// Its fields in the order of the payload.
+    /// The fields in the order of the payload.
     pub fields: Vec<Field>,
 }
 
 impl TraceLoggingSchema {
-    /// Parses the extended data item: u16 size, tag bytes, name, fields (Windows SDK, TraceLoggingProvider.h).
+    /// Parses the extended data item: u16 size, tag bytes, name, fields (Windows SDK,
+    /// TraceLoggingProvider.h).
     ///
-    /// Fields of a type that is not known end the list with [`FieldType::Unknown`].
+    /// A field of an unknown type ends the list with [`FieldType::Unknown`].
     ///
     /// # Errors
-    /// [`ReadError`] when the item ends too early or nests too deeply.
+    /// [`ReadError`] if the item ends too early or nests too deeply.
     pub fn parse(item: &[u8]) -> Result<Self, ReadError> {
         let mut c = Cursor::new(item);
         let size = usize::from(c.u16()?);
@@ -39,7 +40,7 @@ impl TraceLoggingSchema {
     }
 }
 
-/// Tags: seven bits a byte, the highest bit says that another follows.
+/// Skips tags: seven bits a byte; the highest bit is set if another byte follows.
 fn tags(c: &mut Cursor<'_>) -> Result<(), ReadError> {
     while c.u8()? & 0x80 != 0 {}
     Ok(())
@@ -72,7 +73,7 @@ fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, ReadError> {
     };
     let ty = match in_byte & 0x1f {
         24 => {
-            // A struct's out-type is the number of its fields, which follow.
+            // The out-type of a struct is the number of its fields, which follow.
             let mut fields = Vec::new();
             for _ in 0..out_type {
                 fields.push(field(c, depth.saturating_add(1))?);
@@ -89,7 +90,7 @@ fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, ReadError> {
     Ok(Field::new(name, ty))
 }
 
-/// The type with these in- and out-types, which TraceLogging and manifests number alike.
+/// Returns the type for an in-type and an out-type, whose numbers TraceLogging and manifests share.
 pub fn scalar(in_type: u8, out_type: u8) -> FieldType {
     const STRING: u8 = 2;
     const BOOLEAN: u8 = 3;
@@ -131,7 +132,7 @@ pub fn scalar(in_type: u8, out_type: u8) -> FieldType {
 mod tests {
     use super::*;
 
-    /// Puts the size in front.
+    /// Prefixes the size.
     fn item(body: &[u8]) -> Vec<u8> {
         let mut out = ((body.len() + 2) as u16).to_le_bytes().to_vec();
         out.extend(body);

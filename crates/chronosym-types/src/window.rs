@@ -1,4 +1,4 @@
-//! The part of a source that is held in memory.
+//! A sliding window over a source.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -7,28 +7,28 @@
 
 use std::io::{self, ErrorKind, Read};
 
-/// Least room for a read at the start of a source and later on.
+/// Smallest read at the start of a source and later.
 const FIRST_CHUNK: usize = 16 * 1024;
 const CHUNK: usize = 256 * 1024;
 
-/// What was read of a source and not used yet. Positions count from the first byte that was not used, offsets from the
-/// start of the source.
+/// The bytes of a source that are read and unused. Positions count from the first unused byte,
+/// offsets from the start of the source.
 #[derive(Debug)]
 pub struct Window<R> {
     source: R,
-    /// Bytes before `at` have been used; those at and after `filled` are spare room, kept so that growing does not clear it
-    /// again.
+    /// Bytes before `at` are used; bytes from `filled` on are spare, kept so that growing does not
+    /// clear them again.
     buffer: Vec<u8>,
     at: usize,
     filled: usize,
-    /// Offset in the source of `buffer[0]`.
+    /// Offset of `buffer[0]` in the source.
     base: u64,
     ended: bool,
     failure: Option<io::Error>,
 }
 
 impl<R: Read> Window<R> {
-    /// On the start of a source.
+    /// Returns a window at the start of a source.
     pub fn new(source: R) -> Self {
         Self {
             source,
@@ -41,34 +41,34 @@ impl<R: Read> Window<R> {
         }
     }
 
-    /// What has been read and not used.
+    /// Returns the bytes that are read and unused.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.buffer.get(self.at..self.filled).unwrap_or_default()
     }
 
-    /// Offset of a position.
+    /// Returns the offset of a position.
     #[inline]
     pub fn offset(&self, position: usize) -> u64 {
         self.base + (self.at + position) as u64
     }
 
-    /// Offset after the last byte read.
+    /// Returns the offset after the last byte read.
     pub fn end_offset(&self) -> u64 {
         self.base + self.filled as u64
     }
 
-    /// Bytes of memory that it holds.
+    /// Returns the size of its buffer in bytes.
     pub fn capacity(&self) -> usize {
         self.buffer.capacity()
     }
 
-    /// Why reading stopped early, if the source failed rather than ended.
+    /// Takes the error that ended reading, if the source failed.
     pub fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }
 
-    /// Reads until `end` bytes are held; false if the source ends before.
+    /// Reads until the window has `end` bytes; returns false if the source ends before.
     #[inline]
     pub fn fill_to(&mut self, end: usize) -> bool {
         self.filled - self.at >= end || self.read_to(end)
@@ -80,20 +80,20 @@ impl<R: Read> Window<R> {
         self.filled -= self.at;
         self.at = 0;
         while self.filled < end && !self.ended {
-            // The room grows with what arrived, never with what a length field promises.
+            // Grow with the bytes that arrived, never with a length field.
             let room = self.filled.clamp(FIRST_CHUNK, CHUNK);
             if self.buffer.len() < self.filled + room {
                 let grown = (self.filled + room).max(self.buffer.len() + self.buffer.len() / 8);
                 self.buffer.resize(grown, 0);
             }
-            // No more at a time than this: what was read ahead is moved to the front later on.
+            // Limit each read: bytes read ahead are moved to the front later.
             let end = self.buffer.len().min(self.filled + CHUNK);
             let room = self.buffer.get_mut(self.filled..end).unwrap_or_default();
             match self.source.read(room) {
                 Ok(0) => self.ended = true,
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // A compressed source that was cut says so this way: an end like any other.
+                // Truncated compressed sources return this error: treat it as the end.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.ended = true,
                 Err(error) => {
                     self.ended = true;
@@ -104,24 +104,24 @@ impl<R: Read> Window<R> {
         self.filled >= end
     }
 
-    /// Reads more, whatever comes; false at the end of the source.
+    /// Reads at least one more byte; returns false at the end of the source.
     pub fn read_more(&mut self) -> bool {
         self.fill_to(self.bytes().len() + 1)
     }
 
-    /// The next `count` bytes; `None` if the source ends before.
+    /// Returns the next `count` bytes; `None` if the source ends before.
     #[inline]
     pub fn peek(&mut self, count: usize) -> Option<&[u8]> {
         self.fill_to(count).then(|| self.bytes().get(..count))?
     }
 
-    /// Uses the bytes before `position`, which becomes 0.
+    /// Discards the bytes before `position`, which becomes 0.
     #[inline]
     pub fn discard(&mut self, position: usize) {
         self.at += position.min(self.filled - self.at);
     }
 
-    /// Removes `count` bytes that follow `position` without holding them; says how many there were.
+    /// Removes `count` bytes after `position` without buffering them; returns how many there were.
     pub fn drop_bytes(&mut self, position: usize, count: u64) -> u64 {
         let mut left = count;
         loop {
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(window.peek(3), Some(&[0, 1, 2][..]));
         window.discard(2);
         assert_eq!((window.offset(0), window.bytes()[0]), (2, 2));
-        // Bytes 4 to 90,003 go, those before them stay.
+        // Bytes 4 to 90,003 are removed, earlier ones stay.
         assert_eq!(window.drop_bytes(2, 90_000), 90_000);
         assert_eq!(window.peek(3), Some(&[2, 3, 90_004u32 as u8][..]));
         assert_eq!(window.offset(2), 90_004);
