@@ -1,11 +1,5 @@
 //! Builds the frozen map.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "indices into lists that are built here, and addresses that are rounded down before"
-)]
-
 use crate::clock::Clock;
 use crate::directory::Directory;
 use crate::layout::{Cutter, Layout, Segment, tile_of};

@@ -1,11 +1,5 @@
 //! Times in 16 bits, as tiles hold them.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    reason = "ticks count from the first time on, and shifts are below 64"
-)]
-
 use crate::occupant::{End, Occupant};
 
 /// Maps times to ticks, monotonically.

@@ -1,13 +1,6 @@
 //! Maps an address to its tile without a search: chunks of the address space are hashed, and each
 //! has granules as fine as its occupants are dense.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    reason = "hashes are cut to the table, whose length is a power of two; indices are those of the table"
-)]
-
 use std::mem;
 
 use crate::layout::{Segment, tile_of};

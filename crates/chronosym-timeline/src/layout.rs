@@ -1,12 +1,5 @@
 //! Cuts the address space into tiles.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    reason = "indices into lists that are built here; counts are checked when they are narrowed"
-)]
-
 use std::mem;
 
 use crate::clock::Clock;

@@ -1,12 +1,5 @@
 //! Determines lifetimes: the rules by which one occupant ends another.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    reason = "counts and indices of occupants, whose ids have 32 bits"
-)]
-
 use crate::occupant::Occupant;
 use crate::owners::OwnerRuns;
 use crate::radix::{self, Keyed};

@@ -1,11 +1,5 @@
 //! Lists of ids in one vector.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "indices that this file computed"
-)]
-
 use std::ops::Range;
 
 /// A list of ids for each of many keys.

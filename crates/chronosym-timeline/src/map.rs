@@ -1,12 +1,5 @@
 //! The frozen map: built once, then only read.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    reason = "indices that the builder made; property tests compare every answer"
-)]
-
 use std::fmt;
 
 use crate::clock::Clock;

@@ -1,10 +1,5 @@
 //! Occupants: address ranges with evidence of when something occupied them.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "ranges are checked when they are made"
-)]
-
 use std::num::NonZeroU32;
 
 /// A non-empty range of addresses: from `start` to `last`, both inclusive.

@@ -1,11 +1,5 @@
 //! The latest owner of each segment, as runs of segments with one owner.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "indices into lists of one length, cut to it"
-)]
-
 /// A set of small integers with searches for the nearest member. A tree of 64-bit words: each bit
 /// of a level says whether the word below it has any member.
 struct BitTree {

@@ -1,12 +1,5 @@
 //! The exact lifetime of each occupant.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    reason = "near times are at least `zero` and have 48 bits; indices are those of the list"
-)]
-
 use crate::clock::extent;
 
 /// Start and end of each occupant by id: 12 bytes each if the times lie within 2^48 units.

@@ -1,12 +1,5 @@
 //! A stable radix sort of 64-bit keys with 32-bit positions.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    reason = "digits are cut to the number of buckets"
-)]
-
 /// A key and its position before sorting.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Keyed {

@@ -1,13 +1,6 @@
 //! A cache line of the index: the occupants of a stretch of addresses, or the tiles that hold them
 //! by time.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    reason = "lanes are below the number of lanes, and offsets inside a granule have 16 bits"
-)]
-
 use std::ops::Range;
 
 use bytemuck::cast;

@@ -1,11 +1,5 @@
 //! Occupants of many tiles, in a segment tree over the tiles.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "indices into lists that the builder made; property tests compare every answer"
-)]
-
 use std::iter;
 use std::ops::Range;
 

@@ -1,10 +1,5 @@
 //! A map that grows while it is read: one writer and any number of readers that never wait.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "counts in memory, and a start above the first address"
-)]
-
 mod snapshot;
 mod tree;
 

@@ -1,11 +1,5 @@
 //! A persistent B+ tree: a change copies the nodes on its path that a snapshot shares.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "indices within nodes that this file computed"
-)]
-
 use std::sync::Arc;
 
 /// Orders entries: first address of the segment, instant of the evidence, raw id.
