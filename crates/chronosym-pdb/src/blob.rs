@@ -1,8 +1,8 @@
-//! Compressed integers (ECMA-335 II.23.2): metadata blobs consist of them, and so do CodeView's
-//! binary annotations.
+//! Compressed integers (ECMA-335 II.23.2), the encoding of metadata blobs and of CodeView's binary
+//! annotations.
 
-/// Decodes the compressed integer that `data` starts with (ECMA-335 II.23.2; CodeView's annotations have the same): one byte up
-/// to 0x7F, two up to 0x3FFF, four beyond. Gives what follows, too.
+/// Decodes the compressed unsigned integer at the start of `data` and returns it with the bytes
+/// that follow: one byte up to 0x7F, two up to 0x3FFF, four beyond.
 #[inline]
 pub(crate) fn compressed(data: &[u8]) -> Option<(u32, &[u8])> {
     Some(match data {
@@ -15,7 +15,7 @@ pub(crate) fn compressed(data: &[u8]) -> Option<(u32, &[u8])> {
     })
 }
 
-/// A reading position in a blob.
+/// A read position in a blob.
 #[derive(Debug, Clone)]
 pub(crate) struct BlobReader<'d> {
     data: &'d [u8],
@@ -30,7 +30,7 @@ impl<'d> BlobReader<'d> {
         self.data.is_empty()
     }
 
-    /// What has not been read.
+    /// The unread bytes.
     pub(crate) fn rest(&self) -> &'d [u8] {
         self.data
     }
@@ -46,9 +46,9 @@ impl<'d> BlobReader<'d> {
     }
 
     pub(crate) fn bytes(&mut self, length: usize) -> Option<&'d [u8]> {
-        let (found, rest) = self.data.split_at_checked(length)?;
+        let (bytes, rest) = self.data.split_at_checked(length)?;
         self.data = rest;
-        Some(found)
+        Some(bytes)
     }
 
     #[inline]
@@ -64,7 +64,7 @@ impl<'d> BlobReader<'d> {
         Some((value, length))
     }
 
-    /// Signed: rotated right by one within its 7, 14 or 29 bits.
+    /// A compressed signed integer: rotated right by one within its 7, 14 or 29 bits.
     pub(crate) fn signed(&mut self) -> Option<i32> {
         let (value, length) = self.integer()?;
         let bits = match length {

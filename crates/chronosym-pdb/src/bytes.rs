@@ -1,4 +1,4 @@
-//! Checked little-endian reads that name the structure they are from.
+//! Bounds-checked little-endian reads whose errors name the structure.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -9,7 +9,7 @@ pub(crate) use chronosym_types::bytes::{array, guid, slice, u16, u32, until_nul}
 
 use crate::{Error, Result};
 
-/// A reading position in a named structure; the name goes into errors.
+/// A read position in a structure whose name goes into errors.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'d> {
     bytes: chronosym_types::Cursor<'d>,
@@ -64,18 +64,19 @@ impl<'d> Cursor<'d> {
     }
 }
 
-/// Bytes up to the first NUL, as text.
+/// The bytes up to the first NUL, as text.
 pub(crate) fn text_to_nul(bytes: &[u8]) -> String {
     copied_text(until_nul(bytes))
 }
 
-/// Of `range`, in which all numbers come first that are `before`, the first that is not.
+/// The first number of `range` for which `before` is false; `range` must be partitioned by
+/// `before`.
 pub(crate) fn partition_point(range: Range<u32>, mut before: impl FnMut(u32) -> bool) -> u32 {
     let point = try_partition_point(range, |number| Ok::<_, Infallible>(before(number)));
     point.unwrap_or_else(|never| match never {})
 }
 
-/// As [`partition_point`], of what may be damaged.
+/// As [`partition_point`], for a predicate that can fail.
 pub(crate) fn try_partition_point<E>(
     mut range: Range<u32>,
     mut before: impl FnMut(u32) -> Result<bool, E>,
@@ -91,22 +92,23 @@ pub(crate) fn try_partition_point<E>(
     Ok(range.start)
 }
 
-/// Numbers that come in twos.
+/// Consecutive pairs of 32-bit integers; an incomplete last pair is dropped.
 pub(crate) fn pairs(data: &[u8]) -> Box<[(u32, u32)]> {
     let pair = |pair: &[u8]| Some((u32(pair, 0)?, u32(pair, 4)?));
     data.chunks_exact(8).filter_map(pair).collect()
 }
 
-/// Brings the next piece of `data` near and gives where it ends. A walk from record to record waits
-/// for each one in turn; these reads do not depend on each other, so memory serves many at a time:
-/// walks over cold modules take half as long.
+/// Prefetches the 8 KiB of `data` from `at` on and returns where they end.
+///
+/// A walk from record to record waits for each cache miss in turn. These reads do not depend on
+/// each other, so the misses overlap: walks over cold modules take half as long.
 pub(crate) fn fetch(data: &[u8], at: usize) -> usize {
-    const PIECE: usize = 8 << 10;
+    const CHUNK: usize = 8 << 10;
     const LINE: usize = 64;
-    let end = data.len().min(at.saturating_add(PIECE));
+    let end = data.len().min(at.saturating_add(CHUNK));
     let mut sum = 0;
-    let piece = data.get(at..end).unwrap_or_default();
-    for byte in piece.iter().step_by(LINE) {
+    let chunk = data.get(at..end).unwrap_or_default();
+    for byte in chunk.iter().step_by(LINE) {
         sum = std::hint::black_box(sum ^ byte);
     }
     end

@@ -1,69 +1,70 @@
-//! Checkpoints in long lists, from which reading goes on: a list that many questions are about is gone through once, not for each.
+//! Checkpoints in long lists of variable-length elements, so that repeated lookups in one list do
+//! not each decode it from its start.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Mutex, PoisonError};
 
-/// Lists of no more bytes are gone through for each question.
+/// Lists of at max_bytes this many bytes are decoded from their start each time.
 const SHORT: usize = 1 << 10;
-/// Items between two marks.
+/// Elements between two checkpoints.
 const STEP: usize = 128;
-/// How often each byte of a file is gone through for marks, on average: lists may lie in each other.
-const SHARE: usize = 4;
+/// Checkpoints are made of at max_bytes this many times the file's size: lists may overlap.
+const MAX_SHARE: usize = 4;
 
-/// A place in a list, and what was read up to there.
+/// A position in a list, with the state decoded up to it.
 pub(crate) trait ListPosition: Clone {
-    /// Goes past one item; nothing at the end.
+    /// Moves past one element; `None` at the end.
     fn advance(&mut self) -> Option<()>;
 }
 
 /// Checkpoints in the lists of one file.
-pub(crate) struct Checkpoints<K, W> {
-    known: Mutex<(BTreeMap<K, Vec<W>>, usize)>,
-    most: usize,
+pub(crate) struct Checkpoints<K, P> {
+    lists: Mutex<(BTreeMap<K, Vec<P>>, usize)>,
+    max_bytes: usize,
 }
 
-impl<K: Ord + Copy, W: ListPosition> Checkpoints<K, W> {
-    /// In a file of so many bytes.
+impl<K: Ord + Copy, P: ListPosition> Checkpoints<K, P> {
+    /// For a file of `file` bytes.
     pub(crate) fn new(file: usize) -> Self {
         Self {
-            known: Mutex::new((BTreeMap::new(), 0)),
-            most: file.saturating_mul(SHARE),
+            lists: Mutex::new((BTreeMap::new(), 0)),
+            max_bytes: file.saturating_mul(MAX_SHARE),
         }
     }
 
-    /// Where to go on in a list of so many bytes: the last mark for which `is_before` holds, as it does for all before it.
-    /// Nothing if the file's lists share too many bytes.
+    /// The last checkpoint of a list of `bytes` bytes for which `is_before` holds; `is_before` must
+    /// partition the positions. `None` if the file's lists overlap too much.
     pub(crate) fn nearest(
         &self,
         list: K,
         bytes: usize,
-        start: W,
-        is_before: impl Fn(&W) -> bool,
-    ) -> Option<W> {
+        start: P,
+        is_before: impl Fn(&P) -> bool,
+    ) -> Option<P> {
         if bytes <= SHORT {
             return Some(start);
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (of, read) = &mut *known;
-        let marks = match of.entry(list) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let (lists, read) = &mut *lists;
+        let checkpoints = match lists.entry(list) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
                 *read = read.saturating_add(bytes);
-                if *read > self.most {
+                if *read > self.max_bytes {
                     return None;
                 }
-                let (mut marks, mut walk) = (vec![start.clone()], start.clone());
-                while (0..STEP).all(|_| walk.advance().is_some()) {
-                    marks.push(walk.clone());
+                let (mut checkpoints, mut position) = (vec![start.clone()], start.clone());
+                while (0..STEP).all(|_| position.advance().is_some()) {
+                    checkpoints.push(position.clone());
                 }
-                new.insert(marks)
+                entry.insert(checkpoints)
             }
         };
-        let before = marks.partition_point(is_before).checked_sub(1);
+        let before = checkpoints.partition_point(is_before).checked_sub(1);
         Some(
             before
-                .and_then(|at| marks.get(at).cloned())
+                .and_then(|at| checkpoints.get(at).cloned())
                 .unwrap_or(start),
         )
     }

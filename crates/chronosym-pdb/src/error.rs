@@ -1,23 +1,23 @@
 /// Why a file could not be read.
 ///
-/// Offsets are byte offsets into the structure that `what` names.
+/// Offsets are in bytes from the start of the structure that `what` names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes are not of this format at all.
+    /// The bytes are of another format.
     #[error("not a {what}")]
     NotA {
-        /// The format that was expected.
+        /// The expected format.
         what: &'static str,
     },
-    /// The structure ends before something it promises.
+    /// The structure ends before the value.
     #[error("{what} is cut short: {size} bytes wanted at offset {offset:#x}")]
     Truncated {
         /// The structure being read.
         what: &'static str,
-        /// Where the missing bytes should have been.
+        /// Offset of the value.
         offset: u64,
-        /// How many bytes were wanted there.
+        /// Size of the value in bytes.
         size: u64,
     },
     /// A value that the format forbids.
@@ -25,27 +25,27 @@ pub enum Error {
     Damaged {
         /// The structure being read.
         what: &'static str,
-        /// Where the bad value lies.
+        /// Offset of the value.
         offset: u64,
-        /// What is wrong with it.
+        /// What is wrong with the value.
         problem: &'static str,
     },
-    /// A version or variant this crate does not read.
+    /// A version or variant that this crate does not read.
     #[error("{what} version {version} is not supported")]
     Unsupported {
         /// The structure being read.
         what: &'static str,
-        /// The version as the file states it.
+        /// The version in the file.
         version: u32,
     },
-    /// Unpacking would exceed the caller's limit.
+    /// Decompression would exceed the caller's limit.
     #[error("{what} wants {size} bytes, the limit is {limit}")]
     TooLarge {
-        /// What would be unpacked.
+        /// The data to decompress.
         what: &'static str,
-        /// The size the file states, or that was reached.
+        /// The size that the file states, or that was reached, in bytes.
         size: u64,
-        /// The limit given by the caller.
+        /// The caller's limit in bytes.
         limit: u64,
     },
 }

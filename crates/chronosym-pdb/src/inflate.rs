@@ -1,10 +1,10 @@
-//! Raw DEFLATE data (RFC 1951) whose size is stated: embedded PDBs and embedded sources.
+//! Raw DEFLATE data (RFC 1951) of stated size: embedded PDBs and embedded sources.
 
 use std::io::Read;
 
 use crate::{Error, Result};
 
-/// Unpacks raw deflate data that states its unpacked size.
+/// Decompresses `packed`, which must have `size` bytes decompressed, and at most `limit`.
 pub(crate) fn inflate(
     what: &'static str,
     packed: &[u8],
@@ -18,13 +18,13 @@ pub(crate) fn inflate(
             limit: limit as u64,
         });
     }
-    // The stated size is not trusted for the allocation: the vector grows with what really comes.
+    // The vector grows with the output: a false size allocates nothing.
     let mut out = Vec::new();
     let read = flate2::read::DeflateDecoder::new(packed)
         .take((size as u64).saturating_add(1))
         .read_to_end(&mut out);
     match read {
-        Ok(found) if found == size => Ok(out),
+        Ok(read) if read == size => Ok(out),
         Ok(_) => Err(Error::damaged(what, 0, "its size is not the stated one")),
         Err(_) => Err(Error::damaged(what, 0, "not deflate data")),
     }

@@ -1,12 +1,12 @@
-//! Parsers of the files that name code: portable PDBs with the ECMA-335 metadata they lean on,
-//! PE images, ReadyToRun code, and Windows PDBs.
+//! Parsers of symbol files: portable PDBs and the ECMA-335 metadata they build on, PE images,
+//! ReadyToRun code, and Windows PDBs.
 //!
-//! Nothing here opens a file: every parser takes the bytes (`&[u8]`, usually a mapping) and borrows
-//! from them. Opening is cheap and decodes only tables of contents; names, lines and IL maps are
-//! decoded when asked for. Every length, offset and count in a file is checked before use; bad
-//! input gives an [`Error`] or no answer, never a panic.
+//! No function opens a file. Every parser takes bytes (`&[u8]`, usually a mapping) and borrows from
+//! them. Opening a file decodes its headers and directories only; names, lines and IL maps are
+//! decoded on first use. Every length, offset and count is checked; malformed input gives an
+//! [`Error`] or `None`, never a panic.
 //!
-//! From an address in precompiled code to its source line:
+//! From an RVA in precompiled code to its source line:
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,7 +23,7 @@
 //! let method = image.method_at(rva).ok_or("no code here")?;
 //! let name = image.method_name(&method, &NoAssemblies).ok_or("no name")?;
 //! let native_offset = method.native_offset(rva).unwrap_or(0);
-//! let il = image.il_offset(&method, native_offset, false).and_then(|answer| answer.il_offset);
+//! let il = image.il_offset(&method, native_offset, false).and_then(|position| position.il_offset);
 //! let token = image.definition(&method).ok_or("no token")?.token;
 //! if let Some(line) = il.and_then(|il| pdb.line_at(token.row(), il)) {
 //!     let file = pdb.document(line.document).ok_or("no document")?.name;

@@ -1,17 +1,20 @@
-//! Names that compilers made up, as the user would write them.
+//! Compiler-generated names, as they read in source code.
 //!
-//! They are no contract, but have been stable since Roslyn. C#: `<Main>b__0_1` a
-//! lambda in `Main`, `<Main>g__Local|0_1` a local function, `<Main>d__2` the class of `Main`'s state
-//! machine, `<>c` and `<>c__DisplayClass0_0` the classes that hold lambdas and what they capture.
-//! Visual Basic: `_Closure$__` and `_Closure$__2-0` such classes, `_Lambda$__2-0` a lambda, which does not say
-//! whose it is, `VB$StateMachine_2_Main` the state machine of `Main`. F# (seen in FSharp.Core and the compiler):
-//! `name@12-3` the class of a function within or of that name, or a local function made a method; 12 is its line.
+//! The forms are not documented but have been stable since Roslyn.
+//!
+//! C#: `<Main>b__0_1` is a lambda in `Main`, `<Main>g__Local|0_1` a local function, `<Main>d__2`
+//! the state machine of `Main`, `<>c` and `<>c__DisplayClass0_0` closure classes.
+//!
+//! Visual Basic: `_Closure$__` and `_Closure$__2-0` are closure classes, `_Lambda$__2-0` a lambda
+//! (without the name of its method), `VB$StateMachine_2_Main` the state machine of `Main`.
+//!
+//! F#: `name@12-3` is the closure class of a function of that name or in it, or a local function
+//! compiled to a method; 12 is its line.
 
-/// `Type.Method` without the compiler's inventions; nothing if the name has none.
+/// `Type.Method` as in source code; `None` if no part of the name is compiler-generated.
 ///
-/// Lambdas have no name: they become `<lambda#1>`, after their number in the method. Where a name is
-/// rewritten, instantiation arguments move to the type that is left.
-///
+/// Lambdas become `<lambda#1>`, with their number in the method. Generic arguments move to the
+/// remaining type.
 /// ```
 /// use chronosym_pdb::pretty::method_name;
 /// assert_eq!(method_name("A.Program+<>c__DisplayClass0_0", "<Main>g__Start|0").unwrap(), "A.Program.Main.Start");
@@ -28,15 +31,15 @@ pub fn method_name(type_name: &str, method: &str) -> Option<String> {
     let mut closure = None;
     let mut changed = false;
     for part in split_nested(types) {
-        // An arity mark stands behind the made-up name, too.
+        // The arity suffix follows the generated name.
         let part_name = part.split_once('`').map_or(part, |(name, _)| name);
         let is_closure = ["<>c__DisplayClass", "_Closure$__"]
             .iter()
             .any(|start| part_name.starts_with(start));
         if let Some(user) = state_machine(part_name) {
             machine = Some(user);
-        } else if let Some(found) = split_at_line(part_name) {
-            closure = Some(found);
+        } else if let Some(parts) = split_at_line(part_name) {
+            closure = Some(parts);
         } else if part_name != "<>c" && !is_closure {
             kept.push(part);
             continue;
@@ -49,7 +52,7 @@ pub fn method_name(type_name: &str, method: &str) -> Option<String> {
         (Some((user, line)), _) => {
             push_user_name(&mut out, user, 0);
             out.extend([".<closure@", line, ">"]);
-            // What runs the body, of functions, of sequences and of tasks.
+            // The methods that run the body of a function, a sequence, and a task.
             ["Invoke", "GenerateNext", "MoveNext"].contains(&method)
         }
         (None, Some(user)) => {
@@ -67,10 +70,10 @@ pub fn method_name(type_name: &str, method: &str) -> Option<String> {
     changed.then_some(out)
 }
 
-/// Lambdas in local functions in lambdas: names nest, but not without end.
+/// Generated names nest: lambdas in local functions in lambdas.
 const MAX_NESTING: u32 = 16;
 
-/// Appends `.name`, taking a made-up name apart. Whether it was one.
+/// Appends `.name`, translated if it is generated; returns whether it is.
 fn push_user_name(out: &mut String, name: &str, depth: u32) -> bool {
     if let Some(number) = name.strip_prefix("_Lambda$__") {
         out.extend([".<lambda#", number, ">"]);
@@ -83,7 +86,7 @@ fn push_user_name(out: &mut String, name: &str, depth: u32) -> bool {
     let parts = split_mangled(name).filter(|_| depth < MAX_NESTING);
     let tail = parts.and_then(|(user, kind, rest)| {
         let tail = match kind {
-            // The last number tells a method's lambdas apart.
+            // The last number identifies the lambda within its method.
             'b' => rest
                 .strip_prefix("__")
                 .and_then(|number| number.rsplit('_').next())
@@ -92,7 +95,7 @@ fn push_user_name(out: &mut String, name: &str, depth: u32) -> bool {
                 .strip_prefix("__")
                 .and_then(|rest| rest.split_once('|'))
                 .map(|(local, _)| [".", local, ""]),
-            // Top-level statements.
+            // The entry point of top-level statements.
             '$' if rest.is_empty() => None,
             _ => return None,
         };
@@ -107,7 +110,8 @@ fn push_user_name(out: &mut String, name: &str, depth: u32) -> bool {
     true
 }
 
-/// `<user>d…` of C#, `VB$StateMachine_2_user` of Visual Basic; there the state machine of a lambda has no number.
+/// C#'s `<user>d…` or Visual Basic's `VB$StateMachine_2_user`; the latter has no number for a
+/// lambda.
 fn state_machine(name: &str) -> Option<&str> {
     if let Some((user, 'd', _)) = split_mangled(name) {
         return Some(user);
@@ -117,7 +121,7 @@ fn state_machine(name: &str) -> Option<&str> {
     user.strip_prefix('_').filter(|user| !user.is_empty())
 }
 
-/// `user@line-number`; a function that was too long for one method goes on in `user$cont`.
+/// `user@line-number`; `user$cont` is the continuation of a function too long for one method.
 fn split_at_line(name: &str) -> Option<(&str, &str)> {
     let (user, line) = name.rsplit_once('@')?;
     let is_place = line.starts_with(|c: char| c.is_ascii_digit())
@@ -128,7 +132,7 @@ fn split_at_line(name: &str) -> Option<(&str, &str)> {
     (is_place && !user.is_empty()).then_some((user, line))
 }
 
-/// `<user>kind…`: the user's name, the kind, and what follows. The brackets of the user's part nest.
+/// `<user>kind…`: the user's name, the kind, the rest. Brackets nest in the user's name.
 fn split_mangled(name: &str) -> Option<(&str, char, &str)> {
     let inner = name.strip_prefix('<')?;
     let mut depth = 1_u32;
@@ -147,12 +151,12 @@ fn split_mangled(name: &str) -> Option<(&str, char, &str)> {
     None
 }
 
-/// Splits off the instantiation: ``Outer`1+Inner[System.Int32]``.
+/// Splits off the generic arguments: ``Outer`1+Inner[System.Int32]``.
 fn split_arguments(name: &str) -> (&str, &str) {
     name.split_at(name.find('[').unwrap_or(name.len()))
 }
 
-/// The enclosing types and the type, outermost first; a `+` within brackets belongs to a name.
+/// The enclosing types and the type, outermost first; a `+` in brackets is part of a name.
 fn split_nested(types: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     types.split(move |char| {

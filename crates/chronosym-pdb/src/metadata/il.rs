@@ -1,9 +1,9 @@
-//! IL method bodies (ECMA-335 II.25.4) and the calls in them (III).
+//! Method bodies (ECMA-335 II.25.4) and the call instructions in them (III).
 
 use super::tables::Token;
 use crate::bytes;
 
-/// The IL of one method.
+/// The IL code of one method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IlBody<'d> {
@@ -12,7 +12,7 @@ pub struct IlBody<'d> {
 }
 
 impl<'d> IlBody<'d> {
-    /// The body that starts at the first byte of `data`; nothing if it is not whole.
+    /// Parses the method header at the start of `data`; `None` if the body is incomplete.
     pub fn parse(data: &'d [u8]) -> Option<Self> {
         let first = *data.first()?;
         let (start, size) = match first & 3 {
@@ -28,8 +28,9 @@ impl<'d> IlBody<'d> {
         })
     }
 
-    /// Whom the call at IL offset `offset` calls, which must be where an instruction (or its prefix) starts.
-    /// Walks the body from its start, as only that tells instructions from operands.
+    /// The callee's token of the call instruction at IL offset `offset`, which must be the start of
+    /// an instruction or of its prefix. Walks the body from its start to find instruction
+    /// boundaries.
     pub fn call_at(&self, offset: u32) -> Option<Token> {
         let target = offset as usize;
         let mut at = 0;
@@ -47,7 +48,7 @@ impl<'d> IlBody<'d> {
         self.call_here(at)
     }
 
-    /// Every call's IL offset and whom it calls, in order; ends at the first byte that is no instruction.
+    /// IL offset and callee of every call, in order; ends at the first invalid instruction.
     pub fn calls(&self) -> impl Iterator<Item = (u32, Token)> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -58,7 +59,7 @@ impl<'d> IlBody<'d> {
         .filter_map(|at| Some((u32::try_from(at).ok()?, self.call_here(at)?)))
     }
 
-    /// Where the instruction behind the one at `at` begins.
+    /// Offset of the instruction after the one at `at`.
     fn next(&self, at: usize) -> Option<usize> {
         at.checked_add(instruction_length(self.code.get(at..)?)?)
     }
@@ -77,7 +78,7 @@ fn is_prefix(second: u8) -> bool {
     matches!(second, 0x12 | 0x13 | 0x14 | 0x16 | 0x19 | 0x1e)
 }
 
-/// The length of the instruction that `code` starts with (III.1.9, VI.C.2); nothing if there is none.
+/// Length of the instruction at the start of `code` (III.1.9, VI.C.2); `None` if it is incomplete.
 fn instruction_length(code: &[u8]) -> Option<usize> {
     let length = match *code.first()? {
         // ldarg.s to stloc.s, ldc.i4.s, short branches, leave.s

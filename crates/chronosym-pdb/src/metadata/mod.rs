@@ -1,4 +1,4 @@
-//! ECMA-335 metadata: just what is needed to turn a method's token into names.
+//! ECMA-335 metadata, as far as it names methods and types.
 
 mod il;
 mod names;

@@ -1,4 +1,4 @@
-//! Tokens to names.
+//! Names of methods and types by token.
 
 use std::fmt::Write as _;
 
@@ -7,32 +7,33 @@ use super::signature::{Budget, MethodSignature, SignatureReader, Type, TypeName}
 use super::tables::{self, Table, Token};
 use super::text::{self, TypeFormat};
 
-/// More enclosing types than any compiler nests; damaged tables can hold a cycle.
+/// Nesting depth of types; corrupt tables can hold a cycle.
 const MAX_NESTING: usize = 64;
 
-/// Longer names, their enclosing types' included, are no type's.
+/// Bytes of a type's name, with its enclosing types.
 const MAX_NAME: usize = 16 << 10;
 
-/// Who a method is.
+/// The name of a method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MethodName {
-    /// The type that declares it, instantiated if the source of the name was.
+    /// The declaring type, instantiated if the signature that named the method is.
     pub owner: Type,
     /// The plain name: `Main`, `.ctor`, `<Main>b__0_1`.
     pub name: String,
-    /// Its signature, open; nothing if it is damaged.
+    /// The signature with type parameters unsubstituted; `None` if it is malformed.
     pub signature: Option<MethodSignature>,
 }
 
 impl MethodName {
-    /// The owner as runtime events write it in their namespace field: `` Ns.Type`1+Nested[System.Int32] ``.
+    /// The declaring type as in the `MethodNamespace` field of CLR events:
+    /// `` Ns.Type`1+Nested[System.Int32] ``.
     pub fn owner_text(&self) -> String {
         self.owner.text(TypeFormat::Namespace)
     }
 
-    /// The owner without its instantiation: `` Ns.Type`1+Nested ``. What tells methods apart across
-    /// modules, and what the runtime's stack traces show.
+    /// The declaring type without generic arguments, as in stack traces of the runtime:
+    /// `` Ns.Type`1+Nested ``.
     pub fn open_owner_text(&self) -> String {
         let owner = match &self.owner {
             Type::Generic { base, .. } => base,
@@ -41,7 +42,8 @@ impl MethodName {
         owner.text(TypeFormat::Namespace)
     }
 
-    /// The signature as runtime events write it: `instance void  (int32,class System.String)`.
+    /// The signature as in the `MethodSignature` field of CLR events:
+    /// `instance void  (int32,class System.String)`.
     pub fn signature_text(&self) -> String {
         let signature = self.signature.as_ref();
         signature.map(text::signature_text).unwrap_or_default()
@@ -58,8 +60,8 @@ impl std::fmt::Display for MethodName {
 }
 
 impl<'d> Metadata<'d> {
-    /// The name of a TypeDef or TypeRef, with its enclosing types. Nothing for another table, a bad
-    /// row, or types that enclose each other.
+    /// The name of a TypeDef or TypeRef, with its enclosing types. `None` for another table, an
+    /// invalid row, or types that enclose each other.
     pub fn type_name(&self, token: Token) -> Option<TypeName> {
         let (mut chain, mut length) = (Vec::new(), 0usize);
         let mut next = Some(token);
@@ -86,19 +88,19 @@ impl<'d> Metadata<'d> {
             }
             chain.push((namespace, name));
         }
-        let (mut full, mut own) = (String::new(), 0);
+        let (mut full, mut simple_name) = (String::new(), 0);
         for (namespace, name) in chain.into_iter().rev() {
             if !full.is_empty() {
                 full.push('+');
             }
-            own = full.len();
+            simple_name = full.len();
             if !namespace.is_empty() {
                 full.push_str(&namespace);
                 full.push('.');
             }
             full.push_str(&name);
         }
-        Some(TypeName { full, own })
+        Some(TypeName { full, simple_name })
     }
 
     fn enclosing_type(&self, row: u32) -> Option<u32> {
@@ -110,8 +112,8 @@ impl<'d> Metadata<'d> {
         self.blob(self.tables.row(Table::TYPE_SPEC, token.row())?.get(0))
     }
 
-    /// The type that a TypeDef, TypeRef or TypeSpec stands for. A TypeDef or TypeRef does not say
-    /// whether it is a value type: such a `Named` is given as a class.
+    /// The type of a TypeDef, TypeRef or TypeSpec. TypeDef and TypeRef do not state whether the
+    /// type is a value type; it is returned as a class.
     pub fn type_of(&self, token: Token) -> Option<Type> {
         if token.table() != Table::TYPE_SPEC {
             return self
@@ -121,12 +123,12 @@ impl<'d> Metadata<'d> {
         SignatureReader::new(self.type_spec_blob(token)?, self).read_type(&mut Budget::new())
     }
 
-    /// The TypeDef row that a MethodDef row belongs to.
+    /// The TypeDef row that owns a MethodDef row (II.22.26).
     pub fn method_owner(&self, method: u32) -> Option<u32> {
         if method == 0 || method > self.rows(Table::METHOD_DEF) {
             return None;
         }
-        // Type k owns the list entries from its own first one to that of type k + 1.
+        // Type k owns the run from its simple_name MethodList to that of type k + 1 (II.22.37).
         let entry = match self.rows(Table::METHOD_PTR) {
             0 => method,
             _ => self.tables.find(Table::METHOD_PTR, method)?,

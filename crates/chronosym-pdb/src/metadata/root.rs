@@ -1,4 +1,4 @@
-//! The metadata root: heaps, tables, and the rows that say what a module is.
+//! The metadata root (ECMA-335 II.24.2.1), its streams, and the rows that identify a module.
 
 use std::fmt;
 
@@ -9,7 +9,8 @@ use crate::{Error, Guid, Result};
 
 const WHAT: &str = "CLI metadata";
 
-/// The metadata of one module, or of a portable PDB. Parsing finds the heaps and tables and reads no row.
+/// The metadata of one module, or of a portable PDB. Parsing locates the heaps and tables and reads
+/// no row.
 #[derive(Clone)]
 pub struct Metadata<'d> {
     pub(crate) tables: Tables<'d>,
@@ -19,15 +20,15 @@ pub struct Metadata<'d> {
     pdb: Option<&'d [u8]>,
 }
 
-/// A method definition's row.
+/// A row of the MethodDef table (II.22.26).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MethodDef<'d> {
-    /// Where its IL body is; 0 if it has none.
+    /// RVA of the IL body; 0 for a method without one.
     pub rva: u32,
     /// The plain name.
     pub name: String,
-    /// The signature, encoded (II.23.2.1).
+    /// The encoded signature (II.23.2.1).
     pub signature: &'d [u8],
 }
 
@@ -40,18 +41,17 @@ impl fmt::Debug for Metadata<'_> {
 }
 
 impl<'d> Metadata<'d> {
-    /// Reads the metadata root (II.24.2.1) and the shape of the tables.
+    /// Reads the metadata root and the layout of the tables.
     ///
-    /// # Errors
-    /// [`Error::NotA`] without the root's signature; [`Error::Truncated`] or [`Error::Damaged`] if a
-    /// heap or table leaves the bytes given.
+    /// # Errors [`Error::NotA`] without the root's signature; [`Error::Truncated`] or
+    /// [`Error::Damaged`] if a heap or table exceeds the data.
     pub fn parse(data: &'d [u8]) -> Result<Self> {
         if !data.starts_with(b"BSJB") {
             return Err(Error::NotA { what: WHAT });
         }
         let mut cursor = Cursor::at(data, 12, WHAT);
         let length = cursor.u32()?;
-        // The version's text.
+        // The version string.
         cursor.bytes(length as usize)?;
         cursor.u16()?;
         let (mut tables, mut pdb) = (None, None);
@@ -96,43 +96,43 @@ impl<'d> Metadata<'d> {
         self.tables.rows(table)
     }
 
-    /// A string of `#Strings`; empty if the index is bad. The runtime refuses names of more than 1,023 bytes: of a longer one,
-    /// which any number of rows could share, the beginning is enough.
+    /// A string of `#Strings`, cut at 4 KiB; empty if the index is invalid. The runtime rejects
+    /// names of more than 1,023 bytes, and any number of rows could share a longer one.
     pub(crate) fn string(&self, index: u32) -> String {
-        const MOST: usize = 4 << 10;
+        const MAX_STRING: usize = 4 << 10;
         let rest = self.strings.get(index as usize..).unwrap_or_default();
-        text_to_nul(rest.get(..MOST).unwrap_or(rest))
+        text_to_nul(rest.get(..MAX_STRING).unwrap_or(rest))
     }
 
-    /// A GUID by its index from 1; nothing for 0 or a bad index.
+    /// A GUID by its index from 1; `None` for 0 or an invalid index.
     pub(crate) fn guid(&self, index: u32) -> Option<Guid> {
         let offset = (index as usize).checked_sub(1)?.checked_mul(16)?;
         bytes::guid(self.guids, offset)
     }
 
-    /// A blob; nothing if it leaves the heap.
+    /// A blob of `#Blob`; `None` if it exceeds the heap.
     pub(crate) fn blob(&self, index: u32) -> Option<&'d [u8]> {
         let data = self.blobs.get(index as usize..)?;
         let (length, rest) = compressed(data)?;
         rest.get(..length as usize)
     }
 
-    /// The module version id: new for every build that differs.
+    /// The module version id, unique for each build.
     pub fn mvid(&self) -> Option<Guid> {
         self.guid(self.tables.cell(Table::MODULE, 1, 2))
     }
 
-    /// The assembly's simple name; empty in a module without one.
+    /// The assembly's simple name; empty for a module without an assembly row.
     pub fn assembly_name(&self) -> String {
         self.string(self.tables.cell(Table::ASSEMBLY, 1, 7))
     }
 
-    /// The simple name of an assembly that this one refers to (rows from 1).
+    /// The simple name in a row of the AssemblyRef table, from 1.
     pub fn assembly_ref_name(&self, row: u32) -> Option<String> {
         Some(self.string(self.tables.row(Table::ASSEMBLY_REF, row)?.get(6)))
     }
 
-    /// A method definition by its row, from 1.
+    /// A row of the MethodDef table, from 1.
     pub fn method_def(&self, row: u32) -> Option<MethodDef<'d>> {
         let cells = self.tables.row(Table::METHOD_DEF, row)?;
         Some(MethodDef {
@@ -144,7 +144,7 @@ impl<'d> Metadata<'d> {
 }
 
 fn stream_name<'d>(cursor: &mut Cursor<'d>) -> Result<&'d [u8]> {
-    // NUL-terminated, padded to four bytes, at most 32 bytes.
+    // NUL-terminated, padded to a multiple of 4, at most 32 bytes (II.24.2.2).
     let mut copy = cursor.clone();
     for length in 0_usize..32 {
         if copy.u8()? == 0 {
@@ -156,7 +156,7 @@ fn stream_name<'d>(cursor: &mut Cursor<'d>) -> Result<&'d [u8]> {
 }
 
 fn type_system_rows(pdb: &[u8], rows: &mut [u32; 64]) -> Result<()> {
-    // Id (20 bytes), entry point token, mask of the referenced tables, their row counts.
+    // Id (20 bytes), entry point, mask of referenced tables, their row counts.
     let mut cursor = Cursor::at(pdb, 24, "#Pdb stream");
     let mask = cursor.u64()?;
     for (table, count) in rows.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Signatures as trees: ECMA-335 II.23.2, with the element types that ReadyToRun adds.
+//! Signatures (ECMA-335 II.23.2), with the element types that ReadyToRun adds.
 
 use super::root::Metadata;
 use super::tables::{self, Table, Token};
@@ -8,8 +8,8 @@ use crate::blob::BlobReader;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TypeName {
     pub(super) full: String,
-    /// Where the part without enclosing types starts.
-    pub(super) own: usize,
+    /// Offset of the name without enclosing types.
+    pub(super) simple_name: usize,
 }
 
 impl TypeName {
@@ -18,9 +18,9 @@ impl TypeName {
         &self.full
     }
 
-    /// Without enclosing types: `Inner`. That is how signatures in events name nested types.
-    pub fn own(&self) -> &str {
-        self.full.get(self.own..).unwrap_or(&self.full)
+    /// The name without enclosing types, as in signatures of CLR events: `Inner`.
+    pub fn simple_name(&self) -> &str {
+        self.full.get(self.simple_name..).unwrap_or(&self.full)
     }
 }
 
@@ -30,7 +30,7 @@ impl TypeName {
 pub enum Type {
     /// A built-in type, by its element type (II.23.1.16).
     Primitive(u8),
-    /// `System.__Canon`: stands for any reference type in shared generic code.
+    /// `System.__Canon`: any reference type, in shared generic code.
     Canon,
     /// A class or value type.
     Named {
@@ -41,68 +41,68 @@ pub enum Type {
     },
     /// An instantiated generic type.
     Generic {
-        /// The open type.
+        /// The generic type definition.
         base: Box<Type>,
-        /// Its arguments.
+        /// The type arguments.
         arguments: Vec<Type>,
     },
-    /// A parameter of the generic type.
+    /// A type parameter of the generic type (VAR).
     Var(u32),
-    /// A parameter of the generic method.
+    /// A type parameter of the generic method (MVAR).
     MethodVar(u32),
     /// An unmanaged pointer.
     Pointer(Box<Type>),
-    /// A managed reference.
+    /// A managed pointer.
     ByRef(Box<Type>),
-    /// A one-dimensional array with lower bound 0.
+    /// A vector: a one-dimensional array with lower bound 0.
     SzArray(Box<Type>),
     /// Any other array.
     Array {
-        /// The type of the elements.
+        /// The element type.
         element: Box<Type>,
         /// The number of dimensions.
         rank: u32,
-        /// Sizes of the first dimensions, as far as known.
+        /// Sizes of the first dimensions, as far as stated.
         sizes: Vec<u32>,
-        /// Lower bounds of the first dimensions.
+        /// Lower bounds of the first dimensions, as far as stated.
         lower_bounds: Vec<i32>,
     },
     /// A function pointer.
     Function(Box<MethodSignature>),
     /// A type with a custom modifier.
     Modified {
-        /// Whether the modifier must be understood.
+        /// Whether the modifier is required (modreq) or optional (modopt).
         required: bool,
         /// The modifier.
         modifier: Box<Type>,
-        /// What it modifies.
+        /// The modified type.
         of: Box<Type>,
     },
     /// A pinned local.
     Pinned(Box<Type>),
-    /// A type whose module was not at hand, or whose token is bad.
+    /// A type whose module is unavailable, or whose token is invalid.
     Unknown,
 }
 
 /// The signature of a method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MethodSignature {
-    /// Whether it has a `this`.
+    /// Whether the method has a `this` parameter.
     pub has_this: bool,
     /// The calling convention: 0 default, 5 vararg, 9 unmanaged.
     pub convention: u8,
-    /// The number of its own generic parameters.
+    /// The number of the method's simple_name type parameters.
     pub generic_parameters: u32,
-    /// What it returns.
+    /// The return type.
     pub return_type: Type,
-    /// Its parameters, `this` excluded.
+    /// The parameters, without `this`.
     pub parameters: Vec<Type>,
     /// Index of the first variable argument at a vararg call site.
     pub sentinel: Option<usize>,
 }
 
-/// What one signature may cost: bounds recursion and breadth, which nested type specifications multiply, and the bytes of the
-/// names of types, which all its parts may share.
+/// Limits of decoding one signature: elements and depth, which nested type specifications multiply,
+/// and bytes of type names, which all elements may share.
 #[derive(Debug)]
 pub(crate) struct Budget {
     nodes: u32,
@@ -126,19 +126,19 @@ impl Budget {
     }
 }
 
-/// Finds the module that a ReadyToRun module index means.
+/// Finds the module of a ReadyToRun module index.
 pub(crate) type Modules<'r> = &'r dyn Fn(u32) -> Option<&'r Metadata<'r>>;
 
-/// Reads types out of a blob, in the context of a module.
+/// Decodes types from a blob, in the context of a module.
 pub(crate) struct SignatureReader<'r> {
     pub(crate) blob: BlobReader<'r>,
-    /// The module whose tokens the blob uses; nothing if it is not at hand.
+    /// The module of the blob's tokens; `None` if it is unavailable.
     pub(crate) module: Option<&'r Metadata<'r>>,
     pub(crate) modules: Modules<'r>,
 }
 
 impl<'r> SignatureReader<'r> {
-    /// A reader of an ordinary module's blob.
+    /// Decodes a blob of `module`.
     pub(crate) fn new(blob: &'r [u8], module: &'r Metadata<'r>) -> Self {
         Self {
             blob: BlobReader::new(blob),
@@ -173,12 +173,12 @@ impl<'r> SignatureReader<'r> {
         inner.read_type(budget)
     }
 
-    /// Reads one type. Nothing if the blob is damaged or too deep.
+    /// Decodes one type; `None` if the blob is malformed or nests too deeply.
     pub(crate) fn read_type(&mut self, budget: &mut Budget) -> Option<Type> {
         budget.enter()?;
-        let found = self.read_type_inner(budget);
+        let decoded = self.read_type_inner(budget);
         budget.depth = budget.depth.saturating_add(1);
-        found
+        decoded
     }
 
     fn boxed(&mut self, budget: &mut Budget) -> Option<Box<Type>> {
@@ -213,22 +213,22 @@ impl<'r> SignatureReader<'r> {
                     of: self.boxed(budget)?,
                 }
             }
-            // ReadyToRun: a native value type's marker, __Canon, another module's type.
+            // ReadyToRun's NATIVE_VALUETYPE, CANON and MODULE_ZAPSIG.
             0x3d => self.read_type(budget)?,
             0x3e => Type::Canon,
             0x3f => {
                 let index = self.blob.unsigned()?;
                 let outer = std::mem::replace(&mut self.module, (self.modules)(index));
-                let found = self.read_type(budget);
+                let decoded = self.read_type(budget);
                 self.module = outer;
-                found?
+                decoded?
             }
             0x45 => Type::Pinned(self.boxed(budget)?),
             _ => return None,
         })
     }
 
-    /// Reads `count` types.
+    /// Decodes `count` types.
     pub(crate) fn read_types(&mut self, count: u32, budget: &mut Budget) -> Option<Vec<Type>> {
         (0..count).map(|_| self.read_type(budget)).collect()
     }
@@ -247,7 +247,7 @@ impl<'r> SignatureReader<'r> {
         })
     }
 
-    /// Reads a method's signature (II.23.2.1 to II.23.2.3).
+    /// Decodes a method's signature (II.23.2.1 to II.23.2.3).
     pub(crate) fn read_method(&mut self, budget: &mut Budget) -> Option<MethodSignature> {
         let flags = self.blob.byte()?;
         if matches!(flags & 0xf, 6..=8 | 0xa..) {

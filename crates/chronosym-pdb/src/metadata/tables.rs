@@ -1,5 +1,5 @@
-//! Where the rows of the metadata tables lie: ECMA-335 II.22 and II.24.2.6, and the portable PDB
-//! specification for the tables from 0x30 on.
+//! The layout of the metadata tables: ECMA-335 II.22 and II.24.2.6 and, from table 0x30 on, the
+//! portable PDB specification.
 
 use std::sync::OnceLock;
 
@@ -43,16 +43,16 @@ impl Table {
     pub(crate) const LOCAL_CONSTANT: Self = Self(0x34);
     pub(crate) const IMPORT_SCOPE: Self = Self(0x35);
     pub(crate) const CUSTOM_DEBUG_INFORMATION: Self = Self(0x37);
-    /// No table: an unused tag of a coded index.
+    /// An unused tag of a coded index.
     const NONE: Self = Self(0xff);
 }
 
-/// A row of a table: the runtime's metadata token. Row 0 means none.
+/// A metadata token (III.1.9): a table and a row of it. Row 0 is null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(pub u32);
 
 impl Token {
-    /// The token of a row (its low 24 bits).
+    /// The token of a row; its upper 8 bits are dropped.
     pub fn new(table: Table, row: u32) -> Self {
         Self(u32::from(table.0) << 24 | row & 0x00ff_ffff)
     }
@@ -68,7 +68,7 @@ impl Token {
     }
 }
 
-/// A coded index: the low bits choose the table.
+/// A coded index (II.24.2.6): the low bits select the table.
 #[derive(Debug)]
 pub(crate) struct CodedIndex {
     bits: u8,
@@ -122,7 +122,7 @@ coded! {
 
 /// The type of a column.
 enum Column {
-    /// A number of that many bytes.
+    /// An integer of this many bytes.
     Fixed(u8),
     Strings,
     Guids,
@@ -133,7 +133,7 @@ enum Column {
 
 const MAX_COLUMNS: usize = 9;
 
-/// The columns of every table.
+/// The columns of each table.
 fn columns(table: usize) -> &'static [Column] {
     use Column::{Blobs as B, Coded as C, Fixed, Guids as G, Row as R, Strings as S};
     use Table as T;
@@ -210,11 +210,11 @@ struct TableLayout {
     offset: usize,
     rows: u32,
     row_size: u8,
-    /// End of each column within a row.
+    /// Offset of each column's end within a row.
     ends: [u8; MAX_COLUMNS],
 }
 
-/// First column and row of each row of a table, by the first column.
+/// First column and number of each row, sorted.
 type RowsByKey = Box<[(u32, u32)]>;
 
 /// The `#~` or `#-` stream.
@@ -223,12 +223,12 @@ pub(crate) struct Tables<'d> {
     data: &'d [u8],
     layouts: Box<[TableLayout; 64]>,
     sorted: u64,
-    /// Of tables in no order; made when one is looked into.
+    /// Index of an unsorted table, built on first use.
     by_key: Box<[OnceLock<RowsByKey>; 64]>,
 }
 
 impl<'d> Tables<'d> {
-    /// `type_system_rows`: the row counts of the tables that live in another file (`#Pdb` stream).
+    /// `type_system_rows`: row counts of the tables in the module's own metadata (`#Pdb` stream).
     pub(crate) fn parse(
         data: &'d [u8],
         type_system_rows: &[u32; 64],
@@ -260,8 +260,8 @@ impl<'d> Tables<'d> {
                 2
             }
         };
-        let index = |limit: u64, most: u32| {
-            if all_wide || u64::from(most) >= limit {
+        let index = |limit: u64, rows: u32| {
+            if all_wide || u64::from(rows) >= limit {
                 4
             } else {
                 2
@@ -283,7 +283,7 @@ impl<'d> Tables<'d> {
         for (table, layout) in layouts.iter_mut().enumerate() {
             let columns = columns(table);
             if layout.rows > 0 && columns.is_empty() {
-                // Without its row size nothing behind this table can be found.
+                // Tables after this one cannot be located without its row size.
                 return Err(Error::damaged(WHAT, 8, "unknown table"));
             }
             for (end, column) in layout.ends.iter_mut().zip(columns) {
@@ -311,12 +311,12 @@ impl<'d> Tables<'d> {
             .map_or(0, |layout| layout.rows)
     }
 
-    /// Whether the file says that the table is in the order of its key.
+    /// Whether the stream's Sorted bit vector has the table.
     pub(crate) fn is_sorted(&self, table: Table) -> bool {
         self.sorted >> table.0 & 1 == 1
     }
 
-    /// Row `row` (from 1).
+    /// A row, from 1.
     pub(crate) fn row(&self, table: Table, row: u32) -> Option<Row<'_, 'd>> {
         let layout = self.layouts.get(table.0 as usize)?;
         let before = row.checked_sub(1).filter(|&before| before < layout.rows)?;
@@ -326,18 +326,18 @@ impl<'d> Tables<'d> {
         Some(Row { data, layout })
     }
 
-    /// One column of a row; 0 if there is no such row.
+    /// One column of a row; 0 if the row does not exist.
     pub(crate) fn cell(&self, table: Table, row: u32, column: usize) -> u32 {
         self.row(table, row).map_or(0, |row| row.get(column))
     }
 
-    /// The first row (from 1) whose `column` is not less than `key`, in a table ordered by it.
+    /// The first row whose `column` is not less than `key`, in a table sorted by it.
     pub(crate) fn lower_bound(&self, table: Table, column: usize, key: u32) -> u32 {
         let rows = 1..self.rows(table).saturating_add(1);
         bytes::partition_point(rows, |row| self.cell(table, row, column) < key)
     }
 
-    /// The first row whose first column is `key`, whether the table is ordered by it or not.
+    /// The first row whose first column is `key`, in a sorted or unsorted table.
     pub(crate) fn find(&self, table: Table, key: u32) -> Option<u32> {
         let row = if self.is_sorted(table) {
             self.lower_bound(table, 0, key)
@@ -349,7 +349,7 @@ impl<'d> Tables<'d> {
                 by_key.sort_unstable();
                 by_key
             });
-            let at = by_key.partition_point(|&(own, _)| own < key);
+            let at = by_key.partition_point(|&(cell, _)| cell < key);
             by_key.get(at)?.1
         };
         (row <= self.rows(table) && self.cell(table, row, 0) == key).then_some(row)
@@ -364,7 +364,7 @@ pub(crate) struct Row<'t, 'd> {
 }
 
 impl Row<'_, '_> {
-    /// A column's value; coded indexes are still coded.
+    /// The value of a column; coded indexes are not decoded.
     pub(crate) fn get(&self, column: usize) -> u32 {
         let end = |column: usize| self.layout.ends.get(column).map_or(0, |&end| end as usize);
         let start = column.checked_sub(1).map_or(0, end);

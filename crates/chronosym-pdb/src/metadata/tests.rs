@@ -15,7 +15,7 @@ fn name_of_b(nested: &[u16], sorted: u64) -> Option<String> {
     let metadata = Metadata::parse(&data).unwrap();
     metadata
         .type_name(Token::new(Table::TYPE_DEF, 2))
-        .map(|name| format!("{}={}", name.full(), name.own()))
+        .map(|name| format!("{}={}", name.full(), name.simple_name()))
 }
 
 #[test]

@@ -2,17 +2,17 @@
 
 use super::signature::{MethodSignature, Type};
 
-/// Longer texts end here: a damaged or hostile instantiation can grow without end.
+/// Texts are cut here: an instantiation can grow exponentially.
 const MAX_TEXT: usize = 16 << 10;
 
-/// How types are spelt.
+/// How CLR events spell types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TypeFormat {
-    /// The IL spelling of the signatures in method events: `class System.String`, `int32`, nested
-    /// types without their enclosing ones.
+    /// As in the `MethodSignature` field: `class System.String`, `int32`, nested types without
+    /// their enclosing types.
     Signature,
-    /// Instantiations in the namespace field of events: `System.Int32`, arguments `[A,B]`.
+    /// As in the `MethodNamespace` field: `System.Int32`, arguments in `[A,B]`.
     Namespace,
 }
 
@@ -22,7 +22,7 @@ struct Writer {
 }
 
 impl Type {
-    /// The type as text; parameters of generic types and methods stay `!0` and `!!0`.
+    /// The type as text; type parameters are written as `!0` and `!!0`.
     pub fn text(&self, format: TypeFormat) -> String {
         let mut writer = Writer::new(format);
         writer.write(self);
@@ -30,7 +30,7 @@ impl Type {
     }
 }
 
-/// Return type, two blanks where events have the method's name elsewhere, and parameters.
+/// Return type, two spaces (the event's text has no method name between them), parameters.
 pub(crate) fn signature_text(of: &MethodSignature) -> String {
     let mut writer = Writer::new(TypeFormat::Signature);
     writer.prefixes(of);
@@ -124,7 +124,7 @@ impl Writer {
     }
 
     fn write(&mut self, of: &Type) {
-        // The tree's depth is bounded by the reader.
+        // The decoder limits the depth.
         if self.out.len() >= MAX_TEXT {
             return;
         }
@@ -137,7 +137,7 @@ impl Writer {
             }
             Type::Named { name, value } if self.format == TypeFormat::Signature => {
                 self.push(if *value { "value class " } else { "class " });
-                self.push(name.own());
+                self.push(name.simple_name());
             }
             Type::Named { name, .. } => self.push(name.full()),
             Type::Generic { base, arguments } => {
@@ -176,7 +176,7 @@ impl Writer {
                     self.push(kind);
                     self.push("_modifier ");
                     match &**modifier {
-                        Type::Named { name, .. } => self.push(name.own()),
+                        Type::Named { name, .. } => self.push(name.simple_name()),
                         other => self.write(other),
                     }
                     self.push(" ");

@@ -1,4 +1,4 @@
-//! The debug directory: which symbol files belong to the image.
+//! The debug directory (`IMAGE_DEBUG_DIRECTORY`), which identifies the image's symbol files.
 
 use object::{LittleEndian as LE, pe};
 
@@ -8,7 +8,7 @@ use crate::inflate::inflate;
 use crate::{Error, Result, bytes};
 use crate::{PdbId, PortablePdbId};
 
-/// Types of entries of the debug directory.
+/// Debug types (`IMAGE_DEBUG_TYPE_*`).
 const CODEVIEW: u32 = 2;
 const EMBEDDED_PORTABLE_PDB: u32 = 17;
 const PDB_CHECKSUM: u32 = 19;
@@ -17,27 +17,27 @@ const PERF_MAP: [u32; 2] = [20, 21];
 /// An entry of the debug directory.
 struct DebugDirectoryEntry<'d> {
     header: &'d pe::ImageDebugDirectory,
-    /// Its data in the file; empty if outside of it.
+    /// The entry's data; empty if it exceeds the file.
     data: &'d [u8],
 }
 
-/// A CodeView entry (`RSDS`).
+/// A CodeView entry (`IMAGE_DEBUG_TYPE_CODEVIEW`, signature `RSDS`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CodeView {
-    /// GUID and age.
+    /// The PDB's GUID and age.
     pub id: PdbId,
     /// The time stamp of the directory entry.
     pub stamp: u32,
-    /// Whether it names a portable PDB (minor version 0x504D). A precompiled Windows image has a
-    /// native entry too, and before this one.
+    /// Whether the PDB is a portable one (minor version 0x504D). In ReadyToRun images for Windows
+    /// an entry for a Windows PDB precedes it.
     pub portable: bool,
-    /// The PDB's path as the linker or compiler wrote it: not to be trusted.
+    /// The PDB's path on the build machine; untrusted.
     pub path: String,
 }
 
 impl CodeView {
-    /// The id that the portable PDB must have; nothing for a native entry.
+    /// The id of the portable PDB; `None` if the PDB is a Windows PDB.
     pub fn portable_id(&self) -> Option<PortablePdbId> {
         self.portable.then_some(PortablePdbId {
             guid: self.id.guid,
@@ -46,21 +46,21 @@ impl CodeView {
     }
 }
 
-/// The checksum of the PDB that was made with the image.
+/// The checksum of the image's PDB (`IMAGE_DEBUG_TYPE_PDBCHECKSUM`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PdbChecksum<'d> {
-    /// The algorithm's name, `SHA256` as a rule.
+    /// The name of the algorithm, usually `SHA256`.
     pub algorithm: String,
     /// The checksum.
     pub value: &'d [u8],
 }
 
-/// The id of the perf map (`r2rmap`) that was made with a precompiled image.
+/// The id of a ReadyToRun image's perf map (`r2rmap`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PerfMapId {
-    /// The signature in file order: not a GUID.
+    /// The signature in file order; not a GUID.
     pub signature: [u8; 16],
     /// The version of the map's format.
     pub version: u32,
@@ -82,7 +82,7 @@ fn codeview(entry: DebugDirectoryEntry<'_>) -> Option<CodeView> {
 }
 
 impl<'d> PeImage<'d> {
-    /// The entries of the debug directory that are of one of these types.
+    /// The entries of the given types.
     fn debug_entries(
         &self,
         types: &'static [u32],
@@ -96,7 +96,7 @@ impl<'d> PeImage<'d> {
             .len()
             .checked_div(size_of::<pe::ImageDebugDirectory>());
         let headers = object::slice_from_bytes(table, count.unwrap_or_default());
-        let headers = headers.map_or(&[][..], |found| found.0);
+        let headers = headers.map_or(&[][..], |(headers, _)| headers);
         let all = headers.iter().map(move |header: &pe::ImageDebugDirectory| {
             let size = header.size_of_data.get(LE);
             let data = match header.address_of_raw_data.get(LE) {
@@ -112,17 +112,17 @@ impl<'d> PeImage<'d> {
         all.filter(|entry| types.contains(&entry.header.typ.get(LE).0))
     }
 
-    /// Every CodeView entry: a precompiled image may name a native and a portable PDB.
+    /// Every CodeView entry: a ReadyToRun image can name a Windows PDB and a portable one.
     pub fn codeviews(&self) -> impl Iterator<Item = CodeView> + use<'d> {
         self.debug_entries(&[CODEVIEW]).filter_map(codeview)
     }
 
-    /// The entry of the IL's portable PDB.
+    /// The entry of the portable PDB.
     pub fn portable_codeview(&self) -> Option<CodeView> {
         self.codeviews().find(|entry| entry.portable)
     }
 
-    /// The entry of the native PDB, or of a classic managed one.
+    /// The entry of the Windows PDB, native or managed.
     pub fn native_codeview(&self) -> Option<CodeView> {
         self.codeviews().find(|entry| !entry.portable)
     }
@@ -149,18 +149,17 @@ impl<'d> PeImage<'d> {
         })
     }
 
-    /// Whether a portable PDB is inside the image.
+    /// Whether the image embeds a portable PDB.
     pub fn embeds_portable_pdb(&self) -> bool {
         self.debug_entries(&[EMBEDDED_PORTABLE_PDB])
             .next()
             .is_some()
     }
 
-    /// Unpacks the portable PDB inside the image; nothing if it has none.
+    /// Decompresses the embedded portable PDB; `None` if there is none.
     ///
-    /// # Errors
-    /// [`Error::TooLarge`] if it is longer than `limit` bytes, [`Error::Damaged`] if it does not
-    /// unpack to the size it states.
+    /// # Errors [`Error::TooLarge`] if it exceeds `limit` bytes, [`Error::Damaged`] if it does not
+    /// decompress to its stated size.
     pub fn embedded_portable_pdb(&self, limit: usize) -> Result<Option<Vec<u8>>> {
         const WHAT: &str = "embedded portable PDB";
         let Some(entry) = self.debug_entries(&[EMBEDDED_PORTABLE_PDB]).next() else {

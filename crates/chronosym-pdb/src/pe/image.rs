@@ -1,4 +1,4 @@
-//! The headers of an image, and what they lead to.
+//! The headers, sections and directories of an image.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 
 const WHAT: &str = "PE image";
 
-/// The processor of an image.
+/// The processor of an image (`IMAGE_FILE_MACHINE_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Machine {
@@ -24,7 +24,7 @@ pub enum Machine {
     Arm,
     /// 64-bit ARM.
     Arm64,
-    /// Any other COFF machine, as the file states it.
+    /// Any other COFF machine.
     Other(u16),
 }
 
@@ -36,7 +36,7 @@ pub enum TargetOs {
     Windows,
     /// Linux.
     Linux,
-    /// macOS and its kin.
+    /// macOS and other Apple systems.
     Apple,
     /// FreeBSD.
     FreeBsd,
@@ -46,7 +46,8 @@ pub enum TargetOs {
     SunOs,
 }
 
-/// ReadyToRun images for other systems have the COFF machine XORed with one of these words.
+/// ReadyToRun images for other systems than Windows have the COFF machine XORed with one of these
+/// (`IMAGE_FILE_MACHINE_NATIVE_OS_OVERRIDE`).
 const OS_OVERRIDES: [(u16, TargetOs); 6] = [
     (0, TargetOs::Windows),
     (0x7b79, TargetOs::Linux),
@@ -70,44 +71,44 @@ fn split_machine(coff: u16) -> (Machine, TargetOs) {
     (Machine::Other(coff), TargetOs::Windows)
 }
 
-/// A range of an image in memory, relative to its base.
+/// A range of an image in memory (`IMAGE_DATA_DIRECTORY`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RvaRange {
-    /// Where it starts.
+    /// The RVA of its first byte.
     pub rva: u32,
     /// Its length in bytes.
     pub size: u32,
 }
 
-/// A section.
+/// A section (`IMAGE_SECTION_HEADER`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Section<'d> {
-    /// The name in the section header, at most eight bytes.
+    /// The name in the header, at most eight bytes.
     pub name: &'d [u8],
-    /// Where it is mapped.
+    /// The RVA of its first byte.
     pub rva: u32,
     /// Its size in memory.
     pub virtual_size: u32,
-    /// Where its bytes are in the file, as the header states it.
+    /// Offset of its data in the file, unchecked.
     pub file_offset: u32,
-    /// How many bytes of the file it takes, as the header states it.
+    /// Size of its data in the file, unchecked.
     pub file_size: u32,
 }
 
-/// The CLR header of a managed image (ECMA-335 II.25.3.3).
+/// The CLI header of a managed image (ECMA-335 II.25.3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CorHeader {
     /// The IL metadata.
     pub metadata: RvaRange,
-    /// Flags; bit 2 (4): precompiled code stands beside IL.
+    /// Runtime flags (`COMIMAGE_FLAGS_*`); 4 (`IL_LIBRARY`) marks an image with precompiled code.
     pub flags: u32,
-    /// Where a precompiled image's own header is; size 0 without one.
+    /// The header of precompiled code; size 0 without one.
     pub managed_native_header: RvaRange,
 }
 
-/// The headers of a PE image. Opening it reads nothing else.
+/// The headers of a PE image. Parsing reads nothing else.
 #[derive(Clone)]
 pub struct PeImage<'d> {
     pub(super) data: &'d [u8],
@@ -141,10 +142,9 @@ fn not_pe(_: object::read::Error) -> Error {
 }
 
 impl<'d> PeImage<'d> {
-    /// Reads the headers of a PE32 or PE32+ file.
+    /// Parses the headers of a PE32 or PE32+ file.
     ///
-    /// # Errors
-    /// [`Error::NotA`] if the headers are not those of a PE image.
+    /// # Errors [`Error::NotA`] if the headers are not those of a PE image.
     pub fn parse(data: &'d [u8]) -> Result<Self> {
         match object::read::pe::optional_header_magic(data).map_err(not_pe)? {
             pe::IMAGE_NT_OPTIONAL_HDR32_MAGIC => Self::parse_as::<pe::ImageNtHeaders32>(data),
@@ -174,27 +174,28 @@ impl<'d> PeImage<'d> {
         self.data
     }
 
-    /// The processor, with the OS word of ReadyToRun images undone.
+    /// The processor, without a ReadyToRun image's OS override.
     pub fn machine(&self) -> Machine {
         split_machine(self.file_header.machine.get(LE).0).0
     }
 
-    /// The system that the code was compiled for.
+    /// The operating system that the code was compiled for.
     pub fn target_os(&self) -> TargetOs {
         split_machine(self.file_header.machine.get(LE).0).1
     }
 
-    /// The COFF time stamp: one half of a PE file's key in symbol stores. A hash in reproducible builds.
+    /// The COFF time stamp, a hash in deterministic builds. With the image size it is the key of a
+    /// PE file in symbol stores.
     pub fn timestamp(&self) -> u32 {
         self.file_header.time_date_stamp.get(LE)
     }
 
-    /// The size of the image in memory: the other half.
+    /// `SizeOfImage`: the size of the image in memory, in bytes.
     pub fn size_of_image(&self) -> u32 {
         self.size_of_image
     }
 
-    /// The address that the image would like to be loaded at.
+    /// The preferred load address (`ImageBase`).
     pub fn image_base(&self) -> u64 {
         self.image_base
     }
@@ -215,29 +216,29 @@ impl<'d> PeImage<'d> {
         self.sections.pe_data_at(self.data, rva)
     }
 
-    /// The bytes of a range, if all of them are in the file.
+    /// The bytes of a range; `None` unless the file has all of them.
     pub fn slice(&self, range: RvaRange) -> Option<&'d [u8]> {
         self.data_at(range.rva)?.get(..range.size as usize)
     }
 
-    /// As [`PeImage::slice`], for a range that must be there.
+    /// As [`PeImage::slice`], for a range that the image needs.
     pub(crate) fn required(&self, range: RvaRange, what: &'static str) -> Result<&'d [u8]> {
         let truncated = Error::truncated(what, range.rva.into(), range.size.into());
         self.slice(range).ok_or(truncated)
     }
 
-    /// A data directory of the optional header; nothing if absent or empty.
+    /// A data directory of the optional header; `None` if it is absent or empty.
     pub fn directory(&self, index: usize) -> Option<RvaRange> {
         self.directories.get(index).map(range)
     }
 
-    /// The CLR header, if the image is managed and the header is in the file.
+    /// The CLI header; `None` if the image is not managed.
     pub fn cor_header(&self) -> Option<CorHeader> {
         let range = self.directory(pe::IMAGE_DIRECTORY_ENTRY_COM_DESCRIPTOR)?;
         self.cor_header_at(range.rva)
     }
 
-    /// A CLR header at `rva`: composites embed those of their components.
+    /// The CLI header at `rva`: composite images embed those of their components.
     pub fn cor_header_at(&self, rva: u32) -> Option<CorHeader> {
         let (header, _) = object::from_bytes::<pe::ImageCor20Header>(self.data_at(rva)?).ok()?;
         Some(CorHeader {
@@ -257,20 +258,20 @@ impl<'d> PeImage<'d> {
         Metadata::parse(self.required(cor.metadata, WHAT)?)
     }
 
-    /// The IL body of a MethodDef row; nothing if it has none or the body leaves the file.
+    /// The IL body of a MethodDef row; `None` if it has none or the body exceeds the file.
     pub fn il_body(&self, metadata: &Metadata<'_>, method: u32) -> Option<IlBody<'d>> {
         let rva = metadata.method_def(method)?.rva;
         IlBody::parse(self.data_at(Some(rva).filter(|&rva| rva != 0)?)?)
     }
 
-    /// The RVA of an export; nothing for a forwarder, or where the entry is damaged.
+    /// The RVA of an export; `None` for a forwarder or a malformed entry.
     pub fn export(&self, name: &[u8]) -> Option<u32> {
         let table = self.directories.export_table(self.data, &self.sections);
         let table = table.ok()??;
         table.name_iter().find_map(|(pointer, index)| {
-            let own = table.name_from_pointer(pointer).ok()?;
+            let exported = table.name_from_pointer(pointer).ok()?;
             let rva = table.address_by_index(index).ok()?;
-            (own == name && !table.is_forward(rva)).then_some(rva)
+            (exported == name && !table.is_forward(rva)).then_some(rva)
         })
     }
 }

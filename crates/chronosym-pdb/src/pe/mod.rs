@@ -1,8 +1,7 @@
-//! Facts of a PE image: identity, sections, the debug directory, the CLR header, and the names that
-//! the image itself carries as a last resort.
+//! PE images: identity, sections, the debug directory, the CLI header, exports.
 //!
-//! Managed images are PE files on every OS. Formats: the PE/COFF specification, the portable PDB
-//! specification's "PE/COFF" chapter, and ECMA-335 II.25 for the CLR header.
+//! Managed images are PE files on every operating system. Formats: the PE format, the chapter
+//! "PE/COFF" of the portable PDB specification, and ECMA-335 II.25 for the CLI header.
 
 mod debug;
 mod image;

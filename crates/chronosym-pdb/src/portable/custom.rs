@@ -1,4 +1,4 @@
-//! Custom debug information, and the tables beside it.
+//! The CustomDebugInformation table (0x37): Source Link and embedded source.
 
 use super::pdb::{PortablePdb, WHAT};
 use crate::Guid;
@@ -10,7 +10,7 @@ const SOURCE_LINK: Guid = Guid::from_u128(0xcc110556_a091_4d38_9fec_25ab9a351a6a
 const EMBEDDED_SOURCE: Guid = Guid::from_u128(0x0e8a571b_6926_466e_b4ad_8ab04611f5fe);
 
 impl<'d> PortablePdb<'d> {
-    /// The blob of one kind of custom debug information about `parent`.
+    /// The blob of the custom debug information of this kind for `parent`.
     fn custom(&self, parent: Token, kind: Guid) -> Option<&'d [u8]> {
         let tables = &self.metadata.tables;
         let key = HAS_CUSTOM_DEBUG_INFORMATION.encode(parent)?;
@@ -24,15 +24,15 @@ impl<'d> PortablePdb<'d> {
             .and_then(|row| self.metadata.blob(row.get(2)))
     }
 
-    /// The Source Link map's JSON text.
+    /// The JSON text of the Source Link map.
     pub fn source_link_json(&self) -> Option<&'d [u8]> {
         self.custom(Token::new(Table::MODULE, 1), SOURCE_LINK)
     }
 
-    /// The source text that the PDB carries for a document; nothing if it carries none.
+    /// The embedded source of a document; `None` if there is none.
     ///
-    /// # Errors
-    /// [`Error::TooLarge`] beyond `limit` bytes, [`Error::Damaged`] if it does not unpack.
+    /// # Errors [`Error::TooLarge`] beyond `limit` bytes, [`Error::Damaged`] if it does not
+    /// decompress.
     pub fn embedded_source(&self, document: u32, limit: usize) -> Result<Option<Vec<u8>>> {
         let Some(blob) = self.custom(Token::new(Table::DOCUMENT, document), EMBEDDED_SOURCE) else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Source documents: the `Document` table (0x30).
+//! Source documents: the Document table (0x30).
 
 use chronosym_types::copied_text;
 use sha1::{Digest, Sha1};
@@ -9,7 +9,7 @@ use crate::Guid;
 use crate::blob::BlobReader;
 use crate::metadata::Table;
 
-/// How a document's hash was made.
+/// The algorithm of a document's hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HashAlgorithm {
@@ -22,7 +22,7 @@ pub enum HashAlgorithm {
 }
 
 impl HashAlgorithm {
-    /// Whether a hash is that of these bytes; nothing for algorithms that are not known.
+    /// Whether `hash` is the hash of `bytes`; `None` for an unsupported algorithm.
     pub fn is_hash_of(self, hash: &[u8], bytes: &[u8]) -> Option<bool> {
         match self {
             HashAlgorithm::Sha1 => Some(Sha1::digest(bytes)[..] == *hash),
@@ -36,18 +36,18 @@ impl HashAlgorithm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Document<'d> {
-    /// The path as the compiler wrote it.
+    /// The path on the build machine.
     pub name: String,
-    /// How the hash was made; nothing without a hash.
+    /// The algorithm of the hash; `None` without a hash.
     pub hash_algorithm: Option<HashAlgorithm>,
-    /// The hash of the file's bytes; may be empty.
+    /// The hash of the file's content; may be empty.
     pub hash: &'d [u8],
 }
 
 const SHA1: Guid = Guid::from_u128(0xff1816ec_aa5e_4d10_87f7_6f4963833460);
 const SHA256: Guid = Guid::from_u128(0x8829d00f_11b8_4213_878b_770e8597ac16);
 
-/// A path's parts come one by one out of the blob heap; this bounds what they add up to, and their number.
+/// Bytes of a path, and number of its parts: the parts are blobs, which can be shared.
 const MAX_NAME: usize = 32 << 10;
 
 impl<'d> PortablePdb<'d> {
@@ -67,16 +67,16 @@ impl<'d> PortablePdb<'d> {
         })
     }
 
-    /// The documents' rows.
+    /// The rows of all documents.
     pub fn documents(&self) -> impl Iterator<Item = u32> + use<> {
         1..=self.metadata.rows(Table::DOCUMENT)
     }
 
-    /// A document name blob: a separator, then blob indexes of the parts.
+    /// Decodes a document name blob: a separator, then the blob indexes of the parts.
     fn document_name(&self, blob: u32) -> Option<String> {
         let mut parts = BlobReader::new(self.metadata.blob(blob)?);
         let is_char = |text: &[u8]| String::from_utf8(text.to_vec()).is_ok();
-        // One character, of which NUL stands for none; an empty blob has none.
+        // One UTF-8 character; NUL for none.
         let length = (1..=4).find(|&n| parts.rest().get(..n).is_some_and(is_char));
         let separator = copied_text(parts.bytes(length.unwrap_or_default())?);
         let (mut name, mut count) = (String::new(), 0_usize);

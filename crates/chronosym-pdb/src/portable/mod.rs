@@ -1,7 +1,7 @@
-//! Portable PDBs: source documents, sequence points, Source Link, embedded source and state machines.
+//! Portable PDBs: documents, sequence points, Source Link and embedded source.
 //!
-//! Format: the portable PDB specification (v1.0), which builds on ECMA-335 metadata. Opening a PDB
-//! reads the table of contents; the sequence points of one method are decoded when it is asked for.
+//! Format: the portable PDB specification (v1.0), which builds on ECMA-335 metadata. Parsing reads
+//! the stream headers and table layout; sequence points are decoded per method on demand.
 
 mod custom;
 mod document;

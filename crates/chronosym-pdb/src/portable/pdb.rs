@@ -14,14 +14,14 @@ use super::source_link::SourceLink;
 
 pub(super) const WHAT: &str = "portable PDB";
 
-/// A portable PDB. It borrows from the file's bytes; parsing takes some microseconds.
+/// A portable PDB. Borrows the file's bytes; parsing takes a few microseconds.
 pub struct PortablePdb<'d> {
     data: &'d [u8],
     pub(super) metadata: Metadata<'d>,
     stream: &'d [u8],
     id: PortablePdbId,
     source_link: OnceLock<Option<SourceLink>>,
-    /// In lists of points, by document and blob.
+    /// Checkpoints in the sequence points of methods, by document and blob.
     checkpoints: Checkpoints<(u32, u32), PointPosition<'d>>,
 }
 
@@ -34,10 +34,10 @@ impl fmt::Debug for PortablePdb<'_> {
 }
 
 impl<'d> PortablePdb<'d> {
-    /// Opens a portable PDB.
+    /// Parses a portable PDB.
     ///
-    /// # Errors
-    /// [`Error::NotA`] for anything else (a Windows PDB too); those of [`Metadata::parse`].
+    /// # Errors [`Error::NotA`] for any other file, including a Windows PDB; the errors of
+    /// [`Metadata::parse`].
     pub fn parse(data: &'d [u8]) -> Result<Self> {
         let not = Error::NotA { what: WHAT };
         let metadata = match Metadata::parse(data) {
@@ -58,25 +58,25 @@ impl<'d> PortablePdb<'d> {
         })
     }
 
-    /// Whether `data` starts as a portable PDB (or any CLI metadata) does.
+    /// Whether `data` starts with the signature of CLI metadata, as a portable PDB does.
     pub fn sniff(data: &[u8]) -> bool {
         data.starts_with(b"BSJB")
     }
 
-    /// The identity, to be compared with the module's.
+    /// The id, which must equal the one in the image's CodeView entry.
     pub fn id(&self) -> PortablePdbId {
         self.id
     }
 
-    /// How many methods the PDB can speak of: the rows of the module's MethodDef table.
+    /// The number of rows of the MethodDebugInformation table, one for each MethodDef row.
     pub fn method_count(&self) -> u32 {
         self.metadata.rows(Table::METHOD_DEBUG_INFORMATION)
     }
 
-    /// Compares the checksum that the module holds with that of these bytes, in which the id counts
-    /// as zero. Nothing for an unknown algorithm.
+    /// Compares the image's [`PdbChecksum`](crate::pe::PdbChecksum) with the checksum of the file,
+    /// in which the id counts as zeros. `None` for an unsupported algorithm.
     pub fn verify_checksum(&self, algorithm: &str, expected: &[u8]) -> Option<bool> {
-        // The stream is a part of the data, so this is its offset.
+        // The stream is a slice of the data: this is its offset.
         let start = self.data.as_ptr().addr();
         let id = self.stream.as_ptr().addr().checked_sub(start)?;
         let (before, after) = self.data.split_at_checked(id)?;
@@ -86,30 +86,30 @@ impl<'d> PortablePdb<'d> {
             parts.iter().for_each(|part| hash.update(part));
             hash.finalize().to_vec()
         }
-        let found = match algorithm {
+        let actual = match algorithm {
             "SHA256" => digest::<Sha256>(parts),
             "SHA384" => digest::<Sha384>(parts),
             "SHA512" => digest::<Sha512>(parts),
             _ => return None,
         };
-        Some(found == expected)
+        Some(actual == expected)
     }
 
-    /// The sequence points of a method (MethodDef row) in IL order; empty if it has none.
+    /// The sequence points of a MethodDef row, in IL order; empty if it has none.
     pub fn sequence_points(&self, method: u32) -> SequencePoints<'d> {
         let (document, blob) = self.points(method);
         let blob = self.metadata.blob(blob).filter(|_| blob != 0);
         SequencePoints::new(document, blob.unwrap_or_default())
     }
 
-    /// The document and the blob of a method's points.
+    /// The document and the blob of a method's sequence points.
     fn points(&self, method: u32) -> (u32, u32) {
         let (table, tables) = (Table::METHOD_DEBUG_INFORMATION, &self.metadata.tables);
         let row = tables.row(table, method);
         row.map_or((0, 0), |row| (row.get(0), row.get(1)))
     }
 
-    /// A place among a method's points that is before what is looked for.
+    /// The checkpoint nearest to the point looked up.
     fn nearest(
         &self,
         method: u32,
@@ -121,8 +121,8 @@ impl<'d> PortablePdb<'d> {
             .nearest(self.points(method), bytes, start, is_before)
     }
 
-    /// The line of an IL offset: the sequence point at or before it, or, where that one is hidden, the nearest visible one before.
-    /// Nothing if there is none.
+    /// The sequence point at or before an IL offset; for a hidden one, the nearest visible one
+    /// before it.
     pub fn line_at(&self, method: u32, il_offset: u32) -> Option<SequencePoint> {
         let position = self.nearest(method, |position| position.is_before(il_offset))?;
         let points = position.points;
@@ -131,19 +131,19 @@ impl<'d> PortablePdb<'d> {
         line.or(position.line)
     }
 
-    /// The method's first visible line: where its prolog belongs. Nothing if it has none.
+    /// The method's first visible sequence point, which covers its prolog.
     pub fn first_line(&self, method: u32) -> Option<SequencePoint> {
         let position = self.nearest(method, |position| position.line.is_none())?;
         { position.points }.find(|point| !point.is_hidden())
     }
 
-    /// The URL of a document's source, by the Source Link map in the PDB.
+    /// The URL of a document by the Source Link map.
     pub fn source_link_url(&self, document: u32) -> Option<String> {
         let name = self.document(document)?.name;
         self.source_link()?.url(&name)
     }
 
-    /// The Source Link map; nothing if the PDB has none or it is damaged.
+    /// The Source Link map; `None` if the PDB has none or it is malformed.
     pub fn source_link(&self) -> Option<&SourceLink> {
         let map = self
             .source_link

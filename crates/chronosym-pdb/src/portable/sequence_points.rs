@@ -1,18 +1,18 @@
-//! Sequence points.
+//! Sequence points (MethodDebugInformation table, 0x31; "Sequence Points Blob").
 
 use crate::blob::BlobReader;
 use crate::checkpoints::ListPosition;
 
-/// The line number of hidden points.
+/// The line of a hidden sequence point.
 const HIDDEN: u32 = 0x00fe_efee;
 
-/// Where the code from an IL offset on comes from.
+/// The source range of the IL code from `il_offset` up to the next sequence point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SequencePoint {
-    /// The first IL offset.
+    /// Offset of the first instruction.
     pub il_offset: u32,
-    /// The document's row.
+    /// The row of the document.
     pub document: u32,
     /// First line, from 1; 0xFEEFEE if the point is hidden.
     pub start_line: u32,
@@ -20,19 +20,19 @@ pub struct SequencePoint {
     pub start_column: u32,
     /// Last line.
     pub end_line: u32,
-    /// The column after the last one.
+    /// Column after the last one.
     pub end_column: u32,
 }
 
 impl SequencePoint {
-    /// Whether the code has no line of its own.
+    /// Whether the code has no source (a hidden sequence point).
     pub fn is_hidden(&self) -> bool {
         self.start_line == HIDDEN
     }
 }
 
-/// Decodes the points of one method, in IL order. A damaged blob ends the iteration: what was read
-/// before it stands; [`SequencePoints::is_damaged`] tells.
+/// Decodes the sequence points of one method, in IL order. A malformed blob ends the iteration: see
+/// [`SequencePoints::is_damaged`].
 #[derive(Debug, Clone)]
 pub struct SequencePoints<'d> {
     blob: BlobReader<'d>,
@@ -44,8 +44,8 @@ pub struct SequencePoints<'d> {
     left: u32,
 }
 
-/// Sequence points of one method.
-const MOST_POINTS: u32 = 1 << 17;
+/// The maximum number of sequence points of a method.
+const MAX_POINTS: u32 = 1 << 17;
 
 impl<'d> SequencePoints<'d> {
     pub(super) fn new(document: u32, blob: &'d [u8]) -> Self {
@@ -55,7 +55,7 @@ impl<'d> SequencePoints<'d> {
             il_offset: None,
             visible: None,
             damaged: false,
-            left: MOST_POINTS,
+            left: MAX_POINTS,
         };
         if !points.blob.is_empty() {
             points.damaged = points.header().is_none();
@@ -69,19 +69,19 @@ impl<'d> SequencePoints<'d> {
     }
 
     fn header(&mut self) -> Option<()> {
-        self.blob.unsigned()?; // local variables' signature
+        self.blob.unsigned()?; // LocalSignature
         if self.document == 0 {
             self.document = self.blob.unsigned()?;
         }
         Some(())
     }
 
-    /// Bytes that were not read yet.
+    /// The number of unread bytes.
     pub(super) fn bytes(&self) -> usize {
         self.blob.rest().len()
     }
 
-    /// Whether the iteration ended at damaged data rather than at the last point.
+    /// Whether the iteration ended at malformed data.
     pub fn is_damaged(&self) -> bool {
         self.damaged
     }
@@ -148,7 +148,7 @@ impl Iterator for SequencePoints<'_> {
     }
 }
 
-/// A place among points, and the last one before it that is not hidden.
+/// A position in a list of sequence points, and the last visible point before it.
 #[derive(Clone)]
 pub(super) struct PointPosition<'d> {
     pub points: SequencePoints<'d>,
@@ -156,7 +156,7 @@ pub(super) struct PointPosition<'d> {
 }
 
 impl PointPosition<'_> {
-    /// Whether all points before it are at this IL offset or before that.
+    /// Whether all points before the position are at or before `il_offset`.
     pub fn is_before(&self, il_offset: u32) -> bool {
         self.points.il_offset <= Some(il_offset)
     }

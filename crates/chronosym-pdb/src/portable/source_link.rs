@@ -1,4 +1,4 @@
-//! Source Link: from a document's name to the URL of its text.
+//! Source Link: URLs of source documents by name.
 
 use std::collections::BTreeMap;
 
@@ -6,61 +6,63 @@ use serde_json::Value;
 
 use crate::{Error, Result};
 
-/// Bytes of a path or a URL; longer ones are left out.
-const MOST: usize = 4 << 10;
+/// Bytes of a path or a URL; longer ones are ignored.
+const MAX_LENGTH: usize = 4 << 10;
 
 /// A Source Link map (the `documents` object of its JSON).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLink {
-    /// URLs by path, in lower case.
-    whole: BTreeMap<String, String>,
-    /// By what stands before the star that ends a path; one in the URL stands for the rest.
-    below: BTreeMap<String, String>,
+    /// URLs by exact path in lower case.
+    exact: BTreeMap<String, String>,
+    /// URLs by the prefix before a path's trailing `*`; the `*` in the URL is replaced by the rest.
+    prefixes: BTreeMap<String, String>,
 }
 
 impl SourceLink {
-    /// Reads the JSON text.
+    /// Parses the JSON text.
     ///
-    /// # Errors
-    /// [`Error::Damaged`] if it is not JSON with a `documents` object.
+    /// # Errors [`Error::Damaged`] if it is not JSON with a `documents` object.
     pub fn parse(json: &[u8]) -> Result<Self> {
         let damaged = Error::damaged("Source Link map", 0, "not the expected JSON");
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
         let value: Value = serde_json::from_slice(json).map_err(|_| damaged.clone())?;
         let documents = value.get("documents").and_then(Value::as_object);
-        let (mut whole, mut below) = (BTreeMap::new(), BTreeMap::new());
+        let (mut exact, mut prefixes) = (BTreeMap::new(), BTreeMap::new());
         for (path, url) in documents.ok_or(damaged)? {
-            let Some(url) = url.as_str().filter(|url| path.len().max(url.len()) <= MOST) else {
+            let Some(url) = url
+                .as_str()
+                .filter(|url| path.len().max(url.len()) <= MAX_LENGTH)
+            else {
                 continue;
             };
-            let (of, start) = match path.strip_suffix('*') {
-                Some(start) => (&mut below, start),
-                None => (&mut whole, &**path),
+            let (urls, start) = match path.strip_suffix('*') {
+                Some(start) => (&mut prefixes, start),
+                None => (&mut exact, &**path),
             };
-            // A star may only stand at the end of the path, and then once in the URL.
+            // A `*` is valid only at the end of the path, and exactly once in its URL.
             let stars = path.matches('*').count();
             if stars == url.matches('*').count() && !start.contains('*') {
-                let known = of.entry(start.to_ascii_lowercase());
-                known.or_insert_with(|| url.to_owned());
+                let entry = urls.entry(start.to_ascii_lowercase());
+                entry.or_insert_with(|| url.to_owned());
             }
         }
-        Ok(Self { whole, below })
+        Ok(Self { exact, prefixes })
     }
 
-    /// The URL for a document: of a path that is its name, or else of the longest that it begins with. Names compare without
-    /// regard to ASCII case, as the format says.
+    /// The URL of a document: of the exact path, or else of the longest matching prefix. Paths
+    /// compare without regard to ASCII case, as the format requires.
     pub fn url(&self, document: &str) -> Option<String> {
         let name = document.to_ascii_lowercase();
-        let below = |end| {
-            let url = self.below.get(name.get(..end)?)?;
+        let by_prefix = |end| {
+            let url = self.prefixes.get(name.get(..end)?)?;
             Some(url.replace('*', &encode(document.get(end..)?)))
         };
-        let whole = self.whole.get(&name).cloned();
-        whole.or_else(|| (0..=name.len()).rev().find_map(below))
+        let exact = self.exact.get(&name).cloned();
+        exact.or_else(|| (0..=name.len()).rev().find_map(by_prefix))
     }
 }
 
-/// The rest of a path as part of a URL: `/` between parts, anything unsafe in percent form.
+/// Percent-encodes the rest of a path, with `/` between its parts.
 fn encode(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,37 +1,38 @@
-//! Where an image was loaded, from the starts of some of its methods.
+//! The load address of an image, from the start addresses of some of its methods.
 
 use super::image::{R2rImage, R2rMethod};
 use crate::metadata::{Table, Token};
 use crate::pe::Machine;
 
-/// The start of a precompiled method as a trace gives it.
+/// The start of a precompiled method in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodStart {
     /// The address of its first byte.
     pub address: u64,
-    /// Its size, if the event has one.
+    /// Its size in bytes, if the event states it.
     pub size: Option<u32>,
-    /// Its MethodDef token, if the event has one: makes a single start enough.
+    /// Its MethodDef token, if the event states it. With a token, one start is sufficient.
     pub token: Option<Token>,
 }
 
-/// Whether the starts are those of an image.
+/// The result of matching method starts with an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaseMatch {
     /// All starts are entry points of the image loaded at this address.
     Base(u64),
-    /// Several addresses would do: too few starts to tell.
+    /// Several load addresses fit: there are too few starts.
     Ambiguous,
-    /// No load address makes entry points of all starts: this is another build.
+    /// No load address fits: the image is of another build.
     Mismatch,
-    /// No start was given.
+    /// There are no starts.
     NoStarts,
 }
 
 /// Images are mapped at page boundaries.
 const PAGE: u64 = 4096;
 
-/// The one base that makes the first start one of the entry points (ascending), and fits.
+/// The only base at which `first` is one of the ascending `entry_points` and for which `fits`
+/// holds.
 pub(super) fn only_base(
     first: Option<u64>,
     entry_points: impl Iterator<Item = u32>,
@@ -57,9 +58,8 @@ pub(super) fn only_base(
 }
 
 impl R2rImage<'_> {
-    /// Finds the address that the image was loaded at, which makes every start an entry point, and
-    /// every size and token the method's. Neither the PDB id nor the perf map signature tells one build from
-    /// another; this does.
+    /// Finds the load address at which every start is an entry point with the stated size and
+    /// token. Neither the PDB id nor the perf map signature distinguishes builds; this does.
     pub fn base_of(&self, starts: &[MethodStart]) -> BaseMatch {
         let thumb = u64::from(self.machine() == Machine::Arm);
         let first = starts.first().map(|start| start.address & !thumb);
@@ -81,13 +81,13 @@ impl R2rImage<'_> {
             && start.token.is_none_or(|token| self.can_be(&method, token))
     }
 
-    /// Whether the method may have this token. One compiled out of another module may have any.
+    /// Whether the method can have this token; one of another module can have any.
     fn can_be(&self, method: &R2rMethod, token: Token) -> bool {
         let definition = self.definition(method);
         definition.is_none_or(|of| of.token.table() != Table::METHOD_DEF || of.token == token)
     }
 
-    /// Cold parts have events of their own.
+    /// The runtime writes an event of its own for a cold part.
     fn starts_cold(&self, rva: u32, start: &MethodStart) -> bool {
         let cold = self.method_of_cold(rva).and_then(|method| method.cold);
         cold.is_some_and(|cold| cold.rva == rva && start.size.is_none_or(|size| size == cold.size))

@@ -1,32 +1,35 @@
-//! The image's own debug information (section 105): native offsets to IL offsets.
+//! Bounds: the map from native to IL offsets in the image (section 105, `DEBUG_INFO`).
+//!
+//! The values are those of `ICorDebugInfo::OffsetMapping` in `cordebuginfo.h`.
 
 use super::native::{Bits, NativeArray, Nibbles, unsigned};
 use crate::checkpoints::ListPosition;
 
-/// Bounds of one method.
-const MOST_BOUNDS: u32 = 1 << 16;
+/// The maximum number of bounds of a method.
+const MAX_BOUNDS: u32 = 1 << 16;
 
-/// The code following a funclet's prolog is that of one of so many bounds following its own.
+/// A funclet's prolog takes the IL offset of one of at most this many bounds after it.
 const FUNCLET: usize = 256;
 
-/// One bound: the code from `native_offset` on comes from `il`.
+/// The code from `native_offset` on was compiled from `il`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bound {
-    /// Bytes from the method's first byte, counted over the hot part and then the cold one.
+    /// Bytes from the method's first byte, counted over the hot part, then the cold part.
     pub native_offset: u32,
-    /// What the code comes from.
+    /// The IL that the code was compiled from.
     pub il: IlMapping,
-    /// Whether the bound checkpoints a call instruction, not the start of code.
+    /// Whether the bound marks a call instruction (`CALL_INSTRUCTION`) instead of the start of
+    /// code.
     pub call_instruction: bool,
 }
 
-/// What a bound says of its code; ordered as the stored values are.
+/// The IL of a bound (`ICorDebugInfo::MappingTypes`), in the order of the stored values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IlMapping {
     /// −3: the epilog.
     Epilog,
-    /// −2: the prolog, of the method or of one of its funclets.
+    /// −2: the prolog of the method or of a funclet.
     Prolog,
     /// −1: no IL.
     NoMapping,
@@ -35,7 +38,7 @@ pub enum IlMapping {
 }
 
 impl IlMapping {
-    /// From the stored value, which is three more.
+    /// Converts a stored value, which is biased by 3.
     fn stored(value: u32) -> Self {
         match value {
             0 => Self::Epilog,
@@ -50,23 +53,23 @@ impl IlMapping {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IlPosition {
-    /// What the governing bound says.
+    /// The mapping of the bound that covers the offset.
     pub mapping: IlMapping,
-    /// The IL offset to find a line for: the mapping's own; 0 in the prolog (in a funclet's prolog
-    /// that of the code following it); otherwise that of the nearest bound before that has one.
-    /// Nothing if there is no such bound.
+    /// The IL offset to look up a line for: that of the mapping; 0 in the method's prolog; in a
+    /// funclet's prolog that of the code after it; else that of the nearest bound before with an IL
+    /// offset.
     pub il_offset: Option<u32>,
 }
 
-/// The bounds of one method in native order; ends early where the data is damaged.
+/// The bounds of one method in native order; ends early at malformed data.
 #[derive(Debug, Clone)]
 pub struct Bounds<'d> {
     form: Form<'d>,
     left: u32,
     native_offset: u32,
-    /// Where the list is.
+    /// Offset of the list in the section.
     pub(super) offset: usize,
-    /// Its bytes.
+    /// Size of the list in bytes.
     pub(super) bytes: usize,
 }
 
@@ -108,7 +111,7 @@ impl Iterator for Bounds<'_> {
 }
 
 impl<'d> Bounds<'d> {
-    /// The bounds of the method whose entry is runtime function `function`.
+    /// The bounds of the method whose entry point is runtime function `function`.
     pub(super) fn of(debug_info: &NativeArray<'d>, function: u32, major: u16) -> Option<Self> {
         let at = debug_info.get(function)?;
         let (back, after) = unsigned(debug_info.data(), at)?;
@@ -129,7 +132,7 @@ impl<'d> Bounds<'d> {
         let mut size = header.unsigned()?;
         let mut others = 1; // variables
         if major >= 17 && size == 0 {
-            // The fat form has more parts than bounds and variables.
+            // The fat header has further parts.
             size = header.unsigned()?;
             others = 5;
         }
@@ -139,7 +142,7 @@ impl<'d> Bounds<'d> {
         let bytes = header.rest().get(..size as usize)?;
         let mut nibbles = Nibbles::new(bytes);
         let left = if size == 0 { 0 } else { nibbles.unsigned()? };
-        let left = left.min(MOST_BOUNDS);
+        let left = left.min(MAX_BOUNDS);
         if major < 16 || left == 0 {
             return Some(Self {
                 form: Form::Nibbles(nibbles),
@@ -173,12 +176,12 @@ impl<'d> Bounds<'d> {
     }
 }
 
-/// A place among bounds, and what those before it say.
+/// A position in a list of bounds, with the state before it.
 #[derive(Debug, Clone)]
 pub(super) struct BoundsPosition<'d> {
     bounds: Bounds<'d>,
     governing: Option<(u32, IlMapping)>,
-    /// IL that the code has before what the governing bound is of.
+    /// The last IL offset before that of the governing bound.
     before: Option<u32>,
 }
 
@@ -199,7 +202,7 @@ impl<'d> BoundsPosition<'d> {
         }
     }
 
-    /// Whether all bounds before it are at this native offset or before that.
+    /// Whether all bounds before the position are at or before `native_offset`.
     pub fn is_before(&self, native_offset: u32) -> bool {
         self.bounds.native_offset <= native_offset
     }
@@ -207,7 +210,7 @@ impl<'d> BoundsPosition<'d> {
     fn take(&mut self, bound: Bound) {
         match &mut self.governing {
             _ if bound.call_instruction => {}
-            // Of several bounds at one place the lowest counts.
+            // Of several bounds at one offset the lowest counts.
             Some((at, mapping)) if *at == bound.native_offset => {
                 *mapping = lower(*mapping, bound.il);
             }
@@ -247,7 +250,7 @@ impl<'d> BoundsPosition<'d> {
 }
 
 fn lower(a: IlMapping, b: IlMapping) -> IlMapping {
-    // An IL offset says more than a prolog or epilog at the same position.
+    // An IL offset takes precedence over a prolog or epilog at the same native offset.
     match (a, b) {
         (IlMapping::Offset(a), IlMapping::Offset(b)) => IlMapping::Offset(a.min(b)),
         (IlMapping::Offset(_), _) => a,

@@ -1,4 +1,4 @@
-//! The ReadyToRun header and the tables of its sections.
+//! The ReadyToRun header (`READYTORUN_HEADER`) and its sections.
 
 use super::native::NativeArray;
 use crate::bytes::Cursor;
@@ -25,12 +25,12 @@ fn rva_range(cursor: &mut Cursor<'_>) -> Result<RvaRange> {
     Ok(RvaRange { rva, size })
 }
 
-/// The sections of the header, or of a component's.
+/// The sections of the header, or of a component's core header.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sections(Vec<(u32, RvaRange)>);
 
 impl Sections {
-    /// {count, count × {type, RVA, size}}
+    /// Reads {count, count × {type, RVA, size}}.
     pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let mut sections = Vec::new();
         for _ in 0..cursor.u32()? {
@@ -46,7 +46,7 @@ impl Sections {
             .map(|section| section.1)
     }
 
-    /// The bytes of a section: empty if absent.
+    /// The bytes of a section; empty if it is absent.
     pub(super) fn data<'d>(&self, kind: u32, image: &PeImage<'d>) -> Result<&'d [u8]> {
         match self.get(kind) {
             None | Some(RvaRange { size: 0, .. }) => Ok(&[]),
@@ -63,8 +63,8 @@ impl Sections {
     }
 }
 
-/// Where the ReadyToRun header is: named by the CLR header of a single image or a component, exported
-/// by a composite.
+/// The ReadyToRun header: referenced by the CLI header of a single image or a component, exported
+/// as `RTR_HEADER` by a composite image.
 pub(super) fn find<'d>(image: &PeImage<'d>) -> Option<&'d [u8]> {
     const SIGNATURE: &[u8] = b"RTR\0";
     let named = image.cor_header().map(|cor| cor.managed_native_header.rva);
@@ -78,22 +78,22 @@ pub(super) fn find<'d>(image: &PeImage<'d>) -> Option<&'d [u8]> {
         .or_else(|| image.export(b"RTR_HEADER").and_then(at))
 }
 
-/// An assembly within a composite image.
+/// An assembly in a composite image.
 #[derive(Debug, Clone)]
 pub(super) struct Component<'d> {
     pub(super) entry_points: NativeArray<'d>,
-    /// The metadata, if the composite embeds it.
+    /// The metadata, if the composite image embeds it.
     pub(super) metadata: Option<Metadata<'d>>,
 }
 
-/// 16-byte entries: CLR header and "core header" of each component.
+/// The component assemblies: 16-byte entries of the ranges of a CLI header and a core header.
 pub(super) fn components<'d>(data: &'d [u8], image: &PeImage<'d>) -> Result<Vec<Component<'d>>> {
     let mut components = Vec::new();
     for entry in data.chunks_exact(16) {
         let mut cursor = Cursor::new(entry, WHAT);
         let (cor, core) = (rva_range(&mut cursor)?, rva_range(&mut cursor)?);
         let header = image.required(core, WHAT)?;
-        // {flags, sections} without signature and version.
+        // The core header has flags and sections, but no signature and version.
         let sections = Sections::parse(&mut Cursor::at(header, 4, WHAT))?;
         let embedded = |cor: CorHeader| Metadata::parse(image.slice(cor.metadata)?).ok();
         components.push(Component {

@@ -14,27 +14,27 @@ use super::instance::signature_end;
 use super::native::{NativeArray, NativeHashtable, unsigned};
 use super::runtime_functions::RuntimeFunctions;
 
-/// A ReadyToRun image, opened: the entry points of all its methods, in order of address.
+/// A ReadyToRun image with the entry points of all its methods, in order of address.
 ///
-/// Opening reads the entry point tables (about a millisecond for the framework's core library);
-/// names and debug information are read when asked for.
+/// Opening an image reads the entry point tables (about a millisecond for the framework's core
+/// library); names and debug information are decoded on demand.
 pub struct R2rImage<'d> {
     pub(super) image: PeImage<'d>,
     major: u16,
     minor: u16,
     pub(super) sections: Sections,
     functions: RuntimeFunctions<'d>,
-    /// By function index and so by address, too.
+    /// By function index, which is also the order of addresses.
     entry_points: Vec<EntryPoint>,
-    /// (first cold function, entry function of its method), ascending.
+    /// (first cold function, entry function of its method), ascending (`HOT_COLD_MAP`).
     cold: Box<[(u32, u32)]>,
     debug_info: NativeArray<'d>,
     pub(super) instances: &'d [u8],
-    /// The image's own IL metadata: nothing in a composite.
+    /// The image's own IL metadata; `None` for a composite image.
     pub(super) metadata: Option<Metadata<'d>>,
     pub(super) manifest: Option<Metadata<'d>>,
     pub(super) components: Vec<Component<'d>>,
-    /// In lists of bounds, by where they are.
+    /// Checkpoints in lists of bounds, by the list's offset.
     checkpoints: Checkpoints<usize, BoundsPosition<'d>>,
 }
 
@@ -43,23 +43,23 @@ struct EntryPoint {
     start: u32,
     function: u32,
     id: R2rMethodId,
-    /// Index in the map of cold parts.
+    /// Index in `cold`.
     cold: Option<u32>,
 }
 
-/// Which method an entry point belongs to.
+/// The method of an entry point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum R2rMethodId {
     /// A method definition.
     Definition {
-        /// The component of a composite (from 0), 0 in a single image.
+        /// The component of a composite image, from 0; 0 in a single image.
         component: u32,
         /// The MethodDef row in that module's metadata.
         row: u32,
     },
-    /// An instance of a generic method or type, by where its signature stands in the image's table.
+    /// An instance of a generic method or type, by its signature.
     Instance {
-        /// Offset in the table of instances.
+        /// Offset of the signature in the table of instance entry points.
         signature: u32,
     },
 }
@@ -72,15 +72,15 @@ pub struct R2rMethod {
     pub start: u32,
     /// Bytes from there to the end of its last funclet.
     pub hot_size: u32,
-    /// Its cold part, if the compiler split it.
+    /// The cold part, if the compiler split the method.
     pub cold: Option<RvaRange>,
-    /// Who it is.
+    /// Its identity.
     pub id: R2rMethodId,
     pub(super) function: u32,
 }
 
 impl R2rMethod {
-    /// The MethodDef token; nothing for an instance.
+    /// The MethodDef token; `None` for an instance.
     pub fn token(&self) -> Option<Token> {
         match self.id {
             R2rMethodId::Definition { row, .. } => Some(Token::new(Table::METHOD_DEF, row)),
@@ -88,8 +88,8 @@ impl R2rMethod {
         }
     }
 
-    /// Bytes from the method's first byte to `rva`, counted over the hot part and then the cold one;
-    /// nothing outside of both.
+    /// Bytes from the method's first byte to `rva`, counted over the hot part, then the cold part;
+    /// `None` outside both.
     pub fn native_offset(&self, rva: u32) -> Option<u32> {
         if let Some(offset) = rva
             .checked_sub(self.start)
@@ -116,20 +116,18 @@ impl fmt::Debug for R2rImage<'_> {
 }
 
 impl<'d> R2rImage<'d> {
-    /// Opens a ReadyToRun image: a single one, a composite, or a composite's component (which holds
-    /// no code: see [`R2rImage::owner_composite`]).
+    /// Opens a ReadyToRun image: a single image, a composite image, or a component of one (which
+    /// holds no code: see [`R2rImage::owner_composite`]).
     ///
-    /// # Errors
-    /// [`Error::NotA`] for another file, IL-only images included; [`Error::Truncated`] or
-    /// [`Error::Damaged`] if the tables do not fit the file.
+    /// # Errors [`Error::NotA`] for another file, including an IL-only image; [`Error::Truncated`]
+    /// or [`Error::Damaged`] if the tables exceed the file.
     pub fn parse(data: &'d [u8]) -> Result<Self> {
         Self::open(PeImage::parse(data)?)
     }
 
-    /// Opens an image whose headers have been read.
+    /// Opens an image with parsed headers.
     ///
-    /// # Errors
-    /// As [`R2rImage::parse`].
+    /// # Errors As [`R2rImage::parse`].
     pub fn open(image: PeImage<'d>) -> Result<Self> {
         let header = header::find(&image).ok_or(Error::NotA { what: WHAT })?;
         let mut cursor = Cursor::at(header, 4, WHAT);
@@ -174,17 +172,17 @@ impl<'d> R2rImage<'d> {
     }
 
     fn read_entry_points(&mut self) -> Result<()> {
-        let own = self
+        let image = self
             .sections
             .array(section::METHOD_DEF_ENTRY_POINTS, &self.image)?;
         let components = self
             .components
             .iter()
             .map(|component| component.entry_points);
-        let tables = std::iter::once((0, own)).chain((0..).zip(components));
-        // EntryPoint functions by index are entry_points by address: no sorting.
+        let tables = std::iter::once((0, image)).chain((0..).zip(components));
+        // Entry functions by index are ordered by address: no sorting is needed.
         let mut owners = vec![None; self.functions.count() as usize];
-        let mut own = |function: u32, id| {
+        let mut assign = |function: u32, id| {
             if let Some(owner) = owners.get_mut(function as usize) {
                 owner.get_or_insert(id);
             }
@@ -194,19 +192,19 @@ impl<'d> R2rImage<'d> {
                 let row = index.saturating_add(1);
                 let offset = table.get(index);
                 if let Some(function) = offset.and_then(|at| entry_function(table.data(), at)) {
-                    own(function, R2rMethodId::Definition { component, row });
+                    assign(function, R2rMethodId::Definition { component, row });
                 }
             }
         }
         if !self.instances.is_empty() {
             let bad = Error::damaged(WHAT, 0, "bad table of instances");
             let table = NativeHashtable::parse(self.instances).ok_or(bad)?;
-            // No two methods share an entry function, so more entry_points than functions are damage.
+            // Methods do not share entry functions: more instances than functions are malformed.
             for payload in table.payloads().take(self.functions.count() as usize) {
                 let end = signature_end(self.instances, payload);
                 let function = end.and_then(|end| entry_function(self.instances, end));
                 if let (Some(function), Ok(signature)) = (function, u32::try_from(payload)) {
-                    own(function, R2rMethodId::Instance { signature });
+                    assign(function, R2rMethodId::Instance { signature });
                 }
             }
         }
@@ -220,9 +218,9 @@ impl<'d> R2rImage<'d> {
         };
         let mut entry_points: Vec<_> = (0..).zip(owners).filter_map(entry).collect();
         for (at, &(_, hot)) in (0..).zip(&self.cold) {
-            let found =
+            let index =
                 entry_points.binary_search_by_key(&hot, |entry: &EntryPoint| entry.function);
-            if let Some(entry) = found.ok().and_then(|found| entry_points.get_mut(found)) {
+            if let Some(entry) = index.ok().and_then(|index| entry_points.get_mut(index)) {
                 entry.cold = Some(at);
             }
         }
@@ -235,7 +233,7 @@ impl<'d> R2rImage<'d> {
         &self.image
     }
 
-    /// The format's version: (major, minor).
+    /// The version of the format: (major, minor).
     pub fn version(&self) -> (u16, u16) {
         (self.major, self.minor)
     }
@@ -245,12 +243,13 @@ impl<'d> R2rImage<'d> {
         self.image.machine()
     }
 
-    /// Whether the image holds the code of several assemblies.
+    /// Whether the image is a composite image, which holds the code of several assemblies.
     pub fn is_composite(&self) -> bool {
         self.sections.get(section::COMPONENT_ASSEMBLIES).is_some()
     }
 
-    /// The file name of the composite that holds this component's code; nothing for another image.
+    /// The file name of the composite image that holds this component's code; `None` for another
+    /// image.
     pub fn owner_composite(&self) -> Option<String> {
         self.text(section::OWNER_COMPOSITE)
     }
@@ -260,7 +259,7 @@ impl<'d> R2rImage<'d> {
         Some(text_to_nul(self.image.slice(range)?))
     }
 
-    /// The IL metadata of a single image; nothing for a composite.
+    /// The IL metadata of a single image; `None` for a composite image.
     pub fn metadata(&self) -> Option<&Metadata<'d>> {
         self.metadata.as_ref()
     }
@@ -270,22 +269,22 @@ impl<'d> R2rImage<'d> {
         (0..self.entry_points.len()).filter_map(|index| self.method(index))
     }
 
-    /// How many methods there are.
+    /// The number of methods.
     pub fn method_count(&self) -> usize {
         self.entry_points.len()
     }
 
-    /// RVAs of the methods' first bytes, ascending.
+    /// RVAs of all methods' first bytes, ascending.
     pub fn entry_points(&self) -> impl Iterator<Item = u32> + '_ {
         self.entry_points.iter().map(|entry| entry.start)
     }
 
     /// The method whose code covers `rva`.
     pub fn method_at(&self, rva: u32) -> Option<R2rMethod> {
-        let found = self
+        let method = self
             .method_before(rva)
             .filter(|method| method.native_offset(rva).is_some());
-        found.or_else(|| self.method_of_cold(rva))
+        method.or_else(|| self.method_of_cold(rva))
     }
 
     /// The method that starts at `rva`.
@@ -314,7 +313,8 @@ impl<'d> R2rImage<'d> {
 
     fn method(&self, index: usize) -> Option<R2rMethod> {
         let entry = *self.entry_points.get(index)?;
-        // The method's functions are its own and its funclets', up to the next entry or the cold part.
+        // The functions of a method are its own and its funclets', up to the next method or the
+        // cold code.
         let next = self
             .entry_points
             .get(index.saturating_add(1))
@@ -348,13 +348,13 @@ impl<'d> R2rImage<'d> {
             .end(next.saturating_sub(1).max(first), &self.image)
     }
 
-    /// The bounds of a method, in native order; nothing if it has no debug information.
+    /// The bounds of a method, in native order; `None` if it has no debug information.
     pub fn bounds(&self, method: &R2rMethod) -> Option<Bounds<'d>> {
         Bounds::of(&self.debug_info, method.function, self.major)
     }
 
-    /// The IL of a native offset of a method. A frame that called on (`is_caller`) is looked up one
-    /// byte before its return address.
+    /// The IL of a native offset of a method. A caller's frame (`is_caller`) is looked up one byte
+    /// before its return address.
     pub fn il_offset(
         &self,
         method: &R2rMethod,
@@ -371,7 +371,7 @@ impl<'d> R2rImage<'d> {
     }
 }
 
-/// Decodes an entry value: the index of a runtime function, with or without a fixup list.
+/// Decodes an entry point: the index of a runtime function, with or without a fixup list.
 fn entry_function(data: &[u8], at: usize) -> Option<u32> {
     let (value, _) = unsigned(data, at)?;
     Some(if value & 1 == 0 {

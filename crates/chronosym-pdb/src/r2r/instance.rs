@@ -25,7 +25,7 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// Decodes the signature that `data` starts with.
+    /// Decodes the signature at the start of `data`.
     pub(super) fn parse<'r>(data: &'r [u8], modules: Modules<'r>) -> Option<Self> {
         let mut reader = reader(data, modules);
         let flags = reader.blob.unsigned()?;
@@ -70,7 +70,7 @@ fn reader<'r>(data: &'r [u8], modules: Modules<'r>) -> SignatureReader<'r> {
 
 /// Offset of the entry point that follows the signature at `offset`.
 pub(super) fn signature_end(data: &[u8], offset: usize) -> Option<usize> {
-    // Without modules types are skipped: every token is one compressed integer.
+    // Without modules, types are skipped: every token is one compressed integer.
     let mut reader = reader(data.get(offset..)?, &|_| None);
     let flags = reader.blob.unsigned()?;
     Instance::read(&mut reader, flags)?;

@@ -1,4 +1,4 @@
-//! `r2rmap` files: the perf map of a precompiled image, format version 1.
+//! `r2rmap` files: the perf map of a ReadyToRun image (`r2r-perfmap-format.md`, version 1).
 
 use super::base::{BaseMatch, only_base};
 use crate::pe::{Machine, TargetOs};
@@ -6,43 +6,43 @@ use crate::{Error, Result};
 
 const WHAT: &str = "r2rmap";
 
-/// A method in a map.
+/// A method of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct R2rMapMethod {
     /// RVA of its first byte.
     pub rva: u32,
-    /// Its size, without a cold part.
+    /// Its size in bytes, without the cold part.
     pub size: u32,
-    /// Return type (unless void), owner, name and parameters.
+    /// Return type (unless void), declaring type, name and parameters.
     pub name: Box<str>,
 }
 
 impl R2rMapMethod {
-    /// The owner, with its instantiation, and the plain name of the method.
+    /// The declaring type with its arguments, and the plain name of the method.
     pub fn owner_and_name(&self) -> Option<(&str, &str)> {
-        // Names that implement an interface's generic method have brackets, so parameters begin at the last
-        // opening parenthesis that is not within other ones.
+        // Explicit implementations of generic interface methods have brackets in their names:
+        // parameters start at the last opening parenthesis outside other brackets.
         let (head, _) = self.name.split_at(last_outside(&self.name, "(", ")", '(')?);
         let (typed, name) = head.split_once("::")?;
-        // The owner stands behind the return type: types have blanks within brackets only.
+        // The declaring type follows the return type; types have spaces in brackets only.
         let blank = last_outside(typed, "[(<", "])>", ' ');
         let owner = blank.map_or(Some(typed), |at| typed.get(at.checked_add(1)?..))?;
         Some((owner, name))
     }
 
-    /// Whether it is the method of that owner and name, instantiations spelled as the runtime's events do: `[A,B]`.
+    /// Whether it is this method; `owner` spells arguments as CLR events do: `[A,B]`.
     fn is_named(&self, (owner, name): (&str, &str)) -> bool {
         self.owner_and_name()
-            .is_some_and(|own| own.1 == name && own.0.replace(", ", ",") == owner)
+            .is_some_and(|method| method.1 == name && method.0.replace(", ", ",") == owner)
     }
 }
 
-/// Where a character stands last that is outside of all brackets, or opens the last of them.
+/// The last position of `wanted` outside all brackets, or where it opens the last of them.
 fn last_outside(text: &str, open: &str, close: &str, wanted: char) -> Option<usize> {
     let mut depth = 0_usize;
     let mut all = text.char_indices().rev();
-    let found = all.find(|&(_, c)| {
+    let last = all.find(|&(_, c)| {
         if close.contains(c) {
             depth = depth.saturating_add(1);
         } else if open.contains(c) {
@@ -50,37 +50,37 @@ fn last_outside(text: &str, open: &str, close: &str, wanted: char) -> Option<usi
         }
         c == wanted && depth == 0
     });
-    found.map(|(at, _)| at)
+    last.map(|(at, _)| at)
 }
 
-/// The start of a precompiled method as a trace gives it, for a map, which has names and no tokens.
+/// The start of a precompiled method in a trace, by name: maps have no tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedMethodStart<'a> {
     /// The address of its first byte.
     pub address: u64,
-    /// Its size, if the event has one.
+    /// Its size in bytes, if the event states it.
     pub size: Option<u32>,
-    /// Namespace with type, and name, as the runtime's events have them.
+    /// The `MethodNamespace` and `MethodName` fields of the event.
     pub name: Option<(&'a str, &'a str)>,
 }
 
-/// Constants behind the code of a method count in a map, but not for the runtime: 12 bytes were seen.
+/// A map counts constants after a method's code, the runtime does not: 12 bytes have been seen.
 const CONSTANTS: u32 = 64;
 
-/// An `r2rmap` file. Alone it gives names and sizes; beside the image it adds nothing.
+/// An `r2rmap` file: names and sizes for an image that is not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct R2rMap {
-    /// The signature that the image's debug directory must hold.
+    /// The signature, which must equal the one in the image's debug directory.
     pub signature: [u8; 16],
-    /// The system of the code; nothing for a number this crate does not know.
+    /// The operating system of the code; `None` for an unknown value.
     pub target_os: Option<TargetOs>,
-    /// The processor of the code; nothing for a number this crate does not know.
+    /// The processor of the code; `None` for an unknown value.
     pub machine: Option<Machine>,
     methods: Vec<R2rMapMethod>,
 }
 
-/// Header methods have addresses that no code can have.
+/// Header lines have RVAs that no code can have.
 mod header {
     pub(super) const SIGNATURE: u32 = 0xffff_ffff;
     pub(super) const VERSION: u32 = 0xffff_fffe;
@@ -90,11 +90,10 @@ mod header {
 }
 
 impl R2rMap {
-    /// Reads a map. Text is copied before it is checked: a mapped file may change in between.
+    /// Parses a map. Text is copied before it is validated: a mapped file can change in between.
     ///
-    /// # Errors
-    /// [`Error::NotA`] without the signature method, [`Error::Unsupported`] for a format other than 1,
-    /// [`Error::Damaged`] at a method that is none (the offset is that of the line).
+    /// # Errors [`Error::NotA`] without the signature line, [`Error::Unsupported`] for another
+    /// version than 1, [`Error::Damaged`] for a malformed line (at the line's offset).
     pub fn parse(data: &[u8]) -> Result<Self> {
         if !data.starts_with(b"FFFFFFFF ") {
             return Err(Error::NotA { what: WHAT });
@@ -107,7 +106,7 @@ impl R2rMap {
         };
         let mut offset = 0_u64;
         for line in data.split_inclusive(|&b| b == b'\n') {
-            let damaged = Error::damaged(WHAT, offset, "not a method");
+            let damaged = Error::damaged(WHAT, offset, "not a row");
             let text = String::from_utf8(line.to_vec()).ok();
             let method = text.and_then(|text| method(text.trim_end_matches(['\n', '\r'])));
             let method = method.ok_or(damaged)?;
@@ -146,8 +145,8 @@ impl R2rMap {
             .then_some(method)
     }
 
-    /// Finds the address that the map's image was loaded at, which makes every start a method of that name and size.
-    /// Nothing else ties a map to a trace: the signature stays the same when only compiler options change.
+    /// Finds the load address at which every start is a method with the stated name and size. The
+    /// signature does not identify a build: it does not depend on compiler options.
     pub fn base_of(&self, starts: &[NamedMethodStart<'_>]) -> BaseMatch {
         let thumb = u64::from(self.machine == Some(Machine::Arm));
         let starts_at = |base: u64, start: &NamedMethodStart<'_>| {
@@ -156,17 +155,19 @@ impl R2rMap {
                 .and_then(|rva| u32::try_from(rva).ok())
                 .and_then(|rva| self.method_at(rva).filter(|method| method.rva == rva));
             let has_size = |method: &R2rMapMethod| {
-                let behind = |size| method.size.checked_sub(size);
-                let fits = |behind| {
-                    behind == 0 || self.machine == Some(Machine::Arm64) && behind <= CONSTANTS
+                let constants = |size| method.size.checked_sub(size);
+                let fits = |constants| {
+                    constants == 0 || self.machine == Some(Machine::Arm64) && constants <= CONSTANTS
                 };
-                start.size.is_none_or(|size| behind(size).is_some_and(fits))
+                start
+                    .size
+                    .is_none_or(|size| constants(size).is_some_and(fits))
             };
             method.is_some_and(|method| {
                 has_size(method) && start.name.is_none_or(|name| method.is_named(name))
             })
         };
-        // Addresses alone are too little to tell builds apart.
+        // Addresses alone do not distinguish builds.
         if !starts.is_empty() && starts.iter().all(|start| start.name.is_none()) {
             return BaseMatch::Ambiguous;
         }
@@ -190,7 +191,7 @@ fn method(line: &str) -> Option<R2rMapMethod> {
     })
 }
 
-/// 32 hex digits.
+/// Parses 32 hex digits.
 fn signature(text: &str) -> Option<[u8; 16]> {
     let number = u128::from_str_radix(text, 16).ok()?;
     (text.len() == 32).then(|| number.to_be_bytes())

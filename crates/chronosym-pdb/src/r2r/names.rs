@@ -1,4 +1,4 @@
-//! From entry points to names.
+//! Names and tokens of precompiled methods.
 
 use super::header::section;
 use super::image::{R2rImage, R2rMethod, R2rMethodId};
@@ -6,24 +6,25 @@ use super::instance::Instance;
 use crate::Guid;
 use crate::metadata::{Metadata, MethodName, Modules, Table, Token};
 
-/// An assembly whose metadata a name needs.
+/// An assembly, as a reference names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssemblyId {
-    /// Its simple name: the file is `name.dll`.
+    /// The simple name: the file is `name.dll`.
     pub name: String,
-    /// The module version id that its metadata must have, if the image states it.
+    /// The module version id of its metadata, if the image states it.
     pub mvid: Option<Guid>,
 }
 
-/// Finds the metadata of other assemblies, for composites and for images that were compiled together.
+/// Provides the metadata of other assemblies, which composite images and images compiled with a
+/// larger version bubble need.
 pub trait AssemblyResolver {
-    /// The metadata of an assembly; nothing if it is not at hand. A wrong version need not be sorted
-    /// out here: an id that differs is refused.
+    /// The metadata of an assembly; `None` if it is unavailable. The caller checks the module
+    /// version id.
     fn metadata<'s>(&'s self, assembly: &AssemblyId) -> Option<&'s Metadata<'s>>;
 }
 
-/// No other assembly is at hand.
+/// Resolves no assembly.
 #[derive(Debug, Clone, Copy)]
 pub struct NoAssemblies;
 
@@ -33,49 +34,49 @@ impl AssemblyResolver for NoAssemblies {
     }
 }
 
-/// The module that a token belongs to.
+/// The module that defines a method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DefiningModule {
     /// The image's own IL.
     Image,
-    /// The metadata that the compiler added to the image.
+    /// The manifest metadata, which the compiler added to the image.
     Manifest,
     /// Another assembly.
     Assembly(AssemblyId),
 }
 
-/// Where the name or the metadata of a module stands.
+/// A module index of a signature, decoded.
 enum ModuleIndex {
     Image,
     Manifest,
-    /// A row of the image's own assembly references.
+    /// A row of the AssemblyRef table of the image's IL metadata.
     Reference(u32),
-    /// A row of the manifest's.
+    /// A row of the AssemblyRef table of the manifest metadata.
     ManifestReference(u32),
 }
 
-/// Who a method is in metadata.
+/// A method's token and the module that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MethodDefinition {
-    /// The module of the token: its portable PDB has the lines.
+    /// The module of the token; its portable PDB has the lines.
     pub module: DefiningModule,
-    /// A MethodDef; a MemberRef for some methods compiled out of other modules.
+    /// A MethodDef; a MemberRef for some methods of other modules.
     pub token: Token,
 }
 
 impl R2rImage<'_> {
-    /// The assemblies that a composite's [`R2rMethodId::MethodDefinition::component`] counts.
+    /// The assemblies of a composite image, by [`R2rMethodId::Definition::component`].
     pub fn components(&self) -> impl Iterator<Item = AssemblyId> {
         (1..)
             .zip(&self.components)
             .filter_map(|(row, _)| self.manifest_assembly(row))
     }
 
-    /// The name of a method: owner with its instantiation, plain name, signature. `modules` gives the
-    /// metadata of other assemblies; a single image hardly ever asks for any. Nothing if the module
-    /// that defines the method is not at hand or damaged; types out of missing modules are
-    /// [`Type::Unknown`].
+    /// The name of a method: instantiated declaring type, plain name, signature. `None` if the
+    /// metadata of the defining module is unavailable or malformed; types of unavailable modules
+    /// are [`Type::Unknown`](crate::metadata::Type::Unknown). A single image rarely needs
+    /// `modules`.
     pub fn method_name(
         &self,
         method: &R2rMethod,
@@ -130,11 +131,11 @@ impl R2rImage<'_> {
         Instance::parse(self.instances.get(signature as usize..)?, modules)
     }
 
-    /// What a module index means: 0 the image; then the assembly references of its IL metadata, the
-    /// manifest metadata, the assembly references of the manifest.
+    /// Decodes a module index: 0 is the image; the AssemblyRef rows of its IL metadata, the
+    /// manifest metadata, and the AssemblyRef rows of the manifest follow.
     fn module_index(&self, index: u32) -> Option<ModuleIndex> {
-        let own = self.metadata.as_ref();
-        let references = own.map_or(0, |own| own.rows(Table::ASSEMBLY_REF));
+        let metadata = self.metadata.as_ref();
+        let references = metadata.map_or(0, |metadata| metadata.rows(Table::ASSEMBLY_REF));
         Some(match index.checked_sub(references) {
             _ if index == 0 => ModuleIndex::Image,
             None | Some(0) => ModuleIndex::Reference(index),
@@ -172,7 +173,7 @@ impl R2rImage<'_> {
         }
     }
 
-    /// The assembly of a row of the manifest's references.
+    /// The metadata of an AssemblyRef row of the manifest.
     fn manifest_module<'r>(
         &'r self,
         row: u32,
@@ -183,8 +184,8 @@ impl R2rImage<'_> {
             return Some(embedded);
         }
         let assembly = self.manifest_assembly(row)?;
-        let found = modules.metadata(&assembly)?;
-        (assembly.mvid.is_none() || assembly.mvid == found.mvid()).then_some(found)
+        let metadata = modules.metadata(&assembly)?;
+        (assembly.mvid.is_none() || assembly.mvid == metadata.mvid()).then_some(metadata)
     }
 
     pub(super) fn manifest_assembly(&self, row: u32) -> Option<AssemblyId> {

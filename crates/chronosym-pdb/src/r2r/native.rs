@@ -1,16 +1,16 @@
-//! The "native format" of ReadyToRun sections: variable-length integers, sparse arrays, hash tables,
-//! nibble streams.
+//! ReadyToRun's native format (`nativeformatreader.h`): variable-length integers, sparse arrays and
+//! hash tables; also the nibble and bit streams of debug information.
 
 use crate::bytes;
 
-/// The unsigned integer at `offset`: value and the offset behind it. The low bits of the first byte
-/// give the length.
+/// The unsigned integer at `offset`, and the offset after it. The low bits of the first byte are
+/// its length.
 pub(super) fn unsigned(data: &[u8], offset: usize) -> Option<(u32, usize)> {
     let (raw, shift, length) = raw(data, offset)?;
     Some((raw >> shift, offset.checked_add(length)?))
 }
 
-/// The signed integer at `offset`, sign-extended from its own width.
+/// The signed integer at `offset`, and the offset after it.
 pub(super) fn signed(data: &[u8], offset: usize) -> Option<(i32, usize)> {
     let (raw, shift, length) = raw(data, offset)?;
     let unused = if length == 5 {
@@ -22,7 +22,7 @@ pub(super) fn signed(data: &[u8], offset: usize) -> Option<(i32, usize)> {
     Some((value, offset.checked_add(length)?))
 }
 
-/// The bytes of an integer, how far to shift it, and how many bytes it takes.
+/// The bytes of an integer, the number of length bits, and its size in bytes.
 fn raw(data: &[u8], offset: usize) -> Option<(u32, u32, usize)> {
     let first = *data.get(offset)?;
     let length = (first.trailing_ones() as usize).saturating_add(1);
@@ -42,7 +42,7 @@ fn raw(data: &[u8], offset: usize) -> Option<(u32, u32, usize)> {
     }
 }
 
-/// A table of offsets one, two or four bytes wide.
+/// Reads a table of offsets that are 1, 2 or 4 bytes wide.
 fn offset_at(data: &[u8], base: usize, width: u32, index: usize) -> Option<usize> {
     let at = base.checked_add(index.checked_mul(1 << width)?)?;
     Some(match width {
@@ -53,7 +53,7 @@ fn offset_at(data: &[u8], base: usize, width: u32, index: usize) -> Option<usize
     })
 }
 
-/// A sparse array.
+/// A sparse array (`NativeArray`).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NativeArray<'d> {
     data: &'d [u8],
@@ -63,11 +63,11 @@ pub(super) struct NativeArray<'d> {
 }
 
 impl<'d> NativeArray<'d> {
-    /// The array that a section starts with.
+    /// The array at the start of a section.
     pub(super) fn parse(data: &'d [u8]) -> Option<Self> {
         let (header, base) = unsigned(data, 0)?;
         let (count, width) = (header >> 2, header & 3);
-        // The table has an offset for every 16 elements: that bounds the count.
+        // The table has an offset for every 16 elements, which bounds the count.
         let table = (count.div_ceil(16) as usize).checked_mul(1 << width)?;
         (width < 3 && table <= data.len().saturating_sub(base)).then_some(Self {
             data,
@@ -81,12 +81,12 @@ impl<'d> NativeArray<'d> {
         self.count
     }
 
-    /// Where element `index` starts in the section.
+    /// Offset of element `index` in the section.
     pub(super) fn get(&self, index: u32) -> Option<usize> {
         if index >= self.count {
             return None;
         }
-        // A tree of 16 leaves hangs off each table entry.
+        // Each table entry is the root of a tree of 16 leaves.
         let mut at = self.base.checked_add(offset_at(
             self.data,
             self.base,
@@ -115,7 +115,7 @@ impl<'d> NativeArray<'d> {
     }
 }
 
-/// A hash table, read bucket by bucket: nothing here needs the hashes.
+/// A hash table (`NativeHashtable`), enumerated bucket by bucket.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NativeHashtable<'d> {
     data: &'d [u8],
@@ -140,8 +140,8 @@ impl<'d> NativeHashtable<'d> {
         })
     }
 
-    /// The offsets of all payloads in the section; ends at the first damaged bucket. Overlapping
-    /// buckets repeat entries: the caller must bound what it takes.
+    /// Offsets of all payloads in the section; ends at the first malformed bucket. Overlapping
+    /// buckets repeat entries: the caller must limit their number.
     pub(super) fn payloads(&self) -> impl Iterator<Item = usize> + 'd {
         let table = *self;
         (0..table.buckets).flat_map(move |bucket| {
@@ -156,7 +156,7 @@ impl<'d> NativeHashtable<'d> {
                 if next >= end {
                     return None;
                 }
-                // Behind the low byte of the hash.
+                // The low byte of the hash precedes the offset.
                 let from = next.checked_add(1)?;
                 let (distance, after) = signed(table.data, from)?;
                 next = after;
@@ -166,7 +166,7 @@ impl<'d> NativeHashtable<'d> {
     }
 }
 
-/// Half bytes, low one first; numbers most significant first, three bits each.
+/// Nibbles, low one first; a number has three bits in each, most significant first.
 #[derive(Debug, Clone)]
 pub(super) struct Nibbles<'d> {
     data: &'d [u8],
@@ -195,7 +195,7 @@ impl<'d> Nibbles<'d> {
         }
     }
 
-    /// The bytes from the next whole one on.
+    /// The bytes from the next whole byte on.
     pub(super) fn rest(&self) -> &'d [u8] {
         self.data
             .get(self.position.div_ceil(2)..)
@@ -203,7 +203,7 @@ impl<'d> Nibbles<'d> {
     }
 }
 
-/// A string of bits, least significant first.
+/// A bit stream, least significant bit first.
 #[derive(Debug, Clone)]
 pub(super) struct Bits<'d> {
     data: &'d [u8],

@@ -1,4 +1,4 @@
-//! The table of runtime functions (section 102): where every piece of code starts and ends.
+//! The table of runtime functions (section 102, `RUNTIME_FUNCTION`): start and end of all code.
 
 use crate::bytes;
 use crate::pe::{Machine, PeImage};
@@ -35,7 +35,7 @@ impl<'d> RuntimeFunctions<'d> {
         )
     }
 
-    /// Where a function starts.
+    /// RVA of the function's first byte (`BeginAddress`), without the Thumb bit.
     pub(super) fn start(&self, index: u32) -> Option<u32> {
         let start = self.field(index, 0)?;
         Some(if self.machine == Machine::Arm {
@@ -45,7 +45,7 @@ impl<'d> RuntimeFunctions<'d> {
         })
     }
 
-    /// Where a function ends: in the table on x64, in the unwind record elsewhere.
+    /// RVA of the function's end: `EndAddress` on x64, from the unwind data elsewhere.
     pub(super) fn end(&self, index: u32, image: &PeImage<'_>) -> Option<u32> {
         if self.machine == Machine::X64 {
             return self.field(index, 1);

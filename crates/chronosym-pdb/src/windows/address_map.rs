@@ -1,13 +1,14 @@
-//! RVAs and section offsets: section headers and, where an optimiser moved code, the OMAP tables.
+//! RVAs and section offsets: section headers and, where an optimizer moved code, the OMAP tables.
 //!
-//! PDBs of precompiled .NET Framework images (`X.ni.pdb`) hold no section headers. Their section map has the sections' sizes;
-//! the images lay them out one behind the other, each from a page of its own.
+//! PDBs of precompiled .NET Framework images (`X.ni.pdb`) have no section headers. Their section
+//! map has the sizes of the sections, which the images lay out one after the other, each on a new
+//! page.
 
 use super::msf::{Msf, Stream, stream_number};
 use crate::{Result, bytes};
 use std::cmp::Ordering;
 
-/// A place as symbol records state it: one-based section number, offset in the section.
+/// The address of a symbol record: section number from 1, and offset in the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SectionOffset {
     pub(super) section: u16,
@@ -15,19 +16,19 @@ pub(super) struct SectionOffset {
 }
 
 impl SectionOffset {
-    /// Whether it is one of the `size` bytes from `start` on.
+    /// Whether the address is one of the `size` bytes from `start` on.
     pub(super) fn is_within(self, start: Self, size: u32) -> bool {
         let at = self.offset.checked_sub(start.offset);
         self.section == start.section && at.is_some_and(|at| at < size)
     }
 
-    /// How far behind a place of the same section it lies; negative as wrapping around.
+    /// Bytes from `from` to this address, wrapping; `None` in different sections.
     pub(super) fn distance(self, from: Self) -> Option<u32> {
         (self.section == from.section).then(|| self.offset.wrapping_sub(from.offset))
     }
 }
 
-/// By section, then offset; as one number, for binary searches without branches.
+/// By section, then offset; compared as one number, for binary searches without branches.
 impl Ord for SectionOffset {
     fn cmp(&self, other: &Self) -> Ordering {
         let number = |address: &Self| u64::from(address.section) << 32 | u64::from(address.offset);
@@ -47,16 +48,16 @@ struct Section {
     size: u32,
 }
 
-/// Pairs (source RVA, target RVA), ascending by source; target 0 means "gone".
+/// Pairs (source RVA, target RVA), ascending by source; target 0 marks removed code.
 type Omap = Box<[(u32, u32)]>;
 
 #[derive(Debug, Default)]
 pub(super) struct AddressMap {
-    /// The sections that symbol records speak of: the original ones when there is an OMAP.
+    /// The sections of symbol records: the original ones if there is an OMAP.
     sections: Box<[Section]>,
     to_source: Option<Omap>,
     from_source: Option<Omap>,
-    /// Where the last section ends, if the sections are laid out by the section map.
+    /// End of the last section, if the layout is assumed from the section map.
     pub(super) assumed_end: Option<u32>,
 }
 
@@ -87,7 +88,8 @@ impl AddressMap {
         self.sections.is_empty()
     }
 
-    /// The place of an RVA; none outside every section, or for code that only the optimiser knows.
+    /// The section offset of an RVA; `None` outside all sections, and for code that the optimizer
+    /// added.
     pub(super) fn section_offset(&self, rva: u32) -> Option<SectionOffset> {
         let rva = match &self.to_source {
             Some(map) => translate(map, rva)?,
@@ -103,7 +105,7 @@ impl AddressMap {
         })
     }
 
-    /// The RVA of a address, in the image as it is.
+    /// The RVA of a section offset in the optimized image.
     pub(super) fn rva(&self, address: SectionOffset) -> Option<u32> {
         let section = self.section(address.section)?;
         let rva = section.rva.checked_add(address.offset)?;
@@ -122,7 +124,7 @@ impl AddressMap {
     }
 }
 
-/// `IMAGE_SECTION_HEADER`s, 40 bytes each: virtual size at 8, RVA at 12, raw size at 16.
+/// Reads `IMAGE_SECTION_HEADER`s of 40 bytes: virtual size at 8, RVA at 12, raw size at 16.
 fn sections(stream: Option<Stream<'_, '_>>) -> Result<Box<[Section]>> {
     let Some(stream) = stream else {
         return Ok(Box::default());
@@ -141,9 +143,11 @@ fn sections(stream: Option<Stream<'_, '_>>) -> Result<Box<[Section]>> {
     Ok(data.chunks_exact(40).filter_map(read).collect())
 }
 
-/// The sections of a section map, laid out from the first page behind the headers on, and where the last one ends. A count
-/// of two bytes, another one, then entries of 20 bytes: flags at 0, section number at 6, size at 16. The last entry stands for
-/// absolute addresses. None where the entries are not those of sections 1, 2, 3 and so on.
+/// The sections of a section map, laid out from the first page after the headers on, and the end of
+/// the last one; `None` if the map's sections are not numbered from 1 in order.
+///
+/// The map has a count of 2 bytes, another one, then entries of 20 bytes: flags at 0, section
+/// number at 6, size at 16. Its last entry is for absolute addresses.
 fn laid_out(map: &[u8]) -> Option<(Box<[Section]>, u32)> {
     const PAGE: u32 = 0x1000;
     const ABSOLUTE: u16 = 0x200;

@@ -1,4 +1,4 @@
-//! The DBI stream (number 3): which modules there are, and which bytes of which section are theirs.
+//! The DBI stream (number 3): the modules and their section contributions.
 
 use super::address_map::SectionOffset;
 use super::msf::{Msf, stream_number};
@@ -10,19 +10,19 @@ use std::sync::OnceLock;
 const WHAT: &str = "DBI stream";
 const STREAM: u32 = 3;
 const HEADER: u32 = 64;
-/// `NewDBIHdr` version of Visual C++ 7.0, unchanged since.
+/// Version of the DBI header since Visual C++ 7.0 (`DBIImpvV70`).
 const V70: u32 = 19_990_903;
-/// Section contribution formats: entries of 28 bytes, and of 32 with the COFF section added.
+/// Versions of section contributions: entries of 28 bytes, and of 32 with the COFF section.
 const CONTRIBUTIONS_V60: u32 = 0xF12E_BA2D;
 const CONTRIBUTIONS_V2: u32 = 0xF131_51E4;
 
-/// The fixed header and where the substreams lie.
+/// The header and its substreams.
 #[derive(Debug)]
 pub(super) struct Dbi<'a> {
     pub(super) age: u32,
     pub(super) publics: Option<u32>,
     pub(super) symbol_records: Option<u32>,
-    /// Numbers of streams in a fixed order (`DBGTYPE`).
+    /// Stream numbers in the order of `DBGTYPE`.
     pub(super) debug_header: Cow<'a, [u8]>,
     pub(super) section_map: Cow<'a, [u8]>,
     modules: std::ops::Range<u32>,
@@ -33,13 +33,13 @@ pub(super) struct Dbi<'a> {
 struct Contributions<'a> {
     /// A version, then the entries.
     data: Cow<'a, [u8]>,
-    /// Size of an entry; 0 if there is none.
+    /// Size of an entry in bytes; 0 without entries.
     entry: usize,
-    /// The order by address, for a file whose entries are not sorted; made at the first miss.
+    /// The order by address of unsorted entries, determined at the first failed search.
     order: OnceLock<Option<Box<[u32]>>>,
 }
 
-/// A run of bytes in a section that one module contributed.
+/// A section contribution: bytes of a section that one module contributed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contribution {
     pub(super) start: SectionOffset,
@@ -48,13 +48,18 @@ pub(super) struct Contribution {
 }
 
 impl Contribution {
+    /// Offset in the section after the last byte.
+    pub(super) fn end(&self) -> u32 {
+        self.start.offset.saturating_add(self.size)
+    }
+
     fn contains(&self, address: SectionOffset) -> bool {
         address.is_within(self.start, self.size)
     }
 }
 
 impl<'a> Dbi<'a> {
-    /// None if the file has no debug information stream (types only).
+    /// `None` if the file has no DBI stream (types only).
     pub(super) fn read(msf: &Msf<'a>) -> Result<Option<Self>> {
         let Some(stream) = msf.stream(STREAM, WHAT)?.filter(|stream| stream.len() > 0) else {
             return Ok(None);
@@ -67,9 +72,8 @@ impl<'a> Dbi<'a> {
                 version: word(4),
             });
         }
-        // Substreams follow each other: modules, contributions, section map, file info, type server
-        // map, edit-and-continue names, debug header. The header gives them in this order but for
-        // the last two.
+        // The substreams are modules, contributions, section map, file info, type server map, EC
+        // names and debug header; the sizes of the last two are in reverse order in the header.
         let mut at = HEADER;
         let mut part = |size: u32| {
             let start = at;
@@ -147,7 +151,7 @@ impl<'a> Contributions<'a> {
         bytes::array(&self.data, at)
     }
 
-    /// An entry begins with its section, two bytes of padding, its offset.
+    /// An entry starts with its section, two bytes of padding, and its offset.
     fn start(&self, index: u32) -> Option<SectionOffset> {
         let [s0, s1, _, _, o0, o1, o2, o3] = self.entry(index)?;
         Some(SectionOffset {
@@ -165,7 +169,7 @@ impl<'a> Contributions<'a> {
         })
     }
 
-    /// The entry that covers `address`; `nth` gives the entries' numbers by address.
+    /// The entry that covers `address`; `nth` maps the order by address to entry numbers.
     fn find(
         &self,
         address: SectionOffset,
@@ -173,14 +177,14 @@ impl<'a> Contributions<'a> {
     ) -> Option<Contribution> {
         let is_before = |i| nth(i).and_then(|index| self.start(index)) <= Some(address);
         let after = bytes::partition_point(0..self.count(), is_before);
-        // Empty contributions may share a start with the one that counts.
+        // An empty contribution can have the same start as another.
         let before = (after.saturating_sub(4)..after).rev();
         let mut before = before.filter_map(|i| self.get(nth(i)?));
-        let last = before.find(|found| found.size > 0)?;
+        let last = before.find(|contribution| contribution.size > 0)?;
         last.contains(address).then_some(last)
     }
 
-    /// None if the entries ascend, as every known linker writes them.
+    /// `None` if the entries ascend, as all known linkers write them.
     fn order(&self) -> Option<Box<[u32]>> {
         let all = 0..self.count();
         if all.clone().is_sorted_by_key(|index| self.start(index)) {
@@ -192,14 +196,14 @@ impl<'a> Contributions<'a> {
     }
 }
 
-/// The module list, and where each entry starts in it.
+/// The module list, and the offset of each entry.
 #[derive(Debug, Default)]
 pub(super) struct ModuleList<'a> {
     data: Cow<'a, [u8]>,
     starts: Box<[u32]>,
 }
 
-/// One entry of the module list.
+/// An entry of the module list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ModuleInfo<'d> {
     pub(super) stream: Option<u32>,

@@ -1,4 +1,4 @@
-//! From an RVA to frames.
+//! Frames at an RVA.
 
 use super::address_map::SectionOffset;
 use super::dbi::{Contribution, Dbi};
@@ -12,28 +12,29 @@ use chronosym_types::copied_text;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A name as the PDB has it: no arguments, not demangled.
+/// The name of a function as recorded: without parameters, not demangled.
 ///
-/// Inlined functions are recorded in two parts, the namespace or class and the function; `Display`
-/// joins them with `::`.
+/// The record of an inlinee has two parts, the namespace or class and the function; `Display` joins
+/// them with `::`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct FunctionName {
-    /// The namespace or class around the function; empty where the record states none apart.
+    /// The enclosing namespace or class; empty if it is not recorded apart.
     pub scope: String,
-    /// The function's name; of a procedure it holds the scopes too.
+    /// The name of the function; that of a procedure includes its scopes.
     pub base: String,
 }
 
-/// Bytes of the names of functions inlined into each other at one address: all may have one long name.
-const MOST_NAMES: usize = 256 << 10;
+/// Bytes of the names of all inlinees at one address: they can all have the same long name.
+const MAX_NAMES: usize = 256 << 10;
 
-/// A name as a record has it. Where it is no UTF-8 (old compilers write the code page) it shows U+FFFD.
+/// Converts a recorded name; bytes that are not UTF-8 (old compilers write the code page) become
+/// U+FFFD.
 fn plain(base: &[u8]) -> Option<FunctionName> {
     named(String::new(), copied_text(base))
 }
 
-/// A name of two parts; none where the function has none, as what compilers make of a `__finally` block.
+/// A name of two parts; `None` without a function name, as for `__finally` blocks.
 fn named(scope: String, base: String) -> Option<FunctionName> {
     (!base.is_empty()).then_some(FunctionName { scope, base })
 }
@@ -48,33 +49,34 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// A public of a precompiled .NET Framework image ends with the assembly and the token of its method: `A.B.C(Int32)$##6000001`.
+/// Removes the suffix of publics in precompiled .NET Framework images, the assembly and the token
+/// of the method: `A.B.C(Int32)$##6000001`.
 fn without_token(mut name: String) -> String {
     let is_token = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
-    let end = name.rsplit_once("$#").and_then(|(own, rest)| {
+    let end = name.rsplit_once("$#").and_then(|(plain, rest)| {
         let (_, token) = rest.rsplit_once('#')?;
-        is_token(token).then_some(own.len())
+        is_token(token).then_some(plain.len())
     });
     name.truncate(end.unwrap_or(name.len()));
     name
 }
 
-/// The function around an address.
+/// The function that covers an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Function {
-    /// Its name, if the record or its target has one.
+    /// The name, if the record or a thunk's target has one.
     pub name: Option<FunctionName>,
     /// RVA of its first byte.
     pub rva: u32,
     /// Its length in bytes.
     pub len: u32,
-    /// What says so.
+    /// The kind of its record.
     pub kind: FunctionKind,
 }
 
 impl Function {
-    /// Its frame, of which no position is known.
+    /// A frame of the function without a source position.
     fn frame(&self) -> Frame {
         Frame {
             name: self.name.clone(),
@@ -87,19 +89,19 @@ impl Function {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frame {
-    /// The function's name.
+    /// The name of the function.
     pub name: Option<FunctionName>,
-    /// The source file as the compiler wrote it, usually a Windows path.
+    /// The source file on the build machine, usually a Windows path.
     pub file: Option<String>,
-    /// The line, from 1; none where the compiler says that no line made this code.
+    /// The line, from 1; `None` for compiler-generated code.
     pub line: Option<u32>,
     /// The column, from 1; most native compilers write none.
     pub column: Option<u16>,
-    /// True for a function inlined into the next frame.
+    /// Whether the function is inlined into that of the next frame.
     pub inlined: bool,
 }
 
-/// The frames at an address, innermost first: a buffer to use for many lookups.
+/// The frames at an address, innermost first: a buffer to reuse.
 #[derive(Debug, Default)]
 pub struct Frames {
     frames: Vec<Frame>,
@@ -122,7 +124,7 @@ impl std::ops::Deref for Frames {
     }
 }
 
-/// A public symbol near an address.
+/// A public symbol (`S_PUB32`) at or before an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PublicSymbol {
@@ -132,26 +134,27 @@ pub struct PublicSymbol {
     pub rva: u32,
     /// Bytes to the next symbol, or to the end of the section contribution.
     pub len: u32,
-    /// False if the address lies behind that: the symbol is only the nearest one before.
+    /// Whether those bytes include the address; else the symbol is only the nearest one before it.
     pub covers: bool,
 }
 
 impl<'a> WindowsPdb<'a> {
-    /// The function and the frames at `rva`, innermost first, into `frames`.
+    /// Finds the function and the frames at `rva`, innermost first; the frames replace those in
+    /// `frames`.
     ///
-    /// None where no code is known: outside every section, in padding, or in code that the file says
-    /// nothing about. After that, and after an error, `frames` is empty.
+    /// `None` without code: outside all sections, in padding, and in code without symbols. Then,
+    /// and after an error, `frames` is empty.
     ///
     /// # Errors
     ///
-    /// If the part of the file that holds the answer is damaged. Other addresses may still have one.
+    /// The part of the file that covers `rva` is malformed. Other addresses may succeed.
     pub fn find(&self, rva: u32, frames: &mut Frames) -> Result<Option<Function>> {
         frames.frames.clear();
-        let found = self.find_into(rva, frames);
-        if !matches!(found, Ok(Some(_))) {
+        let function = self.find_into(rva, frames);
+        if !matches!(function, Ok(Some(_))) {
             frames.frames.clear();
         }
-        found
+        function
     }
 
     /// The public symbol at or before `rva`, in its section.
@@ -167,10 +170,10 @@ impl<'a> WindowsPdb<'a> {
         self.public(address, contribution, self.contributor(contribution)?)
     }
 
-    /// Every function of every module, in module order; what only publics know is not among them. A damaged module gives one
-    /// error, the next ones follow.
+    /// Every procedure of every module, in module order, without public symbols. A malformed module
+    /// gives one error, and the iteration continues.
     ///
-    /// Reads the whole file, and keeps each module's index.
+    /// Reads the parent file and caches the index of each module.
     pub fn functions(&self) -> impl Iterator<Item = Result<Function>> {
         let (count, error) = match self.modules() {
             Ok(modules) => (modules.list.len(), None),
@@ -183,7 +186,7 @@ impl<'a> WindowsPdb<'a> {
             };
             let procedures = module.into_iter().flat_map(move |module| {
                 let procedures = module.procedures.iter();
-                procedures.filter_map(move |found| self.function(module, found).transpose())
+                procedures.filter_map(move |procedure| self.function(module, procedure).transpose())
             });
             procedures.chain(error)
         });
@@ -201,7 +204,7 @@ impl<'a> WindowsPdb<'a> {
         let module = self.contributor(contribution)?;
         if let Some(module) = module
             && let Some((number, procedure)) = module.procedure(address)
-            // The places of managed methods are no addresses of code.
+            // The section offset of a managed method is not an address of code.
             && procedure.kind != FunctionKind::Managed
         {
             let function = self.function(module, procedure)?;
@@ -213,7 +216,7 @@ impl<'a> WindowsPdb<'a> {
             return Ok(function);
         }
         let symbol = self.public(address, contribution, module)?;
-        let Some(symbol) = symbol.filter(|found| found.covers) else {
+        let Some(symbol) = symbol.filter(|symbol| symbol.covers) else {
             return Ok(None);
         };
         let name = match self.addresses.assumed_end {
@@ -238,12 +241,14 @@ impl<'a> WindowsPdb<'a> {
         self.dbi.as_ref()?.contribution(address)
     }
 
-    /// The module that contributed a run of bytes.
+    /// The module of a section contribution.
     fn contributor(&self, contribution: Option<Contribution>) -> Result<Option<&Module<'a>>> {
-        contribution.map_or(Ok(None), |found| self.module(found.module.into()))
+        contribution.map_or(Ok(None), |contribution| {
+            self.module(contribution.module.into())
+        })
     }
 
-    /// None if the optimiser dropped the procedure's start from the image.
+    /// `None` if the optimizer removed the procedure's start.
     pub(super) fn function(
         &self,
         module: &Module<'a>,
@@ -264,7 +269,7 @@ impl<'a> WindowsPdb<'a> {
         }))
     }
 
-    /// The name of the function that a trampoline jumps to.
+    /// The name of a trampoline's target.
     fn target_name(
         &self,
         module: &Module<'a>,
@@ -275,16 +280,16 @@ impl<'a> WindowsPdb<'a> {
         };
         let contribution = self.contribution(target);
         let module = self.contributor(contribution)?;
-        // A trampoline that leads to another one would lead on: one step is all that linkers make.
+        // Linkers do not chain trampolines.
         if let Some(module) = module
-            && let Some((_, found)) = module.procedure(target)
-            && let Some(name) = module.name(found)
+            && let Some((_, procedure)) = module.procedure(target)
+            && let Some(name) = module.name(procedure)
         {
             return Ok(plain(name));
         }
         let symbol = self.public(target, contribution, module)?;
-        let symbol = symbol.filter(|found| found.covers);
-        Ok(symbol.and_then(|found| named(String::new(), found.name)))
+        let symbol = symbol.filter(|symbol| symbol.covers);
+        Ok(symbol.and_then(|symbol| named(String::new(), symbol.name)))
     }
 
     fn public(
@@ -307,17 +312,17 @@ impl<'a> WindowsPdb<'a> {
                 .unwrap_or_default(),
         );
         match contribution {
-            // The symbol may lie in an earlier contribution: then it ends there, at the latest
-            // where this one starts.
-            Some(found) if found.start.offset > start.offset => end = end.min(found.start.offset),
-            Some(found) => end = end.min(found.start.offset.saturating_add(found.size)),
+            // A symbol in an earlier contribution ends at the latest where this contribution
+            // starts.
+            Some(own) if own.start.offset > start.offset => end = end.min(own.start.offset),
+            Some(own) => end = end.min(own.end()),
             None => {
                 if let Some(own) = self.contribution(start) {
-                    end = end.min(own.start.offset.saturating_add(own.size));
+                    end = end.min(own.end());
                 }
             }
         }
-        // A procedure that begins at the symbol, or behind it, ends what the symbol covers.
+        // A procedure at or after the symbol ends the bytes that it covers.
         if let Some(before) = module.and_then(|module| module.procedure_before(address)) {
             end = match before.start().cmp(&start) {
                 Ordering::Less => end,
@@ -348,24 +353,24 @@ impl<'a> WindowsPdb<'a> {
         let (scratch, hits) = (&mut frames.scratch, &mut frames.hits);
         let mut at = address.offset.saturating_sub(procedure.start().offset);
         let mut sites = module.sites(number, procedure, &self.budget, scratch)?;
-        // Separated code without sites of its own is spoken of by those of the procedure that it is a piece of.
+        // Separated code without inline sites has those of its procedure.
         if sites.is_none()
-            && let Some((number, whole)) = module.whole(procedure)
-            && let Some(distance) = address.distance(whole.start())
+            && let Some((number, parent)) = module.separated_from(procedure)
+            && let Some(distance) = address.distance(parent.start())
         {
             at = distance;
-            sites = module.sites(number, whole, &self.budget, scratch)?;
+            sites = module.sites(number, parent, &self.budget, scratch)?;
         }
         let Some(sites) = sites else {
             return Ok(());
         };
-        let mut room = MOST_NAMES;
+        let mut left = MAX_NAMES;
         for site in sites.find(at, hits) {
             let name = self.inlinee(module, site.inlinee)?;
             let length = |name: &FunctionName| name.scope.len().saturating_add(name.base.len());
-            room = room.saturating_sub(name.as_ref().map_or(0, length));
+            left = left.saturating_sub(name.as_ref().map_or(0, length));
             let mut frame = Frame {
-                name: name.filter(|_| room > 0),
+                name: name.filter(|_| left > 0),
                 inlined: true,
                 ..Frame::default()
             };
@@ -392,7 +397,7 @@ impl<'a> WindowsPdb<'a> {
             return Ok(frame);
         };
         let base = table.base(c13);
-        // In a table of several functions, a row before this one's start is another's.
+        // A row before the function's start belongs to another function of the table.
         let first = procedure.map_or(base, |procedure| procedure.start().offset);
         if let Some(row) = table.row(c13, address.offset.saturating_sub(base))
             && base.saturating_add(row.offset) >= first
@@ -414,7 +419,7 @@ impl<'a> WindowsPdb<'a> {
         Ok(())
     }
 
-    /// The path behind an offset into the module's checksum subsection.
+    /// The path of an entry of the module's file checksums.
     pub(super) fn file(&self, module: &Module<'a>, offset: u32) -> Result<Option<String>> {
         let checksums = module.lines.checksums.of(module.c13());
         let Some((name, ..)) = file_entry(checksums, offset) else {
@@ -433,11 +438,11 @@ impl<'a> WindowsPdb<'a> {
             0 => Some(id),
             _ => self.imported(module, id)?,
         };
-        let found = id.map_or(Ok(None), |id| self.types.function(&self.msf, id))?;
-        Ok(found.and_then(|(scope, base)| named(anonymous(scope), base)))
+        let function = id.map_or(Ok(None), |id| self.types.function(&self.msf, id))?;
+        Ok(function.and_then(|(scope, base)| named(anonymous(scope), base)))
     }
 
-    /// The id in the IPI stream of one that `module` imports from a module.
+    /// The id in the IPI stream of an id that `module` imports from another module.
     fn imported(&self, module: &Module<'a>, id: u32) -> Result<Option<u32>> {
         let Some((name, local)) = module.import(id) else {
             return Ok(None);
@@ -451,8 +456,9 @@ impl<'a> WindowsPdb<'a> {
     }
 }
 
-/// MSVC's records of inlinees name an anonymous namespace by its number (`?A0xc60ee810`), its procedure
-/// records in words: in words everywhere, so that a function has one name, inlined or not.
+/// Replaces MSVC's numbered names of anonymous namespaces (`?A0xc60ee810`), which records of
+/// inlinees have, with the text in procedure records, so that a function has one name, inlined or
+/// not.
 fn anonymous(mut scope: String) -> String {
     const MARK: &str = "?A0x";
     const DIGITS: usize = 8;

@@ -1,8 +1,7 @@
 //! Inline sites: the binary annotations of S_INLINESITE, and the chain of sites at an address.
 //!
-//! Opcodes and their operands are those of `CV_INLINE_SITE_ANNOTATION` in cvinfo.h. A site's
-//! annotations are a little line program relative to the start of its procedure; the bytes it
-//! covers are those its rows cover.
+//! The annotations (`BinaryAnnotationOpcode` in cvinfo.h) are a line program relative to the start
+//! of the procedure; the ranges of its rows are the bytes that the site covers.
 
 use super::lines::{InlineeLine, SourcePosition};
 use super::symbols::{Record, Records, S_INLINESITE, S_INLINESITE_END, S_INLINESITE2};
@@ -11,7 +10,24 @@ use crate::blob::BlobReader;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// A run of code that an inline site covers, with the source position of its own row there.
+/// Opcodes of the binary annotations: `BA_OP_*`.
+mod op {
+    pub(super) const CODE_OFFSET: u32 = 1;
+    pub(super) const CHANGE_CODE_OFFSET_BASE: u32 = 2;
+    pub(super) const CHANGE_CODE_OFFSET: u32 = 3;
+    pub(super) const CHANGE_CODE_LENGTH: u32 = 4;
+    pub(super) const CHANGE_FILE: u32 = 5;
+    pub(super) const CHANGE_LINE_OFFSET: u32 = 6;
+    pub(super) const CHANGE_LINE_END_DELTA: u32 = 7;
+    pub(super) const CHANGE_RANGE_KIND: u32 = 8;
+    pub(super) const CHANGE_COLUMN_START: u32 = 9;
+    pub(super) const CHANGE_COLUMN_END_DELTA: u32 = 10;
+    pub(super) const CHANGE_CODE_OFFSET_AND_LINE_OFFSET: u32 = 11;
+    pub(super) const CHANGE_CODE_LENGTH_AND_CODE_OFFSET: u32 = 12;
+    pub(super) const CHANGE_COLUMN_END: u32 = 13;
+}
+
+/// A range of code that an inline site covers, with its source position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CodeRange {
     /// Offsets from the start of the procedure.
@@ -20,22 +36,22 @@ pub(super) struct CodeRange {
     pub(super) position: SourcePosition,
 }
 
-/// The position of a site whose inlinee the module has no source line of.
+/// The position of an inlinee without an inlinee line.
 const UNKNOWN: SourcePosition = SourcePosition {
     file: u32::MAX,
     line: 0,
     column: 0,
 };
 
-/// One site of the chain at an address.
+/// A site of the chain at an address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ActiveSite {
     pub(super) inlinee: u32,
-    /// None where only a site inside this one covers the address.
+    /// `None` if only a nested site covers the address.
     pub(super) position: Option<SourcePosition>,
 }
 
-/// The sign sits in the lowest bit.
+/// Decodes a signed operand: the lowest bit is the sign.
 fn signed(value: u32) -> i32 {
     let magnitude = (value >> 1) as i32;
     match value & 1 {
@@ -44,9 +60,9 @@ fn signed(value: u32) -> i32 {
     }
 }
 
-/// Runs the annotations of a site up to what is none; `each` gets its ranges in file order. `chunk` gives the start of
-/// the n-th separated piece of the procedure, relative to its main start: none for one in another section, of which nothing is
-/// given.
+/// Runs the annotations of a site up to the first invalid one and passes its ranges to `each`, in
+/// file order. `chunk` is the start of the nth separated code chunk relative to the procedure's
+/// start; `None` for a chunk in another section, whose ranges are dropped.
 pub(super) fn ranges(
     annotations: &[u8],
     origin: SourcePosition,
@@ -68,17 +84,19 @@ pub(super) fn ranges(
     loop {
         let (operation, operand) = (operands.unsigned()?, operands.unsigned()?);
         match operation {
-            1 => offset = operand,
-            // A row of one piece does not reach into another.
-            2 => (base, open) = (chunk(operand), None),
-            // A row begins, which may state its length.
-            3 | 11 | 12 => {
+            op::CODE_OFFSET => offset = operand,
+            // A range does not extend into another chunk.
+            op::CHANGE_CODE_OFFSET_BASE => (base, open) = (chunk(operand), None),
+            // A range starts; its length may be stated.
+            op::CHANGE_CODE_OFFSET
+            | op::CHANGE_CODE_OFFSET_AND_LINE_OFFSET
+            | op::CHANGE_CODE_LENGTH_AND_CODE_OFFSET => {
                 let (by, len) = match operation {
-                    3 => (operand, None),
-                    11 => (operand & 0xF, None),
+                    op::CHANGE_CODE_OFFSET => (operand, None),
+                    op::CHANGE_CODE_OFFSET_AND_LINE_OFFSET => (operand & 0xF, None),
                     _ => (operands.unsigned()?, Some(operand)),
                 };
-                if operation == 11 {
+                if operation == op::CHANGE_CODE_OFFSET_AND_LINE_OFFSET {
                     position.line = position.line.wrapping_add_signed(signed(operand >> 4));
                 }
                 offset = offset.wrapping_add(by);
@@ -97,28 +115,32 @@ pub(super) fn ranges(
                     close(open.take(), start.saturating_add(len));
                 }
             }
-            4 => {
+            op::CHANGE_CODE_LENGTH => {
                 if let Some(range) = open.take() {
                     close(Some(range), range.start.saturating_add(operand));
                 }
                 offset = offset.wrapping_add(operand);
             }
-            5 => position.file = operand,
-            6 => position.line = position.line.wrapping_add_signed(signed(operand)),
-            // Beyond what a column holds nothing is known.
-            9 => position.column = operand.try_into().unwrap_or_default(),
-            // Ends of lines and columns, and whether a statement or an expression: not used.
-            7 | 8 | 10 | 13 => {}
+            op::CHANGE_FILE => position.file = operand,
+            op::CHANGE_LINE_OFFSET => {
+                position.line = position.line.wrapping_add_signed(signed(operand))
+            }
+            // A column that exceeds 16 bits is unknown.
+            op::CHANGE_COLUMN_START => position.column = operand.try_into().unwrap_or_default(),
+            op::CHANGE_LINE_END_DELTA
+            | op::CHANGE_RANGE_KIND
+            | op::CHANGE_COLUMN_END_DELTA
+            | op::CHANGE_COLUMN_END => {}
             _ => return None,
         }
     }
 }
 
-/// What the annotations of a procedure are read with.
+/// The parts of a module that the annotations refer to.
 pub(super) struct Context<'d> {
     pub(super) symbols: &'d [u8],
     pub(super) inlinees: &'d [InlineeLine],
-    /// Starts of the separated pieces, relative to the procedure.
+    /// Starts of the separated code chunks, relative to the procedure.
     pub(super) chunks: &'d [Option<u32>],
 }
 
@@ -126,11 +148,11 @@ impl Context<'_> {
     fn origin(&self, inlinee: u32) -> SourcePosition {
         let number = |entry: &InlineeLine| entry.inlinee;
         let index = self.inlinees.binary_search_by_key(&inlinee, number).ok();
-        let found = index.and_then(|index| self.inlinees.get(index));
-        found.map_or(UNKNOWN, |found| found.position)
+        let line = index.and_then(|index| self.inlinees.get(index));
+        line.map_or(UNKNOWN, |line| line.position)
     }
 
-    /// The main code has the number 0.
+    /// Chunk 0 is the main code.
     fn chunk(&self, number: u32) -> Option<u32> {
         let Some(separated) = (number as usize).checked_sub(1) else {
             return Some(0);
@@ -147,11 +169,10 @@ impl Context<'_> {
     }
 }
 
-/// Functions inlined into each other at one address that become frames: compilers nest some sixty.
-const MOST_INLINED: usize = 256;
+/// The maximum number of inlined frames at one address; compilers nest about 60.
+const MAX_INLINED: usize = 256;
 
-/// How much memory decoded sites may take up: what is decoded stays until it is used up, then sites
-/// are decoded anew each time.
+/// Memory for decoded sites: once it is used up, sites are decoded again for each lookup.
 #[derive(Debug, Default)]
 pub(super) struct Budget(AtomicUsize);
 
@@ -165,10 +186,11 @@ impl Budget {
     }
 }
 
-/// The sites of one procedure once they are decoded; `None` if it has none.
+/// The decoded sites of one procedure; `None` if it has none.
 pub(super) type Slot = OnceLock<Option<Box<Sites>>>;
 
-/// Decodes the sites in the scope of `record`; they stay in `slot`, or in `scratch` if they may not be kept.
+/// Decodes the sites in the scope of `record` into `slot`, or into `scratch` if the budget is used
+/// up.
 pub(super) fn sites<'s>(
     slot: &'s Slot,
     context: &Context<'_>,
@@ -187,14 +209,14 @@ pub(super) fn sites<'s>(
     Ok(sites.as_deref())
 }
 
-/// The inline sites of one procedure, decoded.
+/// The decoded inline sites of one procedure.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Sites {
-    /// In file order: a site stands behind the one around it.
+    /// In file order: a site follows its parent.
     sites: Vec<InlineSite>,
-    /// What each site covers, by start.
+    /// The ranges of all sites, by start.
     ranges: Vec<SiteRange>,
-    /// Where the rows up to each have all ended.
+    /// For each range, the greatest end up to it.
     ended: Vec<u32>,
 }
 
@@ -212,7 +234,7 @@ struct InlineSite {
 }
 
 impl Sites {
-    /// Decodes the sites in the scope of the procedure `record`, in place of what was there.
+    /// Decodes the sites in the scope of the procedure `record`.
     pub(super) fn read(&mut self, context: &Context<'_>, record: &Record<'_>) -> Result<()> {
         self.sites.clear();
         self.ranges.clear();
@@ -220,24 +242,24 @@ impl Sites {
         let end = record.end().unwrap_or_default();
         let mut records = Records::from(context.symbols, record.next());
         let mut open = None;
-        while let Some(found) = records.next()? {
-            if found.offset >= end {
+        while let Some(record) = records.next()? {
+            if record.offset >= end {
                 break;
             }
-            match found.kind {
+            match record.kind {
                 S_INLINESITE | S_INLINESITE2 => {
                     let Ok(number) = u32::try_from(self.sites.len()) else {
                         break;
                     };
                     let around = open.and_then(|site| self.node(site));
                     let node = InlineSite {
-                        inlinee: found.u32(8).unwrap_or_default(),
+                        inlinee: record.u32(8).unwrap_or_default(),
                         parent: open,
                         depth: around.map_or(0, |around| around.depth.saturating_add(1)),
                     };
                     self.sites.push(node);
                     open = Some(number);
-                    context.site(&found, |range| {
+                    context.site(&record, |range| {
                         self.ranges.push(SiteRange {
                             range,
                             site: number,
@@ -247,8 +269,8 @@ impl Sites {
                 S_INLINESITE_END => {
                     open = open.and_then(|site| self.node(site)?.parent);
                 }
-                _ if found.is_procedure() => {
-                    if let Some(end) = found.end().filter(|&end| end > found.offset) {
+                _ if record.is_procedure() => {
+                    if let Some(end) = record.end().filter(|&end| end > record.offset) {
                         records.skip_to(end);
                     }
                 }
@@ -266,9 +288,9 @@ impl Sites {
 
     /// The chain of sites at `offset`, innermost first; `hits` is scratch.
     ///
-    /// The deepest site that covers the byte wins, the first of equals; of its rows there, the one
-    /// that starts last. Some compilers give a site bytes that the site around it does not have: the
-    /// outer one is part of the chain all the same, without a position.
+    /// The deepest site that covers the byte counts, the first of equals; of its ranges there, the
+    /// one that starts last. Some compilers give a site bytes that its parent does not have: the
+    /// parent is part of the chain without a position.
     pub(super) fn find<'s>(
         &'s self,
         offset: u32,
@@ -291,10 +313,10 @@ impl Sites {
         };
         let deepest = hits.iter().map(|hit| hit.0).max_by_key(|&site| order(site));
         let chain = std::iter::successors(deepest, |&site| self.node(site)?.parent);
-        // A site stands behind the one around it, so both go the same way.
+        // A site follows its parent: chain and hits are in the same order.
         hits.sort_by_key(|hit| std::cmp::Reverse(hit.0));
         let mut hits = hits.iter().peekable();
-        chain.take(MOST_INLINED).filter_map(move |site| {
+        chain.take(MAX_INLINED).filter_map(move |site| {
             while hits.next_if(|hit| hit.0 > site).is_some() {}
             Some(ActiveSite {
                 inlinee: self.node(site)?.inlinee,

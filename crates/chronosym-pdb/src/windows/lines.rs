@@ -1,4 +1,4 @@
-//! C13 line information of a module: which subsections there are, and rows looked up in address.
+//! C13 line information of a module: its subsections, and line lookup without decoding.
 
 use super::address_map::SectionOffset;
 use crate::{Error, Result, bytes};
@@ -11,10 +11,10 @@ const IMPORTS: u32 = 0xF7;
 const EXPORTS: u32 = 0xF8;
 
 const HAS_COLUMNS: u16 = 1;
-/// Line numbers of code that no source line made: a debugger steps over the first, into the second.
+/// Line numbers of compiler-generated code: a debugger steps over the first and into the second.
 const HIDDEN: [u32; 2] = [0xFE_EFEE, 0xF0_0F00];
 
-/// A range of a module's C13 bytes.
+/// A subsection in a module's C13 bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Subsection {
     at: u32,
@@ -27,22 +27,22 @@ impl Subsection {
     }
 }
 
-/// A DEBUG_S_LINES subsection, the rows of one function or of several: where its body lies in the
-/// C13 bytes. (Never at 0, where the first subsection has its header.)
+/// The offset of a DEBUG_S_LINES subsection's body in the C13 bytes; never 0, where the first
+/// subsection has its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LineTable(NonZeroU32);
 
-/// A line table and the code it begins with.
+/// A line table and the start of its code.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AddressedTable {
     pub(super) start: SectionOffset,
     pub(super) table: LineTable,
 }
 
-/// What a module's C13 bytes hold, by kind.
+/// The subsections of a module, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Subsections {
-    /// Sorted by address; of several at one address (folded functions) the first stays first.
+    /// Sorted by start; tables of one start (folded functions) keep their order.
     pub(super) tables: Box<[AddressedTable]>,
     pub(super) checksums: Subsection,
     pub(super) inlinees: Box<[Subsection]>,
@@ -50,18 +50,18 @@ pub(super) struct Subsections {
     pub(super) exports: Subsection,
 }
 
-/// A row, before the file is resolved.
+/// A row of a line table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LineRow {
-    /// Offset from the table's start.
+    /// Offset from the table's base.
     pub(super) offset: u32,
     pub(super) position: SourcePosition,
 }
 
-/// A place in the source; line and column 0 where unknown.
+/// A position in the source; line and column are 0 if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SourcePosition {
-    /// Offset of the file's entry in the checksum subsection.
+    /// Offset of the file's entry in the file checksums.
     pub(super) file: u32,
     pub(super) line: u32,
     pub(super) column: u16,
@@ -69,7 +69,7 @@ pub(super) struct SourcePosition {
 
 impl Subsections {
     pub(super) fn scan(data: &[u8]) -> Result<Self> {
-        let mut found = Self::default();
+        let mut subsections = Self::default();
         let (mut tables, mut inlinees) = (Vec::new(), Vec::new());
         let (mut at, mut fetched) = (0_usize, 0);
         while let Some(len) = bytes::u32(data, at.saturating_add(4)) {
@@ -81,44 +81,42 @@ impl Subsections {
             let start = at.saturating_add(8);
             let leaves = "a subsection leaves the module";
             let body = bytes::slice(data, start, len as usize).ok_or(damaged(leaves))?;
-            let part = Subsection {
+            let subsection = Subsection {
                 at: u32::try_from(start).map_err(|_| damaged(leaves))?,
                 len,
             };
             match kind {
                 LINES => tables.push(
-                    AddressedTable::read(body, part.at)
+                    AddressedTable::read(body, subsection.at)
                         .ok_or(damaged("a line table has no header"))?,
                 ),
-                FILE_CHECKSUMS => found.checksums = part,
-                INLINEE_LINES => inlinees.push(part),
-                IMPORTS => found.imports = part,
-                EXPORTS => found.exports = part,
+                FILE_CHECKSUMS => subsections.checksums = subsection,
+                INLINEE_LINES => inlinees.push(subsection),
+                IMPORTS => subsections.imports = subsection,
+                EXPORTS => subsections.exports = subsection,
                 _ => {}
             }
             at = start.saturating_add((len as usize).next_multiple_of(4));
         }
-        tables.sort_by_key(|placed: &AddressedTable| placed.start);
-        found.tables = tables.into();
-        found.inlinees = inlinees.into();
-        Ok(found)
+        tables.sort_by_key(|table: &AddressedTable| table.start);
+        subsections.tables = tables.into();
+        subsections.inlinees = inlinees.into();
+        Ok(subsections)
     }
 
     /// The table that covers `address`: the one that starts last, the first of equals.
     pub(super) fn table(&self, c13: &[u8], address: SectionOffset) -> Option<LineTable> {
-        let after = self
-            .tables
-            .partition_point(|placed| placed.start <= address);
+        let after = self.tables.partition_point(|table| table.start <= address);
         let mut before = self.tables.iter().take(after).rev();
         let last = before.next()?;
-        let equal = before.take_while(|placed| placed.start == last.start);
+        let equal = before.take_while(|table| table.start == last.start);
         let first = equal.last().unwrap_or(last);
         first.table.contains(c13, address).then_some(first.table)
     }
 }
 
 impl AddressedTable {
-    /// Header: offset, section, flags, size of the code.
+    /// The header has offset, section, flags, and size of the code.
     fn read(body: &[u8], at: u32) -> Option<Self> {
         bytes::slice(body, 0, 12)?;
         Some(Self {
@@ -128,7 +126,7 @@ impl AddressedTable {
     }
 }
 
-/// The code that a line table begins with.
+/// The start of a line table's code.
 fn start(table: &[u8]) -> Option<SectionOffset> {
     Some(SectionOffset {
         section: bytes::u16(table, 4)?,
@@ -143,7 +141,7 @@ impl LineTable {
         Subsection { at, len }.of(c13)
     }
 
-    /// The section offset that rows count from.
+    /// The section offset that rows are relative to.
     pub(super) fn base(self, c13: &[u8]) -> u32 {
         bytes::u32(c13, self.0.get() as usize).unwrap_or_default()
     }
@@ -154,9 +152,9 @@ impl LineTable {
         start.is_some_and(|start| address.is_within(start, bytes::u32(body, 8).unwrap_or_default()))
     }
 
-    /// The row that covers `offset` (from the table's start): the last one at the greatest offset not
-    /// beyond it, for an earlier row at the same offset covers no byte. A hidden row gives the nearest
-    /// visible one before it.
+    /// The row that covers `offset` (from the table's base): the last one at the greatest offset
+    /// not beyond it, because earlier rows at the same offset cover no byte. For a hidden row, the
+    /// nearest visible one before it.
     pub(super) fn row(self, c13: &[u8], offset: u32) -> Option<LineRow> {
         let mut best: Option<LineRow> = None;
         for block in Blocks::new(self.body(c13)) {
@@ -216,7 +214,7 @@ impl<'d> Iterator for Blocks<'d> {
 }
 
 impl Block<'_> {
-    /// How many rows begin at or before `offset`.
+    /// The number of rows at or before `offset`.
     fn after(&self, offset: u32) -> usize {
         let (rows, _) = self.rows.as_chunks::<8>();
         rows.partition_point(|row| bytes::u32(row, 0).is_some_and(|start| start <= offset))
@@ -237,7 +235,7 @@ impl Block<'_> {
     }
 }
 
-/// An entry of the checksum subsection: offset of the file's name in `/names`, checksum kind, bytes.
+/// An entry of the file checksums: offset of the file's name in `/names`, checksum kind, checksum.
 pub(super) fn file_entry(checksums: &[u8], offset: u32) -> Option<(u32, u8, &[u8])> {
     let at = offset as usize;
     let name = bytes::u32(checksums, at)?;
@@ -246,7 +244,7 @@ pub(super) fn file_entry(checksums: &[u8], offset: u32) -> Option<(u32, u8, &[u8
     Some((name, kind, sum))
 }
 
-/// Where an inlinee's body begins in the source.
+/// The source position of an inlinee's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InlineeLine {
     pub(super) inlinee: u32,
@@ -258,11 +256,11 @@ fn words(bytes: [u8; 12]) -> [u32; 3] {
     [[a, b, c, d], [e, f, g, h], [i, j, k, l]].map(u32::from_le_bytes)
 }
 
-/// All entries of a module's inlinee line subsections, sorted by inlinee; the first of equals counts.
-pub(super) fn inlinee_lines(c13: &[u8], parts: &[Subsection]) -> Box<[InlineeLine]> {
+/// All entries of a module's inlinee lines, sorted by inlinee; the first of equals counts.
+pub(super) fn inlinee_lines(c13: &[u8], subsections: &[Subsection]) -> Box<[InlineeLine]> {
     let mut all = Vec::new();
-    for part in parts {
-        let data = part.of(c13);
+    for subsection in subsections {
+        let data = subsection.of(c13);
         let extra_files = bytes::u32(data, 0) == Some(1);
         let mut at = 4;
         while let Some([inlinee, file, line]) = bytes::array(data, at).map(words) {

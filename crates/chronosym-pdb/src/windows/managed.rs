@@ -1,7 +1,7 @@
-//! Classic Windows PDBs of managed code: method methods instead of addresses.
+//! Windows PDBs of managed code: method tokens instead of addresses.
 //!
-//! A method is an S_GMANPROC or S_LMANPROC record with its metadata token; its line table counts IL
-//! offsets from the record's address, which is no address in the image.
+//! A method is an S_GMANPROC or S_LMANPROC record with its metadata token. Its line table has IL
+//! offsets, relative to the record's section offset, which is not an address of code.
 
 use super::module::{Module, Procedure};
 use super::pdb::{MethodRecord, WindowsPdb};
@@ -13,44 +13,47 @@ use chronosym_types::copied_text;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ManagedLine {
-    /// The source file as the compiler wrote it.
+    /// The source file on the build machine.
     pub file: Option<String>,
     /// The line, from 1.
     pub line: u32,
-    /// The column, from 1, if the compiler wrote columns.
+    /// The column, from 1, if it is recorded.
     pub column: Option<u16>,
-    /// IL offset at which the sequence point begins.
+    /// IL offset of the sequence point.
     pub il_offset: u32,
 }
 
 impl<'a> WindowsPdb<'a> {
-    /// True if the code that the file describes is managed. Such a file knows IL offsets; no RVA means anything in it.
+    /// Whether the PDB describes managed code. Then it has IL offsets, and no RVA has a meaning.
     ///
-    /// Modules are read until one has code.
+    /// Reads modules until one has code.
     pub fn is_managed(&self) -> bool {
         let count = self.modules().map_or(0, |modules| modules.list.len());
         let procedures = (0..count).find_map(|index| {
-            // What is damaged says so when it is asked.
+            // A malformed module gives its error at lookup.
             let module = self.module(index).ok().flatten()?;
             (!module.procedures.is_empty()).then_some(&module.procedures)
         });
-        procedures.is_some_and(|all| all.iter().all(|found| found.kind == FunctionKind::Managed))
+        procedures.is_some_and(|all| {
+            all.iter()
+                .all(|procedure| procedure.kind == FunctionKind::Managed)
+        })
     }
 
-    /// The sequence point of the method `token` (0x06……) at or before `il_offset`; a hidden one gives
-    /// the nearest visible one before it. None for an unknown method, or one without such a point.
+    /// The sequence point of the method `token` (0x06……) at or before `il_offset`; for a hidden
+    /// one, the nearest visible one before it. `None` for an unknown method, and without such a
+    /// point.
     ///
     /// # Errors
     ///
-    /// If the part of the file that holds the answer is damaged.
+    /// The part of the file that covers the method is malformed.
     pub fn managed_line(&self, token: u32, il_offset: u32) -> Result<Option<ManagedLine>> {
         let Some((module, procedure)) = self.method(token)? else {
             return Ok(None);
         };
         let start = procedure.start();
         let c13 = module.c13();
-        let own = procedure.table;
-        let Some(table) = own.or_else(|| module.lines.table(c13, start)) else {
+        let Some(table) = procedure.table.or_else(|| module.lines.table(c13, start)) else {
             return Ok(None);
         };
         let base = start.offset.saturating_sub(table.base(c13));
@@ -66,7 +69,7 @@ impl<'a> WindowsPdb<'a> {
         }))
     }
 
-    /// The plain name of the method `token`, as its record has it: without a type. None for an unknown method.
+    /// The plain name of the method `token`, without its type. `None` for an unknown method.
     ///
     /// # Errors
     ///
@@ -77,16 +80,16 @@ impl<'a> WindowsPdb<'a> {
         Ok(name.filter(|name| !name.is_empty()).map(copied_text))
     }
 
-    /// The record of a method, and the module that it is in.
+    /// The record of a method and its module.
     fn method(&self, token: u32) -> Result<Option<(&Module<'a>, &Procedure)>> {
         let methods = self.methods()?;
-        let first = methods.partition_point(|found| found.token < token);
-        let Some(found) = methods.get(first).filter(|found| found.token == token) else {
+        let first = methods.partition_point(|method| method.token < token);
+        let Some(method) = methods.get(first).filter(|method| method.token == token) else {
             return Ok(None);
         };
-        let module = self.module(found.module as usize)?;
+        let module = self.module(method.module as usize)?;
         Ok(module.and_then(|module| {
-            let procedure = module.procedures.get(found.procedure as usize)?;
+            let procedure = module.procedures.get(method.procedure as usize)?;
             Some((module, procedure))
         }))
     }
@@ -100,20 +103,20 @@ impl<'a> WindowsPdb<'a> {
             let Some(module) = self.module(index)? else {
                 continue;
             };
-            for (procedure, found) in (0..).zip(&module.procedures) {
+            for (index, procedure) in (0..).zip(&module.procedures) {
                 let record = module
-                    .record(found)
-                    .filter(|_| found.kind == FunctionKind::Managed);
+                    .record(procedure)
+                    .filter(|_| procedure.kind == FunctionKind::Managed);
                 if let Some(token) = record.and_then(|record| record.u32(24)) {
                     methods.push(MethodRecord {
                         token,
                         module: number,
-                        procedure,
+                        procedure: index,
                     });
                 }
             }
         }
-        methods.sort_by_key(|found| found.token);
+        methods.sort_by_key(|method| method.token);
         Ok(self.methods.get_or_init(|| methods.into()))
     }
 }

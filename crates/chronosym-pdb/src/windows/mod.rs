@@ -1,39 +1,42 @@
-//! Windows PDBs (MSF containers): native symbols, lines and inlinees, and classic managed PDBs.
+//! Windows PDBs (MSF files): native symbols, lines and inlinees, and PDBs of managed code.
 //!
-//! [`WindowsPdb`] borrows the bytes of the file, usually a mapping, and reads what a question needs:
-//! opening touches the directory and two stream headers; an address costs a binary search over the
-//! section contributions, then the one module that they name. The on-disk indexes do the rest (the
-//! publics' address map, the type streams' index offsets). What is decoded is kept: the answers
-//! borrow from it, and it is shared by all threads (`&WindowsPdb` is `Sync`).
+//! [`WindowsPdb`] borrows the bytes of the file, usually a mapping, and reads on demand. Opening
+//! reads the directory and two stream headers; a lookup takes a binary search over the section
+//! contributions and reads the module that they name. It uses the indexes in the file (the publics'
+//! address map, the index offsets of the type streams). Decoded modules are cached and shared by
+//! all threads (`&WindowsPdb` is `Sync`).
 //!
-//! # What is answered, and what is not
+//! # Lookup
 //!
-//! * A **procedure record** that covers the address gives name, lines and inlined frames. Of several
-//!   procedures folded into one body (ICF) the module's first record that has lines is taken, and
-//!   the line table of that same function. (Functions that no source line made, such as implicit
-//!   constructors, have none; tables stand in the order of the records, which tells whose each is.)
-//! * Where no procedure covers it, a **public symbol** does, up to the next public, the end of the
-//!   section contribution or the next procedure, whichever comes first: [`FunctionKind::Public`].
-//!   Lines still come from the module if it has them.
-//! * A piece of **separated code** (S_SEPCODE) has the name of the procedure that it was split off, and the inlined frames of
-//!   its own record, or, where that states none, those that the procedure's record states for it.
-//! * **Padding** between functions belongs to none: [`WindowsPdb::find`] answers nothing, and
-//!   [`WindowsPdb::public_symbol`] gives the nearest public before it with [`PublicSymbol::covers`] false.
+//! * A **procedure record** that covers the address has name, lines and inlined frames. Of several
+//!   procedures folded into one body (ICF) the first record of the module that has lines counts,
+//!   with the line table of that function. Functions without source (such as implicit constructors)
+//!   have no table; the order of tables, which is that of records, says which table is whose.
+//! * Without a procedure, a **public symbol** covers the code up to the next public, the end of the
+//!   section contribution or the next procedure, whichever is first: [`FunctionKind::Public`]. Lines
+//!   come from the module if it has them.
+//! * **Separated code** (S_SEPCODE) has the name of its procedure, and the inline sites of its own
+//!   record, or else those that the procedure's record states for it.
+//! * **Padding** belongs to no function: [`WindowsPdb::find`] returns `None`, and
+//!   [`WindowsPdb::public_symbol`] the nearest public before it, with [`PublicSymbol::covers`]
+//!   false.
 //! * Of several **line rows** at one offset the last counts: the others cover no byte. Hidden rows
 //!   (0xFEEFEE, 0xF00F00) give the nearest visible row before them.
 //!
 //! # Many addresses
 //!
-//! Ask in ascending order if the order is free: neighbours share a module, a procedure and the cache
-//! lines of both. 100,000 random addresses of a 486 MB file cost about a third when sorted.
+//! Look up addresses in ascending order: adjacent ones share a module, a procedure and their cache
+//! lines. 100,000 random addresses of a 486 MB file take about a third of the time when sorted.
 //!
 //! # Precompiled .NET Framework images
 //!
-//! `X.ni.pdb`, as `ngen createpdb` makes them, hold public symbols and no section headers: see
+//! The `X.ni.pdb` files of `ngen createpdb` have public symbols and no section headers: see
 //! [`WindowsPdb::assumed_image_size`].
 //!
-//! Unverified, for no sample shows it: OMAP, separated code (S_SEPCODE) with inline sites,
-//! `/DEBUG:FASTLINK` (recognised: see [`Limitation`]).
+//! # Untested
+//!
+//! No sample was available of OMAP, of separated code with inline sites, and of `/DEBUG:FASTLINK`
+//! (which is detected: see [`Limitation`]).
 //!
 //! Formats: microsoft/microsoft-pdb (`cvinfo.h`, `msf.cpp`, `dbi.h`) and LLVM's `docs/PDB`.
 

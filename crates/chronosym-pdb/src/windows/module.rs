@@ -15,14 +15,14 @@ const WHAT: &str = "module stream";
 /// Signature of C13 symbols, before the first record.
 const C13: u32 = 4;
 
-/// A chunk of code with a name.
+/// A named range of code.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Procedure {
     offset: u32,
     pub(super) len: u32,
     /// Offset of the record in the module's symbols.
     pub(super) record: u32,
-    /// The line table that starts where it does.
+    /// The line table with the same start.
     pub(super) table: Option<LineTable>,
     section: u16,
     pub(super) kind: FunctionKind,
@@ -46,18 +46,19 @@ pub(super) struct Module<'a> {
     data: Cow<'a, [u8]>,
     symbols: u32,
     c13: u32,
-    /// Sorted by address; of several at one address (folded functions) the first record is first.
+    /// Sorted by address; procedures of one address (folded functions) keep the order of their
+    /// records.
     pub(super) procedures: Box<[Procedure]>,
     pub(super) lines: Subsections,
     inlinees: OnceLock<Box<[InlineeLine]>>,
-    /// One for each procedure, made when the first is asked for.
+    /// One for each procedure, made on first use.
     sites: OnceLock<Box<[Slot]>>,
     separated: OnceLock<Box<[SeparatedChunk]>>,
-    /// Pairs of a local id that is exported and the file's, by the first.
+    /// Exported local ids and their ids in the file, sorted.
     exports: OnceLock<Box<[(u32, u32)]>>,
 }
 
-/// A chunk of a procedure's code that lies elsewhere.
+/// A separated code chunk of a procedure (S_SEPCODE).
 #[derive(Debug)]
 struct SeparatedChunk {
     parent: SectionOffset,
@@ -66,7 +67,7 @@ struct SeparatedChunk {
 }
 
 impl<'a> Module<'a> {
-    /// None if the module has no symbols.
+    /// `None` if the module has no symbols.
     pub(super) fn read(msf: &Msf<'a>, info: &ModuleInfo<'_>) -> Result<Option<Self>> {
         let stream = match info.stream {
             Some(number) => msf.stream(number, WHAT)?,
@@ -115,16 +116,16 @@ impl<'a> Module<'a> {
         Record::at(self.symbols(), procedure.record)
     }
 
-    /// The procedure that covers `address`, and its number: the innermost; of several at one start the
-    /// first that has lines, or the first.
+    /// The procedure that covers `address`, and its index: the innermost; of several with one start
+    /// the first that has lines, or else the first.
     pub(super) fn procedure(&self, address: SectionOffset) -> Option<(usize, &Procedure)> {
-        // Procedures nest at most a little; a longer way back would only cross neighbours.
-        let mut way = self.before(address).iter().enumerate().rev().take(8);
-        let found = way.find(|(_, found)| found.contains(address))?;
-        let folded = way
-            .take_while(|(_, other)| other.start() == found.1.start())
+        // Procedures hardly nest: a longer search would only cross other procedures.
+        let mut candidates = self.before(address).iter().enumerate().rev().take(8);
+        let procedure = candidates.find(|(_, procedure)| procedure.contains(address))?;
+        let folded = candidates
+            .take_while(|(_, other)| other.start() == procedure.1.start())
             .filter(|(_, other)| other.contains(address));
-        let mut best = found;
+        let mut best = procedure;
         for other in folded {
             if other.1.table.is_some() || best.1.table.is_none() {
                 best = other;
@@ -136,17 +137,17 @@ impl<'a> Module<'a> {
     /// The last procedure that starts at or before `address`, in its section.
     pub(super) fn procedure_before(&self, address: SectionOffset) -> Option<&Procedure> {
         let before = self.before(address).last();
-        before.filter(|found| found.section == address.section)
+        before.filter(|procedure| procedure.section == address.section)
     }
 
     /// The procedures that start at or before `address`.
     fn before(&self, address: SectionOffset) -> &[Procedure] {
-        let is_before = |found: &Procedure| found.start() <= address;
+        let is_before = |procedure: &Procedure| procedure.start() <= address;
         let after = self.procedures.partition_point(is_before);
         self.procedures.get(..after).unwrap_or_default()
     }
 
-    /// The name in `procedure`'s record; separated code has its parent's, trampolines have none.
+    /// The name in the record; that of the parent for separated code; trampolines have none.
     pub(super) fn name(&self, procedure: &Procedure) -> Option<&[u8]> {
         let record = self.record(procedure)?;
         match procedure.kind {
@@ -162,8 +163,8 @@ impl<'a> Module<'a> {
         }
     }
 
-    /// The procedure that a chunk of separated code belongs to, and its number; none for what is no such chunk.
-    pub(super) fn whole(&self, procedure: &Procedure) -> Option<(usize, &Procedure)> {
+    /// The procedure of a separated code chunk, and its index; `None` for any other kind.
+    pub(super) fn separated_from(&self, procedure: &Procedure) -> Option<(usize, &Procedure)> {
         let separated = procedure.kind == FunctionKind::Separated;
         self.parent(&self.record(procedure).filter(|_| separated)?)
     }
@@ -175,13 +176,13 @@ impl<'a> Module<'a> {
         };
         let first = self
             .procedures
-            .partition_point(|found| found.start() < start);
-        let found = self.procedures.get(first)?;
-        let is_parent = found.start() == start && found.kind == FunctionKind::Procedure;
-        is_parent.then_some((first, found))
+            .partition_point(|procedure| procedure.start() < start);
+        let procedure = self.procedures.get(first)?;
+        let is_parent = procedure.start() == start && procedure.kind == FunctionKind::Procedure;
+        is_parent.then_some((first, procedure))
     }
 
-    /// Where a trampoline jumps to.
+    /// The target of a trampoline.
     pub(super) fn target(&self, trampoline: &Procedure) -> Option<SectionOffset> {
         let record = self.record(trampoline)?;
         Some(SectionOffset {
@@ -190,7 +191,8 @@ impl<'a> Module<'a> {
         })
     }
 
-    /// Starts of the separated separated of `procedure`, relative to it, in file order; none for one in another section.
+    /// Starts of the procedure's separated code chunks, relative to it, in file order; `None` for
+    /// one in another section.
     fn chunks(&self, procedure: &Procedure) -> Vec<Option<u32>> {
         let start = procedure.start();
         let separated = self.separated.get_or_init(|| self.separated());
@@ -202,13 +204,13 @@ impl<'a> Module<'a> {
         own.map(|chunk| chunk.start.distance(start)).collect()
     }
 
-    /// The separated separated of all procedures, by procedure and in file order.
+    /// The separated code chunks of all procedures, by procedure and in file order.
     fn separated(&self) -> Box<[SeparatedChunk]> {
-        let chunk = |found: &Procedure| {
+        let chunk = |procedure: &Procedure| {
             Some(SeparatedChunk {
-                parent: self.whole(found)?.1.start(),
-                record: found.record,
-                start: found.start(),
+                parent: self.separated_from(procedure)?.1.start(),
+                record: procedure.record,
+                start: procedure.start(),
             })
         };
         let mut separated: Vec<_> = self.procedures.iter().filter_map(chunk).collect();
@@ -216,7 +218,7 @@ impl<'a> Module<'a> {
         separated.into()
     }
 
-    /// The inline sites of `procedure`, which has that number; none if it has none.
+    /// The inline sites of the procedure with index `number`; `None` if it has none.
     pub(super) fn sites<'s>(
         &'s self,
         number: usize,
@@ -245,10 +247,11 @@ impl<'a> Module<'a> {
         inline::sites(slot, &context, &record, budget, scratch)
     }
 
-    /// The local id behind an imported one: (module name's offset in `/names`, id there).
+    /// The exporter's local id of an imported id: (offset of the module's name in `/names`, id
+    /// there).
     ///
-    /// Bits 20 to 30 of an imported id number the module among the imports, the low 20 bits the id
-    /// among those imported from it.
+    /// Bits 20 to 30 of an imported id are the index of the module among the imports, the low 20
+    /// bits the index of the id among those imported from it.
     pub(super) fn import(&self, id: u32) -> Option<(u32, u32)> {
         let (module, index) = ((id >> 20 & 0x7FF) as usize, (id & 0xF_FFFF) as usize);
         let data = self.lines.imports.of(self.c13());
@@ -264,7 +267,7 @@ impl<'a> Module<'a> {
         None
     }
 
-    /// The file's id of a local id that this module exports.
+    /// The id in the file of a local id that this module exports.
     pub(super) fn export(&self, local: u32) -> Option<u32> {
         let exports = self.exports.get_or_init(|| {
             let mut pairs = bytes::pairs(self.lines.exports.of(self.c13()));
@@ -279,9 +282,9 @@ impl<'a> Module<'a> {
     }
 }
 
-/// Walks a symbol stream for the records that say where code is.
+/// Reads the records of a symbol stream that describe code.
 fn procedures(symbols: &[u8]) -> Result<Vec<Procedure>> {
-    let mut found = Vec::new();
+    let mut procedures = Vec::new();
     let mut at = 4u32;
     let mut fetched = 0;
     while (at as usize) < symbols.len() {
@@ -303,10 +306,10 @@ fn procedures(symbols: &[u8]) -> Result<Vec<Procedure>> {
             continue;
         };
         if procedure.len > 0 {
-            found.push(procedure);
+            procedures.push(procedure);
         }
-        // A scope names its end, so what is inside need not be read; an end that is none is not
-        // followed.
+        // The record states the end of its scope, so nested records are skipped; an invalid end is
+        // ignored.
         let scope = procedure.kind != FunctionKind::Trampoline;
         if let Some(end) = record.end().filter(|&end| scope && end > record.offset)
             && let Some(end) = Record::at(symbols, end)
@@ -315,12 +318,12 @@ fn procedures(symbols: &[u8]) -> Result<Vec<Procedure>> {
             at = end.next();
         }
     }
-    found.sort_by_key(Procedure::start);
-    Ok(found)
+    procedures.sort_by_key(Procedure::start);
+    Ok(procedures)
 }
 
-/// Gives each procedure the line table that starts where it does. Of folded functions, which start at
-/// one address, the first gets the first and so on: compilers write both in the same order.
+/// Assigns each procedure the line table with the same start. Folded functions have one start: the
+/// first gets the first table and so on, because compilers write both in the same order.
 fn join(procedures: &mut [Procedure], lines: &Subsections) {
     let mut tables = &lines.tables[..];
     let mut unclear = false;
@@ -349,18 +352,18 @@ fn join(procedures: &mut [Procedure], lines: &Subsections) {
     }
 }
 
-/// Steps in which the owners of the line tables at one address are looked for: each is among all procedures there.
-const MOST_FOLDED: usize = 1 << 22;
+/// Steps of assigning line tables at one address: each step searches all procedures there.
+const MAX_FOLDED_STEPS: usize = 1 << 22;
 
-/// Does the same for folded functions of which some have no table, because no source line made them
-/// (implicit constructors and the like): a table belongs to a procedure whose record stands between
-/// those of the procedures that own the tables around it.
+/// Assigns the tables of folded functions of which some have no table because they have no source
+/// (such as implicit constructors): the record of a table's procedure is between the records of the
+/// procedures that own the preceding and the following table.
 fn join_by_neighbours(procedures: &mut [Procedure], tables: &[AddressedTable]) {
-    let owner = |found: &Procedure| Some((found.table?, found.record));
+    let owner = |procedure: &Procedure| Some((procedure.table?, procedure.record));
     let mut owners: Vec<_> = procedures.iter().filter_map(owner).collect();
     owners.sort_unstable();
     for same in procedures.chunk_by_mut(|a, b| a.start() == b.start()) {
-        if same.iter().any(|found| found.table.is_some()) {
+        if same.iter().any(|procedure| procedure.table.is_some()) {
             continue;
         }
         let Some(start) = same.first().map(Procedure::start) else {
@@ -371,13 +374,14 @@ fn join_by_neighbours(procedures: &mut [Procedure], tables: &[AddressedTable]) {
             .iter()
             .skip(first)
             .map_while(|table| (table.start == start).then_some(table.table));
-        for table in own.take(MOST_FOLDED.checked_div(same.len()).unwrap_or(0)) {
+        for table in own.take(MAX_FOLDED_STEPS.checked_div(same.len()).unwrap_or(0)) {
             let after = owners.partition_point(|&(other, _)| other < table);
             let owner = |at: Option<usize>| owners.get(at?).map(|&(_, record)| record);
             let low = owner(after.checked_sub(1)).unwrap_or(0);
             let high = owner(Some(after)).unwrap_or(u32::MAX);
-            let free = |found: &Procedure| found.table.is_none();
-            let between = |found: &Procedure| free(found) && (low..high).contains(&found.record);
+            let free = |procedure: &Procedure| procedure.table.is_none();
+            let between =
+                |procedure: &Procedure| free(procedure) && (low..high).contains(&procedure.record);
             let owner = same.iter().position(between);
             let owner = owner.or_else(|| same.iter().position(free));
             if let Some(owner) = owner.and_then(|owner| same.get_mut(owner)) {
@@ -387,8 +391,8 @@ fn join_by_neighbours(procedures: &mut [Procedure], tables: &[AddressedTable]) {
     }
 }
 
-/// The kinds that [`procedure`] decodes, as bits from 0x1100 on: most records are others, and are
-/// passed over at the pace of memory.
+/// Whether [`procedure`] decodes the kind. A bit set of the kinds from 0x1100 on: most records are
+/// of other kinds and are skipped at memory speed.
 fn says_code(kind: u16) -> bool {
     const FIRST: u16 = 0x1100;
     const KINDS: u128 = {

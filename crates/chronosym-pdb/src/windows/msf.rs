@@ -1,9 +1,9 @@
-//! The MSF 7.00 container: a file cut into pages, streams as lists of page numbers.
+//! MSF 7.00 files: pages of one size (LLVM: blocks), and streams as lists of page numbers.
 //!
-//! Layout: superblock on page 0 (magic, page size, free map, page count, directory size, page of
-//! the directory's own page list); the directory holds the number of streams, their sizes, then
-//! each stream's page numbers. Streams are read through [`Stream`], a view that lends slices of the
-//! file wherever the pages lie next to each other and copies only what straddles a gap.
+//! The superblock on page 0 has magic, page size, free page map, number of pages, directory size,
+//! and the page of the directory's own page list. The directory has the number of streams, their
+//! sizes, and the page numbers of each stream. [`Stream`] borrows from the file wherever pages are
+//! adjacent and copies only across a gap.
 
 use crate::{Error, Result, bytes};
 use std::borrow::Cow;
@@ -15,14 +15,15 @@ const MSF2: &[u8] = b"Microsoft C/C++ program database 2.00";
 const PORTABLE: &[u8] = b"BSJB";
 const NIL: u32 = u32::MAX;
 
-/// An opened container: the directory, and where each stream's page list lies in it.
+/// An MSF file: the directory, and the offset of each stream's page list.
 #[derive(Debug)]
 pub(super) struct Msf<'a> {
     data: &'a [u8],
     page_shift: u32,
     pages: u32,
     directory: Cow<'a, [u8]>,
-    /// For stream `i`, the directory offset of its page list; one more entry ends the last.
+    /// For stream `i`, the directory offset of its page list; one more entry is the end of the
+    /// last.
     lists: Box<[u32]>,
 }
 
@@ -66,7 +67,7 @@ impl<'a> Msf<'a> {
             directory: Cow::Borrowed(&[]),
             lists: Box::default(),
         };
-        // The list of the directory's pages is itself contiguous, from `block_map` on.
+        // The list of the directory's pages is contiguous from `block_map` on.
         let page_count = directory_size.div_ceil(page_size) as usize;
         let list = usize::try_from(u64::from(block_map) << msf.page_shift)
             .ok()
@@ -118,7 +119,7 @@ impl<'a> Msf<'a> {
         Ok(lists.into())
     }
 
-    /// The stream `index`; none if it is absent or deleted.
+    /// The stream `index`; `None` if it is absent or deleted.
     pub(super) fn stream(&self, index: u32, what: &'static str) -> Result<Option<Stream<'_, 'a>>> {
         let i = index as usize;
         let Some(&[start, end]) = self.lists.get(i..).and_then(<[u32]>::first_chunk) else {
@@ -128,7 +129,7 @@ impl<'a> Msf<'a> {
         let Some(len) = len.filter(|&len| len != NIL) else {
             return Ok(None);
         };
-        // Pages repeated over and over could claim far more bytes than the file has.
+        // Repeated pages could claim far more bytes than the file has.
         if u64::from(len) > u64::from(self.pages) << self.page_shift {
             return Err(Error::damaged(
                 what,
@@ -153,13 +154,13 @@ impl<'a> Msf<'a> {
     }
 }
 
-/// The number of a stream, as a field of 16 bits; none where all are set.
+/// A stream number in a field of 16 bits; `None` for 0xFFFF.
 pub(super) fn stream_number(data: &[u8], at: usize) -> Option<u32> {
     let number = bytes::u16(data, at).filter(|&number| number != u16::MAX);
     number.map(u32::from)
 }
 
-/// A view of one stream: offsets in it are `u32`, as everywhere in the format.
+/// A view of one stream; offsets are `u32`, as in the format.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stream<'s, 'a> {
     data: &'a [u8],
@@ -174,7 +175,7 @@ impl<'a> Stream<'_, 'a> {
         self.len
     }
 
-    /// How far into its page byte `offset` lies.
+    /// Offset of byte `offset` in its page.
     fn within(&self, offset: u32) -> u32 {
         offset & !(u32::MAX << self.page_shift)
     }
@@ -189,7 +190,7 @@ impl<'a> Stream<'_, 'a> {
         usize::try_from(u64::from(page) << self.page_shift | within).ok()
     }
 
-    /// `len` bytes from `offset` on: lent where they are contiguous in the file, else copied.
+    /// `len` bytes from `offset` on: borrowed if they are contiguous in the file, else copied.
     pub(super) fn bytes(&self, offset: u32, len: u32) -> Result<Cow<'a, [u8]>> {
         let end = offset
             .checked_add(len)
@@ -217,7 +218,7 @@ impl<'a> Stream<'_, 'a> {
         Ok(Cow::Owned(copy))
     }
 
-    /// The longest contiguous piece of `at..end` from `at` on, and where it ends.
+    /// The longest contiguous run of `at..end` from `at` on, and its end.
     fn run(&self, at: u32, end: u32) -> Result<(u32, &'a [u8])> {
         let outside = || Error::damaged(self.what, u64::from(at), "a page lies outside the file");
         let start = self.file_offset(at).ok_or_else(outside)?;
@@ -230,9 +231,9 @@ impl<'a> Stream<'_, 'a> {
             expect = expect.saturating_add(page_size as usize);
         }
         let stop = next.min(end);
-        let found =
+        let bytes =
             bytes::slice(self.data, start, stop.saturating_sub(at) as usize).ok_or_else(outside)?;
-        Ok((stop, found))
+        Ok((stop, bytes))
     }
 
     /// The bytes of a range of offsets.
@@ -240,7 +241,7 @@ impl<'a> Stream<'_, 'a> {
         self.bytes(range.start, range.end.saturating_sub(range.start))
     }
 
-    /// `N` bytes by value; nothing when they leave the stream or the file.
+    /// `N` bytes by value; `None` beyond the stream or the file.
     pub(super) fn array<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
         let end = offset.checked_add(u32::try_from(N).ok()?)?;
         if end > self.len {
@@ -265,12 +266,12 @@ impl<'a> Stream<'_, 'a> {
         self.array(offset).map(u16::from_le_bytes)
     }
 
-    /// The error for a field at `offset` that is not there.
+    /// The error of a field beyond the stream.
     pub(super) fn short(&self, offset: u32, size: u32) -> Error {
         Error::truncated(self.what, u64::from(offset), u64::from(size))
     }
 
-    /// The error for a value at `offset` that the format forbids.
+    /// The error of a value that the format forbids.
     pub(super) fn damaged(&self, offset: u32, problem: &'static str) -> Error {
         Error::damaged(self.what, u64::from(offset), problem)
     }

@@ -1,4 +1,4 @@
-//! A file, open: its streams, and what was read of them so far.
+//! An open PDB: its streams and the cache of decoded modules.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use super::publics::Publics;
 use super::types::Types;
 use crate::{Error, PdbId, Result};
 
-/// A Windows PDB, open for questions.
+/// A Windows PDB.
 #[derive(Debug)]
 pub struct WindowsPdb<'a> {
     pub(super) msf: Msf<'a>,
@@ -28,11 +28,11 @@ pub struct WindowsPdb<'a> {
     pub(super) methods: OnceLock<Box<[MethodRecord]>>,
     /// Bytes left for decoded inline sites.
     pub(super) budget: inline::Budget,
-    /// For [`WindowsPdb::bytes_read`].
+    /// See [`WindowsPdb::bytes_read`].
     read: AtomicU64,
 }
 
-/// Where a method's record is.
+/// The record of a managed method.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MethodRecord {
     pub(super) token: u32,
@@ -40,7 +40,7 @@ pub(super) struct MethodRecord {
     pub(super) procedure: u32,
 }
 
-/// A module once it was asked for; none if it has no symbols.
+/// A module that has been read; `None` if it has no symbols.
 type ModuleSlot<'a> = OnceLock<Result<Option<Box<Module<'a>>>>>;
 
 /// The module list and the modules read so far.
@@ -48,28 +48,28 @@ type ModuleSlot<'a> = OnceLock<Result<Option<Box<Module<'a>>>>>;
 pub(super) struct Modules<'a> {
     pub(super) list: ModuleList<'a>,
     read: Box<[ModuleSlot<'a>]>,
-    /// Lower-case name to index, made when a module first imports from another.
+    /// Index by lower-case name, made for the first import.
     by_name: OnceLock<HashMap<Box<[u8]>, usize>>,
 }
 
-/// What a PDB lacks, so that some questions have no answer in it.
+/// Information that a PDB lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Limitation {
-    /// Made with `/DEBUG:FASTLINK`: procedures and lines stayed in the object files.
+    /// Made with `/DEBUG:FASTLINK`: procedures and lines are in the object files.
     #[error("made with /DEBUG:FASTLINK, its procedures and lines are in the object files")]
     FastLink,
-    /// No debug information stream: the file holds types only.
+    /// No DBI stream: the file has types only.
     #[error("holds types only, no debug information")]
     NoDebugInformation,
-    /// No section headers: RVAs cannot be told from section offsets.
+    /// No section headers: RVAs cannot be converted.
     #[error("holds no section headers, so addresses have no meaning in it")]
     NoSectionHeaders,
-    /// No section headers, but sections' sizes: RVAs are those of an image that is laid out as usual, page by page
+    /// Section sizes but no section headers: RVAs are those of the usual layout
     /// ([`WindowsPdb::assumed_image_size`]).
     #[error("holds no section headers, its sections are taken to follow each other page by page")]
     AssumedSections,
-    /// No section contributions, so only public symbols (a stripped PDB).
+    /// No section contributions: a stripped PDB, with public symbols only.
     #[error("stripped, holds public symbols only")]
     PublicsOnly,
 }
@@ -79,9 +79,9 @@ impl<'a> WindowsPdb<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotA`] for another format (portable PDBs, MSFZ containers and MSF 2.00 files are told
-    /// apart in its text); [`Error::Truncated`] if the file is shorter than its header says;
-    /// [`Error::Damaged`] and [`Error::Unsupported`] for a header or directory that makes no sense.
+    /// [`Error::NotA`] for another format (its text distinguishes portable PDBs, MSFZ containers
+    /// and MSF 2.00 files); [`Error::Truncated`] if the file is shorter than its header states;
+    /// [`Error::Damaged`] and [`Error::Unsupported`] for an invalid header or directory.
     pub fn open(data: &'a [u8]) -> Result<Self> {
         let msf = Msf::open(data)?;
         let info = PdbStream::read(&msf)?;
@@ -108,8 +108,9 @@ impl<'a> WindowsPdb<'a> {
         })
     }
 
-    /// The identity that the image's RSDS record states. Its age is that of the DBI stream: the age of the PDB stream also
-    /// grows when a tool writes into the file later, such as source indexing.
+    /// The id, which equals the one in the image's CodeView entry. The age is that of the DBI
+    /// stream: the age of the PDB stream also grows when a tool writes to the file, such as source
+    /// indexing.
     pub fn id(&self) -> PdbId {
         PdbId {
             guid: self.info.guid,
@@ -117,14 +118,14 @@ impl<'a> WindowsPdb<'a> {
         }
     }
 
-    /// The size of the image, in bytes, where the file does not state its sections' places and they are taken to follow each
-    /// other page by page, as in PDBs of precompiled .NET Framework images: an image of another size is laid out in another
-    /// way, and RVAs of it have no answer here.
+    /// The size in bytes of the image that the PDB assumes, if it has no section headers and its
+    /// sections are assumed to follow each other page by page, as in precompiled .NET Framework
+    /// images. An image of another size has another layout, and its RVAs cannot be looked up.
     pub fn assumed_image_size(&self) -> Option<u32> {
         self.addresses.assumed_end
     }
 
-    /// What the file lacks.
+    /// The information that the file lacks.
     pub fn limitations(&self) -> impl Iterator<Item = Limitation> + use<> {
         let modules = self.dbi.as_ref().is_some_and(Dbi::has_contributions);
         [
@@ -141,10 +142,9 @@ impl<'a> WindowsPdb<'a> {
         .filter_map(|(lacks, limit)| lacks.then_some(limit))
     }
 
-    /// How many bytes of modules were read so far, to be indexed: almost all that lookups make
-    /// resident of a mapped file. Whoever maps large PDBs can give the pages back whenever this has
-    /// grown by some 100 MB (`MADV_DONTNEED`; what is wanted again comes from the page cache), so that
-    /// a sorted batch over a file of any size stays small.
+    /// The size in bytes of all modules read so far: nearly all of the mapping that lookups make
+    /// resident. To keep a sorted batch over a large file small, release the pages
+    /// (`MADV_DONTNEED`) whenever this has grown by about 100 MB; they remain in the page cache.
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Relaxed)
     }
@@ -167,7 +167,7 @@ impl<'a> WindowsPdb<'a> {
             .map_err(Error::clone)
     }
 
-    /// The module `index`; none if there is no such module or it has no symbols.
+    /// The module `index`; `None` if it does not exist or has no symbols.
     pub(super) fn module(&self, index: usize) -> Result<Option<&Module<'a>>> {
         let modules = self.modules()?;
         let Some(slot) = modules.read.get(index) else {

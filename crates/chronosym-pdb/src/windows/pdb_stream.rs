@@ -1,12 +1,12 @@
-//! The PDB stream (number 1): identity, features, and which stream has the strings.
+//! The PDB stream (number 1): id, features, and the number of the string table's stream.
 
 use super::msf::Msf;
 use crate::bytes::{Cursor, until_nul};
 use crate::{Error, Guid, Result};
 
-/// `impv` of Visual C++ 7.0; every later compiler writes it or a greater one.
+/// Version of the stream since Visual C++ 7.0 (`PDBImpvVC70`).
 const VC70: u32 = 20_000_404;
-/// Feature code of a `/DEBUG:FASTLINK` PDB ("MINI"): symbols stay in the object files.
+/// Feature code of a `/DEBUG:FASTLINK` PDB ("MINI").
 const MINIMAL: u32 = 0x494E_494D;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl PdbStream {
             let size = at.u32()? as usize;
             let strings = at.bytes(size)?;
             info.names = named_stream(b"/names", strings, &mut at)?;
-            // One more word (the size of an empty legacy map), then the feature codes.
+            // The size of an empty legacy map, then the feature codes.
             let _ = at.u32();
             while let Ok(feature) = at.u32() {
                 info.fastlink |= feature == MINIMAL;
@@ -50,25 +50,25 @@ impl PdbStream {
     }
 }
 
-/// The number of the stream called `wanted`, in a closed hash table on disk: size, capacity, bit vectors of present and deleted
-/// slots, then the present slots' (offset of the name, stream number).
+/// The number of the stream called `wanted`. The map is a closed hash table: size, capacity, bit
+/// vectors of present and deleted slots, then (offset of the name, stream number) of present slots.
 fn named_stream(wanted: &[u8], strings: &[u8], at: &mut Cursor<'_>) -> Result<Option<u32>> {
     let (count, _capacity) = (at.u32()?, at.u32()?);
     for _ in 0..2 {
         let words = at.u32()? as usize;
         at.bytes(words.saturating_mul(4))?;
     }
-    let mut found = None;
+    let mut number = None;
     for _ in 0..count {
         let (name, stream) = (at.u32()? as usize, at.u32()?);
         let name = strings
             .get(name..)
             .ok_or(at.damaged("a stream's name lies outside the string buffer"))?;
-        if found.is_none() && until_nul(name) == wanted {
-            found = Some(stream);
+        if number.is_none() && until_nul(name) == wanted {
+            number = Some(stream);
         }
     }
-    Ok(found)
+    Ok(number)
 }
 
 /// The string table `/names`: strings at byte offsets.

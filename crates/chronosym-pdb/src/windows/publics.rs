@@ -1,4 +1,4 @@
-//! Public symbols by address: the PSI stream's address map, a sorted array of record offsets.
+//! Public symbols by address: the address map of the PSI stream, a sorted array of record offsets.
 
 use super::address_map::SectionOffset;
 use super::msf::Msf;
@@ -7,7 +7,7 @@ use crate::{Result, bytes};
 
 const HEADER: u32 = 28;
 
-/// Where the address map lies.
+/// The location of the address map.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Publics {
     stream: u32,
@@ -16,7 +16,7 @@ pub(super) struct Publics {
     count: u32,
 }
 
-/// One S_PUB32.
+/// An S_PUB32 record.
 #[derive(Debug)]
 pub(super) struct Public {
     pub(super) start: SectionOffset,
@@ -44,8 +44,8 @@ impl Publics {
         }))
     }
 
-    /// The last public at or before `address` in its section (the first of several at one address), and
-    /// where the next one starts if that is in the same section.
+    /// The last public at or before `address` in its section (the first of several at one address),
+    /// and the offset of the next one in the same section.
     pub(super) fn find(
         &self,
         msf: &Msf<'_>,
@@ -73,11 +73,11 @@ impl Publics {
         let Some(last) = after.checked_sub(1) else {
             return Ok(None);
         };
-        let found = start(last)?;
-        if found.section != address.section {
+        let start_of_last = start(last)?;
+        if start_of_last.section != address.section {
             return Ok(None);
         }
-        let first = bytes::try_partition_point(0..last, |i| Ok(start(i)? < found))?;
+        let first = bytes::try_partition_point(0..last, |i| Ok(start(i)? < start_of_last))?;
         let next = match after < self.count {
             true => Some(start(after)?).filter(|next| next.section == address.section),
             false => None,
@@ -86,7 +86,7 @@ impl Publics {
         let size = u32::from(records.u16(at).ok_or(records.short(at, 2))?);
         let name = records.bytes(at.saturating_add(14), size.saturating_sub(12))?;
         let public = Public {
-            start: found,
+            start: start_of_last,
             name: bytes::text_to_nul(&name),
         };
         Ok(Some((public, next.map(|next| next.offset))))

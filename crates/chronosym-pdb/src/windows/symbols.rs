@@ -1,4 +1,4 @@
-//! CodeView symbol records: the framing, and the few kinds that name code.
+//! CodeView symbol records (cvinfo.h, `SYM_ENUM_e`): framing, and the kinds that describe code.
 
 use crate::{Error, Result, bytes};
 
@@ -20,26 +20,26 @@ const S_LPROC32_DPC: u16 = 0x1155;
 const S_LPROC32_DPC_ID: u16 = 0x1156;
 pub(super) const S_INLINESITE2: u16 = 0x115D;
 
-/// What says that a function is there.
+/// The record that describes a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FunctionKind {
-    /// A procedure record.
+    /// A procedure record (S_GPROC32, S_LPROC32 and their variants).
     Procedure,
-    /// A procedure record of managed code: its place is no address.
+    /// A managed procedure (S_GMANPROC, S_LMANPROC): its section offset is not an address of code.
     Managed,
-    /// A piece that the compiler split off a procedure; the name is the procedure's.
+    /// Separated code (S_SEPCODE), with the name of its procedure.
     Separated,
-    /// A thunk record (import thunks, adjustors); named after what it jumps to.
+    /// A thunk (S_THUNK32), such as an import thunk or adjustor, named after its target.
     Thunk,
-    /// An incremental-link jump; named after its target.
+    /// A trampoline of incremental linking (S_TRAMPOLINE), named after its target.
     Trampoline,
-    /// Only a public symbol: the name is decorated, the length reaches to the next symbol.
+    /// A public symbol (S_PUB32): the name is decorated, the length extends to the next symbol.
     Public,
 }
 
 impl FunctionKind {
-    /// What a record of this kind says is there.
+    /// The function kind of a record kind.
     pub(super) const fn of_record(kind: u16) -> Option<Self> {
         Some(match kind {
             S_LPROC32 | S_GPROC32 | S_LPROC32_ID | S_GPROC32_ID | S_LPROC32_DPC
@@ -53,7 +53,7 @@ impl FunctionKind {
     }
 }
 
-/// One record: where it starts in its stream, its kind, its bytes after the kind.
+/// A record: its offset in the stream, its kind, and the bytes after the kind.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'d> {
     pub(super) offset: u32,
@@ -62,7 +62,7 @@ pub(super) struct Record<'d> {
 }
 
 impl<'d> Record<'d> {
-    /// The record at `offset`; nothing when it does not fit.
+    /// The record at `offset`; `None` if it exceeds the stream.
     pub(super) fn at(data: &'d [u8], offset: u32) -> Option<Self> {
         let at = offset as usize;
         let len = usize::from(bytes::u16(data, at)?);
@@ -74,9 +74,9 @@ impl<'d> Record<'d> {
         })
     }
 
-    /// Where the next record starts.
+    /// Offset of the next record.
     pub(super) fn next(&self) -> u32 {
-        // A record's length has 16 bits.
+        // The length of a record has 16 bits.
         let size = u32::try_from(self.body.len()).unwrap_or(u32::MAX);
         self.offset.saturating_add(4).saturating_add(size)
     }
@@ -89,18 +89,18 @@ impl<'d> Record<'d> {
         bytes::u16(self.body, at)
     }
 
-    /// The NUL-ended string at `at`.
+    /// The NUL-terminated string at `at`.
     pub(super) fn name(&self, at: usize) -> &'d [u8] {
         bytes::until_nul(self.body.get(at..).unwrap_or_default())
     }
 
-    /// True for procedures, which scopes of their own belong to.
+    /// Whether the record is a procedure, which has a scope of its own.
     pub(super) fn is_procedure(&self) -> bool {
         let kind = FunctionKind::of_record(self.kind);
         matches!(kind, Some(FunctionKind::Procedure | FunctionKind::Managed))
     }
 
-    /// The stream offset of the record that closes this one's scope, for kinds that open one.
+    /// The stream offset of the record that ends the scope, for kinds that open one.
     pub(super) fn end(&self) -> Option<u32> {
         self.u32(4)
     }
@@ -132,7 +132,7 @@ impl<'d> Records<'d> {
     }
 }
 
-/// The error for a record that does not fit.
+/// The error of a record that exceeds the stream.
 pub(super) fn leaves(at: u32) -> Error {
     Error::damaged("symbol stream", u64::from(at), "a record leaves the stream")
 }

@@ -1,8 +1,8 @@
-//! The TPI and IPI streams: one record by index, without reading the rest.
+//! The TPI and IPI streams: records by index.
 //!
-//! Both number their records from a first index on and give no offsets. The hash stream beside each
-//! holds "index offsets", a (type index, byte offset) pair about every 8 KiB of records: a lookup
-//! jumps to the pair before it and walks the few records between.
+//! Records are numbered from a first index and have no offsets. Each stream's hash stream has index
+//! offsets: a (type index, byte offset) pair for about every 8 KiB of records. A lookup starts at
+//! the last pair at or before the index and walks the records from there.
 
 use super::msf::{Msf, Stream, stream_number};
 use crate::{Result, bytes};
@@ -11,15 +11,15 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const HEADER: u32 = 56;
-/// Entries of the table of offsets found before, at most.
-const REMEMBERED: u32 = 1 << 15;
-/// How far apart the pairs are that stand in for a missing hash stream.
+/// The maximum number of cached record offsets.
+const MAX_CACHED: u32 = 1 << 15;
+/// Records between two pairs that replace missing index offsets.
 const STRIDE: u32 = 128;
-/// Bytes of records between two pairs of a hash stream, at most: a lookup walks through them.
+/// The maximum number of record bytes between two index offsets, which a lookup walks.
 const MAX_GAP: u32 = 1 << 18;
-/// Substring lists and scopes nest; a file that nests deeper is damaged.
+/// The maximum depth of nested substring lists and scopes.
 const MAX_DEPTH: u32 = 16;
-/// Records that one scope is put together from: lists may name one another any number of times.
+/// The maximum number of records of one scope: lists can refer to each other any number of times.
 const MAX_PARTS: u32 = 1024;
 
 const LF_CLASS: u16 = 0x1504;
@@ -45,12 +45,12 @@ pub(super) struct TypeStream {
     end: u32,
     records: u32,
     records_end: u32,
-    /// Where the hash stream holds index offsets: stream number, offset, size. None for a file without them.
+    /// The index offsets in the hash stream (stream number, offset, size); `None` without them.
     hash: Option<(u32, u32, u32)>,
-    /// Index offsets: of some records, by type index, where each lies behind `records`.
+    /// Index offsets: type index, and offset from `records`.
     pairs: OnceLock<Box<[(u32, u32)]>>,
-    /// Direct-mapped: type index in the high half, offset in the low half, 0 for empty.
-    found: OnceLock<Box<[AtomicU64]>>,
+    /// Direct-mapped cache: type index in the high half, offset in the low half, 0 if empty.
+    cache: OnceLock<Box<[AtomicU64]>>,
 }
 
 impl TypeStream {
@@ -83,23 +83,23 @@ impl TypeStream {
             records_end,
             hash: hash.map(|(number, _)| (number, offset, size)),
             pairs: OnceLock::new(),
-            found: OnceLock::new(),
+            cache: OnceLock::new(),
         }))
     }
 
-    /// The record `index` (kind, then fields); none for simple types and unknown indices.
+    /// The record `index` (kind, then fields); `None` for simple types and unknown indexes.
     fn record<'a>(&self, msf: &Msf<'a>, index: u32) -> Result<Option<Cow<'a, [u8]>>> {
         if index < self.first || index >= self.end {
             return Ok(None);
         }
         let stream = msf.required(self.number, self.what)?;
-        let at = match self.remembered(index) {
+        let at = match self.cached(index) {
             Some(at) => at,
             None => {
                 let Some(at) = self.search(msf, &stream, index)? else {
                     return Ok(None);
                 };
-                self.remember(index, at);
+                self.cache(index, at);
                 at
             }
         };
@@ -107,21 +107,21 @@ impl TypeStream {
         stream.bytes(at.saturating_add(2), u32::from(len)).map(Some)
     }
 
-    fn remembered(&self, index: u32) -> Option<u32> {
-        let slot = slot(self.found.get()?, index)?.load(Relaxed);
+    fn cached(&self, index: u32) -> Option<u32> {
+        let slot = slot(self.cache.get()?, index)?.load(Relaxed);
         (slot >> 32 == u64::from(index)).then_some((slot & 0xffff_ffff) as u32)
     }
 
-    fn remember(&self, index: u32, at: u32) {
-        let count = self.end.saturating_sub(self.first).clamp(1, REMEMBERED);
+    fn cache(&self, index: u32, at: u32) {
+        let count = self.end.saturating_sub(self.first).clamp(1, MAX_CACHED);
         let empty = || (0..count).map(|_| AtomicU64::new(0)).collect();
-        let slots = self.found.get_or_init(empty);
+        let slots = self.cache.get_or_init(empty);
         if let Some(slot) = slot(slots, index) {
             slot.store(u64::from(index) << 32 | u64::from(at), Relaxed);
         }
     }
 
-    /// Walks to the record's offset in the stream.
+    /// Walks to the record and returns its offset in the stream.
     fn search(&self, msf: &Msf<'_>, stream: &Stream<'_, '_>, index: u32) -> Result<Option<u32>> {
         let pairs = match self.pairs.get() {
             Some(pairs) => pairs,
@@ -159,7 +159,7 @@ impl TypeStream {
         Err(stream.damaged(start, "the index offsets do not lead to the record"))
     }
 
-    /// Whether no two neighbours are far from each other.
+    /// Whether all adjacent pairs are at most [`MAX_GAP`] apart.
     fn are_close(&self, pairs: &[(u32, u32)]) -> bool {
         let end = self.records_end.saturating_sub(self.records);
         let next = pairs.iter().skip(1).map(|pair| pair.1).chain([end]);
@@ -184,12 +184,12 @@ impl TypeStream {
     }
 }
 
-/// Where the offset of a record is remembered.
+/// The cache slot of an index.
 fn slot(slots: &[AtomicU64], index: u32) -> Option<&AtomicU64> {
     slots.get((index as usize).checked_rem(slots.len())?)
 }
 
-/// A name in two parts: what it is in (namespace or class), and its own.
+/// A name in two parts: its scope (namespace or class), and the rest.
 pub(super) type ScopedName = (String, String);
 
 /// Both streams: ids (functions, strings) refer to types (classes).
@@ -207,7 +207,7 @@ impl Types {
         })
     }
 
-    /// The name of the function that the id `index` stands for.
+    /// The name of a function id.
     pub(super) fn function(&self, msf: &Msf<'_>, index: u32) -> Result<Option<ScopedName>> {
         let Some(record) = self.id(msf, index)? else {
             return Ok(None);
@@ -218,7 +218,7 @@ impl Types {
             Some(LF_MFUNC_ID) => self.class(msf, scope)?,
             _ => return Ok(None),
         };
-        Ok(Some((scope, tail(&record, 10))))
+        Ok(Some((scope, text_at(&record, 10))))
     }
 
     fn id<'a>(&self, msf: &Msf<'a>, index: u32) -> Result<Option<Cow<'a, [u8]>>> {
@@ -227,34 +227,34 @@ impl Types {
             .map_or(Ok(None), |ipi| ipi.record(msf, index))
     }
 
-    /// An LF_STRING_ID: the strings of its substring list, then its own. `left` counts records down.
+    /// An LF_STRING_ID: its substring list, then its own string. `left` counts records down.
     fn string(&self, msf: &Msf<'_>, index: u32, depth: u32, left: &mut u32) -> Result<String> {
-        let mut whole = String::new();
-        let (Some(below), Some(after)) = (depth.checked_sub(1), left.checked_sub(1)) else {
-            return Ok(whole);
+        let mut text = String::new();
+        let (Some(depth), Some(after)) = (depth.checked_sub(1), left.checked_sub(1)) else {
+            return Ok(text);
         };
         *left = after;
         let Some(record) = self.id(msf, index)? else {
-            return Ok(whole);
+            return Ok(text);
         };
         let word = |at: usize| bytes::u32(&record, at).unwrap_or_default();
         match bytes::u16(&record, 0) {
-            Some(LF_STRING_ID) if word(2) == 0 => whole = tail(&record, 6),
+            Some(LF_STRING_ID) if word(2) == 0 => text = text_at(&record, 6),
             Some(LF_STRING_ID) => {
-                whole = self.string(msf, word(2), below, left)?;
-                whole.push_str(&tail(&record, 6));
+                text = self.string(msf, word(2), depth, left)?;
+                text.push_str(&text_at(&record, 6));
             }
             Some(LF_SUBSTR_LIST) => {
                 for at in (6..record.len()).step_by(4).take(word(2) as usize) {
-                    whole.push_str(&self.string(msf, word(at), below, left)?);
-                    if *left == 0 || whole.len() > usize::from(u16::MAX) {
+                    text.push_str(&self.string(msf, word(at), depth, left)?);
+                    if *left == 0 || text.len() > usize::from(u16::MAX) {
                         break;
                     }
                 }
             }
             _ => {}
         }
-        Ok(whole)
+        Ok(text)
     }
 
     /// The name of a class, structure, union or enumeration.
@@ -276,11 +276,11 @@ impl Types {
         for _ in 0..numbers {
             at = numeric_len(&record, at).saturating_add(at);
         }
-        Ok(tail(&record, at))
+        Ok(text_at(&record, at))
     }
 }
 
-/// The length of a numeric leaf: below 0x8000 the value itself, else a kind and the value.
+/// The length of a numeric leaf: a value below 0x8000, or a kind and the value.
 fn numeric_len(record: &[u8], at: usize) -> usize {
     match bytes::u16(record, at) {
         Some(0x8000) => 3,
@@ -292,6 +292,6 @@ fn numeric_len(record: &[u8], at: usize) -> usize {
 }
 
 /// The string at `at`.
-fn tail(record: &[u8], at: usize) -> String {
+fn text_at(record: &[u8], at: usize) -> String {
     bytes::text_to_nul(record.get(at..).unwrap_or_default())
 }
