@@ -42,11 +42,12 @@ pub(crate) mod flag {
     pub(crate) const ALL: u8 = 0xff;
 }
 
-/// The most bytes before a compressed blob's payload, and the rest of the word that its last number is read with.
+/// The most bytes before a compressed blob's payload, and the rest of the word that its last number
+/// is read with.
 const LONGEST_HEAD: usize = 96;
 
-/// Reads a compressed blob at `at`; what it gives replaces what stands in `header`. One that is incomplete leaves some
-/// of that behind.
+/// Reads a compressed blob at `at` and updates the fields of `header` that it has. An incomplete
+/// one may have updated some of them.
 #[inline]
 pub(crate) fn compressed(
     bytes: &[u8],
@@ -158,7 +159,8 @@ pub(crate) fn uncompressed(
     })
 }
 
-/// Where an uncompressed blob at `at` ends whose content makes no sense, if its size can be believed.
+/// Where an uncompressed blob at `at` ends whose content makes no sense, if its size can be
+/// believed.
 pub(crate) fn uncompressed_end(bytes: &[u8], at: usize, v6: bool) -> Option<usize> {
     let header = if v6 { 48 } else { 76 };
     let mut cursor = Cursor::starting_at(bytes, at);

@@ -16,7 +16,7 @@ pub(crate) mod kind {
     pub(crate) const LABELS: u8 = 8;
 }
 
-/// What stands before a block.
+/// The header of a block.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockHeader {
     pub(crate) size: u32,
@@ -52,7 +52,8 @@ impl BlockHeader {
     }
 }
 
-/// Whether a block or the end of the stream may begin here; where the one after it does if its kind is unknown.
+/// Whether a block or the end of the stream may begin here; where the one after it does if its kind
+/// is unknown.
 pub(crate) fn follows(mut cursor: Cursor<'_>) -> Parsed<Option<usize>> {
     let header = BlockHeader::read(&mut cursor)?;
     if header.is_known() {

@@ -9,8 +9,8 @@ use crate::header::TraceHeader;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Nanoseconds a tick as a whole number and a 64-bit binary fraction, so that an event costs a multiplication
-/// rather than a division.
+/// Nanoseconds a tick as a whole number and a 64-bit binary fraction, so that an event costs a
+/// multiplication rather than a division.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start: i64,
@@ -22,7 +22,8 @@ impl Clock {
     pub(crate) fn new(header: &TraceHeader) -> Self {
         let frequency = header.qpc_frequency.max(1);
         let rest = u128::from(NS_PER_SECOND % frequency);
-        // Rounded up: exact as long as ticks × frequency stays below 2^64 (8 hours at 24 MHz), 1 ns off beyond.
+        // Rounded up: exact as long as ticks × frequency stays below 2^64 (8 hours at 24 MHz), 1 ns
+        // off beyond.
         let fraction = (rest << 64).div_ceil(u128::from(frequency));
         Self {
             start: header.qpc_start,

@@ -1,4 +1,4 @@
-//! Blocks of V3 to V6 into the tables of the region; knows nothing of where the bytes come from.
+//! Decodes blocks of V3 to V6 into the tables of the region.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -8,12 +8,12 @@
 use chronosym_types::{Cursor, Gap, GapCause, PointerSize};
 
 use crate::blob::{self, Blob, BlobHeader, flag};
+use crate::blob_table::{EMPTY_BLOB, NO_BLOB};
 use crate::clock::Clock;
 use crate::diagnostics::Diagnostics;
-use crate::event_type::{EventTypes, Meaning, NO_TYPE};
+use crate::event_type::{EventTypes, NO_TYPE, TypeChoice};
 use crate::fault::{Fault, Parsed};
-use crate::numbered::{EMPTY_ROW, NO_ROW};
-use crate::region::{Context, RegionData, Row};
+use crate::region::{Context, EventHeader, RegionData};
 use crate::sequence::{Seen, Sequences};
 use crate::thread::{NO_THREAD, Threads};
 use crate::{label, stack};
@@ -52,14 +52,15 @@ pub(crate) struct EventBlock {
     compressed: bool,
     metadata: bool,
     header: BlobHeader,
-    /// What the ids of `header` stand for, looked up when they change.
-    meaning: Meaning,
+    /// The objects that the ids of `header` name, looked up when they change.
+    type_choice: TypeChoice,
     stack: u32,
     thread: u64,
     context: Context,
     context_index: Option<u32>,
     labels_missing: bool,
-    /// Whether an event that says nothing of its capture thread is the next one of the event's before it.
+    /// Whether the next event without a capture-thread field continues the previous event's
+    /// sequence numbers.
     follows: bool,
 }
 
@@ -89,7 +90,7 @@ impl Decoder {
         self.threads.begin_region();
     }
 
-    /// Begins an event or metadata block at its header; the cursor stands behind it then.
+    /// Reads the header of an event or metadata block.
     pub(crate) fn open_block(
         &self,
         cursor: &mut Cursor<'_>,
@@ -110,8 +111,8 @@ impl Decoder {
             compressed: flags & COMPRESSED != 0,
             metadata,
             header: BlobHeader::default(),
-            meaning: self.types.find(0),
-            stack: NO_ROW,
+            type_choice: self.types.find(0),
+            stack: NO_BLOB,
             thread: if self.v6 { self.threads.find(0) } else { 0 },
             context: Context {
                 processor: 0,
@@ -123,8 +124,9 @@ impl Decoder {
         })
     }
 
-    /// Reads the blobs in `bytes` from `at` on. `whole` tells that `bytes` ends where the block does, `base` is the
-    /// stream offset of `bytes`. Returns the position after the last complete blob.
+    /// Reads the blobs in `bytes` from `at` on. `whole` tells that `bytes` ends where the block
+    /// does, `base` is the stream offset of `bytes`. Returns the position after the last complete
+    /// blob.
     pub(crate) fn events(
         &mut self,
         block: &mut EventBlock,
@@ -133,7 +135,7 @@ impl Decoder {
         whole: bool,
         base: u64,
     ) -> (usize, Stop) {
-        let most_rows = self.limit / size_of::<Row>();
+        let max_headers = self.limit / size_of::<EventHeader>();
         let readable = bytes.len().min(self.limit + 1);
         block.follows = false;
         loop {
@@ -153,7 +155,9 @@ impl Decoder {
                 Ok(blob) => {
                     at = blob.end;
                     let is_kept = self.blob(block, &blob, bytes);
-                    if is_kept && self.region.rows.len() + self.region.contexts.len() >= most_rows {
+                    if is_kept
+                        && self.region.headers.len() + self.region.contexts.len() >= max_headers
+                    {
                         return (at, Stop::Full);
                     }
                 }
@@ -189,8 +193,8 @@ impl Decoder {
         Ok(blob)
     }
 
-    /// Where the blob after an uncompressed one begins: those of V4 do so at stream offsets that four divides, whether their
-    /// size says so or not.
+    /// Where the blob after an uncompressed one begins: those of V4 do so at stream offsets that
+    /// four divides, whether their size says so or not.
     fn padded(&self, end: usize, base: u64) -> usize {
         if self.v6 {
             return end;
@@ -208,7 +212,7 @@ impl Decoder {
         self.sequences.damaged();
     }
 
-    /// Blocks may be missing. If a sequence point is among them, ids stand for something else from here on.
+    /// Blocks may be missing. If one was a sequence point, ids have been reassigned.
     pub(crate) fn lost(&mut self) {
         self.damaged();
         self.region.forget_ids();
@@ -220,7 +224,7 @@ impl Decoder {
         self.diagnostics.gaps.add(gap);
     }
 
-    /// Takes an event; true if it became a row.
+    /// Takes an event; true if it became a record.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -229,11 +233,11 @@ impl Decoder {
     fn blob(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) -> bool {
         let flags = blob.flags;
         if flags & flag::METADATA_ID != 0 {
-            block.meaning = self.types.find(block.header.metadata_id);
+            block.type_choice = self.types.find(block.header.metadata_id);
         }
         if flags & flag::STACK != 0 {
             block.stack = if block.header.stack_id == 0 {
-                NO_ROW
+                NO_BLOB
             } else {
                 self.region.stacks.find(block.header.stack_id)
             };
@@ -272,11 +276,11 @@ impl Decoder {
                 .event(seen, header.sequence, &mut self.diagnostics);
             block.follows = true;
         }
-        if block.meaning.event_type == NO_TYPE {
+        if block.type_choice.event_type == NO_TYPE {
             self.diagnostics.unknown_metadata += 1;
             return false;
         }
-        if block.stack == NO_ROW && header.stack_id != 0 {
+        if block.stack == NO_BLOB && header.stack_id != 0 {
             self.diagnostics.unknown_stacks += 1;
         }
         if block.thread == NO_THREAD && self.v6 {
@@ -286,9 +290,9 @@ impl Decoder {
         self.diagnostics.events += 1;
         self.region.last_time = self.region.last_time.max(header.time);
         // A label can make another event of it.
-        if !block.meaning.selected && block.context.labels == NO_ROW {
+        if !block.type_choice.selected && block.context.labels == NO_BLOB {
             self.region
-                .count(block.meaning.event_type, block.stack < EMPTY_ROW);
+                .count(block.type_choice.event_type, block.stack < EMPTY_BLOB);
             return false;
         }
         let context = match block.context_index {
@@ -299,13 +303,13 @@ impl Decoder {
                 index
             }
         };
-        self.region.rows.push(Row {
+        self.region.headers.push(EventHeader {
             time: header.time,
             thread: block.thread,
             capture_thread: header.capture_thread,
             payload_at: blob.payload_at as u32,
             payload_size: header.payload_size,
-            event_type: block.meaning.event_type,
+            event_type: block.type_choice.event_type,
             stack: block.stack,
             sequence: header.sequence,
             context,
@@ -330,11 +334,11 @@ impl Decoder {
                 }
                 .unwrap_or(0);
                 context.labels = if index == 0 {
-                    NO_ROW
+                    NO_BLOB
                 } else {
                     self.region.labels.find(index)
                 };
-                block.labels_missing = index != 0 && context.labels == NO_ROW;
+                block.labels_missing = index != 0 && context.labels == NO_BLOB;
             }
         } else {
             if blob.flags & flag::ACTIVITY != 0 {
@@ -376,7 +380,7 @@ impl Decoder {
     /// A sequence point: the region ends here.
     pub(crate) fn sequence_point(&mut self, cursor: &mut Cursor<'_>) -> Parsed<()> {
         self.diagnostics.sequence_points += 1;
-        // Even a damaged one ends what stack ids stand for.
+        // Even a damaged one ends the scope of stack ids.
         self.end_tables();
         let time = cursor.i64()?;
         self.last_time = self.last_time.max(time);
@@ -405,27 +409,31 @@ impl Decoder {
         Ok(())
     }
 
-    /// A V6 metadata block: a header and rows with a size each.
-    pub(crate) fn metadata_rows(&mut self, cursor: &mut Cursor<'_>) -> Parsed<()> {
+    /// A V6 metadata block: a header and entries with a size each.
+    pub(crate) fn metadata_entries(&mut self, cursor: &mut Cursor<'_>) -> Parsed<()> {
         let header = cursor.u16()?;
         cursor.take(usize::from(header))?;
         while !cursor.is_at_end() {
             let size = cursor.u16()?;
-            let row = cursor.take(usize::from(size))?;
+            let entry = cursor.take(usize::from(size))?;
             self.diagnostics.metadata_records += 1;
-            if self.types.define_v6(row, &mut self.diagnostics).is_err() {
+            if self.types.define_v6(entry, &mut self.diagnostics).is_err() {
                 self.diagnostics.bad_records += 1;
             }
         }
         Ok(())
     }
 
-    /// A V6 thread block: rows with a size each.
-    pub(crate) fn thread_rows(&mut self, cursor: &mut Cursor<'_>) -> Parsed<()> {
+    /// A V6 thread block: entries with a size each.
+    pub(crate) fn thread_entrys(&mut self, cursor: &mut Cursor<'_>) -> Parsed<()> {
         while !cursor.is_at_end() {
             let size = cursor.u16()?;
-            let row = cursor.take(usize::from(size))?;
-            if self.threads.read_row(row, &mut self.diagnostics).is_err() {
+            let entry = cursor.take(usize::from(size))?;
+            if self
+                .threads
+                .read_entry(entry, &mut self.diagnostics)
+                .is_err()
+            {
                 self.diagnostics.bad_records += 1;
             }
         }

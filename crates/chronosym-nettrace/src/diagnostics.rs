@@ -2,7 +2,7 @@
 
 use chronosym_types::Gaps;
 
-/// Everything about a trace that was not as it should be, counted.
+/// What was damaged, lost or unknown in a trace, counted.
 ///
 /// It grows while the trace is read and is complete once
 /// [`next_region`](crate::Reader::next_region) has returned `None`.
@@ -19,32 +19,34 @@ pub struct Diagnostics {
     pub stacks: u64,
     /// Sequence points passed.
     pub sequence_points: u64,
-    /// The parts that could not be used, and why; what follows the end mark is among them, and where a trace ends
-    /// without one.
+    /// The parts that could not be used, and why, including what follows the end mark, and where a
+    /// trace ends without one.
     pub gaps: Gaps,
-    /// Rows of metadata and threads that make no sense; those behind them are read. Events that make none are gaps.
+    /// Undecodable metadata and thread entries; those after them are read. Undecodable events are
+    /// gaps.
     pub bad_records: u64,
-    /// Blocks and objects of a kind that this reader does not know, stepped over.
+    /// Blocks and objects of unknown kinds, skipped.
     pub unknown_blocks: u64,
     /// Events whose type was never defined, left out.
     pub unknown_metadata: u64,
-    /// Events whose stack id stands for no stack, delivered without one.
+    /// Events whose stack id is undefined, delivered without a stack.
     pub unknown_stacks: u64,
-    /// V6 events whose thread index stands for no thread, delivered with thread id 0.
+    /// V6 events whose thread index is undefined, delivered with thread id 0.
     pub unknown_threads: u64,
-    /// V6 events whose label list was never defined, delivered without labels.
+    /// V6 events whose label list is undefined, delivered without labels.
     pub unknown_labels: u64,
     /// Event types of which a field, or the whole list, could not be read.
     pub unreadable_fields: u64,
-    /// Options of V6 types and threads of a kind that this reader does not know: what their row says before them is used.
+    /// Unknown options of V6 types and threads; the options before them are used.
     pub unknown_options: u64,
     /// Regions that were delivered before their sequence point because they reached
-    /// [`Options::region_limit`](crate::Options::region_limit): time order across their border is not certain.
+    /// [`Options::region_limit`](crate::Options::region_limit): time order across their border is
+    /// not certain.
     pub forced_regions: u64,
     /// Events that the traced process dropped, by capture thread, in order of first loss.
     pub losses: Vec<ThreadLoss>,
-    /// When events of any thread are missing, dropped or lost with a damaged part of the trace, in file order; at most
-    /// 4,096 windows, the last of which grows then.
+    /// When events of any thread are missing, dropped or lost with a damaged part of the trace, in
+    /// file order; at most 4,096 windows, the last of which grows then.
     pub loss_windows: Vec<LossWindow>,
 }
 
@@ -74,7 +76,7 @@ impl Diagnostics {
 pub struct ThreadLoss {
     /// The capture thread as events name it: an OS thread id, in V6 a thread index.
     pub capture_thread: u64,
-    /// OS thread id; in V6 from the thread's row, if it has one.
+    /// OS thread id; in V6 from the thread's entry, if it has one.
     pub thread_id: Option<u64>,
     /// Events dropped.
     pub events: u64,
@@ -86,7 +88,8 @@ pub struct ThreadLoss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LossWindow {
-    /// The thread whose they are, as in [`ThreadLoss::capture_thread`]; in a window that grew, the first one.
+    /// The thread whose they are, as in [`ThreadLoss::capture_thread`]; in a window that grew, the
+    /// first one.
     pub capture_thread: u64,
     /// Last event or sequence point before the gap, in ns since the trace start.
     pub from_ns: u64,
@@ -99,7 +102,8 @@ pub struct LossWindow {
 const MAX_LOSS_WINDOWS: usize = 4_096;
 
 impl Diagnostics {
-    /// Counts a gap that the traced process made; `slot` is where the thread's entry stands in `losses` once it has one.
+    /// Counts events the traced process dropped; `slot` is the thread's index in `losses` once it
+    /// has one.
     pub(crate) fn add_loss(
         &mut self,
         slot: &mut Option<usize>,

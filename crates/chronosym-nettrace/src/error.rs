@@ -1,21 +1,21 @@
 use std::io;
 
-/// Why a trace could not be read at all, or no further.
+/// Why reading failed.
 ///
 /// Damage inside a trace is no error: what can be read is delivered, the rest is counted in
 /// [`Diagnostics`](crate::Diagnostics).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The stream does not begin like a nettrace or netperf file.
+    /// The stream does not start like a nettrace or netperf file.
     #[error(
         "not a .nettrace or .netperf trace: expected \"Nettrace\" or \"!FastSerialization.1\" at its start, found {found}"
     )]
     NotATrace {
-        /// What stands there instead, for people: `an empty file` or the first bytes.
+        /// Its first bytes, for messages, or `an empty file`.
         found: String,
     },
-    /// A version of the format that this reader does not know.
+    /// An unsupported version of the format.
     #[error("{format} version {version} is not supported (known: {known})")]
     UnsupportedVersion {
         /// `nettrace` or `netperf`.
@@ -25,13 +25,13 @@ pub enum Error {
         /// The versions that can be read.
         known: &'static str,
     },
-    /// The trace header is not laid out like one.
+    /// The trace header is malformed.
     #[error("the trace header is damaged near offset {offset}")]
     DamagedHeader {
         /// Stream offset in bytes.
         offset: u64,
     },
-    /// The trace header holds values that no time or address could be read with.
+    /// The trace header holds an impossible value.
     #[error("the trace header at offset {offset} has {what} {value}")]
     BadHeader {
         /// Stream offset of the header's payload, in bytes.

@@ -12,7 +12,8 @@ use crate::diagnostics::Diagnostics;
 use crate::fault::{Fault, Parsed};
 use crate::field::{Form, field_list};
 
-/// Position of an [`EventType`] in [`Reader::event_types`](crate::Reader::event_types): stable for the whole read.
+/// Position of an [`EventType`] in [`Reader::event_types`](crate::Reader::event_types): stable for
+/// the whole read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventTypeIndex(pub u32);
 
@@ -61,9 +62,9 @@ impl EventType {
     }
 }
 
-/// What a metadata id stands for.
+/// The event type of a metadata id.
 #[derive(Clone, Copy)]
-pub(crate) struct Meaning {
+pub(crate) struct TypeChoice {
     /// Index of the type, or [`NO_TYPE`].
     pub(crate) event_type: u32,
     /// Whether events of the type become records.
@@ -72,12 +73,12 @@ pub(crate) struct Meaning {
 
 pub(crate) const NO_TYPE: u32 = u32::MAX;
 
-const NOTHING: Meaning = Meaning {
+const UNDEFINED: TypeChoice = TypeChoice {
     event_type: NO_TYPE,
     selected: true,
 };
 
-/// The types seen so far and which of them each metadata id stands for now.
+/// The types defined so far, and which of them each metadata id names now.
 #[derive(Default)]
 pub(crate) struct EventTypes {
     types: Vec<EventType>,
@@ -85,13 +86,13 @@ pub(crate) struct EventTypes {
     selected: Vec<bool>,
     selection: Option<Selection>,
     /// For ids below [`DENSE_IDS`].
-    dense: Vec<Meaning>,
-    sparse: HashMap<u32, Meaning>,
-    /// Definition without its id, to recognise what is merely said again.
+    dense: Vec<TypeChoice>,
+    sparse: HashMap<u32, TypeChoice>,
+    /// By definition without id, to recognize repeated ones.
     by_body: HashMap<Vec<u8>, u32>,
 }
 
-/// Says of a type whether its events are wanted as records.
+/// Decides whether events of a type become records.
 pub(crate) type Selection = Box<dyn Fn(&EventType) -> bool + Send>;
 
 const DENSE_IDS: u32 = 1 << 16;
@@ -105,21 +106,21 @@ impl EventTypes {
     pub(crate) fn select(&mut self, selection: Selection) {
         self.selected = self.types.iter().map(&selection).collect();
         self.selection = Some(selection);
-        for meaning in self.dense.iter_mut().chain(self.sparse.values_mut()) {
-            let selected = self.selected.get(meaning.event_type as usize);
-            meaning.selected = selected.copied().unwrap_or(true);
+        for type_choice in self.dense.iter_mut().chain(self.sparse.values_mut()) {
+            let selected = self.selected.get(type_choice.event_type as usize);
+            type_choice.selected = selected.copied().unwrap_or(true);
         }
     }
 
     #[inline]
-    pub(crate) fn find(&self, id: u32) -> Meaning {
+    pub(crate) fn find(&self, id: u32) -> TypeChoice {
         match self.dense.get(id as usize) {
-            Some(meaning) => *meaning,
-            None => self.sparse.get(&id).copied().unwrap_or(NOTHING),
+            Some(type_choice) => *type_choice,
+            None => self.sparse.get(&id).copied().unwrap_or(UNDEFINED),
         }
     }
 
-    /// Forgets what ids stand for, but no type (a V6 sequence point may ask for it).
+    /// Forgets all ids, but no type (a V6 sequence point may ask for it).
     pub(crate) fn forget_ids(&mut self) {
         self.dense.clear();
         self.sparse.clear();
@@ -145,20 +146,20 @@ impl EventTypes {
             }
         };
         let selected = self.selected.get(event_type as usize);
-        let meaning = Meaning {
+        let type_choice = TypeChoice {
             event_type,
             selected: selected.copied().unwrap_or(true),
         };
         if id < DENSE_IDS {
             let id = id as usize;
             if self.dense.len() <= id {
-                self.dense.resize(id + 1, NOTHING);
+                self.dense.resize(id + 1, UNDEFINED);
             }
             if let Some(of_id) = self.dense.get_mut(id) {
-                *of_id = meaning;
+                *of_id = type_choice;
             }
         } else {
-            self.sparse.insert(id, meaning);
+            self.sparse.insert(id, type_choice);
         }
         Ok(())
     }
@@ -190,9 +191,9 @@ impl EventTypes {
         })
     }
 
-    /// A row of a V6 metadata block.
-    pub(crate) fn define_v6(&mut self, row: &[u8], diagnostics: &mut Diagnostics) -> Parsed<()> {
-        let mut cursor = Cursor::new(row);
+    /// An entry of a V6 metadata block.
+    pub(crate) fn define_v6(&mut self, entry: &[u8], diagnostics: &mut Diagnostics) -> Parsed<()> {
+        let mut cursor = Cursor::new(entry);
         let id = cursor.var_u32()?;
         let body = cursor.rest();
         self.define(id, body, || read_v6(body, diagnostics))

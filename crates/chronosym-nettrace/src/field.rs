@@ -63,7 +63,8 @@ fn nested_list(cursor: &mut Cursor<'_>, form: Form, depth: u32) -> Parsed<Vec<Fi
     Ok(fields)
 }
 
-/// A field inside its declared size, so that newer writers may append to it and use types of their own.
+/// A field inside its declared size, so that newer writers may append to it and use types of their
+/// own.
 fn sized_field(cursor: &mut Cursor<'_>, form: Form, depth: u32) -> Parsed<Field> {
     let body = if form == Form::V6 {
         // Excludes itself.

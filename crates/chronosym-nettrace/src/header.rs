@@ -13,7 +13,7 @@ pub enum Format {
     Nettrace,
 }
 
-/// What a trace says of itself at its start.
+/// The header of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceHeader {
@@ -29,18 +29,19 @@ pub struct TraceHeader {
     pub qpc_frequency: u64,
     /// The width of addresses in stacks.
     pub pointer_size: PointerSize,
-    /// Process that was traced; in V6 from the `ProcessId` key, absent in traces of a whole machine.
+    /// Process that was traced; in V6 from the `ProcessId` key, absent in traces of a whole
+    /// machine.
     pub process_id: Option<u32>,
     /// Hardware threads of the machine.
     pub processors: Option<u32>,
-    /// Time between two ticks of the sampler as asked for, in nanoseconds.
+    /// Requested sampling interval, in nanoseconds.
     pub sample_rate_ns: Option<u32>,
     /// Key-value pairs of a V6 header, in file order.
     pub key_values: Vec<(String, String)>,
 }
 
 impl TraceHeader {
-    /// A header of which nothing but the format is known yet.
+    /// A header without values.
     pub(crate) fn unknown(format: Format, version: (u32, u32)) -> Self {
         Self {
             format,

@@ -7,8 +7,8 @@
 
 use chronosym_types::{Cursor, Guid};
 
+use crate::blob_table::BlobTable;
 use crate::fault::{Fault, Parsed};
-use crate::numbered::Numbered;
 
 /// One label of a V6 event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ fn read_label(cursor: &mut Cursor<'_>) -> Parsed<(Label, bool)> {
 
 /// Reads a label list block: first index, count, lists.
 pub(crate) fn read_block(
-    labels: &mut Numbered,
+    labels: &mut BlobTable,
     cursor: &mut Cursor<'_>,
     limit: usize,
 ) -> Parsed<()> {

@@ -11,6 +11,7 @@
 )]
 
 mod blob;
+mod blob_table;
 mod blocks;
 mod clock;
 mod decoder;
@@ -23,7 +24,6 @@ mod framing;
 mod header;
 mod label;
 mod netperf;
-mod numbered;
 mod objects;
 mod open;
 mod reader;
@@ -44,5 +44,5 @@ pub use header::{Format, TraceHeader};
 pub use label::{Label, Labels};
 pub use reader::{Options, Reader};
 pub use region::{Count, Record, Records, Region};
-pub use stack::StackRow;
+pub use stack::StackIndex;
 pub use thread::Thread;

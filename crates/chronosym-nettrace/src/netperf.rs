@@ -10,7 +10,7 @@ use chronosym_types::Cursor;
 use crate::decoder::Decoder;
 use crate::event_type::NO_TYPE;
 use crate::fault::{Fault, Parsed};
-use crate::region::{Context, Row};
+use crate::region::{Context, EventHeader};
 
 /// Where the metadata of a netperf file has its ids.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,27 +69,27 @@ impl Decoder {
                 }
             };
         }
-        let meaning = self.types.find(metadata_id);
-        if meaning.event_type == NO_TYPE {
+        let type_choice = self.types.find(metadata_id);
+        if type_choice.event_type == NO_TYPE {
             self.diagnostics.unknown_metadata += 1;
             return Ok(());
         }
         self.diagnostics.stacks += u64::from(!stack.is_empty());
         self.diagnostics.events += 1;
         self.region.last_time = self.region.last_time.max(time);
-        if !meaning.selected {
-            self.region.count(meaning.event_type, !stack.is_empty());
+        if !type_choice.selected {
+            self.region.count(type_choice.event_type, !stack.is_empty());
             return Ok(());
         }
         let stack = self.region.stacks.push(stack).ok_or(Fault::Bad)?;
         let context = self.region.context(&context);
-        self.region.rows.push(Row {
+        self.region.headers.push(EventHeader {
             time,
             thread,
             capture_thread: thread,
             payload_at: payload_at as u32,
             payload_size: payload_size as u32,
-            event_type: meaning.event_type,
+            event_type: type_choice.event_type,
             stack,
             sequence: 0,
             context,
@@ -98,8 +98,8 @@ impl Decoder {
     }
 }
 
-/// Steps behind the events' end: an end tag, then a table with one forward reference, to this very offset, and the
-/// places of that table and of the trailer. No event looks like that.
+/// Skips the end of the events: an end tag, then a table with one forward reference, to this
+/// offset, and the places of that table and of the trailer. No event looks like that.
 pub(crate) fn end(cursor: &mut Cursor<'_>, base: u64) -> Parsed<()> {
     const NULL_REFERENCE: u8 = 1;
     const END_OBJECT: u8 = 6;

@@ -1,4 +1,4 @@
-//! What a stream begins with: magic and trace header.
+//! The start of a stream: magic and trace header.
 
 use std::io::Read;
 
@@ -118,7 +118,7 @@ fn read_object_header(
     let offset = cursor.position() as u64;
     let bare = matches!(opened.framing, Framing::Events(_));
     if bare {
-        // Where the end of the events is referred to from; they show their end themselves.
+        // A forward reference to the end of the events, which is recognized without it.
         cursor.u32()?;
     }
     header.read_clock(cursor)?;
@@ -156,7 +156,7 @@ fn read_block_header(cursor: &mut Cursor<'_>, opened: &mut Opened) -> Parsed<Che
         header.read_clock(&mut content)?;
         header.read_pairs(&mut content)
     };
-    // The block is all there: what is missing in it does not follow.
+    // The whole block is in memory: bytes it lacks do not follow.
     let pointer_size = read().map_err(|_| Fault::Bad)?;
     let checked = header.check(pointer_size, offset);
     opened.header = header;

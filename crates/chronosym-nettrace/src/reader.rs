@@ -20,15 +20,16 @@ use crate::open::{self, Opened};
 use crate::region::Region;
 use crate::walk::{Stage, Step, Walk};
 
-/// What a reader may use.
+/// Limits of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes that one region may take in memory, read-ahead and tables aside: its blocks as read plus 48 bytes an event.
+    /// Bytes that one region may take in memory, read-ahead and tables aside: its blocks as read
+    /// plus 48 bytes an event.
     ///
-    /// A trace without sequence points is one region from start to end. When a region reaches the limit, what there
-    /// is of it is delivered and [`Diagnostics::forced_regions`] counts it. 256 MiB unless set, at most 1 GiB; real
-    /// regions are below 10 MB.
+    /// A trace without sequence points is one region from start to end. When a region reaches the
+    /// limit, what there is of it is delivered and [`Diagnostics::forced_regions`] counts it. 256
+    /// MiB unless set, at most 1 GiB; real regions are below 10 MB.
     pub region_limit: usize,
 }
 
@@ -50,7 +51,8 @@ impl Options {
 
 /// Reads a trace from front to back, one ordering region at a time.
 ///
-/// The source may be a file, a pipe, a socket or a decompressor: nothing seeks. It needs no `BufReader`.
+/// The source may be a file, a pipe, a socket or a decompressor: nothing seeks. It needs no
+/// `BufReader`.
 pub struct Reader<R> {
     walk: Walk<R>,
     header: TraceHeader,
@@ -94,8 +96,9 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// From now on gives records only of events whose type `wants` is true of. The others are merely counted, which
-    /// is a good deal faster: [`Region::counted`]. Events with labels (V6) become records in any case.
+    /// From now on gives records only of events whose type `wants` is true of. The others are
+    /// merely counted, which is a good deal faster: [`Region::counted`]. Events with labels (V6)
+    /// become records in any case.
     pub fn select(&mut self, wants: impl Fn(&EventType) -> bool + Send + 'static) {
         self.walk.decoder.types.select(Box::new(wants));
     }
@@ -105,12 +108,12 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
-    /// The event types known so far; a type keeps its index, a redefinition gets a new one.
+    /// The event types defined so far. A type keeps its index; a redefinition gets a new one.
     pub fn event_types(&self) -> &[EventType] {
         self.walk.decoder.types.all()
     }
 
-    /// What was wrong with the trace so far.
+    /// Returns the diagnostics so far.
     pub fn diagnostics(&self) -> &Diagnostics {
         &self.walk.decoder.diagnostics
     }
@@ -151,7 +154,8 @@ impl<R: Read> Reader<R> {
         Ok(Some(self.region()))
     }
 
-    /// The region that [`next_region`](Self::next_region) gave last; an empty one before the first and after the last.
+    /// The region that [`next_region`](Self::next_region) gave last; an empty one before the first
+    /// and after the last.
     pub fn region(&self) -> Region<'_> {
         Region {
             bytes: self.walk.window.bytes(),

@@ -10,17 +10,17 @@ use std::sync::OnceLock;
 
 use chronosym_types::{Addresses, Guid};
 
+use crate::blob_table::{BlobTable, EMPTY_BLOB, NO_BLOB};
 use crate::clock::Clock;
 use crate::event_type::{EventType, EventTypeIndex, EventTypes};
 use crate::header::TraceHeader;
 use crate::label::{Label, Labels};
-use crate::numbered::{EMPTY_ROW, NO_ROW, Numbered};
-use crate::stack::StackRow;
+use crate::stack::StackIndex;
 use crate::thread::{Thread, Threads};
 
-/// What is kept of an event's header until its region is delivered.
+/// The fields of an event's header, kept until its region is delivered.
 #[derive(Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct EventHeader {
     pub(crate) time: i64,
     /// OS thread id, or in V6 a slot of [`Threads`].
     pub(crate) thread: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Row {
     pub(crate) context: u32,
 }
 
-/// What events rarely change, kept once for all that follow each other with the same values.
+/// Fields that rarely change, kept once for consecutive events with the same values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Context {
     pub(crate) processor: u32,
@@ -47,7 +47,7 @@ pub(crate) const UNKNOWN_PROCESSOR: u32 = u32::MAX;
 impl Context {
     pub(crate) const NONE: Self = Self {
         processor: UNKNOWN_PROCESSOR,
-        labels: NO_ROW,
+        labels: NO_BLOB,
         activity_id: Guid::ZERO,
         related_activity_id: Guid::ZERO,
     };
@@ -62,26 +62,26 @@ pub struct Count {
     pub stacks: u64,
 }
 
-/// The tables of the region being read; their memory is used again for the next one.
+/// The tables of the region being read; their memory is reused for the next one.
 #[derive(Default)]
 pub(crate) struct RegionData {
-    pub(crate) rows: Vec<Row>,
+    pub(crate) headers: Vec<EventHeader>,
     pub(crate) contexts: Vec<Context>,
-    /// What was counted of event types without records, by type, and which types these are.
+    /// Counts of event types without records, by type, and the types that have any.
     counts: Vec<Count>,
     counted: Vec<u32>,
     /// The latest time of any event.
     pub(crate) last_time: i64,
-    pub(crate) stacks: Numbered,
-    pub(crate) labels: Numbered,
-    /// Positions of the rows by time, once asked for; empty if the rows stand in that order.
+    pub(crate) stacks: BlobTable,
+    pub(crate) labels: BlobTable,
+    /// Positions of the headers by time, computed on first use; empty if they are in that order.
     order: OnceLock<Vec<u32>>,
 }
 
 impl RegionData {
     /// Forgets the events; stacks and labels stay valid until a sequence point.
     pub(crate) fn clear_events(&mut self) {
-        self.rows.clear();
+        self.headers.clear();
         self.contexts.clear();
         self.order.take();
         for event_type in self.counted.drain(..) {
@@ -94,7 +94,7 @@ impl RegionData {
 
     /// Whether no event was read.
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.counted.is_empty()
+        self.headers.is_empty() && self.counted.is_empty()
     }
 
     /// Counts an event instead of keeping it.
@@ -122,7 +122,7 @@ impl RegionData {
         }
     }
 
-    /// Stacks and labels of events read so far stay, but no event from here on can name them.
+    /// Stacks and labels of events read so far stay, but later events cannot refer to them.
     pub(crate) fn forget_ids(&mut self) {
         self.stacks.forget_ids();
         self.labels.forget_ids();
@@ -133,9 +133,9 @@ impl RegionData {
         self.labels.clear();
     }
 
-    /// Bytes that the events' rows take.
+    /// Bytes that the headers take.
     pub(crate) fn size(&self) -> usize {
-        size_of_val(self.rows.as_slice()) + size_of_val(self.contexts.as_slice())
+        size_of_val(self.headers.as_slice()) + size_of_val(self.contexts.as_slice())
     }
 
     /// Index of a context in the list, which it is appended to unless it is the last one already.
@@ -148,13 +148,14 @@ impl RegionData {
 
     fn time_order(&self) -> Option<&[u32]> {
         let order = self.order.get_or_init(|| {
-            if self.rows.is_sorted_by_key(|row| row.time) {
+            if self.headers.is_sorted_by_key(|header| header.time) {
                 return Vec::new();
             }
-            let keys = self.rows.iter().zip(0u32..);
-            let mut keys: Vec<(i64, u32)> =
-                keys.map(|(row, position)| (row.time, position)).collect();
-            // The rows of each thread are runs already, which a stable sort merges.
+            let keys = self.headers.iter().zip(0u32..);
+            let mut keys: Vec<(i64, u32)> = keys
+                .map(|(header, position)| (header.time, position))
+                .collect();
+            // The headers of each thread are sorted runs, which a stable sort merges.
             keys.sort_by_key(|&(time, _)| time);
             keys.into_iter().map(|(_, position)| position).collect()
         });
@@ -178,12 +179,12 @@ pub struct Region<'r> {
 impl<'r> Region<'r> {
     /// Number of records.
     pub fn len(&self) -> usize {
-        self.data.rows.len()
+        self.data.headers.len()
     }
 
     /// Whether there is no record: all events of the region are of types that are merely counted.
     pub fn is_empty(&self) -> bool {
-        self.data.rows.is_empty()
+        self.data.headers.is_empty()
     }
 
     /// Bytes of the trace that are in memory with the region; its payloads are among them.
@@ -205,7 +206,7 @@ impl<'r> Region<'r> {
         self.clock.ns(self.data.last_time)
     }
 
-    /// The records in file order, which is not time order across threads. Costs nothing but the pass.
+    /// The records in file order, which is not time order across threads.
     pub fn records(&self) -> Records<'r> {
         Records {
             region: *self,
@@ -218,11 +219,12 @@ impl<'r> Region<'r> {
     /// The record at a position in file order; `None` past the last.
     #[inline]
     pub fn record(&self, position: usize) -> Option<Record<'r>> {
-        let row = self.data.rows.get(position)?;
-        Some(self.record_of(row))
+        let header = self.data.headers.get(position)?;
+        Some(self.record_of(header))
     }
 
-    /// The record at a position in the order of time, that of [`in_time_order`](Self::in_time_order); `None` past the last.
+    /// The record at a position in the order of time, that of
+    /// [`in_time_order`](Self::in_time_order); `None` past the last.
     #[inline]
     pub fn record_by_time(&self, position: usize) -> Option<Record<'r>> {
         self.record(match self.data.time_order() {
@@ -241,22 +243,22 @@ impl<'r> Region<'r> {
         }
     }
 
-    /// Number of stacks: rows are 0 up to this. Not every row need be used by an event.
+    /// Number of stacks: indexes are below it. Not every stack need be used by an event.
     pub fn stack_count(&self) -> usize {
         self.data.stacks.len()
     }
 
-    /// The stack of a row, leaf first; empty for a row that is not of this region. All addresses but the first are those that
-    /// functions return to.
-    pub fn stack(&self, row: StackRow) -> Addresses<'r> {
-        Addresses::new(self.data.stacks.row(row.0), self.header.pointer_size)
+    /// The stack of an index, leaf first; empty for an index of another region. All addresses but
+    /// the first are those that functions return to.
+    pub fn stack(&self, index: StackIndex) -> Addresses<'r> {
+        Addresses::new(self.data.stacks.get(index.0), self.header.pointer_size)
     }
 
-    /// All stacks, in the order of their rows.
+    /// All stacks, by index.
     pub fn stacks(&self) -> impl ExactSizeIterator<Item = Addresses<'r>> + use<'r> {
         let pointer_size = self.header.pointer_size;
-        let rows = self.data.stacks.rows();
-        rows.map(move |bytes| Addresses::new(bytes, pointer_size))
+        let stacks = self.data.stacks.iter();
+        stacks.map(move |bytes| Addresses::new(bytes, pointer_size))
     }
 
     /// The trace's header.
@@ -264,7 +266,7 @@ impl<'r> Region<'r> {
         self.header
     }
 
-    /// The event types known so far, those of this region included.
+    /// The event types defined so far, including those of this region.
     pub fn event_types(&self) -> &'r [EventType] {
         self.types.all()
     }
@@ -275,34 +277,34 @@ impl<'r> Region<'r> {
     }
 
     #[inline]
-    fn record_of(&self, row: &Row) -> Record<'r> {
+    fn record_of(&self, header: &EventHeader) -> Record<'r> {
         let context = self
             .data
             .contexts
-            .get(row.context as usize)
+            .get(header.context as usize)
             .unwrap_or(&Context::NONE);
-        let mut thread_id = row.thread;
+        let mut thread_id = header.thread;
         let mut process_id = self.header.process_id;
         let mut thread = None;
         if let Some(threads) = self.threads {
-            thread = threads.get(row.thread);
+            thread = threads.get(header.thread);
             thread_id = thread.and_then(|thread| thread.thread_id).unwrap_or(0);
             process_id = thread.and_then(|thread| thread.process_id).or(process_id);
         }
-        let payload_at = row.payload_at as usize;
+        let payload_at = header.payload_at as usize;
         Record {
-            event_type: EventTypeIndex(row.event_type),
-            time_ns: self.clock.ns(row.time),
-            raw_time: row.time,
+            event_type: EventTypeIndex(header.event_type),
+            time_ns: self.clock.ns(header.time),
+            raw_time: header.time,
             thread_id,
             process_id,
-            capture_thread: row.capture_thread,
-            sequence: row.sequence,
+            capture_thread: header.capture_thread,
+            sequence: header.sequence,
             processor: (context.processor != UNKNOWN_PROCESSOR).then_some(context.processor),
-            stack: (row.stack < EMPTY_ROW).then_some(StackRow(row.stack)),
+            stack: (header.stack < EMPTY_BLOB).then_some(StackIndex(header.stack)),
             payload: self
                 .bytes
-                .get(payload_at..payload_at + row.payload_size as usize)
+                .get(payload_at..payload_at + header.payload_size as usize)
                 .unwrap_or_default(),
             thread,
             context,
@@ -333,7 +335,10 @@ impl<'a> Iterator for Records<'a> {
             Some(order) => *order.get(self.next)? as usize,
         };
         self.next += 1;
-        Some(self.region.record_of(self.region.data.rows.get(position)?))
+        Some(
+            self.region
+                .record_of(self.region.data.headers.get(position)?),
+        )
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -357,25 +362,26 @@ pub struct Record<'a> {
     pub raw_time: i64,
     /// OS id of the thread that the event is about; 0 where a V6 file does not say.
     pub thread_id: u64,
-    /// Process of the thread: in V6 from its row, otherwise from the header.
+    /// Process of the thread: in V6 from its entry, otherwise from the header.
     pub process_id: Option<u32>,
-    /// Thread that wrote the event: an OS thread id, in V6 a thread index. Netperf has no such field: the thread's id.
+    /// Thread that wrote the event: an OS thread id, in V6 a thread index. Netperf has no such
+    /// field: the thread's id.
     pub capture_thread: u64,
     /// Number of the event on its capture thread, from 1; 0 in netperf.
     pub sequence: u32,
     /// Processor that the event was written on.
     pub processor: Option<u32>,
     /// Its stack, if it has one.
-    pub stack: Option<StackRow>,
+    pub stack: Option<StackIndex>,
     /// The payload's bytes.
     pub payload: &'a [u8],
     thread: Option<&'a Thread>,
     context: &'a Context,
-    labels: &'a Numbered,
+    labels: &'a BlobTable,
 }
 
 impl<'a> Record<'a> {
-    /// The thread's row in a V6 file.
+    /// The thread's entry in a V6 file.
     pub fn thread(&self) -> Option<&'a Thread> {
         self.thread
     }
@@ -403,15 +409,16 @@ impl<'a> Record<'a> {
         self.labels().find_map(in_label)
     }
 
-    /// The labels of a V6 event: among them what overrides its type's opcode, keywords, level or version.
+    /// The labels of a V6 event: among them what overrides its type's opcode, keywords, level or
+    /// version.
     pub fn labels(&self) -> Labels<'a> {
-        Labels::new(self.labels.row(self.context.labels))
+        Labels::new(self.labels.get(self.context.labels))
     }
 
     /// The version that a label gives this event in place of its type's (V6).
     #[inline]
     pub fn version_override(&self) -> Option<u8> {
-        if self.context.labels == NO_ROW {
+        if self.context.labels == NO_BLOB {
             return None;
         }
         self.labels().find_map(|label| match label {

@@ -1,4 +1,4 @@
-//! Sequence numbers a capture thread, by whose gaps dropped events show.
+//! Sequence numbers of each capture thread: gaps in them show dropped events.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -14,7 +14,7 @@ pub(crate) struct Sequences {
     clock: Clock,
     slots: HashMap<u64, usize>,
     threads: Vec<ThreadSequence>,
-    /// The thread that the latest event came from, whose entry gets these two once another thread comes.
+    /// The thread of the latest event, whose entry is updated once another thread follows.
     current: usize,
     last: u32,
     last_time: i64,
@@ -27,11 +27,11 @@ struct ThreadSequence {
     last: u32,
     last_time: i64,
     loss: Option<usize>,
-    /// Up to which damage the numbers were seen to go on.
+    /// Index of the last damage across which the numbers were continuous.
     damages: u64,
 }
 
-/// Whom a sequence number belongs to and when it was seen.
+/// The thread of a sequence number, and its time.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen {
     pub(crate) capture_thread: u64,
@@ -60,7 +60,8 @@ impl Sequences {
         self.last_time = time;
     }
 
-    /// An event of any thread. Numbers begin at 1; one that goes back belongs to a new thread under an old id.
+    /// An event of any thread. Numbers start at 1; a smaller number than before belongs to a new
+    /// thread with a reused id.
     pub(crate) fn event(&mut self, seen: Seen, sequence: u32, diagnostics: &mut Diagnostics) {
         let (clock, damages) = (self.clock, self.damages);
         let (current, thread) = self.thread(seen);
@@ -79,14 +80,14 @@ impl Sequences {
         self.current = usize::MAX;
     }
 
-    /// Events of any thread were in what could not be read: the first gap of each thread after it says nothing of the
-    /// traced process.
+    /// Events of any thread may have been in a damaged part: the first gap of each thread after it
+    /// is not a loss of the traced process.
     pub(crate) fn damaged(&mut self) {
         self.damages += 1;
     }
 
     pub(crate) fn remove(&mut self, capture_thread: u64) {
-        // The slot stays behind: its place in the list is what others are found by.
+        // The entry stays: other threads are found by their index in the list.
         self.slots.remove(&capture_thread);
     }
 

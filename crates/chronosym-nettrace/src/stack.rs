@@ -7,14 +7,14 @@
 
 use chronosym_types::{Cursor, PointerSize};
 
+use crate::blob_table::BlobTable;
 use crate::fault::{Fault, Parsed};
-use crate::numbered::Numbered;
 
-/// A stack's row in its region: dense from 0, so that a `Vec` can hold what is known of each.
+/// Index of a stack in its region: consecutive from 0, so that a `Vec` can hold one value for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StackRow(pub u32);
+pub struct StackIndex(pub u32);
 
-impl StackRow {
+impl StackIndex {
     /// As an index of a slice.
     pub fn index(self) -> usize {
         self.0 as usize
@@ -23,7 +23,7 @@ impl StackRow {
 
 /// Reads a stack block: first id, count, then (size, addresses) each; counts those read.
 pub(crate) fn read_block(
-    stacks: &mut Numbered,
+    stacks: &mut BlobTable,
     cursor: &mut Cursor<'_>,
     pointer_size: PointerSize,
     limit: usize,
@@ -42,7 +42,7 @@ pub(crate) fn read_block(
         stacks.insert(id, stack).ok_or(Fault::Bad)?;
         *read += 1;
         if size % pointer_size.bytes() != 0 {
-            // The next one can be found all the same.
+            // The next one is found anyway.
             aligned = Err(Fault::Bad);
         }
     }

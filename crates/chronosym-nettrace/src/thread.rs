@@ -1,4 +1,4 @@
-//! V6 thread rows: events name threads by an index into these.
+//! V6 thread entries, which events refer to by index.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -11,7 +11,7 @@ use chronosym_types::hash::HashMap;
 use crate::diagnostics::Diagnostics;
 use crate::fault::{Fault, Parsed};
 
-/// What a V6 file says of a thread.
+/// A thread as described by a V6 file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Thread {
@@ -21,7 +21,7 @@ pub struct Thread {
     pub name: String,
     /// Process of the thread.
     pub process_id: Option<u32>,
-    /// OS thread id; 0 in rows that stand for a process as a whole.
+    /// OS thread id; 0 in entries that describe a whole process.
     pub thread_id: Option<u64>,
     /// Further key-value pairs.
     pub key_values: Vec<(String, String)>,
@@ -29,7 +29,8 @@ pub struct Thread {
 
 pub(crate) const NO_THREAD: u64 = u64::MAX;
 
-/// Rows live in slots: a removed row stays until the region that may still speak of it is over.
+/// Entries live in slots: a removed entry is kept until the end of the region that may still refer
+/// to it.
 #[derive(Default)]
 pub(crate) struct Threads {
     slots: Vec<Thread>,
@@ -55,12 +56,12 @@ impl Threads {
         self.get(self.find(index))?.thread_id
     }
 
-    /// Forgets all rows when the region is over.
+    /// Forgets all entries at the end of the region.
     pub(crate) fn clear_later(&mut self) {
         self.clear_pending = true;
     }
 
-    /// Gives up what the region that ended was the last to speak of.
+    /// Frees what only the region that ended could refer to.
     pub(crate) fn begin_region(&mut self) {
         if std::mem::take(&mut self.clear_pending) {
             *self = Self::default();
@@ -72,9 +73,9 @@ impl Threads {
         self.removed.extend(self.by_index.remove(&index));
     }
 
-    /// Reads one row: index, then options up to its end. What was read before an option that nobody knows is kept.
-    pub(crate) fn read_row(&mut self, row: &[u8], diagnostics: &mut Diagnostics) -> Parsed<()> {
-        let mut cursor = Cursor::new(row);
+    /// Reads one entry: an index, then options. Options before an unknown one are kept.
+    pub(crate) fn read_entry(&mut self, entry: &[u8], diagnostics: &mut Diagnostics) -> Parsed<()> {
+        let mut cursor = Cursor::new(entry);
         let mut thread = Thread {
             index: cursor.var_u64()?,
             ..Thread::default()

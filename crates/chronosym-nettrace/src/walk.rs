@@ -1,4 +1,4 @@
-//! The way through a stream, from block to block.
+//! Reads a stream from block to block.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -18,7 +18,7 @@ use crate::decoder::{Decoder, EventBlock};
 use crate::fault::{Fault, Parsed};
 use crate::framing::Framing;
 
-/// A stream that is read, how far, and what was read of it.
+/// A stream, the position in it, and what was decoded.
 pub(crate) struct Walk<R> {
     pub(crate) window: Window<R>,
     /// Position in the window of what comes next.
@@ -30,7 +30,7 @@ pub(crate) struct Walk<R> {
     used_to: u64,
 }
 
-/// Where in the file the reader stands.
+/// The state of the reader.
 pub(crate) enum Stage {
     /// Before a block, an object, or in V1 and V2 an event.
     Between,
@@ -40,7 +40,7 @@ pub(crate) enum Stage {
     NetperfEvents(u64),
     /// Before an object's end tag.
     EndTag,
-    /// Looking for the next block behind damage of this kind.
+    /// Looking for the next block after damage of this kind.
     Lost(GapCause),
     /// After the last thing that could be read.
     Ended,
@@ -52,14 +52,6 @@ pub(crate) enum Step {
     RegionEnd,
     /// The region reached its limit.
     Full,
-}
-
-/// Why something was not read.
-pub(crate) enum Trouble {
-    /// The stream ends inside.
-    Cut,
-    /// It is not what it should be.
-    Bad,
 }
 
 impl<R: Read> Walk<R> {
@@ -74,11 +66,12 @@ impl<R: Read> Walk<R> {
         }
     }
 
-    /// Reads something small; the stream is asked for no more bytes than it takes.
+    /// Reads something small, and no more bytes of the stream than it takes. [`Fault::Short`]: the
+    /// stream ends inside.
     pub(crate) fn read<T>(
         &mut self,
         read: impl Fn(&mut Cursor<'_>, u64) -> Parsed<T>,
-    ) -> Result<T, Trouble> {
+    ) -> Parsed<T> {
         loop {
             let mut cursor = Cursor::starting_at(self.window.bytes(), self.at);
             match read(&mut cursor, self.window.offset(0)) {
@@ -87,8 +80,7 @@ impl<R: Read> Walk<R> {
                     return Ok(value);
                 }
                 Err(Fault::Short) if self.window.read_more() => {}
-                Err(Fault::Short) => return Err(Trouble::Cut),
-                Err(Fault::Bad) => return Err(Trouble::Bad),
+                Err(fault) => return Err(fault),
             }
         }
     }
@@ -113,13 +105,14 @@ impl<R: Read> Walk<R> {
         self.used_to = end;
     }
 
-    /// Gives up what has not been used, and looks for the next block from here on: nothing is read twice.
+    /// Gives up what has not been used, and looks for the next block from here on: nothing is read
+    /// twice.
     pub(crate) fn lose(&mut self, cause: GapCause) {
         self.decoder.lost();
         self.stage = Stage::Lost(cause);
     }
 
-    /// Steps over what is left of a block, `size` bytes, without holding more than is there already.
+    /// Skips the rest of a block, `size` bytes, without reading more of it into memory.
     pub(crate) fn step_over(&mut self, size: u64) {
         let held = self.window.bytes().len() - self.at;
         if let Some(size) = usize::try_from(size).ok().filter(|size| *size <= held) {

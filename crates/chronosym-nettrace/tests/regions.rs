@@ -4,7 +4,7 @@ mod common;
 
 use std::io::{self, Read};
 
-use chronosym_nettrace::{Error, Options, Reader, StackRow};
+use chronosym_nettrace::{Error, Options, Reader, StackIndex};
 use chronosym_support::netperf::NetperfWriter;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::{EventSpec, LabelSpec};
@@ -139,7 +139,7 @@ fn stack_rows_are_dense_and_shared_within_a_region() {
         .map(|record| record.stack.expect("a stack").0)
         .collect();
     assert_eq!(rows, [0, 1, 0]);
-    assert_eq!(StackRow(7).index(), 7);
+    assert_eq!(StackIndex(7).index(), 7);
     assert_eq!(region.stack_count(), 2);
     let region = reader.next_region().expect("readable").expect("a region");
     let row = region

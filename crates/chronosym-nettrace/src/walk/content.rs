@@ -97,7 +97,8 @@ impl<R: Read> Walk<R> {
         }
     }
 
-    /// After the end mark. What follows it is part of nothing, unless blocks are among it: zeros look like an end mark.
+    /// After the end mark. What follows it is part of nothing, unless blocks are among it: zeros
+    /// look like an end mark.
     pub(crate) fn end_of_stream(&mut self) {
         self.mark();
         if self.at < self.window.bytes().len() || self.window.read_more() {

@@ -9,12 +9,13 @@ use std::io::Read;
 
 use chronosym_types::GapCause;
 
-use super::{Stage, Step, Trouble, Walk};
+use super::{Stage, Step, Walk};
+use crate::fault::Fault;
 use crate::framing::{Framing, LARGEST_BLOCK};
 use crate::netperf::{self, MetadataForm};
 use crate::objects::{Kind, block_start, end};
 
-/// Netperf is in time order as it stands: any size of region will do.
+/// Netperf files are in time order: regions may have any size.
 pub(crate) const NETPERF_REGION: usize = 1 << 20;
 
 impl<R: Read> Walk<R> {
@@ -32,13 +33,13 @@ impl<R: Read> Walk<R> {
             Ok((Kind::Events, size)) => self.open_blobs(size, false),
             Ok((Kind::Metadata, size)) => self.open_blobs(size, true),
             Ok((kind, size)) => return self.whole_block(kind, size),
-            Err(Trouble::Cut) => self.cut(),
-            Err(Trouble::Bad) => self.lose(GapCause::BadBlock),
+            Err(Fault::Short) => self.cut(),
+            Err(Fault::Bad) => self.lose(GapCause::BadBlock),
         }
         Step::Next
     }
 
-    /// A block that is read in one piece.
+    /// A block that is decoded as a whole.
     fn whole_block(&mut self, kind: Kind, size: u32) -> Step {
         if matches!(kind, Kind::Unknown) {
             self.unknown_block(u64::from(size));
@@ -59,8 +60,8 @@ impl<R: Read> Walk<R> {
         self.mark();
         match self.read(|cursor, _| end(cursor)) {
             Ok(()) => self.stage = Stage::Between,
-            Err(Trouble::Cut) => self.cut(),
-            Err(Trouble::Bad) => self.lose(GapCause::BadBlock),
+            Err(Fault::Short) => self.cut(),
+            Err(Fault::Bad) => self.lose(GapCause::BadBlock),
         }
         Step::Next
     }
@@ -81,11 +82,11 @@ impl<R: Read> Walk<R> {
         let left = block_end - offset;
         match self.read(|cursor, _| netperf::event_size(cursor)) {
             Ok(size) if size as u64 <= left => self.netperf_event(size, MetadataForm::Numbered),
-            Ok(_) | Err(Trouble::Bad) => {
+            Ok(_) | Err(Fault::Bad) => {
                 self.leave_block(left, GapCause::BadRecord);
                 Step::Next
             }
-            Err(Trouble::Cut) => {
+            Err(Fault::Short) => {
                 self.lose(GapCause::BadRecord);
                 Step::Next
             }
@@ -101,11 +102,11 @@ impl<R: Read> Walk<R> {
         }
         match self.read(|cursor, _| netperf::event_size(cursor)) {
             Ok(size) if size <= LARGEST_BLOCK as usize => self.netperf_event(size, form),
-            Err(Trouble::Cut) => {
+            Err(Fault::Short) => {
                 self.cut();
                 Step::Next
             }
-            Ok(_) | Err(Trouble::Bad) => {
+            Ok(_) | Err(Fault::Bad) => {
                 self.lose(GapCause::BadRecord);
                 Step::Next
             }
@@ -115,7 +116,7 @@ impl<R: Read> Walk<R> {
     fn netperf_event(&mut self, size: usize, form: MetadataForm) -> Step {
         let end = self.at.saturating_add(size);
         if !self.window.fill_to(end) {
-            // Where the size is wrong there may be more behind it.
+            // If the size is wrong, more events may follow.
             self.lose(GapCause::BadRecord);
             return Step::Next;
         }

@@ -1,4 +1,4 @@
-//! What is a block and what only looks like one, and where the next block behind damage begins.
+//! Tells blocks from bytes that look like one, and finds the next block after damage.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -18,7 +18,7 @@ use crate::{blocks, objects};
 const FARTHEST_LOOK: usize = 16 << 20;
 
 impl<R: Read> Walk<R> {
-    /// Leaves out the rest of a block, `size` bytes from here on, if the next one begins behind it. If not, the size is
+    /// Skips the rest of a block, `size` bytes, if another block follows it. If not, the size is
     /// wrong, and the next block is looked for.
     pub(crate) fn leave_block(&mut self, size: u64, cause: GapCause) {
         if !self.is_block_end(size) {
@@ -28,8 +28,9 @@ impl<R: Read> Walk<R> {
         self.gap_to(self.window.offset(self.at), cause);
     }
 
-    /// Whether a block that begins here may be `size` bytes long: what follows it is what follows blocks, or at least no
-    /// other block begins inside. It has to be seen before it is read, since events can be read out of any bytes.
+    /// Whether a block that begins here may be `size` bytes long: what follows it is what follows
+    /// blocks, or at least no other block begins inside. It has to be seen before it is read, since
+    /// events can be read out of any bytes.
     pub(crate) fn may_be_block(&mut self, size: u64) -> bool {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         let end = self.at + size.min(FARTHEST_LOOK);
@@ -47,7 +48,7 @@ impl<R: Read> Walk<R> {
         loop {
             match self.follows(end) {
                 Ok(None) => return true,
-                // What unknown blocks hold is not looked at.
+                // The content of unknown blocks is not checked.
                 Ok(Some(further)) if further.saturating_sub(self.at) <= FARTHEST_LOOK => {
                     end = further;
                 }
@@ -57,7 +58,7 @@ impl<R: Read> Walk<R> {
         }
     }
 
-    /// Whether what follows a block stands at a position; where the next one ends if nothing is known of it.
+    /// Whether a block may end at a position; the end of the block after it if its kind is unknown.
     fn follows(&self, end: usize) -> Parsed<Option<usize>> {
         let cursor = Cursor::starting_at(self.window.bytes(), end);
         match self.framing {
@@ -90,7 +91,7 @@ impl<R: Read> Walk<R> {
         false
     }
 
-    /// Looks for the next block behind damage.
+    /// Looks for the next block after damage.
     pub(crate) fn find(&mut self, cause: GapCause) -> Step {
         match self.search(self.at) {
             Search::Found(position) if !self.is_another_trace(cause, position) => {
@@ -113,7 +114,7 @@ impl<R: Read> Walk<R> {
         Step::Next
     }
 
-    /// Whether a block found behind an end mark is of a trace that was appended to this one.
+    /// Whether a block found after an end mark belongs to a trace that was appended to this one.
     fn is_another_trace(&self, cause: GapCause, position: usize) -> bool {
         let end_mark = self.used_to.saturating_sub(self.window.offset(0));
         let between = usize::try_from(end_mark)
@@ -124,7 +125,7 @@ impl<R: Read> Walk<R> {
                 .is_none_or(|between| between.windows(NETTRACE.len()).any(|it| it == NETTRACE))
     }
 
-    /// At the end of the stream: what needed more bytes to be known for a block is none.
+    /// At the end of the stream: bytes that are too few for a block are not one.
     fn search_rest(&mut self, cause: GapCause) {
         if self.at < self.window.bytes().len() {
             self.at += 1;
@@ -135,7 +136,7 @@ impl<R: Read> Walk<R> {
         }
     }
 
-    /// Steps over what is part of nothing, up to the end of the stream, without holding it.
+    /// Skips everything up to the end of the stream without holding it.
     fn skip_rest(&mut self) {
         let position = self.window.bytes().len();
         while self.window.fill_to(position + 1) {

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use chronosym_types::Cursor;
 
-use super::{Step, Trouble, Walk};
+use super::{Step, Walk};
 use crate::blocks::{BlockHeader, kind};
 use crate::decoder::Decoder;
 
@@ -13,7 +13,7 @@ impl<R: Read> Walk<R> {
         self.mark();
         let header = match self.read(|cursor, _| BlockHeader::read(cursor)) {
             Ok(header) => header,
-            Err(Trouble::Cut | Trouble::Bad) => {
+            Err(_) => {
                 self.cut();
                 return Step::Next;
             }
@@ -28,10 +28,10 @@ impl<R: Read> Walk<R> {
                 self.open_blobs(size, false);
                 return Step::Next;
             }
-            kind::METADATA => |decoder, block| decoder.metadata_rows(block).is_ok(),
+            kind::METADATA => |decoder, block| decoder.metadata_entries(block).is_ok(),
             kind::SEQUENCE_POINT => |decoder, block| decoder.sequence_point(block).is_ok(),
             kind::STACKS => Decoder::stacks,
-            kind::THREADS => |decoder, block| decoder.thread_rows(block).is_ok(),
+            kind::THREADS => |decoder, block| decoder.thread_entrys(block).is_ok(),
             kind::REMOVED_THREADS => |decoder, block| decoder.removed_threads(block).is_ok(),
             kind::LABELS => |decoder, block| decoder.labels(block).is_ok(),
             _ => {
