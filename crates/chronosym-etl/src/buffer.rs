@@ -22,7 +22,7 @@ const BUFFER_LOST: u16 = 4;
 const PROCESSOR_INDEX: u16 = 0x20;
 const COMPRESSED: u16 = 0x40;
 
-/// What the header of one buffer says, checked.
+/// The header of a buffer, checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferHeader {
     /// Bytes in the file, header included: the step to the next buffer.
@@ -66,17 +66,17 @@ impl BufferHeader {
         })
     }
 
-    /// Whether bytes anywhere in a file look like a header so much that chance does not make them.
+    /// Whether bytes at an arbitrary offset are a header beyond reasonable doubt.
     pub(crate) fn is_certain(bytes: &[u8]) -> bool {
         const LAST_STATE: u32 = 6;
         const LAST_TYPE: u16 = 7;
-        // The state first: it rules out nearly all bytes that are no header.
+        // The state first: it rules out most other bytes.
         bytes::u32(bytes, 0x2c).is_some_and(|state| state <= LAST_STATE)
             && bytes::u16(bytes, 0x36).is_some_and(|kind| kind <= LAST_TYPE)
             && Self::parse(bytes).is_some_and(|header| header.valid as usize >= HEADER)
     }
 
-    /// The same with another size, if `is_wrong`.
+    /// With another size, if `is_wrong`.
     pub(crate) fn shortened(self, stored: u64, is_wrong: bool) -> Self {
         match u32::try_from(stored) {
             Ok(stored) if is_wrong => Self { stored, ..self },
@@ -108,7 +108,7 @@ pub(crate) struct Buffer {
     pub(crate) cpu: u16,
     /// Where its header is in the file.
     pub(crate) offset: u64,
-    /// Bytes to read, header included: less than it should have where the file is cut off.
+    /// Bytes to read, including the header: fewer than the buffer's size if the file is cut off.
     pub(crate) stored: u32,
     pub(crate) valid: u32,
     pub(crate) compressed: bool,
@@ -117,7 +117,8 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// What of it could not be used, if that begins `from` bytes into it. A compressed one is a gap as a whole.
+    /// The gap from offset `from` to the end of the buffer. A compressed buffer is a gap as a
+    /// whole.
     pub(crate) fn gap(&self, from: usize, cause: GapCause) -> Gap {
         let end = match self.cut || self.compressed {
             true => self.stored,
@@ -132,7 +133,8 @@ impl Buffer {
         gap
     }
 
-    /// Reads and decompresses the buffer into `bytes`, header included: offsets in it are those of the format.
+    /// Reads and decompresses the buffer into `bytes`, including the header: offsets are those of
+    /// the format.
     pub(crate) fn read(
         &self,
         source: &impl ReadAt,
@@ -152,7 +154,8 @@ impl Buffer {
         Ok(())
     }
 
-    /// The same for the first bytes of a buffer: `head` holds its header and some of what follows.
+    /// As [`read`](Self::read), for the first bytes of a buffer: `head` holds its header and some
+    /// records.
     pub(crate) fn read_head(&self, head: &[u8], bytes: &mut Vec<u8>) {
         let head = head.get(..self.stored as usize).unwrap_or(head);
         if self.compressed {
@@ -179,13 +182,14 @@ pub(crate) struct Index {
     pub(crate) records: Vec<(i64, u32)>,
     /// The records did not lie in time order.
     pub(crate) unordered: bool,
-    /// Bytes at the end that are no records.
+    /// Bytes at the end that are not records.
     pub(crate) dropped: usize,
 }
 
 impl Index {
-    /// Frames every record of `bytes` (offsets count from its start, as alignment does). Records without a time take
-    /// that of the one before them, or of the first that has one, or `otherwise`.
+    /// Frames every record of `bytes` (offsets count from its start, as alignment does). Records
+    /// without a time take that of the one before them, or of the first that has one, or
+    /// `otherwise`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a buffer has at most 16 MiB"

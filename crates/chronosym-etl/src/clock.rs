@@ -4,7 +4,7 @@
     reason = "the frequency is not 0, and products of 64 bits fit into 128; the quotient of a rest is below a second"
 )]
 
-/// What the raw time of a record counts.
+/// The unit of raw times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClockType {
@@ -22,9 +22,9 @@ pub struct Clock {
     pub(crate) start_raw: i64,
     pub(crate) start_filetime: u64,
     pub(crate) frequency: u64,
-    /// ns a tick where that is a whole number, else 0.
+    /// ns per tick if that is an integer, else 0.
     pub(crate) ns_per_tick: u64,
-    /// Nothing lies later: a damaged time must not stretch the trace over centuries.
+    /// Later times are clamped: a damaged time must not extend the trace by centuries.
     pub(crate) last_ns: u64,
 }
 
@@ -58,8 +58,8 @@ impl Clock {
         self.frequency
     }
 
-    /// Nanoseconds since the start of the trace, rounded down. Times before the start give 0; those long after the
-    /// end of the trace give its end.
+    /// Nanoseconds since the start of the trace, rounded down. Times before the start give 0; those
+    /// long after the end of the trace give its end.
     #[inline]
     pub fn time_ns(&self, raw_time: i64) -> u64 {
         let ticks = raw_time.saturating_sub(self.start_raw).max(0) as u64;
@@ -77,7 +77,7 @@ impl Clock {
         ns.min(self.last_ns)
     }
 
-    /// Whether `time_ns`, got from `raw_time`, is a clamped one.
+    /// Whether `time_ns`, converted from `raw_time`, was clamped.
     #[inline]
     pub(crate) fn is_outside(&self, raw_time: i64, time_ns: u64) -> bool {
         raw_time < self.start_raw || time_ns == self.last_ns

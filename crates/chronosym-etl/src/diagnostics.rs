@@ -5,7 +5,7 @@ use chronosym_types::Gaps;
 use crate::record::{EventKey, Record};
 use crate::{Guid, TraceHeader};
 
-/// What a trace lacks and what of it could not be read, so far as the reading has come.
+/// What was damaged or lost in a trace so far, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostics {
@@ -27,13 +27,13 @@ pub struct Diagnostics {
     pub buffers_after_lost_buffer: u64,
     /// `RT_LostEvent` records: a real-time consumer was too slow.
     pub lost_event_records: u64,
-    /// The parts that could not be used, and why, as they were found: those that no buffer header leads to when the trace
-    /// is opened, those inside of buffers when their records are due. Zeros at the end are the unused part of a
-    /// preallocated file.
+    /// The parts that could not be used, and why: those that no buffer header leads to when the
+    /// trace is opened, those inside buffers when their records are read. Zeros at the end are the
+    /// unused part of a preallocated file.
     pub gaps: Gaps,
-    /// Buffers whose records did not lie in time order; they were sorted.
+    /// Buffers whose records were out of time order; they were sorted.
     pub unordered_buffers: u64,
-    /// Records delivered after one with a later time, in spite of sorting.
+    /// Records delivered after one with a later time.
     pub late_records: u64,
     /// Records before the trace's start or long after its end; their `time_ns` is clamped.
     pub clamped_times: u64,

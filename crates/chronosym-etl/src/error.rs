@@ -1,6 +1,6 @@
 use std::io;
 
-/// Why a trace cannot be opened, merged, or a part of it read.
+/// Why a trace cannot be opened or merged, or a part of it not be read.
 ///
 /// Damage inside a trace is no error: what can be read is delivered, the rest is counted in
 /// [`Diagnostics`](crate::Diagnostics).
@@ -12,7 +12,7 @@ pub enum Error {
     Io {
         /// Byte offset in the source.
         offset: u64,
-        /// What the system said.
+        /// The source's own error.
         source: io::Error,
     },
     /// The first buffer is not that of an .etl file.
@@ -26,7 +26,7 @@ pub enum Error {
         /// Minor version of the layout.
         minor: u8,
     },
-    /// The log file header record holds a value that nothing can be read with.
+    /// The log file header holds an impossible value.
     #[error("damaged log file header: {0}")]
     BadHeader(&'static str),
     /// Traces that were not recorded together have no common clock.

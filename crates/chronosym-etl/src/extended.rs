@@ -17,12 +17,13 @@ pub enum ExtendedItem<'a> {
     Stack(Stack<'a>),
     /// Key of a call stack that a later StackWalk event defines.
     StackKey(StackKey),
-    /// What a TraceLogging event says of its fields: bytes for
+    /// The description of a TraceLogging event's fields: bytes for
     /// [`TraceLoggingSchema::parse`](chronosym_types::TraceLoggingSchema::parse).
     SchemaTl(&'a [u8]),
-    /// Name of the provider, in UTF-8: its traits begin with it (TraceLoggingProvider.h).
+    /// Name of the provider, in UTF-8: the start of its traits (TraceLoggingProvider.h).
     ProviderName(AStr<'a>),
-    /// An item of any other type (`EVENT_HEADER_EXT_TYPE_*`), or one too short for its type: type and data.
+    /// An item of any other type (`EVENT_HEADER_EXT_TYPE_*`), or one too short for its type: type
+    /// and data.
     Other(u16, &'a [u8]),
 }
 
@@ -30,7 +31,8 @@ pub enum ExtendedItem<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Stack<'a> {
-    /// 0, or what the other half (kernel or user) of this stack carries too: it arrives in an event of its own.
+    /// Links the kernel and user parts of a stack, which arrive in separate events; 0 if there is
+    /// one part.
     pub match_id: u64,
     /// The addresses.
     pub addresses: Addresses<'a>,
@@ -57,7 +59,8 @@ impl<'a> ExtendedItems<'a> {
         Self { rest: bytes }
     }
 
-    /// Bytes that the chain of items takes at the start of `bytes`. A broken link ends it: what follows is payload.
+    /// Bytes that the chain of items takes at the start of `bytes`. A broken link ends it: what
+    /// follows is payload.
     pub(crate) fn length(bytes: &[u8]) -> usize {
         let mut at = 0;
         while let Some((total, more)) = Self::item(bytes.get(at..).unwrap_or_default()) {

@@ -9,7 +9,7 @@ use chronosym_types::{PointerSize, bytes};
 
 use crate::{ClockType, Error};
 
-/// What the log file header record says of the recording.
+/// The log file header: properties of the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceHeader {
@@ -57,7 +57,8 @@ pub struct TraceHeader {
     pub log_file_name: String,
 }
 
-/// `EVENT_TRACE_FILE_MODE_*` bits, among them 2 circular, 0x20 preallocated, 0x10000 relogged, 0x2000000 a system logger.
+/// `EVENT_TRACE_FILE_MODE_*` bits, among them 2 circular, 0x20 preallocated, 0x10000 relogged,
+/// 0x2000000 a system logger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LogFileMode(pub u32);
 

@@ -1,11 +1,12 @@
-/// What a reader may use.
+/// Limits of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of decompressed buffers that are open at a time.
+    /// Decompressed bytes of open buffers.
     ///
-    /// Beyond them the next buffer waits until one of the others is done, and its records may come late. At most 1 GiB, which
-    /// is the default; a trace whose header promises smaller or fewer buffers is held to less.
+    /// At the limit the next buffer waits until another one is done, and its records may be late.
+    /// At most 1 GiB, which is the default; less if the trace's header states smaller or fewer
+    /// buffers.
     pub open_limit: u64,
 }
 

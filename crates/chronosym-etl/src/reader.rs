@@ -12,14 +12,14 @@ use std::collections::BinaryHeap;
 use chronosym_types::{GapCause, PointerSize};
 
 use crate::buffer::{Buffer, Index};
-use crate::record::{Place, Record};
+use crate::record::{Record, RecordContext};
 use crate::scan::scan;
 use crate::{Clock, Diagnostics, Error, Options, ReadAt, TraceHeader};
 
 /// Reads the records of one recording in global time order.
 ///
-/// Opening walks over the buffer headers; after that only the buffers whose records are next are in memory: one for
-/// each processor of the recorded machine.
+/// Opening walks over the buffer headers; after that only the buffers whose records are next are in
+/// memory: one for each processor of the recorded machine.
 pub struct Reader<S> {
     sources: Vec<S>,
     headers: Vec<TraceHeader>,
@@ -29,7 +29,7 @@ pub struct Reader<S> {
     scanned: Diagnostics,
     diagnostics: Diagnostics,
     next_buffer: usize,
-    slots: Vec<Slot>,
+    slots: Vec<OpenBuffer>,
     free: Vec<usize>,
     /// Next record of each open buffer except the current one.
     heap: BinaryHeap<Reverse<(Key, usize)>>,
@@ -41,7 +41,7 @@ pub struct Reader<S> {
     max_open_bytes: u64,
     options: Options,
     compressed: Vec<u8>,
-    /// Why files were not looked through to their ends; to be told at the end.
+    /// Errors that ended the search for buffers, returned after the last record.
     failures: Vec<Error>,
 }
 
@@ -58,12 +58,12 @@ const NO_LIMIT: Key = Key {
     rank: u32::MAX,
     offset: u32::MAX,
 };
-/// 5 s in 100 ns: setting the system's clock moves the boot time along, and no system is back up so soon.
+/// 5 s in 100 ns: setting the system's clock shifts the boot time, and no system reboots faster.
 const SAME_BOOT: u64 = 50_000_000;
 
 /// An open buffer.
 #[derive(Default)]
-struct Slot {
+struct OpenBuffer {
     bytes: Vec<u8>,
     index: Index,
     next: usize,
@@ -72,7 +72,7 @@ struct Slot {
     pointer_size: Option<PointerSize>,
 }
 
-impl Slot {
+impl OpenBuffer {
     fn key(&self) -> Option<Key> {
         let &(time, offset) = self.index.records.get(self.next)?;
         Some(Key {
@@ -83,9 +83,10 @@ impl Slot {
     }
 }
 
-/// Damaged times could make every buffer of a file look simultaneous. Beyond this many decompressed bytes the next one
-/// waits until one of the others is done: twice what a buffer a processor takes, as far as that can be true. Small files
-/// have no more than 32 MiB, however much their buffers unpack to.
+/// Limit of decompressed bytes: damaged times can make all buffers of a file look simultaneous. At
+/// the limit the next buffer waits until another one is done. It is twice the size of one buffer
+/// per processor, if plausible. Small files get at most 32 MiB, whatever their buffers decompress
+/// to.
 fn max_open_bytes(headers: &[TraceHeader], buffers: &[Buffer], options: Options) -> u64 {
     let one_each = |header: &TraceHeader| {
         u64::from(header.buffer_size).saturating_mul(u64::from(header.processors) * 2)
@@ -99,11 +100,11 @@ fn max_open_bytes(headers: &[TraceHeader], buffers: &[Buffer], options: Options)
 }
 
 impl<S: ReadAt> Reader<S> {
-    /// Begins the trace in one .etl file: walks over its buffer headers.
+    /// Opens one .etl file and finds its buffers.
     ///
     /// # Errors
-    /// If `source` cannot be read or does not begin with the header of a log that Windows 7 or later wrote. Where the walk
-    /// fails later, the reader has what comes before.
+    /// If `source` cannot be read or does not start with the header of a log of Windows 7 or later. If a later read
+    /// fails, the reader has the buffers before it.
     pub fn new(source: S, options: Options) -> Result<Self, Error> {
         let scan = scan(&source)?;
         let mut reader = Self::of(
@@ -150,8 +151,8 @@ impl<S: ReadAt> Reader<S> {
         }
     }
 
-    /// One reader over several files of one recording (kernel and user sessions run at the same time), in one time
-    /// order. The earliest start is that of the whole.
+    /// Merges several files of one recording (concurrent kernel and user sessions) in time
+    /// order. The trace starts with the earliest of them.
     ///
     /// # Errors
     /// If the files' clocks differ (type, frequency, boot time), or none is given.
@@ -230,7 +231,7 @@ impl<S: ReadAt> Reader<S> {
         self.clock
     }
 
-    /// What is known to be lost or damaged, so far as records were read.
+    /// Returns the diagnostics so far.
     pub fn diagnostics(&self) -> &Diagnostics {
         &self.diagnostics
     }
@@ -246,19 +247,20 @@ impl<S: ReadAt> Reader<S> {
         self.diagnostics = self.scanned.clone();
     }
 
-    /// The next record in time order, `None` at the end; records of one time come as they lie in the files.
+    /// Returns the next record in time order, `None` at the end. Records of equal time are in file
+    /// order.
     ///
     /// Damaged parts are left out and counted in [`diagnostics`](Self::diagnostics).
     ///
     /// # Errors
-    /// [`Error::Io`] if a buffer cannot be read, or if opening could not look through a whole file; everything before has
-    /// been delivered. The part is among the gaps then, and the next call goes on behind it.
+    /// [`Error::Io`] if a buffer cannot be read, or if opening could not search a whole file; everything before has
+    /// been delivered. The part is counted as a gap, and the next call continues after it.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         let Some((slot, raw_time, offset)) = self.advance()? else {
             return self.failures.pop().map_or(Ok(None), Err);
         };
         let slot = &self.slots[slot];
-        let place = Place {
+        let context = RecordContext {
             time_ns: self.clock.time_ns(raw_time),
             raw_time,
             cpu: slot.cpu,
@@ -266,7 +268,7 @@ impl<S: ReadAt> Reader<S> {
         };
         // Framing has accepted the record: reading it cannot fail.
         let bytes = slot.bytes.get(offset as usize..).unwrap_or_default();
-        let Some(record) = Record::read(bytes, place) else {
+        let Some(record) = Record::read(bytes, context) else {
             return Ok(None);
         };
         self.diagnostics.count(&record);
@@ -307,7 +309,7 @@ impl<S: ReadAt> Reader<S> {
                     .peek_mut()
                     .filter(|first| first.0.0 <= limit)
                     .map(|mut first| {
-                        // The two change places.
+                        // Swaps the two.
                         std::mem::replace(&mut *first, Reverse((key, current))).0.1
                     });
             if self.current.is_some() {
@@ -357,7 +359,7 @@ impl<S: ReadAt> Reader<S> {
     fn open_buffer(&mut self, number: usize) -> Result<(), Error> {
         let buffer = self.buffers[number];
         let at = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(OpenBuffer::default());
             self.slots.len() - 1
         });
         let slot = &mut self.slots[at];

@@ -28,15 +28,16 @@ pub enum RecordKind {
     Instance,
     /// WPP software tracing (`TRACE_MESSAGE`). The payload is undecoded.
     Message,
-    /// Anything else that can be stepped over: header type byte. The payload is all after the first four bytes.
+    /// Any other header type, by its number. The payload is everything after the first four bytes.
     Other(u8),
 }
 
-/// What a record is an event of.
+/// The event type of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKey {
-    /// Classic event: class (MOF) GUID, opcode and version. Kernel groups are mapped to their classes.
+    /// Classic event: class (MOF) GUID, opcode and version. Kernel groups are mapped to their
+    /// classes.
     Classic {
         /// Event class GUID.
         class: Guid,
@@ -93,7 +94,7 @@ pub struct Record<'a> {
     pub time_ns: u64,
     /// Time in ticks of the trace's clock, as other records refer to it (stack walks).
     pub raw_time: i64,
-    /// Process that logged the event; what an event is about is in its payload.
+    /// Process that logged the event; the subject of the event is in its payload.
     pub process_id: Option<u32>,
     /// Thread that logged the event.
     pub thread_id: Option<u32>,
@@ -103,7 +104,7 @@ pub struct Record<'a> {
     pub pointer_size: PointerSize,
     /// Which header the record has.
     pub kind: RecordKind,
-    /// What the record is an event of.
+    /// The record's event type.
     pub key: EventKey,
     /// Activity of the event (`EVENT_HEADER` only; zeros are `None`).
     pub activity_id: Option<Guid>,
@@ -133,14 +134,14 @@ pub(crate) struct Frame {
 pub(crate) enum FrameError {
     /// The rest of the buffer is unused.
     End,
-    /// No record can begin like this, or it is cut off: the next one cannot be found.
+    /// Not a record, or one that is cut off: the next one cannot be found.
     Damaged,
 }
 
-/// What a record's first bytes say of its header.
+/// The kind and layout of a record's header.
 struct Header {
     kind: RecordKind,
-    /// Of pointers in the payload, where the header says.
+    /// Width of pointers in the payload, if the header states it.
     width: Option<PointerSize>,
     size_at: usize,
     length: usize,
@@ -178,7 +179,7 @@ fn header(marker: u32, bytes: &[u8]) -> Option<Header> {
     })
 }
 
-/// Frames the record at the start of `bytes`, which reach to the end of the buffer's valid part.
+/// Frames the record at the start of `bytes`, which extend to the end of the buffer's valid part.
 #[inline]
 pub(crate) fn frame(bytes: &[u8]) -> Result<Frame, FrameError> {
     let Some(marker) = bytes::u32(bytes, 0) else {
@@ -206,7 +207,8 @@ pub(crate) fn time_of_cut(bytes: &[u8]) -> Option<i64> {
     bytes::i64(bytes, header(bytes::u32(bytes, 0)?, bytes)?.time_at?)
 }
 
-/// Offset of a WPP message's time. Its optional items come in the order sequence, GUID or component, time, ids.
+/// Offset of a WPP message's time. Its optional items come in the order sequence, GUID or
+/// component, time, ids.
 fn message_time_at(bytes: &[u8]) -> Option<usize> {
     let flags = bytes::u16(bytes, 6)?;
     (flags & MESSAGE_TIME != 0).then(|| 8 + message_prefix(flags))
@@ -222,20 +224,21 @@ fn message_prefix(flags: u16) -> usize {
     sequence + sender
 }
 
-/// Where a record was found.
+/// Properties of a record that its buffer states.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RecordContext {
     pub(crate) time_ns: u64,
     pub(crate) raw_time: i64,
     pub(crate) cpu: u16,
-    /// For records that do not say.
+    /// For records that do not state it.
     pub(crate) pointer_size: PointerSize,
 }
 
 impl<'a> Record<'a> {
-    /// Reads the header of a record that [`frame`] accepted; `bytes` begin with it and may be longer.
+    /// Reads the header of a record that [`frame`] accepted; `bytes` begin with it and may be
+    /// longer.
     #[inline]
-    pub(crate) fn read(bytes: &'a [u8], place: Place) -> Option<Self> {
+    pub(crate) fn read(bytes: &'a [u8], context: RecordContext) -> Option<Self> {
         let marker = bytes::u32(bytes, 0)?;
         let Header {
             kind,
@@ -246,12 +249,12 @@ impl<'a> Record<'a> {
         } = header(marker, bytes)?;
         let bytes = bytes.get(..usize::from(bytes::u16(bytes, size_at)?))?;
         let mut record = Self {
-            time_ns: place.time_ns,
-            raw_time: place.raw_time,
+            time_ns: context.time_ns,
+            raw_time: context.raw_time,
             process_id: None,
             thread_id: None,
-            cpu: place.cpu,
-            pointer_size: width.unwrap_or(place.pointer_size),
+            cpu: context.cpu,
+            pointer_size: width.unwrap_or(context.pointer_size),
             kind,
             key: EventKey::Unknown((marker >> 16) as u8),
             activity_id: None,
@@ -286,16 +289,17 @@ impl<'a> Record<'a> {
 
     #[inline(always)]
     fn ids(&mut self) -> Option<()> {
-        let known = |id: u32| (id != UNKNOWN_ID).then_some(id);
-        self.thread_id = known(bytes::u32(self.bytes, 8)?);
-        self.process_id = known(bytes::u32(self.bytes, 12)?);
+        let valid = |id: u32| (id != UNKNOWN_ID).then_some(id);
+        self.thread_id = valid(bytes::u32(self.bytes, 8)?);
+        self.process_id = valid(bytes::u32(self.bytes, 12)?);
         Some(())
     }
 
     #[inline(always)]
     fn kernel(&mut self) -> Option<()> {
         let (version, [opcode, group]) = (bytes::u16(self.bytes, 0)?, bytes::array(self.bytes, 6)?);
-        // High bits of the version announce 8-byte words before the payload: a PEBS index, up to seven counters.
+        // High bits of the version count 8-byte words before the payload: a PEBS index, up to seven
+        // counters.
         let words = usize::from(version >> 15) + usize::from(version >> 8 & 7);
         if words != 0
             && let Some(payload) = self.payload.get(8 * words..)

@@ -1,4 +1,4 @@
-//! The walk over a file's buffer headers.
+//! Finds the buffers of a file.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -13,23 +13,24 @@ use crate::buffer::{Buffer, BufferHeader, HEADER, Index};
 use crate::record::{frame, time_of_cut};
 use crate::{Clock, Diagnostics, Error, ReadAt, TraceHeader};
 
-/// What one file's walk gives.
+/// The buffers of a file.
 pub(crate) struct Scan {
     pub(crate) header: TraceHeader,
     pub(crate) clock: Clock,
     /// In file order, ranked from 0.
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) diagnostics: Diagnostics,
-    /// What ended the walk before the end of the file.
+    /// Why the search ended before the end of the file.
     pub(crate) failure: Option<Error>,
     /// Bytes that compressed buffers unpack to.
     unpacked: u64,
 }
 
-/// Bytes read of a buffer by the walk: its header and its first records, whose time says when the buffer is needed.
+/// Bytes read of each buffer: its header and its first records, whose time says when the buffer is
+/// needed.
 const HEAD: usize = 512;
-/// Compressed buffers may unpack to this many bytes, or to so many times what they take in the file: real ones to three to
-/// ten times as much. What is beyond is left out.
+/// Compressed buffers may decompress to this many bytes, or to this multiple of their size in the
+/// file; real ones take three to ten times as much. Buffers beyond are skipped.
 const FREE_UNPACKED: u64 = 64 << 20;
 const UNPACKED_RATIO: u64 = 200;
 /// A day in ns: times this long after the end of a recording are damage.
@@ -37,15 +38,15 @@ const SLACK_NS: u64 = 24 * 3600 * 1_000_000_000;
 
 /// A part of the file that no buffer header leads to.
 #[derive(Clone, Copy)]
-struct Lost {
+struct UnreadablePart {
     from: u64,
-    /// Headers were looked for up to here.
+    /// End of the searched range.
     searched: u64,
-    /// It is all zeros, as far as was looked.
+    /// The searched range is all zeros.
     is_blank: bool,
 }
 
-/// Walks over the buffers of `source`.
+/// Finds the buffers of `source`.
 pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, Error> {
     let io = |source| Error::Io { offset: 0, source };
     let size = source.size().map_err(io)?;
@@ -73,7 +74,7 @@ pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, Error> {
 }
 
 impl Scan {
-    /// Goes from buffer to buffer; `offset` says how far it came.
+    /// Goes from buffer to buffer; `offset` is the position reached.
     fn walk(
         &mut self,
         source: &impl ReadAt,
@@ -84,20 +85,20 @@ impl Scan {
         let mode = self.header.log_file_mode;
         // Where processors share buffers, the first record of a buffer need not be its earliest.
         let whole = mode.is_shared_by_processors() || mode.is_private();
-        let mut work = Work::default();
-        // Where the last buffer begins, and what follows it that is none.
+        let mut scratch = Scratch::default();
+        // Start of the last buffer, and the unreadable part after it.
         let mut last = 0;
-        let mut lost: Option<Lost> = None;
+        let mut lost: Option<UnreadablePart> = None;
         while *offset < size {
-            work.read_head(source, *offset)?;
-            if let Some(header) = BufferHeader::parse(&work.head) {
+            scratch.read_head(source, *offset)?;
+            if let Some(header) = BufferHeader::parse(&scratch.head) {
                 if let Some(lost) = lost.take() {
                     let gap = Gap::new(lost.from, *offset - lost.from, GapCause::NoBlock);
                     self.diagnostics.gaps.add(gap);
                 }
-                let header = work.plausible(source, header, *offset, size, first_size)?;
+                let header = scratch.plausible(source, header, *offset, size, first_size)?;
                 if let Some(mut buffer) = self.buffer(&header, *offset, size - *offset) {
-                    if let Some(time) = work.first_time(source, &buffer, whole)? {
+                    if let Some(time) = scratch.first_time(source, &buffer, whole)? {
                         buffer.first_time = time;
                     }
                     self.buffers.push(buffer);
@@ -106,19 +107,20 @@ impl Scan {
                 *offset = offset.saturating_add(header.stored.into());
                 continue;
             }
-            let is_blank = work.head.iter().all(|byte| *byte == 0);
+            let is_blank = scratch.head.iter().all(|byte| *byte == 0);
             let from = lost.map_or(last + HEADER as u64, |lost| lost.searched);
             let searched = *offset;
             let next = if is_blank && !mode.is_compressed() {
-                // The unused part of a preallocated file may be long; buffers of such a log are all of one size.
+                // The unused part of a preallocated file may be long; buffers of such a log are all
+                // of one size.
                 *offset + first_size.min(size - *offset)
             } else {
-                work.next_header(source, from, size)?
+                scratch.next_header(source, from, size)?
             };
             if lost.is_none() && next < *offset {
                 self.shorten_last(last, next);
             } else {
-                let lost = lost.get_or_insert(Lost {
+                let lost = lost.get_or_insert(UnreadablePart {
                     from: *offset,
                     searched,
                     is_blank,
@@ -141,7 +143,7 @@ impl Scan {
         Ok(())
     }
 
-    /// The buffer at `offset` says that it is larger than it is: another one begins in it, at `end`.
+    /// The buffer at `offset` states too large a size: another one starts inside it, at `end`.
     fn shorten_last(&mut self, offset: u64, end: u64) {
         let last = self.buffers.last_mut();
         if let Some(last) = last.filter(|last| last.offset == offset) {
@@ -155,16 +157,18 @@ impl Scan {
 
     /// Counts a buffer; `None` if it is empty.
     fn buffer(&mut self, header: &BufferHeader, offset: u64, left: u64) -> Option<Buffer> {
-        let found = &mut self.diagnostics;
+        let diagnostics = &mut self.diagnostics;
         let stored = u32::try_from(left).map_or(header.stored, |left| left.min(header.stored));
         let cut = stored < header.stored;
-        found.buffers += 1;
-        found.buffers_with_lost_events += u64::from(header.lost_events());
-        found.buffers_after_lost_buffer += u64::from(header.lost_buffer());
+        diagnostics.buffers += 1;
+        diagnostics.buffers_with_lost_events += u64::from(header.lost_events());
+        diagnostics.buffers_after_lost_buffer += u64::from(header.lost_buffer());
         if header.valid as usize <= HEADER {
-            found.empty_buffers += 1;
+            diagnostics.empty_buffers += 1;
             if cut {
-                found.gaps.add(Gap::new(offset, left, GapCause::CutShort));
+                diagnostics
+                    .gaps
+                    .add(Gap::new(offset, left, GapCause::CutShort));
             }
             return None;
         }
@@ -173,7 +177,7 @@ impl Scan {
             let unpacked = self.unpacked + u64::from(header.valid);
             let most = UNPACKED_RATIO.saturating_mul(offset + u64::from(stored));
             if unpacked > most.max(FREE_UNPACKED) {
-                found
+                diagnostics
                     .gaps
                     .add(Gap::new(offset, stored.into(), GapCause::TooLarge));
                 return None;
@@ -181,7 +185,7 @@ impl Scan {
             self.unpacked = unpacked;
         }
         Some(Buffer {
-            // Where no record of it has a time, it is needed when the one before it was.
+            // If none of its records has a time, it is needed when the one before it is.
             first_time: self
                 .buffers
                 .last()
@@ -202,7 +206,8 @@ impl Scan {
     }
 }
 
-/// Whether a file that begins so is one: its first buffer is of the type of headers, and its first record is one.
+/// Whether a file with these first bytes is an .etl: its first buffer is of the header type and
+/// starts with a header record.
 pub fn is_etl(head: &[u8]) -> bool {
     let byte = |at: usize| head.get(at).copied();
     (byte(0x36), byte(0x37)) == (Some(4), Some(0))
@@ -241,16 +246,16 @@ fn log_file_header(source: &impl ReadAt) -> Result<(TraceHeader, i64, u32), Erro
     Ok((TraceHeader::parse(payload, width)?, time, buffer.stored))
 }
 
-/// What the walk reads into.
+/// Memory that is reused for each buffer.
 #[derive(Default)]
-struct Work {
+struct Scratch {
     head: Vec<u8>,
     compressed: Vec<u8>,
     bytes: Vec<u8>,
     index: Index,
 }
 
-impl Work {
+impl Scratch {
     fn read_head(&mut self, source: &impl ReadAt, offset: u64) -> io::Result<()> {
         self.head.resize(HEAD, 0);
         let n = source.read_at(offset, &mut self.head)?;
@@ -258,7 +263,8 @@ impl Work {
         Ok(())
     }
 
-    /// The header of a buffer at `offset`, shortened where another buffer begins inside: that is read as one of its own.
+    /// The header of a buffer at `offset`, shortened if another buffer starts inside it, which is
+    /// read separately.
     fn plausible(
         &mut self,
         source: &impl ReadAt,
@@ -290,25 +296,26 @@ impl Work {
             self.bytes.resize(CHUNK, 0);
             let n = source.read_at(offset, &mut self.bytes)?;
             self.bytes.truncate(n);
-            let places = n.saturating_sub(HEADER - 1);
-            for at in 0..places {
+            let positions = n.saturating_sub(HEADER - 1);
+            for at in 0..positions {
                 let header = self.bytes.get(at..at + HEADER).unwrap_or_default();
                 if !BufferHeader::is_certain(header) {
                     continue;
                 }
-                let found = offset + at as u64;
-                if self.is_buffer(source, found, size)? {
-                    return Ok(found);
+                let start = offset + at as u64;
+                if self.is_buffer(source, start, size)? {
+                    return Ok(start);
                 }
             }
-            if places == 0 {
+            if positions == 0 {
                 return Ok(size);
             }
-            offset += places as u64;
+            offset += positions as u64;
         }
     }
 
-    /// Whether another buffer follows the one at `offset`, or the end and a record begins it.
+    /// Whether the buffer at `offset` is followed by another one, or by the end of the file and
+    /// starts with a record.
     fn is_buffer(&mut self, source: &impl ReadAt, offset: u64, size: u64) -> io::Result<bool> {
         self.read_head(source, offset)?;
         let Some(header) = BufferHeader::parse(&self.head) else {
@@ -324,8 +331,8 @@ impl Work {
         Ok(head.get(..n).is_some_and(BufferHeader::is_certain))
     }
 
-    /// Raw time of the first record of a buffer whose head was read; of the earliest one if `whole`, or if the first
-    /// few show that they are not in order.
+    /// Raw time of the first record of a buffer whose head was read; of the earliest one if
+    /// `whole`, or if the first few show that they are not in order.
     fn first_time(
         &mut self,
         source: &impl ReadAt,

@@ -1,4 +1,4 @@
-//! Where the bytes of a trace come from.
+//! Sources of a trace's bytes.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// Positional reads: what a reader needs of a file, a byte slice or anything else that has a length.
+/// Reads at any position of a file, a byte slice or anything else that has a length.
 ///
 /// Reads do not move a shared cursor, so one source may serve several readers at a time.
 pub trait ReadAt {

@@ -1,4 +1,5 @@
-//! Decompression of XPRESS plain LZ77 (MS-XCA 2.3, 2.4): what `COMPRESSION_FORMAT_XPRESS` writes, one stream a buffer.
+//! Decompression of XPRESS plain LZ77 (MS-XCA 2.3, 2.4): what `COMPRESSION_FORMAT_XPRESS` writes,
+//! one stream a buffer.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -8,16 +9,17 @@
 
 use chronosym_types::bytes;
 
-/// Bytes of `output` beyond the wanted size that [`decompress`] may overwrite: copies go in steps of fixed size.
+/// Bytes of `output` beyond the wanted size that [`decompress`] may overwrite: copies go in steps
+/// of fixed size.
 pub(crate) const SLACK: usize = 64;
 
-/// Decompresses `input` into the first `size` bytes of `output`, until those are full or the input ends, and returns how
-/// many are valid. `output` is [`SLACK`] longer.
+/// Decompresses `input` into the first `size` bytes of `output`, until those are full or the input
+/// ends, and returns how many are valid. `output` is [`SLACK`] longer.
 ///
 /// Damaged input ends the stream early; a stream cut off gives what it holds.
 pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize {
     debug_assert!(output.len() >= size + SLACK);
-    // What is left of the flags when all 32 are used up: the bit that follows them.
+    // The flags once all 32 are used: only the end marker is left.
     const USED_UP: u64 = 1 << 63;
     let mut at = 0;
     let mut out = 0;
@@ -70,7 +72,8 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize 
     out.min(size)
 }
 
-/// Copies `n` (at most 32) literals, unless the input is so near its end that there are no 32 bytes left.
+/// Copies `n` (at most 32) literals, unless the input is so near its end that there are no 32 bytes
+/// left.
 #[inline(always)]
 fn copy_literals(input: &[u8], at: usize, output: &mut [u8], out: usize, n: usize) -> bool {
     let (Some(from), Some(to)) = (bytes::array::<32>(input, at), output.get_mut(out..out + 32))
@@ -85,7 +88,8 @@ fn copy_literals(input: &[u8], at: usize, output: &mut [u8], out: usize, n: usiz
     true
 }
 
-/// Copies `length` bytes from `distance` before `out`: where they overlap, what was just copied is copied again.
+/// Copies `length` bytes from `distance` before `out`: where they overlap, what was just copied is
+/// copied again.
 #[inline(always)]
 fn copy_match(output: &mut [u8], out: usize, distance: usize, length: usize) {
     // Steps of fixed size; the last one may run over the end.
@@ -114,7 +118,8 @@ fn step<const N: usize>(output: &mut [u8], out: usize, distance: usize) {
     }
 }
 
-/// The length field of a match whose three bits are all set (before the 3 that is added to every length).
+/// The length field of a match whose three bits are all set (before the 3 that is added to every
+/// length).
 fn long_length(input: &[u8], at: &mut usize, half: &mut Option<u8>) -> Option<usize> {
     let nibble = match half.take() {
         Some(byte) => byte >> 4,
