@@ -1,4 +1,4 @@
-//! From the bits of a packet to values, as their types say.
+//! Decodes the bits of a packet by their types.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -6,74 +6,74 @@
     reason = "registers are numbered by the parser; places are those of what was just read"
 )]
 
-use crate::bits::{Bits, OutOfRoom, signed};
+use crate::bits::{Bits, OutOfBounds, signed};
 use crate::metadata::Metadata;
 use crate::types::{NameId, Register, Scalar, Type};
-use crate::value::{Item, Slot};
+use crate::value::{DecodedField, Location};
 
-/// Values of an event beyond which it is damage: lists of structs could have as many as they have bits.
-const MOST_ITEMS: usize = 1 << 16;
+/// Most values of an event; a list of structs could have as many as it has bits.
+const MAX_FIELDS: usize = 1 << 16;
 
-/// Steps that the events of a packet may take: so many for each of its bytes, and what the smallest one may. A field that has
-/// no bits is a step as well.
-const STEPS_OF_A_BYTE: u64 = 64;
+/// Steps that decoding a packet may take for each of its bytes, and in any case. A field without
+/// bits is a step as well.
+const STEPS_PER_BYTE: u64 = 64;
 const FREE_STEPS: u64 = 1 << 16;
 
 /// Why an event or a header cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It does not end in the packet's content.
-    OutOfRoom,
-    /// It is of a type that is not declared, or holds a value that none of its types is for.
+    /// It exceeds the packet's content.
+    OutOfBounds,
+    /// Its type is not declared, or no option of a variant matches its tag.
     Unknown,
 }
 
-impl From<OutOfRoom> for Fault {
-    fn from(_: OutOfRoom) -> Self {
-        Fault::OutOfRoom
+impl From<OutOfBounds> for Fault {
+    fn from(_: OutOfBounds) -> Self {
+        Fault::OutOfBounds
     }
 }
 
-/// What was read last, with its memory to be used again.
+/// The values decoded last. Their memory is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Decoded {
-    pub items: Vec<Item>,
-    /// Of all streams those of the one that is read.
+    pub fields: Vec<DecodedField>,
+    /// Values that later fields depend on, of the stream being read.
     pub registers: Vec<i128>,
     steps: u64,
 }
 
 impl Decoded {
     pub fn clear(&mut self, metadata: &Metadata) {
-        self.items.clear();
+        self.fields.clear();
         // Each is written before it is read.
         self.registers.resize(metadata.registers as usize, 0);
     }
 
-    /// Begins a packet of so many bytes.
-    pub fn begin(&mut self, bytes: usize) {
-        self.steps = STEPS_OF_A_BYTE
+    /// Starts a packet of this many bytes.
+    pub fn start_packet(&mut self, bytes: usize) {
+        self.steps = STEPS_PER_BYTE
             .saturating_mul(bytes as u64)
             .saturating_add(FREE_STEPS);
     }
 
     fn step(&mut self, count: u64) -> Result<(), Fault> {
-        self.steps = self.steps.checked_sub(count).ok_or(Fault::OutOfRoom)?;
+        self.steps = self.steps.checked_sub(count).ok_or(Fault::OutOfBounds)?;
         Ok(())
     }
 
-    /// Reads a value that is called `name`, and all in it.
+    /// Decodes a value called `name`, with all nested values.
     pub fn read(&mut self, bits: &mut Bits<'_>, ty: &Type, name: NameId) -> Result<(), Fault> {
         self.step(1)?;
         match ty {
             Type::Scalar(scalar) | Type::Enum(scalar, _) => {
                 let value = bits.scalar(scalar)?;
-                self.push(name, Slot::Number(*scalar, value))?;
+                self.push(name, Location::Number(*scalar, value))?;
             }
             Type::Text => {
                 let text = bits.text()?;
                 let end = (bits.at / 8) as usize - 1;
-                self.push(name, Slot::Text(end - text.len(), end))?;
+                self.push(name, Location::Text(end - text.len(), end))?;
             }
             Type::Struct(structure) => {
                 bits.align(ty.align())?;
@@ -87,9 +87,9 @@ impl Decoded {
             Type::Variant(variant) => {
                 let tag = self.register(variant.tag);
                 let fits = |(first, last, _): &(i128, i128, _)| (*first..=*last).contains(&tag);
-                let found = variant.options.iter().position(fits);
-                self.step(found.unwrap_or(variant.options.len()) as u64)?;
-                let option = found.and_then(|found| variant.options.get(found));
+                let matching = variant.options.iter().position(fits);
+                self.step(matching.unwrap_or(variant.options.len()) as u64)?;
+                let option = matching.and_then(|matching| variant.options.get(matching));
                 let (_, _, option) = option.ok_or(Fault::Unknown)?;
                 self.read(bits, option, name)?;
             }
@@ -113,22 +113,24 @@ impl Decoded {
         if let Type::Scalar(scalar) | Type::Enum(scalar, _) = element {
             let at = bits.at;
             bits.scalars(scalar, length)?;
-            return self.push(name, Slot::List(*scalar, at, length));
+            return self.push(name, Location::List(*scalar, at, length));
         }
         (0..length).try_for_each(|_| self.read(bits, element, name))
     }
 
-    fn push(&mut self, name: NameId, slot: Slot) -> Result<(), Fault> {
-        if self.items.len() >= MOST_ITEMS {
-            return Err(Fault::OutOfRoom);
+    fn push(&mut self, name: NameId, location: Location) -> Result<(), Fault> {
+        if self.fields.len() >= MAX_FIELDS {
+            return Err(Fault::OutOfBounds);
         }
-        self.items.push(Item { name, slot });
+        self.fields.push(DecodedField { name, location });
         Ok(())
     }
 
-    /// Keeps the number that was read last for the fields that depend on it.
+    /// Keeps the last number for the fields that depend on it.
     fn keep(&mut self, register: Register) {
-        if let Some(Slot::Number(scalar, value)) = self.items.last().map(|item| item.slot) {
+        if let Some(Location::Number(scalar, value)) =
+            self.fields.last().map(|field| field.location)
+        {
             self.registers[register.0 as usize] = signed(&scalar, value);
         }
     }
@@ -137,22 +139,25 @@ impl Decoded {
         self.registers[register.0 as usize]
     }
 
-    /// The number of a name among what was read from an item on; the last one if there are several.
+    /// The last number called `name` among the fields from an index on.
     pub fn number(&self, from: usize, name: Option<NameId>) -> Option<u64> {
-        self.items[from..]
+        self.fields[from..]
             .iter()
             .rev()
-            .find_map(|item| match item.slot {
-                Slot::Number(_, value) if Some(item.name) == name => Some(value),
+            .find_map(|field| match field.location {
+                Location::Number(_, value) if Some(field.name) == name => Some(value),
                 _ => None,
             })
     }
 
-    /// The number that counts with the clock.
+    /// The last timestamp.
     pub fn clock(&self) -> Option<(Scalar, u64)> {
-        self.items.iter().rev().find_map(|item| match item.slot {
-            Slot::Number(scalar, value) if scalar.is_clock => Some((scalar, value)),
-            _ => None,
-        })
+        self.fields
+            .iter()
+            .rev()
+            .find_map(|field| match field.location {
+                Location::Number(scalar, value) if scalar.is_clock => Some((scalar, value)),
+                _ => None,
+            })
     }
 }

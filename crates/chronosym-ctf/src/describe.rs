@@ -1,4 +1,4 @@
-//! From the bytes of a metadata file to [`Metadata`].
+//! Reads the bytes of a metadata file into [`Metadata`].
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -9,17 +9,17 @@
 use chronosym_types::ByteOrder;
 
 use crate::error::Error;
-use crate::metadata::{FieldType, Holds, Metadata, Names};
+use crate::metadata::{FieldType, Holds, Metadata, NameTable};
 use crate::options::Options;
 use crate::parser;
 use crate::types::Type;
 
 impl Metadata {
-    /// Reads metadata. A definition that cannot be read is left out and counted.
+    /// Parses metadata. Definitions that cannot be parsed are counted and skipped.
     ///
     /// # Errors
     /// [`Error::NotMetadata`], [`Error::MetadataTooLong`], [`Error::UnsupportedVersion`], and [`Error::NothingDescribed`] if
-    /// not one stream is declared.
+    /// no stream is declared.
     pub fn parse(bytes: &[u8], options: Options) -> Result<Self, Error> {
         if bytes.len() > options.metadata_limit {
             let limit = options.metadata_limit;
@@ -42,8 +42,8 @@ impl Metadata {
     }
 }
 
-/// What the fields of a type hold.
-fn fields(ty: Option<&Type>, names: &Names) -> Vec<FieldType> {
+/// The fields of a type.
+fn fields(ty: Option<&Type>, names: &NameTable) -> Vec<FieldType> {
     let Some(Type::Struct(structure)) = ty else {
         return Vec::new();
     };
@@ -67,8 +67,9 @@ fn fields(ty: Option<&Type>, names: &Names) -> Vec<FieldType> {
 /// The first bytes of a packet of metadata.
 const MAGIC: u32 = 0x75d1_1d57;
 
-/// The text in packets of metadata: u32 magic, 16 bytes UUID, u32 checksum, u32 bits of content, u32 bits of the packet, both
-/// with this header of 37 bytes, u8 compression, encryption, checksum scheme, major, minor. Tokens may straddle packets.
+/// The text in packets of metadata: u32 magic, 16 bytes UUID, u32 checksum, u32 bits of content,
+/// u32 bits of the packet, both with this header of 37 bytes, u8 compression, encryption, checksum
+/// scheme, major, minor. Tokens may straddle packets.
 fn text_of(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     const HEADER: usize = 37;
     let order = match bytes.first_chunk() {

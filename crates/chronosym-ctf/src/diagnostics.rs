@@ -1,6 +1,7 @@
-/// Everything about a trace that was not as it should be, counted over all its streams.
+/// What was damaged, lost or unknown, counted over all streams of a trace.
 ///
-/// It grows while the trace is read and is complete once [`next_event`](crate::Reader::next_event) has returned `None`.
+/// It grows while the trace is read and is complete once [`next_event`](crate::Reader::next_event)
+/// has returned `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostics {
@@ -10,27 +11,28 @@ pub struct Diagnostics {
     pub packets: u64,
     /// Events delivered.
     pub events: u64,
-    /// Definitions in the metadata that could not be read; events that need them are unknown.
+    /// Definitions in the metadata that could not be parsed; events that need them are unknown.
     pub bad_definitions: u64,
-    /// Streams of a trace whose metadata is not at hand, left out.
+    /// Streams of a trace whose metadata is missing; they are skipped.
     pub unknown_streams: u64,
-    /// Packets of which not all could be read: an event of an unknown type, a length that lies, a header that is none.
+    /// Packets that could not be read entirely: an unknown event type, a wrong length, a malformed
+    /// header.
     pub bad_packets: u64,
-    /// Bytes that were left out in such packets.
+    /// Bytes skipped in such packets.
     pub bytes_skipped: u64,
     /// Streams that end inside a packet.
     pub cut_streams: u64,
-    /// Events whose time lies before that of an event that was delivered; they are delivered with its time.
+    /// Events that are earlier than one already delivered; they are delivered with its time.
     pub late_events: u64,
-    /// Events for which the recorder had no room.
+    /// Events that the recorder discarded.
     pub lost_events: u64,
-    /// Packets that the recorder wrote over or that are missing, by their numbers.
+    /// Packets that are missing, by their sequence numbers.
     pub lost_packets: u64,
     /// When events were lost.
     pub losses: Vec<Loss>,
 }
 
-/// A time in which events of one stream were lost.
+/// An interval in which events of one stream were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
@@ -38,7 +40,7 @@ pub struct Loss {
     pub from_ns: u64,
     /// ns on the clock of the first trace.
     pub to_ns: u64,
-    /// How many events; `None` where whole packets are missing.
+    /// Events lost; `None` if whole packets are missing.
     pub events: Option<u64>,
 }
 
@@ -54,7 +56,7 @@ impl Diagnostics {
         *self == counted
     }
 
-    /// Events for which the recorder had no room.
+    /// Events that the recorder discarded.
     pub fn lost_events(&self) -> u64 {
         self.lost_events
     }

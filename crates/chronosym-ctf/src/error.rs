@@ -1,16 +1,16 @@
 use std::io;
 
-/// Why a trace cannot be read at all, or no further.
+/// Why reading failed.
 ///
 /// Damage inside a trace is no error: what can be read is delivered, the rest is counted in
 /// [`Diagnostics`](crate::Diagnostics).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes are no metadata: neither its packets nor its text.
+    /// The bytes are not metadata, neither in packets nor as text.
     #[error("not CTF metadata: it begins with {found}")]
     NotMetadata {
-        /// What stands there instead, for people.
+        /// Its first bytes, for messages.
         found: String,
     },
     /// The metadata is longer than [`Options::metadata_limit`](crate::Options::metadata_limit).
@@ -19,21 +19,21 @@ pub enum Error {
         /// The limit in bytes.
         limit: usize,
     },
-    /// A version of the format that this reader does not know.
+    /// An unsupported version of the format.
     #[error("CTF {major}.{minor} is not supported (known: 1.8)")]
     UnsupportedVersion {
-        /// The number before the point.
+        /// Major version.
         major: u64,
-        /// The number behind it.
+        /// Minor version.
         minor: u64,
     },
-    /// The metadata says nothing of packets and events: there is nothing that could be read with it.
+    /// The metadata declares no stream.
     #[error("CTF metadata without a stream that can be read")]
     NothingDescribed,
-    /// The source of a stream failed. Every event that was read before has been delivered, those of other streams too.
+    /// The source of a stream failed. Every event before, of all streams, has been delivered.
     #[error("reading stream {stream} failed at offset {offset}")]
     Io {
-        /// The stream, in the order in which they were added.
+        /// Index of the stream in [`Source::streams`](crate::Source::streams).
         stream: usize,
         /// Offset in bytes.
         offset: u64,

@@ -1,11 +1,11 @@
-//! Words of the Trace Stream Description Language.
+//! Tokens of the Trace Stream Description Language.
 
 #![expect(
     clippy::arithmetic_side_effects,
     reason = "places in a text of at most 16 MiB"
 )]
 
-/// A word.
+/// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'t> {
     Word(&'t str),
@@ -16,7 +16,7 @@ pub(crate) enum Token<'t> {
     End,
 }
 
-/// Takes a text apart, and counts the braces that are open.
+/// Splits a text into tokens and counts open braces.
 #[derive(Clone, Debug)]
 pub(crate) struct Lexer<'t> {
     rest: &'t str,
@@ -65,10 +65,10 @@ impl<'t> Lexer<'t> {
         Token::Sign(sign)
     }
 
-    /// Steps over blanks and comments.
+    /// Skips blanks and comments.
     fn skip_blanks(&mut self) {
         loop {
-            // Packets may be filled up with zeros.
+            // Packets may be padded with zeros.
             self.rest = self
                 .rest
                 .trim_start_matches(|c: char| c.is_whitespace() || c == '\0');
@@ -110,7 +110,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Decimal, `0x` hex, or octal with a 0 before it; what is none of them is 0, as in C letters may follow.
+/// Decimal, `0x` hex, or octal with a leading 0; anything else is 0. As in C, a suffix may follow.
 fn number(text: &str) -> i128 {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),

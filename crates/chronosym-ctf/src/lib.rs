@@ -1,9 +1,9 @@
-//! Reads what LTTng records: traces in the Common Trace Format 1.8, of user space and of the kernel; on any operating
-//! system, of either order of bytes, from any [`Read`](std::io::Read).
+//! Reads what LTTng records: traces in the Common Trace Format 1.8, of user space and of the
+//! kernel; on any operating system, of either order of bytes, from any [`Read`](std::io::Read).
 //!
-//! A trace is a folder: the file `metadata` says what the events look like, the other files are streams, one for each
-//! processor and channel. [`Metadata`] reads the first, [`Reader`] merges the events of the streams by their times. What
-//! events mean is not their business.
+//! A trace is a folder: the file `metadata` says what the events look like, the other files are
+//! streams, one for each processor and channel. [`Metadata`] reads the first, [`Reader`] merges the
+//! events of the streams by their times. What events mean is not their business.
 //!
 //! ```no_run
 //! use std::fs::File;
@@ -21,29 +21,31 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # The format in short
+//! # Format
 //!
-//! A stream is a sequence of *packets*. Each has a header that names its trace by a UUID, and a context with its size, the
-//! size of its content, the times at which it begins and ends, its number, and how many events the recorder had no room for
-//! until then. Behind them stand events: an id with the low bits of the time, or both in full where they do not fit; the
-//! context that the tracer was asked for; the fields. Each type says how wide it is and how it is aligned, in bits from the
-//! start of the packet. The metadata describes all of these types in a language of its own.
+//! A stream is a sequence of *packets*. The header of a packet names its trace by UUID; its context
+//! has the size of the packet and of its content, start and end times, a sequence number, and the
+//! number of events discarded so far. Events follow: an id with the low bits of the time, or both in
+//! full; the context that the tracer adds; the fields. Every type states its width and alignment in
+//! bits, counted from the start of the packet. The metadata declares all types in a language of its
+//! own.
 //!
-//! # Bounds
+//! # Limits
 //!
-//! One packet of each stream is held, as far as it arrived, no more of it than [`Options::packet_limit`], what was read ahead, and of
-//! all together no more than [`Options::open_limit`]. Nothing is allocated for an event once its largest kind was seen. Types with
-//! more than 4,096 fields or 32 levels are refused, and so is what declares far more than its text can mean; a packet is read in 64
-//! steps a byte.
+//! One packet of each stream is held, at most [`Options::packet_limit`] bytes of it, and at most
+//! [`Options::open_limit`] bytes of all streams. Once the largest event type has been decoded,
+//! events allocate nothing. Types with more than 4,096 fields or 32 levels of nesting are errors, and
+//! so are texts that declare far more than their size warrants; decoding a packet takes at most 64
+//! steps per byte.
 //!
 //! # Damage
 //!
-//! No size or count is believed. An event that does not fit its packet, or is of an unknown type, costs the rest of that
-//! packet; a definition that cannot be read costs itself; [`Diagnostics`] counts it all. An [`Error`] means that there is
-//! nothing to read or that a source failed.
+//! Sizes and counts are checked. An event that exceeds its packet or has an unknown type ends that
+//! packet; a definition that cannot be parsed is skipped; [`Diagnostics`] counts both. An [`Error`]
+//! means that there is nothing to read or that a source failed.
 //!
-//! The layouts follow the specification of CTF 1.8 and were checked against traces of lttng 2.11 on x86-64. Numbers with the
-//! high byte first have only been read from synthetic traces.
+//! The layouts follow the specification of CTF 1.8 and were checked against traces of lttng 2.11 on
+//! x86-64. Big-endian traces have been tested with synthetic traces only.
 #![deny(missing_docs)]
 #![cfg_attr(
     not(test),

@@ -1,4 +1,4 @@
-//! What a trace says of itself: the types of its packets and events.
+//! The types of a trace's packets and events.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -16,18 +16,19 @@ use crate::types::{Kind, NameId, Scalar, Type};
 
 /// The metadata of a trace.
 ///
-/// LTTng writes it as text in packets, in the Trace Stream Description Language of CTF 1.8; the text alone will do, too.
+/// LTTng writes it as text in packets, in the Trace Stream Description Language of CTF 1.8; plain
+/// text is accepted, too.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
     pub(crate) uuid: Option<[u8; 16]>,
     pub(crate) order: ByteOrder,
     pub(crate) packet_header: Option<Arc<Type>>,
     pub(crate) streams: HashMap<u64, StreamType>,
-    /// By the ids of stream and event: the place in the list.
+    /// Index of an event type, by the ids of stream and event.
     pub(crate) by_id: HashMap<(u64, u64), usize>,
     pub(crate) registers: u32,
-    pub(crate) names: Names,
-    /// What the id of an event is called, which each of them has.
+    pub(crate) names: NameTable,
+    /// Name of the field with an event's id.
     pub(crate) id_name: Option<NameId>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) clock: Clock,
@@ -35,14 +36,14 @@ pub struct Metadata {
     pub(crate) bad_definitions: u64,
 }
 
-/// Names, each once.
+/// Interned names.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct NameTable {
     all: Vec<Arc<str>>,
     ids: HashMap<Arc<str>, NameId>,
 }
 
-impl Names {
+impl NameTable {
     pub fn intern(&mut self, name: &str) -> NameId {
         if let Some(&id) = self.ids.get(name) {
             return id;
@@ -70,33 +71,33 @@ pub(crate) struct StreamType {
     pub event_context: Option<Arc<Type>>,
 }
 
-/// What counts the time.
+/// The clock of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Clock {
-    /// What it is called: `monotonic` is Linux' `CLOCK_MONOTONIC`.
+    /// Its name: `monotonic` is `CLOCK_MONOTONIC` of Linux.
     pub name: String,
-    /// Tells the clocks of machines and boots apart.
+    /// Identifies the clock of one machine and boot.
     pub uuid: Option<String>,
     /// Ticks a second.
     pub frequency: u64,
-    /// ns since 1970 at its 0.
+    /// ns since 1970-01-01 UTC at tick 0.
     pub wall_ns: i128,
 }
 
 impl Clock {
-    /// A time in ns since its 0.
+    /// Converts ticks to ns since tick 0.
     pub fn ns(&self, ticks: u64) -> u64 {
         let ns = u128::from(ticks) * 1_000_000_000 / u128::from(self.frequency.max(1));
         u64::try_from(ns).unwrap_or(u64::MAX)
     }
 }
 
-/// An event that the metadata declares.
+/// An event type that the metadata declares.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EventType {
-    /// `PROVIDER:EVENT` in user space; one word in the kernel.
+    /// `PROVIDER:EVENT` in user space, `EVENT` in the kernel.
     pub name: String,
     /// The id of the stream that it belongs to.
     pub stream_id: u64,
@@ -112,15 +113,15 @@ pub struct EventType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FieldType {
-    /// Its name, without the underscore that the tracer puts before it.
+    /// Its name, without the leading underscore that the tracer adds.
     pub name: Arc<str>,
-    /// What it holds.
+    /// Its content.
     pub holds: Holds,
-    /// Whether it says how long a later field is.
+    /// Whether it is the length of a later field.
     pub is_length: bool,
 }
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Holds {
@@ -128,9 +129,9 @@ pub enum Holds {
     Number(NumberType),
     /// Text.
     Text,
-    /// Numbers in a row.
+    /// Consecutive numbers.
     List(NumberType),
-    /// Structs, variants, and lists of them, whose fields are handed out one after the other.
+    /// Structs, variants, and lists of them, whose fields are delivered one after another.
     Others,
 }
 
@@ -142,9 +143,9 @@ pub struct NumberType {
     pub bits: u32,
     /// It may be negative.
     pub is_signed: bool,
-    /// It has a fraction.
+    /// It is a floating-point number.
     pub is_float: bool,
-    /// It is shown in hex.
+    /// It is displayed in hex.
     pub is_hex: bool,
 }
 
@@ -160,10 +161,10 @@ impl From<&Scalar> for NumberType {
 }
 
 impl Metadata {
-    /// What the tracer says of machine and process, by its name: `hostname`, `domain`, `architecture_bit_width`.
+    /// A property of the tracer's environment: `hostname`, `domain`, `architecture_bit_width`.
     pub fn env(&self, name: &str) -> Option<&str> {
-        let found = self.env.iter().find(|(own, _)| own == name);
-        found.map(|(_, value)| &**value)
+        let property = self.env.iter().find(|(own, _)| own == name);
+        property.map(|(_, value)| &**value)
     }
 
     /// The clock.
@@ -171,12 +172,12 @@ impl Metadata {
         &self.clock
     }
 
-    /// The events that may come.
+    /// The declared event types.
     pub fn event_types(&self) -> &[EventType] {
         &self.event_types
     }
 
-    /// Definitions that could not be read.
+    /// Definitions that could not be parsed.
     pub fn bad_definitions(&self) -> u64 {
         self.bad_definitions
     }

@@ -1,12 +1,14 @@
-/// How much is read.
+/// Limits of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of metadata beyond which it is refused: 16 MiB, some ten times what describes all that a kernel can trace.
+    /// Bytes of metadata; larger metadata is an error. 16 MiB unless set, about ten times what the
+    /// tracepoints of a kernel take.
     pub metadata_limit: usize,
-    /// Bytes of a packet that are held, one packet a stream; what goes beyond is left out: 64 MiB.
+    /// Bytes of a packet that are held, one packet per stream; the rest is skipped. 64 MiB unless
+    /// set.
     pub packet_limit: usize,
-    /// Bytes of the packets of all streams that are held at a time; what goes beyond is left out: 1 GiB.
+    /// Bytes of the held packets of all streams; the rest is skipped. 1 GiB unless set.
     pub open_limit: usize,
 }
 

@@ -1,6 +1,6 @@
 //! The Trace Stream Description Language, as far as LTTng writes it.
 //!
-//! Each definition of the outermost level stands for itself: one that cannot be read costs itself.
+//! Top-level definitions are independent: one that cannot be parsed is skipped.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -15,30 +15,30 @@ use chronosym_types::hash::HashMap;
 
 use crate::lexer::{Lexer, Token};
 use crate::metadata::{Clock, EventType, Metadata, StreamType};
-use crate::types::{Field, Kind, Label, MOST_FIELDS, Register, Scalar, Type};
+use crate::types::{Field, Kind, Label, MAX_FIELDS, Register, Scalar, Type};
 
-/// Types in types beyond which a definition is refused.
-const MOST_DEPTH: u32 = 32;
+/// Deepest nesting of types in a definition.
+const MAX_DEPTH: u32 = 32;
 
-/// Fields, labels and the like that a text may declare: one takes some hundred bytes here, and twenty in real texts. A name
-/// that stands for many counts as many each time.
-const MOST_PARTS: usize = 1 << 19;
+/// Most fields, labels and the like that a text may declare: each takes about a hundred bytes in
+/// memory, and twenty in real texts. A name that expands to many counts as many each time.
+const MAX_PARTS: usize = 1 << 19;
 const FREE_PARTS: usize = 4096;
-const BYTES_OF_A_PART: usize = 16;
+const BYTES_PER_PART: usize = 16;
 
-/// Something that is not as the language has it.
+/// A syntax error.
 #[derive(Debug)]
-struct Bad;
+struct SyntaxError;
 
-type Result<T> = std::result::Result<T, Bad>;
+type Result<T> = std::result::Result<T, SyntaxError>;
 
-/// Reads a text.
+/// Parses a text.
 struct Parser<'t> {
     lexer: Lexer<'t>,
     next: Token<'t>,
     version: Option<(u64, u64)>,
-    /// What the text said so far.
-    found: Metadata,
+    /// The metadata so far.
+    metadata: Metadata,
     /// How many more fields, labels and the like may come.
     parts: usize,
     /// By `struct NAME`, `enum NAME`, `variant NAME`, or the words of an alias.
@@ -58,16 +58,16 @@ enum Assigned {
     Type(Arc<Type>),
 }
 
-/// What a text says, and the version of the language that it names.
+/// The metadata in a text, and the version of the language that it states.
 pub(crate) fn parse(text: &str) -> (Metadata, Option<(u64, u64)>) {
     let mut lexer = Lexer::new(text);
-    let parts = FREE_PARTS.saturating_add(text.len() / BYTES_OF_A_PART);
+    let parts = FREE_PARTS.saturating_add(text.len() / BYTES_PER_PART);
     let mut parser = Parser {
         next: lexer.next(),
         lexer,
         version: None,
-        found: Metadata::default(),
-        parts: parts.min(MOST_PARTS),
+        metadata: Metadata::default(),
+        parts: parts.min(MAX_PARTS),
         types: HashMap::default(),
         options: HashMap::default(),
         scopes: Vec::new(),
@@ -75,13 +75,13 @@ pub(crate) fn parse(text: &str) -> (Metadata, Option<(u64, u64)>) {
     };
     while parser.next != Token::End {
         if parser.definition().is_err() {
-            parser.found.bad_definitions += 1;
+            parser.metadata.bad_definitions += 1;
             parser.scopes.clear();
             parser.depth = 0;
             parser.skip_definition();
         }
     }
-    (parser.found, parser.version)
+    (parser.metadata, parser.version)
 }
 
 impl<'t> Parser<'t> {
@@ -99,22 +99,22 @@ impl<'t> Parser<'t> {
     }
 
     fn expect(&mut self, sign: &str) -> Result<()> {
-        self.eat(sign).then_some(()).ok_or(Bad)
+        self.eat(sign).then_some(()).ok_or(SyntaxError)
     }
 
     fn count(&mut self, parts: usize) -> Result<()> {
-        self.parts = self.parts.checked_sub(parts).ok_or(Bad)?;
+        self.parts = self.parts.checked_sub(parts).ok_or(SyntaxError)?;
         Ok(())
     }
 
     fn word(&mut self) -> Result<&'t str> {
         match self.advance() {
             Token::Word(word) => Ok(word),
-            _ => Err(Bad),
+            _ => Err(SyntaxError),
         }
     }
 
-    /// To behind the `;` that ends the outermost definition.
+    /// Skips everything up to the `;` that ends the top-level definition.
     fn skip_definition(&mut self) {
         while self.next != Token::End {
             let is_outermost = self.lexer.depth == 0;
@@ -138,7 +138,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Reads `{ name = value; name := type; … }`, names with points in them.
+    /// Parses `{ name = value; name := type; … }`; names may have dots.
     fn block(
         &mut self,
         mut each: impl FnMut(&mut Self, &str, Assigned) -> Result<()>,
@@ -159,11 +159,11 @@ impl<'t> Parser<'t> {
                     _ => match self.advance() {
                         Token::Number(number) => Assigned::Number(number),
                         Token::Text(text) => Assigned::Text(text),
-                        _ => return Err(Bad),
+                        _ => return Err(SyntaxError),
                     },
                 },
                 Token::Sign(":=") => Assigned::Type(self.whole_type()?),
-                _ => return Err(Bad),
+                _ => return Err(SyntaxError),
             };
             self.expect(";")?;
             each(self, &name, value)?;
@@ -171,7 +171,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// A word and its block, as a definition of its own.
+    /// A keyword with its block, as a top-level definition.
     fn braced(&mut self, each: impl FnMut(&mut Self, &str, Assigned) -> Result<()>) -> Result<()> {
         self.advance();
         self.block(each)?;
@@ -193,11 +193,11 @@ impl<'t> Parser<'t> {
             match (name, value) {
                 ("major", Assigned::Number(number)) => major = fitting(number)?,
                 ("minor", Assigned::Number(number)) => minor = fitting(number)?,
-                ("uuid", Assigned::Text(uuid)) => text.found.uuid = uuid_bytes(&uuid),
+                ("uuid", Assigned::Text(uuid)) => text.metadata.uuid = uuid_bytes(&uuid),
                 ("byte_order", Assigned::Text(order)) => {
-                    text.found.order = order_of(&order).unwrap_or_default();
+                    text.metadata.order = order_of(&order).unwrap_or_default();
                 }
-                ("packet.header", Assigned::Type(ty)) => text.found.packet_header = Some(ty),
+                ("packet.header", Assigned::Type(ty)) => text.metadata.packet_header = Some(ty),
                 _ => {}
             }
             Ok(())
@@ -212,9 +212,9 @@ impl<'t> Parser<'t> {
             let value = match value {
                 Assigned::Number(number) => number.to_string(),
                 Assigned::Text(text) => text,
-                Assigned::Type(_) => return Err(Bad),
+                Assigned::Type(_) => return Err(SyntaxError),
             };
-            text.found.env.push((name.to_owned(), value));
+            text.metadata.env.push((name.to_owned(), value));
             Ok(())
         })
     }
@@ -238,7 +238,7 @@ impl<'t> Parser<'t> {
         const SECOND: i128 = 1_000_000_000;
         clock.wall_ns =
             i128::from(seconds) * SECOND + i128::from(ticks) * SECOND / i128::from(clock.frequency);
-        self.found.clock = clock;
+        self.metadata.clock = clock;
         Ok(())
     }
 
@@ -255,7 +255,7 @@ impl<'t> Parser<'t> {
             Ok(())
         })?;
         self.count(1)?;
-        self.found.streams.insert(id, stream);
+        self.metadata.streams.insert(id, stream);
         Ok(())
     }
 
@@ -284,11 +284,12 @@ impl<'t> Parser<'t> {
             _ => 0,
         };
         self.count(fields.saturating_add(1))?;
-        self.found.event_types.push(event);
+        self.metadata.event_types.push(event);
         Ok(())
     }
 
-    /// `typealias TYPE := WORDS;`, `typedef TYPE NAME;`, and types that are declared for their names.
+    /// `typealias TYPE := WORDS;`, `typedef TYPE NAME;`, and types that are declared for their
+    /// names.
     fn declaration(&mut self) -> Result<()> {
         self.count(1)?;
         match self.next {
@@ -302,7 +303,7 @@ impl<'t> Parser<'t> {
             Token::Word("typedef") => {
                 self.advance();
                 let (ty, words) = self.declared_type()?;
-                let name = (*words.last().ok_or(Bad)?).to_owned();
+                let name = (*words.last().ok_or(SyntaxError)?).to_owned();
                 let ty = self.array(ty)?;
                 self.types.insert(name, ty);
             }
@@ -310,12 +311,12 @@ impl<'t> Parser<'t> {
                 self.own_type()?;
             }
             Token::Word("variant") => self.untagged_variant()?,
-            _ => return Err(Bad),
+            _ => return Err(SyntaxError),
         }
         self.expect(";")
     }
 
-    /// Words in a row.
+    /// Consecutive words.
     fn words(&mut self) -> Result<Vec<&'t str>> {
         let mut words = vec![self.word()?];
         while let Token::Word(word) = self.next {
@@ -326,10 +327,10 @@ impl<'t> Parser<'t> {
     }
 
     fn alias(&self, words: &[&str]) -> Result<Arc<Type>> {
-        self.types.get(&words.join(" ")).cloned().ok_or(Bad)
+        self.types.get(&words.join(" ")).cloned().ok_or(SyntaxError)
     }
 
-    /// A type with nothing behind it that could be taken for a part of it.
+    /// A type that is not followed by a name.
     fn whole_type(&mut self) -> Result<Arc<Type>> {
         match self.own_type()? {
             Some(ty) => Ok(ty),
@@ -340,7 +341,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The type of a declaration, and the words behind it, the last one of which is its name.
+    /// The type of a declaration, and the words after it, the last of which is its name.
     fn declared_type(&mut self) -> Result<(Arc<Type>, Vec<&'t str>)> {
         if let Some(ty) = self.own_type()? {
             let words = match self.next {
@@ -350,14 +351,14 @@ impl<'t> Parser<'t> {
             return Ok((ty, words));
         }
         let words = self.words()?;
-        let (name, alias) = words.split_last().ok_or(Bad)?;
+        let (name, alias) = words.split_last().ok_or(SyntaxError)?;
         Ok((self.alias(alias)?, vec![name]))
     }
 
-    /// A type that begins with a word of the language.
+    /// A type that starts with a keyword.
     fn own_type(&mut self) -> Result<Option<Arc<Type>>> {
         let Token::Word(word) = self.next else {
-            return Err(Bad);
+            return Err(SyntaxError);
         };
         if !matches!(
             word,
@@ -365,8 +366,8 @@ impl<'t> Parser<'t> {
         ) {
             return Ok(None);
         }
-        if self.depth >= MOST_DEPTH {
-            return Err(Bad);
+        if self.depth >= MAX_DEPTH {
+            return Err(SyntaxError);
         }
         self.depth += 1;
         self.advance();
@@ -412,10 +413,10 @@ impl<'t> Parser<'t> {
             Ok(())
         })?;
         if scalar.bits == 0 {
-            return Err(Bad);
+            return Err(SyntaxError);
         }
         if scalar.align == 0 {
-            // What is not said: whole bytes lie on bytes, all else anywhere.
+            // By default whole bytes are aligned to bytes, other widths to bits.
             scalar.align = if scalar.bits.is_multiple_of(8) { 8 } else { 1 };
         }
         Ok(scalar)
@@ -432,7 +433,9 @@ impl<'t> Parser<'t> {
             }
             Ok(())
         })?;
-        matches!(scalar.bits, 32 | 64).then_some(scalar).ok_or(Bad)
+        matches!(scalar.bits, 32 | 64)
+            .then_some(scalar)
+            .ok_or(SyntaxError)
     }
 
     fn structure(&mut self) -> Result<Arc<Type>> {
@@ -448,7 +451,7 @@ impl<'t> Parser<'t> {
             align = alignment(self.number()?)?;
             self.expect(")")?;
         }
-        let ty = Arc::new(Type::structure(fields, align).ok_or(Bad)?);
+        let ty = Arc::new(Type::structure(fields, align).ok_or(SyntaxError)?);
         self.declare("struct", name, &ty);
         Ok(ty)
     }
@@ -471,16 +474,16 @@ impl<'t> Parser<'t> {
             let mut name = name;
             loop {
                 let field = Field {
-                    name: self.found.names.intern(plain(name)),
+                    name: self.metadata.names.intern(plain(name)),
                     ty: self.array(ty.clone())?,
                     register: None,
                 };
                 self.count(1)?;
                 let open: usize = self.scopes.iter().map(Vec::len).sum();
-                if open >= MOST_FIELDS as usize {
-                    return Err(Bad);
+                if open >= MAX_FIELDS as usize {
+                    return Err(SyntaxError);
                 }
-                self.scopes.last_mut().ok_or(Bad)?.push(field);
+                self.scopes.last_mut().ok_or(SyntaxError)?.push(field);
                 if !self.eat(",") {
                     break;
                 }
@@ -488,10 +491,10 @@ impl<'t> Parser<'t> {
             }
             self.expect(";")?;
         }
-        self.scopes.pop().ok_or(Bad)
+        self.scopes.pop().ok_or(SyntaxError)
     }
 
-    /// The lengths behind a name: `[17]`, `[ _count ]`, several of them from the outermost on.
+    /// The lengths after a name: `[17]`, `[ _count ]`, outermost first.
     fn array(&mut self, element: Arc<Type>) -> Result<Arc<Type>> {
         enum Length {
             Stated(u64),
@@ -520,13 +523,13 @@ impl<'t> Parser<'t> {
                     Length::Stated(length) => Type::array(element, length),
                     Length::Field(register) => Type::sequence(element, register),
                 };
-                ty.map(Arc::new).ok_or(Bad)
+                ty.map(Arc::new).ok_or(SyntaxError)
             })
     }
 
-    /// Where the number of an earlier field is kept, and its type.
+    /// The register of an earlier field, and the field's type.
     fn register(&mut self, path: &str) -> Result<(Register, Arc<Type>)> {
-        let name = self.found.names.intern(plain(path));
+        let name = self.metadata.names.intern(plain(path));
         let fields = self
             .scopes
             .iter_mut()
@@ -534,10 +537,12 @@ impl<'t> Parser<'t> {
             .flat_map(|scope| scope.iter_mut().rev());
         let mut numbers =
             fields.filter(|field| matches!(*field.ty, Type::Scalar(_) | Type::Enum(..)));
-        let field = numbers.find(|field| field.name == name).ok_or(Bad)?;
+        let field = numbers
+            .find(|field| field.name == name)
+            .ok_or(SyntaxError)?;
         let register = *field.register.get_or_insert_with(|| {
-            self.found.registers += 1;
-            Register(self.found.registers - 1)
+            self.metadata.registers += 1;
+            Register(self.metadata.registers - 1)
         });
         Ok((register, field.ty.clone()))
     }
@@ -550,7 +555,7 @@ impl<'t> Parser<'t> {
             false => return self.named("enum", name),
         };
         let Type::Scalar(scalar) = *base else {
-            return Err(Bad);
+            return Err(SyntaxError);
         };
         self.expect("{")?;
         let (mut labels, mut next) = (Vec::new(), 0);
@@ -558,7 +563,7 @@ impl<'t> Parser<'t> {
             let name = match self.advance() {
                 Token::Word(word) => word.to_owned(),
                 Token::Text(text) => text,
-                _ => return Err(Bad),
+                _ => return Err(SyntaxError),
             };
             let (mut first, mut last) = (next, next);
             if self.eat("=") {
@@ -582,14 +587,14 @@ impl<'t> Parser<'t> {
     fn number(&mut self) -> Result<i128> {
         match self.advance() {
             Token::Number(number) => Ok(number),
-            _ => Err(Bad),
+            _ => Err(SyntaxError),
         }
     }
 
     /// `variant NAME { … }`, to be used with a tag later.
     fn untagged_variant(&mut self) -> Result<()> {
         self.advance();
-        let name = self.name().ok_or(Bad)?;
+        let name = self.name().ok_or(SyntaxError)?;
         let options = self.fields()?;
         self.options.insert(name.to_owned(), options);
         Ok(())
@@ -604,27 +609,27 @@ impl<'t> Parser<'t> {
         self.expect(">")?;
         let options = match (self.next == Token::Sign("{"), name) {
             (true, _) => self.fields()?,
-            (false, Some(name)) => self.options.get(name).cloned().ok_or(Bad)?,
-            (false, None) => return Err(Bad),
+            (false, Some(name)) => self.options.get(name).cloned().ok_or(SyntaxError)?,
+            (false, None) => return Err(SyntaxError),
         };
         let Type::Enum(_, labels) = &*tag_type else {
-            return Err(Bad);
+            return Err(SyntaxError);
         };
         self.count(labels.len().saturating_add(options.len()))?;
-        // Of two of one name the first.
+        // The first one if two have the same name.
         let options = options.iter().rev().map(|option| (option.name, &option.ty));
         let options: HashMap<_, _> = options.collect();
         let mut ranges = Vec::new();
         for label in labels {
-            let id = self.found.names.find(plain(&label.name));
+            let id = self.metadata.names.find(plain(&label.name));
             if let Some(&ty) = id.and_then(|id| options.get(&id)) {
                 ranges.push((label.first, label.last, ty.clone()));
             }
         }
-        Type::variant(tag, ranges).map(Arc::new).ok_or(Bad)
+        Type::variant(tag, ranges).map(Arc::new).ok_or(SyntaxError)
     }
 
-    /// The name behind `struct` and its like, if there is one.
+    /// The name after `struct` and the like, if there is one.
     fn name(&mut self) -> Option<&'t str> {
         match self.next {
             Token::Word(word) if word != "align" => {
@@ -636,7 +641,7 @@ impl<'t> Parser<'t> {
     }
 
     fn named(&self, kind: &str, name: Option<&str>) -> Result<Arc<Type>> {
-        self.alias(&[kind, name.ok_or(Bad)?])
+        self.alias(&[kind, name.ok_or(SyntaxError)?])
     }
 
     fn declare(&mut self, kind: &str, name: Option<&str>, ty: &Arc<Type>) {
@@ -647,20 +652,20 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// LTTng puts an underscore before each name, so that none is a word of the language.
+/// LTTng adds an underscore to each name, so that none is a keyword.
 fn plain(name: &str) -> &str {
     name.strip_prefix('_').unwrap_or(name)
 }
 
 fn fitting<T: TryFrom<i128>>(number: i128) -> Result<T> {
-    number.try_into().map_err(|_| Bad)
+    number.try_into().map_err(|_| SyntaxError)
 }
 
-/// Of a number, in bits.
+/// Alignment of a number, in bits.
 fn width(number: i128) -> Result<u32> {
     match number {
         1..=64 => Ok(number as u32),
-        _ => Err(Bad),
+        _ => Err(SyntaxError),
     }
 }
 
@@ -668,7 +673,7 @@ fn width(number: i128) -> Result<u32> {
 fn alignment(number: i128) -> Result<u32> {
     match u32::try_from(number) {
         Ok(bits) if bits.is_power_of_two() && bits <= 4096 => Ok(bits),
-        _ => Err(Bad),
+        _ => Err(SyntaxError),
     }
 }
 
@@ -680,7 +685,7 @@ fn order_of(word: &str) -> Option<ByteOrder> {
     }
 }
 
-/// `e0fe85b7-b861-46a3-8c39-88de301a4385`, in the order in which it is written.
+/// The bytes of `e0fe85b7-b861-46a3-8c39-88de301a4385`, in text order.
 fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
     let digits: Vec<u8> = text.bytes().filter(|&byte| byte != b'-').collect();
     let digits: [u8; 32] = digits.try_into().ok()?;

@@ -1,4 +1,4 @@
-//! All streams of a recording, merged by time.
+//! Merges all streams of a recording by time.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -17,51 +17,54 @@ use crate::options::Options;
 use crate::stream::Stream;
 use crate::value::Fields;
 
-/// Clocks of one name whose zeros are this close on the wall are one: tracers read the wall one after the other.
+/// Clocks of one name whose origins are this close in wall time are the same: tracers read the wall
+/// clock one after another.
 const SAME_CLOCK_NS: u128 = 5_000_000_000;
 
-/// An event; it borrows from the reader until the next one.
+/// An event, borrowed from the reader until the next one.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Event<'a> {
-    /// ns on the clock of the first trace; never before that of the event before.
+    /// ns on the clock of the first trace; never earlier than the previous event.
     pub time_ns: u64,
-    /// As the trace has it, in ticks of its own clock.
+    /// Ticks of the trace's own clock.
     pub ticks: u64,
-    /// The trace that it is of, by its place among those given to the reader.
+    /// Index of its trace in [`Source::traces`].
     pub trace: usize,
-    /// The processor that it was recorded on.
+    /// Processor that recorded it.
     pub cpu: Option<u32>,
-    /// What it is, by its place in [`Metadata::event_types`].
+    /// Index of its type in [`Metadata::event_types`].
     pub type_index: usize,
-    /// What it is.
+    /// Its type.
     pub event_type: &'a EventType,
-    /// What the tracer was asked to add to all events: process, thread.
+    /// Fields that the tracer adds to all events: process, thread.
     pub context: Fields<'a>,
     /// Its own fields.
     pub fields: Fields<'a>,
 }
 
-/// What a reader reads.
+/// Traces and their streams.
 #[derive(Debug)]
 pub struct Source<R> {
     /// Traces that were recorded together.
     pub traces: Vec<Metadata>,
-    /// Their streams: the files of channels, in any order. The first packet of each says which trace it is of.
+    /// Their streams: the files of channels, in any order. The first packet of each names its
+    /// trace.
     pub streams: Vec<R>,
 }
 
-/// Reads the streams of traces that were recorded together, in the order of time.
+/// Reads the streams of traces that were recorded together, in time order.
 ///
-/// In user space and in the kernel LTTng records a trace each, and in each of them one stream for every processor and channel.
+/// LTTng records one trace of user space and one of the kernel, each with a stream for every
+/// processor and channel.
 #[derive(Debug)]
 pub struct Reader<R> {
     traces: Vec<Metadata>,
-    /// How far the clock of each trace is behind that of the first, in ns.
-    behind_ns: Vec<i128>,
-    /// With the trace that they are of.
+    /// Offset of each trace's clock from that of the first, in ns.
+    offset_ns: Vec<i128>,
+    /// With the index of their trace.
     streams: Vec<(usize, Stream<R>)>,
-    /// What to do with the sources that came, and those that have an event.
+    /// Streams without a trace yet, and the next event of the others.
     new: Vec<usize>,
     heads: BinaryHeap<Reverse<(u64, usize)>>,
     current: Option<usize>,
@@ -74,7 +77,7 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the streams of traces. Nothing is read of them yet.
+    /// Opens the streams of traces. Nothing is read yet.
     ///
     /// # Errors
     /// [`Error::NothingDescribed`] if there is no trace.
@@ -82,7 +85,7 @@ impl<R: Read> Reader<R> {
         let Source { traces, streams } = source;
         let first = traces.first().ok_or(Error::NothingDescribed)?;
         let first = first.clock().clone();
-        let behind_ns = traces.iter().map(|trace| {
+        let offset_ns = traces.iter().map(|trace| {
             let clock = trace.clock();
             let apart = clock.wall_ns - first.wall_ns;
             let is_same = clock.name == first.name && apart.unsigned_abs() < SAME_CLOCK_NS;
@@ -95,7 +98,7 @@ impl<R: Read> Reader<R> {
         let streams = streams.into_iter().map(|source| (0, Stream::new(source)));
         let streams: Vec<_> = streams.collect();
         Ok(Reader {
-            behind_ns: behind_ns.collect(),
+            offset_ns: offset_ns.collect(),
             traces,
             new: (0..streams.len()).collect(),
             streams,
@@ -114,18 +117,18 @@ impl<R: Read> Reader<R> {
         &self.traces
     }
 
-    /// What was wrong so far.
+    /// Returns the diagnostics so far.
     pub fn diagnostics(&self) -> &Diagnostics {
         &self.diagnostics
     }
 
-    /// The time of the event that comes next, in ns on the clock of the first trace; `None` if none comes.
+    /// The time of the next event, in ns on the clock of the first trace; `None` at the end.
     pub fn next_time_ns(&mut self) -> Option<u64> {
         self.look();
         self.heads.peek().map(|Reverse((time_ns, _))| *time_ns)
     }
 
-    /// The next event; `None` at the end.
+    /// Returns the next event; `None` at the end.
     ///
     /// # Errors
     /// [`Error::Io`] if a source failed, after everything read before has been delivered.
@@ -140,8 +143,8 @@ impl<R: Read> Reader<R> {
         self.time_ns = time_ns.max(self.time_ns);
         let (trace, stream) = &self.streams[at];
         let metadata = &self.traces[*trace];
-        let fields = |items| Fields {
-            items,
+        let fields = |fields| Fields {
+            fields,
             packet: stream.content(),
             metadata,
         };
@@ -157,7 +160,7 @@ impl<R: Read> Reader<R> {
         }))
     }
 
-    /// Sees to it that each stream's next event is known.
+    /// Decodes each stream's next event.
     fn look(&mut self) {
         for at in std::mem::take(&mut self.new) {
             let (trace, stream) = &mut self.streams[at];
@@ -180,21 +183,21 @@ impl<R: Read> Reader<R> {
     fn advance(&mut self, at: usize) {
         let (trace, stream) = &mut self.streams[at];
         let metadata = &self.traces[*trace];
-        let found = &mut self.diagnostics;
-        let (bytes, losses) = (stream.window.end_offset(), found.losses.len());
+        let diagnostics = &mut self.diagnostics;
+        let (bytes, losses) = (stream.window.end_offset(), diagnostics.losses.len());
         let others = self.held.saturating_sub(stream.window.capacity());
         let room = self.options.open_limit.saturating_sub(others);
         stream.swap_registers(&mut self.registers);
-        let is_there = stream.advance(metadata, self.options.packet_limit.min(room), found);
+        let is_there = stream.advance(metadata, self.options.packet_limit.min(room), diagnostics);
         stream.swap_registers(&mut self.registers);
         self.held = others.saturating_add(stream.window.capacity());
-        found.bytes_read += stream.window.end_offset() - bytes;
-        let behind_ns = self.behind_ns[*trace];
+        diagnostics.bytes_read += stream.window.end_offset() - bytes;
+        let offset_ns = self.offset_ns[*trace];
         let on_first = |ns: u64| {
-            let ns = i128::from(ns) + behind_ns;
+            let ns = i128::from(ns) + offset_ns;
             u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
         };
-        for loss in &mut found.losses[losses..] {
+        for loss in &mut diagnostics.losses[losses..] {
             (loss.from_ns, loss.to_ns) = (on_first(loss.from_ns), on_first(loss.to_ns));
         }
         if is_there {

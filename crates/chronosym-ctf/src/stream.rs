@@ -17,20 +17,20 @@ use crate::diagnostics::{Diagnostics, Loss};
 use crate::metadata::Metadata;
 use crate::types::{NameId, Type};
 
-/// Bytes in which the header of a packet has to end.
-const MOST_HEADER: usize = 4096;
+/// Most bytes of a packet's header.
+const MAX_HEADER: usize = 4096;
 
-/// What every packet begins with.
+/// The start of every packet.
 const MAGIC: [u8; 4] = 0xc1fc_1fc1_u32.to_le_bytes();
 
-/// A packet in memory, as far as it is content.
+/// The content of a packet in memory.
 #[derive(Debug, Default)]
 struct Packet {
-    /// Bytes of the whole, its padding included.
+    /// Bytes of the packet, including padding.
     size: u64,
-    /// Bytes that hold something.
+    /// Bytes of content.
     content: usize,
-    /// Where the next event begins, in bits.
+    /// Start of the next event, in bits.
     at: u64,
     /// Whether the stream ends before the content does.
     is_cut: bool,
@@ -39,7 +39,7 @@ struct Packet {
     end_time: Option<u64>,
 }
 
-/// What is counted from packet to packet.
+/// Counters that continue from packet to packet.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     number: Option<u64>,
@@ -50,16 +50,16 @@ struct Counts {
 /// A stream, read from front to back.
 #[derive(Debug)]
 pub(crate) struct Stream<R> {
-    /// On the packet.
+    /// Positioned at the packet.
     pub window: Window<R>,
     packet: Packet,
     before: Option<Counts>,
-    /// The time of the event that was read last, in ticks.
+    /// Time of the last event, in ticks.
     pub time: u64,
-    /// That event: its type, by its place in the metadata.
+    /// Index of its type in the metadata.
     pub event: usize,
     decoded: Decoded,
-    /// The items of the decoded event: those of its context, those of its fields.
+    /// Where its context and its own fields start among the decoded fields.
     context_at: usize,
     fields_at: usize,
 }
@@ -78,7 +78,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// The UUID of the trace that it belongs to, which stands behind the magic number.
+    /// The UUID of its trace, which follows the magic number.
     pub fn uuid(&mut self) -> Option<[u8; 16]> {
         let (magic, uuid) = self.window.peek(20)?.split_at(4);
         let mut reversed = MAGIC;
@@ -86,7 +86,7 @@ impl<R: Read> Stream<R> {
         (magic == MAGIC || magic == reversed).then(|| uuid.try_into().ok())?
     }
 
-    /// Gives and takes back room for the numbers that others depend on, which only one stream needs at a time.
+    /// Lends or takes back the memory of registers, which only one stream needs at a time.
     pub fn swap_registers(&mut self, registers: &mut Vec<i128>) {
         std::mem::swap(&mut self.decoded.registers, registers);
     }
@@ -95,25 +95,30 @@ impl<R: Read> Stream<R> {
         self.packet.cpu
     }
 
-    /// The content of the packet that the event lies in.
+    /// The content of the event's packet.
     pub fn content(&self) -> &[u8] {
         &self.window.bytes()[..self.packet.content]
     }
 
-    pub fn context(&self) -> &[crate::value::Item] {
-        &self.decoded.items[self.context_at..self.fields_at]
+    pub fn context(&self) -> &[crate::value::DecodedField] {
+        &self.decoded.fields[self.context_at..self.fields_at]
     }
 
-    pub fn fields(&self) -> &[crate::value::Item] {
-        &self.decoded.items[self.fields_at..]
+    pub fn fields(&self) -> &[crate::value::DecodedField] {
+        &self.decoded.fields[self.fields_at..]
     }
 
     /// Reads the next event; false at the end of the stream.
-    pub fn advance(&mut self, metadata: &Metadata, limit: usize, found: &mut Diagnostics) -> bool {
+    pub fn advance(
+        &mut self,
+        metadata: &Metadata,
+        limit: usize,
+        diagnostics: &mut Diagnostics,
+    ) -> bool {
         loop {
             let end = self.packet.content as u64 * 8;
             if self.packet.at >= end {
-                match self.next_packet(metadata, limit, found) {
+                match self.next_packet(metadata, limit, diagnostics) {
                     true => continue,
                     false => return false,
                 }
@@ -121,8 +126,8 @@ impl<R: Read> Stream<R> {
             if self.next_event(metadata).is_ok() {
                 return true;
             }
-            found.bad_packets += u64::from(!self.packet.is_cut);
-            found.bytes_skipped += (end - self.packet.at).div_ceil(8);
+            diagnostics.bad_packets += u64::from(!self.packet.is_cut);
+            diagnostics.bytes_skipped += (end - self.packet.at).div_ceil(8);
             self.packet.at = end;
         }
     }
@@ -154,10 +159,10 @@ impl<R: Read> Stream<R> {
             .get(&(packet.stream_id, id))
             .ok_or(Fault::Unknown)?;
         let event_type = &metadata.event_types()[event];
-        self.context_at = decoded.items.len();
+        self.context_at = decoded.fields.len();
         read(decoded, &mut bits, stream.event_context.as_deref())?;
         read(decoded, &mut bits, event_type.context_type.as_deref())?;
-        self.fields_at = decoded.items.len();
+        self.fields_at = decoded.fields.len();
         read(decoded, &mut bits, event_type.fields_type.as_deref())?;
         if bits.at == packet.at {
             return Err(Fault::Unknown);
@@ -166,22 +171,28 @@ impl<R: Read> Stream<R> {
         Ok(())
     }
 
-    /// Goes on to the next packet; false if there is none.
-    fn next_packet(&mut self, metadata: &Metadata, limit: usize, found: &mut Diagnostics) -> bool {
+    /// Continues with the next packet; false if there is none.
+    fn next_packet(
+        &mut self,
+        metadata: &Metadata,
+        limit: usize,
+        diagnostics: &mut Diagnostics,
+    ) -> bool {
         let before = std::mem::take(&mut self.packet);
         self.window.drop_bytes(0, before.size);
-        let is_ending = !self.window.fill_to(MOST_HEADER);
+        let is_ending = !self.window.fill_to(MAX_HEADER);
         if self.window.bytes().is_empty() {
             return false;
         }
-        found.packets += 1;
+        diagnostics.packets += 1;
         let Ok(header) = self.header(metadata) else {
-            // Without its size there is no way to the next one. Of a stream that was cut the header is missing.
+            // Without its size the next one cannot be diagnostics. A stream that was cut lacks the
+            // header.
             match is_ending && self.window.bytes().len() < 96 {
-                true => found.cut_streams += 1,
-                false => found.bad_packets += 1,
+                true => diagnostics.cut_streams += 1,
+                false => diagnostics.bad_packets += 1,
             }
-            found.bytes_skipped += self.window.drop_bytes(0, u64::MAX);
+            diagnostics.bytes_skipped += self.window.drop_bytes(0, u64::MAX);
             return false;
         };
         let bytes = |bits: u64| bits.div_ceil(8);
@@ -192,10 +203,10 @@ impl<R: Read> Stream<R> {
             false => bytes(header.end) as usize,
         };
         let is_cut = !self.window.fill_to(readable);
-        found.cut_streams += u64::from(is_cut);
-        found.bad_packets += u64::from(!is_sound || content > limit as u64);
+        diagnostics.cut_streams += u64::from(is_cut);
+        diagnostics.bad_packets += u64::from(!is_sound || content > limit as u64);
         if is_sound {
-            found.bytes_skipped += content - readable as u64;
+            diagnostics.bytes_skipped += content - readable as u64;
         }
         self.packet = Packet {
             size,
@@ -206,17 +217,17 @@ impl<R: Read> Stream<R> {
             cpu: header.cpu,
             end_time: header
                 .end_time
-                .filter(|&end| end >= header.begin_time.unwrap_or(0)),
+                .filter(|&end| end >= header.start_time.unwrap_or(0)),
         };
-        self.decoded.begin(self.packet.content);
-        self.count(&header, metadata, found);
-        if let Some(begin) = header.begin_time {
-            self.time = begin;
+        self.decoded.start_packet(self.packet.content);
+        self.count(&header, metadata, diagnostics);
+        if let Some(start) = header.start_time {
+            self.time = start;
         }
         true
     }
 
-    /// Reads what stands at the begin of a packet.
+    /// Decodes the header and context of a packet.
     fn header(&mut self, metadata: &Metadata) -> Result<Header, Fault> {
         let mut bits = Bits {
             bytes: self.window.bytes(),
@@ -225,7 +236,7 @@ impl<R: Read> Stream<R> {
         };
         let decoded = &mut self.decoded;
         decoded.clear(metadata);
-        decoded.begin(bits.bytes.len());
+        decoded.start_packet(bits.bytes.len());
         read(decoded, &mut bits, metadata.packet_header.as_deref())?;
         let number =
             |decoded: &Decoded, from, name| decoded.number(from, metadata.names.find(name));
@@ -233,8 +244,9 @@ impl<R: Read> Stream<R> {
             return Err(Fault::Unknown);
         }
         let stream_id = number(decoded, 0, "stream_id").unwrap_or(0);
-        let from = decoded.items.len();
-        // Of an unknown stream at least the size is wanted, which all streams of a trace have at one place.
+        let from = decoded.fields.len();
+        // For an unknown stream the size suffices, which is at the same position in all streams of
+        // a trace.
         let mut streams = metadata.streams.values();
         let stream = metadata.streams.get(&stream_id).or_else(|| streams.next());
         read(
@@ -253,24 +265,25 @@ impl<R: Read> Stream<R> {
             content: context("content_size").unwrap_or(size),
             stream_id,
             cpu: context("cpu_id").and_then(|cpu| cpu.try_into().ok()),
-            begin_time: context("timestamp_begin"),
+            start_time: context("timestamp_begin"),
             end_time: context("timestamp_end"),
             number: context("packet_seq_num"),
             discarded: context("events_discarded"),
         })
     }
 
-    /// What was lost since the packet before.
-    fn count(&mut self, header: &Header, metadata: &Metadata, found: &mut Diagnostics) {
-        let end_time = header.end_time.or(header.begin_time).unwrap_or(self.time);
-        let begin_time = header.begin_time.unwrap_or(end_time);
-        // Before the first packet of a recording nothing was lost; of later ones it is not known.
+    /// Counts losses since the previous packet.
+    fn count(&mut self, header: &Header, metadata: &Metadata, diagnostics: &mut Diagnostics) {
+        let end_time = header.end_time.or(header.start_time).unwrap_or(self.time);
+        let start_time = header.start_time.unwrap_or(end_time);
+        // Nothing was lost before the first packet of a recording; before a later one it is
+        // unknown.
         let before = self.before.unwrap_or(Counts {
             number: None,
             discarded: header
                 .discarded
                 .filter(|_| header.number.is_some_and(|it| it > 0)),
-            end_time: begin_time,
+            end_time: start_time,
         });
         let since = |now: Option<u64>, then: u64| now.and_then(|now| now.checked_sub(then));
         let events = since(header.discarded, before.discarded.unwrap_or(0)).unwrap_or(0);
@@ -278,18 +291,18 @@ impl<R: Read> Stream<R> {
         let packets = expected
             .and_then(|expected| since(header.number, expected))
             .unwrap_or(0);
-        found.lost_events = found.lost_events.saturating_add(events);
-        found.lost_packets = found.lost_packets.saturating_add(packets);
+        diagnostics.lost_events = diagnostics.lost_events.saturating_add(events);
+        diagnostics.lost_packets = diagnostics.lost_packets.saturating_add(packets);
         let clock = metadata.clock();
         let mut lost = |to, events| {
-            found.losses.push(Loss {
+            diagnostics.losses.push(Loss {
                 from_ns: clock.ns(before.end_time),
                 to_ns: clock.ns(to),
                 events,
             });
         };
         if packets > 0 {
-            lost(begin_time, None);
+            lost(start_time, None);
         }
         if events > 0 {
             lost(end_time, Some(events));
@@ -302,26 +315,26 @@ impl<R: Read> Stream<R> {
     }
 }
 
-/// The begin of a packet; sizes in bits, times in ticks.
+/// The header and context of a packet; sizes in bits, times in ticks.
 struct Header {
     end: u64,
     size: u64,
     content: u64,
     stream_id: u64,
     cpu: Option<u32>,
-    begin_time: Option<u64>,
+    start_time: Option<u64>,
     end_time: Option<u64>,
     number: Option<u64>,
     discarded: Option<u64>,
 }
 
 fn read(decoded: &mut Decoded, bits: &mut Bits<'_>, ty: Option<&Type>) -> Result<(), Fault> {
-    // Nothing is called by the name of the whole.
+    // The outermost type has no name.
     const WHOLE: NameId = NameId(0);
     ty.map_or(Ok(()), |ty| decoded.read(bits, ty, WHOLE))
 }
 
-/// The time whose low bits are these, and which is not before the last one.
+/// The earliest time with these low bits that is not before the last one.
 fn later(last: u64, low: u64, bits: u32) -> Option<u64> {
     let Some(span) = 1u64.checked_shl(bits) else {
         return Some(low);

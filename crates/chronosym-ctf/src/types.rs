@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use chronosym_types::ByteOrder;
 
-/// Fields in fields, and fields of an event, beyond which a type is refused: what reading an event takes is bounded by them.
-const MOST_DEPTH: u32 = 32;
-pub(crate) const MOST_FIELDS: u32 = 4096;
+/// Deepest nesting and most fields of a type: they bound the time to decode an event.
+const MAX_DEPTH: u32 = 32;
+pub(crate) const MAX_FIELDS: u32 = 4096;
 
-/// A name, by its place in the list of a metadata.
+/// Index of a name in the metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NameId(pub u32);
 
-/// Where the value of a field is kept that others depend on.
+/// Index of a value that later fields depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Register(pub u32);
 
@@ -40,18 +40,18 @@ pub(crate) struct Scalar {
     /// A power of two, in bits.
     pub align: u32,
     pub kind: Kind,
-    /// `None`: that of the trace.
+    /// `None`: the trace's byte order.
     pub order: Option<ByteOrder>,
     /// It is a character.
     pub is_text: bool,
-    /// It is shown in hex.
+    /// It is displayed in hex.
     pub is_hex: bool,
-    /// It counts with the clock.
+    /// It is a timestamp of the trace's clock.
     pub is_clock: bool,
 }
 
 impl Scalar {
-    /// One of which only this is declared.
+    /// A number with default properties.
     pub const fn new(kind: Kind, align: u32) -> Self {
         Scalar {
             bits: 0,
@@ -101,7 +101,7 @@ pub(crate) struct Variant {
     shape: Shape,
 }
 
-/// What a type takes.
+/// Size and complexity of a type.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shape {
     align: u32,
@@ -142,7 +142,7 @@ impl Type {
             shape.fields = shape.fields.max(own.fields);
             shape.least_bits = shape.least_bits.min(own.least_bits);
         }
-        // Each is looked at before one is read.
+        // All options are compared with the tag.
         let count = u32::try_from(options.len()).ok()?;
         shape.fields = shape.fields.saturating_add(count);
         Type::Variant(Variant {
@@ -153,7 +153,7 @@ impl Type {
         .checked()
     }
 
-    /// Elements that take no room could be any number.
+    /// Elements of size 0 could be repeated without bound.
     pub fn array(element: Arc<Type>, length: u64) -> Option<Self> {
         (element.shape().least_bits > 0).then_some(())?;
         Type::Array(element, length).checked()
@@ -166,7 +166,7 @@ impl Type {
 
     fn checked(self) -> Option<Self> {
         let shape = self.shape();
-        (shape.depth <= MOST_DEPTH && shape.fields <= MOST_FIELDS).then_some(self)
+        (shape.depth <= MAX_DEPTH && shape.fields <= MAX_FIELDS).then_some(self)
     }
 
     /// In bits.

@@ -1,10 +1,10 @@
-//! Values of an event, as they are handed out.
+//! Values of an event.
 
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
-    reason = "places that the decoder found in the packet; values of the width that was read"
+    reason = "positions that the decoder found in the packet; values of the width that was read"
 )]
 
 use chronosym_types::ByteOrder;
@@ -19,20 +19,20 @@ use crate::types::{Kind, NameId, Scalar};
 pub enum Value<'a> {
     /// A number.
     Unsigned(u64),
-    /// A number that may be negative.
+    /// A signed number.
     Signed(i64),
-    /// A number with a fraction.
+    /// A floating-point number.
     Float(f64),
-    /// Text up to its NUL; what encoding it has is for the tracer to say.
+    /// Text up to its NUL, in the tracer's encoding.
     Text(&'a [u8]),
     /// Bytes.
     Bytes(&'a [u8]),
-    /// Other numbers in a row.
+    /// Consecutive numbers other than bytes.
     List(List<'a>),
 }
 
 impl Value<'_> {
-    /// The number, if it is one that is not negative.
+    /// The number, unless it is negative or not an integer.
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
             Value::Unsigned(value) => Some(value),
@@ -42,7 +42,7 @@ impl Value<'_> {
     }
 }
 
-/// Numbers in a row.
+/// Consecutive numbers.
 #[derive(Clone, Copy)]
 pub struct List<'a> {
     bits: Bits<'a>,
@@ -51,17 +51,17 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// They themselves.
+    /// Iterates over the values.
     pub fn iter(&self) -> impl Iterator<Item = Value<'static>> + use<'a> {
         let (mut bits, scalar) = (self.bits, self.scalar);
         (0..self.count)
@@ -81,52 +81,52 @@ impl PartialEq for List<'_> {
     }
 }
 
-/// What was read of a field: places in the packet, so that nothing is copied.
+/// A decoded field: positions in the packet, so that nothing is copied.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Item {
+pub(crate) struct DecodedField {
     pub name: NameId,
-    pub slot: Slot,
+    pub location: Location,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Slot {
+pub(crate) enum Location {
     Number(Scalar, u64),
-    /// Bytes from one place in the packet to another.
+    /// Start and end of the bytes in the packet.
     Text(usize, usize),
-    /// Numbers from a bit on.
+    /// Start bit and count of the numbers.
     List(Scalar, u64, u64),
 }
 
-/// The fields of an event, in order. Those of structs stand in their place, so do those of variants and arrays.
+/// The fields of an event, in order. Fields of structs, variants and arrays are flattened.
 #[derive(Clone, Copy)]
 pub struct Fields<'a> {
-    pub(crate) items: &'a [Item],
+    pub(crate) fields: &'a [DecodedField],
     pub(crate) packet: &'a [u8],
     pub(crate) metadata: &'a Metadata,
 }
 
 impl<'a> Fields<'a> {
-    /// Names, without the underscore that the tracer puts before them, and values.
+    /// Iterates over names, without the leading underscore that the tracer adds, and values.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
         let all = *self;
-        all.items
+        all.fields
             .iter()
-            .map(move |item| (all.metadata.name(item.name), all.value(item.slot)))
+            .map(move |field| (all.metadata.name(field.name), all.value(field.location)))
     }
 
-    /// The first field of a name.
+    /// Returns the first field with a name.
     pub fn get(&self, name: &str) -> Option<Value<'a>> {
         self.iter()
             .find(|(own, _)| *own == name)
             .map(|(_, value)| value)
     }
 
-    fn value(&self, slot: Slot) -> Value<'a> {
+    fn value(&self, location: Location) -> Value<'a> {
         let (packet, order) = (self.packet, self.metadata.order);
-        match slot {
-            Slot::Number(scalar, raw) => number(&scalar, raw),
-            Slot::Text(from, to) => Value::Text(&packet[from..to]),
-            Slot::List(scalar, at, count) => list(packet, order, scalar, at, count),
+        match location {
+            Location::Number(scalar, raw) => number(&scalar, raw),
+            Location::Text(from, to) => Value::Text(&packet[from..to]),
+            Location::List(scalar, at, count) => list(packet, order, scalar, at, count),
         }
     }
 }
@@ -146,7 +146,7 @@ fn number(scalar: &Scalar, raw: u64) -> Value<'static> {
     }
 }
 
-/// Characters and bytes lie as they are.
+/// Decodes consecutive numbers; characters and bytes are borrowed.
 fn list(packet: &[u8], order: ByteOrder, scalar: Scalar, at: u64, count: u64) -> Value<'_> {
     let is_bytes = scalar.bits == 8 && scalar.align <= 8 && at.is_multiple_of(8);
     if is_bytes && scalar.kind != Kind::Float {
