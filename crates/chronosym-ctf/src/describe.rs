@@ -18,8 +18,8 @@ impl Metadata {
     /// Parses metadata. Definitions that cannot be parsed are counted and skipped.
     ///
     /// # Errors
-    /// [`Error::NotMetadata`], [`Error::MetadataTooLong`], [`Error::UnsupportedVersion`], and [`Error::NothingDescribed`] if
-    /// no stream is declared.
+    /// [`Error::NotMetadata`], [`Error::MetadataTooLong`], [`Error::UnsupportedVersion`], and
+    /// [`Error::NothingDescribed`] if no stream is declared.
     pub fn parse(bytes: &[u8], options: Options) -> Result<Self, Error> {
         if bytes.len() > options.metadata_limit {
             let limit = options.metadata_limit;

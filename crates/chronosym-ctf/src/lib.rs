@@ -1,9 +1,9 @@
 //! Reads what LTTng records: traces in the Common Trace Format 1.8, of user space and of the
-//! kernel; on any operating system, of either order of bytes, from any [`Read`](std::io::Read).
+//! kernel, of either byte order, on any operating system, from any [`Read`](std::io::Read).
 //!
-//! A trace is a folder: the file `metadata` says what the events look like, the other files are
-//! streams, one for each processor and channel. [`Metadata`] reads the first, [`Reader`] merges the
-//! events of the streams by their times. What events mean is not their business.
+//! A trace is a folder: the file `metadata` declares the event types, the other files are streams,
+//! one for each processor and channel. [`Metadata`] parses the first, [`Reader`] merges the events
+//! of the streams in time order.
 //!
 //! ```no_run
 //! use std::fs::File;
@@ -25,18 +25,18 @@
 //!
 //! A stream is a sequence of *packets*. The header of a packet names its trace by UUID; its context
 //! has the size of the packet and of its content, start and end times, a sequence number, and the
-//! number of events discarded so far. Events follow: an id with the low bits of the time, or both in
-//! full; the context that the tracer adds; the fields. Every type states its width and alignment in
-//! bits, counted from the start of the packet. The metadata declares all types in a language of its
-//! own.
+//! number of events discarded so far. Events follow: an id with the low bits of the time, or both
+//! in full; the context that the tracer adds; the fields. Every type states its width and alignment
+//! in bits, counted from the start of the packet. The metadata declares all types in a language of
+//! its own.
 //!
 //! # Limits
 //!
 //! One packet of each stream is held, at most [`Options::packet_limit`] bytes of it, and at most
 //! [`Options::open_limit`] bytes of all streams. Once the largest event type has been decoded,
-//! events allocate nothing. Types with more than 4,096 fields or 32 levels of nesting are errors, and
-//! so are texts that declare far more than their size warrants; decoding a packet takes at most 64
-//! steps per byte.
+//! events allocate nothing. Types with more than 4,096 fields or 32 levels of nesting are errors,
+//! and so are texts that declare far more than their size warrants; decoding a packet takes at most
+//! 64 steps per byte.
 //!
 //! # Damage
 //!

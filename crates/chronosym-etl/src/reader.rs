@@ -103,8 +103,8 @@ impl<S: ReadAt> Reader<S> {
     /// Opens one .etl file and finds its buffers.
     ///
     /// # Errors
-    /// If `source` cannot be read or does not start with the header of a log of Windows 7 or later. If a later read
-    /// fails, the reader has the buffers before it.
+    /// If `source` cannot be read or does not start with the header of a log of Windows 7 or later.
+    /// If a later read fails, the reader has the buffers before it.
     pub fn new(source: S, options: Options) -> Result<Self, Error> {
         let scan = scan(&source)?;
         let mut reader = Self::of(
@@ -253,8 +253,9 @@ impl<S: ReadAt> Reader<S> {
     /// Damaged parts are left out and counted in [`diagnostics`](Self::diagnostics).
     ///
     /// # Errors
-    /// [`Error::Io`] if a buffer cannot be read, or if opening could not search a whole file; everything before has
-    /// been delivered. The part is counted as a gap, and the next call continues after it.
+    /// [`Error::Io`] if a buffer cannot be read, or if opening could not search a whole file;
+    /// everything before has been delivered. The part is counted as a gap, and the next call
+    /// continues after it.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         let Some((slot, raw_time, offset)) = self.advance()? else {
             return self.failures.pop().map_or(Ok(None), Err);

@@ -74,7 +74,8 @@ fn every_truncation_reads_what_is_there() {
                 (at_edge.len()..=whole.len()).contains(&times.len()),
                 "cut at {cut}"
             );
-            // Less than a header says nothing of a buffer; it is counted as bytes, unless they are zeros.
+            // Less than a header says nothing of a buffer; it is counted as bytes, unless they are
+            // zeros.
             let rest = &file[*edge..cut];
             let header = rest.len() >= 72;
             let is_cut = header || rest.iter().any(|b| *b != 0);
@@ -110,7 +111,8 @@ fn a_damaged_buffer_loses_only_its_own_rest() {
     );
     assert!(whole.len() - 30 < times.len() && times.len() < whole.len());
 
-    // The header of the fourth buffer becomes garbage: in a log of equal buffers the next one is found.
+    // The header of the fourth buffer becomes garbage: in a log of equal buffers the next one is
+    // found.
     let mut damaged: Vec<Vec<u8>> = parts.iter().map(|p| p.to_vec()).collect();
     damaged[3][..4].copy_from_slice(&[3, 0, 0, 0]);
     let (times, found) = read(&damaged.concat());

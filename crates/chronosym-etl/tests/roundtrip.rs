@@ -1,4 +1,5 @@
-//! What the writer of synthetic traces writes comes back, whatever the clock, the width and the packing.
+//! What the writer of synthetic traces writes comes back, whatever the clock, the width and the
+//! packing.
 
 use std::fs::File;
 use std::path::Path;
@@ -223,7 +224,8 @@ fn shared_buffers_are_merged_in_order() {
 
 #[test]
 fn a_record_later_than_it_lies_is_delivered_and_counted() {
-    // The first buffer's last record is older than all of the second buffer, of which the reader has shown the first.
+    // The first buffer's last record is older than all of the second buffer, of which the reader
+    // has shown the first.
     let mut w = EtlWriter::new(
         Vec::new(),
         Options {

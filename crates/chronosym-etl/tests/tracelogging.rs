@@ -23,7 +23,8 @@ fn trace(schema: &[u8], traits: &[u8], payload: &[u8]) -> Vec<u8> {
 fn schemas_and_names_of_providers_are_found() {
     let group = guid(1, 2, 3, 4);
     let traits = [b"My.Provider\0".as_slice(), &[19, 0, 1], &group].concat();
-    // Two tag bytes, then fields: an i32 shown as hex with a tag, eight bytes, counted u16, a custom one.
+    // Two tag bytes, then fields: an i32 shown as hex with a tag, eight bytes, counted u16, a
+    // custom one.
     let schema = b"\x81\x02Event\0a\0\x87\x84\x03b\0\x24\x08\x00c\0\x46d\0\x60\x02\x00xy";
     let mut reader = Reader::new(trace(schema, &traits, &[]), Default::default()).unwrap();
     reader.next_record().unwrap().unwrap();

@@ -64,8 +64,9 @@ impl<R: Read> Reader<R> {
     /// Begins a trace: reads its header and nothing more.
     ///
     /// # Errors
-    /// [`Error::NotATrace`], [`Error::UnsupportedVersion`], [`Error::BadHeader`], [`Error::Io`]. A header that is cut
-    /// short is no error: the trace has no events then and [`Diagnostics::gaps`] says so.
+    /// [`Error::NotATrace`], [`Error::UnsupportedVersion`], [`Error::BadHeader`], [`Error::Io`]. A
+    /// header that is cut short is no error: the trace has no events then and [`Diagnostics::gaps`]
+    /// says so.
     pub fn new(source: R, options: Options) -> Result<Self, Error> {
         const MOST: usize = 1 << 30;
         let mut window = Window::new(source);
@@ -121,8 +122,8 @@ impl<R: Read> Reader<R> {
     /// Reads up to the next sequence point and returns the events before it; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Io`] if the source fails, after everything read before has been delivered. Damage is counted in
-    /// [`diagnostics`](Self::diagnostics) and never an error.
+    /// [`Error::Io`] if the source fails, after everything read before has been delivered. Damage
+    /// is counted in [`diagnostics`](Self::diagnostics) and never an error.
     pub fn next_region(&mut self) -> Result<Option<Region<'_>>, Error> {
         self.begin_region();
         while !matches!(self.walk.stage, Stage::Ended) {

@@ -364,7 +364,8 @@ fn a_longer_block_header_is_no_obstacle() {
     let kind = writer.event_type("P", 1, 0);
     writer.event(kind, 0, 1, &[], &[]);
     writer.flush();
-    // Header of 24 bytes; blob: flags 1|2|4|128, type 1, sequence +1, capture 1, processor, thread, time, size.
+    // Header of 24 bytes; blob: flags 1|2|4|128, type 1, sequence +1, capture 1, processor, thread,
+    // time, size.
     let mut block = vec![24, 0, 1, 0];
     block.extend([0xee; 20]);
     block.extend([0x87, 1, 1, 1, 0, 1, 5, 1, b'x']);
@@ -592,7 +593,8 @@ fn bytes_after_the_end_are_counted() {
 
 #[test]
 fn netperf_v2_events_that_look_like_an_end_are_events() {
-    // An event whose size field begins with an end tag and a null reference, as the end of the events does.
+    // An event whose size field begins with an end tag and a null reference, as the end of the
+    // events does.
     let mut writer = NetperfWriter::v2();
     let kind = writer.event_type("P", 1, 0);
     // 56 bytes of header and sizes, so that the event's size is 0x106.

@@ -371,7 +371,8 @@ fn a_redefinition_makes_a_new_type_and_a_repetition_does_not() {
     writer.sequence_point_with(2);
     writer.event(first, 2, 1, &[], b"b");
     writer.flush();
-    // A row of the same id with other content: id 1, provider "Q", event 5, no name, no fields, no options.
+    // A row of the same id with other content: id 1, provider "Q", event 5, no name, no fields, no
+    // options.
     writer.block(3, &[0, 0, 9, 0, 1, 1, b'Q', 5, 0, 0, 0, 0, 0]);
     writer.event(first, 3, 1, &[], b"c");
     let trace = read(&writer.finish());

@@ -187,7 +187,8 @@ fn stack_ids_may_come_in_any_order_and_be_given_again() {
     }
     writer.event(kind, 0, 1, &[], &[]);
     writer.flush();
-    // Header; blob: flags 1|2|4|8|128, type 1, sequence, capture thread 1, processor, thread 1, stack id, time, size 0.
+    // Header; blob: flags 1|2|4|8|128, type 1, sequence, capture thread 1, processor, thread 1,
+    // stack id, time, size 0.
     for id in [[0x84, 0x07], [0x85, 0x00]] {
         let mut block = vec![20, 0, 1, 0];
         block.extend([0; 16]);
@@ -406,7 +407,8 @@ fn a_v6_event_of_an_undefined_thread_is_kept() {
     writer.flush();
     let mut block = vec![20, 0, 1, 0];
     block.extend([0; 16]);
-    // flags 1|2|4|16|128: type 1, sequence +0, capture 50, processor 0, thread 50, time 3, label list 77, size 1.
+    // flags 1|2|4|16|128: type 1, sequence +0, capture 50, processor 0, thread 50, time 3, label
+    // list 77, size 1.
     block.extend([0x97, 1, 0, 50, 0, 50, 3, 77, 1, b'x']);
     writer.block(2, &block);
     let trace = read(&writer.finish());
@@ -458,7 +460,8 @@ fn a_thread_row_with_an_option_of_a_newer_writer_keeps_its_ids() {
 
 #[test]
 fn a_thread_under_the_index_of_a_removed_one_begins_anew() {
-    // Thread 50 is gone, its last number was 1; a sequence point, with a time and no numbers, that forgets all threads.
+    // Thread 50 is gone, its last number was 1; a sequence point, with a time and no numbers, that
+    // forgets all threads.
     let removed = (7, vec![50, 1]);
     let forgotten = (4, [vec![0; 8], vec![1, 0, 0, 0, 0, 0, 0, 0]].concat());
     for (kind, block) in [removed, forgotten] {
@@ -466,7 +469,8 @@ fn a_thread_under_the_index_of_a_removed_one_begins_anew() {
         let event_type = writer.event_type("P", 1, 0);
         writer.event(event_type, 0, 9, &[], &[]);
         writer.flush();
-        // Flags 1|2|4|128: type 1, sequence as given, capture 50, processor 0, thread 50, time, size 0.
+        // Flags 1|2|4|128: type 1, sequence as given, capture 50, processor 0, thread 50, time,
+        // size 0.
         let event = |sequence, time| events_of_v6(&[0x87, 1, sequence, 50, 0, 50, time, 0]);
         writer.block(6, &[5, 0, 50, 2, 3, 3, 4]);
         writer.block(2, &event(0, 1));
@@ -516,7 +520,8 @@ fn a_v6_event_type_may_have_the_id_0() {
     // Id 0, provider "Q", event 5, no name, no fields, no options.
     writer.block(3, &[0, 0, 9, 0, 0, 1, b'Q', 5, 0, 0, 0, 0, 0]);
     writer.block(6, &[5, 0, 50, 2, 3, 3, 4]);
-    // flags 2|4|128: sequence +0, capture 50, processor 0, thread 50, time 3, size 1; then two like it, time + 1.
+    // flags 2|4|128: sequence +0, capture 50, processor 0, thread 50, time 3, size 1; then two like
+    // it, time + 1.
     writer.block(
         2,
         &events_of_v6(&[0x86, 0, 50, 0, 50, 3, 1, b'x', 0, 1, b'y', 0, 1, b'z']),
@@ -590,7 +595,8 @@ fn what_was_read_before_the_source_failed_is_delivered_first() {
 fn the_last_time_of_a_region_is_the_latest_whatever_stands_last() {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
-    // The difference has more than 32 bits: neither the order nor the latest time may look at the lower ones alone.
+    // The difference has more than 32 bits: neither the order nor the latest time may look at the
+    // lower ones alone.
     let times = [30, (5 << 32) + 10, 20];
     for (thread, time) in (1..).zip(times) {
         writer.event(kind, time, thread, &[], &[]);

@@ -1,4 +1,4 @@
-//! What was recorded: the events of a recording, and which of them a record belongs to.
+//! The recorded events of a recording, and which of them a record belongs to.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -29,7 +29,7 @@ pub(crate) mod sample_type {
     pub(crate) const STACK_USER: u64 = 1 << 13;
     pub(crate) const IDENTIFIER: u64 = 1 << 16;
 
-    /// Fields that the trailer of other records has.
+    /// Fields in the trailer of other records.
     pub(crate) const TRAILER: u64 = TID | TIME | ID | STREAM_ID | CPU | IDENTIFIER;
 }
 
@@ -37,46 +37,47 @@ const FREQUENCY: u64 = 1 << 10;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const USE_CLOCK_ID: u64 = 1 << 25;
 
-/// One event that was recorded: `perf_event_attr`, its name and its ids.
+/// One recorded event: `perf_event_attr`, its name and its ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventAttr {
-    /// `cpu-clock`, `cycles:u`, `sched:sched_switch`: as the recorder names it, or by type and config if it does not.
+    /// `cpu-clock`, `cycles:u`, `sched:sched_switch`: as the recorder names it, or by type and
+    /// config if it does not.
     pub name: Option<String>,
     /// Its type, as [`event_type`] numbers them.
     pub kind: u32,
-    /// What of that type.
+    /// The event within its type.
     pub config: u64,
-    /// Events between two samples; `None` if the kernel was to keep a frequency.
+    /// Events between two samples; `None` if a frequency was requested.
     pub period: Option<u64>,
-    /// Samples a second that the kernel was to keep.
+    /// Requested samples per second.
     pub frequency: Option<u64>,
     /// Bits `PERF_SAMPLE_*`: the fields of a sample.
     pub sample_type: u64,
-    /// Bits `PERF_FORMAT_*`: the shape of counter values.
+    /// Bits `PERF_FORMAT_*`: the layout of counter values.
     pub read_format: u64,
     /// The flags of the attribute, `disabled` being bit 0.
     pub flags: u64,
     /// Bits `PERF_SAMPLE_BRANCH_*`.
     pub branch_sample_type: u64,
-    /// Which registers a sample has of user space: a bit each.
+    /// Bit mask of the user-space registers in a sample.
     pub sample_regs_user: u64,
-    /// The clock of all times, as `clock_gettime` numbers it (1 is `CLOCK_MONOTONIC`); `None` is the kernel's own
-    /// `sched_clock`, which no other program can read.
+    /// The clock of all times, as `clock_gettime` numbers it (1 is `CLOCK_MONOTONIC`); `None` is
+    /// the kernel's own `sched_clock`, which no other program can read.
     pub clock_id: Option<i32>,
     /// The ids by which records refer to this event.
     pub ids: Vec<u64>,
 }
 
 impl EventAttr {
-    /// From its bytes, of which older writers have fewer: what is missing is 0. `slot` is the room that the file
-    /// gives it. Also what follows it.
+    /// Reads an attribute, of which older writers have fewer fields; missing ones are 0. Also
+    /// returns what follows it.
     pub(crate) fn read<'a>(bytes: &'a [u8], order: ByteOrder) -> Option<(Self, Cursor<'a>)> {
         let stated = {
             let mut at = Cursor::new(bytes.get(4..)?, order);
             at.u32()? as usize
         };
-        // Size 0 stands for the first published layout.
+        // Size 0 is the first published layout.
         let size = if stated == 0 { 64 } else { stated };
         let (own, rest) = bytes.split_at_checked(size)?;
         let mut at = Cursor::new(own, order);
@@ -109,18 +110,18 @@ impl EventAttr {
         Some((attr, Cursor::new(rest, order)))
     }
 
-    /// Whether samples have a field, by its bit.
+    /// Whether samples have the field of a bit.
     #[inline]
     pub(crate) fn has(&self, bit: u64) -> bool {
         self.sample_type & bit != 0
     }
 
-    /// Where in a sample's body a field of eight bytes stands that only such ones precede.
+    /// Offset in a sample of a field that only 8-byte fields precede.
     fn sample_offset(&self, before: u64) -> usize {
         (self.sample_type & before).count_ones() as usize * 8
     }
 
-    /// Bytes of the trailer that every record of the kernel has but samples.
+    /// Bytes of the trailer of all kernel records except samples.
     pub(crate) fn trailer_size(&self) -> usize {
         if self.flags & SAMPLE_ID_ALL == 0 {
             return 0;
@@ -147,7 +148,7 @@ impl EventAttr {
     }
 }
 
-/// The names of the events that every kernel has.
+/// The names of generic events.
 fn default_name(kind: u32, config: u64) -> Option<&'static str> {
     let names: &[&str] = match kind {
         event_type::HARDWARE => &[
@@ -181,17 +182,17 @@ fn default_name(kind: u32, config: u64) -> Option<&'static str> {
     names.get(usize::try_from(config).ok()?).copied()
 }
 
-/// Where a record says which event it is of.
+/// Where a record has the id of its event.
 #[derive(Clone, Copy, Default)]
-enum IdPlace {
-    /// There is one event, or none can be told from another.
+enum IdLocation {
+    /// There is one event, or events cannot be distinguished.
     #[default]
     First,
     /// First in a sample, last in other records.
     Identifier,
     /// The same position in all samples.
     Field,
-    /// Layouts differ and nothing tells them apart.
+    /// Layouts differ and cannot be distinguished.
     Nowhere,
 }
 
@@ -200,8 +201,8 @@ enum IdPlace {
 pub(crate) struct Attrs {
     list: Vec<EventAttr>,
     by_id: HashMap<u64, usize>,
-    id_place: IdPlace,
-    /// Fields that the samples of all events have, and those that samples of any have.
+    id_location: IdLocation,
+    /// Fields in the samples of all events, and those in the samples of any event.
     in_all: u64,
     in_some: u64,
 }
@@ -222,28 +223,28 @@ impl Attrs {
         self.in_all &= own;
         self.in_some |= own;
         self.list.push(attr);
-        self.id_place = if self.list.len() == 1 {
-            IdPlace::First
+        self.id_location = if self.list.len() == 1 {
+            IdLocation::First
         } else if self.in_all & sample_type::IDENTIFIER != 0 {
-            IdPlace::Identifier
+            IdLocation::Identifier
         } else if self.in_all != self.in_some {
-            IdPlace::Nowhere
+            IdLocation::Nowhere
         } else if own & sample_type::ID != 0 {
-            IdPlace::Field
+            IdLocation::Field
         } else {
-            IdPlace::First
+            IdLocation::First
         };
     }
 
-    /// The name that the recorder gave the event that has one of these ids, or stands at `index`.
+    /// Names the event with one of these ids, or at `index`.
     pub(crate) fn name(&mut self, index: Option<usize>, ids: &[u64], name: String) {
-        let found = ids.iter().find_map(|id| self.by_id.get(id).copied());
-        if let Some(attr) = found.or(index).and_then(|at| self.list.get_mut(at)) {
+        let index_of_id = ids.iter().find_map(|id| self.by_id.get(id).copied());
+        if let Some(attr) = index_of_id.or(index).and_then(|at| self.list.get_mut(at)) {
             attr.name = Some(name);
         }
     }
 
-    /// The event of a record, by its body, and where it stands. Records that the recorder made up have id 0.
+    /// The event of a record and its index. Records synthesized by the recorder have id 0.
     #[inline]
     pub(crate) fn of(
         &self,
@@ -260,16 +261,18 @@ impl Attrs {
         use sample_type::{ADDR, CPU, IDENTIFIER, IP, STREAM_ID, TID, TIME};
         let first = self.list.first()?;
         let is_sample = record_kind == record::SAMPLE;
-        let at = match self.id_place {
-            IdPlace::First => return Some(0),
-            IdPlace::Nowhere => return None,
+        let at = match self.id_location {
+            IdLocation::First => return Some(0),
+            IdLocation::Nowhere => return None,
             _ if !is_sample && first.trailer_size() == 0 => return Some(0),
-            IdPlace::Identifier if is_sample => 0,
-            IdPlace::Identifier => body.len().checked_sub(8)?,
-            IdPlace::Field if is_sample => first.sample_offset(IDENTIFIER | IP | TID | TIME | ADDR),
-            IdPlace::Field => {
-                let behind = first.sample_offset(sample_type::ID | STREAM_ID | CPU | IDENTIFIER);
-                body.len().checked_sub(behind)?
+            IdLocation::Identifier if is_sample => 0,
+            IdLocation::Identifier => body.len().checked_sub(8)?,
+            IdLocation::Field if is_sample => {
+                first.sample_offset(IDENTIFIER | IP | TID | TIME | ADDR)
+            }
+            IdLocation::Field => {
+                let from_end = first.sample_offset(sample_type::ID | STREAM_ID | CPU | IDENTIFIER);
+                body.len().checked_sub(from_end)?
             }
         };
         match Cursor::new(body.get(at..)?, order).u64()? {

@@ -8,7 +8,7 @@
 use chronosym_types::ByteOrder;
 pub(crate) use chronosym_types::bytes::until_nul;
 
-/// Reads from the front of a slice; `None` where the slice ends before the value does.
+/// Reads from the front of a slice; `None` if the slice ends inside the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -31,7 +31,7 @@ impl<'a> Cursor<'a> {
         Some(taken)
     }
 
-    /// As many bytes as a length field says.
+    /// Takes as many bytes as a length field states.
     pub(crate) fn take_u64(&mut self, count: u64) -> Option<&'a [u8]> {
         self.take(usize::try_from(count).ok()?)
     }
@@ -58,7 +58,7 @@ impl<'a> Cursor<'a> {
         self.array().map(|bytes| self.order.u64(bytes))
     }
 
-    /// A value that need not be there; `None` if it is and does not fit.
+    /// Reads an optional value; `None` if it is present and does not fit.
     #[inline]
     pub(crate) fn u64_if(&mut self, is_there: bool) -> Option<Option<u64>> {
         if is_there {
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The bytes up to the next NUL, which is stepped over, or up to the end.
+    /// Takes the bytes up to the next NUL, which is skipped, or up to the end.
     pub(crate) fn text(&mut self) -> &'a [u8] {
         let text = until_nul(self.bytes);
         self.bytes = self.bytes.get(text.len() + 1..).unwrap_or_default();
@@ -85,7 +85,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// 64-bit values as they stand in a record.
+/// 64-bit values in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words<'a> {
     bytes: &'a [u8],
@@ -119,7 +119,7 @@ impl<'a> Words<'a> {
         chunks.iter().map(move |&bytes| order.u64(bytes))
     }
 
-    /// The first `count` values, and those behind them; `count` is at most the length.
+    /// Splits after the first `count` values; `count` is at most the length.
     pub(crate) fn split_at(self, count: usize) -> (Self, Self) {
         let (before, after) = self.bytes.split_at(count * 8);
         let with = |bytes| Self { bytes, ..self };

@@ -1,14 +1,14 @@
-//! Call chains and what their marks say.
+//! Call chains and their context markers.
 
 use crate::bytes::Words;
 use crate::raw::CpuMode;
 
-/// Values from here up are marks, or nonsense: no address.
-const MARKS: u64 = (-4095i64) as u64;
+/// Values from here up are context markers (`PERF_CONTEXT_MAX`) or invalid, not addresses.
+const CONTEXT_MAX: u64 = (-4095i64) as u64;
 const USER_DEFERRED: u64 = (-640i64) as u64;
 
-fn mode(mark: u64) -> Option<CpuMode> {
-    Some(match mark as i64 {
+fn mode(marker: u64) -> Option<CpuMode> {
+    Some(match marker as i64 {
         -32 => CpuMode::Hypervisor,
         -128 => CpuMode::Kernel,
         -512 => CpuMode::User,
@@ -22,7 +22,7 @@ fn mode(mark: u64) -> Option<CpuMode> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Callchain<'a> {
     pub(crate) words: Words<'a>,
-    /// What addresses before the first mark are.
+    /// Mode of addresses before the first marker.
     pub(crate) mode: CpuMode,
 }
 
@@ -30,25 +30,25 @@ pub struct Callchain<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChainPart<'a> {
-    /// What the processor ran in.
+    /// The processor's mode.
     pub mode: CpuMode,
-    /// Innermost first. The first one is where the processor stood; the others are return addresses.
+    /// Innermost first. The first one is the instruction pointer; the others are return addresses.
     pub addresses: Words<'a>,
-    /// The frames follow later, in the [`DeferredCallchain`](crate::Event::DeferredCallchain) with this cookie of the
-    /// same thread; there are no addresses then.
+    /// The frames follow in a later [`DeferredCallchain`](crate::Event::DeferredCallchain) with
+    /// this cookie, of the same thread; there are no addresses then.
     pub deferred: Option<u64>,
 }
 
 impl<'a> Callchain<'a> {
-    /// All values, marks among them.
+    /// All values, including markers.
     pub fn words(&self) -> Words<'a> {
         self.words
     }
 
-    /// The parts of the chain, innermost first; parts without a frame are left out.
+    /// The parts of the chain, innermost first; empty parts are skipped.
     ///
-    /// A walk over broken frame pointers may end in a value that is neither mark nor address. It ends the part, and what
-    /// follows it up to the next mark is left out.
+    /// A walk over broken frame pointers may end in a value that is neither a marker nor an
+    /// address. It ends the part, and what follows it up to the next marker is skipped.
     pub fn parts(&self) -> ChainParts<'a> {
         ChainParts {
             words: self.words,
@@ -57,11 +57,11 @@ impl<'a> Callchain<'a> {
     }
 }
 
-/// Goes over the parts of a chain.
+/// Iterator over the parts of a chain.
 #[derive(Clone, Debug)]
 pub struct ChainParts<'a> {
     words: Words<'a>,
-    /// `None` behind nonsense.
+    /// `None` after an invalid value.
     mode: Option<CpuMode>,
 }
 
@@ -81,12 +81,16 @@ impl<'a> Iterator for ChainParts<'a> {
                     deferred,
                 });
             }
-            if first >= MARKS {
+            if first >= CONTEXT_MAX {
                 self.mode = mode(first);
                 (_, self.words) = self.words.split_at(1);
                 continue;
             }
-            let count = self.words.iter().take_while(|&word| word < MARKS).count();
+            let count = self
+                .words
+                .iter()
+                .take_while(|&word| word < CONTEXT_MAX)
+                .count();
             let (addresses, rest) = self.words.split_at(count);
             self.words = rest;
             if let Some(mode) = self.mode {

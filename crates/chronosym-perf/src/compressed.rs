@@ -1,4 +1,4 @@
-//! Records that the recorder compressed: one zstd stream in pieces, which has no end.
+//! Compressed records: one zstd stream in parts, which is never finished.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -20,36 +20,36 @@ const BLOCK_HEADER: usize = 3;
 /// An empty block that is the last of its frame, and room for the frame's checksum.
 const LAST_BLOCK: [u8; BLOCK_HEADER + CHECKSUM] = [1, 0, 0, 0, 0, 0, 0];
 const CHECKSUM: usize = 4;
-/// Bytes that one compressed byte may become, and what is allowed on top. Real recordings stay below 20.
-const MOST_EXPANSION: u64 = 200;
+/// Most decompressed bytes per compressed byte, and in any case. Real recordings stay below 20.
+const MAX_EXPANSION: u64 = 200;
 const FREE_EXPANSION: u64 = 64 << 20;
 
 #[derive(Default)]
 pub(crate) struct Unpacker {
     decoder: FrameDecoder,
     in_frame: bool,
-    /// Bytes of the checksum behind the frame's last block.
+    /// Bytes of the checksum after the frame's last block.
     checksum: usize,
-    /// The decoder keeps back as many bytes as later ones may refer to, if the frame says how many.
+    /// Bytes the decoder retains for back-references, if the frame states it.
     window: Option<u64>,
-    /// Whether it keeps back that many, and not fewer.
+    /// Whether it retains that many, and not fewer.
     is_window_full: bool,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Bytes of the output that have been used.
+    /// Bytes of the output that have been consumed.
     used: usize,
     total_in: u64,
     total_out: u64,
     /// Positions in the output at which the recorder ended a round.
     marks: VecDeque<u64>,
-    /// Set once the stream makes no sense; what is fed from then on is counted only.
+    /// Set once the stream is corrupt; later input is counted only.
     is_broken: bool,
     pub(crate) bad_bytes: u64,
 }
 
-/// What comes next out of the compressed records.
+/// The next item of the decompressed stream.
 pub(crate) enum Unpacked {
-    /// A whole record of this size stands first in [`Unpacker::output`].
+    /// A whole record of this size is first in [`Unpacker::output`].
     Record(usize),
     /// A round ended here.
     Mark,
@@ -72,8 +72,9 @@ impl Unpacker {
         self.total_in > 0
     }
 
-    /// Notes the end of a round; false if there is nothing that it could wait for. As long as the decoder's window is
-    /// not full the place of the end is not known, and the mark is forgotten: its round merely becomes longer.
+    /// Marks the end of a round; false if no output is pending. As long as the decoder's window is
+    /// not full the position of the end is unknown, and the mark is dropped: its round becomes
+    /// longer.
     pub(crate) fn mark(&mut self) -> bool {
         if !self.in_frame && self.input.is_empty() && self.output.is_empty() {
             return false;
@@ -90,7 +91,7 @@ impl Unpacker {
         self.output.get(self.used..).unwrap_or_default()
     }
 
-    /// Uses the first `count` bytes of the output.
+    /// Consumes the first `count` bytes of the output.
     pub(crate) fn advance(&mut self, count: usize) {
         self.used += count;
     }
@@ -118,10 +119,10 @@ impl Unpacker {
         }
     }
 
-    /// No more will come: gets out what the decoder kept back.
+    /// Ends the input and flushes the decoder.
     pub(crate) fn finish(&mut self) {
         if self.in_frame && !self.is_broken {
-            // Half a block is lost.
+            // An incomplete block is lost.
             self.bad_bytes += self.input.len() as u64;
             self.input.clear();
             let end = LAST_BLOCK.iter().take(BLOCK_HEADER + self.checksum);
@@ -129,7 +130,7 @@ impl Unpacker {
         }
     }
 
-    /// What is left once nothing more comes: the beginning of a record or of a frame.
+    /// Bytes left at the end: an incomplete record or frame.
     pub(crate) fn leftover(&self) -> u64 {
         (self.output().len() + self.input.len()) as u64
     }
@@ -142,7 +143,7 @@ impl Unpacker {
         self.used = 0;
     }
 
-    /// Decodes one block; false if it is not there, or makes no sense.
+    /// Decodes one block; false if it is incomplete or corrupt.
     fn decode_block(&mut self) -> bool {
         match self.try_block() {
             Some(used) => {
@@ -156,7 +157,7 @@ impl Unpacker {
         }
     }
 
-    /// Bytes of input used, 0 if there are too few; `None` if they make no sense.
+    /// Bytes of input consumed, 0 if there are too few; `None` if they are corrupt.
     fn try_block(&mut self) -> Option<usize> {
         if self.is_broken {
             return Some(0);
@@ -194,12 +195,12 @@ impl Unpacker {
         if finished {
             (self.in_frame, self.is_window_full) = (false, false);
         }
-        let allowed = self.total_in.saturating_mul(MOST_EXPANSION);
+        let allowed = self.total_in.saturating_mul(MAX_EXPANSION);
         (self.total_out <= allowed.saturating_add(FREE_EXPANSION)).then_some(size)
     }
 }
 
-/// What the header of a frame says: the bytes that its decoder keeps back, and those of its checksum.
+/// The window size of a frame, by its header, and the size of its checksum.
 fn frame(header: &[u8]) -> Option<(Option<u64>, usize)> {
     const SINGLE_SEGMENT: u8 = 1 << 5;
     const HAS_CHECKSUM: u8 = 1 << 2;

@@ -1,4 +1,4 @@
-//! From the bytes of a record to what it says.
+//! Decodes records.
 
 #![expect(clippy::arithmetic_side_effects, reason = "bits that were counted")]
 
@@ -143,7 +143,7 @@ impl<'a> RawRecord<'a> {
                     inode: identity.u64()?,
                 });
             }
-            // What it may be used for.
+            // Protection and flags.
             at.u64()?;
         }
         mmap.name = until_nul(at.rest());
@@ -151,7 +151,7 @@ impl<'a> RawRecord<'a> {
     }
 }
 
-/// The thread that a record is of, where its fields begin.
+/// Reads thread and time.
 fn read_thread(at: &mut Cursor<'_>, attr: &EventAttr, record: &mut Record<'_>) -> Option<()> {
     if attr.has(bit::TID) {
         (record.pid, record.tid) = (Some(at.u32()?), Some(at.u32()?));
@@ -159,7 +159,7 @@ fn read_thread(at: &mut Cursor<'_>, attr: &EventAttr, record: &mut Record<'_>) -
     at.u64_if(attr.has(bit::TIME)).map(drop)
 }
 
-/// The processor that a record is of, behind its counter.
+/// Reads the processor, after the event's ids.
 fn read_origin(at: &mut Cursor<'_>, attr: &EventAttr, record: &mut Record<'_>) -> Option<()> {
     at.u64_if(attr.has(bit::ID))?;
     at.u64_if(attr.has(bit::STREAM_ID))?;
@@ -170,13 +170,14 @@ fn read_origin(at: &mut Cursor<'_>, attr: &EventAttr, record: &mut Record<'_>) -
     Some(())
 }
 
-/// What stands behind all records but samples.
+/// Reads the trailer of all records except samples.
 fn read_trailer(mut at: Cursor<'_>, attr: &EventAttr, record: &mut Record<'_>) -> Option<()> {
     read_thread(&mut at, attr, record)?;
     read_origin(&mut at, attr, record)
 }
 
-/// The fields of a sample in the kernel's order, up to the last that is asked for; `None` if one does not fit.
+/// Reads the fields of a sample in the kernel's order, up to the last one used; `None` if one does
+/// not fit.
 fn read_sample<'a>(
     mut at: Cursor<'a>,
     attr: &EventAttr,
@@ -231,14 +232,14 @@ fn registers<'a>(at: &mut Cursor<'a>, mask: u64) -> Option<Registers<'a>> {
     Some(Registers { abi, mask, values })
 }
 
-/// Counter values in the shape of `read_format`.
+/// Reads counter values in the layout of `read_format`.
 fn counters<'a>(at: &mut Cursor<'a>, read_format: u64) -> Option<Words<'a>> {
     let times = u64::from((read_format & 0b11).count_ones());
     let each = u64::from(1 + (read_format & 0b1_0100).count_ones());
     let count = if read_format & 0b1000 == 0 {
         times + each
     } else {
-        // The number itself is one of the values.
+        // The count itself is one of the values.
         let counters = Cursor::u64(&mut at.clone())?;
         counters.checked_mul(each)?.checked_add(times + 1)?
     };

@@ -1,17 +1,18 @@
 use std::io;
 
-/// Why a file could not be read at all, or no further.
+/// Why reading failed.
 ///
-/// Damage inside a file is no error: what can be read is delivered, the rest is counted in the reader's diagnostics.
+/// Damage inside a file is no error: what can be read is delivered, the rest is counted in the
+/// reader's diagnostics.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The source does not begin like the format.
+    /// The source does not start like the format.
     #[error("not {expected}: it begins with {found}")]
     WrongFormat {
-        /// The format that was asked for.
+        /// The expected format.
         expected: &'static str,
-        /// What stands there instead, for people: `an empty file` or the first bytes.
+        /// Its first bytes, for messages, or `an empty file`.
         found: String,
     },
     /// The output of `simpleperf report-sample`, which is no recording.
@@ -19,7 +20,7 @@ pub enum Error {
         "a report of simpleperf (report-sample --protobuf), not a recording: give the perf.data that it was made of"
     )]
     SimpleperfReport,
-    /// A version of the format that this reader does not know.
+    /// An unsupported version of the format.
     #[error("{format} version {version} is not supported (known: {known})")]
     UnsupportedVersion {
         /// The format.
@@ -29,7 +30,7 @@ pub enum Error {
         /// The versions that can be read.
         known: &'static str,
     },
-    /// The header of the file is cut short, or points to where nothing can be.
+    /// The header of the file is cut short or has an impossible value.
     #[error("the header of {format} is damaged: {what}")]
     DamagedHeader {
         /// The format.
@@ -37,8 +38,8 @@ pub enum Error {
         /// What is wrong.
         what: &'static str,
     },
-    /// The descriptions of the events stand behind the samples, as `perf inject` may write them: such a file can be
-    /// read from a source that seeks only.
+    /// The attributes follow the samples, as `perf inject` may write them: such a file can only be
+    /// read from a seekable source.
     #[error(
         "the events of this perf.data are described behind its samples: it cannot be read from a stream"
     )]

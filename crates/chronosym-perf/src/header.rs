@@ -8,8 +8,8 @@ use crate::bytes::Cursor;
 use crate::error::Error;
 
 pub(crate) const FORMAT: &str = "perf.data";
-/// Sections outside the samples are read whole: as many bytes as they may have.
-pub(crate) const MOST_SECTION_BYTES: u64 = 64 << 20;
+/// Most bytes of sections outside the samples, which are held in memory.
+pub(crate) const MAX_SECTION_BYTES: u64 = 64 << 20;
 
 /// Offset and size of a section in bytes.
 #[derive(Clone, Copy)]
@@ -24,7 +24,7 @@ impl Section {
         Some(Self { offset, size })
     }
 
-    /// Its bytes in what was read from `base` on.
+    /// Its bytes within `bytes`, which start at offset `base`.
     pub(crate) fn of<'a>(&self, bytes: &'a [u8], base: u64) -> Option<&'a [u8]> {
         let start = usize::try_from(self.offset.checked_sub(base)?).ok()?;
         let end = start.checked_add(usize::try_from(self.size).ok()?)?;
@@ -34,17 +34,17 @@ impl Section {
 
 pub(crate) struct Header {
     pub(crate) order: ByteOrder,
-    /// `None` in a stream of pipe form, which has records only.
+    /// `None` in pipe form, which has records only.
     pub(crate) file: Option<FileHeader>,
 }
 
 pub(crate) struct FileHeader {
-    /// Bytes an attribute has, its row of ids included.
+    /// Bytes of an attribute, including the section of its ids.
     pub(crate) attr_size: u64,
     pub(crate) attrs: Section,
     /// Size 0 if the recorder was killed.
     pub(crate) data: Section,
-    /// A bit a feature.
+    /// A bit per feature.
     pub(crate) features: [u64; 4],
 }
 
@@ -54,7 +54,8 @@ fn damaged(what: &'static str) -> Error {
 }
 
 impl Header {
-    /// Reads the header at the front of the source; of a file it stays in the window, its offsets being from there.
+    /// Reads the header at the start of the source. In file form it stays in the window, where
+    /// offsets count from.
     pub(crate) fn read<R: Read>(window: &mut Window<R>) -> Result<Self, Error> {
         let Some(start) = window.peek(16) else {
             return Err(Error::wrong_format(FORMAT, window.bytes()));
@@ -63,7 +64,7 @@ impl Header {
         let order = match magic {
             b"PERFILE2" => ByteOrder::Little,
             b"2ELIFREP" => ByteOrder::Big,
-            // Version 1, whose magic has no order of its own.
+            // Version 1, whose magic does not tell the byte order.
             b"PERFFILE" if sizes.first() != Some(&0) => ByteOrder::Little,
             b"PERFFILE" => ByteOrder::Big,
             _ if start.starts_with(b"SIMPLEPERF") => return Err(Error::SimpleperfReport),
@@ -80,7 +81,7 @@ impl Header {
         if file.attr_size < 80 {
             return Err(damaged("its events have no room"));
         }
-        if file.data.offset > MOST_SECTION_BYTES {
+        if file.data.offset > MAX_SECTION_BYTES {
             return Err(damaged("its samples begin too far behind"));
         }
         let file = Some(file);
@@ -104,12 +105,12 @@ impl FileHeader {
         })
     }
 
-    /// Offset behind the samples; `None` if the recorder was killed before it could say.
+    /// Offset of the end of the samples; `None` if the recorder was killed.
     pub(crate) fn data_end(&self) -> Option<u64> {
         (self.data.size != 0).then(|| self.data.offset.saturating_add(self.data.size))
     }
 
-    /// The features that there are, and where, by the table at the front of what follows the samples.
+    /// The features and their sections, by the table after the samples.
     pub(crate) fn features(&self, tail: &[u8], order: ByteOrder) -> Vec<(u32, Option<Section>)> {
         let mut table = Cursor::new(tail, order);
         let words = self.features.iter();

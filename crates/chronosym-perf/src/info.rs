@@ -1,4 +1,4 @@
-//! What the recorder says of the machine and of itself: feature sections, and the records that hold the same.
+//! Properties of machine and recorder, from feature sections and the equivalent records.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -12,28 +12,28 @@ use crate::bytes::{Cursor, until_nul};
 use crate::kind::{feature, record};
 use crate::record::BuildId;
 
-/// What the recorder says of the machine and of itself. In a stream of file form the most of it stands at the end: it is
-/// complete once all records have been read.
+/// Properties of machine and recorder. In file form most of them are at the end of the file: they
+/// are complete once all records have been read, unless the source is seekable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Info {
-    /// Release of the kernel.
+    /// Kernel release.
     pub os_release: Option<String>,
-    /// Version of the recorder.
+    /// perf's version.
     pub recorder_version: Option<String>,
     /// `x86_64`, `aarch64`.
     pub arch: Option<String>,
-    /// Processors that ran.
+    /// Online processors.
     pub cpus_online: Option<u32>,
-    /// Build ids of the files in which samples fell.
+    /// Build ids of files with samples.
     pub build_ids: Vec<BuildIdEntry>,
-    /// One moment on two clocks.
+    /// Simultaneous readings of two clocks.
     pub clock: Option<ClockData>,
-    /// How cycles of the processor become times.
+    /// Conversion of processor cycles to times.
     pub time_conversion: Option<TimeConversion>,
 }
 
-/// Build id of a file that was mapped.
+/// Build id of a mapped file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BuildIdEntry {
@@ -43,30 +43,30 @@ pub struct BuildIdEntry {
     pub name: Vec<u8>,
 }
 
-/// One moment on the clock of the recording and on the wall's.
+/// Simultaneous readings of the recording's clock and of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClockData {
-    /// ns since 1970.
+    /// ns since 1970-01-01 UTC.
     pub wall_ns: u64,
-    /// ns on the clock.
+    /// ns on the recording's clock.
     pub clock_ns: u64,
 }
 
-/// How cycles of the processor's counter become times of the kernel's clock.
+/// Conversion of the processor's cycle counter to the kernel's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeConversion {
     /// Bits to shift right by.
     pub shift: u64,
-    /// Factor.
+    /// Multiplier.
     pub multiplier: u64,
     /// ns at cycle 0.
     pub zero_ns: u64,
 }
 
 impl TimeConversion {
-    /// The time of a cycle in ns, modulo 2^64.
+    /// Converts cycles to ns, modulo 2^64.
     pub fn ns(&self, cycles: u64) -> u64 {
         let shift = self.shift.min(63) as u32;
         let (whole, part) = (cycles >> shift, cycles & ((1 << shift) - 1));
@@ -84,13 +84,14 @@ fn string(at: &mut Cursor<'_>) -> Option<String> {
 }
 
 impl BuildIdEntry {
-    /// From a row of the feature or the body of a record, `flags` being those of its header.
+    /// Reads an entry of the feature section or the body of a record; `flags` are those of its
+    /// header.
     pub(crate) fn read(mut at: Cursor<'_>, flags: u16) -> Option<Self> {
         const HAS_LENGTH: u16 = 1 << 15;
         at.u32()?;
         let id: &[u8; 20] = at.take(20)?.first_chunk()?;
         let &[length, ..] = at.take(4)?.first_chunk::<4>()?;
-        // Without a length, ids of fewer bytes end in words of zeros.
+        // Without a length, shorter ids are padded with zero words.
         let words = id.chunks(4).rposition(|word| word != [0; 4]);
         let length = match flags & HAS_LENGTH {
             0 => words.map_or(0, |last| 4 * (last + 1)),
@@ -104,7 +105,7 @@ impl BuildIdEntry {
 }
 
 impl Info {
-    /// Takes in a feature section by its number; `None` if its content does not fit.
+    /// Decodes a feature section; `None` if its content does not fit.
     pub(crate) fn feature(
         &mut self,
         number: u32,
@@ -118,9 +119,9 @@ impl Info {
                 while !at.rest().is_empty() {
                     at.u32()?;
                     let (flags, size) = (at.u16()?, usize::from(at.u16()?));
-                    let row = at.take(size.checked_sub(8)?)?;
+                    let entry = at.take(size.checked_sub(8)?)?;
                     self.build_ids
-                        .extend(BuildIdEntry::read(Cursor::new(row, order), flags));
+                        .extend(BuildIdEntry::read(Cursor::new(entry, order), flags));
                 }
             }
             feature::OSRELEASE => self.os_release = Some(string(&mut at)?),
@@ -148,8 +149,8 @@ impl Info {
         Some(())
     }
 
-    /// Takes in a record of the recorder's own, by its number; `None` if its content does not fit.
-    pub(crate) fn own_record(
+    /// Decodes a record of the recorder; `None` if its content does not fit.
+    pub(crate) fn recorder_record(
         &mut self,
         kind: u32,
         flags: u16,
@@ -182,7 +183,7 @@ impl Info {
             }
             record::HEADER_FEATURE => {
                 let number = at.u64()?;
-                // The first number that the recorder does not use marks the end of the features.
+                // An unused number without content marks the end of the features.
                 if let (Ok(number), false) = (u32::try_from(number), at.rest().is_empty()) {
                     self.feature(number, at.rest(), order, attrs)?;
                 }

@@ -1,4 +1,4 @@
-//! jitdump: what a runtime compiled, when, and where it put the code.
+//! Reads jitdump files: code that a runtime compiled, with names, lines and times.
 //!
 //! ```no_run
 //! use chronosym_perf::jitdump::{Options, Reader, Record};
@@ -13,9 +13,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! There is no record for code that goes: the latest load or move that covers an address is what stood there, and ends
-//! what it overlaps. Records come in the order of the file, which is that of their times unless
-//! [`Diagnostics::late_records`] says otherwise.
+//! No record ends the lifetime of code: the latest load or move that covers an address applies, and
+//! ends the lifetime of code it overlaps. Records are delivered in file order, which is time order
+//! unless [`Diagnostics::late_records`] is not 0.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -33,11 +33,11 @@ const FORMAT: &str = "jitdump";
 const HEADER: usize = 40;
 const RECORD_HEADER: usize = 16;
 
-/// What a reader may use.
+/// Limits of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of a record, which is held whole; a larger one ends the reading. 256 MiB unless set.
+    /// Bytes of a record, which is held in memory; a larger one ends the file. 256 MiB unless set.
     pub record_limit: usize,
 }
 
@@ -49,30 +49,30 @@ impl Default for Options {
     }
 }
 
-/// What a jitdump says of itself.
+/// The header of a jitdump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
-    /// The order of bytes of the machine that wrote it.
+    /// Byte order of the machine that wrote it.
     pub byte_order: ByteOrder,
-    /// The process, by the number that it has for itself: in a container another than outside.
+    /// The process id, in the process's own pid namespace.
     pub pid: u32,
     /// Times are cycles of the processor's counter
     /// ([`TimeConversion`](crate::TimeConversion)); otherwise they are ns of `CLOCK_MONOTONIC`.
     pub has_cycles: bool,
-    /// What the addresses of lines are too high by.
+    /// Bias of the addresses of lines.
     line_bias: u64,
 }
 
-/// One record; it borrows from the reader until the next one.
+/// One record, borrowed from the reader until the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Record<'a> {
     /// Code was compiled.
     Load(Load<'a>),
-    /// Code was moved: from then on it stands at the new address only.
+    /// Code was moved to a new address.
     Move(Move),
-    /// The runtime ended in order.
+    /// The runtime shut down.
     Close,
 }
 
@@ -88,7 +88,7 @@ pub struct Load<'a> {
     pub address: u64,
     /// Bytes of the code.
     pub size: u64,
-    /// The name, in the spelling of the runtime.
+    /// The name, as the runtime formats it.
     pub name: &'a [u8],
     /// Source lines.
     pub lines: Lines<'a>,
@@ -102,9 +102,9 @@ pub struct Move {
     pub time: u64,
     /// Thread that moved it.
     pub tid: u32,
-    /// First address before.
+    /// First address before the move.
     pub old_address: u64,
-    /// First address from now on. The two ranges may overlap.
+    /// First address after the move. The two ranges may overlap.
     pub new_address: u64,
 }
 
@@ -112,7 +112,7 @@ pub struct Move {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Line<'a> {
-    /// First address of the code that it is about.
+    /// First address of the line's code.
     pub address: u64,
     /// Line, from 1.
     pub line: u32,
@@ -123,10 +123,10 @@ pub struct Line<'a> {
 /// The source lines of a code body, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lines<'a> {
-    rows: Cursor<'a>,
+    entries: Cursor<'a>,
     left: u64,
     path: &'a [u8],
-    /// What addresses are too high by.
+    /// Bias of the addresses.
     bias: u64,
 }
 
@@ -136,12 +136,12 @@ impl<'a> Iterator for Lines<'a> {
     fn next(&mut self) -> Option<Line<'a>> {
         const AS_BEFORE: [u8; 2] = [0xff, 0];
         let left = self.left.checked_sub(1)?;
-        let address = self.rows.u64()?.wrapping_sub(self.bias);
-        let (line, _column) = (self.rows.u32()?, self.rows.u32()?);
-        if self.rows.rest().starts_with(&AS_BEFORE) {
-            self.rows.take(AS_BEFORE.len());
+        let address = self.entries.u64()?.wrapping_sub(self.bias);
+        let (line, _column) = (self.entries.u32()?, self.entries.u32()?);
+        if self.entries.rest().starts_with(&AS_BEFORE) {
+            self.entries.take(AS_BEFORE.len());
         } else {
-            self.path = self.rows.text();
+            self.path = self.entries.text();
         }
         self.left = left;
         Some(Line {
@@ -152,23 +152,23 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Everything about a jitdump that was not as it should be, counted.
+/// What was damaged or unknown in a jitdump, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostics {
     /// Bytes read from the source.
     pub bytes_read: u64,
-    /// Records read, those that belong to a load and unknown ones among them.
+    /// Records read, including debug info and unknown ones.
     pub records: u64,
-    /// Where the file ends inside a record or cannot be followed further.
+    /// The end of a file that is cut short, or after which records cannot be found.
     pub gaps: Gaps,
-    /// Records whose content does not fit their size, left out.
+    /// Records whose content exceeds their size, skipped.
     pub bad_records: u64,
-    /// Line tables that do not end where they should, left out: their code is there without lines.
+    /// Malformed line tables, skipped: their code has no lines.
     pub bad_lines: u64,
-    /// Records of a type that this reader does not know, left out.
+    /// Records of unknown types, skipped.
     pub unknown_records: u64,
-    /// Records whose time is before that of an earlier record.
+    /// Records that are earlier than a previous one.
     pub late_records: u64,
 }
 
@@ -190,7 +190,7 @@ pub struct Reader<R> {
     header: Header,
     options: Options,
     diagnostics: Diagnostics,
-    /// Bytes of the record that was handed out last.
+    /// Bytes of the record that was delivered last.
     used: usize,
     latest: u64,
     /// The body of the record with the lines of the next load.
@@ -214,10 +214,11 @@ struct Head {
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins a jitdump: reads its header and nothing more.
+    /// Opens a jitdump and reads its header.
     ///
     /// # Errors
-    /// [`Error::WrongFormat`], [`Error::UnsupportedVersion`], [`Error::DamagedHeader`], [`Error::Io`].
+    /// [`Error::WrongFormat`], [`Error::UnsupportedVersion`], [`Error::DamagedHeader`],
+    /// [`Error::Io`].
     pub fn new(source: R, options: Options) -> Result<Self, Error> {
         let mut window = Window::new(source);
         let header = read_header(&mut window);
@@ -239,21 +240,21 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// What the file says of itself.
+    /// Returns the file's header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What was wrong with the file so far.
+    /// Returns the diagnostics so far.
     pub fn diagnostics(&self) -> &Diagnostics {
         &self.diagnostics
     }
 
-    /// The next load, move or close; `None` at the end.
+    /// Returns the next load, move or close; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Io`] if the source fails, after everything read before has been delivered. Damage is counted in
-    /// [`diagnostics`](Self::diagnostics) and never an error.
+    /// [`Error::Io`] if the source fails, after everything read before has been delivered. Damage
+    /// is counted in [`diagnostics`](Self::diagnostics) and never an error.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         if self.used > 0 {
             self.window.discard(std::mem::take(&mut self.used));
@@ -278,7 +279,7 @@ impl<R: Read> Reader<R> {
         Ok(self.decode(head))
     }
 
-    /// The header of the next record, all of which is in memory then.
+    /// Reads the header of the next record, and the whole record into memory.
     fn head(&mut self) -> Option<Head> {
         let order = self.header.byte_order;
         let head = self.window.peek(RECORD_HEADER).and_then(|bytes| {
@@ -307,7 +308,7 @@ impl<R: Read> Reader<R> {
         Cursor::new(body.unwrap_or_default(), self.header.byte_order)
     }
 
-    /// Whether the record is one to hand out. What belongs to the next load is kept until then.
+    /// Whether the record is delivered. Debug info is kept for the next load.
     fn is_whole(&mut self, head: Head) -> bool {
         self.diagnostics.records += 1;
         let body = self.body(head);
@@ -334,7 +335,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// A record that is whole.
+    /// Decodes a complete record.
     fn decode(&mut self, head: Head) -> Option<Record<'_>> {
         let Header { byte_order, .. } = self.header;
         let body = self.window.bytes().get(RECORD_HEADER..head.size)?;
@@ -362,7 +363,7 @@ impl<'a> Load<'a> {
 
     fn read(mut at: Cursor<'a>, time: u64) -> Option<Self> {
         let (_pid, tid) = (at.u32()?, at.u32()?);
-        // The second address is that of the code; the first one nobody uses.
+        // The second address is that of the code; the first one (`vma`) is unused.
         at.u64()?;
         let (address, size, _index) = (at.u64()?, at.u64()?, at.u64()?);
         Some(Self {
@@ -394,14 +395,15 @@ impl Move {
 impl<'a> Lines<'a> {
     fn none(at: &Cursor<'a>) -> Self {
         Self {
-            rows: *at,
+            entries: *at,
             left: 0,
             path: &[],
             bias: 0,
         }
     }
 
-    /// The rows of a debug record, if it is about the code at `address` and they end where it does, up to padding.
+    /// The lines of a debug record, if it belongs to the code at `address` and they fill it, up to
+    /// padding.
     fn read(body: &'a [u8], header: &Header, address: u64) -> Option<Self> {
         const PADDING: usize = 7;
         let mut at = Cursor::new(body, header.byte_order);
@@ -413,7 +415,7 @@ impl<'a> Lines<'a> {
         };
         let mut walk = lines.clone();
         while walk.next().is_some() {}
-        let is_whole = walk.left == 0 && walk.rows.rest().len() <= PADDING;
+        let is_whole = walk.left == 0 && walk.entries.rest().len() <= PADDING;
         (own == address && is_whole).then_some(lines)
     }
 }
@@ -436,7 +438,7 @@ fn read_header<R: Read>(window: &mut Window<R>) -> Result<Header, Error> {
     let [_, version, size, elf_machine, reserved, pid] = std::array::from_fn(|_| next());
     let flags = at.rest().get(8..);
     let flags = flags.and_then(|flags| Cursor::new(flags, byte_order).u64());
-    // Version 2 of old Mono differs in what it does not say.
+    // Version 2 of old Mono only omits fields.
     if !(1..=2).contains(&version) {
         return Err(Error::UnsupportedVersion {
             format: FORMAT,
@@ -456,8 +458,8 @@ fn read_header<R: Read>(window: &mut Window<R>) -> Result<Header, Error> {
     })
 }
 
-/// What the addresses of lines are too high by: V8, which leaves its mark in a reserved field, counts in the header of
-/// the ELF file that is made of the code later on.
+/// Bias of the addresses of lines: V8, which marks a reserved field, adds the size of the header of
+/// the ELF file that `perf inject` makes of the code.
 fn line_bias(reserved: u32, elf_machine: u32) -> u64 {
     const V8: u32 = 0xdead_beef;
     const X86: u32 = 3;

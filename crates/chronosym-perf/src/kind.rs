@@ -1,9 +1,9 @@
 //! Types of records, feature sections and events by their numbers.
 
-/// Makes a constant of each record type, and finds names by numbers.
+/// Defines a constant for each record type, and the names.
 macro_rules! record_types {
     ($($name:ident = $number:literal,)*) => {
-        #[allow(dead_code)] // Some are known by name only.
+        #[allow(dead_code)] // Some are used by name only.
         pub(crate) mod record {
             $(pub(crate) const $name: u32 = $number;)*
         }
@@ -19,7 +19,7 @@ macro_rules! record_types {
 }
 
 record_types! {
-    // Of the kernel: linux/perf_event.h.
+    // The kernel's: linux/perf_event.h.
     MMAP = 1,
     LOST = 2,
     COMM = 3,
@@ -42,7 +42,7 @@ record_types! {
     TEXT_POKE = 20,
     AUX_OUTPUT_HW_ID = 21,
     CALLCHAIN_DEFERRED = 22,
-    // Of the recorder: tools/lib/perf/include/perf/event.h.
+    // The recorder's: tools/lib/perf/include/perf/event.h.
     HEADER_ATTR = 64,
     HEADER_EVENT_TYPE = 65,
     HEADER_TRACING_DATA = 66,
@@ -67,7 +67,7 @@ record_types! {
 
 /// Number of the first record type of the recorder.
 pub(crate) const USER_TYPE_START: u32 = record::HEADER_ATTR;
-/// The last known record types of the kernel and of the recorder.
+/// The highest record types of the kernel and of the recorder.
 pub(crate) const LAST_OF_KERNEL: u32 = record::CALLCHAIN_DEFERRED;
 pub(crate) const LAST_OF_RECORDER: u32 = record::COMPRESSED2;
 /// Record types of simpleperf itself.
@@ -94,10 +94,10 @@ pub mod event_type {
     pub const TRACEPOINT: u32 = 2;
     /// Hardware caches.
     pub const HW_CACHE: u32 = 3;
-    /// A processor's own numbers.
+    /// Raw numbers of a processor.
     pub const RAW: u32 = 4;
     /// Breakpoints.
     pub const BREAKPOINT: u32 = 5;
-    /// The first number of a machine's own units.
+    /// The first type that a kernel assigns dynamically, to units of the machine.
     pub const FIRST_DYNAMIC: u32 = 6;
 }

@@ -1,8 +1,8 @@
-//! Reads CPU profiles of Linux: `perf.data`, jitdump, and the text of `perf script`; on any operating system, of either
-//! order of bytes, from any [`Read`](std::io::Read).
+//! Reads CPU profiles of Linux: `perf.data`, jitdump, and the output of `perf script`, of either
+//! byte order, on any operating system, from any [`Read`](std::io::Read).
 //!
-//! [`Reader`] hands out the [`Record`]s of a `perf.data` in the order of their times; [`jitdump`] says what a runtime
-//! compiled, [`script`] reads what `perf` printed. What stands at an address is not their business.
+//! [`Reader`] delivers the [`Record`]s of a `perf.data` in time order; [`jitdump`] reads what a
+//! runtime compiled, [`script`] what `perf` printed. Addresses are not resolved.
 //!
 //! ```no_run
 //! use chronosym_perf::{Event, Options, Reader};
@@ -20,28 +20,31 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # The format in short
+//! # Format
 //!
-//! A recording is a sequence of records. In *file form* a header points to them, to the attributes that say what was
-//! recorded, and to *feature sections* behind them: machine, clock, build ids. In *pipe form* these are records, too,
-//! numbered from 64 up; the kernel's own have lower numbers.
+//! A recording is a sequence of records. In *file form* a header points to them, to the attributes
+//! that describe the recorded events, and to *feature sections* after the records: machine, clock,
+//! build ids. In *pipe form* all of these are records, numbered from 64 up; those of the kernel
+//! have lower numbers.
 //!
-//! The fields of a sample depend on the attribute that it belongs to. Other records end in a trailer that says which
-//! thread was running and when.
+//! The fields of a sample depend on its attribute. Other records end in a trailer with the running
+//! thread and the time.
 //!
-//! Each processor's records stand in order, in pieces. The recorder marks the end of each *round* over all processors;
-//! what follows a mark is not older than what came before the mark before. So the reader holds two rounds at a time, or
-//! as much as [`Options::round_limit`] allows. Compressed records are one zstd stream without an end.
+//! Each processor's records are in order, in parts. The recorder marks the end of each *round* over
+//! all processors; records after a mark are not older than those before the previous mark. So the
+//! reader holds two rounds, or as much as [`Options::round_limit`] allows. Compressed records are
+//! one zstd stream that is never finished.
 //!
 //! # Damage
 //!
-//! No size, offset or count of a file is believed. A record whose content does not fit costs itself. Where no record can be,
-//! the next ones are looked for, by types, sizes and times; what lies between is a [`Gap`], as is what a file without its end
-//! lacks. [`Diagnostics`] has it all. An [`Error`] means
-//! that there is nothing to read or that the source failed.
+//! Sizes, offsets and counts are checked. A record whose content exceeds its size is skipped. Bytes
+//! that are not records are searched for the next ones, by types, sizes and times; the bytes
+//! between are a [`Gap`], as are the missing bytes of a file that is cut short. [`Diagnostics`]
+//! counts both. An [`Error`] means that there is nothing to read or that the source failed.
 //!
-//! Layouts follow the kernel's headers and perf's own descriptions, checked against what perf 6.1 prints of the same
-//! recordings. The other order of bytes, guests, hardware traces, eBPF programs and frames that follow later have only been read from synthetic files.
+//! Layouts follow the kernel's headers and perf's documentation, and were checked against the
+//! output of perf 6.1 for the same recordings. Big-endian files, guests, hardware traces, eBPF
+//! programs and deferred call chains have been tested with synthetic files only.
 #![deny(missing_docs)]
 #![cfg_attr(
     not(test),

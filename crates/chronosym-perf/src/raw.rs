@@ -1,4 +1,4 @@
-//! Records still in bytes.
+//! Undecoded records.
 
 use chronosym_types::ByteOrder;
 
@@ -12,7 +12,7 @@ pub(crate) mod misc {
     pub(crate) const BUILD_ID: u16 = 1 << 14;
 }
 
-/// What a processor ran in.
+/// The mode that a processor was in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CpuMode {
@@ -44,7 +44,7 @@ impl CpuMode {
     }
 }
 
-/// A record still in bytes.
+/// An undecoded record.
 #[derive(Clone, Copy)]
 pub(crate) struct RawRecord<'a> {
     pub(crate) kind: u32,
@@ -56,7 +56,7 @@ pub(crate) struct RawRecord<'a> {
 impl<'a> RawRecord<'a> {
     pub(crate) const HEADER: usize = 8;
 
-    /// From a whole record, header included.
+    /// Splits a whole record into header and body.
     pub(crate) fn new(bytes: &'a [u8], order: ByteOrder) -> Option<Self> {
         let mut at = Cursor::new(bytes, order);
         let (kind, flags, _) = (at.u32()?, at.u16()?, at.u16()?);
@@ -68,12 +68,12 @@ impl<'a> RawRecord<'a> {
         })
     }
 
-    /// Whether it may be a record, of whatever recorder of today or tomorrow.
-    pub(crate) fn may_be(&self) -> bool {
+    /// Whether it is a plausible record, of a known or a later version.
+    pub(crate) fn is_plausible(&self) -> bool {
         (1..128).contains(&self.kind) || kind::SIMPLEPERF.contains(&self.kind)
     }
 
-    /// Whether it is of a type that is known.
+    /// Whether its type is known.
     pub(crate) fn is_known(&self) -> bool {
         matches!(
             self.kind,

@@ -1,4 +1,4 @@
-//! The reader: takes bytes from the source, steps from record to record, hands them out in order.
+//! The reader: reads records from the source and delivers them in order.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -14,21 +14,21 @@ use crate::bytes::Cursor;
 use crate::compressed::{Unpacked, Unpacker};
 use crate::diagnostics::Diagnostics;
 use crate::error::Error;
-use crate::header::{FileHeader, Header, MOST_SECTION_BYTES, Section};
+use crate::header::{FileHeader, Header, MAX_SECTION_BYTES, Section};
 use crate::info::Info;
 use crate::kind::{LAST_OF_KERNEL, USER_TYPE_START, record};
 use crate::raw::{RawRecord, misc};
 use crate::record::{Event, Record};
 use crate::round::Round;
 
-/// What a reader may use.
+/// Limits of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes that records may take in memory while they wait for earlier ones: 40 each and their own size.
+    /// Bytes of records that wait for earlier ones: their size and 40 for each.
     ///
-    /// When they reach the limit, the older half is delivered and [`Diagnostics::forced_rounds`] counts it; records that
-    /// turn out to be earlier still follow out of order and are counted, too. 256 MiB unless told.
+    /// At the limit the older half is delivered and [`Diagnostics::forced_rounds`] counts it;
+    /// records that are earlier still follow out of order and are counted, too. 256 MiB unless set.
     pub round_limit: usize,
 }
 
@@ -48,31 +48,31 @@ impl Options {
     }
 }
 
-/// Reads the records of a recording in the order of their times.
+/// Reads the records of a recording in time order.
 ///
-/// Records without a time stay where they stand in the file, those of the state before the recording come first. Of one
-/// time, samples come last, and otherwise the order is that of the file.
+/// Records without a time keep their position in the file; those of the state before the recording
+/// come first. At equal times samples come last, and otherwise records are in file order.
 pub struct Reader<R> {
     window: Window<R>,
     unpacker: Unpacker,
     file: Option<FileHeader>,
-    /// What follows the records has been read already.
+    /// The sections after the records have been read.
     has_features: bool,
     stage: Stage,
     recording: Recording,
     round_limit: usize,
 }
 
-/// How far the source has been read.
+/// The state of the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Records,
-    /// What was compressed is still to be handed out.
+    /// Decompressed records are still to be delivered.
     Unpacking,
     Ended,
 }
 
-/// What has been read and not yet handed out.
+/// Records and properties that have been read.
 struct Recording {
     order: ByteOrder,
     attrs: Attrs,
@@ -88,16 +88,16 @@ enum Step {
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins a recording from any source, of file form or of pipe form.
+    /// Opens a recording in file form or pipe form from any source.
     ///
     /// # Errors
-    /// [`Error::WrongFormat`], [`Error::SimpleperfReport`], [`Error::DamagedHeader`], [`Error::AttrsAfterData`],
-    /// [`Error::Io`].
+    /// [`Error::WrongFormat`], [`Error::SimpleperfReport`], [`Error::DamagedHeader`],
+    /// [`Error::AttrsAfterData`], [`Error::Io`].
     pub fn new(source: R, options: Options) -> Result<Self, Error> {
         Self::with_tail(source, options, None)
     }
 
-    /// `tail` is what follows the samples, where that is known already.
+    /// `tail` is what follows the samples, if it was read.
     fn with_tail(source: R, options: Options, tail: Option<&[u8]>) -> Result<Self, Error> {
         let mut window = Window::new(source);
         let header = Header::read(&mut window);
@@ -123,14 +123,14 @@ impl<R: Read> Reader<R> {
         };
         if let Some(file) = &reader.file {
             let start = usize::try_from(file.data.offset).unwrap_or(usize::MAX);
-            // A source that is shorter has what it has.
+            // The source may be shorter.
             reader.window.peek(start);
             let recording = &mut reader.recording;
             let bytes = reader.window.bytes();
             let head = bytes.get(..start).unwrap_or(bytes);
             let base = file.data_end().unwrap_or(u64::MAX);
-            let stands_behind = file.attrs.offset >= base && file.attrs.size > 0;
-            if stands_behind && tail.is_none() {
+            let is_after_data = file.attrs.offset >= base && file.attrs.size > 0;
+            if is_after_data && tail.is_none() {
                 return Err(Error::AttrsAfterData);
             }
             let tail = tail.unwrap_or_default();
@@ -146,28 +146,28 @@ impl<R: Read> Reader<R> {
         Ok(reader)
     }
 
-    /// What was recorded. In pipe form events may be added while reading, and names to events.
+    /// Returns the recorded events. In pipe form events and their names may be added while reading.
     pub fn attrs(&self) -> &[EventAttr] {
         self.recording.attrs.all()
     }
 
-    /// What the recorder says of the machine and of itself.
+    /// Returns properties of machine and recorder.
     pub fn info(&self) -> &Info {
         &self.recording.info
     }
 
-    /// The order of bytes of the machine that recorded.
+    /// Returns the byte order of the recorded machine.
     pub fn byte_order(&self) -> ByteOrder {
         self.recording.order
     }
 
-    /// What was wrong with the recording so far.
+    /// Returns the diagnostics so far.
     pub fn diagnostics(&self) -> &Diagnostics {
         &self.recording.diagnostics
     }
 
-    /// Reads until the next record is there; false at the end. The event that it is of is then among
-    /// [`attrs`](Self::attrs): pipes tell of events between records.
+    /// Reads up to the next record; false at the end. The record's event is then among
+    /// [`attrs`](Self::attrs): in pipe form events are described between records.
     ///
     /// # Errors
     /// As [`next_record`](Self::next_record).
@@ -178,17 +178,17 @@ impl<R: Read> Reader<R> {
         Ok(self.recording.round.has_next())
     }
 
-    /// The next record; `None` at the end.
+    /// Returns the next record; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Io`] if the source fails, after everything read before has been delivered. Damage is counted in
-    /// [`diagnostics`](Self::diagnostics) and never an error.
+    /// [`Error::Io`] if the source fails, after everything read before has been delivered. Damage
+    /// is counted in [`diagnostics`](Self::diagnostics) and never an error.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         self.has_next()?;
         Ok(self.recording.next())
     }
 
-    /// Reads until records are ready to be handed out, or the end.
+    /// Reads until records can be delivered, or the end.
     fn read_round(&mut self) -> Result<(), Error> {
         self.recording.round.recycle();
         loop {
@@ -253,7 +253,7 @@ impl<R: Read> Reader<R> {
         let size = size.filter(|&size| size >= RawRecord::HEADER && size as u64 <= left);
         let bytes = size.and_then(|size| self.window.peek(size));
         let raw = bytes.and_then(|bytes| Some((bytes, RawRecord::new(bytes, order)?)));
-        let Some((bytes, raw)) = raw.filter(|(_, raw)| raw.may_be()) else {
+        let Some((bytes, raw)) = raw.filter(|(_, raw)| raw.is_plausible()) else {
             return self.find_records(left);
         };
         let mut step = Step::Next;
@@ -281,7 +281,7 @@ impl<R: Read> Reader<R> {
                     None => self.recording.diagnostics.bad_sections += 1,
                 }
             }
-            _ => self.recording.put_own(raw),
+            _ => self.recording.put_recorder_record(raw),
         }
         let size = bytes.len();
         self.window.discard(size);
@@ -297,7 +297,7 @@ impl<R: Read> Reader<R> {
         step
     }
 
-    /// Nothing that follows can be read as records, of which there should be `left` bytes.
+    /// Skips the remaining `left` bytes, which are not records.
     fn cut(&mut self, left: u64) -> Step {
         let start = self.window.offset(0);
         self.window.drop_bytes(0, left);
@@ -313,14 +313,14 @@ impl<R: Read> Reader<R> {
         self.end_of_records()
     }
 
-    /// What lies between an offset and here could not be read.
+    /// Adds a gap from an offset to the current one.
     fn gap(&mut self, start: u64, cause: GapCause) {
         let gap = Gap::new(start, self.window.offset(0) - start, cause);
         self.recording.diagnostics.gaps.add(gap);
     }
 
-    /// Goes on where records can be told again, of which there should be `left` bytes. They stand at multiples of 8 unless some
-    /// are compressed: of those nothing could be unpacked behind a gap.
+    /// Searches the remaining `left` bytes for records. They are aligned to 8 bytes unless some
+    /// are compressed, and those cannot be decompressed after a gap.
     fn find_records(&mut self, left: u64) -> Step {
         let start = self.window.offset(0);
         let (mut left, mut at) = (left, start);
@@ -340,7 +340,7 @@ impl<R: Read> Reader<R> {
         self.cut_from(start)
     }
 
-    /// Whether what follows looks like records, several of them or all that are left, and one of them has a time.
+    /// Whether several records follow, or records up to the end, and one of them has a time.
     fn are_records(&mut self, left: u64) -> bool {
         const ENOUGH: usize = 4;
         let order = self.recording.order;
@@ -352,14 +352,14 @@ impl<R: Read> Reader<R> {
             self.window.fill_to(at + RawRecord::HEADER);
             let header = self.window.bytes().get(at..).unwrap_or_default();
             let size = RawRecord::size(header, order).unwrap_or_default();
-            // Most of what is none ends here.
+            // Rejects most other bytes.
             let is_one = RawRecord::new(header, order).is_some_and(|raw| raw.is_known());
             let end = at + size;
             if !is_one || end as u64 > left || !self.window.fill_to(end) {
                 return false;
             }
             let record = self.window.bytes().get(at..end).unwrap_or_default();
-            match self.recording.looked_at(record) {
+            match self.recording.plausible(record) {
                 Some(has_time) => is_dated |= has_time,
                 None => return false,
             }
@@ -368,15 +368,15 @@ impl<R: Read> Reader<R> {
         is_dated
     }
 
-    /// Takes in what follows the records.
+    /// Reads the sections after the records.
     fn end_of_records(&mut self) -> Step {
         self.stage = Stage::Unpacking;
         self.unpacker.finish();
-        let is_behind =
+        let is_at_end =
             self.file.as_ref().and_then(FileHeader::data_end) == Some(self.window.offset(0));
-        if let Some(file) = self.file.take().filter(|_| is_behind) {
+        if let Some(file) = self.file.take().filter(|_| is_at_end) {
             if !self.has_features {
-                while (self.window.bytes().len() as u64) < MOST_SECTION_BYTES
+                while (self.window.bytes().len() as u64) < MAX_SECTION_BYTES
                     && self.window.read_more()
                 {}
                 self.recording.read_features(&file, self.window.bytes());
@@ -389,7 +389,7 @@ impl<R: Read> Reader<R> {
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// Begins a recording from a source that seeks: what is described behind the samples is known from the start then.
+    /// Opens a recording from a seekable source: sections after the samples are read first.
     ///
     /// # Errors
     /// As [`new`](Self::new), but for [`Error::AttrsAfterData`].
@@ -403,7 +403,7 @@ impl<R: Read + Seek> Reader<R> {
         let mut tail = Vec::new();
         if let Some(end) = header?.file.and_then(|file| file.data_end()) {
             source.seek(SeekFrom::Start(end)).map_err(io)?;
-            let mut rest = source.by_ref().take(MOST_SECTION_BYTES);
+            let mut rest = source.by_ref().take(MAX_SECTION_BYTES);
             rest.read_to_end(&mut tail).map_err(io)?;
         }
         source.rewind().map_err(io)?;
@@ -411,20 +411,21 @@ impl<R: Read + Seek> Reader<R> {
     }
 }
 
-/// Ids of all events of a recording: an event has one a processor.
-const MOST_IDS: usize = 1 << 20;
+/// Most ids of all events of a recording: an event has one per processor.
+const MAX_IDS: usize = 1 << 20;
 
 impl Recording {
-    /// The attributes and their ids, wherever they stand; several may stand in the same bytes.
+    /// Reads the attributes and their ids, whose sections may overlap.
     fn read_attrs<'a>(&mut self, file: &FileHeader, find: impl Fn(Section) -> Option<&'a [u8]>) {
         let order = self.order;
-        let Some(rows) = find(file.attrs).filter(|rows| !rows.is_empty()) else {
+        let Some(attrs_bytes) = find(file.attrs).filter(|attrs_bytes| !attrs_bytes.is_empty())
+        else {
             self.diagnostics.bad_sections += 1;
             return;
         };
         let attr_size = usize::try_from(file.attr_size).unwrap_or(usize::MAX);
-        let mut left = MOST_IDS;
-        for row in rows.chunks_exact(attr_size) {
+        let mut left = MAX_IDS;
+        for row in attrs_bytes.chunks_exact(attr_size) {
             let (bytes, ids) = row.split_at(attr_size - 16);
             let mut ids = Cursor::new(ids, order);
             let section = ids.u64().zip(ids.u64());
@@ -446,7 +447,7 @@ impl Recording {
         }
     }
 
-    /// The feature sections, of which `tail` begins with the table.
+    /// Reads the feature sections; `tail` starts with their table.
     fn read_features(&mut self, file: &FileHeader, tail: &[u8]) {
         let base = file.data_end().unwrap_or(u64::MAX);
         for (number, section) in file.features(tail, self.order) {
@@ -459,8 +460,8 @@ impl Recording {
         }
     }
 
-    /// Whether a record has a time; `None` if what looks like one is none, by all that can be told of it.
-    fn looked_at(&self, bytes: &[u8]) -> Option<bool> {
+    /// Whether a record has a time; `None` if the bytes are not a plausible record.
+    fn plausible(&self, bytes: &[u8]) -> Option<bool> {
         const HOUR_NS: u64 = 3_600_000_000_000;
         let raw = RawRecord::new(bytes, self.order)?;
         if raw.kind >= USER_TYPE_START {
@@ -476,7 +477,7 @@ impl Recording {
         is_one.then_some(record.time_ns.is_some())
     }
 
-    /// Keeps a record of the kernel until its turn comes.
+    /// Keeps a record of the kernel until it can be delivered.
     fn put(&mut self, bytes: &[u8]) {
         let Some(raw) = RawRecord::new(bytes, self.order) else {
             return;
@@ -499,16 +500,16 @@ impl Recording {
         self.round.push(bytes, time, is_sample);
     }
 
-    /// Takes in a record of the recorder.
-    fn put_own(&mut self, raw: RawRecord<'_>) {
+    /// Decodes a record of the recorder.
+    fn put_recorder_record(&mut self, raw: RawRecord<'_>) {
         let (info, attrs) = (&mut self.info, &mut self.attrs);
-        let read = info.own_record(raw.kind, raw.flags, raw.body, self.order, attrs);
+        let read = info.recorder_record(raw.kind, raw.flags, raw.body, self.order, attrs);
         if read.is_none() {
             self.diagnostics.bad_sections += 1;
         }
     }
 
-    /// Hands out the next record that is ready, and counts what it tells of loss.
+    /// Delivers the next record and counts losses it reports.
     #[inline]
     fn next(&mut self) -> Option<Record<'_>> {
         let raw = RawRecord::new(self.round.next()?, self.order)?;

@@ -1,18 +1,19 @@
-//! Puts records into the order of their times.
+//! Sorts records by time.
 //!
-//! Each processor's records stand in order, but one processor's after another's. The recorder ends each pass over all
-//! processors with a mark: what comes after it is not older than anything before the mark before it.
+//! Each processor's records are in order, but processors follow each other. The recorder ends each
+//! pass over all processors with a mark: records after it are not older than any before the
+//! previous mark.
 
 #![expect(
     clippy::arithmetic_side_effects,
     reason = "sizes of what is in memory, and places in it"
 )]
 
-/// Where a held record stands, and in which order it comes.
+/// Position and order of a held record.
 #[derive(Clone, Copy)]
-struct Row {
+struct HeldRecord {
     time: u64,
-    /// Of one time, samples come last.
+    /// At equal times, samples come last.
     is_sample: bool,
     start: usize,
     end: usize,
@@ -21,29 +22,29 @@ struct Row {
 #[derive(Default)]
 pub(crate) struct Round {
     bytes: Vec<u8>,
-    rows: Vec<Row>,
-    /// Rows before this one have been handed out, those before `ready` are to be.
+    records: Vec<HeldRecord>,
+    /// Records before this index have been delivered, those before `ready` can be.
     next: usize,
     ready: usize,
-    /// The greatest time so far, and what it was at the mark before.
+    /// The greatest time so far, and at the previous mark.
     greatest: u64,
     greatest_before: u64,
-    /// The time of the last record put in, which one without a time takes over.
+    /// The time of the last record pushed, which records without a time inherit.
     last: u64,
-    /// The time up to which records were handed out.
+    /// The greatest time delivered.
     delivered: u64,
     spare: Vec<u8>,
 }
 
 impl Round {
-    /// Puts a record in; without a time it stays behind the one before it.
+    /// Adds a record; without a time it follows the previous one.
     pub(crate) fn push(&mut self, record: &[u8], time: Option<u64>, is_sample: bool) {
         let time = time.unwrap_or(self.last);
         self.last = time;
         self.greatest = self.greatest.max(time);
         let start = self.bytes.len();
         self.bytes.extend_from_slice(record);
-        self.rows.push(Row {
+        self.records.push(HeldRecord {
             time,
             is_sample,
             start,
@@ -51,7 +52,7 @@ impl Round {
         });
     }
 
-    /// Whether a record of this time comes too late.
+    /// Whether later records have been delivered.
     pub(crate) fn is_late(&self, time: u64) -> bool {
         time != 0 && time < self.delivered
     }
@@ -63,59 +64,62 @@ impl Round {
 
     /// Bytes in use.
     pub(crate) fn size(&self) -> usize {
-        self.bytes.len() + size_of_val(self.rows.as_slice())
+        self.bytes.len() + size_of_val(self.records.as_slice())
     }
 
-    /// The next record that is ready.
+    /// Delivers the next record that is ready.
     pub(crate) fn next(&mut self) -> Option<&[u8]> {
-        let row = self.rows.get(..self.ready)?.get(self.next)?;
+        let record = self.records.get(..self.ready)?.get(self.next)?;
         self.next += 1;
-        self.delivered = self.delivered.max(row.time);
-        self.bytes.get(row.start..row.end)
+        self.delivered = self.delivered.max(record.time);
+        self.bytes.get(record.start..record.end)
     }
 
     pub(crate) fn has_next(&self) -> bool {
         self.next < self.ready
     }
 
-    /// Forgets what was handed out.
+    /// Drops delivered records.
     pub(crate) fn recycle(&mut self) {
         if self.next == 0 {
             return;
         }
         self.spare.clear();
-        self.rows.drain(..self.next);
-        for row in &mut self.rows {
+        self.records.drain(..self.next);
+        for record in &mut self.records {
             let start = self.spare.len();
-            let record = self.bytes.get(row.start..row.end);
-            self.spare.extend_from_slice(record.unwrap_or_default());
-            (row.start, row.end) = (start, self.spare.len());
+            let bytes = self.bytes.get(record.start..record.end);
+            self.spare.extend_from_slice(bytes.unwrap_or_default());
+            (record.start, record.end) = (start, self.spare.len());
         }
         std::mem::swap(&mut self.bytes, &mut self.spare);
         (self.next, self.ready) = (0, 0);
     }
 
-    /// Makes ready what the mark of a round says is complete.
+    /// Ends a round: readies the records that are complete now.
     pub(crate) fn mark(&mut self) {
         let complete = std::mem::replace(&mut self.greatest_before, self.greatest);
         self.sort();
-        self.ready = self.rows.partition_point(|row| row.time <= complete);
+        self.ready = self
+            .records
+            .partition_point(|record| record.time <= complete);
     }
 
-    /// Makes the older half ready, for want of room.
+    /// Readies the older half at the limit.
     pub(crate) fn force(&mut self) {
         self.sort();
-        self.ready = self.rows.len().div_ceil(2);
+        self.ready = self.records.len().div_ceil(2);
     }
 
-    /// Makes all ready.
+    /// Readies all records.
     pub(crate) fn finish(&mut self) {
         self.sort();
-        self.ready = self.rows.len();
+        self.ready = self.records.len();
     }
 
-    /// The rows of a processor are a run already, which a stable sort merges.
+    /// Each processor's records are a sorted run, which a stable sort merges.
     fn sort(&mut self) {
-        self.rows.sort_by_key(|row| (row.time, row.is_sample));
+        self.records
+            .sort_by_key(|record| (record.time, record.is_sample));
     }
 }

@@ -1,4 +1,4 @@
-//! The text that `perf script` prints.
+//! Reads the output of `perf script`.
 //!
 //! ```
 //! use chronosym_perf::script::{Options, Reader};
@@ -14,8 +14,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Addresses of frames in files are offsets in the file, all others addresses of the process: perf prints them so. Text
-//! that is not UTF-8 is replaced.
+//! Addresses of frames in files are offsets in the file, all others addresses of the process, as
+//! perf prints them. Text that is not UTF-8 is converted with replacement characters.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -28,13 +28,13 @@ use chronosym_types::Window;
 
 use crate::error::Error;
 
-/// What a reader may use.
+/// Limits of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of a line beyond which the rest is left out. 64 KiB unless set.
+    /// Bytes of a line; the rest is cut. 64 KiB unless set.
     pub line_limit: usize,
-    /// Bytes of all lines of a sample beyond which further lines are left out. 4 MiB unless set.
+    /// Bytes of all lines of a sample; further lines are skipped. 4 MiB unless set.
     pub sample_limit: usize,
 }
 
@@ -47,25 +47,25 @@ impl Default for Options {
     }
 }
 
-/// One sample; it borrows from the reader until the next one.
+/// One sample, borrowed from the reader until the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sample<'a> {
     /// Name of the thread.
     pub comm: &'a str,
-    /// Process; `None` if only the thread was printed.
+    /// Process; `None` if it was not printed.
     pub pid: Option<u32>,
     /// Thread.
     pub tid: u32,
     /// Processor, if it was printed.
     pub cpu: Option<u32>,
-    /// ns on the clock of the recording, cut to what was printed: mostly to µs.
+    /// ns on the clock of the recording, with the printed precision: mostly µs.
     pub time_ns: u64,
-    /// Events that the sample stands for, if that was printed.
+    /// Events that the sample represents, if printed.
     pub period: Option<u64>,
     /// Name of the event, empty if it was not printed.
     pub event: &'a str,
-    /// What follows the event on its line: the fields of a tracepoint.
+    /// The rest of the line after the event: the fields of a tracepoint.
     pub text: &'a str,
     frames: &'a str,
 }
@@ -76,17 +76,17 @@ pub struct Sample<'a> {
 pub struct Frame<'a> {
     /// Offset in the file for frames of files, otherwise the address in the process.
     pub address: u64,
-    /// Name, as the symbols had it.
+    /// Name of the symbol.
     pub symbol: Option<&'a str>,
     /// Bytes from the start of the symbol, if they were printed.
     pub offset: Option<u64>,
     /// Path of the file, `[kernel.kallsyms]`, `perf-PID.map` and the like.
     pub dso: Option<&'a str>,
-    /// It is part of the next frame: a call that the compiler put in its place.
+    /// The function was inlined into the next frame.
     pub is_inlined: bool,
 }
 
-/// Everything about a text that was not as it should be, counted.
+/// What was damaged or unknown in a text, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostics {
@@ -94,11 +94,11 @@ pub struct Diagnostics {
     pub bytes_read: u64,
     /// Samples read.
     pub samples: u64,
-    /// Records other than samples: mappings, thread starts and the like; left out.
+    /// Records other than samples, such as mappings and thread starts; skipped.
     pub other_records: u64,
-    /// Lines that are neither head nor frame of a sample, left out.
+    /// Lines that are neither head nor frame of a sample, skipped.
     pub unknown_lines: u64,
-    /// Lines that were cut because they are too long, or left out because their sample has too many.
+    /// Lines that were cut as too long, or skipped because their sample has too many.
     pub long_lines: u64,
 }
 
@@ -109,8 +109,9 @@ impl Diagnostics {
     }
 }
 
-/// Whether a text that begins so is one: its first line that is neither blank nor a comment is the head of a sample, or the
-/// comments are those of `perf script --header`.
+/// Whether a text with these first bytes is the output of `perf script`: its first line that is
+/// neither blank nor a comment is the head of a sample, or the comments are those of `perf script
+/// --header`.
 pub fn is_script(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -129,12 +130,12 @@ pub fn is_script(head: &[u8]) -> bool {
     lines.next().is_some_and(|line| self::head(line).is_some())
 }
 
-/// Reads samples from front to back, from any source, in the order of the text.
+/// Reads samples from any source, in the order of the text.
 pub struct Reader<R> {
     window: Window<R>,
     options: Options,
     diagnostics: Diagnostics,
-    /// The line that is looked at, and the head of the next sample once it was seen.
+    /// The current line, and the head of the next sample once it was read.
     line: String,
     has_head: bool,
     head: String,
@@ -142,7 +143,7 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins a text. Any text will do: what is no sample is counted.
+    /// Opens a text. Any text is accepted: lines that are not samples are counted.
     ///
     /// # Errors
     /// [`Error::Io`] if nothing of the source can be read.
@@ -163,12 +164,12 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// What was wrong with the text so far.
+    /// Returns the diagnostics so far.
     pub fn diagnostics(&self) -> &Diagnostics {
         &self.diagnostics
     }
 
-    /// The next sample; `None` at the end.
+    /// Returns the next sample; `None` at the end.
     ///
     /// # Errors
     /// [`Error::Io`] if the source fails, after everything read before has been delivered.
@@ -210,7 +211,7 @@ impl<R: Read> Reader<R> {
         }))
     }
 
-    /// What a line outside the frames is.
+    /// Classifies a line outside the frames.
     fn look(&mut self) {
         let line = self.line.trim();
         match head(&self.line) {
@@ -234,7 +235,7 @@ impl<R: Read> Reader<R> {
                 break seen + end + 1;
             }
             seen = bytes.len();
-            // Of a line without an end only the beginning is held.
+            // Only the start of an endless line is held.
             if seen > self.options.line_limit || !self.window.read_more() {
                 break seen;
             }
@@ -254,7 +255,7 @@ impl<R: Read> Reader<R> {
         end > 0
     }
 
-    /// Steps over what is left of a line in memory; true if the line goes on.
+    /// Skips the rest of a line in memory; true if the line continues.
     fn skip_to_line_end(&mut self) -> bool {
         let bytes = self.window.bytes();
         let end = bytes.iter().position(|&byte| byte == b'\n');
@@ -271,17 +272,17 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// The head of a sample: `COMM PID/TID [CPU] SECONDS.FRACTION: PERIOD EVENT: TEXT`. Names of threads may look like
-/// anything, so it is found by its time.
+/// Parses the head of a sample: `COMM PID/TID [CPU] SECONDS.FRACTION: PERIOD EVENT: TEXT`. Names of
+/// threads may look like anything, so the time locates it.
 fn head(line: &str) -> Option<Sample<'_>> {
     let mut from = 0;
     loop {
         let colon = from + line.get(from..)?.find(':')?;
-        // A time has no colon in it, so it begins behind the one before.
+        // A time has no colon in it, so it starts after the previous one.
         if let Some(blank) = line[from..colon].rfind([' ', '\t'])
             && let Some(sample) = head_before(&line[..from + blank], &line[from + blank + 1..colon])
         {
-            return Some(head_behind(sample, line[colon + 1..].trim_start()));
+            return Some(head_after(sample, line[colon + 1..].trim_start()));
         }
         from = colon + 1;
     }
@@ -324,7 +325,7 @@ fn head_before<'a>(before: &'a str, time: &str) -> Option<Sample<'a>> {
     })
 }
 
-fn head_behind<'a>(sample: Sample<'a>, rest: &'a str) -> Sample<'a> {
+fn head_after<'a>(sample: Sample<'a>, rest: &'a str) -> Sample<'a> {
     let mut words = rest.splitn(2, char::is_whitespace);
     let period = words.next().and_then(number);
     let rest = period.and(words.next()).map_or(rest, str::trim_start);
@@ -357,7 +358,7 @@ fn id(text: &str) -> Option<u32> {
     }
 }
 
-/// A frame: `ADDRESS SYMBOL+OFFSET (DSO)`, of which perf may print the address only.
+/// Parses a frame: `ADDRESS SYMBOL+OFFSET (DSO)`, of which perf may print the address only.
 fn frame(line: &str) -> Option<Frame<'_>> {
     let line = line.trim();
     let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -377,17 +378,18 @@ fn frame(line: &str) -> Option<Frame<'_>> {
         },
         None => (symbol, None),
     };
-    let known = |text: &&str| !text.is_empty() && *text != "[unknown]";
+    let is_named = |text: &&str| !text.is_empty() && *text != "[unknown]";
     Some(Frame {
         address,
-        symbol: Some(symbol).filter(known),
+        symbol: Some(symbol).filter(is_named),
         offset,
         is_inlined: dso == Some("inlined"),
-        dso: dso.filter(|&dso| dso != "inlined").filter(known),
+        dso: dso.filter(|&dso| dso != "inlined").filter(is_named),
     })
 }
 
-/// Splits a text into what stands before its last pair of parentheses and what inside: both may have others.
+/// Splits a text into the part before its last pair of parentheses and the part inside: both may
+/// contain others.
 fn last_group(text: &str) -> Option<(&str, &str)> {
     let inside = text.strip_suffix(')')?;
     let mut open = 1;

@@ -142,7 +142,8 @@ fn any_byte_may_be_wrong() {
 #[test]
 fn rounds_put_records_in_order() {
     let mut writer = PerfWriter::new(PerfAttr::default());
-    // Each processor in order; the second round has a record that is older than the last of the first.
+    // Each processor in order; the second round has a record that is older than the last of the
+    // first.
     for round in [&[10, 30, 20, 40][..], &[35, 50, 45], &[47, 60]] {
         for &time in round {
             writer.sample(time, 1, 1, &[1]);
@@ -393,7 +394,8 @@ fn compressed_bytes_that_make_no_sense_cost_themselves() {
     let (records, diagnostics) = read(&packed.file()).expect("fine");
     assert_eq!(records.len(), whole + 1);
     assert_eq!(diagnostics.bad_compressed_bytes, 40);
-    // Much out of little, without an end: runs of one byte, 128 KiB each, that read as one record after another.
+    // Much out of little, without an end: runs of one byte, 128 KiB each, that read as one record
+    // after another.
     let record = [9u8; 8];
     writer.record(
         81,

@@ -222,8 +222,8 @@ fn chains_are_split_where_their_marks_say() {
     }
 }
 
-/// Writes the fields that the attribute asks for, with values out of `next`; what a reader should make of them, in
-/// words, in the order of the comparison below.
+/// Writes the fields that the attribute asks for, with values out of `next`; what a reader should
+/// make of them, in words, in the order of the comparison below.
 fn write_sample(
     attr: &PerfAttr,
     mut body: Bytes,
