@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use chronosym_types::hash::HashMap;
 use gimli::DwoId;
 
+use crate::dwarf::cached_unit::CachedUnit;
 use crate::dwarf::index::{UnitIndex, UnitStarts};
-use crate::dwarf::known::Known;
 use crate::dwarf::lines::LineTables;
 use crate::dwarf::split::SplitFile;
 use crate::dwarf::unit::Sections;
@@ -76,7 +76,7 @@ pub struct NativeSymbols {
     split: Mutex<SplitUnits>,
     symbols: OnceLock<Symbols>,
     /// Units of single lookups, by their offset.
-    pub(crate) known: WeightedLru<usize, Known>,
+    pub(crate) cached_units: WeightedLru<usize, CachedUnit>,
 }
 
 /// The symbol table, and why what the image holds of one besides cannot be read.
@@ -97,7 +97,7 @@ struct SplitUnits {
 }
 
 /// What a file keeps of its units for single lookups, in bytes.
-const MAX_KNOWN: u64 = 32 << 20;
+const MAX_CACHED_UNITS: u64 = 32 << 20;
 
 impl NativeSymbols {
     /// Reads the headers of an object file in memory or mapped, which may be compressed by gzip, xz or zstd. No other file is
@@ -154,7 +154,7 @@ impl NativeSymbols {
             other_packages: OnceLock::new(),
             split: Mutex::default(),
             symbols: OnceLock::new(),
-            known: WeightedLru::new(MAX_KNOWN),
+            cached_units: WeightedLru::new(MAX_CACHED_UNITS),
         }
     }
 
@@ -462,6 +462,8 @@ mod tests {
             let found = single.get(0).map(print);
             assert_eq!(found, Some(print(expected)), "{address:x?}");
         }
-        assert!(!symbols.known.is_empty() && symbols.known.weight() <= MAX_KNOWN);
+        assert!(
+            !symbols.cached_units.is_empty() && symbols.cached_units.weight() <= MAX_CACHED_UNITS
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! A batch of addresses, from asked to answered: sorted, grouped by unit, the units shared out among threads.
+//! Resolves a batch of addresses: sorts them, groups them by unit, and distributes the units over
+//! threads.
 
 #![cfg_attr(
     not(test),
@@ -16,41 +17,41 @@ use chronosym_types::hash::HashMap;
 use gimli::SectionId;
 
 use crate::answer::{Address, Answers, Missing, NonZeroId, RawAnswer, RawFrame};
-use crate::dwarf::form::Bad;
-use crate::dwarf::known::Known;
-use crate::dwarf::names::Space;
+use crate::dwarf::cached_unit::CachedUnit;
+use crate::dwarf::form::DwarfError;
+use crate::dwarf::names::InfoSection;
 use crate::dwarf::resolve::{Context, Scratch};
 use crate::dwarf::unit::{Sections, Table, Unit};
 use crate::native::{NativeSymbols, Query};
 
-/// Fewer units than this are not worth a thread.
+/// The number of units that is worth a thread.
 const UNITS_PER_THREAD: usize = 16;
 
-/// More addresses than this are likely to want most of what a file holds.
+/// Larger batches probably need most of the file.
 const FEW: usize = 32;
 
-/// Above this size of the debug information a sweep gives pages back that it is done with, in bytes.
+/// Above this size of `.debug_info`, in bytes, a sweep releases the pages that it has passed.
 const LARGE: usize = 32 << 20;
 
-/// The addresses of one unit, or those of none.
+/// The addresses of one unit, or those without a unit.
 struct Job<'a> {
     unit: Option<usize>,
     wanted: &'a [u64],
 }
 
-/// What was found for one address: frames of one worker.
+/// The frames of one address in the buffer of one worker.
 #[derive(Clone, Copy)]
-struct Found {
+struct AddressFrames {
     va: u64,
     start: u32,
     len: u32,
     missing: Missing,
 }
 
-impl Found {
+impl AddressFrames {
     /// The frames from `start` on.
     fn since(start: usize, va: u64, out: &Answers) -> Self {
-        Found {
+        AddressFrames {
             va,
             start: start as u32,
             len: out.frames.len().saturating_sub(start) as u32,
@@ -60,16 +61,18 @@ impl Found {
 }
 
 impl NativeSymbols {
-    /// Answers one address, in place of what `out` holds.
+    /// Resolves one address and replaces the content of `out`.
     ///
-    /// The unit that it lies in is decoded and kept (32 MB of them a file), so that its neighbours are found quickly.
+    /// The unit of the address is decoded and cached (32 MB of units per file), so that nearby
+    /// addresses resolve quickly.
     pub fn find(&self, address: Address, query: &Query, out: &mut Answers) {
         self.find_all(&[address], query, out);
     }
 
-    /// Answers many addresses in the order given, in place of what `out` holds.
+    /// Resolves many addresses, in the order given, and replaces the content of `out`.
     ///
-    /// Made for large batches: each part of the file is read once, whatever the order. Addresses may repeat.
+    /// Fast for large batches: each part of the file is read once, in any order. Addresses may
+    /// repeat.
     pub fn find_all(&self, addresses: &[Address], query: &Query, out: &mut Answers) {
         out.clear();
         out.lines = query.lines;
@@ -80,8 +83,8 @@ impl NativeSymbols {
 }
 
 fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &mut Answers) {
-    // Sorted by address, each distinct one once.
-    let mut asked: Vec<(u64, u32)> = Vec::with_capacity(addresses.len());
+    // Virtual address and index of each query, sorted.
+    let mut queries: Vec<(u64, u32)> = Vec::with_capacity(addresses.len());
     let outside = RawAnswer {
         address: 0,
         start: 0,
@@ -97,20 +100,20 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
         if let Some(va) = segments.virtual_address(address) {
             answer.address = va;
             if symbols.image.is_mapped(va) {
-                asked.push((va, i));
+                queries.push((va, i));
             }
         }
     }
-    asked.sort_unstable();
+    queries.sort_unstable();
 
     let debug = symbols.debug();
-    if asked.len() > FEW {
+    if queries.len() > FEW {
         debug.debug.keep_all();
     }
-    // What is packed is best unpacked while others are decoded: those whose unit is known without asking all units come first.
+    // Decompression overlaps decoding: addresses whose unit is in `.debug_aranges` come first.
     let packed = debug.debug.packed_parts(SectionId::DebugInfo, false);
     let (mut listed, mut others) = (Vec::new(), Vec::new());
-    for &(va, _) in asked.chunk_by(|a, b| a.0 == b.0).filter_map(<[_]>::first) {
+    for &(va, _) in queries.chunk_by(|a, b| a.0 == b.0).filter_map(<[_]>::first) {
         let code = packed.filter(|_| symbols.image.is_code(va));
         match code.and_then(|_| symbols.index.listed(debug, va)) {
             Some(unit) => listed.push((unit, va)),
@@ -122,7 +125,7 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
         packed.zip(first).map(|(packed, unit)| packed.from(unit));
     });
     let sections = symbols.sections();
-    let mut found = sweep(symbols, query, sections, listed, out);
+    let mut resolved = sweep(symbols, query, sections, listed, out);
     let unit_of = |va| match sections.info.len() {
         0 => None,
         _ if !symbols.image.is_code(va) => None,
@@ -132,9 +135,9 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
     let others = others
         .map(|va| (unit_of(va).unwrap_or(usize::MAX), va))
         .collect();
-    found.extend(sweep(symbols, query, sections, others, out));
-    found.sort_unstable_by_key(|found| found.va);
-    let answers = asked.chunk_by(|a, b| a.0 == b.0).zip(found);
+    resolved.extend(sweep(symbols, query, sections, others, out));
+    resolved.sort_unstable_by_key(|frames| frames.va);
+    let answers = queries.chunk_by(|a, b| a.0 == b.0).zip(resolved);
     for (&(_, i), f) in answers.flat_map(|(same, f)| same.iter().zip(std::iter::repeat(f))) {
         if let Some(answer) = out.answers.get_mut(i as usize) {
             (answer.start, answer.len, answer.missing) = (f.start, f.len, f.missing);
@@ -142,18 +145,18 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
     }
 }
 
-/// Answers addresses, each with its unit, by as many threads as is worth it.
+/// Resolves addresses, each with its unit, on as many threads as pay off.
 fn sweep(
     symbols: &NativeSymbols,
     query: &Query,
     sections: Sections<'_>,
     mut grouped: Vec<(usize, u64)>,
     out: &mut Answers,
-) -> Vec<Found> {
+) -> Vec<AddressFrames> {
     if grouped.is_empty() {
         return Vec::new();
     }
-    // In the order in which the units lie in the file.
+    // In the order of the units in the file.
     grouped.sort_unstable();
     let wanted: Vec<u64> = grouped.iter().map(|&(_, va)| va).collect();
     let mut jobs = Vec::new();
@@ -188,31 +191,31 @@ fn sweep(
     };
     let threads = available.min(jobs.len() / UNITS_PER_THREAD).max(1);
     std::thread::scope(|scope| {
-        // Where there is no room for another thread, those that are there do its work.
+        // If no more threads can be spawned, the others do the work.
         let spawn = |_| {
             let thread = std::thread::Builder::new();
             let work = || {
                 let mut out = Answers::new();
-                let found = sweep.work(&mut out);
-                (out, found)
+                let resolved = sweep.work(&mut out);
+                (out, resolved)
             };
             thread.spawn_scoped(scope, work).ok()
         };
         let others: Vec<_> = (1..threads).map_while(spawn).collect();
-        // This thread writes into the caller's buffer; what the others found is added to it.
-        let mut found = sweep.work(out);
+        // This thread writes into the caller's buffer; the frames of the others are appended.
+        let mut resolved = sweep.work(out);
         for other in others {
             match other.join() {
                 Ok((mut part, mut own)) => {
                     let shift = out.append(&mut part);
                     own.iter_mut()
-                        .for_each(|found| found.start = found.start.saturating_add(shift));
-                    found.append(&mut own);
+                        .for_each(|frames| frames.start = frames.start.saturating_add(shift));
+                    resolved.append(&mut own);
                 }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        found
+        resolved
     })
 }
 
@@ -220,24 +223,25 @@ struct Sweep<'a> {
     symbols: &'a NativeSymbols,
     query: &'a Query,
     sections: Sections<'a>,
-    /// Those together whose units are unpacked together: while one thread unpacks, others decode.
+    /// Jobs, grouped by the chunk of the section that their units are in: while one thread
+    /// decompresses, others decode.
     jobs: Vec<&'a [Job<'a>]>,
     wanted: &'a [u64],
     next: AtomicUsize,
-    /// File range of `.debug_info`, if its pages are to be given back.
+    /// File range of `.debug_info` if its pages are released.
     release: Option<Range<usize>>,
 }
 
 impl<'a> Sweep<'a> {
-    /// Takes jobs until there are none.
-    fn work(&self, out: &mut Answers) -> Vec<Found> {
+    /// Does jobs until none are left.
+    fn work(&self, out: &mut Answers) -> Vec<AddressFrames> {
         let symbols = self.symbols;
         let context = Context {
-            main: Space {
+            main: InfoSection {
                 sections: self.sections,
                 starts: &symbols.starts,
             },
-            supplement: symbols.supplement().map(|container| Space {
+            supplement: symbols.supplement().map(|container| InfoSection {
                 sections: Sections::of(container, false),
                 starts: &symbols.supplement_starts,
             }),
@@ -248,79 +252,80 @@ impl<'a> Sweep<'a> {
             line_share: self.query.line_share,
         };
         let mut scratch = Scratch::default();
-        let mut found = Vec::new();
+        let mut resolved = Vec::new();
         let mut names = SymbolNames::default();
         let next = || self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed));
         for job in std::iter::from_fn(next).copied().flatten() {
             let wanted = job.wanted;
-            let done = found.len();
-            // Where the index is not whole, an address without a unit may have one.
+            let done = resolved.len();
+            // With an incomplete index, an address without a unit may have one.
             let mut missing = match (job.unit, symbols.index.damage()) {
-                (None, Some(bad)) => Some(bad.missing()),
+                (None, Some(error)) => Some(error.missing()),
                 _ => None,
             };
             if let (Some(offset), [va]) = (job.unit, self.wanted)
-                && let Some(answered) = self.known(&mut scratch, offset, *va, context, out)
+                && let Some(answered) = self.cached(&mut scratch, offset, *va, context, out)
             {
                 missing = answered.0;
-                found.extend(answered.1);
+                resolved.extend(answered.1);
             } else if let Some(offset) = job.unit {
                 let table = &mut scratch.table;
                 let read = table.check(&self.sections);
                 match read.and_then(|()| Unit::read(&self.sections, offset, table)) {
                     Ok(unit) => {
-                        missing = self.unit(&mut scratch, &unit, context, wanted, out, &mut found);
+                        missing =
+                            self.unit(&mut scratch, &unit, context, wanted, out, &mut resolved);
                         self.release(offset, unit.data.len());
                     }
-                    Err(bad) => {
-                        missing = Some(bad.missing());
-                        out.note_damage(format!("header of the unit at {offset:#x}: {bad}"));
+                    Err(error) => {
+                        missing = Some(error.missing());
+                        out.note_damage(format!("header of the unit at {offset:#x}: {error}"));
                     }
                 }
             }
-            if found.len() == done {
-                let none = |&va| Found::since(out.frames.len(), va, out);
-                found.extend(wanted.iter().map(none));
+            if resolved.len() == done {
+                let none = |&va| AddressFrames::since(out.frames.len(), va, out);
+                resolved.extend(wanted.iter().map(none));
             }
-            for f in found.iter_mut().skip(done) {
+            for f in resolved.iter_mut().skip(done) {
                 if let Some(missing) = missing {
                     f.missing = missing;
                 }
                 self.add_symbol(f, &mut names, out);
             }
         }
-        found
+        resolved
     }
 
-    /// Answers an only address from what is kept of its unit; `None` where that cannot be done.
-    fn known(
+    /// Resolves a single address in its cached unit; `None` if the unit cannot be cached.
+    fn cached(
         &self,
         scratch: &mut Scratch<'a>,
         offset: usize,
         va: u64,
         context: Context<'a>,
         out: &mut Answers,
-    ) -> Option<(Option<Missing>, Option<Found>)> {
-        let known = self.symbols.known.get_or_load(&offset, || {
+    ) -> Option<(Option<Missing>, Option<AddressFrames>)> {
+        let cached = self.symbols.cached_units.get_or_load(&offset, || {
             let mut table = Table::default();
             let unit = Unit::read(&self.sections, offset, &mut table)?;
-            // Its entries are in a file of their own.
+            // The entries of a skeleton are in another file.
             if unit.dwo_name.is_some() {
-                return Err(Bad::Reference);
+                return Err(DwarfError::Reference);
             }
             let lines = context.tables.read(&unit, context.line_share);
-            let known = Known::read(&unit, table, context.code, lines);
-            let weight = known.bytes() as u64;
-            Ok((Arc::new(known), weight))
+            let cached = CachedUnit::read(&unit, table, context.code, lines);
+            let weight = cached.bytes() as u64;
+            Ok((Arc::new(cached), weight))
         });
-        let known = known.ok()?;
-        let unit = Unit::read_again(&self.sections, offset, &known.table).ok()?;
-        let mut found = None;
+        let cached = cached.ok()?;
+        let unit = Unit::read_again(&self.sections, offset, &cached.table).ok()?;
+        let mut frames = None;
         let each = |out: &mut Answers, _, start: usize| {
-            found = Some(Found::since(start, va, out));
+            frames = Some(AddressFrames::since(start, va, out));
         };
-        let missing = scratch.resolve_known(&unit, &known, context, va, out, each);
-        Some((missing, found))
+        let missing = scratch.resolve_cached(&unit, &cached, context, va, out, each);
+        Some((missing, frames))
     }
 
     fn unit(
@@ -330,10 +335,14 @@ impl<'a> Sweep<'a> {
         context: Context<'a>,
         wanted: &[u64],
         out: &mut Answers,
-        found: &mut Vec<Found>,
+        resolved: &mut Vec<AddressFrames>,
     ) -> Option<Missing> {
         let each = |out: &mut Answers, i: usize, start: usize| {
-            found.extend(wanted.get(i).map(|&va| Found::since(start, va, out)));
+            resolved.extend(
+                wanted
+                    .get(i)
+                    .map(|&va| AddressFrames::since(start, va, out)),
+            );
         };
         if let (Some(id), Some(name)) = (unit.dwo_id, unit.dwo_name) {
             let file = self.symbols.split_unit(id, unit.comp_dir, name);
@@ -345,7 +354,7 @@ impl<'a> Sweep<'a> {
                     "split unit {:#018x}: the file found for it lacks it",
                     id.0
                 )),
-                Some(Err(bad)) => out.note_damage(format!("split unit {:#018x}: {bad}", id.0)),
+                Some(Err(error)) => out.note_damage(format!("split unit {:#018x}: {error}", id.0)),
                 None => {}
             }
             let missing = scratch.resolve(unit, None, context, wanted, out, each);
@@ -354,8 +363,8 @@ impl<'a> Sweep<'a> {
         scratch.resolve(unit, None, context, wanted, out, each)
     }
 
-    /// Completes an answer from the symbol table: where nothing else names it, or where that was asked for.
-    fn add_symbol(&self, f: &mut Found, names: &mut SymbolNames, out: &mut Answers) {
+    /// Adds the name from the symbol table, if there is no other or if it was requested.
+    fn add_symbol(&self, f: &mut AddressFrames, names: &mut SymbolNames, out: &mut Answers) {
         let own = f.start as usize..f.start.saturating_add(f.len) as usize;
         let last = out.frames.get_mut(own).and_then(<[_]>::last_mut);
         let named = last.as_ref().is_some_and(|frame| frame.name.is_some());
@@ -365,7 +374,7 @@ impl<'a> Sweep<'a> {
         let (container, table) = self.symbols.symbols();
         let Some(symbol) = table.find(container, f.va) else {
             if f.len == 0 {
-                // The frames of a later address may begin here; an empty answer has none.
+                // The frames of a later address may start here.
                 f.start = 0;
             }
             return;
@@ -417,5 +426,5 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Names of symbols and of their files already interned, by their key.
+/// Interned names of symbols and of their files, by key.
 type SymbolNames = HashMap<usize, (Option<NonZeroId>, Option<NonZeroId>)>;

@@ -1,4 +1,5 @@
-//! Call frame information of ELF files (`.eh_frame`, `.debug_frame`): from the registers in a function to those in its caller.
+//! Call frame information of ELF files (`.eh_frame`, `.debug_frame`): recovers the registers of the
+//! caller.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -19,16 +20,17 @@ use crate::mmap::FileData;
 
 type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// Bytes of one entry, of which real ones have some hundred: each step goes through one.
-const MOST_ENTRY_BYTES: usize = 64 << 10;
-/// Bytes of the name of what an entry's head is extended by: `zPLR` is a long one. Every entry goes through that of its head.
-const MOST_AUGMENTATION: usize = 64;
-/// Bytes of entries that the steps of a file go through, beside those that each adds: any number of steps may lead through the
-/// longest entry.
+/// Size of one entry in bytes: each step runs through one, and real ones have about a hundred.
+const MAX_ENTRY_BYTES: usize = 64 << 10;
+/// Length of an augmentation string in bytes: `zPLR` is a long one. Every entry reads that of its
+/// CIE.
+const MAX_AUGMENTATION: usize = 64;
+/// Bytes of entries that the steps in a file may run through, in addition to the bytes that each
+/// step adds: any number of steps may hit the longest entry.
 const FREE_BYTES: usize = 256 << 20;
 const BYTES_A_STEP: usize = 1 << 10;
 
-/// How the functions of an ELF file save registers.
+/// The unwind table of an ELF file.
 #[derive(Debug)]
 pub struct UnwindTable {
     container: Container,
@@ -41,9 +43,9 @@ pub struct UnwindTable {
 
 #[derive(Debug)]
 struct Work {
-    /// Room for the rows of an entry.
+    /// Memory for the rows of an entry.
     context: UnwindContext<usize>,
-    /// Bytes of entries that may still be gone through.
+    /// Bytes of entries that may still be read.
     left: usize,
 }
 
@@ -51,32 +53,34 @@ struct Work {
 #[derive(Debug)]
 struct Section {
     bytes: Range<usize>,
-    /// The functions that it has entries of: virtual addresses and where the entry begins, by start.
+    /// Virtual addresses of each function and the offset of its entry, sorted by start.
     functions: Vec<(Range<u64>, usize)>,
 }
 
-/// What became of the search for a caller.
+/// The result of a step to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// The registers are those of the caller now.
+    /// The registers are now those of the caller.
     Caller {
-        /// It was interrupted, as by a signal: it stands at its instruction, and no call will return there.
+        /// The caller was interrupted, as by a signal: its instruction pointer is no return
+        /// address.
         is_interrupted: bool,
     },
-    /// The function says that it has no caller.
+    /// The function is marked as outermost.
     Outermost,
-    /// No entry is about the address.
+    /// No entry covers the address.
     NoEntry,
-    /// The entry makes no sense, or needs what is not at hand.
+    /// The entry is invalid, or needs registers or memory that are unavailable.
     Lost,
 }
 
 impl UnwindTable {
-    /// Reads the headers of a file and the places of its entries.
+    /// Reads the headers of a file and indexes its entries.
     ///
     /// # Errors
-    /// As [`NativeSymbols::open`](crate::NativeSymbols::open); [`Error::Unsupported`] for processors other than [`Processor`]'s.
+    /// As [`NativeSymbols::open`](crate::NativeSymbols::open); [`Error::Unsupported`] for
+    /// processors other than [`Processor`]'s.
     pub fn parse(data: FileData) -> Result<Self> {
         let container = Container::parse(data)?;
         let file = container.file()?;
@@ -100,7 +104,7 @@ impl UnwindTable {
         if let Some(own) = address(".eh_frame") {
             bases = bases.set_eh_frame(own);
         }
-        // Debug files have the headers of sections whose bytes the image has.
+        // Debug files have headers of sections whose bytes are in the image only.
         let bytes = |name| {
             let section = file.section_by_name(name)?;
             let is_plain = section.compressed_file_range().is_ok_and(|range| {
@@ -135,7 +139,7 @@ impl UnwindTable {
         Ok(table)
     }
 
-    /// Whether it has an entry of any function.
+    /// True if there are no entries.
     pub fn is_empty(&self) -> bool {
         let sections = [&self.eh_frame, &self.debug_frame];
         (sections.into_iter().flatten()).all(|section| section.functions.is_empty())
@@ -157,15 +161,17 @@ impl UnwindTable {
         self.container.data.get(at.clone()).unwrap_or_default()
     }
 
-    /// What is added to offsets of the image's file in an executable mapping to get virtual addresses, if this is a debug file's
+    /// What is added to offsets of the image's file in an executable mapping to get virtual
+    /// addresses, if this is a debug file's
     /// ([`NativeSymbols::offset_bias`](crate::NativeSymbols::offset_bias)).
     pub fn offset_bias(&self, mapping: Mapping) -> Option<u64> {
         let segments = &self.container.segments;
         (!segments.has_offsets()).then(|| segments.offset_bias(mapping))?
     }
 
-    /// From the registers in a function to those in its caller. `address` lies in the function: where the thread stands, or
-    /// in the call that will return. `read` gives 8 bytes of the stack.
+    /// Replaces the registers of a function by those of its caller. `address` is in the function:
+    /// the instruction pointer, or in the call that will return. `read` reads 8 bytes of the
+    /// stack.
     pub fn step(
         &self,
         address: Address,
@@ -182,7 +188,7 @@ impl UnwindTable {
             return Step::Lost;
         };
         work.left = work.left.saturating_add(BYTES_A_STEP);
-        let mut frame = Frame {
+        let mut frame = UnwindFrame {
             address,
             registers,
             read,
@@ -211,7 +217,7 @@ impl Section {
     }
 }
 
-/// The functions that a section has entries of; what follows damage is left out.
+/// Indexes the entries of a section up to the first damage.
 fn functions<'a, S>(section: &S, bytes: &[u8], bases: &BaseAddresses) -> Vec<(Range<u64>, usize)>
 where
     S: UnwindSection<Bytes<'a>>,
@@ -220,9 +226,9 @@ where
     let mut functions = Vec::new();
     let head = |section: &S, bases: &BaseAddresses, at: S::Offset| {
         let own = bytes.get(UnwindOffset::into(at)..).unwrap_or_default();
-        // Behind the length, in either of its forms, four bytes and the version.
+        // After the length, in either form, come four bytes and the version.
         let before = if own.starts_with(&[0xff; 4]) { 21 } else { 9 };
-        let mut name = own.iter().skip(before).take(MOST_AUGMENTATION);
+        let mut name = own.iter().skip(before).take(MAX_AUGMENTATION);
         match name.any(|&byte| byte == 0) {
             true => S::cie_from_offset(section, bases, at),
             false => Err(gimli::Error::UnknownAugmentation),
@@ -233,12 +239,12 @@ where
         let CieOrFde::Fde(partial) = entry else {
             continue;
         };
-        // What the linker dropped has no address.
+        // Functions that the linker dropped have no address.
         let Ok(entry) = partial.parse(head) else {
             continue;
         };
         let range = entry.initial_address()..entry.end_address();
-        let is_short = entry.entry_len().max(entry.cie().entry_len()) <= MOST_ENTRY_BYTES;
+        let is_short = entry.entry_len().max(entry.cie().entry_len()) <= MAX_ENTRY_BYTES;
         if is_short && range.start != 0 && !range.is_empty() {
             functions.push((range, entry.offset()));
         }
@@ -247,8 +253,8 @@ where
     functions
 }
 
-/// A frame whose caller is looked for.
-struct Frame<'a> {
+/// A frame and what the step to its caller needs.
+struct UnwindFrame<'a> {
     address: u64,
     registers: &'a mut Registers,
     read: &'a dyn Fn(u64) -> Option<u64>,
@@ -256,7 +262,7 @@ struct Frame<'a> {
     work: &'a mut Work,
 }
 
-impl Frame<'_> {
+impl UnwindFrame<'_> {
     fn step<'b, S>(&mut self, section: &S, entry: S::Offset) -> Option<Step>
     where
         S: UnwindSection<Bytes<'b>>,
@@ -270,22 +276,22 @@ impl Frame<'_> {
         let row = entry
             .unwind_info_for_address(section, self.bases, &mut self.work.context, self.address)
             .ok()?;
-        let known = Known {
+        let rules = RuleContext {
             section,
             encoding,
             registers: self.registers,
             read: self.read,
         };
-        let top = known.top(row)?;
+        let top = rules.top(row)?;
         let mut caller = self.registers.clone();
         caller.set_stack_pointer(top);
         for (Register(number), rule) in row.registers() {
             if !matches!(rule, RegisterRule::SameValue) {
-                caller.set(*number, known.value(rule, top));
+                caller.set(*number, rules.value(rule, top));
             }
         }
         let back = self.registers.processor().return_register();
-        // Without a rule a register is as it was: on Arm that is where calls leave their way back.
+        // A register without a rule keeps its value: on Arm, the link register.
         let is_outermost = matches!(row.register(Register(back)), Some(RegisterRule::Undefined));
         let Some(instruction) = caller.get(back).filter(|_| !is_outermost) else {
             return is_outermost.then_some(Step::Outermost);
@@ -301,16 +307,17 @@ impl Frame<'_> {
     }
 }
 
-/// What rules are worked out from.
-struct Known<'a, S> {
+/// Evaluates the rules of a row.
+struct RuleContext<'a, S> {
     section: &'a S,
     encoding: Encoding,
     registers: &'a Registers,
     read: &'a dyn Fn(u64) -> Option<u64>,
 }
 
-impl<'b, S: UnwindSection<Bytes<'b>>> Known<'_, S> {
-    /// On x86-64 the column of the return address is that of the instruction pointer, which tables of linkage code look at.
+impl<'b, S: UnwindSection<Bytes<'b>>> RuleContext<'_, S> {
+    /// The value of a register. On x86-64 the return address column is the instruction pointer,
+    /// which the tables of linkage code refer to.
     fn register(&self, register: Register) -> Option<u64> {
         let processor = self.registers.processor();
         let is_instruction =
@@ -331,7 +338,7 @@ impl<'b, S: UnwindSection<Bytes<'b>>> Known<'_, S> {
         }
     }
 
-    /// The caller's value of a register.
+    /// The value of a register in the caller.
     fn value(&self, rule: &RegisterRule<usize>, top: u64) -> Option<u64> {
         match rule {
             RegisterRule::Undefined => None,
@@ -349,15 +356,15 @@ impl<'b, S: UnwindSection<Bytes<'b>>> Known<'_, S> {
 
     fn evaluate(&self, expression: &UnwindExpression<usize>, initial: Option<u64>) -> Option<u64> {
         let expression = expression.get(self.section).ok()?;
-        // Each operation is done once: compilers write no loops.
-        let most = u32::try_from(expression.0.len()).ok()?;
+        // Each operation runs once: compilers write no loops.
+        let max = u32::try_from(expression.0.len()).ok()?;
         let mut evaluation: Evaluation<Bytes<'b>> = expression.evaluation(self.encoding);
-        evaluation.set_max_iterations(most);
+        evaluation.set_max_iterations(max);
         if let Some(value) = initial {
             evaluation.set_initial_value(value);
         }
         let mut state = evaluation.evaluate().ok()?;
-        for _ in 0..most {
+        for _ in 0..max {
             state = match state {
                 EvaluationResult::Complete => {
                     return match evaluation.value_result()? {

@@ -1,26 +1,28 @@
-//! Abbreviation tables, compiled to what the walk needs (DWARF 5, section 7.5.3).
+//! Abbreviation tables, compiled for the walk over entries (DWARF 5, section 7.5.3).
 
 use std::ops::Range;
 
 use chronosym_types::hash::HashMap;
 use gimli::{DwAt, DwForm, DwTag, Encoding, constants as dw};
 
-use super::form::{Bad, Cursor, Step};
+use super::form::{Cursor, DwarfError, SkipStep};
 
-/// Attributes of one abbreviation: compilers write some twenty, and those that take no bytes could be any number.
-const MOST_ATTRIBUTES: usize = 256;
+/// Attributes of one abbreviation: compilers write about twenty, but ones that take no bytes could
+/// be any number.
+const MAX_ATTRIBUTES: usize = 256;
 
-/// What the walk does at an entry.
+/// What the walk does with an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EntryKind {
     /// Step over it.
     Other,
-    /// Step over it; its children are known to hold no code, and it says where they end.
+    /// Step over it and its children, which have no code: it records where they end.
     Skippable,
-    /// A class, which says where its children end. One within a function may hold the code of its methods.
+    /// A class that records where its children end. Within a function it may hold the code of its
+    /// methods.
     Class,
-    /// A function without code of its own, which says where its children end: classes among them may hold the code of
-    /// their methods.
+    /// A function without code that records where its children end: classes among them may hold the
+    /// code of their methods.
     Abstract,
     /// A function with code.
     Function,
@@ -38,25 +40,25 @@ pub(crate) struct Attribute {
 #[derive(Clone, Debug)]
 pub(crate) struct Abbreviation {
     pub(crate) tag: DwTag,
-    pub(crate) kind: Kind,
+    pub(crate) kind: EntryKind,
     pub(crate) has_children: bool,
     steps: Range<u32>,
     attributes: Range<u32>,
 }
 
-/// The table of one unit, or of many that share it.
+/// The table of one unit or of several that share it.
 #[derive(Debug, Default)]
 pub(crate) struct Abbreviations {
     /// By code − 1, as compilers number them.
     dense: Vec<Abbreviation>,
     sparse: HashMap<u64, Abbreviation>,
-    steps: Vec<Step>,
+    steps: Vec<SkipStep>,
     attributes: Vec<Attribute>,
 }
 
 impl Abbreviations {
-    /// Reads the table at the start of `data`, in place of what `self` holds; gives its length.
-    pub(crate) fn read(&mut self, data: &[u8], encoding: Encoding) -> Result<usize, Bad> {
+    /// Replaces the content by the table at the start of `data`; returns its length.
+    pub(crate) fn read(&mut self, data: &[u8], encoding: Encoding) -> Result<usize, DwarfError> {
         self.dense.clear();
         self.sparse.clear();
         self.steps.clear();
@@ -84,7 +86,11 @@ impl Abbreviations {
         }
     }
 
-    fn entry(&mut self, cursor: &mut Cursor<'_>, encoding: Encoding) -> Result<Abbreviation, Bad> {
+    fn entry(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        encoding: Encoding,
+    ) -> Result<Abbreviation, DwarfError> {
         let tag = cursor.uleb()?;
         let has_children = cursor.u8()? != 0;
         let first_step = self.steps.len();
@@ -95,28 +101,30 @@ impl Abbreviations {
             if name == 0 && form == 0 {
                 break;
             }
-            let form = u16::try_from(form).map_err(|_| Bad::Form(u16::MAX))?;
+            let form = u16::try_from(form).map_err(|_| DwarfError::Form(u16::MAX))?;
             let form = DwForm(form);
             let implicit = match form {
                 dw::DW_FORM_implicit_const => cursor.sleb()?,
                 _ => 0,
             };
-            // Attributes are 16 bits wide; one beyond that is of no vendor and only stepped over.
+            // No vendor uses attributes beyond 16 bits: such a value is only stepped over.
             let name = DwAt(u16::try_from(name).unwrap_or(0));
             sibling |= name == dw::DW_AT_sibling;
             code |= matches!(name, dw::DW_AT_low_pc | dw::DW_AT_ranges);
-            let step = Step::of(form, encoding)?;
+            let step = SkipStep::of(form, encoding)?;
             match (
                 self.steps.get_mut(first_step..).and_then(<[_]>::last_mut),
                 step,
             ) {
-                (Some(Step::Fixed(sum)), Step::Fixed(len)) if sum.checked_add(len).is_some() => {
+                (Some(SkipStep::Fixed(sum)), SkipStep::Fixed(len))
+                    if sum.checked_add(len).is_some() =>
+                {
                     *sum = sum.saturating_add(len);
                 }
                 _ => self.steps.push(step),
             }
-            if self.attributes.len().wrapping_sub(first_attribute) >= MOST_ATTRIBUTES {
-                return Err(Bad::Attributes);
+            if self.attributes.len().wrapping_sub(first_attribute) >= MAX_ATTRIBUTES {
+                return Err(DwarfError::Attributes);
             }
             self.attributes.push(Attribute {
                 name,
@@ -126,20 +134,20 @@ impl Abbreviations {
         }
         let tag = DwTag(u16::try_from(tag).unwrap_or(0));
         let kind = match tag {
-            dw::DW_TAG_subprogram if code => Kind::Function,
-            dw::DW_TAG_inlined_subroutine => Kind::Inlined,
-            _ if !(sibling && has_children) => Kind::Other,
-            dw::DW_TAG_subprogram => Kind::Abstract,
+            dw::DW_TAG_subprogram if code => EntryKind::Function,
+            dw::DW_TAG_inlined_subroutine => EntryKind::Inlined,
+            _ if !(sibling && has_children) => EntryKind::Other,
+            dw::DW_TAG_subprogram => EntryKind::Abstract,
             dw::DW_TAG_structure_type | dw::DW_TAG_class_type | dw::DW_TAG_union_type => {
-                Kind::Class
+                EntryKind::Class
             }
             dw::DW_TAG_enumeration_type | dw::DW_TAG_array_type | dw::DW_TAG_subroutine_type => {
-                Kind::Skippable
+                EntryKind::Skippable
             }
-            _ => Kind::Other,
+            _ => EntryKind::Other,
         };
-        let at = |at: usize| u32::try_from(at).map_err(|_| Bad::Truncated);
-        let range = |from: usize, to: usize| Ok::<_, Bad>(at(from)?..at(to)?);
+        let at = |at: usize| u32::try_from(at).map_err(|_| DwarfError::Truncated);
+        let range = |from: usize, to: usize| Ok::<_, DwarfError>(at(from)?..at(to)?);
         Ok(Abbreviation {
             tag,
             kind,
@@ -154,7 +162,7 @@ impl Abbreviations {
         let parts = [
             (self.dense.capacity(), size_of::<Abbreviation>()),
             (self.sparse.capacity(), size_of::<(u64, Abbreviation)>()),
-            (self.steps.capacity(), size_of::<Step>()),
+            (self.steps.capacity(), size_of::<SkipStep>()),
             (self.attributes.capacity(), size_of::<Attribute>()),
         ];
         parts.iter().fold(0, |sum, &(count, size)| {
@@ -163,18 +171,18 @@ impl Abbreviations {
     }
 
     #[inline]
-    pub(crate) fn get(&self, code: u64) -> Result<&Abbreviation, Bad> {
+    pub(crate) fn get(&self, code: u64) -> Result<&Abbreviation, DwarfError> {
         match usize::try_from(code.wrapping_sub(1))
             .ok()
             .and_then(|i| self.dense.get(i))
         {
-            Some(found) => Ok(found),
-            None => self.sparse.get(&code).ok_or(Bad::Abbreviation(code)),
+            Some(abbreviation) => Ok(abbreviation),
+            None => self.sparse.get(&code).ok_or(DwarfError::Abbreviation(code)),
         }
     }
 
     #[inline]
-    pub(crate) fn steps(&self, abbreviation: &Abbreviation) -> &[Step] {
+    pub(crate) fn steps(&self, abbreviation: &Abbreviation) -> &[SkipStep] {
         let range = &abbreviation.steps;
         let range = range.start as usize..range.end as usize;
         self.steps.get(range).unwrap_or(&[])

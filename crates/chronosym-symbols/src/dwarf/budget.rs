@@ -1,23 +1,26 @@
-//! How much may be read of what many entries can share.
+//! A limit on reading data that many entries share.
 
-use super::form::Bad;
+use super::form::DwarfError;
 
-/// What is read of the smallest file before sharing is suspicious.
+/// What even the smallest file may use.
 pub(crate) const FREE: usize = 1 << 16;
 
-/// Entries may name one list together, so a small file can state more ranges than memory holds. No entry of a list is
-/// shorter than two bytes and most are longer, so one for every byte leaves room for the sharing of real tools.
+/// Limits how many list entries are read.
+///
+/// Several entries may refer to one list, so a small file can describe more ranges than memory
+/// holds. Each list entry has at least two bytes, mostly more, so one for every byte leaves room
+/// for the sharing of real tools.
 #[derive(Debug, Default)]
 pub(crate) struct Budget(usize);
 
 impl Budget {
-    /// For what is read of so many bytes.
+    /// A budget for data of this size in bytes.
     pub(crate) fn of(bytes: usize) -> Self {
         Self(bytes.saturating_add(FREE))
     }
 
     #[inline]
-    pub(crate) fn take(&mut self, count: usize) -> Result<(), Bad> {
+    pub(crate) fn take(&mut self, count: usize) -> Result<(), DwarfError> {
         match self.0.checked_sub(count) {
             Some(left) => {
                 self.0 = left;
@@ -25,7 +28,7 @@ impl Budget {
             }
             None => {
                 self.0 = 0;
-                Err(Bad::Shared)
+                Err(DwarfError::Shared)
             }
         }
     }

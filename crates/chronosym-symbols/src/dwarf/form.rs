@@ -1,7 +1,8 @@
-//! Reading attribute values, and skipping them, without building anything.
+//! Reads and skips attribute values without allocating.
 //!
-//! Naming one address means walking past all the entries of its unit, most of them types and variables. So the walk is kept
-//! to the minimum: an offset, and for each abbreviation a plan of how to step over its values (DWARF 5, section 7.5.6).
+//! To name one address, a walk passes all entries of its unit, most of which are types and
+//! variables. So it does the minimum: it moves an offset, and each abbreviation has a plan to step
+//! over its values (DWARF 5, section 7.5.6).
 
 use std::fmt;
 
@@ -9,38 +10,38 @@ use gimli::{DwForm, Encoding, Format, constants as dw};
 
 use crate::answer::Missing;
 
-/// What is wrong with an entry. Small, because it travels through the hot loop.
+/// Why DWARF data cannot be read. Small, because the hot loop returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bad {
+pub(crate) enum DwarfError {
     /// The data ends within a value.
     Truncated,
-    /// A form that is not known, so that its size is not.
+    /// An unknown form, whose size is unknown too.
     Form(u16),
     /// An abbreviation code that the table lacks.
     Abbreviation(u64),
-    /// A reference that leads nowhere.
+    /// A reference without a target.
     Reference,
-    /// References that lead round in a circle.
+    /// References that form a cycle.
     Cycle,
     /// Entries nested deeper than any compiler nests them.
     Depth,
     /// More attributes in an entry than any compiler gives one.
     Attributes,
-    /// More entries name the same lists than any compiler lets share them.
+    /// More entries share range lists than any compiler lets them.
     Shared,
-    /// More units name the same line tables than any compiler lets share them.
+    /// More units share line tables than any compiler lets them.
     SharedLines,
-    /// Anything that gimli finds.
+    /// An error of gimli.
     Gimli(gimli::Error),
 }
 
-impl Bad {
-    /// True where reading on would cost too much, so that nothing is known to be wrong.
+impl DwarfError {
+    /// True for a limit, where the data may be valid.
     pub(crate) fn is_limit(self) -> bool {
         matches!(self, Self::Shared | Self::SharedLines)
     }
 
-    /// Why an address has no answer where this was met.
+    /// Why an address has no frames where this error occurred.
     pub(crate) fn missing(self) -> Missing {
         match self.is_limit() {
             true => Missing::LimitReached,
@@ -49,7 +50,7 @@ impl Bad {
     }
 }
 
-impl fmt::Display for Bad {
+impl fmt::Display for DwarfError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated => f.write_str("the data ends within a value"),
@@ -68,13 +69,13 @@ impl fmt::Display for Bad {
     }
 }
 
-impl From<gimli::Error> for Bad {
+impl From<gimli::Error> for DwarfError {
     fn from(error: gimli::Error) -> Self {
         Self::Gimli(error)
     }
 }
 
-/// A position in a unit's bytes.
+/// A position in the bytes of a unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     pub(crate) data: &'a [u8],
@@ -84,41 +85,44 @@ pub(crate) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     #[inline]
-    pub(crate) fn skip(&mut self, len: usize) -> Result<(), Bad> {
-        let pos = self.pos.checked_add(len).ok_or(Bad::Truncated)?;
+    pub(crate) fn skip(&mut self, len: usize) -> Result<(), DwarfError> {
+        let pos = self.pos.checked_add(len).ok_or(DwarfError::Truncated)?;
         if pos > self.data.len() {
-            return Err(Bad::Truncated);
+            return Err(DwarfError::Truncated);
         }
         self.pos = pos;
         Ok(())
     }
 
     #[inline]
-    pub(crate) fn u8(&mut self) -> Result<u8, Bad> {
-        let byte = *self.data.get(self.pos).ok_or(Bad::Truncated)?;
+    pub(crate) fn u8(&mut self) -> Result<u8, DwarfError> {
+        let byte = *self.data.get(self.pos).ok_or(DwarfError::Truncated)?;
         self.pos = self.pos.wrapping_add(1);
         Ok(byte)
     }
 
     /// An unsigned integer of 1 to 8 bytes.
     #[inline]
-    pub(crate) fn uint(&mut self, size: usize) -> Result<u64, Bad> {
+    pub(crate) fn uint(&mut self, size: usize) -> Result<u64, DwarfError> {
         let start = self.pos;
         self.skip(size)?;
-        let bytes = self.data.get(start..self.pos).ok_or(Bad::Truncated)?;
+        let bytes = self
+            .data
+            .get(start..self.pos)
+            .ok_or(DwarfError::Truncated)?;
         let mut buffer = [0; 8];
         if self.big {
             let unused = buffer.len().saturating_sub(size);
             buffer
                 .get_mut(unused..)
                 .filter(|_| size <= 8)
-                .ok_or(Bad::Truncated)?
+                .ok_or(DwarfError::Truncated)?
                 .copy_from_slice(bytes);
             Ok(u64::from_be_bytes(buffer))
         } else {
             buffer
                 .get_mut(..size)
-                .ok_or(Bad::Truncated)?
+                .ok_or(DwarfError::Truncated)?
                 .copy_from_slice(bytes);
             Ok(u64::from_le_bytes(buffer))
         }
@@ -126,7 +130,7 @@ impl<'a> Cursor<'a> {
 
     /// Unsigned LEB128; bits beyond 64 are dropped.
     #[inline]
-    pub(crate) fn uleb(&mut self) -> Result<u64, Bad> {
+    pub(crate) fn uleb(&mut self) -> Result<u64, DwarfError> {
         let first = self.u8()?;
         if first < 0x80 {
             return Ok(u64::from(first));
@@ -147,7 +151,7 @@ impl<'a> Cursor<'a> {
 
     /// Signed LEB128; bits beyond 64 are dropped.
     #[inline]
-    pub(crate) fn sleb(&mut self) -> Result<i64, Bad> {
+    pub(crate) fn sleb(&mut self) -> Result<i64, DwarfError> {
         let mut value = 0i64;
         let mut shift = 0u32;
         loop {
@@ -166,39 +170,43 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn skip_leb(&mut self) -> Result<(), Bad> {
+    fn skip_leb(&mut self) -> Result<(), DwarfError> {
         while self.u8()? >= 0x80 {}
         Ok(())
     }
 
-    fn cstr(&mut self) -> Result<&'a [u8], Bad> {
-        let rest = self.data.get(self.pos..).ok_or(Bad::Truncated)?;
-        let len = memchr::memchr(0, rest).ok_or(Bad::Truncated)?;
+    fn cstr(&mut self) -> Result<&'a [u8], DwarfError> {
+        let rest = self.data.get(self.pos..).ok_or(DwarfError::Truncated)?;
+        let len = memchr::memchr(0, rest).ok_or(DwarfError::Truncated)?;
         self.pos = self.pos.saturating_add(len).saturating_add(1);
-        rest.get(..len).ok_or(Bad::Truncated)
+        rest.get(..len).ok_or(DwarfError::Truncated)
     }
 
     /// Steps over the values of one entry.
     #[inline]
-    pub(crate) fn skip_steps(&mut self, steps: &[Step], encoding: Encoding) -> Result<(), Bad> {
+    pub(crate) fn skip_steps(
+        &mut self,
+        steps: &[SkipStep],
+        encoding: Encoding,
+    ) -> Result<(), DwarfError> {
         for step in steps {
             match *step {
-                Step::Fixed(len) => self.skip(usize::from(len))?,
-                Step::Leb => self.skip_leb()?,
-                Step::Block(size) => {
+                SkipStep::Fixed(len) => self.skip(usize::from(len))?,
+                SkipStep::Leb => self.skip_leb()?,
+                SkipStep::Block(size) => {
                     let len = self.uint(usize::from(size))?;
-                    self.skip(usize::try_from(len).map_err(|_| Bad::Truncated)?)?;
+                    self.skip(usize::try_from(len).map_err(|_| DwarfError::Truncated)?)?;
                 }
-                Step::BlockLeb => {
+                SkipStep::BlockLeb => {
                     let len = self.uleb()?;
-                    self.skip(usize::try_from(len).map_err(|_| Bad::Truncated)?)?;
+                    self.skip(usize::try_from(len).map_err(|_| DwarfError::Truncated)?)?;
                 }
-                Step::Text => {
+                SkipStep::Text => {
                     self.cstr()?;
                 }
-                Step::Indirect => {
+                SkipStep::Indirect => {
                     let form = indirect(self.uleb()?)?;
-                    let step = Step::of(form, encoding)?;
+                    let step = SkipStep::of(form, encoding)?;
                     self.skip_steps(&[step], encoding)?;
                 }
             }
@@ -213,7 +221,7 @@ impl<'a> Cursor<'a> {
         form: DwForm,
         implicit: i64,
         encoding: Encoding,
-    ) -> Result<Value<'a>, Bad> {
+    ) -> Result<Value<'a>, DwarfError> {
         let word = usize::from(encoding.format.word_size());
         Ok(match form {
             dw::DW_FORM_addr => Value::Address(self.uint(usize::from(encoding.address_size))?),
@@ -242,39 +250,44 @@ impl<'a> Cursor<'a> {
             dw::DW_FORM_GNU_ref_alt => Value::SupplementRef(self.uint(word)?),
             dw::DW_FORM_ref_sup4 => Value::SupplementRef(self.uint(4)?),
             dw::DW_FORM_ref_sup8 => Value::SupplementRef(self.uint(8)?),
-            dw::DW_FORM_string => Value::Text(Text::Here(self.cstr()?)),
-            dw::DW_FORM_strp => Value::Text(Text::Str(self.uint(word)?)),
-            dw::DW_FORM_line_strp => Value::Text(Text::LineStr(self.uint(word)?)),
+            dw::DW_FORM_string => Value::StringRef(StringRef::Here(self.cstr()?)),
+            dw::DW_FORM_strp => Value::StringRef(StringRef::Str(self.uint(word)?)),
+            dw::DW_FORM_line_strp => Value::StringRef(StringRef::LineStr(self.uint(word)?)),
             dw::DW_FORM_strp_sup | dw::DW_FORM_GNU_strp_alt => {
-                Value::Text(Text::Supplement(self.uint(word)?))
+                Value::StringRef(StringRef::Supplement(self.uint(word)?))
             }
-            dw::DW_FORM_strx | dw::DW_FORM_GNU_str_index => Value::Text(Text::Index(self.uleb()?)),
-            dw::DW_FORM_strx1 => Value::Text(Text::Index(self.uint(1)?)),
-            dw::DW_FORM_strx2 => Value::Text(Text::Index(self.uint(2)?)),
-            dw::DW_FORM_strx3 => Value::Text(Text::Index(self.uint(3)?)),
-            dw::DW_FORM_strx4 => Value::Text(Text::Index(self.uint(4)?)),
+            dw::DW_FORM_strx | dw::DW_FORM_GNU_str_index => {
+                Value::StringRef(StringRef::Index(self.uleb()?))
+            }
+            dw::DW_FORM_strx1 => Value::StringRef(StringRef::Index(self.uint(1)?)),
+            dw::DW_FORM_strx2 => Value::StringRef(StringRef::Index(self.uint(2)?)),
+            dw::DW_FORM_strx3 => Value::StringRef(StringRef::Index(self.uint(3)?)),
+            dw::DW_FORM_strx4 => Value::StringRef(StringRef::Index(self.uint(4)?)),
             dw::DW_FORM_indirect => {
                 let form = indirect(self.uleb()?)?;
                 return self.value(form, implicit, encoding);
             }
             other => {
-                self.skip_steps(&[Step::of(other, encoding)?], encoding)?;
+                self.skip_steps(&[SkipStep::of(other, encoding)?], encoding)?;
                 Value::Other
             }
         })
     }
 }
 
-/// The form that an indirect value names; not another indirect one, which could go on for ever.
-fn indirect(form: u64) -> Result<DwForm, Bad> {
+/// The form that an indirect value names. Another indirect one is rejected: it could recurse
+/// without end.
+fn indirect(form: u64) -> Result<DwForm, DwarfError> {
     match u16::try_from(form).map(DwForm) {
-        Ok(bad @ (dw::DW_FORM_indirect | dw::DW_FORM_implicit_const)) => Err(Bad::Form(bad.0)),
+        Ok(error @ (dw::DW_FORM_indirect | dw::DW_FORM_implicit_const)) => {
+            Err(DwarfError::Form(error.0))
+        }
         Ok(form) => Ok(form),
-        Err(_) => Err(Bad::Form(u16::MAX)),
+        Err(_) => Err(DwarfError::Form(u16::MAX)),
     }
 }
 
-/// The string up to its terminating zero; all of it if there is none.
+/// The string up to its terminating zero, or all of it without one.
 pub(crate) fn until_zero(bytes: &[u8]) -> &[u8] {
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
     bytes.get(..end).unwrap_or(bytes)
@@ -288,9 +301,9 @@ fn ref_addr_size(encoding: Encoding) -> u16 {
     }
 }
 
-/// A string, or where it is.
+/// A string or its location.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Text<'a> {
+pub(crate) enum StringRef<'a> {
     Here(&'a [u8]),
     Str(u64),
     LineStr(u64),
@@ -298,7 +311,7 @@ pub(crate) enum Text<'a> {
     Supplement(u64),
 }
 
-/// An attribute's value as far as names and lines need it.
+/// The value of an attribute, as far as names and lines need it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
     Address(u64),
@@ -308,20 +321,20 @@ pub(crate) enum Value<'a> {
     UnitRef(u64),
     InfoRef(u64),
     SupplementRef(u64),
-    Text(Text<'a>),
+    StringRef(StringRef<'a>),
     Other,
 }
 
-/// One step over values whose contents do not matter.
+/// One step over values that are not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// So many bytes.
+pub(crate) enum SkipStep {
+    /// A number of bytes.
     Fixed(u16),
     /// A LEB128 number.
     Leb,
-    /// A block after a length of so many bytes.
+    /// A block after its length, which has this many bytes.
     Block(u8),
-    /// A block after a length in LEB128.
+    /// A block after its length in LEB128.
     BlockLeb,
     /// A string ending in zero.
     Text,
@@ -329,9 +342,9 @@ pub(crate) enum Step {
     Indirect,
 }
 
-impl Step {
+impl SkipStep {
     #[inline]
-    pub(crate) fn of(form: DwForm, encoding: Encoding) -> Result<Self, Bad> {
+    pub(crate) fn of(form: DwForm, encoding: Encoding) -> Result<Self, DwarfError> {
         let word = u16::from(encoding.format.word_size());
         debug_assert!(matches!(encoding.format, Format::Dwarf32 | Format::Dwarf64));
         Ok(match form {
@@ -377,7 +390,7 @@ impl Step {
             dw::DW_FORM_block | dw::DW_FORM_exprloc => Self::BlockLeb,
             dw::DW_FORM_string => Self::Text,
             dw::DW_FORM_indirect => Self::Indirect,
-            other => return Err(Bad::Form(other.0)),
+            other => return Err(DwarfError::Form(other.0)),
         })
     }
 }

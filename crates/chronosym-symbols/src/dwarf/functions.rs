@@ -1,24 +1,24 @@
-//! Which function, and which functions inlined into it, stand at an address: one pass over a unit's entries.
+//! The function and the inlinees at an address, found in one pass over a unit's entries.
 
 use std::ops::Range;
 
 use gimli::constants as dw;
 
-use super::abbrev::{Abbreviations, Kind};
+use super::abbrev::{Abbreviations, EntryKind};
 use super::budget::Budget;
-use super::form::{Bad, Value};
+use super::form::{DwarfError, Value};
 use super::unit::Unit;
 use crate::elf::container::contains;
 
-/// No compiler nests entries deeper; what does is damaged or made to exhaust memory.
+/// No compiler nests entries deeper: such data is damaged or meant to exhaust memory.
 const MAX_DEPTH: usize = 4096;
 
-/// No node.
-pub(crate) const NONE: u32 = u32::MAX;
+/// Stands for no node.
+pub(crate) const NO_NODE: u32 = u32::MAX;
 
-/// Where the entry that names a function is.
+/// Location of the entry that names a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Entry {
+pub(crate) enum EntryRef {
     /// Offset within the unit.
     Unit(usize),
     /// Offset within `.debug_info`.
@@ -27,7 +27,7 @@ pub(crate) enum Entry {
     Supplement(usize),
 }
 
-impl Entry {
+impl EntryRef {
     pub(crate) fn of(value: Value<'_>) -> Option<Self> {
         let at = |n| usize::try_from(n).ok();
         match value {
@@ -39,15 +39,15 @@ impl Entry {
     }
 }
 
-/// A function, or one inlined into it, that may be the answer to an address.
+/// A function or inlinee that may cover a wanted address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Node {
-    pub(crate) entry: Entry,
-    /// The node it is inlined into; [`NONE`] for a function of its own.
+pub(crate) struct FunctionNode {
+    pub(crate) entry: EntryRef,
+    /// The node it is inlined into; [`NO_NODE`] for a function that is not inlined.
     pub(crate) parent: u32,
-    /// The function of its own around it.
+    /// The outermost function.
     pub(crate) root: u32,
-    /// Where it is entered.
+    /// Address of its entry point.
     pub(crate) start: u64,
     pub(crate) call_file: u32,
     pub(crate) call_line: u32,
@@ -57,27 +57,27 @@ pub(crate) struct Node {
 /// The walk's working memory, kept between units.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
-    pub(crate) nodes: Vec<Node>,
-    /// For every address wanted: the innermost node there.
-    pub(crate) best: Vec<u32>,
-    /// For every address wanted that has a function: where the piece of it that the address is in begins, or is entered
-    /// if the entry lies before the address.
-    pub(crate) pieces: Vec<u64>,
-    /// Nodes around the current entry, with the depth of what is inside them.
+    pub(crate) nodes: Vec<FunctionNode>,
+    /// For each wanted address: the innermost node.
+    pub(crate) innermost: Vec<u32>,
+    /// For each wanted address with a function: the start of the function's range that covers it,
+    /// or the entry point if that is in the range and not after the address.
+    pub(crate) starts: Vec<u64>,
+    /// Nodes around the current entry, each with the depth of its children.
     open: Vec<(usize, u32)>,
-    /// How many wanted addresses have no function yet.
-    left: usize,
+    /// The number of wanted addresses without a function.
+    remaining: usize,
     budget: Budget,
 }
 
-/// What is read of a function's entry.
+/// Attributes of a function's entry.
 #[derive(Default)]
 struct Attributes<'a> {
     entry: Option<Value<'a>>,
     low: Option<Value<'a>>,
     high: Option<Value<'a>>,
     ranges: Option<Value<'a>>,
-    origin: Option<Entry>,
+    origin: Option<EntryRef>,
     call_file: u32,
     call_line: u32,
     call_column: u32,
@@ -86,11 +86,13 @@ struct Attributes<'a> {
 impl Walk {
     /// Finds the innermost function of every address of `wanted` (sorted).
     ///
-    /// Where functions overlap, the first one wins, so that the walk may end once every address has its function. Of what
-    /// is inlined into it the last entry wins, as in LLVM's tools: children come after their parents. A function that does
-    /// not begin in `code` is one that the linker dropped. On an error, what was found before it stays.
+    /// Where functions overlap, the first one wins, so the walk may end once each address has its
+    /// function. Of the inlinees the last entry wins, as in LLVM's tools: children come after
+    /// their parents. A function that does not start in `code` was dropped by the linker. On an
+    /// error the results so far stay.
     ///
-    /// The walk begins at the entry `from`: the root's first child, or a function that is known to be the first.
+    /// The walk starts at the entry `from`: the root's first child, or a function that covers the
+    /// only address.
     pub(crate) fn run(
         &mut self,
         unit: &Unit<'_>,
@@ -98,14 +100,14 @@ impl Walk {
         from: usize,
         wanted: &[u64],
         code: &[Range<u64>],
-    ) -> Result<(), Bad> {
+    ) -> Result<(), DwarfError> {
         self.nodes.clear();
         self.open.clear();
-        self.best.clear();
-        self.best.resize(wanted.len(), NONE);
-        self.pieces.clear();
-        self.pieces.resize(wanted.len(), 0);
-        self.left = wanted.len();
+        self.innermost.clear();
+        self.innermost.resize(wanted.len(), NO_NODE);
+        self.starts.clear();
+        self.starts.resize(wanted.len(), 0);
+        self.remaining = wanted.len();
         self.budget = unit.sections.range_budget();
 
         let mut search = Search {
@@ -117,35 +119,36 @@ impl Walk {
         walk(unit, abbreviations, from, &mut search)
     }
 
-    /// Calls `each` with every range of every function, and where its entry is, in the order of the walk.
+    /// Calls `each` with every range of every function and the offset of its entry, in the order of
+    /// the walk.
     pub(crate) fn each_function(
         unit: &Unit<'_>,
         abbreviations: &Abbreviations,
         each: impl FnMut(u64, u64, usize),
-    ) -> Result<(), Bad> {
+    ) -> Result<(), DwarfError> {
         let budget = unit.sections.range_budget();
         let mut list = List { unit, budget, each };
         walk(unit, abbreviations, unit.first_child, &mut list)
     }
 
-    /// Makes a node of an entry whose children may matter: a function that covers a wanted address, or anything inlined
-    /// into one.
+    /// Makes a node of an entry whose children may matter: a function that covers a wanted address,
+    /// or an inlinee of one.
     #[inline]
     fn enter(
         &mut self,
         unit: &Unit<'_>,
-        entry: Entry,
+        entry: EntryRef,
         parent: u32,
         attributes: &Attributes<'_>,
         wanted: &[u64],
         code: &[Range<u64>],
-    ) -> Result<u32, Bad> {
-        let id = u32::try_from(self.nodes.len()).map_err(|_| Bad::Depth)?;
+    ) -> Result<u32, DwarfError> {
+        let id = u32::try_from(self.nodes.len()).map_err(|_| DwarfError::Depth)?;
         let around = self.nodes.get(parent as usize).map(|node| node.root);
         let mut start = None;
         let mut covers = false;
-        let (best, nodes, left) = (&mut self.best, &self.nodes, &mut self.left);
-        let pieces = &mut self.pieces;
+        let (innermost, nodes, remaining) = (&mut self.innermost, &self.nodes, &mut self.remaining);
+        let starts = &mut self.starts;
         let mut cover = |low: u64, high: u64| {
             let start = *start.get_or_insert_with(|| attributes.start(unit, low));
             let from = wanted.partition_point(|&va| va < low);
@@ -155,19 +158,20 @@ impl Walk {
             if around.is_none() && !contains(code, low) {
                 return;
             }
-            let found = (best.get_mut(from..), pieces.get_mut(from..));
-            let ((Some(best), Some(pieces)), Some(wanted)) = (found, wanted.get(from..)) else {
+            let covered = (innermost.get_mut(from..), starts.get_mut(from..));
+            let ((Some(innermost), Some(starts)), Some(wanted)) = (covered, wanted.get(from..))
+            else {
                 return;
             };
-            for (va, (node, piece)) in wanted.iter().zip(best.iter_mut().zip(pieces)) {
+            for (va, (node, range_start)) in wanted.iter().zip(innermost.iter_mut().zip(starts)) {
                 if *va >= high {
                     break;
                 }
                 match around {
-                    None if *node == NONE => {
-                        *left = left.saturating_sub(1);
+                    None if *node == NO_NODE => {
+                        *remaining = remaining.saturating_sub(1);
                         *node = id;
-                        *piece = if (low..=*va).contains(&start) {
+                        *range_start = if (low..=*va).contains(&start) {
                             start
                         } else {
                             low
@@ -186,10 +190,10 @@ impl Walk {
             }
         };
         let read = attributes.each_range(unit, &mut self.budget, &mut cover);
-        if !covers && parent == NONE {
-            return read.map(|()| NONE);
+        if !covers && parent == NO_NODE {
+            return read.map(|()| NO_NODE);
         }
-        self.nodes.push(Node {
+        self.nodes.push(FunctionNode {
             entry,
             parent,
             root: around.unwrap_or(id),
@@ -202,27 +206,37 @@ impl Walk {
     }
 }
 
-/// What a walk is made for.
+/// Receives the entries of a walk.
 trait Visitor {
-    /// True once nothing of the entries to come matters.
+    /// True once the remaining entries do not matter.
     fn done(&self) -> bool {
         false
     }
 
-    /// A function with code, and at which depth its children are if it has some.
-    fn function(&mut self, at: usize, read: &Attributes<'_>, inner: usize) -> Result<(), Bad>;
+    /// Visits a function with code; `inner` is the depth of its children, 0 if it has none.
+    fn function(
+        &mut self,
+        at: usize,
+        read: &Attributes<'_>,
+        inner: usize,
+    ) -> Result<(), DwarfError>;
 
-    /// True if what is inlined here matters.
+    /// True if inlinees matter here.
     fn wants_inlined(&self) -> bool {
         false
     }
 
-    /// What is inlined into the function around it, as [`Visitor::function`].
-    fn inlined(&mut self, _at: usize, _read: &Attributes<'_>, _inner: usize) -> Result<(), Bad> {
+    /// Visits an inlinee of the function around it; else as [`Visitor::function`].
+    fn inlined(
+        &mut self,
+        _at: usize,
+        _read: &Attributes<'_>,
+        _inner: usize,
+    ) -> Result<(), DwarfError> {
         Ok(())
     }
 
-    /// All children at a depth are done with.
+    /// All children at a depth were visited.
     fn leave(&mut self, _inner: usize) {}
 }
 
@@ -237,14 +251,14 @@ struct Search<'w, 'u, 'a> {
 impl Search<'_, '_, '_> {
     fn enter(
         &mut self,
-        entry: Entry,
+        entry: EntryRef,
         parent: u32,
         read: &Attributes<'_>,
         inner: usize,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), DwarfError> {
         let walk = &mut *self.walk;
         let opened = walk.enter(self.unit, entry, parent, read, self.wanted, self.code)?;
-        if opened != NONE && inner != 0 {
+        if opened != NO_NODE && inner != 0 {
             walk.open.push((inner, opened));
         }
         Ok(())
@@ -254,12 +268,17 @@ impl Search<'_, '_, '_> {
 impl Visitor for Search<'_, '_, '_> {
     #[inline]
     fn done(&self) -> bool {
-        self.walk.left == 0 && self.walk.open.is_empty()
+        self.walk.remaining == 0 && self.walk.open.is_empty()
     }
 
     #[inline]
-    fn function(&mut self, at: usize, read: &Attributes<'_>, inner: usize) -> Result<(), Bad> {
-        self.enter(Entry::Unit(at), NONE, read, inner)
+    fn function(
+        &mut self,
+        at: usize,
+        read: &Attributes<'_>,
+        inner: usize,
+    ) -> Result<(), DwarfError> {
+        self.enter(EntryRef::Unit(at), NO_NODE, read, inner)
     }
 
     #[inline]
@@ -268,9 +287,19 @@ impl Visitor for Search<'_, '_, '_> {
     }
 
     #[inline]
-    fn inlined(&mut self, at: usize, read: &Attributes<'_>, inner: usize) -> Result<(), Bad> {
-        let parent = self.walk.open.last().map_or(NONE, |&(_, node)| node);
-        self.enter(read.origin.unwrap_or(Entry::Unit(at)), parent, read, inner)
+    fn inlined(
+        &mut self,
+        at: usize,
+        read: &Attributes<'_>,
+        inner: usize,
+    ) -> Result<(), DwarfError> {
+        let parent = self.walk.open.last().map_or(NO_NODE, |&(_, node)| node);
+        self.enter(
+            read.origin.unwrap_or(EntryRef::Unit(at)),
+            parent,
+            read,
+            inner,
+        )
     }
 
     #[inline]
@@ -289,20 +318,21 @@ struct List<'u, 'a, F> {
 }
 
 impl<F: FnMut(u64, u64, usize)> Visitor for List<'_, '_, F> {
-    fn function(&mut self, at: usize, read: &Attributes<'_>, _: usize) -> Result<(), Bad> {
+    fn function(&mut self, at: usize, read: &Attributes<'_>, _: usize) -> Result<(), DwarfError> {
         let each = |low, high| (self.each)(low, high, at);
         read.each_range(self.unit, &mut self.budget, each)
     }
 }
 
-/// Walks the entries from `from` on; those inside functions that have no code of their own, and inside classes of functions, after
-/// all others and only if they still matter: GCC puts the code of lambdas and of other local classes' methods there.
+/// Walks the entries from `from` on. Entries inside functions without code, and inside classes of
+/// functions, come last and only if they still matter: GCC puts the code of lambdas and of other
+/// local classes' methods there.
 fn walk(
     unit: &Unit<'_>,
     abbreviations: &Abbreviations,
     from: usize,
     visitor: &mut impl Visitor,
-) -> Result<(), Bad> {
+) -> Result<(), DwarfError> {
     let mut later = Vec::new();
     let whole = from..unit.data.len();
     walk_part(unit, abbreviations, whole, Some(&mut later), visitor)?;
@@ -312,17 +342,17 @@ fn walk(
     Ok(())
 }
 
-/// Walks entries and all inside them; what is to be walked `later` is put there instead.
+/// Walks entries and their children; children to be walked last go to `later` instead.
 fn walk_part(
     unit: &Unit<'_>,
     abbreviations: &Abbreviations,
     part: Range<usize>,
     mut later: Option<&mut Vec<Range<usize>>>,
     visitor: &mut impl Visitor,
-) -> Result<(), Bad> {
+) -> Result<(), DwarfError> {
     let mut cursor = unit.cursor(part.start);
     let mut depth = 1usize;
-    // The depth inside the outermost function around.
+    // The depth of the children of the outermost function.
     let mut local = usize::MAX;
     while cursor.pos < part.end && !visitor.done() {
         let at = cursor.pos;
@@ -345,23 +375,23 @@ fn walk_part(
             0
         };
         match abbreviation.kind {
-            Kind::Function => {
+            EntryKind::Function => {
                 let read = attributes(unit, abbreviations, &mut cursor, abbreviation)?;
                 visitor.function(at, &read, inner)?;
                 if inner != 0 {
                     local = local.min(inner);
                 }
             }
-            Kind::Inlined if visitor.wants_inlined() => {
+            EntryKind::Inlined if visitor.wants_inlined() => {
                 let read = attributes(unit, abbreviations, &mut cursor, abbreviation)?;
                 visitor.inlined(at, &read, inner)?;
             }
-            Kind::Skippable | Kind::Class | Kind::Abstract => {
+            EntryKind::Skippable | EntryKind::Class | EntryKind::Abstract => {
                 let end = sibling(unit, abbreviations, &mut cursor, abbreviation)?;
                 let skipped_to = match (abbreviation.kind, &mut later) {
-                    (Kind::Skippable, _) => end,
+                    (EntryKind::Skippable, _) => end,
                     (kind, Some(later)) => end.inspect(|&end| {
-                        if kind == Kind::Abstract || local <= depth {
+                        if kind == EntryKind::Abstract || local <= depth {
                             later.push(cursor.pos..end);
                         }
                     }),
@@ -372,14 +402,14 @@ fn walk_part(
                     continue;
                 }
             }
-            Kind::Other | Kind::Inlined => {
+            EntryKind::Other | EntryKind::Inlined => {
                 cursor.skip_steps(abbreviations.steps(abbreviation), unit.encoding)?;
             }
         }
         if abbreviation.has_children {
             depth = depth.wrapping_add(1);
             if depth > MAX_DEPTH {
-                return Err(Bad::Depth);
+                return Err(DwarfError::Depth);
             }
         }
     }
@@ -393,28 +423,28 @@ fn attributes<'a>(
     abbreviations: &Abbreviations,
     cursor: &mut super::form::Cursor<'a>,
     abbreviation: &super::abbrev::Abbreviation,
-) -> Result<Attributes<'a>, Bad> {
-    let mut found = Attributes::default();
+) -> Result<Attributes<'a>, DwarfError> {
+    let mut read = Attributes::default();
     for attribute in abbreviations.attributes(abbreviation) {
         let value = cursor.value(attribute.form, attribute.implicit, unit.encoding)?;
         match attribute.name {
-            dw::DW_AT_entry_pc => found.entry = Some(value),
-            dw::DW_AT_low_pc => found.low = Some(value),
-            dw::DW_AT_high_pc => found.high = Some(value),
-            dw::DW_AT_ranges => found.ranges = Some(value),
-            dw::DW_AT_abstract_origin => found.origin = Entry::of(value),
-            dw::DW_AT_call_file => found.call_file = number(value),
-            dw::DW_AT_call_line => found.call_line = number(value),
-            dw::DW_AT_call_column => found.call_column = number(value),
+            dw::DW_AT_entry_pc => read.entry = Some(value),
+            dw::DW_AT_low_pc => read.low = Some(value),
+            dw::DW_AT_high_pc => read.high = Some(value),
+            dw::DW_AT_ranges => read.ranges = Some(value),
+            dw::DW_AT_abstract_origin => read.origin = EntryRef::of(value),
+            dw::DW_AT_call_file => read.call_file = number(value),
+            dw::DW_AT_call_line => read.call_line = number(value),
+            dw::DW_AT_call_column => read.call_column = number(value),
             _ => {}
         }
     }
-    Ok(found)
+    Ok(read)
 }
 
 impl Attributes<'_> {
-    /// Where the code is entered (DWARF 5, section 2.17): of several ranges, of which the first begins at `first`, that
-    /// need not be the lowest address.
+    /// The entry point (DWARF 5, section 2.17). Of several ranges, the first of which starts at
+    /// `first`, it need not be the lowest address.
     fn start(&self, unit: &Unit<'_>, first: u64) -> u64 {
         let low = self.low.and_then(|value| unit.address(value));
         let base = low.unwrap_or(first);
@@ -430,7 +460,7 @@ impl Attributes<'_> {
         unit: &Unit<'_>,
         budget: &mut Budget,
         mut each: impl FnMut(u64, u64),
-    ) -> Result<(), Bad> {
+    ) -> Result<(), DwarfError> {
         if let Some(ranges) = self.ranges {
             unit.each_range(ranges, budget, each)
         } else {
@@ -452,19 +482,19 @@ fn number(value: Value<'_>) -> u32 {
     }
 }
 
-/// The offset at which the entry's children end; always ahead, so that the walk cannot go round in a circle.
+/// The offset at which the entry's children end: always ahead, so that the walk ends.
 fn sibling(
     unit: &Unit<'_>,
     abbreviations: &Abbreviations,
     cursor: &mut super::form::Cursor<'_>,
     abbreviation: &super::abbrev::Abbreviation,
-) -> Result<Option<usize>, Bad> {
-    let mut found = None;
+) -> Result<Option<usize>, DwarfError> {
+    let mut end = None;
     for attribute in abbreviations.attributes(abbreviation) {
         let value = cursor.value(attribute.form, attribute.implicit, unit.encoding)?;
         if let (dw::DW_AT_sibling, Value::UnitRef(n)) = (attribute.name, value) {
-            found = usize::try_from(n).ok();
+            end = usize::try_from(n).ok();
         }
     }
-    Ok(found.filter(|&end| end > cursor.pos && end <= cursor.data.len()))
+    Ok(end.filter(|&end| end > cursor.pos && end <= cursor.data.len()))
 }

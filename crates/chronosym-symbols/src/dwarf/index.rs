@@ -1,44 +1,46 @@
-//! Which unit an address belongs to.
+//! Finds the unit of an address.
 
 use std::sync::OnceLock;
 
 use gimli::{DebugAranges, DebugInfo, EndianSlice, SectionId};
 
 use super::budget::Budget;
-use super::form::Bad;
-use super::lines::Lines;
+use super::form::DwarfError;
+use super::lines::LineProgram;
 use super::ranges::Ranges;
 use super::unit::{Sections, Table, Unit};
 use crate::elf::container::Container;
-use crate::elf::sections::Parts;
+use crate::elf::sections::SectionData;
 
-/// The index of a file: what `.debug_aranges` says at once, what only the units themselves say when it is needed.
+/// The units of a file by address: first from `.debug_aranges`, then from the units themselves,
+/// each read on demand.
 ///
-/// Where units overlap, the one that is first in the file has the address: of an inline function that several units
-/// contain the linker keeps the first copy, and GNU's lets the debug information of the others point there too.
+/// Where units overlap, the first one in the file wins: of an inline function in several units the
+/// linker keeps the first copy, and with GNU's linker the debug information of the other units
+/// refers to that copy too.
 #[derive(Debug, Default)]
 pub(crate) struct UnitIndex {
-    listed: OnceLock<Listed>,
-    rest: OnceLock<(Ranges<usize>, Option<Bad>)>,
+    aranges: OnceLock<Aranges>,
+    unlisted: OnceLock<(Ranges<usize>, Option<DwarfError>)>,
 }
 
 #[derive(Debug)]
-struct Listed {
+struct Aranges {
     ranges: Ranges<usize>,
-    /// The units that are listed, by their offsets, sorted.
+    /// Offsets of the listed units, sorted.
     units: Vec<usize>,
-    /// Nothing that is listed can be that of a unit that is not.
-    alone: bool,
+    /// No unlisted unit can have a listed address.
+    is_complete: bool,
 }
 
 impl UnitIndex {
-    /// The unit that holds the code at `va`, where the file's table of them is enough to say it.
+    /// The unit with the code at `va`, if `.debug_aranges` suffices to find it.
     pub(crate) fn listed(&self, container: &Container, va: u64) -> Option<usize> {
-        let listed = self.listed.get_or_init(|| listed(container));
-        listed.ranges.find(va).filter(|_| listed.alone)
+        let aranges = self.aranges.get_or_init(|| aranges(container));
+        aranges.ranges.find(va).filter(|_| aranges.is_complete)
     }
 
-    /// The unit that says of itself that it holds the code at `va`.
+    /// The unit with the code at `va`.
     pub(crate) fn find(
         &self,
         container: &Container,
@@ -46,46 +48,46 @@ impl UnitIndex {
         starts: &UnitStarts,
         va: u64,
     ) -> Option<usize> {
-        let listed = self.listed.get_or_init(|| listed(container));
-        let found = listed.ranges.find(va);
-        if found.is_some() && listed.alone {
-            return found;
+        let aranges = self.aranges.get_or_init(|| aranges(container));
+        let listed = aranges.ranges.find(va);
+        if listed.is_some() && aranges.is_complete {
+            return listed;
         }
-        let rest = || rest(container, sections, starts, &listed.units);
-        let (rest, _) = self.rest.get_or_init(rest);
+        let unlisted = || unlisted(container, sections, starts, &aranges.units);
+        let (unlisted, _) = self.unlisted.get_or_init(unlisted);
         // The first in the file.
-        found.into_iter().chain(rest.find(va)).min()
+        listed.into_iter().chain(unlisted.find(va)).min()
     }
 
-    /// What kept the index from being whole.
-    pub(crate) fn damage(&self) -> Option<Bad> {
-        self.rest.get().and_then(|&(_, damage)| damage)
+    /// Why the index is incomplete, if it is.
+    pub(crate) fn damage(&self) -> Option<DwarfError> {
+        self.unlisted.get().and_then(|&(_, damage)| damage)
     }
 }
 
 /// Reads `.debug_aranges` (DWARF 5, section 6.1.2).
-fn listed(container: &Container) -> Listed {
+fn aranges(container: &Container) -> Aranges {
     let data = container.debug.get(SectionId::DebugAranges, false);
     let data = EndianSlice::new(data, container.endian);
     let mut ranges: Vec<(u64, u64, usize)> = Vec::new();
     let mut units = Vec::new();
     let mut headers = DebugAranges::from(data).headers();
-    // A damaged table ends here; the units that it does not list are asked themselves.
+    // A damaged table ends here; the units that it does not list are read themselves.
     while let Ok(Some(header)) = headers.next() {
         let unit = header.debug_info_offset().0;
         let from = ranges.len();
         let mut entries = header.entries();
-        let mut whole = true;
+        let mut is_whole = true;
         loop {
             match entries.next_raw() {
                 Ok(Some(entry)) => {
                     let start = entry.address();
-                    // Entries of functions that the linker dropped stand at 0 or the like.
+                    // Functions that the linker dropped have an address such as 0.
                     if let Some(end) = start.checked_add(entry.length())
                         && start < end
                         && container.is_code(start)
                     {
-                        // Compilers list a range for each function, and linkers keep them together.
+                        // Compilers list one range per function, and linkers keep them adjacent.
                         match ranges.last_mut() {
                             Some((_, last, same)) if *same == unit && *last == start => *last = end,
                             _ => ranges.push((start, end, unit)),
@@ -94,36 +96,37 @@ fn listed(container: &Container) -> Listed {
                 }
                 Ok(None) => break,
                 Err(_) => {
-                    whole = false;
+                    is_whole = false;
                     break;
                 }
             }
         }
-        // A unit without entries may as well be one whose producer did not bother.
-        if whole && ranges.len() > from {
+        // Some producers write no entries for a unit with code.
+        if is_whole && ranges.len() > from {
             units.push(unit);
         }
     }
     units.sort_unstable();
     units.dedup();
-    Listed {
+    Aranges {
         ranges: Ranges::new(ranges),
         units,
-        // GCC lists every unit with code; what other compilers leave out may hold the copy that the linker kept.
-        alone: container.is_all_of_gcc(),
+        // GCC lists every unit with code. A unit that another compiler leaves out may have the copy
+        // that the linker kept.
+        is_complete: container.is_all_of_gcc(),
     }
 }
 
-/// Asks the units that are not `listed` for their ranges.
-fn rest(
+/// Reads the ranges of the units that are not `listed`.
+fn unlisted(
     container: &Container,
     sections: &Sections<'_>,
     starts: &UnitStarts,
     listed: &[usize],
-) -> (Ranges<usize>, Option<Bad>) {
+) -> (Ranges<usize>, Option<DwarfError>) {
     let mut ranges = Vec::new();
     let mut damage = None;
-    // Line tables stand in where there are no ranges, and every unit has its own.
+    // Units without ranges use their line tables instead.
     let parts = [
         sections.ranges.len(),
         sections.rnglists.len(),
@@ -131,12 +134,12 @@ fn rest(
     ];
     let mut budget = Budget::of(parts.into_iter().fold(0, usize::saturating_add));
     let mut table = Table::default();
-    let mut ask = |sections: &Sections<'_>, offset: usize| {
-        if let Err(bad) = table.check(sections) {
-            damage = Some(bad);
+    let mut add = |sections: &Sections<'_>, offset: usize| {
+        if let Err(error) = table.check(sections) {
+            damage = Some(error);
             return;
         }
-        // A unit that cannot be read says nothing; that it is damaged shows when something leads to it.
+        // The damage of an unreadable unit is reported when an address leads to it.
         if listed.binary_search(&offset).is_err()
             && let Ok(unit) = Unit::read(sections, offset, &mut table)
         {
@@ -145,17 +148,17 @@ fn rest(
                     ranges.push((start, end, offset));
                 }
             });
-            damage = damage.or(read.err().filter(|&bad| bad == Bad::Shared));
+            damage = damage.or(read.err().filter(|&error| error == DwarfError::Shared));
         }
     };
     match sections.info {
-        Parts::Packed(chunks) => chunks.each(|offset, unit| {
-            let info = Parts::One(offset, unit);
-            ask(&Sections { info, ..*sections }, offset);
+        SectionData::Packed(chunks) => chunks.each(|offset, unit| {
+            let info = SectionData::One(offset, unit);
+            add(&Sections { info, ..*sections }, offset);
         }),
         _ => {
             for &offset in starts.all(sections) {
-                ask(sections, offset);
+                add(sections, offset);
             }
         }
     }
@@ -166,7 +169,7 @@ fn unit_ranges(
     unit: &Unit<'_>,
     budget: &mut Budget,
     each: &mut impl FnMut(u64, u64),
-) -> Result<(), Bad> {
+) -> Result<(), DwarfError> {
     if let Some(ranges) = unit.ranges {
         return unit.each_range(ranges, budget, each);
     }
@@ -180,19 +183,19 @@ fn unit_ranges(
         }
         return Ok(());
     }
-    // Some assemblers state nothing but lines.
+    // Some assemblers write lines only.
     if !unit.has_code || unit.stmt_list.is_none() {
         return Ok(());
     }
     budget.take(1)?;
-    if let Some(lines) = Lines::read(unit)? {
+    if let Some(lines) = LineProgram::read(unit)? {
         budget.take(lines.len())?;
         lines.run(|_| true, |start, end, _| each(start, end))?;
     }
     Ok(())
 }
 
-/// Where each unit of `.debug_info` starts.
+/// Offsets of the units in `.debug_info`.
 #[derive(Debug, Default)]
 pub(crate) struct UnitStarts(OnceLock<Vec<usize>>);
 
@@ -210,7 +213,7 @@ impl UnitStarts {
     }
 
     pub(crate) fn containing(&self, sections: &Sections<'_>, at: usize) -> Option<usize> {
-        if let Parts::Packed(chunks) = sections.info {
+        if let SectionData::Packed(chunks) = sections.info {
             return chunks.start(at);
         }
         let all = self.all(sections);

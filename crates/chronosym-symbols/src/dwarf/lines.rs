@@ -1,4 +1,4 @@
-//! Line number programs (DWARF 5, section 6.2), run without keeping their tables.
+//! Runs line number programs (DWARF 5, section 6.2) without building their tables.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,31 +6,35 @@ use chronosym_types::hash::HashSet;
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, IncompleteLineProgram, constants as dw};
 
 use super::budget::FREE;
-use super::form::{Bad, Cursor, Text, Value};
+use super::form::{Cursor, DwarfError, StringRef, Value};
 use super::unit::{Slice, Unit};
 
-/// What the line table says about an address.
+/// A row of the line table, without its address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Row {
+pub(crate) struct LineRow {
     pub(crate) file: u32,
     pub(crate) line: u32,
     pub(crate) column: u32,
     pub(crate) discriminator: u32,
 }
 
-/// A unit's line program: its header read, its rows not.
+/// The line number program of a unit, of which only the header is read.
 #[derive(Debug)]
-pub(crate) struct Lines<'a> {
+pub(crate) struct LineProgram<'a> {
     program: IncompleteLineProgram<Slice<'a>>,
     big: bool,
 }
 
-impl<'a> Lines<'a> {
-    pub(crate) fn read(unit: &Unit<'a>) -> Result<Option<Self>, Bad> {
+impl<'a> LineProgram<'a> {
+    pub(crate) fn read(unit: &Unit<'a>) -> Result<Option<Self>, DwarfError> {
         let Some(offset) = unit.stmt_list else {
             return Ok(None);
         };
-        let table = unit.sections.line.from(offset).ok_or(Bad::Reference)?;
+        let table = unit
+            .sections
+            .line
+            .from(offset)
+            .ok_or(DwarfError::Reference)?;
         let section = DebugLine::from(unit.sections.slice(table));
         let program = section.program(
             DebugLineOffset(0),
@@ -44,12 +48,12 @@ impl<'a> Lines<'a> {
         }))
     }
 
-    /// Bytes of the table, header and program.
+    /// Size of header and program in bytes.
     pub(crate) fn len(&self) -> usize {
         self.program.header().unit_length()
     }
 
-    /// The path of a file, as its parts: joined by whoever wants it whole.
+    /// The path of a file: compilation directory, directory and name, joined.
     pub(crate) fn path(&self, unit: &Unit<'a>, file: u32) -> Option<Vec<u8>> {
         let header = self.program.header();
         let entry = header.file(u64::from(file))?;
@@ -62,7 +66,8 @@ impl<'a> Lines<'a> {
         if !is_absolute(name) && !is_absolute(directory) {
             path.extend_from_slice(unit.comp_dir.unwrap_or_default());
         }
-        // In older versions the directory 0 is the compilation's, which gimli gives; then it stands there already.
+        // Before DWARF 5, gimli returns the compilation directory as directory 0; it is in `path`
+        // already.
         if !is_absolute(name) && path != directory {
             push(&mut path, directory);
         }
@@ -70,10 +75,11 @@ impl<'a> Lines<'a> {
         (!path.is_empty()).then_some(path)
     }
 
-    /// Runs the program, calling `each` with the half-open range of addresses of every row that has one. Within a
-    /// sequence the ranges ascend.
+    /// Runs the program and calls `each` with every row and its half-open range of addresses,
+    /// unless that is empty. Within a sequence the ranges ascend.
     ///
-    /// `enter` is told where a sequence begins; if it returns false, no row of that sequence is reported.
+    /// `enter` gets the start of each sequence; if it returns false, the rows of that sequence are
+    /// skipped.
     #[expect(
         clippy::arithmetic_side_effects,
         clippy::cast_possible_truncation,
@@ -83,13 +89,13 @@ impl<'a> Lines<'a> {
     pub(crate) fn run(
         &self,
         mut enter: impl FnMut(u64) -> bool,
-        mut each: impl FnMut(u64, u64, &Row),
-    ) -> Result<(), Bad> {
+        mut each: impl FnMut(u64, u64, &LineRow),
+    ) -> Result<(), DwarfError> {
         let header = self.program.header();
         let encoding = header.encoding();
         let line = header.line_encoding();
         if line.line_range == 0 {
-            return Err(Bad::Gimli(gimli::Error::LineRangeZero));
+            return Err(DwarfError::Gimli(gimli::Error::LineRangeZero));
         }
         let opcode_base = header.opcode_base();
         let step = u64::from(line.minimum_instruction_length);
@@ -98,7 +104,7 @@ impl<'a> Lines<'a> {
             size @ 1..8 => u64::MAX >> (64 - 8 * u32::from(size)),
             _ => u64::MAX,
         };
-        // What one special opcode does, worked out once for all 256.
+        // The effect of each special opcode.
         let mut special = [(0u64, 0i64); 256];
         for (opcode, effect) in special
             .iter_mut()
@@ -117,15 +123,16 @@ impl<'a> Lines<'a> {
             pos: 0,
             big: self.big,
         };
-        let initial = Row {
+        let initial = LineRow {
             file: 1,
             line: 1,
-            ..Row::default()
+            ..LineRow::default()
         };
         let mut row = initial;
         let (mut address, mut op_index) = (0u64, 0u64);
-        // The row before, waiting for its end; a sequence that goes backwards is left aside from there on.
-        let mut pending: Option<(u64, Row)> = None;
+        // The previous row, whose end is not known yet. Rows of a sequence that go backwards are
+        // dropped.
+        let mut pending: Option<(u64, LineRow)> = None;
         let mut wanted = true;
         let mut started = false;
 
@@ -167,7 +174,7 @@ impl<'a> Lines<'a> {
             }
             match gimli::DwLns(opcode) {
                 gimli::DwLns(0) => {
-                    let len = usize::try_from(cursor.uleb()?).map_err(|_| Bad::Truncated)?;
+                    let len = usize::try_from(cursor.uleb()?).map_err(|_| DwarfError::Truncated)?;
                     let start = cursor.pos;
                     cursor.skip(len)?;
                     let end = cursor.pos;
@@ -220,12 +227,12 @@ impl<'a> Lines<'a> {
                 dw::DW_LNS_set_isa => {
                     cursor.uleb()?;
                 }
-                // An opcode of a later version: its header says how many numbers follow.
+                // An opcode of a later version: the header has the number of its operands.
                 gimli::DwLns(opcode) => {
                     let lengths = header.standard_opcode_lengths().slice();
                     let count = lengths
                         .get(usize::from(opcode).wrapping_sub(1))
-                        .ok_or(Bad::Truncated)?;
+                        .ok_or(DwarfError::Truncated)?;
                     for _ in 0..*count {
                         cursor.uleb()?;
                     }
@@ -236,35 +243,40 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The line tables of one file, each read for one unit as often as asked for, and for different units within bounds.
+/// Limits how often the line tables of one file are read for different units.
 #[derive(Debug, Default)]
 pub(crate) struct LineTables(Mutex<Charged>);
 
 #[derive(Debug, Default)]
 struct Charged {
-    /// By offset in `.debug_info`.
+    /// Offsets in `.debug_info`.
     units: HashSet<usize>,
     bytes: usize,
 }
 
 impl LineTables {
-    /// The line table of a unit, if it has one. All together, tables are read for `share` units each.
-    pub(crate) fn read<'a>(&self, unit: &Unit<'a>, share: usize) -> Result<Option<Lines<'a>>, Bad> {
+    /// The line number program of a unit, if it has one. On average each table is read for up to
+    /// `share` units.
+    pub(crate) fn read<'a>(
+        &self,
+        unit: &Unit<'a>,
+        share: usize,
+    ) -> Result<Option<LineProgram<'a>>, DwarfError> {
         if unit.stmt_list.is_none() {
             return Ok(None);
         }
-        let most = share.saturating_mul(unit.sections.line.len());
+        let max = share.saturating_mul(unit.sections.line.len());
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         {
             let charged = lock();
-            if charged.bytes > most.saturating_add(FREE) && !charged.units.contains(&unit.offset) {
-                return Err(Bad::SharedLines);
+            if charged.bytes > max.saturating_add(FREE) && !charged.units.contains(&unit.offset) {
+                return Err(DwarfError::SharedLines);
             }
         }
-        let lines = Lines::read(unit)?;
+        let lines = LineProgram::read(unit)?;
         let mut charged = lock();
         if charged.units.insert(unit.offset) {
-            let len = lines.as_ref().map_or(0, Lines::len);
+            let len = lines.as_ref().map_or(0, LineProgram::len);
             charged.bytes = charged.bytes.saturating_add(len);
         }
         Ok(lines)
@@ -273,17 +285,17 @@ impl LineTables {
 
 fn text<'a>(unit: &Unit<'a>, value: AttributeValue<Slice<'a>>) -> Option<&'a [u8]> {
     let text = match value {
-        AttributeValue::String(text) => Text::Here(text.slice()),
-        AttributeValue::DebugStrRef(offset) => Text::Str(offset.0 as u64),
-        AttributeValue::DebugLineStrRef(offset) => Text::LineStr(offset.0 as u64),
-        AttributeValue::DebugStrOffsetsIndex(index) => Text::Index(index.0 as u64),
-        AttributeValue::DebugStrRefSup(offset) => Text::Supplement(offset.0 as u64),
+        AttributeValue::String(text) => StringRef::Here(text.slice()),
+        AttributeValue::DebugStrRef(offset) => StringRef::Str(offset.0 as u64),
+        AttributeValue::DebugLineStrRef(offset) => StringRef::LineStr(offset.0 as u64),
+        AttributeValue::DebugStrOffsetsIndex(index) => StringRef::Index(index.0 as u64),
+        AttributeValue::DebugStrRefSup(offset) => StringRef::Supplement(offset.0 as u64),
         _ => return None,
     };
-    unit.text(Value::Text(text))
+    unit.text(Value::StringRef(text))
 }
 
-/// Absolute on the system that compiled, which need not be this one.
+/// True if the path is absolute on the system that compiled, which need not be this one.
 fn is_absolute(path: &[u8]) -> bool {
     match path {
         [b'/' | b'\\', ..] => true,
@@ -292,7 +304,7 @@ fn is_absolute(path: &[u8]) -> bool {
     }
 }
 
-/// Adds a path's next part, with the separator that the path uses.
+/// Appends a component, with the separator that the path uses.
 fn push(path: &mut Vec<u8>, part: &[u8]) {
     if part.is_empty() {
         return;

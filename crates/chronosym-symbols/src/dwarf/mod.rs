@@ -1,16 +1,17 @@
-//! DWARF 2 to 5: from an address to functions and lines, reading as little of the file as the answer needs.
+//! DWARF 2 to 5: from an address to functions and lines, reading as little of the file as possible.
 //!
-//! Parsing a unit into tables costs more than answering a hundred addresses from it, so nothing is parsed into tables. A
-//! batch of addresses is sorted and grouped by unit; each unit's entries and its line program are then run over once, and
-//! what passes is compared with the few addresses wanted. Memory follows the answers, not the file. Only addresses asked one at
-//! a time have tables, of the units asked last ([`known`]).
+//! Parsing a unit into tables costs more than resolving a hundred addresses in it, so a batch
+//! builds no tables. Its addresses are sorted and grouped by unit; one pass over the entries and
+//! the line number program of each unit compares them with the wanted addresses. Memory depends on
+//! the number of frames, not on the size of the file. Only single lookups use tables, of the units
+//! used last ([`cached_unit`]).
 
 pub(crate) mod abbrev;
 pub(crate) mod budget;
+pub(crate) mod cached_unit;
 pub(crate) mod form;
 pub(crate) mod functions;
 pub(crate) mod index;
-pub(crate) mod known;
 pub(crate) mod lines;
 pub(crate) mod names;
 pub(crate) mod ranges;

@@ -1,69 +1,69 @@
-//! The name of a function's entry, found along its references and kept.
+//! Names of functions, found by following the references of their entries.
 
 use chronosym_types::hash::HashMap;
 use gimli::constants as dw;
 
-use super::form::{Bad, Value};
-use super::functions::Entry;
+use super::form::{DwarfError, Value};
+use super::functions::EntryRef;
 use super::index::UnitStarts;
 use super::unit::{Sections, Table, Unit};
 use crate::answer::{NonZeroId, Strings};
 
-/// A concrete function leads to its abstract one, that to its declaration; no chain is longer than a few.
+/// A concrete function refers to its abstract one, and that to its declaration; chains are short.
 const MAX_HOPS: usize = 16;
 
-/// At most this many foreign units are kept open.
+/// The number of foreign units that stay open.
 const MAX_FOREIGN: usize = 32;
 
-/// What references out of a unit lead into.
+/// The entries of a file, to which references out of a unit lead.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Space<'a> {
+pub(crate) struct InfoSection<'a> {
     pub(crate) sections: Sections<'a>,
     pub(crate) starts: &'a UnitStarts,
 }
 
-/// The names of one space of entries. Create anew for another file.
+/// Names of the functions of one file.
 #[derive(Debug, Default)]
-pub(crate) struct Names<'a> {
-    known: HashMap<(bool, usize), Option<NonZeroId>>,
+pub(crate) struct FunctionNames<'a> {
+    cached: HashMap<(bool, usize), Option<NonZeroId>>,
     foreign: HashMap<(bool, usize), Box<(Unit<'a>, Table)>>,
-    /// What the next foreign unit's is read into.
+    /// For the abbreviations of the next foreign unit.
     table: Table,
 }
 
-/// What an entry says of its name.
+/// The attributes of an entry that lead to its name.
 #[derive(Clone, Copy, Default)]
-struct Said<'a> {
+struct NameAttributes<'a> {
     linkage: Option<&'a [u8]>,
     plain: Option<&'a [u8]>,
-    next: Option<Entry>,
+    next: Option<EntryRef>,
 }
 
-impl<'a> Names<'a> {
-    /// The name of `entry`, interned in `out`. `main` and `supplement` are what its references lead into.
+impl<'a> FunctionNames<'a> {
+    /// The name of `entry`, interned in `out`. Its references lead into `main` and `supplement`.
     pub(crate) fn find(
         &mut self,
         unit: &Unit<'a>,
         table: &Table,
-        entry: Entry,
-        main: Space<'a>,
-        supplement: Option<Space<'a>>,
+        entry: EntryRef,
+        main: InfoSection<'a>,
+        supplement: Option<InfoSection<'a>>,
         out: &mut Strings,
-    ) -> Result<Option<NonZeroId>, Bad> {
+    ) -> Result<Option<NonZeroId>, DwarfError> {
         let key = match entry {
-            Entry::Unit(at) => (false, unit.offset.saturating_add(at)),
-            Entry::Info(at) => (false, at),
-            Entry::Supplement(at) => (true, at),
+            EntryRef::Unit(at) => (false, unit.offset.saturating_add(at)),
+            EntryRef::Info(at) => (false, at),
+            EntryRef::Supplement(at) => (true, at),
         };
-        if let Some(&known) = self.known.get(&key) {
-            return Ok(known);
+        if let Some(&name) = self.cached.get(&key) {
+            return Ok(name);
         }
         let name = self.follow(unit, table, entry, main, supplement);
         let id = match name {
             Ok(Some(name)) => out.intern(name),
             _ => None,
         };
-        self.known.insert(key, id);
+        self.cached.insert(key, id);
         name.map(|_| id)
     }
 
@@ -71,20 +71,20 @@ impl<'a> Names<'a> {
         &mut self,
         unit: &Unit<'a>,
         table: &Table,
-        mut entry: Entry,
-        main: Space<'a>,
-        supplement: Option<Space<'a>>,
-    ) -> Result<Option<&'a [u8]>, Bad> {
+        mut entry: EntryRef,
+        main: InfoSection<'a>,
+        supplement: Option<InfoSection<'a>>,
+    ) -> Result<Option<&'a [u8]>, DwarfError> {
         let mut plain = None;
-        // Which unit `Entry::Unit` is relative to: the caller's, or a foreign one.
+        // The unit that `EntryRef::Unit` is relative to: a foreign one, or the caller's.
         let mut home: Option<(bool, usize)> = None;
         for _ in 0..MAX_HOPS {
             let (foreign, at) = match entry {
-                Entry::Unit(at) => (home, at),
-                Entry::Info(at) => {
+                EntryRef::Unit(at) => (home, at),
+                EntryRef::Info(at) => {
                     let in_supplement = home.is_some_and(|(s, _)| s);
                     let space = if in_supplement {
-                        supplement.ok_or(Bad::Reference)?
+                        supplement.ok_or(DwarfError::Reference)?
                     } else {
                         main
                     };
@@ -98,8 +98,8 @@ impl<'a> Names<'a> {
                         (Some((in_supplement, start)), at.saturating_sub(start))
                     }
                 }
-                Entry::Supplement(at) => {
-                    // Without the supplementary file its names are not to be had; that is no damage.
+                EntryRef::Supplement(at) => {
+                    // A missing supplementary file is no damage.
                     let Some(space) = supplement else {
                         return Ok(plain);
                     };
@@ -108,28 +108,33 @@ impl<'a> Names<'a> {
                 }
             };
             home = foreign;
-            let said = match foreign.and_then(|key| self.foreign.get(&key)) {
+            let attributes = match foreign.and_then(|key| self.foreign.get(&key)) {
                 Some(open) => read(&open.0, &open.1, at)?,
                 None => read(unit, table, at)?,
             };
-            if said.linkage.is_some() {
-                return Ok(said.linkage);
+            if attributes.linkage.is_some() {
+                return Ok(attributes.linkage);
             }
-            plain = plain.or(said.plain);
-            match said.next {
+            plain = plain.or(attributes.plain);
+            match attributes.next {
                 Some(next) => entry = next,
                 None => return Ok(plain),
             }
         }
-        Err(Bad::Cycle)
+        Err(DwarfError::Cycle)
     }
 
-    /// Opens the unit that an offset lies in; returns where it starts.
-    fn open(&mut self, in_supplement: bool, space: Space<'a>, at: usize) -> Result<usize, Bad> {
+    /// Opens the unit that covers an offset; returns its start.
+    fn open(
+        &mut self,
+        in_supplement: bool,
+        space: InfoSection<'a>,
+        at: usize,
+    ) -> Result<usize, DwarfError> {
         let start = space
             .starts
             .containing(&space.sections, at)
-            .ok_or(Bad::Reference)?;
+            .ok_or(DwarfError::Reference)?;
         let key = (in_supplement, start);
         if !self.foreign.contains_key(&key) {
             if self.foreign.len() >= MAX_FOREIGN {
@@ -144,29 +149,31 @@ impl<'a> Names<'a> {
     }
 }
 
-fn read<'a>(unit: &Unit<'a>, table: &Table, at: usize) -> Result<Said<'a>, Bad> {
+fn read<'a>(unit: &Unit<'a>, table: &Table, at: usize) -> Result<NameAttributes<'a>, DwarfError> {
     if at < unit.root || at >= unit.data.len() {
-        return Err(Bad::Reference);
+        return Err(DwarfError::Reference);
     }
     let mut cursor = unit.cursor(at);
     let code = cursor.uleb()?;
     let abbreviation = table.abbreviations.get(code)?;
-    let mut said = Said::default();
+    let mut attributes = NameAttributes::default();
     for attribute in table.abbreviations.attributes(abbreviation) {
         let value = cursor.value(attribute.form, attribute.implicit, unit.encoding)?;
         match attribute.name {
             dw::DW_AT_linkage_name | dw::DW_AT_MIPS_linkage_name => {
-                said.linkage = text(unit, value);
-                if said.linkage.is_some() {
-                    return Ok(said);
+                attributes.linkage = text(unit, value);
+                if attributes.linkage.is_some() {
+                    return Ok(attributes);
                 }
             }
-            dw::DW_AT_name => said.plain = text(unit, value),
-            dw::DW_AT_abstract_origin | dw::DW_AT_specification => said.next = Entry::of(value),
+            dw::DW_AT_name => attributes.plain = text(unit, value),
+            dw::DW_AT_abstract_origin | dw::DW_AT_specification => {
+                attributes.next = EntryRef::of(value)
+            }
             _ => {}
         }
     }
-    Ok(said)
+    Ok(attributes)
 }
 
 fn text<'a>(unit: &Unit<'a>, value: Value<'a>) -> Option<&'a [u8]> {

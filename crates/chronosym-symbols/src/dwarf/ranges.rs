@@ -8,7 +8,8 @@ use std::collections::BinaryHeap;
 pub(crate) struct Ranges<T>(Vec<(u64, u64, T)>);
 
 impl<T: Copy + Ord> Ranges<T> {
-    /// Maps each range from a start to an end. Where ranges overlap, the least value has the addresses.
+    /// Maps each range from a start to an end. Where ranges overlap, the least value has the
+    /// addresses.
     ///
     /// Touching ranges of one value become one. Gaps stay.
     pub(crate) fn new(mut all: Vec<(u64, u64, T)>) -> Self {

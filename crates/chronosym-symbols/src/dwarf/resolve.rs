@@ -1,49 +1,49 @@
-//! All wanted addresses of one unit at once.
+//! Resolves all wanted addresses of one unit at once.
 
 use std::ops::Range;
 
 use chronosym_types::hash::HashMap;
 
-use super::form::Bad;
-use super::functions::{NONE, Node, Walk};
-use super::known::Known;
-use super::lines::{LineTables, Lines, Row};
-use super::names::{Names, Space};
+use super::cached_unit::CachedUnit;
+use super::form::DwarfError;
+use super::functions::{FunctionNode, NO_NODE, Walk};
+use super::lines::{LineProgram, LineRow, LineTables};
+use super::names::{FunctionNames, InfoSection};
 use super::unit::{Table, Unit};
 use crate::answer::{Answers, Missing, NonZeroId, RawFrame, Source};
 use crate::elf::container::contains;
 
-/// Functions inlined into each other at one address that become frames: compilers nest some sixty. Every address could have as
-/// many as entries nest.
-const MOST_INLINED: usize = 256;
+/// The number of frames at one address. Compilers nest about 60 inlinees; hostile entries could
+/// nest thousands at every address.
+const MAX_INLINED: usize = 256;
 
-/// What a worker keeps from unit to unit.
+/// Working memory, reused from unit to unit.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch<'a> {
     pub(crate) table: Table,
-    names: Names<'a>,
+    names: FunctionNames<'a>,
     walk: Walk,
-    rows: Vec<Option<Row>>,
+    rows: Vec<Option<LineRow>>,
     files: HashMap<u32, Option<NonZeroId>>,
 }
 
-/// What belongs to the file rather than the unit.
+/// The file and the query that the units belong to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
-    pub(crate) main: Space<'a>,
-    pub(crate) supplement: Option<Space<'a>>,
-    /// Virtual addresses of code, sorted, disjoint.
+    pub(crate) main: InfoSection<'a>,
+    pub(crate) supplement: Option<InfoSection<'a>>,
+    /// Virtual addresses of code: sorted, disjoint ranges.
     pub(crate) code: &'a [Range<u64>],
     pub(crate) inlines: bool,
     pub(crate) lines: bool,
     pub(crate) tables: &'a LineTables,
-    /// For how many units each line table is read, on average.
+    /// The number of units that each line table is read for, on average.
     pub(crate) line_share: usize,
 }
 
 impl<'a> Context<'a> {
-    /// The line table of a unit, if it has one that is wanted.
-    fn lines_of<'u>(&self, unit: &Unit<'u>) -> Result<Option<Lines<'u>>, Bad> {
+    /// The line number program of a unit, if lines are wanted and it has one.
+    fn lines_of<'u>(&self, unit: &Unit<'u>) -> Result<Option<LineProgram<'u>>, DwarfError> {
         match self.lines {
             true => self.tables.read(unit, self.line_share),
             false => Ok(None),
@@ -52,11 +52,12 @@ impl<'a> Context<'a> {
 }
 
 impl<'a> Scratch<'a> {
-    /// Appends the frames of each address of `wanted` (sorted) to `out`, calling `each` with where they begin.
+    /// Appends the frames of each address of `wanted` (sorted) to `out` and calls `each` with the
+    /// index of their first.
     ///
-    /// `split` is the unit with the entries where `unit` is only their skeleton.
-    /// An address without a function gets a frame of its line alone, without a name, or none. Damage ends the reading of
-    /// what is damaged, is noted in `out` and is the result.
+    /// `split` is the unit with the entries if `unit` is only their skeleton. An address without a
+    /// function gets a nameless frame with its line, or no frame. Damaged data is read up to
+    /// the damage, which is recorded in `out` and returned.
     pub(crate) fn resolve(
         &mut self,
         unit: &Unit<'a>,
@@ -69,20 +70,21 @@ impl<'a> Scratch<'a> {
         let mut damage = Damage::of(unit);
         self.rows.clear();
         self.rows.resize(wanted.len(), None);
-        let lines = context.lines_of(unit).unwrap_or_else(|bad| {
-            damage.note(out, "line table", bad);
+        let lines = context.lines_of(unit).unwrap_or_else(|error| {
+            damage.note(out, "line table", error);
             None
         });
         if let Some(lines) = &lines {
             let rows = &mut self.rows;
-            // Rows ascend within a sequence, so one pass over the addresses from its start serves it.
+            // Rows ascend within a sequence, so one pass over the addresses from its start
+            // suffices.
             let next = std::cell::Cell::new(0);
             let enter = |start: u64| {
                 next.set(wanted.partition_point(|&va| va < start));
-                // A sequence that does not begin in code is one that the linker dropped.
+                // The linker dropped a sequence that does not start in code.
                 next.get() < wanted.len() && contains(context.code, start)
             };
-            let row = |from: u64, to: u64, row: &Row| {
+            let row = |from: u64, to: u64, row: &LineRow| {
                 let at = next.get();
                 if wanted.get(at).is_none_or(|&va| va >= to) {
                     return;
@@ -90,30 +92,30 @@ impl<'a> Scratch<'a> {
                 let (Some(wanted), Some(rows)) = (wanted.get(at..), rows.get_mut(at..)) else {
                     return;
                 };
-                // A sequence that jumps back leaves addresses behind that an earlier row has answered.
+                // After a jump back, earlier rows of the sequence keep their addresses.
                 let passed = wanted.iter().zip(rows).take_while(|(va, _)| **va < to);
-                let passed = passed.map(|(&va, found)| {
+                let passed = passed.map(|(&va, own)| {
                     if va >= from {
-                        *found = Some(*row);
+                        *own = Some(*row);
                     }
                 });
                 next.set(at.saturating_add(passed.count()));
             };
-            if let Err(bad) = lines.run(enter, row) {
-                damage.note(out, "line table", bad);
+            if let Err(error) = lines.run(enter, row) {
+                damage.note(out, "line table", error);
             }
         }
 
         let own = std::mem::take(&mut self.table);
         let (entries, table) = split.unwrap_or((unit, &own));
         let from = entries.first_child;
-        if let Err(bad) = self
+        if let Err(error) = self
             .walk
             .run(entries, &table.abbreviations, from, wanted, context.code)
         {
-            damage.note(out, "entries", bad);
+            damage.note(out, "entries", error);
         }
-        let parts = Parts {
+        let parts = UnitContents {
             unit,
             lines: lines.as_ref(),
             entries,
@@ -124,59 +126,59 @@ impl<'a> Scratch<'a> {
         damage.missing
     }
 
-    /// As [`Scratch::resolve`], for one address of a unit that is known.
-    pub(crate) fn resolve_known(
+    /// As [`Scratch::resolve`], for one address of a cached unit.
+    pub(crate) fn resolve_cached(
         &mut self,
         unit: &Unit<'a>,
-        known: &Known,
+        cached: &CachedUnit,
         context: Context<'a>,
         wanted: u64,
         out: &mut Answers,
         each: impl FnMut(&mut Answers, usize, usize),
     ) -> Option<Missing> {
         let mut damage = Damage::of(unit);
-        for &(what, bad) in &known.damage {
-            damage.note(out, what, bad);
+        for &(what, error) in &cached.damage {
+            damage.note(out, what, error);
         }
         self.rows.clear();
-        self.rows.push(known.row(wanted).filter(|_| context.lines));
+        self.rows.push(cached.row(wanted).filter(|_| context.lines));
         // Without a function there is nothing to walk.
-        let from = known.function(wanted).unwrap_or(unit.data.len());
-        let abbreviations = &known.table.abbreviations;
-        if let Err(bad) = self
+        let from = cached.function(wanted).unwrap_or(unit.data.len());
+        let abbreviations = &cached.table.abbreviations;
+        if let Err(error) = self
             .walk
             .run(unit, abbreviations, from, &[wanted], context.code)
         {
-            damage.note(out, "entries", bad);
+            damage.note(out, "entries", error);
         }
         let lines = context.lines_of(unit).ok().flatten();
-        let parts = Parts {
+        let parts = UnitContents {
             unit,
             lines: lines.as_ref(),
             entries: unit,
-            table: &known.table,
+            table: &cached.table,
         };
         self.add_frames(parts, context, 1, &mut damage, out, each);
         damage.missing
     }
 
-    /// Appends the frames of `count` addresses, whose functions and rows are known by now.
+    /// Appends the frames of `count` addresses, whose functions and rows were found.
     fn add_frames(
         &mut self,
-        parts: Parts<'a, '_>,
+        parts: UnitContents<'a, '_>,
         context: Context<'a>,
         count: usize,
         damage: &mut Damage,
         out: &mut Answers,
         mut each: impl FnMut(&mut Answers, usize, usize),
     ) {
-        let Parts {
+        let UnitContents {
             unit,
             lines,
             entries,
             table,
         } = parts;
-        // Without its split part a unit has the lines of inlined code and not the functions that they are in.
+        // A skeleton has the lines of inlinees but not the functions around them.
         let skeleton = unit.dwo_name.is_some() && std::ptr::eq(unit, entries);
         self.files.clear();
         let names = &mut self.names;
@@ -192,19 +194,19 @@ impl<'a> Scratch<'a> {
         for i in 0..count {
             let start = out.frames.len();
             let row = self.rows.get(i).copied().flatten();
-            let mut place = Place {
+            let mut location = SourceLocation {
                 file: row.and_then(|r| file(out, r.file)),
                 line: row.map_or(0, |r| r.line),
                 column: row.map_or(0, |r| r.column),
                 discriminator: row.map_or(0, |r| r.discriminator),
                 limited: row.is_none() && damage.lines,
             };
-            let mut id = self.walk.best.get(i).copied().unwrap_or(NONE);
-            if id == NONE && row.is_some() && !skeleton {
-                out.frames.push(place.frame(entries, None, None));
+            let mut id = self.walk.innermost.get(i).copied().unwrap_or(NO_NODE);
+            if id == NO_NODE && row.is_some() && !skeleton {
+                out.frames.push(location.frame(entries, None, None));
             }
             while let Some(node) = self.walk.nodes.get(id as usize) {
-                let inlined = node.parent != NONE;
+                let inlined = node.parent != NO_NODE;
                 if context.inlines || !inlined {
                     let name = match names.find(
                         entries,
@@ -215,16 +217,16 @@ impl<'a> Scratch<'a> {
                         &mut out.names,
                     ) {
                         Ok(name) => name,
-                        Err(bad) => {
-                            damage.note(out, "names", bad);
+                        Err(error) => {
+                            damage.note(out, "names", error);
                             None
                         }
                     };
-                    let piece = self.walk.pieces.get(i).filter(|_| !inlined);
-                    let start = piece.copied().unwrap_or(node.start);
+                    let range_start = self.walk.starts.get(i).filter(|_| !inlined);
+                    let start = range_start.copied().unwrap_or(node.start);
                     out.frames
-                        .push(place.frame(entries, Some((node, start)), name));
-                    place = Place {
+                        .push(location.frame(entries, Some((node, start)), name));
+                    location = SourceLocation {
                         file: match node.call_file {
                             0 if unit.encoding.version < 5 => None,
                             index if inlined => file(out, index),
@@ -237,9 +239,9 @@ impl<'a> Scratch<'a> {
                     };
                 }
                 let frames = out.frames.len().saturating_sub(start);
-                id = match frames.checked_add(1) == Some(MOST_INLINED) && inlined {
+                id = match frames.checked_add(1) == Some(MAX_INLINED) && inlined {
                     true => {
-                        damage.note(out, "inlined functions", Bad::Depth);
+                        damage.note(out, "inlined functions", DwarfError::Depth);
                         node.root
                     }
                     false => node.parent,
@@ -250,21 +252,21 @@ impl<'a> Scratch<'a> {
     }
 }
 
-/// A unit and what was read of it.
+/// A unit, and what was read of it.
 #[derive(Clone, Copy)]
-struct Parts<'a, 'p> {
+struct UnitContents<'a, 'p> {
     unit: &'p Unit<'a>,
-    lines: Option<&'p Lines<'a>>,
-    /// The unit with the entries: the same, but for split ones.
+    lines: Option<&'p LineProgram<'a>>,
+    /// The unit with the entries: the same unit unless it is split.
     entries: &'p Unit<'a>,
     table: &'p Table,
 }
 
-/// Says what is damaged or would cost too much, and remembers which.
+/// Records damage and reached limits of a unit.
 struct Damage {
     unit: usize,
     missing: Option<Missing>,
-    /// The lines would cost too much.
+    /// The limit on line tables was reached.
     lines: bool,
 }
 
@@ -277,33 +279,33 @@ impl Damage {
         }
     }
 
-    fn note(&mut self, out: &mut Answers, what: &str, bad: Bad) {
-        self.lines |= bad == Bad::SharedLines;
+    fn note(&mut self, out: &mut Answers, what: &str, error: DwarfError) {
+        self.lines |= error == DwarfError::SharedLines;
         self.missing = match self.missing {
-            None if bad.is_limit() => Some(Missing::LimitReached),
-            Some(Missing::LimitReached) if bad.is_limit() => Some(Missing::LimitReached),
+            None if error.is_limit() => Some(Missing::LimitReached),
+            Some(Missing::LimitReached) if error.is_limit() => Some(Missing::LimitReached),
             _ => Some(Missing::Damaged),
         };
-        out.note_damage(format!("{what} of the unit at {:#x}: {bad}", self.unit));
+        out.note_damage(format!("{what} of the unit at {:#x}: {error}", self.unit));
     }
 }
 
-/// Where in the source a frame stands.
-struct Place {
+/// The source line of a frame.
+struct SourceLocation {
     file: Option<NonZeroId>,
     line: u32,
     column: u32,
     discriminator: u32,
-    /// To find it out would cost too much.
+    /// The limit on line tables was reached.
     limited: bool,
 }
 
-impl Place {
-    /// `node` with where its code begins.
+impl SourceLocation {
+    /// The frame of `node`, whose code starts at the address with it.
     fn frame(
         &self,
         unit: &Unit<'_>,
-        node: Option<(&Node, u64)>,
+        node: Option<(&FunctionNode, u64)>,
         name: Option<NonZeroId>,
     ) -> RawFrame {
         RawFrame {
@@ -315,7 +317,7 @@ impl Place {
             discriminator: self.discriminator,
             function: node.map_or(0, |(_, start)| start),
             has_function: node.is_some(),
-            inlined: node.is_some_and(|(n, _)| n.parent != NONE),
+            inlined: node.is_some_and(|(n, _)| n.parent != NO_NODE),
             plain_names: unit.plain_names,
             line_limited: self.limited,
             source: Source::DebugInfo,

@@ -1,4 +1,4 @@
-//! Split DWARF: entries in `.dwo` files of their own, or many of them in one package (`.dwp`).
+//! Split DWARF: entries in `.dwo` files, or many of them in one package (`.dwp`).
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -6,25 +6,25 @@ use std::sync::OnceLock;
 use chronosym_types::hash::HashMap;
 use gimli::{DebugCuIndex, DebugInfo, DwoId, Endianity, IndexSectionId, SectionId};
 
-use super::form::Bad;
+use super::form::DwarfError;
 use super::index::UnitStarts;
-use super::names::Space;
+use super::names::InfoSection;
 use super::resolve::{Context, Scratch};
 use super::unit::{Sections, Table, Unit};
 use crate::answer::{Answers, Missing};
 use crate::elf::container::Container;
-use crate::elf::sections::Parts;
+use crate::elf::sections::SectionData;
 use crate::error::Error;
 
-/// A split unit, its abbreviations, and where references out of it lead.
-pub(crate) struct Split<'a> {
+/// A split unit, its abbreviations, and the sections that its references lead into.
+pub(crate) struct SplitUnit<'a> {
     unit: Unit<'a>,
     table: Table,
     sections: Sections<'a>,
 }
 
-impl<'a> Split<'a> {
-    /// As [`Scratch::resolve`], the functions from this unit, the lines from its skeleton.
+impl<'a> SplitUnit<'a> {
+    /// As [`Scratch::resolve`], with the functions of this unit and the lines of its skeleton.
     pub(crate) fn resolve<'b>(
         mut self,
         skeleton: &Unit<'b>,
@@ -39,37 +39,38 @@ impl<'a> Split<'a> {
         self.unit.adopt(skeleton);
         let starts = UnitStarts::default();
         let context = Context {
-            main: Space {
+            main: InfoSection {
                 sections: self.sections,
                 starts: &starts,
             },
             supplement: None,
             ..context
         };
-        // Names found in a split file mean nothing in the next: working memory of its own.
+        // Cached names are of one file only.
         let mut scratch = Scratch::default();
         let entries = Some((&self.unit, &self.table));
         scratch.resolve(skeleton, entries, context, wanted, out, each)
     }
 }
 
-/// A file of split units: one of them, or a package of many, with an index (DWARF 5, section 7.3.5) or without.
+/// A file of split units: a single one, or a package with or without an index (DWARF 5, section
+/// 7.3.5).
 #[derive(Debug)]
 pub(crate) struct SplitFile {
     container: Container,
     units: OnceLock<Units>,
 }
 
-/// Where the units of a file are: their rows in its index, or without one their offsets.
+/// Units of a file by id: their rows in the index, or their offsets without one.
 #[derive(Debug, Default)]
 struct Units {
     by_id: HashMap<u64, usize>,
-    /// What ended the search for them.
-    damage: Option<Bad>,
+    /// Why the list is incomplete, if it is.
+    damage: Option<DwarfError>,
 }
 
-/// Units in what a row of an index leads to: the one that it is about, and types of it.
-const MOST_IN_ROW: usize = 16;
+/// Units in the contribution of an index row: the compilation unit and its type units.
+const MAX_UNITS_IN_ROW: usize = 16;
 
 impl SplitFile {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
@@ -79,15 +80,15 @@ impl SplitFile {
         })
     }
 
-    /// Whether it holds the split unit with that id.
+    /// Whether the file has the split unit with this id.
     pub(crate) fn has(&self, id: DwoId) -> bool {
         matches!(self.find(id), Ok(Some(_)))
     }
 
-    /// The split unit with that id.
-    pub(crate) fn find(&self, id: DwoId) -> Result<Option<Split<'_>>, Bad> {
+    /// The split unit with this id.
+    pub(crate) fn find(&self, id: DwoId) -> Result<Option<SplitUnit<'_>>, DwarfError> {
         let all = Sections::of(&self.container, true);
-        // The index of a package is not named `.dwo`.
+        // The index section of a package has no `.dwo` in its name.
         let index = self.container.debug.get(SectionId::DebugCuIndex, false);
         let units = self.units.get_or_init(|| match index {
             [] => Units::of_all(&all),
@@ -100,32 +101,32 @@ impl SplitFile {
             return read(all, at, id);
         }
         let index = DebugCuIndex::from(all.slice(index)).index()?;
-        let row = u32::try_from(at).map_err(|_| Bad::Truncated)?;
+        let row = u32::try_from(at).map_err(|_| DwarfError::Truncated)?;
         let mut own = all;
         for part in index.sections(row)? {
             let start = part.offset as usize;
             let end = start
                 .checked_add(part.size as usize)
-                .ok_or(Bad::Truncated)?;
+                .ok_or(DwarfError::Truncated)?;
             match part.section {
-                IndexSectionId::DebugAbbrev => own.abbrev = cut(all.abbrev, start, end)?,
-                IndexSectionId::DebugInfo => own.info = cut_parts(all.info, start, end)?,
-                IndexSectionId::DebugLine => own.line = cut_parts(all.line, start, end)?,
-                IndexSectionId::DebugRngLists => own.rnglists = cut(all.rnglists, start, end)?,
+                IndexSectionId::DebugAbbrev => own.abbrev = slice(all.abbrev, start, end)?,
+                IndexSectionId::DebugInfo => own.info = slice_data(all.info, start, end)?,
+                IndexSectionId::DebugLine => own.line = slice_data(all.line, start, end)?,
+                IndexSectionId::DebugRngLists => own.rnglists = slice(all.rnglists, start, end)?,
                 IndexSectionId::DebugStrOffsets => {
-                    own.str_offsets = cut(all.str_offsets, start, end)?;
+                    own.str_offsets = slice(all.str_offsets, start, end)?;
                 }
                 _ => {}
             }
         }
         let info = own.info.from(0).unwrap_or_default();
         let mut units = DebugInfo::from(own.slice(info)).units();
-        for _ in 0..MOST_IN_ROW {
+        for _ in 0..MAX_UNITS_IN_ROW {
             let Some(unit) = units.next()? else { break };
             if let Some(offset) = unit.debug_info_offset()
-                && let Some(found) = read(own, offset.0, id)?
+                && let Some(unit) = read(own, offset.0, id)?
             {
-                return Ok(Some(found));
+                return Ok(Some(unit));
             }
         }
         Ok(None)
@@ -133,21 +134,21 @@ impl SplitFile {
 }
 
 impl Units {
-    fn damaged(bad: Bad) -> Self {
+    fn damaged(error: DwarfError) -> Self {
         Units {
-            damage: Some(bad),
+            damage: Some(error),
             ..Units::default()
         }
     }
 
-    /// The units of a file, each with its offset.
+    /// Reads the units of a file without an index.
     fn of_all(sections: &Sections<'_>) -> Self {
-        let mut found = Units::default();
-        found.damage = found.add_all(sections).err();
-        found
+        let mut units = Units::default();
+        units.damage = units.add_all(sections).err();
+        units
     }
 
-    fn add_all(&mut self, sections: &Sections<'_>) -> Result<(), Bad> {
+    fn add_all(&mut self, sections: &Sections<'_>) -> Result<(), DwarfError> {
         let info = sections.info.from(0).unwrap_or_default();
         let mut units = DebugInfo::from(sections.slice(info)).units();
         let mut table = Table::default();
@@ -163,40 +164,50 @@ impl Units {
         Ok(())
     }
 
-    /// The slots of an index: behind a head of 16 bytes the ids, then the rows, 0 for none.
-    fn of_index(index: &[u8], sections: &Sections<'_>) -> Result<Self, Bad> {
+    /// Reads the slots of an index: a header of 16 bytes, the ids, then the rows, 0 for none.
+    fn of_index(index: &[u8], sections: &Sections<'_>) -> Result<Self, DwarfError> {
         let slots = DebugCuIndex::from(sections.slice(index))
             .index()?
             .slot_count();
-        let ids = (slots as usize).checked_mul(8).ok_or(Bad::Truncated)?;
+        let ids = (slots as usize)
+            .checked_mul(8)
+            .ok_or(DwarfError::Truncated)?;
         let tables = index.get(16..).unwrap_or_default();
-        let (ids, rows) = tables.split_at_checked(ids).ok_or(Bad::Truncated)?;
+        let (ids, rows) = tables.split_at_checked(ids).ok_or(DwarfError::Truncated)?;
         let pairs = ids.as_chunks::<8>().0.iter().zip(rows.as_chunks::<4>().0);
         let endian = sections.endian;
         let pairs = pairs.map(|(id, row)| (endian.read_u64(id), endian.read_u32(row) as usize));
-        let mut found = Units::default();
+        let mut units = Units::default();
         for (id, row) in pairs.filter(|&(_, row)| row != 0) {
-            found.by_id.entry(id).or_insert(row);
+            units.by_id.entry(id).or_insert(row);
         }
-        Ok(found)
+        Ok(units)
     }
 }
 
-fn cut(section: &[u8], start: usize, end: usize) -> Result<&[u8], Bad> {
-    section.get(start..end).ok_or(Bad::Truncated)
+fn slice(section: &[u8], start: usize, end: usize) -> Result<&[u8], DwarfError> {
+    section.get(start..end).ok_or(DwarfError::Truncated)
 }
 
-fn cut_parts(section: Parts<'_>, start: usize, end: usize) -> Result<Parts<'_>, Bad> {
-    let len = end.checked_sub(start).ok_or(Bad::Truncated)?;
-    let from = section.from(start).ok_or(Bad::Truncated)?;
-    Ok(Parts::Whole(cut(from, 0, len)?))
+fn slice_data(
+    section: SectionData<'_>,
+    start: usize,
+    end: usize,
+) -> Result<SectionData<'_>, DwarfError> {
+    let len = end.checked_sub(start).ok_or(DwarfError::Truncated)?;
+    let from = section.from(start).ok_or(DwarfError::Truncated)?;
+    Ok(SectionData::Whole(slice(from, 0, len)?))
 }
 
-/// The unit at an offset, if it has that id.
-fn read(sections: Sections<'_>, offset: usize, id: DwoId) -> Result<Option<Split<'_>>, Bad> {
+/// The unit at an offset, if it has this id.
+fn read(
+    sections: Sections<'_>,
+    offset: usize,
+    id: DwoId,
+) -> Result<Option<SplitUnit<'_>>, DwarfError> {
     let mut table = Table::default();
     let unit = Unit::read(&sections, offset, &mut table)?;
-    Ok((unit.dwo_id == Some(id)).then_some(Split {
+    Ok((unit.dwo_id == Some(id)).then_some(SplitUnit {
         unit,
         table,
         sections,

@@ -1,4 +1,4 @@
-//! A unit's header and root entry, and where its values lead.
+//! The header and root entry of a unit, and the data its values refer to.
 
 use gimli::{
     DebugAddr, DebugAddrBase, DebugAddrIndex, DebugInfo, DebugInfoOffset, DebugRanges,
@@ -9,20 +9,20 @@ use gimli::{
 
 use super::abbrev::{Abbreviations, Attribute};
 use super::budget::Budget;
-use super::form::{Bad, Cursor, Text, Value, until_zero};
+use super::form::{Cursor, DwarfError, StringRef, Value, until_zero};
 use crate::elf::container::Container;
-use crate::elf::sections::Parts;
+use crate::elf::sections::SectionData;
 
 pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// The debug sections of one file (of one unit in a DWARF package).
+/// The debug sections of one file, or of one unit in a DWARF package.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sections<'a> {
     pub(crate) endian: RunTimeEndian,
     pub(crate) abbrev: &'a [u8],
     pub(crate) addr: &'a [u8],
-    pub(crate) info: Parts<'a>,
-    pub(crate) line: Parts<'a>,
+    pub(crate) info: SectionData<'a>,
+    pub(crate) line: SectionData<'a>,
     pub(crate) line_str: &'a [u8],
     pub(crate) ranges: &'a [u8],
     pub(crate) rnglists: &'a [u8],
@@ -35,7 +35,7 @@ pub(crate) struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    /// The sections of a file, split ones (`.dwo`) or plain ones.
+    /// The sections of a file: split ones (`.dwo`) or plain ones.
     pub(crate) fn of(container: &'a Container, split: bool) -> Self {
         container.debug.unpack_together(split, || ());
         let get = |id| container.debug.get(id, split);
@@ -60,7 +60,7 @@ impl<'a> Sections<'a> {
         EndianSlice::new(data, self.endian)
     }
 
-    /// For the range lists of one unit, or once for those of all units.
+    /// A budget for the range lists of one unit, or of all units together.
     pub(crate) fn range_budget(&self) -> Budget {
         Budget::of(self.ranges.len().saturating_add(self.rnglists.len()))
     }
@@ -80,17 +80,17 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// One unit, ready to be walked.
+/// A unit, ready to be walked.
 #[derive(Debug)]
 pub(crate) struct Unit<'a> {
     pub(crate) sections: Sections<'a>,
     /// Offset in `.debug_info`.
     pub(crate) offset: usize,
-    /// The unit's bytes from its header on; offsets within it count from here.
+    /// Bytes from the unit's header on; offsets in the unit count from here.
     pub(crate) data: &'a [u8],
     pub(crate) encoding: Encoding,
     pub(crate) root: usize,
-    /// Where the root's children begin.
+    /// Offset of the root's first child.
     pub(crate) first_child: usize,
     pub(crate) low_pc: u64,
     pub(crate) high_pc: Option<Value<'a>>,
@@ -101,9 +101,9 @@ pub(crate) struct Unit<'a> {
     pub(crate) dwo_name: Option<&'a [u8]>,
     pub(crate) dwo_id: Option<DwoId>,
     pub(crate) has_low_pc: bool,
-    /// False for units that hold types, or what others share: those name line tables for their files only.
+    /// False for type and partial units, which refer to line tables for their file names only.
     pub(crate) has_code: bool,
-    /// True for languages whose plain names are what the linker sees.
+    /// True for languages that do not mangle names.
     pub(crate) plain_names: bool,
     addr_base: DebugAddrBase<usize>,
     rnglists_base: DebugRngListsBase<usize>,
@@ -111,24 +111,24 @@ pub(crate) struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    /// Reads the unit at an offset of `.debug_info`, with its abbreviations into `table`, which may hold them already:
-    /// `held` says of which offset and encoding.
+    /// Reads the unit at an offset of `.debug_info`, and its abbreviations into `table` unless that
+    /// has them.
     pub(crate) fn read(
         sections: &Sections<'a>,
         offset: usize,
         table: &mut Table,
-    ) -> Result<Self, Bad> {
+    ) -> Result<Self, DwarfError> {
         let header = header(sections, offset)?;
         table.load(sections, header.debug_abbrev_offset().0, header.encoding())?;
         Self::with_header(sections, offset, &header, table)
     }
 
-    /// As [`Unit::read`], the abbreviations being the ones that are already in `table`.
+    /// As [`Unit::read`], with the abbreviations that `table` has.
     pub(crate) fn read_again(
         sections: &Sections<'a>,
         offset: usize,
         table: &Table,
-    ) -> Result<Self, Bad> {
+    ) -> Result<Self, DwarfError> {
         Self::with_header(sections, offset, &header(sections, offset)?, table)
     }
 
@@ -137,12 +137,12 @@ impl<'a> Unit<'a> {
         offset: usize,
         header: &UnitHeader<Slice<'a>>,
         table: &Table,
-    ) -> Result<Self, Bad> {
+    ) -> Result<Self, DwarfError> {
         let encoding = header.encoding();
-        let data = sections.info.from(offset).ok_or(Bad::Reference)?;
+        let data = sections.info.from(offset).ok_or(DwarfError::Reference)?;
         let data = data
             .get(..header.length_including_self())
-            .ok_or(Bad::Truncated)?;
+            .ok_or(DwarfError::Truncated)?;
         let mut unit = Unit {
             sections: *sections,
             offset,
@@ -178,7 +178,7 @@ impl<'a> Unit<'a> {
         Ok(unit)
     }
 
-    fn read_root(&mut self, abbreviations: &Abbreviations) -> Result<(), Bad> {
+    fn read_root(&mut self, abbreviations: &Abbreviations) -> Result<(), DwarfError> {
         let mut cursor = self.cursor(self.root);
         let code = cursor.uleb()?;
         if code == 0 {
@@ -257,7 +257,7 @@ impl<'a> Unit<'a> {
         Ok(())
     }
 
-    /// Takes over what only the skeleton of a split unit knows.
+    /// Copies what only the skeleton of a split unit has.
     pub(crate) fn adopt(&mut self, skeleton: &Unit<'a>) {
         self.sections.addr = skeleton.sections.addr;
         self.addr_base = skeleton.addr_base;
@@ -278,16 +278,16 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// The text that a value stands for, if it is one and can be found.
+    /// The string of a value; `None` if it is not a string or is damaged.
     pub(crate) fn text(&self, value: Value<'a>) -> Option<&'a [u8]> {
-        let Value::Text(text) = value else {
+        let Value::StringRef(text) = value else {
             return None;
         };
         match text {
-            Text::Here(text) => Some(text),
-            Text::Str(offset) => Sections::string(self.sections.str, offset),
-            Text::LineStr(offset) => Sections::string(self.sections.line_str, offset),
-            Text::Index(index) => {
+            StringRef::Here(text) => Some(text),
+            StringRef::Str(offset) => Sections::string(self.sections.str, offset),
+            StringRef::LineStr(offset) => Sections::string(self.sections.line_str, offset),
+            StringRef::Index(index) => {
                 let offsets = DebugStrOffsets::from(self.sections.slice(self.sections.str_offsets));
                 let offset = offsets
                     .get_str_offset(
@@ -298,11 +298,11 @@ impl<'a> Unit<'a> {
                     .ok()?;
                 Sections::string(self.sections.str, offset.0 as u64)
             }
-            Text::Supplement(offset) => Sections::string(self.sections.supplement_str, offset),
+            StringRef::Supplement(offset) => Sections::string(self.sections.supplement_str, offset),
         }
     }
 
-    /// The address that a value stands for.
+    /// The address of a value.
     pub(crate) fn address(&self, value: Value<'_>) -> Option<u64> {
         match value {
             Value::Address(address) => Some(address),
@@ -317,7 +317,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// The end that `DW_AT_high_pc` gives: an address, or a length from `low`.
+    /// The end in a `DW_AT_high_pc`: an address, or a length from `low`.
     pub(crate) fn high(&self, low: u64, value: Value<'_>) -> Option<u64> {
         match value {
             Value::Unsigned(len) => low.checked_add(len),
@@ -325,26 +325,26 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Calls `each` with every range of a range list that is not empty, as far as the budget goes.
+    /// Calls `each` with every non-empty range of a range list, within the budget.
     pub(crate) fn each_range(
         &self,
         value: Value<'_>,
         budget: &mut Budget,
         mut each: impl FnMut(u64, u64),
-    ) -> Result<(), Bad> {
+    ) -> Result<(), DwarfError> {
         let lists = RangeLists::new(
             DebugRanges::from(self.sections.slice(self.sections.ranges)),
             DebugRngLists::from(self.sections.slice(self.sections.rnglists)),
         );
         let offset = match value {
             Value::Unsigned(offset) => {
-                let offset = usize::try_from(offset).map_err(|_| Bad::Reference)?;
-                // GNU's split DWARF 4 counts from the skeleton's base.
+                let offset = usize::try_from(offset).map_err(|_| DwarfError::Reference)?;
+                // In GNU's split DWARF 4 the offset counts from the skeleton's base.
                 if self.sections.split && self.encoding.version < 5 {
                     RangeListsOffset(
                         offset
                             .checked_add(self.rnglists_base.0)
-                            .ok_or(Bad::Reference)?,
+                            .ok_or(DwarfError::Reference)?,
                     )
                 } else {
                     RangeListsOffset(offset)
@@ -353,13 +353,13 @@ impl<'a> Unit<'a> {
             Value::RangeIndex(index) => lists.get_offset(
                 self.encoding,
                 self.rnglists_base,
-                DebugRngListsIndex(usize::try_from(index).map_err(|_| Bad::Reference)?),
+                DebugRngListsIndex(usize::try_from(index).map_err(|_| DwarfError::Reference)?),
             )?,
             _ => return Ok(()),
         };
         let addr = DebugAddr::from(self.sections.slice(self.sections.addr));
         let mut ranges = lists.ranges(offset, self.encoding, self.low_pc, &addr, self.addr_base)?;
-        // Entries that only set the base for others are work as well, so each one counts.
+        // Entries that only set a base cost time as well.
         while let Some(entry) = ranges.next_raw()? {
             budget.take(1)?;
             if let Some(range) = ranges.convert_raw(entry)?
@@ -372,28 +372,29 @@ impl<'a> Unit<'a> {
     }
 }
 
-fn header<'a>(sections: &Sections<'a>, offset: usize) -> Result<UnitHeader<Slice<'a>>, Bad> {
-    let from = sections.info.from(offset).ok_or(Bad::Reference)?;
+fn header<'a>(sections: &Sections<'a>, offset: usize) -> Result<UnitHeader<Slice<'a>>, DwarfError> {
+    let from = sections.info.from(offset).ok_or(DwarfError::Reference)?;
     let info = DebugInfo::from(sections.slice(from));
     Ok(info.header_from_offset(DebugInfoOffset(0))?)
 }
 
-/// An abbreviation table that stays loaded as long as units share it.
+/// An abbreviation table, which stays loaded while consecutive units share it.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(crate) abbreviations: Abbreviations,
-    /// Which section (by its place in memory), offset and encoding it was read from.
-    held: Option<(usize, usize, Encoding)>,
-    /// Bytes of all that was read into it.
+    /// Section (by its address in memory), offset and encoding of the loaded table.
+    source: Option<(usize, usize, Encoding)>,
+    /// Bytes read so far, over all tables.
     loaded: usize,
 }
 
-/// Bytes of abbreviations that are read one after the other, and how often all there are in a file.
-const ABBREVIATIONS: usize = 16 << 20;
+/// Bytes of abbreviations that are always read, and how often all those of a file are read in
+/// addition.
+const MAX_ABBREVIATION_BYTES: usize = 16 << 20;
 const SHARING: usize = 64;
 
 impl Table {
-    /// What was read last. How much was read in all stays.
+    /// Takes the loaded table out. The count of bytes stays.
     pub(crate) fn take(&mut self) -> Self {
         let loaded = self.loaded;
         std::mem::replace(
@@ -405,12 +406,13 @@ impl Table {
         )
     }
 
-    /// Whether more may be read into it. Units share a list of abbreviations or have one of their own; lists in each other
-    /// would be read again for each.
-    pub(crate) fn check(&self, sections: &Sections<'_>) -> Result<(), Bad> {
-        let most = ABBREVIATIONS.saturating_add(sections.abbrev.len().saturating_mul(SHARING));
-        if self.loaded > most {
-            Err(Bad::Shared)
+    /// Checks the limit on bytes read. Units share abbreviations or have their own; overlapping
+    /// lists would be read again for each unit.
+    pub(crate) fn check(&self, sections: &Sections<'_>) -> Result<(), DwarfError> {
+        let max =
+            MAX_ABBREVIATION_BYTES.saturating_add(sections.abbrev.len().saturating_mul(SHARING));
+        if self.loaded > max {
+            Err(DwarfError::Shared)
         } else {
             Ok(())
         }
@@ -426,16 +428,16 @@ impl Table {
         sections: &Sections<'_>,
         offset: usize,
         encoding: Encoding,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), DwarfError> {
         let wanted = (sections.abbrev.as_ptr() as usize, offset, encoding);
-        if self.held == Some(wanted) {
+        if self.source == Some(wanted) {
             return Ok(());
         }
-        self.held = None;
-        let data = sections.abbrev.get(offset..).ok_or(Bad::Reference)?;
+        self.source = None;
+        let data = sections.abbrev.get(offset..).ok_or(DwarfError::Reference)?;
         let len = self.abbreviations.read(data, encoding)?;
         self.loaded = self.loaded.saturating_add(len);
-        self.held = Some(wanted);
+        self.source = Some(wanted);
         Ok(())
     }
 }

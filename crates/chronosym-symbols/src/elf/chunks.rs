@@ -1,8 +1,9 @@
-//! A compressed section whose parts state their lengths (units, line tables), unpacked as far as its parts are asked for.
+//! Decompresses a section on demand. Its parts (units, line tables) start with their lengths.
 //!
-//! What is compressed has to be read from its begin, but need not be kept. One question keeps the chunk it leads to and
-//! drops those before; whoever goes back begins anew, once, and keeps all that passes, as do batches. So a section is
-//! unpacked three times at most, and one answer takes the memory of one chunk.
+//! A compressed stream has to be read from its start, but need not be kept. A single lookup keeps
+//! the chunk that it leads to and drops those before. A lookup of an earlier chunk restarts the
+//! stream, once, and then keeps all chunks, as do batches. So a section is decompressed three times
+//! at most, and a single lookup uses the memory of one chunk.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -16,28 +17,28 @@ use object::read::CompressionFormat;
 use super::packing;
 use crate::mmap::FileData;
 
-/// The parts that begin within so many bytes of the section are one chunk.
+/// The size of a chunk in bytes: it holds the parts that start in it.
 const CHUNK: usize = 1 << 20;
 
-/// So much is unpacked at a time, in bytes: what a file states to be there need not be.
+/// Bytes decompressed at a time: a file may have less data than it states.
 const BLOCK: usize = 256 << 10;
 
-/// A section of parts.
+/// A compressed section of parts.
 pub(crate) struct Chunks {
     packed: Packed,
-    /// By where their first part begins, in [`CHUNK`]s.
+    /// By the offset of their first part, divided by [`CHUNK`].
     kept: Box<[OnceLock<Chunk>]>,
     keep_all: AtomicBool,
     stream: Mutex<Stream>,
     problem: OnceLock<String>,
 }
 
-/// Where a section lies.
+/// Location of a section.
 struct Packed {
     data: FileData,
     range: Range<usize>,
     format: CompressionFormat,
-    /// Unpacked, in bytes.
+    /// Decompressed size in bytes.
     len: usize,
     endian: RunTimeEndian,
 }
@@ -47,21 +48,21 @@ struct Chunk {
     bytes: Vec<u8>,
 }
 
-/// How far the section is read.
+/// The decompressor and its position.
 struct Stream {
     reader: Option<Box<dyn Read + Send>>,
     at: usize,
-    /// Where the parts begin that were met so far.
+    /// Offsets of the parts that were passed.
     starts: Vec<usize>,
-    anew: bool,
-    /// Nothing more can be unpacked.
+    restarted: bool,
+    /// Decompression failed.
     ended: bool,
-    /// What was dropped last.
+    /// Memory of the chunk that was dropped last.
     spare: Vec<u8>,
 }
 
 impl Chunks {
-    /// Nothing is unpacked yet. `len` is the size that the section states; the caller holds it to a limit.
+    /// Decompresses nothing yet. `len` is the size that the section states; the caller limits it.
     pub(crate) fn new(
         data: FileData,
         range: Range<usize>,
@@ -83,7 +84,7 @@ impl Chunks {
                 reader: None,
                 at: 0,
                 starts: Vec::new(),
-                anew: false,
+                restarted: false,
                 ended: false,
                 spare: Vec::new(),
             }),
@@ -91,28 +92,29 @@ impl Chunks {
         }
     }
 
-    /// Unpacked, in bytes.
+    /// Decompressed size in bytes.
     pub(crate) fn len(&self) -> usize {
         self.packed.len
     }
 
-    /// From now on all that is unpacked is kept.
+    /// Keeps all chunks from now on.
     pub(crate) fn keep_all(&self) {
         self.keep_all.store(true, Ordering::Relaxed);
     }
 
-    /// Why the rest could not be unpacked, if so.
+    /// Why decompression failed, if it did.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.get().map(String::as_str)
     }
 
-    /// The bytes from a part's begin on, to its end or further; nothing where none begins.
+    /// The bytes from the start of a part to its end or further; `None` if no part starts at the
+    /// offset.
     pub(crate) fn from(&self, offset: usize) -> Option<&[u8]> {
         if offset >= self.packed.len {
             return None;
         }
-        if let Some(found) = self.find(offset) {
-            return Some(found);
+        if let Some(bytes) = self.find(offset) {
+            return Some(bytes);
         }
         if let Some(mut stream) = self.stream_before(offset) {
             while stream.at <= offset && self.advance(&mut stream, offset, |_, _| {}) {}
@@ -120,7 +122,7 @@ impl Chunks {
         self.find(offset)
     }
 
-    /// Calls `each` with every part and where it begins.
+    /// Calls `each` with the offset and the bytes of every part.
     pub(crate) fn each(&self, mut each: impl FnMut(usize, &[u8])) {
         let mut at = 0_usize;
         loop {
@@ -148,16 +150,16 @@ impl Chunks {
         }
     }
 
-    /// Which parts are unpacked together: equal for those that are.
+    /// The number of the chunk of a part.
     pub(crate) fn chunk(offset: usize) -> usize {
         offset / CHUNK
     }
 
-    /// Where the part begins that has an offset.
+    /// The start of the part that covers an offset.
     pub(crate) fn start(&self, offset: usize) -> Option<usize> {
         let mut stream = self.lock();
-        let known = |stream: &Stream| stream.starts.last().is_some_and(|&last| last > offset);
-        if !known(&stream) {
+        let is_passed = |stream: &Stream| stream.starts.last().is_some_and(|&last| last > offset);
+        if !is_passed(&stream) {
             while stream.at <= offset && self.advance(&mut stream, usize::MAX, |_, _| {}) {}
         }
         let next = stream.starts.partition_point(|&start| start <= offset);
@@ -168,12 +170,13 @@ impl Chunks {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream, begun anew if it is beyond an offset; nothing where that came to be kept, or is no part's begin.
+    /// The stream, restarted if it is beyond an offset; `None` if the offset was kept meanwhile or
+    /// starts no part.
     fn stream_before(&self, offset: usize) -> Option<MutexGuard<'_, Stream>> {
         let mut stream = self.lock();
         if stream.at > offset {
-            // Another thread may have come first.
-            if stream.anew || self.find(offset).is_some() {
+            // Another thread may have been faster.
+            if stream.restarted || self.find(offset).is_some() {
                 return None;
             }
             stream.rewind();
@@ -189,7 +192,8 @@ impl Chunks {
         (!from.is_empty()).then_some(from)
     }
 
-    /// Unpacks the next chunk, kept where all are or where it holds what is `wanted`. False at the end.
+    /// Decompresses the next chunk, and keeps it if it covers `wanted` or if all are kept. Returns
+    /// false at the end.
     fn advance(
         &self,
         stream: &mut Stream,
@@ -204,7 +208,7 @@ impl Chunks {
         let end = slot.saturating_add(1).saturating_mul(CHUNK);
         let mut bytes = std::mem::take(&mut stream.spare);
         bytes.clear();
-        // The last part reaches beyond the end; what is not needed is given back.
+        // The last part reaches beyond the chunk; unused memory is released later.
         bytes.reserve(self.packed.len.saturating_sub(start).min(2 * CHUNK));
         while stream.at < end.min(self.packed.len) {
             let from = bytes.len();
@@ -223,7 +227,7 @@ impl Chunks {
                 break;
             }
         }
-        let keep = stream.anew || self.keep_all.load(Ordering::Relaxed);
+        let keep = stream.restarted || self.keep_all.load(Ordering::Relaxed);
         if keep || (start..stream.at).contains(&wanted) {
             bytes.shrink_to_fit();
             if let Some(slot) = self.kept.get(slot) {
@@ -237,7 +241,8 @@ impl Chunks {
 }
 
 impl Packed {
-    /// How long the part at an offset is. What states no length that can be is one part to the end.
+    /// Length of the part at an offset. A part with an invalid length extends to the end of the
+    /// section.
     fn part_len(&self, at: usize, head: &[u8]) -> usize {
         let left = self.len.saturating_sub(at);
         let stated = part_len(head, self.endian).filter(|&len| len <= left);
@@ -248,10 +253,10 @@ impl Packed {
 impl Stream {
     fn rewind(&mut self) {
         (self.reader, self.at) = (None, 0);
-        (self.anew, self.ended) = (true, false);
+        (self.restarted, self.ended) = (true, false);
     }
 
-    /// Unpacks one part.
+    /// Decompresses one part.
     fn part(&mut self, packed: &Packed, out: &mut Vec<u8>) -> io::Result<()> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
@@ -286,7 +291,7 @@ impl Stream {
     }
 }
 
-/// How long a part is, with the length that it begins with (DWARF 5, section 7.4).
+/// Length of a part, including its initial length field (DWARF 5, section 7.4).
 fn part_len(bytes: &[u8], endian: RunTimeEndian) -> Option<usize> {
     let mut head = EndianSlice::new(bytes, endian);
     let (len, format) = head.read_initial_length().ok()?;
@@ -305,7 +310,7 @@ mod tests {
 
     use super::*;
 
-    /// Parts of so many bytes each, packed, and where each begins.
+    /// Parts with these lengths, compressed, and their offsets.
     fn packed(lens: &[u32]) -> (Chunks, Vec<usize>) {
         let (mut plain, mut starts) = (Vec::new(), Vec::new());
         for (i, &len) in lens.iter().enumerate() {
@@ -346,14 +351,14 @@ mod tests {
             [6, 5, 4, 3, 2, 1, 0],
         ] {
             let (chunks, starts) = packed(&LENS);
-            for (asked, i) in order.into_iter().enumerate() {
-                let found = chunks.from(starts[i]).unwrap();
-                assert_eq!(found[..4], LENS[i].to_le_bytes());
+            for (lookup, i) in order.into_iter().enumerate() {
+                let bytes = chunks.from(starts[i]).unwrap();
+                assert_eq!(bytes[..4], LENS[i].to_le_bytes());
                 assert_eq!(
-                    found[4..][..LENS[i] as usize],
+                    bytes[4..][..LENS[i] as usize],
                     vec![i as u8; LENS[i] as usize]
                 );
-                assert!(asked > 0 || kept(&chunks) == 1);
+                assert!(lookup > 0 || kept(&chunks) == 1);
             }
             assert_eq!(chunks.problem(), None);
         }
@@ -367,10 +372,10 @@ mod tests {
         assert_eq!(kept(&chunks), 0);
         let expected = starts.iter().copied().zip(LENS.map(|len| len as usize));
         let expected = expected.collect::<Vec<_>>();
-        // Where nothing is kept, then what one question keeps, then all.
-        for asked in [None, Some(5), Some(0)] {
-            if let Some(asked) = asked {
-                assert!(chunks.from(starts[asked]).is_some());
+        // With nothing kept, then with one chunk, then with all.
+        for part in [None, Some(5), Some(0)] {
+            if let Some(part) = part {
+                assert!(chunks.from(starts[part]).is_some());
             }
             let mut listed = Vec::new();
             chunks.each(|at, part| listed.push((at, part.len() - 4)));
@@ -382,7 +387,7 @@ mod tests {
     #[test]
     fn what_is_read_before_the_damage_stays() {
         let plain = [&2_000_000_u32.to_le_bytes()[..], &vec![1; 2_000_000]].concat();
-        // It states more than there is.
+        // States more than there is.
         let more = [&plain[..], &9_u32.to_le_bytes(), &[2; 4]].concat();
         let chunks = chunks(&more, more.len() + 500);
         assert_eq!(chunks.from(0).unwrap()[..plain.len()], plain);
@@ -393,7 +398,7 @@ mod tests {
                 .problem()
                 .is_some_and(|p| p.contains("less than its header"))
         );
-        // Offsets out of nowhere.
+        // Invalid offsets.
         assert!(chunks.from(usize::MAX).is_none() && chunks.from(more.len() + 500).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What is read of an object file when it is opened: its headers, nothing else.
+//! The headers of an object file, read when it is opened.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -22,25 +22,25 @@ pub(crate) enum Format {
     Pe,
 }
 
-/// An object file's headers, and its bytes.
+/// The headers and the bytes of an object file.
 #[derive(Debug)]
 pub(crate) struct Container {
     pub(crate) data: FileData,
     pub(crate) format: Format,
     pub(crate) endian: gimli::RunTimeEndian,
     pub(crate) arm32: bool,
-    /// True if names in the symbol table say how their functions are called: PE for 32-bit x86.
+    /// True if symbol names encode the calling convention: PE for 32-bit x86.
     pub(crate) decorated: bool,
     pub(crate) build_id: Option<BuildId>,
     pub(crate) debug: DebugSections,
-    /// Virtual addresses of code, sorted, disjoint.
+    /// Virtual addresses of code: sorted, disjoint ranges.
     pub(crate) code: Vec<Range<u64>>,
-    /// Where the file really lies, if it was opened by its path.
+    /// The folder of the file, links resolved, if it was opened by path.
     pub(crate) folder: Option<PathBuf>,
     pub(crate) segments: Segments,
-    /// If the file is not linked.
+    /// For files that are not linked.
     layout: Option<Arc<Layout>>,
-    /// If the file was compressed as a whole.
+    /// True if the file was compressed as a whole.
     was_packed: bool,
 }
 
@@ -105,16 +105,18 @@ impl Container {
         })
     }
 
-    /// The file again, for what is read of it later. Its headers parsed once, so they parse again.
+    /// Parses the headers again, for data that is read on demand.
     pub(crate) fn file(&self) -> Result<object::File<'_>> {
         parse(&self.data)
     }
 
-    /// The virtual addresses of a section, if it is loaded; of several with its name the first in the file.
+    /// Virtual addresses of the first section with this name, if it is loaded.
     pub(crate) fn section(&self, name: &str) -> Option<Range<u64>> {
         let file = self.file().ok()?;
-        let is_it = |found: &[u8]| found == name.as_bytes();
-        let mut named = file.sections().filter(|s| s.name_bytes().is_ok_and(is_it));
+        let is_same = |other: &[u8]| other == name.as_bytes();
+        let mut named = file
+            .sections()
+            .filter(|s| s.name_bytes().is_ok_and(is_same));
         named.find_map(|s| loaded(&s, self.layout.as_deref()))
     }
 
@@ -124,7 +126,7 @@ impl Container {
             .is_ok_and(|file| file.symbols().next().is_some())
     }
 
-    /// What is to be added to the value of a symbol in a section to make it an address.
+    /// The number to add to the value of a symbol in this section to get its address.
     pub(crate) fn section_start(&self, section: SectionIndex) -> u64 {
         let range = self
             .layout
@@ -133,12 +135,12 @@ impl Container {
         range.map_or(0, |range| range.start)
     }
 
-    /// Which sections hold code, by their index.
+    /// Whether a section holds code, by section index.
     pub(crate) fn code_sections(&self) -> Vec<bool> {
         let mut code = Vec::new();
         for section in self.file().iter().flat_map(|file| file.sections()) {
             let is_code = code_range(&section, self.layout.as_deref()).is_some();
-            // They come in the order of their indices, which may leave some out.
+            // Sections come in the order of their indices, which may have gaps.
             code.resize(section.index().0, false);
             code.push(is_code);
         }
@@ -158,7 +160,7 @@ impl Container {
         self.segments.contains(va) || self.is_code(va)
     }
 
-    /// What it comes to hold in memory beside the bytes of its file.
+    /// Bytes of memory that decompression uses at most, in addition to the bytes of the file.
     pub(crate) fn unpacked_bytes(&self) -> u64 {
         let whole = self.data.len() as u64;
         let whole = if self.was_packed { whole } else { 0 };
@@ -170,7 +172,7 @@ impl Container {
         contains(&self.code, va)
     }
 
-    /// Checks that this is the build asked for.
+    /// Checks that the file has this build ID.
     pub(crate) fn expect_build_id(&self, wanted: &BuildId) -> Result<()> {
         if self.build_id.as_ref() == Some(wanted) {
             return Ok(());
@@ -197,31 +199,31 @@ fn parse(data: &[u8]) -> Result<object::File<'_>> {
     }
 }
 
-/// Formats that are known by name only.
+/// Names of formats that are not supported.
 fn other_format(data: &[u8]) -> Option<&'static str> {
     let machine = |low, high| matches!([low, high], [0x64, 0x86] | [0x4C, 0x01] | [0x64, 0xAA]);
     Some(match data {
         [0xCE | 0xCF, 0xFA, 0xED, 0xFE, ..] | [0xFE, 0xED, 0xFA, 0xCE | 0xCF, ..] => "Mach-O",
-        // Java's classes begin alike; what follows is their version, which is no small number.
+        // Java classes have the same magic number, followed by their version, which is not small.
         [0xCA, 0xFE, 0xBA, 0xBE | 0xBF, 0, 0, 0, 0..=42, ..] => "Mach-O for several processors",
         [b'M', b'O', b'D', b'U', b'L', b'E', b' ', ..] => "a symbol file of Breakpad",
         [b'!', b'<', b'a', b'r', b'c', b'h', b'>', ..] => "an archive of object files",
         [0, b'a', b's', b'm', ..] => "WebAssembly",
-        // COFF, plain or for more sections.
+        // COFF, plain or with many sections.
         [0, 0, 0xFF, 0xFF, ..] => "a COFF object file",
         &[low, high, ..] if machine(low, high) => "a COFF object file",
         _ => return None,
     })
 }
 
-/// True if one of the ranges (sorted, disjoint) holds the address.
+/// True if one of the sorted, disjoint ranges contains the address.
 pub(crate) fn contains(code: &[Range<u64>], va: u64) -> bool {
     let next = code.partition_point(|r| r.start <= va);
     let before = next.checked_sub(1).and_then(|i| code.get(i));
     before.is_some_and(|range| va < range.end)
 }
 
-/// Where a section is mapped, if it is.
+/// Virtual addresses of a section, if it is loaded.
 fn loaded<'d>(section: &impl ObjectSection<'d>, layout: Option<&Layout>) -> Option<Range<u64>> {
     if let Some(layout) = layout {
         return layout.range(section.index());
@@ -235,7 +237,7 @@ fn loaded<'d>(section: &impl ObjectSection<'d>, layout: Option<&Layout>) -> Opti
     (is_loaded && start < end).then_some(start..end)
 }
 
-/// Where a section of code is mapped; nothing for any other section.
+/// Virtual addresses of a section with code; `None` for other sections.
 fn code_range<'d>(section: &impl ObjectSection<'d>, layout: Option<&Layout>) -> Option<Range<u64>> {
     let executable = match section.flags() {
         SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(object::elf::SHF_EXECINSTR),

@@ -1,5 +1,5 @@
-//! Where the sections of a file that is not linked yet stand: objects and kernel modules. Their code has no addresses, so it is given
-//! some, and what the debug information says of it with them.
+//! Assigns addresses to the sections of files that are not linked (objects and kernel modules), and
+//! relocates their debug information accordingly.
 
 use std::ops::Range;
 
@@ -11,22 +11,23 @@ use object::{
 
 /// An address for every section that is loaded.
 ///
-/// Code comes first, `.text` before all, then data; each in the order of the file and as aligned as it wants to be. Thus Linux lays
-/// modules out, so that an address in a running module less where the module begins is an address here.
+/// `.text` comes first, then other code, then data, each in the order of the file and with its
+/// alignment. Linux lays modules out like this, so an address in a running module minus the
+/// module's start is an address here.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
-    /// By the index of the section; nothing for those that are not loaded.
-    placed: Vec<Option<Range<u64>>>,
+    /// Addresses by section index; `None` for sections that are not loaded.
+    ranges: Vec<Option<Range<u64>>>,
 }
 
 /// Ranks of sections in memory.
 const CODE: u8 = 1;
 const DATA: u8 = 2;
-/// What Linux frees after a module is loaded stands elsewhere.
+/// Linux puts sections that it frees after loading elsewhere.
 const INIT: u8 = 3;
 
 impl Layout {
-    /// The layout of a file that needs one.
+    /// The layout of a file, if it is not linked.
     pub(crate) fn of(file: &object::File<'_>) -> Option<Self> {
         if file.kind() != ObjectKind::Relocatable {
             return None;
@@ -49,29 +50,29 @@ impl Layout {
             order.push((rank, section.index().0, section.size(), section.align()));
         }
         order.sort_unstable();
-        let mut placed = Vec::new();
+        let mut ranges = Vec::new();
         let mut end = 0u64;
         for (_, index, size, align) in order {
             let align = align.clamp(1, 1 << 20);
             let start = end.checked_next_multiple_of(align)?;
             end = start.checked_add(size)?;
-            if placed.len() <= index {
-                placed.resize(index.checked_add(1)?, None);
+            if ranges.len() <= index {
+                ranges.resize(index.checked_add(1)?, None);
             }
-            *placed.get_mut(index)? = Some(start..end);
+            *ranges.get_mut(index)? = Some(start..end);
         }
-        Some(Self { placed })
+        Some(Self { ranges })
     }
 
-    /// Where a section stands, if it is loaded.
+    /// Addresses of a section, if it is loaded.
     pub(crate) fn range(&self, section: SectionIndex) -> Option<Range<u64>> {
-        self.placed.get(section.0)?.clone()
+        self.ranges.get(section.0)?.clone()
     }
 
-    /// Puts addresses and offsets into a section of debug information where the linker would.
+    /// Applies the relocations of a section of debug information.
     ///
     /// # Errors
-    /// A kind of its relocations, if none is of a kind that is known.
+    /// One of its relocations, if none is supported.
     pub(crate) fn relocate(
         &self,
         file: &object::File<'_>,
@@ -84,7 +85,7 @@ impl Layout {
         let (big, machine) = (!file.is_little_endian(), file.architecture());
         let (mut applied, mut unknown) = (false, None);
         for (offset, relocation) in section.relocations() {
-            // Those of thread-local variables and the like matter to no name.
+            // Some relocations, such as those of thread-local variables, do not matter.
             let Some((change, width)) = effect(machine, &relocation) else {
                 unknown.get_or_insert(relocation.flags());
                 continue;
@@ -92,17 +93,17 @@ impl Layout {
             let Some(value) = self.value(file, &relocation) else {
                 continue;
             };
-            let place = usize::try_from(offset).ok();
-            let place = place.and_then(|at| bytes.get_mut(at..at.checked_add(width)?));
-            if let Some(place @ [_, ..]) = place {
-                let own = number(place, big);
+            let start = usize::try_from(offset).ok();
+            let field = start.and_then(|start| bytes.get_mut(start..start.checked_add(width)?));
+            if let Some(field @ [_, ..]) = field {
+                let own = number(field, big);
                 let changed = match change {
                     Change::Set if relocation.has_implicit_addend() => own.wrapping_add(value),
                     Change::Set => value,
                     Change::Add => own.wrapping_add(value),
                     Change::Subtract => own.wrapping_sub(value),
                 };
-                put(place, changed, big);
+                put(field, changed, big);
                 applied = true;
             }
         }
@@ -120,7 +121,7 @@ impl Layout {
                 match symbol.section() {
                     SymbolSection::Section(index) => start(index).wrapping_add(symbol.address()),
                     SymbolSection::Absolute => symbol.address(),
-                    // Of other files: code that is there is not in this one.
+                    // A symbol of another file.
                     _ => return None,
                 }
             }
@@ -132,7 +133,7 @@ impl Layout {
     }
 }
 
-/// What becomes of the bytes that a relocation is about.
+/// How a relocation changes its field.
 #[derive(Clone, Copy)]
 enum Change {
     Set,
@@ -140,12 +141,13 @@ enum Change {
     Subtract,
 }
 
-/// What a relocation does, and to how many bytes.
+/// The effect of a relocation and the size of its field in bytes.
 fn effect(machine: Architecture, relocation: &Relocation) -> Option<(Change, usize)> {
     if relocation.kind() == RelocationKind::Absolute {
         return Some((Change::Set, usize::from(relocation.size() / 8)));
     }
-    // Where linkers shorten code, distances in it are sums that they make (RISC-V ELF psABI, section 8.4.1).
+    // With linker relaxation, distances in code are sums of relocations (RISC-V ELF psABI, section
+    // 8.4.1).
     let RelocationFlags::Elf { r_type } = relocation.flags() else {
         return None;
     };

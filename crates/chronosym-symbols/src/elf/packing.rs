@@ -1,4 +1,4 @@
-//! What object files hold compressed, and whole files that are: unpacked as far as it is read.
+//! Decompression of sections and of whole files.
 
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
@@ -12,19 +12,19 @@ use crate::error::{Error, Result};
 use crate::mmap::FileData;
 use crate::unpack_limit::unpack_limit;
 
-/// What a section or a file may unpack to, in bytes.
+/// The size to which a section or a file may decompress, in bytes.
 const MAX_UNPACKED: u64 = 2 << 30;
 
-/// What xz may need for its window, in KiB: the largest of its presets has 64 MiB.
+/// Memory that xz may use, in KiB: its largest preset needs 64 MiB.
 const MAX_WINDOW: u32 = 96 << 10;
 
-/// After so many bytes of a mapped file, those that are done with are given back to the system.
+/// Bytes of a mapped file after which the pages read are released.
 const RELEASE: usize = 1 << 20;
 
-/// Unpacks a part of a file.
+/// Decompresses a range of a file.
 ///
 /// # Errors
-/// If its compression is unknown.
+/// The compression format is unknown.
 pub(crate) fn reader(
     data: &FileData,
     range: Range<usize>,
@@ -44,12 +44,13 @@ pub(crate) fn reader(
     })
 }
 
-/// The most that so many bytes may unpack to.
-pub(crate) fn most(packed: usize) -> u64 {
+/// The size to which `packed` bytes may decompress.
+pub(crate) fn max_unpacked(packed: usize) -> u64 {
     unpack_limit(packed as u64).min(MAX_UNPACKED)
 }
 
-/// A file as it was before gzip, xz or zstd packed it, as Linux distributions pack kernel modules; nothing for any other file.
+/// Decompresses a file that was compressed by gzip, xz or zstd, as kernel modules of Linux
+/// distributions are; `None` for other files.
 pub(crate) fn whole_file(data: &[u8]) -> Result<Option<FileData>> {
     let mut reader: Box<dyn Read> = match data {
         [0x1F, 0x8B, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(data)),
@@ -57,13 +58,13 @@ pub(crate) fn whole_file(data: &[u8]) -> Result<Option<FileData>> {
         [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => return xz(data, "the file").map(Some),
         _ => return Ok(None),
     };
-    unpack(&mut reader, "the compressed file", most(data.len())).map(Some)
+    unpack(&mut reader, "the compressed file", max_unpacked(data.len())).map(Some)
 }
 
-/// Unpacks what xz packed.
+/// Decompresses xz.
 pub(crate) fn xz(packed: &[u8], what: &str) -> Result<FileData> {
     let mut reader = XzReader::new_mem_limit(packed, true, MAX_WINDOW);
-    unpack(&mut reader, what, most(packed.len()))
+    unpack(&mut reader, what, max_unpacked(packed.len()))
 }
 
 fn unpack(reader: &mut dyn Read, what: &str, limit: u64) -> Result<FileData> {
@@ -82,7 +83,7 @@ fn unpack(reader: &mut dyn Read, what: &str, limit: u64) -> Result<FileData> {
     Ok(FileData::from(unpacked))
 }
 
-/// A part of a file, read once from its begin to its end.
+/// A range of a file, read once from start to end.
 struct Input {
     data: FileData,
     at: usize,
@@ -113,7 +114,8 @@ impl BufRead for Input {
     }
 }
 
-/// Frames of zstd, one after another (RFC 8878, section 3): those of many, because linkers pack a section in pieces at once.
+/// Consecutive frames of zstd (RFC 8878, section 3): linkers compress fragments of a section in
+/// parallel.
 struct Zstd<R> {
     input: R,
     frame: FrameDecoder,

@@ -1,4 +1,4 @@
-//! The sections that hold debug information, unpacked when they are first looked at.
+//! The debug sections of a file, decompressed on first use.
 
 use std::io::Read;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use super::packing;
 use crate::error::{Error, Result};
 use crate::mmap::FileData;
 
-/// The sections that names and lines are made of, and whether their plain or their split form is meant.
+/// The sections with names and lines.
 const USED: [SectionId; 12] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
@@ -30,45 +30,45 @@ const USED: [SectionId; 12] = [
     SectionId::DebugTuIndex,
 ];
 
-/// Above this size unpacking takes longer than starting a thread, in bytes.
+/// Above this size, in bytes, decompression takes longer than starting a thread.
 const LARGE: u64 = 1 << 20;
 
-/// Where a section lies.
+/// Location and content of a section.
 #[derive(Debug)]
 struct Section {
-    /// Which section it is, in its plain or its split form.
+    /// Whether it is in split form (`.dwo`), and which section it is.
     id: (bool, SectionId),
     index: SectionIndex,
     range: Range<usize>,
     packed: CompressionFormat,
     unpacked_size: u64,
-    /// What it may have.
+    /// The size to which it may decompress.
     limit: u64,
-    held: Held,
+    storage: Storage,
 }
 
-/// What is held of a section.
+/// The content of a section.
 #[derive(Debug)]
-enum Held {
-    /// The bytes in the file are what is meant.
+enum Storage {
+    /// The bytes of the file.
     Plain,
-    /// As unpacked or relocated, and what went wrong.
+    /// Decompressed or relocated on first use, with the problem if that failed.
     Made(OnceLock<(Vec<u8>, Option<String>)>),
-    /// Unpacked part by part.
-    Parts(Chunks),
+    /// Decompressed by chunks.
+    SectionData(Chunks),
 }
 
-/// A section that is read part by part, each of which states its length: units, line tables.
+/// A section that is read by parts (units, line tables), each of which starts with its length.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Parts<'a> {
+pub(crate) enum SectionData<'a> {
     Whole(&'a [u8]),
     Packed(&'a Chunks),
-    /// One part, and where it begins.
+    /// One part and its offset.
     One(usize, &'a [u8]),
 }
 
-impl<'a> Parts<'a> {
-    /// The bytes from where a part begins, to its end at least.
+impl<'a> SectionData<'a> {
+    /// The bytes from the start of a part to its end or further.
     pub(crate) fn from(&self, offset: usize) -> Option<&'a [u8]> {
         match *self {
             Self::Whole(bytes) => bytes.get(offset..),
@@ -77,7 +77,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Equal for parts that are unpacked together.
+    /// Equal for parts that are decompressed together.
     pub(crate) fn chunk(&self, offset: usize) -> usize {
         match self {
             Self::Packed(_) => Chunks::chunk(offset),
@@ -85,7 +85,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Of the whole section, in bytes.
+    /// Size of the section in bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Whole(bytes) | Self::One(_, bytes) => bytes.len(),
@@ -94,11 +94,11 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Where each debug section lies.
+/// The debug sections of a file.
 #[derive(Debug)]
 pub(crate) struct DebugSections {
     data: FileData,
-    /// If its sections have no addresses of their own.
+    /// For files that are not linked.
     layout: Option<Arc<Layout>>,
     /// By id.
     sections: Vec<Section>,
@@ -111,13 +111,13 @@ impl DebugSections {
         endian: RunTimeEndian,
         layout: Option<Arc<Layout>>,
     ) -> Self {
-        let mut found = Self {
+        let mut debug = Self {
             data: data.clone(),
             layout,
             sections: Vec::new(),
         };
-        // What all sections may unpack to: several may lie in the same bytes.
-        let mut limit = packing::most(data.len());
+        // A limit for all sections together: they may share the same bytes.
+        let mut limit = packing::max_unpacked(data.len());
         for section in file.sections() {
             let Ok(name) = section.name_bytes() else {
                 continue;
@@ -125,88 +125,88 @@ impl DebugSections {
             let Some((id, split)) = debug_section(name) else {
                 continue;
             };
-            let Ok(place) = section.compressed_file_range() else {
+            let Ok(location) = section.compressed_file_range() else {
                 continue;
             };
-            let range = usize::try_from(place.offset).ok().and_then(|start| {
-                let len = usize::try_from(place.compressed_size).ok()?;
+            let range = usize::try_from(location.offset).ok().and_then(|start| {
+                let len = usize::try_from(location.compressed_size).ok()?;
                 Some(start..start.checked_add(len)?)
             });
             let Some(range) = range else { continue };
             if range.is_empty() {
                 continue;
             }
-            let linked = found.layout.is_none() || section.relocations().next().is_none();
-            let packed = place.format != CompressionFormat::None;
-            let len = usize::try_from(place.uncompressed_size).ok();
-            let len = len.filter(|_| place.uncompressed_size <= limit);
-            let held = match (id, len) {
-                _ if linked && !packed => Held::Plain,
+            let linked = debug.layout.is_none() || section.relocations().next().is_none();
+            let packed = location.format != CompressionFormat::None;
+            let len = usize::try_from(location.uncompressed_size).ok();
+            let len = len.filter(|_| location.uncompressed_size <= limit);
+            let storage = match (id, len) {
+                _ if linked && !packed => Storage::Plain,
                 (SectionId::DebugInfo | SectionId::DebugLine, Some(len)) if linked && !split => {
-                    Held::Parts(Chunks::new(
+                    Storage::SectionData(Chunks::new(
                         data.clone(),
                         range.clone(),
-                        place.format,
+                        location.format,
                         len,
                         endian,
                     ))
                 }
-                _ => Held::Made(OnceLock::new()),
+                _ => Storage::Made(OnceLock::new()),
             };
             let id = (split, id);
-            // Of several the last is meant.
-            found.sections.retain(|section| section.id != id);
-            found.sections.push(Section {
+            // The last one of a name counts.
+            debug.sections.retain(|section| section.id != id);
+            debug.sections.push(Section {
                 id,
                 index: section.index(),
                 range,
-                packed: place.format,
-                unpacked_size: place.uncompressed_size,
+                packed: location.format,
+                unpacked_size: location.uncompressed_size,
                 limit,
-                held,
+                storage,
             });
             if packed {
-                limit = limit.saturating_sub(place.uncompressed_size.min(limit));
+                limit = limit.saturating_sub(location.uncompressed_size.min(limit));
             }
         }
-        found.sections.sort_unstable_by_key(|section| section.id);
-        found
+        debug.sections.sort_unstable_by_key(|section| section.id);
+        debug
     }
 
-    /// The bytes of a section that is not read by parts; none if the file lacks it or it cannot be unpacked
-    /// ([`DebugSections::damage`]).
+    /// The bytes of a section that is not read by parts; empty if it is missing or cannot be
+    /// decompressed ([`DebugSections::damage`]).
     pub(crate) fn get(&self, id: SectionId, split: bool) -> &[u8] {
         let Some(section) = self.section(id, split) else {
             return &[];
         };
-        match &section.held {
-            Held::Plain => self.data.get(section.range.clone()).unwrap_or(&[]),
-            Held::Made(made) => &made.get_or_init(|| self.make(section, id.name())).0,
-            Held::Parts(_) => &[],
+        match &section.storage {
+            Storage::Plain => self.data.get(section.range.clone()).unwrap_or(&[]),
+            Storage::Made(made) => &made.get_or_init(|| self.make(section, id.name())).0,
+            Storage::SectionData(_) => &[],
         }
     }
 
     /// A section that is read by parts.
-    pub(crate) fn parts(&self, id: SectionId, split: bool) -> Parts<'_> {
+    pub(crate) fn parts(&self, id: SectionId, split: bool) -> SectionData<'_> {
         match self.packed_parts(id, split) {
-            Some(chunks) => Parts::Packed(chunks),
-            None => Parts::Whole(self.get(id, split)),
+            Some(chunks) => SectionData::Packed(chunks),
+            None => SectionData::Whole(self.get(id, split)),
         }
     }
 
-    /// A section that is unpacked part by part.
+    /// A section that is decompressed by chunks.
     pub(crate) fn packed_parts(&self, id: SectionId, split: bool) -> Option<&Chunks> {
-        match &self.section(id, split)?.held {
-            Held::Parts(chunks) => Some(chunks),
-            Held::Plain | Held::Made(_) => None,
+        match &self.section(id, split)?.storage {
+            Storage::SectionData(chunks) => Some(chunks),
+            Storage::Plain | Storage::Made(_) => None,
         }
     }
 
-    /// Unpacks the large sections that are not read by parts, each in a thread of its own, while this one goes on with what is
-    /// to be done `beside`; does nothing where there are none.
-    pub(crate) fn unpack_together(&self, split: bool, beside: impl FnOnce()) {
-        let waits = |section: &&Section| match &section.held {
-            Held::Made(made) if section.id.0 == split => {
+    /// Decompresses the large sections that are not read by parts, each on its own thread, and
+    /// calls `meanwhile` on this one; does neither if there are none.
+    pub(crate) fn unpack_together(&self, split: bool, meanwhile: impl FnOnce()) {
+        let waits = |section: &&Section| match &section.storage {
+            Storage::Made(made) if section.id.0 == split => {
                 section.unpacked_size > LARGE && made.get().is_none()
             }
             _ => false,
@@ -218,17 +218,17 @@ impl DebugSections {
         std::thread::scope(|scope| {
             for section in packed {
                 let get = move || _ = self.get(section.id.1, split);
-                // Without a thread it is unpacked when it is asked for.
+                // Without a thread, decompression waits for the first use.
                 _ = std::thread::Builder::new().spawn_scoped(scope, get);
             }
-            beside();
+            meanwhile();
         });
     }
 
-    /// Keeps from now on all that is unpacked, for those who want most of it.
+    /// Keeps all chunks from now on, for batches that need most of them.
     pub(crate) fn keep_all(&self) {
         for section in &self.sections {
-            if let Held::Parts(chunks) = &section.held {
+            if let Storage::SectionData(chunks) = &section.storage {
                 chunks.keep_all();
             }
         }
@@ -237,31 +237,31 @@ impl DebugSections {
     /// The file range of a section that is not compressed.
     pub(crate) fn file_range(&self, id: SectionId) -> Option<Range<usize>> {
         let section = self.section(id, false)?;
-        matches!(section.held, Held::Plain).then(|| section.range.clone())
+        matches!(section.storage, Storage::Plain).then(|| section.range.clone())
     }
 
     pub(crate) fn has(&self, id: SectionId, split: bool) -> bool {
         self.section(id, split).is_some()
     }
 
-    /// What there is in memory when all is unpacked.
+    /// Bytes of memory that the sections use at most.
     pub(crate) fn unpacked_bytes(&self) -> u64 {
-        let held = self
+        let unpacked = self
             .sections
             .iter()
-            .filter(|section| !matches!(section.held, Held::Plain));
-        let sizes = held.map(|section| section.unpacked_size.min(section.limit));
+            .filter(|section| !matches!(section.storage, Storage::Plain));
+        let sizes = unpacked.map(|section| section.unpacked_size.min(section.limit));
         sizes.fold(0, u64::saturating_add)
     }
 
-    /// What could not be unpacked so far.
+    /// Problems of decompression so far.
     pub(crate) fn damage(&self) -> impl Iterator<Item = String> {
         self.sections
             .iter()
-            .filter_map(|section| match &section.held {
-                Held::Plain => None,
-                Held::Made(made) => made.get()?.1.clone(),
-                Held::Parts(chunks) => {
+            .filter_map(|section| match &section.storage {
+                Storage::Plain => None,
+                Storage::Made(made) => made.get()?.1.clone(),
+                Storage::SectionData(chunks) => {
                     let problem = chunks.problem()?;
                     Some(Error::damaged(section.id.1.name(), problem).to_string())
                 }
@@ -274,7 +274,7 @@ impl DebugSections {
             .find(|section| section.id == (split, id))
     }
 
-    /// Unpacks and relocates a section.
+    /// Decompresses and relocates a section.
     fn make(&self, section: &Section, name: &str) -> (Vec<u8>, Option<String>) {
         let mut bytes = match unpack(&self.data, section, name) {
             Ok(bytes) => bytes,
@@ -290,7 +290,8 @@ impl DebugSections {
     }
 }
 
-/// Which section a name means: `.debug_info`, GNU's older compressed `.zdebug_info`, or the split `.debug_info.dwo`.
+/// The section of a name: `.debug_info`, GNU's older compressed `.zdebug_info`, or the split
+/// `.debug_info.dwo`.
 fn debug_section(name: &[u8]) -> Option<(SectionId, bool)> {
     let (name, split) = match name.strip_suffix(b".dwo") {
         Some(name) => (name, true),
@@ -319,7 +320,7 @@ fn unpack(data: &FileData, section: &Section, name: &str) -> Result<Vec<u8>> {
             "it reaches beyond the end of the file",
         ));
     }
-    // The size stated is a hint that is believed up to a generous ratio; the rest grows as it comes.
+    // The stated size is trusted up to a generous ratio.
     let hint = section.range.len().saturating_mul(16).saturating_add(4096);
     let hint = usize::try_from(size).map_or(hint, |size| size.min(hint));
     let mut out = Vec::with_capacity(hint);

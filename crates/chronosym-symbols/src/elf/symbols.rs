@@ -1,4 +1,4 @@
-//! The symbol tables as one sorted list of code ranges.
+//! The symbols of code in one sorted table.
 
 use object::read::{ExportTarget, NameOrOrdinal, Object, ObjectSymbol};
 use object::{SymbolKind, SymbolSection};
@@ -7,30 +7,31 @@ use super::container::{Container, Format};
 use crate::answer::Source;
 use crate::mmap::FileData;
 
-/// How many symbols before the nearest one are asked whether they reach over it.
+/// The number of symbols before an address that are checked for covering it.
 const MAX_STEPS_BACK: usize = 32;
 
-/// No system has longer paths, in bytes; texts that overlap could each be as long as the file.
+/// The longest path in bytes. Without a limit, overlapping strings could each be as long as the
+/// file.
 const LONGEST_FILE: usize = 4096;
 
-/// Ranks of symbols at one address: the highest names it.
+/// Ranks of symbols at one address: the highest wins.
 const BOUNDARY: u8 = 0;
 const DATA: u8 = 1;
 const LABEL: u8 = 2;
 const FUNCTION: u8 = 3;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct SymbolEntry {
     start: u64,
     end: u64,
-    /// Where the name lies in the data of the table's file.
+    /// Offset of the name in the file.
     name: usize,
-    /// 0 where no symbol holds.
+    /// 0 for the end of code without a name.
     name_len: u32,
     rank: u8,
     source: Source,
     mini: bool,
-    /// Where the name of its source file lies; 0 if it is not known.
+    /// Offset of the name of its source file; 0 if unknown.
     file: usize,
 }
 
@@ -39,7 +40,7 @@ struct Entry {
 pub(crate) struct Symbol<'a> {
     pub(crate) start: u64,
     pub(crate) name: &'a [u8],
-    /// What the source file is called, without its folder.
+    /// The name of its source file, without the folder.
     pub(crate) file: Option<&'a [u8]>,
     pub(crate) source: Source,
     /// Identifies the symbol within its table.
@@ -49,41 +50,42 @@ pub(crate) struct Symbol<'a> {
 /// All symbols of code, by address.
 #[derive(Debug, Default)]
 pub(crate) struct SymbolTable {
-    entries: Vec<Entry>,
+    entries: Vec<SymbolEntry>,
     mini: Option<FileData>,
 }
 
 impl SymbolTable {
-    /// Reads `.symtab`, else `.dynsym` with the table of the mini debug information, else what a PE image exports.
+    /// Reads `.symtab`, else `.dynsym` with the table of the mini debug information, else what a PE
+    /// image exports.
     pub(crate) fn read(container: &Container, mini: Option<Container>) -> Self {
-        let mut found = Found {
+        let mut reader = SymbolReader {
             container,
             data: &container.data,
             entries: Vec::new(),
         };
         if let Ok(file) = container.file() {
             let code = container.code_sections();
-            found.entries.reserve(file.symbols().size_hint().0);
-            found.add(&code, file.symbols(), Source::SymbolTable);
-            if found.entries.is_empty() || mini.is_some() {
-                found.add(&code, file.dynamic_symbols(), Source::DynamicSymbols);
+            reader.entries.reserve(file.symbols().size_hint().0);
+            reader.add(&code, file.symbols(), Source::SymbolTable);
+            if reader.entries.is_empty() || mini.is_some() {
+                reader.add(&code, file.dynamic_symbols(), Source::DynamicSymbols);
             }
             if container.format == Format::Pe {
-                found.add_exports(&file);
+                reader.add_exports(&file);
             }
         }
-        let own = found.entries.len();
+        let own = reader.entries.len();
         if let Some(mini) = &mini
             && let Ok(file) = mini.file()
         {
-            found.data = &mini.data;
-            found.add(&mini.code_sections(), file.symbols(), Source::SymbolTable);
+            reader.data = &mini.data;
+            reader.add(&mini.code_sections(), file.symbols(), Source::SymbolTable);
         }
-        let mut entries = found.entries;
+        let mut entries = reader.entries;
         entries.iter_mut().skip(own).for_each(|e| e.mini = true);
         let mini = mini.map(|mini| mini.data);
-        // Of several symbols at one address the one that says most about code stands last: functions before labels, then
-        // the largest, then the latest in its table (a stable sort).
+        // Of several symbols at one address the last one wins: functions over labels, then the
+        // largest, then the latest in its table (the sort is stable).
         entries.sort_by_key(|e| (e.start, e.rank, e.end.saturating_sub(e.start)));
         entries.dedup_by(|next, kept| {
             let same = next.start == kept.start;
@@ -92,7 +94,7 @@ impl SymbolTable {
             }
             same
         });
-        // A symbol without a size reaches to the next one, at most to the end of its section.
+        // A symbol without a size extends to the next one or to the end of its section.
         let mut next = None;
         for entry in entries.iter_mut().rev() {
             let start = entry.start;
@@ -109,7 +111,7 @@ impl SymbolTable {
         Self { entries, mini }
     }
 
-    /// True if there is more than what other images may link to.
+    /// True if there are symbols besides the dynamic and exported ones.
     pub(crate) fn has_own(&self) -> bool {
         let mut sources = self.entries.iter().map(|entry| entry.source);
         sources.any(|source| source == Source::SymbolTable)
@@ -143,16 +145,16 @@ impl SymbolTable {
     }
 }
 
-/// The symbols of one file after another.
-struct Found<'a> {
-    /// Whose code they name.
+/// Collects the symbols of one or two files.
+struct SymbolReader<'a> {
+    /// The file with the code.
     container: &'a Container,
-    /// The file that they are in.
+    /// The file with the symbols.
     data: &'a [u8],
-    entries: Vec<Entry>,
+    entries: Vec<SymbolEntry>,
 }
 
-impl Found<'_> {
+impl SymbolReader<'_> {
     fn add<'d>(
         &mut self,
         code_sections: &[bool],
@@ -161,23 +163,28 @@ impl Found<'_> {
     ) {
         let container = self.container;
         let pe = container.format == Format::Pe;
-        // That of the local symbols to come.
+        // The source file of the local symbols that follow.
         let mut file = 0;
         for symbol in symbols {
             let rank = match symbol.kind() {
                 SymbolKind::File if !pe => {
                     let name = symbol.name_bytes().unwrap_or_default();
-                    file = self.place(name).filter(|_| !name.is_empty()).unwrap_or(0);
+                    file = self
+                        .offset_of(name)
+                        .filter(|_| !name.is_empty())
+                        .unwrap_or(0);
                     continue;
                 }
                 SymbolKind::Text => FUNCTION,
                 SymbolKind::Unknown | SymbolKind::Label => LABEL,
                 SymbolKind::Data => DATA,
-                // In a linked PE image: where the code of one object file begins, and that of the one before it ends.
+                // In a linked PE image: the start of the code of one object file, which ends the
+                // code of the one before.
                 SymbolKind::Section if pe => BOUNDARY,
                 _ => continue,
             };
-            // Of symbols in other sections, those of debug information for one, the value is no address of code.
+            // The values of symbols in other sections, such as debug sections, are not addresses of
+            // code.
             let SymbolSection::Section(index) = symbol.section() else {
                 continue;
             };
@@ -188,7 +195,7 @@ impl Found<'_> {
                 .address()
                 .wrapping_add(container.section_start(index));
             if container.arm32 && rank == FUNCTION {
-                // The lowest bit says that the function is Thumb code; it is no part of the address.
+                // The lowest bit marks Thumb code; it is not part of the address.
                 start &= !1;
             }
             if !container.is_code(start) {
@@ -202,15 +209,16 @@ impl Found<'_> {
                 self.push(start, 0, nameless, rank, source, 0);
                 continue;
             }
-            // `$x`, `$d`, `$t`: marks of what kind of bytes follow, not names.
+            // `$x`, `$d` and `$t` mark what kind of bytes follow.
             if name.is_empty() || (name.starts_with(b"$") && rank == LABEL) {
                 continue;
             }
-            // Labels within functions, which RISC-V and LoongArch assemblers keep for the linker.
+            // Labels within functions, which the assemblers of RISC-V and LoongArch keep for the
+            // linker.
             if rank == LABEL && symbol.is_local() && name.starts_with(b".L") {
                 continue;
             }
-            // Of linked PE images the sizes are left over from other uses of the auxiliary records.
+            // In linked PE images the sizes are leftovers of other uses of auxiliary records.
             let size = if pe { 0 } else { symbol.size() };
             let name = if container.decorated {
                 undecorated(name)
@@ -236,20 +244,21 @@ impl Found<'_> {
         }
     }
 
-    /// Where a name lies in the file: that, in place of its bytes, keeps the table free of lifetimes.
-    fn place(&self, name: &[u8]) -> Option<usize> {
+    /// Offset of a name in the file. Storing it instead of the bytes keeps the table free of
+    /// lifetimes.
+    fn offset_of(&self, name: &[u8]) -> Option<usize> {
         let at = (name.as_ptr() as usize).checked_sub(self.data.as_ptr() as usize)?;
         (at.saturating_add(name.len()) <= self.data.len()).then_some(at)
     }
 
     fn push(&mut self, start: u64, size: u64, name: &[u8], rank: u8, source: Source, file: usize) {
-        let (Some(at), Ok(name_len)) = (self.place(name), u32::try_from(name.len())) else {
+        let (Some(offset), Ok(name_len)) = (self.offset_of(name), u32::try_from(name.len())) else {
             return;
         };
-        self.entries.push(Entry {
+        self.entries.push(SymbolEntry {
             start,
             end: start.saturating_add(size),
-            name: at,
+            name: offset,
             name_len,
             rank,
             source,
@@ -259,8 +268,9 @@ impl Found<'_> {
     }
 }
 
-/// A C function's name without what the 32-bit x86 compilers for Windows put around it to say how it is called: `_cdecl`,
-/// `_stdcall@4`, `@fastcall@4`, `vectorcall@@8`. Names of C++ by MSVC are left as they are.
+/// The name of a C function without the calling convention that compilers for 32-bit Windows encode
+/// in it: `_cdecl`, `_stdcall@4`, `@fastcall@4`, `vectorcall@@8`. Mangled names of MSVC stay as
+/// they are.
 fn undecorated(name: &[u8]) -> &[u8] {
     if name.starts_with(b"?") {
         return name;

@@ -1,48 +1,50 @@
-//! What is kept of a unit for single lookups: which function, and which row of lines, is at an address.
+//! Maps from address to function and line of one unit, cached for single lookups.
 //!
-//! A batch walks each unit once for all its addresses. Whoever asks one address at a time would walk it anew each time; so
-//! the walk over all the unit is made once, and each answer walks its function only.
+//! A batch walks each unit once for all its addresses. Single lookups would walk it again each
+//! time. So the whole unit is walked once, and each lookup then walks its own function only.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::form::Bad;
+use super::form::DwarfError;
 use super::functions::Walk;
-use super::lines::{Lines, Row};
+use super::lines::{LineProgram, LineRow};
 use super::ranges::Ranges;
 use super::unit::{Table, Unit};
 use crate::elf::container::contains;
 
-/// One unit, decoded as far as it pays.
+/// The functions and lines of one unit by address.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct CachedUnit {
     pub(crate) table: Table,
-    /// Functions, each by its place in the walk and the offset of its entry: of several at an address the first
-    /// answers, as in a walk.
+    /// Functions, each as its number in the walk and the offset of its entry. Of several at an
+    /// address the first wins, as in a batch.
     functions: Ranges<(u32, usize)>,
-    /// Rows of lines, each with the number of its sequence: of several the last answers, as in a walk.
-    rows: Ranges<(Reverse<u32>, Row)>,
-    /// What ended the reading early, and of what.
-    pub(crate) damage: Vec<(&'static str, Bad)>,
+    /// Rows of the line table, each with the number of its sequence. Of several at an address the
+    /// last wins, as in a batch.
+    rows: Ranges<(Reverse<u32>, LineRow)>,
+    /// What could not be read to the end, and why.
+    pub(crate) damage: Vec<(&'static str, DwarfError)>,
 }
 
-impl Known {
-    /// Reads what is in `unit`, whose abbreviations are `table`'s, and its `lines`. `code` is where code may be.
+impl CachedUnit {
+    /// Reads `unit`, whose abbreviations are in `table`, and its `lines`. `code` has the ranges
+    /// with code.
     pub(crate) fn read(
         unit: &Unit<'_>,
         table: Table,
         code: &[Range<u64>],
-        lines: Result<Option<Lines<'_>>, Bad>,
+        lines: Result<Option<LineProgram<'_>>, DwarfError>,
     ) -> Self {
         let mut damage = Vec::new();
         let mut functions = Vec::new();
-        if let Err(bad) = Walk::each_function(unit, &table.abbreviations, |low, high, entry| {
+        if let Err(error) = Walk::each_function(unit, &table.abbreviations, |low, high, entry| {
             if contains(code, low) {
                 functions.push((low, high, entry));
             }
         }) {
-            damage.push(("entries", bad));
+            damage.push(("entries", error));
         }
         let mut rows = Vec::new();
         let read = lines.and_then(|lines| {
@@ -54,7 +56,7 @@ impl Known {
                 contains(code, start)
             };
             lines.run(enter, |from, to, row| {
-                // A sequence that jumps back answers only what lies ahead.
+                // After a jump back only the addresses that lie ahead count.
                 let from = from.max(done.get());
                 if from < to {
                     rows.push((from, to, (Reverse(sequence.get()), *row)));
@@ -62,12 +64,12 @@ impl Known {
                 }
             })
         });
-        if let Err(bad) = read {
-            damage.push(("line table", bad));
+        if let Err(error) = read {
+            damage.push(("line table", error));
         }
         let functions = (0..).zip(functions);
-        let functions = functions.map(|(place, (low, high, entry))| (low, high, (place, entry)));
-        Known {
+        let functions = functions.map(|(number, (low, high, entry))| (low, high, (number, entry)));
+        CachedUnit {
             table,
             functions: Ranges::new(functions.collect()),
             rows: Ranges::new(rows),
@@ -81,7 +83,7 @@ impl Known {
     }
 
     /// The row of lines at an address.
-    pub(crate) fn row(&self, va: u64) -> Option<Row> {
+    pub(crate) fn row(&self, va: u64) -> Option<LineRow> {
         self.rows.find(va).map(|(_, row)| row)
     }
 
