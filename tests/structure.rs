@@ -15,7 +15,6 @@ const CYCLIC: &[&str] = &[
     "chronosym-cli",
     "chronosym-core",
     "chronosym-events",
-    "chronosym-export",
     "chronosym-sources",
     "chronosym-symbolizer",
 ];
@@ -114,6 +113,7 @@ const WAYS: &[(&str, &str)] = &[
         "#[arg(parser = crate::b::f)] struct S;",
     ),
     ("macro", "fn f() { crate::b::made!() }"),
+    ("exported macro", "fn f() { crate::exported!() }"),
     ("item made by a macro", "use crate::b::Made;"),
     ("within a function", "fn f() { use crate::b; b::f() }"),
     (
@@ -128,6 +128,7 @@ fn every_kind_of_cycle_is_found() {
     let b = "use crate::a::A;
         pub struct B; pub fn f() {} pub const ONE: u8 = 1; pub trait Trait {}
         pub enum Enum { Variant } macro_rules! made { ($($name:ident)?) => {} } pub(crate) use made;
+        #[macro_export] macro_rules! exported { () => {} }
         made!(Made);";
     let c = "pub use crate::b::{self as module, B as Renamed}; pub use crate::b::B; pub struct C;";
     for (way, text) in WAYS {

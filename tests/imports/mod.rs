@@ -38,7 +38,8 @@ struct Module {
 
 /// What a name of a module means.
 enum Meaning {
-    Item,
+    /// An item that this file defines.
+    Item(usize),
     Module(usize),
     Use(Vec<String>),
 }
@@ -148,12 +149,10 @@ impl Crate {
         name: &str,
         open: &mut Open<'c>,
     ) -> Option<Vec<Target>> {
-        let Module {
-            file, names, globs, ..
-        } = &self.modules[module];
+        let Module { names, globs, .. } = &self.modules[module];
         if let Some(meanings) = names.get(name) {
             let targets = meanings.iter().flat_map(|meaning| match meaning {
-                Meaning::Item => vec![Target::Item(*file)],
+                Meaning::Item(file) => vec![Target::Item(*file)],
                 Meaning::Module(module) => vec![Target::Module(*module)],
                 Meaning::Use(path) => self.resolve(module, path, open),
             });

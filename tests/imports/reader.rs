@@ -91,11 +91,11 @@ impl Reader<'_> {
                 .unwrap_or_else(|| panic!("no file of the module {base}"));
             self.read_file(path, &text, parent, folder)
         };
-        self.define(&name, Meaning::Module(module));
+        self.define(self.module, &name, Meaning::Module(module));
     }
 
-    fn define(&mut self, name: &str, meaning: Meaning) {
-        let names = &mut self.source.modules[self.module].names;
+    fn define(&mut self, module: usize, name: &str, meaning: Meaning) {
+        let names = &mut self.source.modules[module].names;
         names.entry(name.to_owned()).or_default().push(meaning);
     }
 
@@ -133,7 +133,7 @@ impl Reader<'_> {
         }
         let renamed = renamed.unwrap_or_else(|| path[path.len() - 1].clone());
         self.mention(path.clone(), name.span());
-        self.define(&renamed, Meaning::Use(path));
+        self.define(self.module, &renamed, Meaning::Use(path));
     }
 
     /// Mentions the paths in the tokens of a macro call or an attribute.
@@ -179,7 +179,15 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             _ => None,
         };
         if let Some(name) = name {
-            self.define(&name.to_string(), Meaning::Item);
+            let is_exported = |attribute: &Attribute| attribute.path().is_ident("macro_export");
+            let module = match item {
+                Item::Macro(item) if item.attrs.iter().any(is_exported) => {
+                    self.source.root(self.module)
+                }
+                _ => self.module,
+            };
+            let file = self.source.modules[self.module].file;
+            self.define(module, &name.to_string(), Meaning::Item(file));
         }
         visit::visit_item(self, item);
     }

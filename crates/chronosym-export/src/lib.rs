@@ -33,6 +33,7 @@ mod symbol_file;
 mod table;
 mod tables;
 mod text;
+mod text_line;
 mod threads;
 mod top;
 mod units;
@@ -68,11 +69,3 @@ pub use units::{show_count, show_range, show_time, utc};
 
 /// Replaces what would steer a terminal or break a line; as [`text_line`] does.
 pub use chronosym_types::escape::terminal as printable;
-
-/// As `writeln!`, but writes one line that cannot steer a terminal, whatever its arguments hold.
-#[macro_export]
-macro_rules! text_line {
-    ($out:expr, $($text:tt)*) => {
-        writeln!($out, "{}", $crate::printable(&format!($($text)*)))
-    };
-}
