@@ -1,9 +1,10 @@
 //! Times and addresses as people write them.
 
+use anyhow::{Context, Result, anyhow};
 pub use chronosym_export::{show_count, show_time, utc, wrap};
 
 /// `1.5s`, `200ms`, `3us`, `2m`, a number of s with a point, or a whole number of ns → ns.
-pub fn parse_time(text: &str) -> Result<u64, String> {
+pub fn parse_time(text: &str) -> Result<u64> {
     let text = text.trim();
     let units = [
         ("ns", 1u64),
@@ -21,7 +22,7 @@ pub fn parse_time(text: &str) -> Result<u64, String> {
         })
         .unwrap_or((text, None));
     let bad = || {
-        format!(
+        anyhow!(
             "'{text}' is not a time: expected a number with m, s, ms, us or ns, such as 1.5s or 200ms; without a unit \
              1.5 is seconds, a whole number ns"
         )
@@ -58,14 +59,14 @@ pub fn parse_address(text: &str) -> Option<u64> {
 }
 
 /// `PID` or `PID@TIME`.
-pub fn parse_pid(text: &str) -> Result<(u32, Option<u64>), String> {
+pub fn parse_pid(text: &str) -> Result<(u32, Option<u64>)> {
     let (pid, time) = match text.split_once('@') {
         Some((pid, time)) => (pid, Some(parse_time(time)?)),
         None => (text, None),
     };
     let pid = pid
         .parse()
-        .map_err(|_| format!("'{pid}' is not a process id"))?;
+        .with_context(|| format!("'{pid}' is not a process id"))?;
     Ok((pid, time))
 }
 
@@ -75,13 +76,17 @@ mod tests {
 
     #[test]
     fn times_have_units() {
-        assert_eq!(parse_time("1.5s"), Ok(1_500_000_000));
-        assert_eq!(parse_time("200ms"), Ok(200_000_000));
-        assert_eq!(parse_time("7"), Ok(7));
-        assert_eq!(parse_time("3 us"), Ok(3_000));
-        assert_eq!(parse_time("1.5"), Ok(1_500_000_000));
-        assert_eq!(parse_time("2m"), Ok(120_000_000_000));
-        assert_eq!(parse_time("18446744073709551615"), Ok(u64::MAX));
+        for (text, ns) in [
+            ("1.5s", 1_500_000_000),
+            ("200ms", 200_000_000),
+            ("7", 7),
+            ("3 us", 3_000),
+            ("1.5", 1_500_000_000),
+            ("2m", 120_000_000_000),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse_time(text).unwrap(), ns, "{text}");
+        }
         for bad in [
             "",
             "s",
@@ -115,8 +120,8 @@ mod tests {
 
     #[test]
     fn a_pid_can_have_a_time() {
-        assert_eq!(parse_pid("7@1s"), Ok((7, Some(1_000_000_000))));
-        assert_eq!(parse_pid("7"), Ok((7, None)));
+        assert_eq!(parse_pid("7@1s").unwrap(), (7, Some(1_000_000_000)));
+        assert_eq!(parse_pid("7").unwrap(), (7, None));
         assert!(parse_pid("x").is_err());
     }
 }

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use anyhow::{Result, bail};
 use chronosym_export::{By, Measure, Sort};
 use chronosym_symbols::style::Style;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -190,19 +191,19 @@ const STYLES: [(&str, &str); 4] = [
     ("gnu", "As addr2line -f -i -C prints"),
 ];
 
-fn radix(text: &str) -> Result<u32, String> {
+fn radix(text: &str) -> Result<u32> {
     match text {
         "10" => Ok(10),
         "16" => Ok(16),
-        _ => Err("expected 10 or 16".to_owned()),
+        _ => bail!("expected 10 or 16"),
     }
 }
 
 /// An address of `symbolize` stays as it was written: answers repeat it.
-fn place(text: &str) -> Result<String, String> {
+fn place(text: &str) -> Result<String> {
     match Question::parse(text).place {
         Some(_) => Ok(text.to_owned()),
-        None => Err("expected 0x…, a number, or module+0x…".to_owned()),
+        None => bail!("expected 0x…, a number, or module+0x…"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use chronosym::{EventSelector, Position, Shape, ShapeError};
 use clap::{Args, ValueEnum};
 
@@ -119,10 +119,10 @@ pub struct Symbols {
     pub map_pid: Vec<(u32, u32)>,
 }
 
-fn pid_pair(text: &str) -> Result<(u32, u32), String> {
+fn pid_pair(text: &str) -> Result<(u32, u32)> {
     let pair = text.split_once('=');
     let pair = pair.and_then(|(own, pid)| Some((own.parse().ok()?, pid.parse().ok()?)));
-    pair.ok_or_else(|| "expected OWN=PID, two process ids".to_owned())
+    pair.context("expected OWN=PID, two process ids")
 }
 
 /// Which processes, and when.
@@ -185,9 +185,8 @@ impl Samples {
     }
 }
 
-fn event(text: &str) -> Result<EventSelector, String> {
-    EventSelector::parse(text)
-        .ok_or_else(|| "expected PROVIDER, PROVIDER/ID or PROVIDER/NAME".to_owned())
+fn event(text: &str) -> Result<EventSelector> {
+    EventSelector::parse(text).context("expected PROVIDER, PROVIDER/ID or PROVIDER/NAME")
 }
 
 /// How stacks are shaped before they are shown.

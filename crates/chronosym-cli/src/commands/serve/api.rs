@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::{Context, Result, anyhow, bail};
 use chronosym::symbols::{NoSource, Symbolizer};
 use chronosym::{Code, FrameId, ImageIndex, ImageRef, ProcessIndex, Resolver, SymbolSource};
 use chronosym_export::{firefox_address, module_of};
@@ -77,14 +78,14 @@ struct Assembly {
 struct Hex(u64);
 
 impl TryFrom<String> for Hex {
-    type Error = String;
+    type Error = anyhow::Error;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self> {
         let digits = text.strip_prefix("0x").unwrap_or(&text);
         let number = u64::from_str_radix(digits, 16);
         number
             .map(Hex)
-            .map_err(|_| format!("'{text}' is no hexadecimal number"))
+            .with_context(|| format!("'{text}' is no hexadecimal number"))
     }
 }
 
@@ -108,6 +109,10 @@ struct Inline<'a> {
     function: &'a str,
     file: Option<&'a str>,
     line: Option<u32>,
+}
+
+fn read<'q, T: Deserialize<'q>>(question: &'q [u8]) -> Result<T> {
+    serde_json::from_slice(question).map_err(|error| anyhow!("not understood: {error}"))
 }
 
 impl Api {
@@ -146,12 +151,11 @@ impl Api {
     /// The answer to a question of this path; what went wrong is said in it, as `error`.
     pub fn answer(&self, path: &str, question: &[u8]) -> String {
         let answer = match path {
-            "/symbolicate/v5" => serde_json::from_slice(question).map(|q| Ok(self.symbolicate(q))),
-            "/source/v1" => serde_json::from_slice(question).map(|q| self.source(&q)),
-            _ => serde_json::from_slice(question).map(|q| self.assembly(&q)),
+            "/symbolicate/v5" => read(question).map(|q| self.symbolicate(q)),
+            "/source/v1" => read(question).and_then(|q| self.source(&q)),
+            _ => read(question).and_then(|q| self.assembly(&q)),
         };
-        let answer = answer.unwrap_or_else(|error| Err(format!("not understood: {error}")));
-        let answer = answer.unwrap_or_else(|why| json!({ "error": why }));
+        let answer = answer.unwrap_or_else(|why| json!({ "error": why.to_string() }));
         // Values always serialise.
         chronosym_types::json::to_string(&answer).unwrap_or_default()
     }
@@ -226,11 +230,11 @@ impl Api {
     }
 
     /// Only of files that the profile itself names.
-    fn source(&self, question: &Source) -> Result<Value, String> {
+    fn source(&self, question: &Source) -> Result<Value> {
         let binary = self.binary(&question.debug_name, &question.debug_id);
         let key = binary.map(|binary| (binary, Arc::from(question.file.as_str())));
         let frame = key.and_then(|key| self.files.get(&key));
-        let frame = frame.ok_or("the profile names no such file of this library")?;
+        let frame = frame.context("the profile names no such file of this library")?;
         let timeline = self.resolver.timeline();
         let module = module_of(self.resolver.frame(*frame), timeline);
         let module = module.and_then(|(process, module)| timeline.module_ref(process, module));
@@ -238,11 +242,11 @@ impl Api {
             .symbols
             .source(module.as_ref(), &question.file, &self.folders);
         let source = source.map_err(|why| match why {
-            NoSource::NotFound => format!(
+            NoSource::NotFound => anyhow!(
                 "{} is not in the PDB nor in a folder of --sources; --trust-trace-paths would read it where it was compiled",
                 question.file
             ),
-            why => why.to_string(),
+            why => anyhow!("{why}"),
         })?;
         Ok(json!({
             "symbolsLastModified": null,
@@ -253,12 +257,12 @@ impl Api {
     }
 
     /// Code of images that are at hand, as instructions.
-    fn assembly(&self, question: &Assembly) -> Result<Value, String> {
+    fn assembly(&self, question: &Assembly) -> Result<Value> {
         let binary = self.binary(&question.debug_name, &question.debug_id);
         let image = binary.and_then(|binary| self.images.get(&binary));
         let timeline = self.resolver.timeline();
         let image = image.and_then(|&(process, image)| timeline.image_ref(process, image));
-        let image = image.ok_or(
+        let image = image.context(
             "the profile has no image of that name: of code compiled while the program ran, no bytes are at hand",
         )?;
         let (Hex(start), Hex(size)) = (question.start_address, question.size);
@@ -266,7 +270,7 @@ impl Api {
         let (processor, code) = code.ok_or_else(|| {
             let why = self.symbols.image_file(&image).found.err();
             let why = why.map_or_else(|| "it has no code there".to_owned(), |why| why.to_string());
-            format!(
+            anyhow!(
                 "no code of {}: {why}; --symbols names folders of images",
                 image.path
             )
@@ -274,12 +278,7 @@ impl Api {
         let (bits, arch) = match processor {
             Some(Machine::X86) => (32, "i686"),
             Some(Machine::X64) => (64, "x86_64"),
-            _ => {
-                return Err(format!(
-                    "{} is not for x86: other code is not shown",
-                    image.path
-                ));
-            }
+            _ => bail!("{} is not for x86: other code is not shown", image.path),
         };
         let end = start.saturating_add(size);
         let function = self.function_start(&image, start);
