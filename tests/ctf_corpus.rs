@@ -76,8 +76,11 @@ fn clr_only(corpus: &Path) -> Result<(), Failed> {
 
 fn timeline_of_clr_only(corpus: &Path) -> Result<(), Failed> {
     let recording = chronosym::open(corpus.join("clr-only.trace.zip"))?;
-    let (timeline, report) = recording.timeline(Options::default())?;
-    check(report.notes.is_empty(), format!("{:?}", report.notes))?;
+    let (timeline, diagnostics) = recording.timeline(Options::default())?;
+    check(
+        diagnostics.list.is_empty(),
+        format!("{:?}", diagnostics.list),
+    )?;
     let (mut bodies, mut modules) = (0, 0);
     for process in timeline.processes() {
         bodies += timeline.bodies(process.index).count();
@@ -96,9 +99,12 @@ fn timeline_of_clr_only(corpus: &Path) -> Result<(), Failed> {
 
 /// Each frame of each sample is called as it was printed.
 fn printed_names(path: &Path) -> Result<(), Failed> {
-    let (timeline, report): (Arc<Timeline>, _) =
+    let (timeline, diagnostics): (Arc<Timeline>, _) =
         chronosym::open(path)?.timeline(Options::default())?;
-    check(report.notes.is_empty(), format!("{:?}", report.notes))?;
+    check(
+        diagnostics.list.is_empty(),
+        format!("{:?}", diagnostics.list),
+    )?;
     let mut found: Vec<(u64, u64, Vec<Option<String>>)> = Vec::new();
     timeline.for_each_sample(&Filter::default(), |class, time| {
         let thread = timeline.thread_view(class.thread).expect("it has one");

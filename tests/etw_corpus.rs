@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use chronosym::source::etl::{EtlReport, Schemas, raw_event, read};
-use chronosym::{Evidence, Filter, Options, Position, Resolver, Session, Timeline};
+use chronosym::source::etl::{Schemas, raw_event, read};
+use chronosym::{Diagnostics, Evidence, Filter, Options, Position, Resolver, Session, Timeline};
 use chronosym_conformance::{CORPUS, case, unzip};
 use chronosym_etl::Reader as EtlReader;
 use chronosym_events::Provider;
@@ -47,10 +47,10 @@ fn main() -> ExitCode {
 /// The program that the trace is about.
 const TEST_PID: u32 = 3676;
 
-fn load(trace: &[u8]) -> Result<(Arc<Timeline>, EtlReport), Failed> {
+fn load(trace: &[u8]) -> Result<(Arc<Timeline>, Diagnostics), Failed> {
     let mut session = Session::new(Options::default());
-    let report = read(EtlReader::new(trace, Default::default())?, &mut session)?;
-    Ok((session.finish(), report))
+    let diagnostics = read(EtlReader::new(trace, Default::default())?, &mut session)?;
+    Ok((session.finish(), diagnostics))
 }
 
 fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Result<(), Failed> {
@@ -62,7 +62,7 @@ fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> R
 }
 
 fn samples(trace: &[u8]) -> Result<(), Failed> {
-    let (timeline, report) = load(trace)?;
+    let (timeline, diagnostics) = load(trace)?;
     let profile = timeline
         .event_types()
         .iter()
@@ -74,7 +74,11 @@ fn samples(trace: &[u8]) -> Result<(), Failed> {
     let mut busy = 0;
     timeline.for_each_sample(&Filter::default(), |_, _| busy += 1);
     equal("samples without idle ones", busy, 6_320)?;
-    equal("undefined keys", report.undefined_stack_keys, 0)?;
+    let stack_keys = diagnostics
+        .list
+        .iter()
+        .find(|it| it.text.contains("stack keys"));
+    equal("undefined keys", stack_keys, None)?;
     let mut of_pid = Filter::default();
     of_pid.pid = Some((TEST_PID, None));
     let mut of_test = 0;
@@ -296,8 +300,8 @@ fn truncations(trace: &[u8]) -> Result<(), Failed> {
     let mut last = 0;
     for edge in edges.iter().skip(1).step_by(edges.len().div_ceil(12)) {
         let cut = &trace[..*edge];
-        let (timeline, report) = load(cut)?;
-        if report.diagnostics.is_damaged() {
+        let (timeline, diagnostics) = load(cut)?;
+        if diagnostics.is_damaged() {
             return Err(format!("cut at the edge {edge} it is damaged").into());
         }
         let sampled = timeline

@@ -64,7 +64,7 @@ fn keys_are_defined_after_their_use_and_used_again() {
     w.stack_definition(At::ms(9_000), 36, 5, &[APP + 0x300, APP + 1])
         .unwrap();
     let file = w.finish().unwrap();
-    let (timeline, report) = timeline_of(&[file], SampleSelection::Profilers);
+    let (timeline, diagnostics) = timeline_of(&[file], SampleSelection::Profilers);
     assert_eq!(
         samples(&timeline),
         [
@@ -75,7 +75,7 @@ fn keys_are_defined_after_their_use_and_used_again() {
             "4 app 7 app!+0x400",
         ]
     );
-    assert_eq!(report.undefined_stack_keys, 1);
+    assert_eq!(diagnostics.list[0].text, "1 stack keys were never defined");
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn definition_of_a_user_part_is_none_of_a_kernel_part() {
     reference(&mut w, 5);
     w.stack_definition(At::ms(6), 35, 5, &[APP + 0x31]).unwrap();
     let file = w.finish().unwrap();
-    let (timeline, report) = timeline_of(&[file], SampleSelection::Profilers);
+    let (timeline, diagnostics) = timeline_of(&[file], SampleSelection::Profilers);
     assert_eq!(
         samples(&timeline),
         [
@@ -414,7 +414,7 @@ fn definition_of_a_user_part_is_none_of_a_kernel_part() {
             "5 app 7 ntoskrnl!+0x10"
         ]
     );
-    assert_eq!(report.undefined_stack_keys, 1);
+    assert_eq!(diagnostics.list[0].text, "1 stack keys were never defined");
 }
 
 #[test]

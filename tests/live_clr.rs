@@ -94,7 +94,7 @@ fn enough(report: &Report, least: u64) -> Result<(), Failed> {
 
 fn recorded_from_the_start() -> Result<(), Failed> {
     let (trace, diagnostics) = read(&recorded(2, 256)?);
-    if !diagnostics.is_clean() {
+    if !diagnostics.list.is_empty() {
         return Err(format!("{diagnostics:?}").into());
     }
     complete(&trace, 40)
@@ -127,7 +127,7 @@ fn cut_in_its_rundown() -> Result<(), Failed> {
         cuts += 1;
         println!("{some} of {all} methods listed");
         let (trace, diagnostics) = read(cut);
-        if diagnostics.is_clean() {
+        if diagnostics.list.is_empty() {
             return Err("nothing says that the trace is cut short".into());
         }
         incomplete(&trace, &[NameReason::NoRundown], 20)?;
@@ -140,7 +140,7 @@ fn cut_in_its_rundown() -> Result<(), Failed> {
 
 fn buffers_too_small() -> Result<(), Failed> {
     let (trace, diagnostics) = read(&recorded(6, 2)?);
-    if diagnostics.losses.is_empty() {
+    if diagnostics.lost_events() == 0 {
         return Err("nothing was lost".into());
     }
     incomplete(&trace, &[NameReason::EventsLost], 1)
@@ -152,8 +152,8 @@ mod attached {
     use std::path::Path;
     use std::time::Duration;
 
+    use chronosym::Diagnostics;
     use chronosym::{EventTypeInfo, LiveSession, Timeline};
-    use chronosym_nettrace::Diagnostics;
 
     use super::*;
     use crate::runtime::{ipc, wait_for};
@@ -272,7 +272,7 @@ mod attached {
         let mut workload = Workload::start(60, None)?;
         std::thread::sleep(delay);
         let (bytes, diagnostics) = record(&mut workload, |_, socket, id| ipc::stop(socket, id))?;
-        if !diagnostics.is_clean() {
+        if !diagnostics.list.is_empty() {
             return Err(format!("{diagnostics:?}").into());
         }
         complete(&read(&bytes).0, 100).map_err(Stop::Failed)

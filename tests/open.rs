@@ -4,11 +4,11 @@ use std::io::{Cursor, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use chronosym::open::{Format, Note, NoteKind};
+use chronosym::open::Format;
 use chronosym::source::{AnotherRecording, ReadError, etl, nettrace};
 use chronosym::{
-    Filter, Input, LimitReached, Limits, LiveSession, OpenError, Opener, Options, Recording,
-    Report, Session, open,
+    Diagnostic, DiagnosticKind, Diagnostics, Filter, Input, LimitReached, Limits, LiveSession,
+    OpenError, Opener, Options, Recording, Session, open,
 };
 use chronosym_etl::Reader as EtlReader;
 use chronosym_support::etl::{At, EtlWriter, Options as EtlOptions};
@@ -100,10 +100,17 @@ fn refusal(opened: Result<Recording, OpenError>) -> OpenError {
     }
 }
 
-/// Samples of what was opened, and what was found.
-fn read(recording: Recording) -> (u64, Report) {
-    let (timeline, report) = recording.timeline(Options::default()).expect("readable");
-    (timeline.profile(&Filter::default(), None).samples(), report)
+fn kinds(diagnostics: &Diagnostics) -> Vec<DiagnosticKind> {
+    diagnostics.list.iter().map(|it| it.kind).collect()
+}
+
+/// Samples of what was opened, and what is wrong with it.
+fn read(recording: Recording) -> (u64, Diagnostics) {
+    let (timeline, diagnostics) = recording.timeline(Options::default()).expect("readable");
+    (
+        timeline.profile(&Filter::default(), None).samples(),
+        diagnostics,
+    )
 }
 
 fn open_all(paths: &[&Path]) -> Result<Recording, OpenError> {
@@ -144,9 +151,13 @@ fn every_way_in_gives_the_same() {
             for recording in opened {
                 let recording = recording.expect("a trace");
                 assert_eq!(recording.format(), format, "way {way}");
-                let (found, report) = read(recording);
-                assert_eq!((found, report.notes), (samples, Vec::new()), "way {way}");
-                assert!(!report.is_cut_short && report.lost_events == 0);
+                let (found, diagnostics) = read(recording);
+                assert_eq!(
+                    (found, diagnostics.list.clone()),
+                    (samples, Vec::new()),
+                    "way {way}"
+                );
+                assert!(!diagnostics.is_cut_short() && diagnostics.lost_events() == 0);
             }
         }
     }
@@ -280,15 +291,15 @@ fn layers_are_counted_and_cost_no_stack() {
     for _ in 0..100 {
         wrapped = layer(&wrapped);
     }
-    let (samples, report) = read(open_with(deep, &wrapped).expect("within the limit"));
-    assert_eq!((samples, report.notes), (SAMPLES, Vec::new()));
+    let (samples, diagnostics) = read(open_with(deep, &wrapped).expect("within the limit"));
+    assert_eq!((samples, diagnostics.list), (SAMPLES, Vec::new()));
     // An entry beyond the limit costs itself.
     let mut shallow = Limits::default();
     shallow.layers = 1;
     let mixed = zip(&[("deep", &gzip(&trace())), ("trace", &trace())]);
-    let (samples, report) = read(open_with(shallow, &mixed).expect("a trace"));
+    let (samples, diagnostics) = read(open_with(shallow, &mixed).expect("a trace"));
     assert_eq!(samples, SAMPLES);
-    assert!(matches!(report.notes.as_slice(), [Note::Limit { .. }]));
+    assert_eq!(kinds(&diagnostics), [DiagnosticKind::Limit]);
 }
 
 /// A zip file whose list names its one entry `count` times.
@@ -319,43 +330,45 @@ fn overlapping(entry: &[u8], count: u16) -> Vec<u8> {
 
 #[test]
 fn entries_in_the_bytes_of_others_are_left_out() {
-    let (samples, report) = read(open_bytes(&overlapping(&trace(), 1_000)).expect("one of them"));
+    let (samples, diagnostics) =
+        read(open_bytes(&overlapping(&trace(), 1_000)).expect("one of them"));
     assert_eq!(samples, SAMPLES);
-    match report.notes.as_slice() {
-        [Note::OverlappingEntries { entries, .. }] => assert_eq!(*entries, 999),
-        notes => panic!("{notes:?}"),
-    }
+    let counts: Vec<u64> = diagnostics.list.iter().map(|it| it.count).collect();
+    assert_eq!(counts, [999]);
     let mut few = Limits::default();
     few.zip_entries = 10;
-    let (samples, report) = read(open_with(few, &overlapping(&trace(), 1_000)).expect("one"));
+    let (samples, diagnostics) = read(open_with(few, &overlapping(&trace(), 1_000)).expect("one"));
     assert_eq!(samples, SAMPLES);
-    let reached = |note: &Note| {
-        matches!(
-            note,
-            Note::Limit {
-                limit: LimitReached::ZipEntries(10),
-                ..
-            }
-        )
+    let reached = |it: &Diagnostic| {
+        let limit = LimitReached::ZipEntries(10).to_string();
+        it.kind == DiagnosticKind::Limit && it.text.contains(&limit)
     };
-    assert!(report.notes.iter().any(reached), "{:?}", report.notes);
+    assert!(
+        diagnostics.list.iter().any(reached),
+        "{:?}",
+        diagnostics.list
+    );
 }
 
 #[test]
 fn what_is_too_large_is_read_up_to_the_limit() {
     let mut limits = Limits::default();
     limits.unpacked_bytes = trace().len() as u64 / 2;
-    let is_limit = |note: &Note| note.kind() == NoteKind::Limit;
+    let is_limit = |it: &Diagnostic| it.kind == DiagnosticKind::Limit;
     for bytes in [gzip(&trace()), zip(&[("t", &trace())])] {
-        let (samples, report) = read(open_with(limits.clone(), &bytes).expect("a trace"));
+        let (samples, diagnostics) = read(open_with(limits.clone(), &bytes).expect("a trace"));
         assert!((1..SAMPLES).contains(&samples), "{samples}");
-        assert!(report.is_cut_short);
-        assert!(report.notes.iter().any(is_limit), "{:?}", report.notes);
+        assert!(diagnostics.is_cut_short());
         assert!(
-            report
-                .notes
+            diagnostics.list.iter().any(is_limit),
+            "{:?}",
+            diagnostics.list
+        );
+        assert!(
+            diagnostics
+                .list
                 .iter()
-                .any(|note| note.to_string().contains("unpacked_bytes"))
+                .any(|it| it.text.contains("unpacked_bytes"))
         );
     }
     // What is not unpacked is not limited.
@@ -375,12 +388,10 @@ fn damage_costs_what_is_damaged() {
         .rposition(|w| w == b"PK\x03\x04")
         .expect("a header");
     two[header] = b'X';
-    let (samples, report) = read(open_bytes(&two).expect("the other"));
+    let (samples, diagnostics) = read(open_bytes(&two).expect("the other"));
     assert_eq!(samples, SAMPLES);
-    assert!(matches!(
-        report.notes.as_slice(),
-        [Note::DamagedEntry { entry: 1, .. }]
-    ));
+    assert_eq!(kinds(&diagnostics), [DiagnosticKind::Damage]);
+    assert!(diagnostics.list[0].text.contains(": entry 1 is damaged"));
     // A wrong checksum is told, and costs nothing.
     let mut wrong = zip(&[("t", &trace)]);
     let list = wrong
@@ -388,20 +399,21 @@ fn damage_costs_what_is_damaged() {
         .rposition(|w| w == b"PK\x01\x02")
         .expect("a list");
     wrong[list + 16] ^= 0xff;
-    let (samples, report) = read(open_bytes(&wrong).expect("a trace"));
+    let (samples, diagnostics) = read(open_bytes(&wrong).expect("a trace"));
     assert_eq!(samples, SAMPLES);
-    assert!(
-        matches!(report.notes.as_slice(), [Note::Damaged { .. }]),
-        "{:?}",
-        report.notes
-    );
+    assert_eq!(kinds(&diagnostics), [DiagnosticKind::Damage]);
     for bytes in [gzip(&trace), zip(&[("t", &trace)])] {
         let cut = &bytes[..bytes.len() / 2];
-        let (samples, report) = read(open_bytes(cut).expect("its first half"));
+        let (samples, diagnostics) = read(open_bytes(cut).expect("its first half"));
         assert!((1..SAMPLES).contains(&samples), "{samples}");
-        assert!(report.is_cut_short);
-        let kinds: Vec<_> = report.notes.iter().map(Note::kind).collect();
-        assert!(kinds.len() >= 2 && kinds.iter().all(|kind| *kind == NoteKind::Damage));
+        assert!(diagnostics.is_cut_short());
+        let expected = [DiagnosticKind::Damage, DiagnosticKind::CutShort];
+        assert!(diagnostics.list.len() >= 2);
+        assert!(
+            kinds(&diagnostics)
+                .iter()
+                .all(|kind| expected.contains(kind))
+        );
     }
 }
 

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
 fn read(bytes: &[u8]) -> Result<Arc<Timeline>, Failed> {
     let mut session = Session::new(Options::default());
     let diagnostics = chronosym::source::nettrace::read(Cursor::new(bytes), &mut session)?;
-    if !diagnostics.is_clean() {
+    if !diagnostics.list.is_empty() {
         return Err(format!("{diagnostics:?}").into());
     }
     Ok(session.finish())

@@ -174,7 +174,9 @@ fn an_event_of_a_foreign_type_is_counted() {
     session.push(foreign, At::new(1), payload, None);
     session.sample(At::new(1), &[1], Sample::cpu().of(foreign));
     assert!(!session.needs_order(foreign) && !session.wants_stack(foreign));
-    assert_eq!(session.diagnostics().unknown_event_types, 2);
+    let diagnostics = session.finish().diagnostics();
+    let text = "2 events are of a type that was never registered";
+    assert_eq!((diagnostics.len(), &*diagnostics[0].text), (1, text));
 }
 
 #[test]

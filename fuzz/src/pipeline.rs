@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
-use chronosym::{Code, Filter, Input, Opener, Options, Profile, Session, Shape, Timeline, source};
+use chronosym::{
+    Code, Diagnostic, DiagnosticKind, Filter, Input, Opener, Options, Profile, Session, Shape,
+    Timeline, source,
+};
 use chronosym_etl::Reader as EtlReader;
 use chronosym_export::{Apart, By, CallTree, PageFacts, Series, Sort, TableOptions, TreeOptions};
 use chronosym_types::escape::is_hostile;
@@ -157,7 +160,8 @@ fn check_pictures(profile: &Profile) {
         ..Default::default()
     };
     roxmltree::Document::parse_with_options(&svg, options).expect("XML");
-    let facts = PageFacts::new("<name>", vec!["<note>".into()]);
+    let note = Diagnostic::new(DiagnosticKind::Damage, "<note>");
+    let facts = PageFacts::new("<name>", vec![note]);
     let html = text(|out| chronosym_export::write_html(profile, &tree, &facts, false, out));
     let (_, data) = html.split_once("id=\"data\">").expect("data");
     let (data, _) = data.split_once("</script>").expect("its end");

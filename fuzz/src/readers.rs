@@ -165,7 +165,8 @@ pub fn perf_map(data: &[u8]) {
     session.perf_map(1, data);
     let timeline = session.finish();
     let rows = data.split(|&byte| byte == b'\n').count() as u64;
-    assert!(timeline.diagnostics().bad_perf_map_rows <= rows);
+    let bad_rows: u64 = timeline.diagnostics().iter().map(|it| it.count).sum();
+    assert!(bad_rows <= rows);
     let Some(process) = timeline.find_process(1, None) else {
         return;
     };

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use chronosym::source::etl::{EtlReport, read};
-use chronosym::{EventSelector, Filter, Resolver, SampleSelection, Session, Timeline};
+use chronosym::source::etl::read;
+use chronosym::{Diagnostics, EventSelector, Filter, Resolver, SampleSelection, Session, Timeline};
 use chronosym_etl::Reader as EtlReader;
 use chronosym_support::etl::{
     At, CLR_RUNTIME, EtlWriter, Image, Op, Options as FileOptions, Process, Stack,
@@ -94,14 +94,14 @@ pub fn method_of(w: &mut Writer, provider: [u8; 16], at: At, id: u16, start: u64
     w.clr(at, provider, id, 1, &method.encode(1), &[]).unwrap();
 }
 
-pub fn timeline_of(files: &[Vec<u8>], selection: SampleSelection) -> (Arc<Timeline>, EtlReport) {
+pub fn timeline_of(files: &[Vec<u8>], selection: SampleSelection) -> (Arc<Timeline>, Diagnostics) {
     let readers = files
         .iter()
         .map(|f| EtlReader::new(f.as_slice(), Default::default()).unwrap());
     let reader = EtlReader::merge(readers.collect()).unwrap();
     let mut session = Session::new(selection);
-    let report = read(reader, &mut session).expect("the first");
-    (session.finish(), report)
+    let diagnostics = read(reader, &mut session).expect("the first");
+    (session.finish(), diagnostics)
 }
 
 pub fn timeline(w: Writer) -> Arc<Timeline> {

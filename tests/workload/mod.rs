@@ -10,11 +10,11 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chronosym::Diagnostics;
 use chronosym::{
     EventSelector, Filter, Frame, IlOffset, IlSource, NameReason, Position, ResolvedStack,
     Resolver, SampleSelection, Session, Timeline,
 };
-use chronosym_nettrace::Diagnostics;
 
 /// One frame as the runtime sees it.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ pub fn session() -> Session {
 
 pub fn load(trace: &str) -> Trace {
     let (trace_read, diagnostics) = read(&bytes(trace));
-    assert!(diagnostics.is_clean(), "{trace}: {diagnostics:?}");
+    assert!(diagnostics.list.is_empty(), "{trace}: {diagnostics:?}");
     trace_read
 }
 

@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use chronosym::open::{Note, Report, SymbolEntries, read_perf_map};
-use chronosym::{Filter, Options, ProcessIndex, ProcessView, Session, Timeline};
+use chronosym::open::{SymbolEntries, read_perf_map};
+use chronosym::{
+    Diagnostic, DiagnosticKind, Diagnostics, Filter, Options, ProcessIndex, ProcessView, Session,
+    Timeline,
+};
 
 use crate::args::{self, Asked, Filters, Symbols, Usage};
 use crate::units::show_time;
@@ -14,10 +17,8 @@ use crate::{absent, input, limits};
 /// A trace that was read.
 pub struct Loaded {
     pub timeline: Arc<Timeline>,
-    /// What was damaged, lost or not understood, in words.
-    pub notes: Vec<String>,
-    /// What of that was found while it was read.
-    pub report: Report,
+    /// What is wrong with it.
+    pub diagnostics: Diagnostics,
     /// Symbol files in the zip file that the trace came in.
     pub symbol_entries: SymbolEntries,
     /// The folders that the traces lie in.
@@ -29,22 +30,23 @@ pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -
     let mut session = Session::new(options);
     let recording = input::open(paths, symbols)?;
     let symbol_entries = recording.symbol_entries();
-    let report = recording.read(&mut session)?;
+    let mut diagnostics = recording.read(&mut session)?;
     let mut strange = Vec::new();
     for map in &symbols.perf_map {
         strange.extend(add_perf_map(map, &mut session)?);
     }
     let timeline = session.finish();
-    let mut notes = words(&report.notes);
-    notes.extend(strange.iter().map(|pid| {
-        let known = known_processes(&timeline);
-        format!("a perf map of process id {pid} is not used: the trace has no such process; it has {known}")
-    }));
-    notes.extend(words(&Note::of_timeline(&timeline)));
+    for pid in strange {
+        let processes = known_processes(&timeline);
+        let text = format!(
+            "a perf map of process id {pid} is not used: the trace has no such process; it has {processes}"
+        );
+        diagnostics.push(Diagnostic::new(DiagnosticKind::Unused, text));
+    }
+    diagnostics.list.extend(timeline.diagnostics());
     Ok(Loaded {
         timeline,
-        notes,
-        report,
+        diagnostics,
         symbol_entries,
         folders: folders(paths),
     })
@@ -176,9 +178,4 @@ pub fn known_processes(timeline: &Timeline) -> String {
         0 => "no process at all".to_owned(),
         _ => absent::some(all.iter().map(name)),
     }
-}
-
-/// Notes as they are shown.
-pub fn words(notes: &[Note]) -> Vec<String> {
-    notes.iter().map(Note::to_string).collect()
 }

@@ -40,7 +40,7 @@ impl Sampled {
         });
         options.markers = markers;
         let loaded = load::load(traces, options, symbols)?;
-        progress::notes(&loaded.notes);
+        progress::notes(&loaded.diagnostics.list);
         absent::refuse(filters, &loaded.timeline)?;
         let symbols = Arc::new(symbolizer::open(symbols, &loaded)?);
         let mut filter = load::filter(&filters.processes, &loaded.timeline)?;

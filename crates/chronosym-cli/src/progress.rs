@@ -1,5 +1,6 @@
 //! What a person who waits is shown: how far reading has come, on a terminal only and only once it has taken half a second.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,8 +44,8 @@ pub fn note(note: &str) {
 }
 
 /// As [`note`], of several things.
-pub fn notes(notes: &[String]) {
-    notes.iter().for_each(|text| note(text));
+pub fn notes(notes: &[impl Display]) {
+    notes.iter().for_each(|text| note(&text.to_string()));
 }
 
 /// Says that the filters let nothing pass.

@@ -1,7 +1,7 @@
 //! Times and addresses as people write them.
 
 use anyhow::{Context, Result, anyhow};
-pub use chronosym_export::{show_count, show_time, utc, wrap};
+pub use chronosym_export::{show_count, show_time};
 
 /// `1.5s`, `200ms`, `3us`, `2m`, a number of s with a point, or a whole number of ns → ns.
 pub fn parse_time(text: &str) -> Result<u64> {

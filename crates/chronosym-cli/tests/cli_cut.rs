@@ -12,7 +12,7 @@ fn samples(trace: &[u8]) -> (u64, bool) {
     let diagnostics = chronosym::source::nettrace::read(trace, &mut session).unwrap();
     let timeline = session.finish();
     let count = timeline.profile(&Filter::default(), None).samples();
-    (count, diagnostics.gaps.is_cut_short())
+    (count, diagnostics.is_cut_short())
 }
 
 #[test]

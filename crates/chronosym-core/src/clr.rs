@@ -37,7 +37,7 @@ pub(crate) fn apply(machine: &mut Machine, process: ProcessIndex, at: At, event:
         Event::RichDebugInfo(event) => match state.clr.rich_debug_info(at.writer(), event) {
             Ok(None) => {}
             Ok(Some(tree)) => machine.apply_to(process, at, tree.into()),
-            Err(_) => machine.diagnostics.unbound_inline_trees += 1,
+            Err(_) => machine.counters.unbound_inline_trees += 1,
         },
         Event::R2RGetEntryPoint(event) => {
             let point = EntryPoint {

@@ -41,7 +41,7 @@ impl Session {
 
     /// Counts a payload that does not decode.
     pub fn undecodable(&mut self, id: EventTypeId, error: DecodeError) {
-        self.machine.diagnostics.undecodable(id, error);
+        self.machine.counters.undecodable(id, error);
     }
 
     /// Replaces the description of an event type by one that came after its first event.
@@ -163,6 +163,6 @@ impl Session {
 
     /// Counts stacks that could not be kept.
     pub fn stacks_dropped(&mut self, count: u64) {
-        self.machine.diagnostics.stacks_dropped += count;
+        self.machine.counters.stacks_dropped += count;
     }
 }

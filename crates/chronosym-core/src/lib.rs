@@ -22,6 +22,8 @@ mod chunked;
 mod clr;
 mod clr_state;
 mod code;
+mod counters;
+mod diagnostic;
 mod event_types;
 mod evidence;
 pub mod facts;
@@ -79,6 +81,7 @@ pub use chronosym_events::{
     RawEvent,
 };
 pub use chronosym_timeline::{End, Lifetime, Start};
+pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, FileGap};
 pub use event_types::{EventTypeId, EventTypeInfo};
 pub use evidence::{CallerProof, Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use facts::Addressing;
@@ -94,7 +97,7 @@ pub use live::{LiveReader, LiveSession};
 pub use markers::{Marker, MarkerKind};
 pub use process::{ProcessIndex, ThreadIndex};
 pub use profile::{Profile, ProfileEntry};
-pub use recording::{ClockMatch, JoinedRecording, Loss, SessionDiagnostics, TraceFacts};
+pub use recording::{ClockMatch, JoinedRecording, Loss, TraceFacts};
 pub use recording_id::{AnotherRecording, RecordingId};
 pub use resolve::AddressAt;
 pub use resolver::{FrameId, ResolvedStack, Resolver};

@@ -115,7 +115,7 @@ impl LiveSession {
 
     /// Promises that no event of an earlier time is to come: answers for times before it are final where they name code.
     ///
-    /// Code that comes late all the same is taken in, and counted ([`SessionDiagnostics::late`](crate::SessionDiagnostics::late)).
+    /// Code that comes late all the same is taken in, and counted ([`Timeline::diagnostics`]).
     pub fn advance(&mut self, watermark_ns: u64) {
         self.watermark = self.watermark.max(watermark_ns);
     }
@@ -157,7 +157,7 @@ impl LiveSession {
             });
         }
         let late = |live: &LiveSpace| live.bodies.late() + live.images.late();
-        machine.diagnostics.late = self.spaces.iter().map(late).sum::<usize>() as u64;
+        machine.counters.late = self.spaces.iter().map(late).sum::<usize>() as u64;
         let watermark = if self.finished {
             u64::MAX
         } else {

@@ -7,12 +7,13 @@ use chronosym_timeline::{End, Start};
 
 use crate::clr_state::ClrState;
 use crate::code::ProcessCode;
+use crate::counters::Counters;
 use crate::facts::{self, At, Fact};
 use crate::images::{Image, ImageIndex, MappedImages, simple_name};
 use crate::life::{floor, has_ended};
 use crate::names::Names;
 use crate::process::{ProcessIndex, Processes};
-use crate::recording::{SessionDiagnostics, TraceFacts};
+use crate::recording::TraceFacts;
 use crate::strings::StringId;
 use crate::untimed::Untimed;
 
@@ -69,7 +70,7 @@ impl IndexMut<usize> for States {
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
     pub facts: TraceFacts,
-    pub diagnostics: SessionDiagnostics,
+    pub counters: Counters,
     pub names: Names,
     pub processes: Processes,
     /// Of each process.
@@ -157,7 +158,7 @@ impl Machine {
             }
             Fact::InlineTree(tree) => {
                 let bound = state.code.inline_tree(at, tree);
-                self.diagnostics.unbound_inline_trees += u64::from(!bound);
+                self.counters.unbound_inline_trees += u64::from(!bound);
             }
             Fact::RundownComplete { clr_instance } => {
                 let runtime = self.processes.runtime(process, clr_instance);
@@ -240,7 +241,7 @@ impl Machine {
         let known = &self.states[parent.index()].images;
         self.looked_at = self.looked_at.saturating_add(known.len());
         if self.looked_at > MOST_LOOKED_AT || self.copied > MOST_COPIED {
-            self.diagnostics.copies_left_out += 1;
+            self.counters.copies_left_out += 1;
             return;
         }
         let images: Vec<Image> = known.iter().filter(stood).cloned().collect();
@@ -365,7 +366,7 @@ mod tests {
         let states = machine.states.into_states();
         let images: usize = states.map(|state| state.images.len()).sum();
         assert_eq!(images, 50 + MOST_COPIED + 50);
-        assert_eq!(machine.diagnostics.copies_left_out, 100 - 21);
+        assert_eq!(machine.counters.copies_left_out, 100 - 21);
     }
 
     #[test]

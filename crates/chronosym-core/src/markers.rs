@@ -377,7 +377,7 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert_eq!(timeline.markers_left_out(), 0);
-        assert_eq!(timeline.diagnostics().undecodable.len(), 0);
+        assert_eq!(timeline.diagnostics(), []);
     }
 
     #[test]

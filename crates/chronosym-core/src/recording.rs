@@ -1,9 +1,5 @@
 //! What is known of a recording as a whole: its facts, what it lost, what could not be used.
 
-use chronosym_events::DecodeError;
-
-use crate::event_types::EventTypeId;
-
 /// Events that the trace lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -35,39 +31,6 @@ impl Loss {
         Loss {
             events,
             ..Loss::between(from_ns, to_ns)
-        }
-    }
-}
-
-/// What could not be used, counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SessionDiagnostics {
-    /// Payloads that did not decode, per event type and kind of error.
-    pub undecodable: Vec<(EventTypeId, DecodeError, u64)>,
-    /// Stacks that could not be kept because 2^32 frames were used up.
-    pub stacks_dropped: u64,
-    /// Events of a type that this session has not registered.
-    pub unknown_event_types: u64,
-    /// Inline trees without a body.
-    pub unbound_inline_trees: u64,
-    /// Rows of perf maps that are not `START SIZE name`.
-    pub bad_perf_map_rows: u64,
-    /// Processes that began as copies of others, and have none of what was mapped there: there are too many.
-    pub copies_left_out: u64,
-    /// Code that came to a live session later than its watermark had promised: answers that were said to be final may have
-    /// changed.
-    pub late: u64,
-}
-
-impl SessionDiagnostics {
-    /// Counts a payload that does not decode.
-    pub(crate) fn undecodable(&mut self, id: EventTypeId, error: DecodeError) {
-        let kind = std::mem::discriminant(&error);
-        let mut counts = self.undecodable.iter_mut();
-        match counts.find(|(i, e, _)| *i == id && std::mem::discriminant(e) == kind) {
-            Some((_, _, count)) => *count += 1,
-            None => self.undecodable.push((id, error, 1)),
         }
     }
 }

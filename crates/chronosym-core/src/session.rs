@@ -12,7 +12,7 @@ use crate::facts::{At, Fact, Sample};
 use crate::kernel::KernelState;
 use crate::machine::Machine;
 use crate::markers::Markers;
-use crate::recording::{Loss, SessionDiagnostics, TraceFacts};
+use crate::recording::{Loss, TraceFacts};
 use crate::recording_id::{AnotherRecording, RecordingId};
 use crate::role::Role;
 use crate::samples::{SampleClass, SampleKind, SampleLog};
@@ -148,18 +148,13 @@ impl Session {
         let mut leaf_first = leaf_first.peekable();
         let is_empty = leaf_first.peek().is_none();
         let stack = self.stacks.intern(leaf_first);
-        self.machine.diagnostics.stacks_dropped += u64::from(stack.is_none() && !is_empty);
+        self.machine.counters.stacks_dropped += u64::from(stack.is_none() && !is_empty);
         stack
     }
 
     /// What is known of the whole trace, for the source to fill in.
     pub fn facts(&mut self) -> &mut TraceFacts {
         &mut self.machine.facts
-    }
-
-    /// What could not be used so far.
-    pub fn diagnostics(&self) -> &SessionDiagnostics {
-        &self.machine.diagnostics
     }
 
     /// Looks at addresses in stacks, whether those are kept or not.
@@ -205,7 +200,7 @@ impl Session {
             self.event_type(Arc::new(EventSchema::new(key)))
         });
         let Some(selected) = self.info(id).map(|info| info.selected) else {
-            self.machine.diagnostics.unknown_event_types += 1;
+            self.machine.counters.unknown_event_types += 1;
             return;
         };
         self.count(id, 1, u64::from(leaf_first.len() > 0), at.time_ns);
@@ -215,7 +210,7 @@ impl Session {
         }
         match self.stacks.intern_whole(leaf_first) {
             Some(stack) => self.log(id, at, stack, sample),
-            None => self.machine.diagnostics.stacks_dropped += 1,
+            None => self.machine.counters.stacks_dropped += 1,
         }
     }
 
@@ -227,7 +222,7 @@ impl Session {
     pub fn push(&mut self, id: EventTypeId, at: At, payload: Payload<'_>, stack: Option<StackId>) {
         let machine = &mut self.machine;
         let Some(info) = self.types.all.get_mut(id.index()) else {
-            machine.diagnostics.unknown_event_types += 1;
+            machine.counters.unknown_event_types += 1;
             return;
         };
         info.count += 1;
@@ -266,7 +261,7 @@ impl Session {
                     if let Some(method) = raw.method_in_part() {
                         route(&Event::Method(method));
                     }
-                    machine.diagnostics.undecodable(id, *error);
+                    machine.counters.undecodable(id, *error);
                     return;
                 }
             },
@@ -320,7 +315,7 @@ impl Session {
         let Machine { names, states, .. } = &mut self.machine;
         let untimed = &mut states[process.index()].untimed;
         let bad = crate::untimed::read_perf_map(text, base, names, untimed);
-        self.machine.diagnostics.bad_perf_map_rows += bad;
+        self.machine.counters.bad_perf_map_rows += bad;
     }
 
     /// Whether anything that was pushed speaks of a process of this id.
@@ -365,10 +360,10 @@ mod tests {
             address += 1 << 10;
         }
         let kept = session.samples.len();
-        assert_eq!(session.diagnostics().stacks_dropped, 0);
+        assert_eq!(session.machine.counters.stacks_dropped, 0);
         session.sample(at, &[u64::MAX], Sample::cpu());
         session.sample(at, &[], Sample::cpu());
-        assert_eq!(session.diagnostics().stacks_dropped, 1);
+        assert_eq!(session.machine.counters.stacks_dropped, 1);
         assert_eq!(session.samples.len(), kept);
     }
 }

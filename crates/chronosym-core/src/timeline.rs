@@ -7,12 +7,14 @@ use chronosym_events::OptimizationTier;
 use chronosym_types::hash::HashSet;
 
 use crate::body::{BodyIndex, CodeBody};
+use crate::counters::Counters;
+use crate::diagnostic::Diagnostic;
 use crate::event_types::EventTypeInfo;
 use crate::machine::Machine;
 use crate::markers::Markers;
 use crate::names::{NameId, Names};
 use crate::process::{Process, ProcessIndex, Processes, Runtime, Thread, ThreadIndex};
-use crate::recording::{Loss, SessionDiagnostics, TraceFacts};
+use crate::recording::{Loss, TraceFacts};
 use crate::samples::SampleLog;
 use crate::session::Session;
 use crate::space::AddressSpace;
@@ -36,7 +38,7 @@ pub struct Timeline {
     pub(crate) samples: SampleLog,
     pub(crate) losses: Vec<Loss>,
     pub(crate) markers: Markers,
-    pub(crate) diagnostics: SessionDiagnostics,
+    pub(crate) counters: Counters,
     pub(crate) facts: TraceFacts,
     pub(crate) address_mask: AddressMask,
     pub(crate) watermark: u64,
@@ -117,7 +119,7 @@ impl Timeline {
         } = session;
         let Machine {
             facts,
-            diagnostics,
+            counters,
             names,
             processes,
             states,
@@ -141,7 +143,7 @@ impl Timeline {
             samples,
             losses,
             markers,
-            diagnostics,
+            counters,
             facts,
             watermark: u64::MAX,
             wall_times: OnceLock::new(),
@@ -163,7 +165,7 @@ impl Timeline {
             samples: SampleLog::default(),
             losses: session.losses.clone(),
             markers: Markers::default(),
-            diagnostics: session.machine.diagnostics.clone(),
+            counters: session.machine.counters.clone(),
             facts: session.machine.facts.clone(),
             watermark,
             wall_times: OnceLock::new(),
@@ -186,9 +188,10 @@ impl Timeline {
         &self.types
     }
 
-    /// What could not be used.
-    pub fn diagnostics(&self) -> &SessionDiagnostics {
-        &self.diagnostics
+    /// What of the events and facts could not be used.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        self.counters
+            .diagnostics(&self.types, self.unbound_il_maps())
     }
 
     /// Events that the trace lost.

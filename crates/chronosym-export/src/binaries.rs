@@ -105,12 +105,9 @@ impl<'t> Binaries<'t> {
 
 impl Fields for Binaries<'_> {
     fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
-        if !self.modules.is_empty() {
-            object.objects("modules", &self.modules);
-        }
-        if !self.images.is_empty() {
-            object.objects("images", &self.images);
-        }
+        object
+            .some_objects("modules", &self.modules)
+            .some_objects("images", &self.images);
     }
 }
 

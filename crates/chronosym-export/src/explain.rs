@@ -152,7 +152,6 @@ impl<'t> Explanation<'t> {
 
 impl Fields for Explanation<'_> {
     fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
-        let images: Vec<_> = self.images.iter().map(ImageFields).collect();
         let answers = self.candidates.iter().map(|candidate| AnswerFields {
             time_ns: self.time_of(candidate),
             frames: &candidate.frames,
@@ -165,9 +164,9 @@ impl Fields for Explanation<'_> {
             .some("time_ns", self.time_ns)
             .objects("methods", &self.bodies)
             .objects("untimed", &self.untimed)
-            .objects("images", &images)
+            .objects("images", self.images.iter().map(ImageFields))
             .field("ambiguous", self.is_ambiguous)
-            .objects("answers", &answers.collect::<Vec<_>>())
+            .objects("answers", answers)
             .objects("symbol_files", &self.symbol_files);
     }
 }

@@ -10,6 +10,12 @@ pub trait Fields {
     fn fields<M: SerializeMap>(&self, object: &mut Object<M>);
 }
 
+impl<T: Fields> Fields for &T {
+    fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
+        (*self).fields(object);
+    }
+}
+
 /// Serializes a value as the object of its [`Fields`].
 #[derive(Clone, Copy, Debug)]
 pub struct Json<'a, T>(pub &'a T);
@@ -68,8 +74,20 @@ impl<M: SerializeMap> Object<M> {
     }
 
     /// Adds a list of objects.
-    pub fn objects<T: Fields>(&mut self, key: &str, values: &[T]) -> &mut Self {
-        self.field(key, Objects(values))
+    pub fn objects<T: Fields>(
+        &mut self,
+        key: &str,
+        values: impl IntoIterator<Item = T>,
+    ) -> &mut Self {
+        self.field(key, Objects(values.into_iter().collect()))
+    }
+
+    /// Adds a list of objects, unless it is empty.
+    pub fn some_objects<T: Fields>(&mut self, key: &str, values: &[T]) -> &mut Self {
+        match values {
+            [] => self,
+            values => self.objects(key, values),
+        }
     }
 
     /// Adds an object, unless it is absent.
@@ -92,9 +110,9 @@ impl<T: Display> Serialize for Shown<T> {
     }
 }
 
-struct Objects<'a, T>(&'a [T]);
+struct Objects<T>(Vec<T>);
 
-impl<T: Fields> Serialize for Objects<'_, T> {
+impl<T: Fields> Serialize for Objects<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(Json))
     }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use chronosym::facts::{Action, At, Image, Method, Process, Sample};
-use chronosym::{Filter, Options, Profile, SampleKind, Session, Shape, Timeline, Weight};
+use chronosym::{
+    Diagnostic, DiagnosticKind, Filter, Options, Profile, SampleKind, Session, Shape, Timeline,
+    Weight,
+};
 use chronosym_export::{Apart, CallTree, Diff, Measure, PageFacts, Series, TreeOptions};
 use serde_json::Value;
 
@@ -60,7 +63,10 @@ fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
 
 /// Each format in text: svg, html, speedscope, firefox, the comparison with itself as svg and html.
 fn all(timeline: &Arc<Timeline>) -> [String; 6] {
-    let facts = PageFacts::new(HOSTILE, vec![HOSTILE.to_owned()]);
+    let facts = PageFacts::new(
+        HOSTILE,
+        vec![Diagnostic::new(DiagnosticKind::Damage, HOSTILE)],
+    );
     let profile = timeline.profile(&Filter::default(), None);
     let (tree, series) = (
         tree(&profile, Apart::default()),

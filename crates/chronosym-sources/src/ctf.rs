@@ -6,15 +6,15 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use chronosym_ctf::{
-    Diagnostics, Error, Event, EventType, Holds, Metadata, NumberType, Reader, Value,
-};
+use chronosym_ctf::{Error, Event, EventType, Holds, Metadata, NumberType, Reader, Value};
 use chronosym_events::{
     Action, EventKey, EventSchema, Field, FieldType, PointerSize, Provider, RawEvent,
 };
 use rustc_hash::FxHashMap;
 
 use super::threads::Threads;
+use chronosym_core::DiagnosticKind::{CutShort, Damage, Loss as Lost, LostEvents, Unused};
+use chronosym_core::Diagnostics;
 use chronosym_core::EventTypeId;
 use chronosym_core::Loss;
 use chronosym_core::facts::{At, Fact, Process};
@@ -53,8 +53,7 @@ pub(crate) fn read_from<R: Read>(
         }
     };
     feed.threads.name_processes(session);
-    let diagnostics = reader.diagnostics().clone();
-    for loss in &diagnostics.losses {
+    for loss in &reader.diagnostics().losses {
         let (from, to) = (feed.time(loss.from_ns), feed.time(loss.to_ns));
         session.lost(match loss.events {
             Some(events) => Loss::of_events(from, to, events),
@@ -65,7 +64,25 @@ pub(crate) fn read_from<R: Read>(
             }
         });
     }
-    (diagnostics, end)
+    (diagnostics(reader.diagnostics()), end)
+}
+
+/// What a reader of CTF found wrong.
+pub fn diagnostics(found: &chronosym_ctf::Diagnostics) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    #[rustfmt::skip]
+    let counts = [
+        (found.lost_events, LostEvents, "events were lost while recording"),
+        (found.lost_packets, Lost, "packets were lost while recording"),
+        (found.cut_streams, CutShort, "streams of the trace end in the middle"),
+        (found.bad_packets, Damage, "packets have something that is no event, and were left out from there on"),
+        (found.bytes_skipped, Damage, "bytes could not be read as events"),
+        (found.bad_definitions, Damage, "definitions of events cannot be read"),
+        (found.unknown_streams, Unused, "streams are of a trace whose metadata is not at hand"),
+        (found.late_events, Unused, "events could not be put in the order of time"),
+    ];
+    diagnostics.add_counts(&counts);
+    diagnostics
 }
 
 /// What the traces say of the machine. `began_ns` is the session's time 0 on their clock.

@@ -1,6 +1,6 @@
 //! ETW traces (.etl).
 
-use chronosym_etl::{Clock, Diagnostics, ExtendedItem, ReadAt, Reader, Record, TraceHeader};
+use chronosym_etl::{Clock, ExtendedItem, ReadAt, Reader, Record, TraceHeader};
 use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode, classes};
 use chronosym_events::{Event, EventKey, EventSchema, PointerSize, Provider, RawEvent};
 use chronosym_types::hash::HashMap;
@@ -10,6 +10,7 @@ pub use super::etw_types::Schemas;
 use super::etw_stacks::{Finished, Mode, Reference, StackAssembler, StackOf, Waiting};
 use super::observe::{Observer, Seen};
 use crate::error::ReadError;
+use chronosym_core::DiagnosticKind::{Loss as Lost, LostEvents, Unused};
 use chronosym_core::EventTypeId;
 use chronosym_core::Loss;
 use chronosym_core::RecordingId;
@@ -19,6 +20,7 @@ use chronosym_core::StackId;
 use chronosym_core::ThreadIndex;
 use chronosym_core::facts::{At, Sample};
 use chronosym_core::{ClassIndex, SampleClass, SampleKind, Weight};
+use chronosym_core::{Diagnostic, Diagnostics};
 use chronosym_core::{Payload, Session};
 
 /// A reader's record as an event in bytes.
@@ -34,34 +36,46 @@ pub fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'
     }
 }
 
-/// What was found when a trace was read into a session.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct EtlReport {
-    /// What the reader found.
-    pub diagnostics: Diagnostics,
-    /// Stack keys that were never defined.
-    pub undefined_stack_keys: u64,
-    /// Parts of stacks that came more than 2 s after their event and were left out.
-    pub late_stack_parts: u64,
-    /// Descriptions of events that could not be read.
-    pub unreadable_descriptions: u64,
+/// What a reader of .etl found wrong.
+pub fn diagnostics(found: &chronosym_etl::Diagnostics) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.add_gaps(&found.gaps);
+    #[rustfmt::skip]
+    let counts = [
+        (found.events_lost, LostEvents, "events were lost while recording"),
+        (found.buffers_lost, Lost, "buffers were lost while recording"),
+        (found.buffers_with_lost_events, Lost, "buffers are marked: events around them were lost"),
+        (found.buffers_after_lost_buffer, Lost, "buffers are marked: a buffer before them was lost"),
+        (found.lost_event_records, Lost, "times a real-time consumer was too slow and events were lost"),
+        (found.clamped_times, Unused, "records are from before the start or from long after the end, and were moved there"),
+        (found.unordered_buffers, Unused, "buffers had records out of the order of time, which were sorted"),
+        (found.late_records, Unused, "records could not be put in the order of time"),
+    ];
+    diagnostics.add_counts(&counts);
+    diagnostics
+}
+
+/// Descriptions of event types that cannot be read.
+pub fn unreadable_descriptions(schemas: &Schemas) -> Option<Diagnostic> {
+    let what = "descriptions of event types cannot be read";
+    let counts = [(schemas.unreadable_descriptions(), Unused, what)];
+    Diagnostic::of_counts(&counts).next()
 }
 
 /// Reads a trace into a session: an `Reader`, or several merged into one.
 ///
-/// Damage is counted in the report; what was readable is in the session.
+/// Damage is counted in the diagnostics; what was readable is in the session.
 ///
 /// # Errors
 ///
 /// [`ReadError::AnotherRecording`] when the session was read from a recording before.
-pub fn read<S: ReadAt>(reader: Reader<S>, session: &mut Session) -> Result<EtlReport, ReadError> {
+pub fn read<S: ReadAt>(reader: Reader<S>, session: &mut Session) -> Result<Diagnostics, ReadError> {
     session.admit(RecordingId::Whole, false)?;
     Ok(read_observed(reader, session, None))
 }
 
 /// As [`read`], into a session of several recordings, whose time 0 is that of the trace.
-pub(crate) fn read_joined<S: ReadAt>(reader: Reader<S>, session: &mut Session) -> EtlReport {
+pub(crate) fn read_joined<S: ReadAt>(reader: Reader<S>, session: &mut Session) -> Diagnostics {
     read_observed(reader, session, None)
 }
 
@@ -75,7 +89,7 @@ pub fn read_with<S: ReadAt>(
     reader: Reader<S>,
     session: &mut Session,
     observe: &mut Observer<'_>,
-) -> Result<EtlReport, ReadError> {
+) -> Result<Diagnostics, ReadError> {
     session.admit(RecordingId::Whole, false)?;
     Ok(read_observed(reader, session, Some(observe)))
 }
@@ -84,7 +98,7 @@ fn read_observed<S: ReadAt>(
     mut reader: Reader<S>,
     session: &mut Session,
     mut observe: Option<&mut Observer<'_>>,
-) -> EtlReport {
+) -> Diagnostics {
     describe(reader.header(), reader.clock(), session);
     let wide = reader.header().pointer_size == PointerSize::Eight;
     let mut schemas = Schemas::default();
@@ -134,22 +148,25 @@ fn read_observed<S: ReadAt>(
         session.redescribe(*id, schema);
     }
     session.rename_volumes();
-    let diagnostics = reader.diagnostics().clone();
+    let found = reader.diagnostics();
     let late_stack_parts = source.stacks.late_parts();
     let undefined_stack_keys = source.finish(session);
-    if diagnostics.lost_anything() {
+    if found.lost_anything() {
         // The trace does not say when.
-        let mut loss = Loss::of_events(0, u64::MAX, diagnostics.events_lost);
-        loss.buffers = diagnostics.buffers_lost;
-        loss.notices = diagnostics.lost_event_records;
+        let mut loss = Loss::of_events(0, u64::MAX, found.events_lost);
+        loss.buffers = found.buffers_lost;
+        loss.notices = found.lost_event_records;
         session.lost(loss);
     }
-    EtlReport {
-        diagnostics,
-        undefined_stack_keys,
-        late_stack_parts,
-        unreadable_descriptions: schemas.unreadable_descriptions(),
-    }
+    let mut diagnostics = diagnostics(found);
+    #[rustfmt::skip]
+    let counts = [
+        (undefined_stack_keys, Unused, "stack keys were never defined"),
+        (late_stack_parts, Unused, "parts of stacks came more than 2 s after their event and were left out"),
+    ];
+    diagnostics.add_counts(&counts);
+    diagnostics.list.extend(unreadable_descriptions(&schemas));
+    diagnostics
 }
 
 /// Whose samples they are.

@@ -2,10 +2,12 @@
 
 use std::io::Read;
 
-use chronosym_perf::jitdump::{Diagnostics, Reader, Record};
+use chronosym_perf::jitdump::{Reader, Record};
 use chronosym_perf::{Error, TimeConversion};
 use chronosym_types::AStr;
 
+use chronosym_core::DiagnosticKind::{Damage, Unused};
+use chronosym_core::Diagnostics;
 use chronosym_core::Session;
 use chronosym_core::facts::{At, Fact, NativeMethod, Text};
 
@@ -67,7 +69,22 @@ pub(crate) fn read_from<R: Read>(
             _ => {}
         }
     };
-    (reader.diagnostics().clone(), end)
+    (diagnostics(reader.diagnostics()), end)
+}
+
+/// What a reader of jitdumps found wrong.
+pub(crate) fn diagnostics(found: &chronosym_perf::jitdump::Diagnostics) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.add_gaps(&found.gaps);
+    #[rustfmt::skip]
+    let counts = [
+        (found.bad_records, Damage, "records of the jitdump make no sense and were left out"),
+        (found.bad_lines, Damage, "line tables of the jitdump make no sense and were left out"),
+        (found.unknown_records, Unused, "records of the jitdump are of an unknown type"),
+        (found.late_records, Unused, "records of the jitdump are out of the order of time"),
+    ];
+    diagnostics.add_counts(&counts);
+    diagnostics
 }
 
 /// From the clock of a jitdump to ns: cycles of the processor's counter need what the recording says of them.

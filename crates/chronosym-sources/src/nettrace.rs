@@ -9,17 +9,19 @@ use std::thread;
 
 use chronosym_events::{EventKey, EventSchema, Provider, RawEvent};
 use chronosym_nettrace::{
-    Diagnostics, Error, EventType, EventTypeIndex, Format, LossWindow, Options, Reader, Record,
-    Region, TraceHeader,
+    Error, EventType, EventTypeIndex, Format, LossWindow, Options, Reader, Record, Region,
+    TraceHeader,
 };
 
 use super::batch::{Batch, Feed, Filler, Rest};
 use super::observe::{Observer, Seen};
 use crate::error::ReadError;
+use chronosym_core::DiagnosticKind::{Damage, Limit, LostEvents, Unused};
 use chronosym_core::LiveSession;
 use chronosym_core::Loss;
 use chronosym_core::RecordingId;
 use chronosym_core::Session;
+use chronosym_core::{Diagnostic, Diagnostics};
 
 /// The schemas of a reader's event types, made as they come up.
 #[derive(Debug, Default)]
@@ -81,6 +83,33 @@ impl<T> OfTypes<T> {
     }
 }
 
+/// What a reader of nettrace or netperf found wrong.
+pub fn diagnostics(found: &chronosym_nettrace::Diagnostics) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.add_gaps(&found.gaps);
+    let (lost, threads) = (found.lost_events(), found.losses.len());
+    if lost > 0 {
+        let text = format!("the runtime dropped {lost} events on {threads} threads");
+        let mut dropped = Diagnostic::new(LostEvents, text);
+        dropped.count = lost;
+        diagnostics.push(dropped);
+    }
+    #[rustfmt::skip]
+    let counts = [
+        (found.bad_records, Damage, "rows of metadata and threads make no sense and were left out"),
+        (found.unknown_blocks, Unused, "blocks are of an unknown kind"),
+        (found.unknown_metadata, Unused, "events have a type that was never defined"),
+        (found.unknown_stacks, Unused, "events name a stack that is not there"),
+        (found.unknown_threads, Unused, "events name a thread that is not there"),
+        (found.unknown_labels, Unused, "events name labels that are not there"),
+        (found.unreadable_fields, Unused, "event types have a field that cannot be read"),
+        (found.unknown_options, Unused, "options of event types and threads are of an unknown kind"),
+        (found.forced_regions, Limit, "times the events were too many to be put in order as a whole"),
+    ];
+    diagnostics.add_counts(&counts);
+    diagnostics
+}
+
 /// Reads a trace into a session, decoding on a thread of its own where there is a processor for it. Damage is counted in
 /// the diagnostics; what was readable is in the session.
 ///
@@ -120,12 +149,12 @@ fn read_all<R: Read + Send>(
     let take = |batch: &mut Batch| {
         feed.take(batch, session);
     };
-    let (diagnostics, end) = match thread::available_parallelism() {
+    let (found, end) = match thread::available_parallelism() {
         Ok(processors) if processors.get() > 1 => read_ahead(&mut reader, take),
         _ => read_in_turn(&mut reader, take),
     };
-    note_losses(&diagnostics.loss_windows, &feed, session);
-    (diagnostics, end)
+    note_losses(&found.loss_windows, &feed, session);
+    (diagnostics(&found), end)
 }
 
 /// As [`read`], with options for the reader and an observer of every record, in the order of time, before it goes into the
@@ -149,7 +178,7 @@ pub fn read_with(
     let mut feed = begin(&mut reader, session, false)?;
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
     let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
-    let (diagnostics, end) = each_region(&mut reader, |region| {
+    let (found, end) = each_region(&mut reader, |region| {
         for record in region.in_time_order() {
             let schema = schemas.of(region.event_types(), &record);
             stack.clear();
@@ -174,9 +203,9 @@ pub fn read_with(
         }
         true
     });
-    note_losses(&diagnostics.loss_windows, &feed, session);
+    note_losses(&found.loss_windows, &feed, session);
     end?;
-    Ok(diagnostics)
+    Ok(diagnostics(&found))
 }
 
 /// A source that counts what is read of it.
@@ -225,7 +254,7 @@ pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostic
     }
     let losses = &reader.diagnostics().loss_windows;
     note_losses(&losses[noted..], &feed, live.session_mut());
-    Ok(reader.diagnostics().clone())
+    Ok(diagnostics(reader.diagnostics()))
 }
 
 /// Several traces of one process have one time: that of the first.
@@ -256,7 +285,7 @@ fn select<R: Read>(reader: &mut Reader<R>, session: &Session) {
 }
 
 /// What a reader found wrong, and how it ended.
-type Finished = (Diagnostics, Result<(), Error>);
+type Finished = (chronosym_nettrace::Diagnostics, Result<(), Error>);
 
 /// Hands every region to `each`, until that wants no more.
 fn each_region<R: Read>(

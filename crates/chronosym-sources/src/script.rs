@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use chronosym_events::{Action, EventKey, EventSchema, PointerSize, RawEvent};
 use chronosym_perf::Error;
-use chronosym_perf::script::{Diagnostics, Frame, Reader, Sample};
+use chronosym_perf::script::{Frame, Reader, Sample};
 use chronosym_types::hash::HashMap;
 
 use super::perf::{Counted, KERNEL};
 use super::threads::Threads;
+use chronosym_core::DiagnosticKind::{Damage, Limit, Unused};
+use chronosym_core::Diagnostics;
 use chronosym_core::Evidence;
 use chronosym_core::ProcessIndex;
 use chronosym_core::SampleKind;
@@ -29,16 +31,13 @@ const FILE_SIZE: u64 = 1 << 32;
 /// Files in a process that have room; of others frames keep what was printed.
 const MOST_FILES: usize = 4096;
 
-/// What was found while a text was read.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct ScriptReport {
-    /// What its reader found.
+/// What reading a text came to.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// What is wrong with it.
     pub diagnostics: Diagnostics,
     /// The clock's time at the session's time 0, in ns.
     pub began_ns: u64,
-    /// Samples without a process, which perf prints if asked for it; they are of their thread.
-    pub without_process: u64,
     /// Where files were put.
     pub files: Vec<PlacedFile>,
 }
@@ -55,6 +54,19 @@ pub struct PlacedFile {
     pub base: u64,
 }
 
+/// What a reader of `perf script`'s text found wrong.
+pub fn diagnostics(found: &chronosym_perf::script::Diagnostics) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    #[rustfmt::skip]
+    let counts = [
+        (found.unknown_lines, Damage, "lines are neither samples nor frames, and were left out"),
+        (found.long_lines, Limit, "lines are too long, or too many for one sample, and were cut or left out"),
+        (found.other_records, Unused, "lines tell of mappings and the like, which are not read from text"),
+    ];
+    diagnostics.add_counts(&counts);
+    diagnostics
+}
+
 pub(crate) fn describe(session: &mut Session) {
     let facts = session.facts();
     facts.format = "perf script".to_owned();
@@ -68,7 +80,7 @@ pub(crate) fn read_from<R: Read>(
     session: &mut Session,
     earliest_ns: Option<u64>,
     maps: &[u32],
-) -> (ScriptReport, Result<(), Error>) {
+) -> (Outcome, Result<(), Error>) {
     let mut feed = Feed {
         earliest_ns,
         maps,
@@ -78,7 +90,7 @@ pub(crate) fn read_from<R: Read>(
     feed.threads.name_processes(session);
     feed.state_names(session);
     feed.map_printed_ranges(session);
-    (feed.report(read.0), read.1)
+    (feed.outcome(read.0), read.1)
 }
 
 /// Reads the names only: the session has the samples themselves, by the perf.data that the text was made of, whose clock was
@@ -88,7 +100,7 @@ pub(crate) fn read_names<R: Read>(
     session: &mut Session,
     began_ns: u64,
     maps: &[u32],
-) -> (ScriptReport, Result<(), Error>) {
+) -> (Outcome, Result<(), Error>) {
     let mut feed = Feed {
         began_ns: Some(began_ns),
         maps,
@@ -96,7 +108,7 @@ pub(crate) fn read_names<R: Read>(
     };
     let read = feed.read(reader, |feed, sample| feed.take_names(sample, session));
     feed.state_names(session);
-    (feed.report(read.0), read.1)
+    (feed.outcome(read.0), read.1)
 }
 
 /// The schemas of the events in a text, made as they come up.
@@ -188,14 +200,18 @@ impl Feed<'_> {
                 Err(error) => break Err(error),
             }
         };
-        (reader.diagnostics().clone(), end)
+        (diagnostics(reader.diagnostics()), end)
     }
 
-    fn report(self, diagnostics: Diagnostics) -> ScriptReport {
-        ScriptReport {
+    fn outcome(self, mut diagnostics: Diagnostics) -> Outcome {
+        #[rustfmt::skip]
+        let counts = [
+            (self.without_process, Unused, "samples do not say their process and were given to one by their thread: print them with -F +pid"),
+        ];
+        diagnostics.add_counts(&counts);
+        Outcome {
             diagnostics,
             began_ns: self.began_ns.or(self.earliest_ns).unwrap_or_default(),
-            without_process: self.without_process,
             files: self.placed_files(),
         }
     }

@@ -6,8 +6,8 @@ use chronosym::{Filter, Options};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("which trace?")?;
-    let (timeline, report) = chronosym::open(path)?.timeline(Options::default())?;
-    report.notes.iter().for_each(|note| eprintln!("{note}"));
+    let (timeline, diagnostics) = chronosym::open(path)?.timeline(Options::default())?;
+    diagnostics.list.iter().for_each(|it| eprintln!("{it}"));
 
     let profile = timeline.profile(&Filter::default(), None);
     for entry in &profile.entries {

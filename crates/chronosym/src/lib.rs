@@ -22,7 +22,7 @@ pub use chronosym_core::*;
 #[cfg(feature = "sources")]
 pub use chronosym_sources::{
     self as source, ReadError,
-    open::{self, Input, OpenError, Opener, Recording, Report, open},
+    open::{self, Input, OpenError, Opener, Recording, open},
 };
 #[cfg(feature = "symbols")]
 pub use chronosym_symbolizer as symbols;

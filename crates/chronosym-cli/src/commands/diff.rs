@@ -69,7 +69,7 @@ impl Side {
         let sampled = Sampled::read(traces, &args.symbols, &args.selection, 0)?;
         Ok(Side {
             profile: sampled.profile(),
-            facts: pictures::facts(traces, &sampled.loaded.notes),
+            facts: pictures::facts(traces, &sampled.loaded.diagnostics),
             addresses: args.selection.samples.addresses,
         })
     }

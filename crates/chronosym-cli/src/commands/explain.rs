@@ -21,7 +21,7 @@ pub fn run(args: &Explain) -> Result<()> {
     };
     let traces = std::slice::from_ref(&args.trace);
     let loaded = load::load(traces, SampleSelection::None, &args.symbols)?;
-    progress::notes(&loaded.notes);
+    progress::notes(&loaded.diagnostics.list);
     let timeline = &loaded.timeline;
     let process = find_process(timeline, &args.asked)?;
     let (time, position) = (args.asked.time_ns(), args.asked.position());

@@ -34,7 +34,7 @@ pub fn load(args: &Listing) -> Result<Loaded> {
     absent::refuse_empty_span(&args.filters)?;
     let input = &args.input;
     let loaded = load::load(&input.traces, SampleSelection::None, &input.symbols)?;
-    progress::notes(&loaded.notes);
+    progress::notes(&loaded.diagnostics.list);
     absent::refuse_late(&args.filters, &loaded.timeline)?;
     Ok(loaded)
 }

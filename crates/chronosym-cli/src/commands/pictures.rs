@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use chronosym::Diagnostics;
 use chronosym_export::PageFacts;
 
 use crate::args::StackFormat;
@@ -29,12 +30,12 @@ pub fn format_of(path: &Path) -> Option<StackFormat> {
 }
 
 /// What a page says of traces.
-pub fn facts(traces: &[PathBuf], notes: &[String]) -> PageFacts {
+pub fn facts(traces: &[PathBuf], diagnostics: &Diagnostics) -> PageFacts {
     let names = traces
         .iter()
         .map(|path| path.file_name().unwrap_or(path.as_os_str()));
     let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
-    PageFacts::new(names.join(", "), notes.to_vec())
+    PageFacts::new(names.join(", "), diagnostics.list.clone())
 }
 
 #[cfg(test)]

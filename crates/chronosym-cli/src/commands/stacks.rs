@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Result, bail};
-use chronosym::{LimitReached, Profile};
+use chronosym::{Diagnostics, LimitReached, Profile};
 use chronosym_export::{Apart, Measure, TreeOptions};
 
 use super::pictures;
@@ -67,7 +67,7 @@ pub fn run(args: &Stacks) -> Result<()> {
                 StackFormat::Otlp => chronosym_export::write_otlp(&profile, apart, &mut out)?,
                 _ => write_tree(
                     args,
-                    &sampled.loaded.notes,
+                    &sampled.loaded.diagnostics,
                     format,
                     apart,
                     &profile,
@@ -94,7 +94,7 @@ fn is_tree(format: StackFormat) -> bool {
 
 fn write_tree(
     args: &Stacks,
-    notes: &[String],
+    diagnostics: &Diagnostics,
     format: StackFormat,
     apart: Apart,
     profile: &Profile,
@@ -118,7 +118,7 @@ fn write_tree(
     match format {
         StackFormat::Svg => chronosym_export::write_svg(profile, &tree, out)?,
         StackFormat::Html => {
-            let facts = pictures::facts(&args.input.traces, notes);
+            let facts = pictures::facts(&args.input.traces, diagnostics);
             chronosym_export::write_html(profile, &tree, &facts, apart.addresses, out)?;
         }
         StackFormat::Text => {

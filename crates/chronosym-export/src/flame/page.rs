@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use chronosym::Profile;
+use chronosym::{Diagnostic, Profile};
 use chronosym_types::escape::xml;
 
 use super::graph::{Graph, KINDS};
@@ -30,16 +30,16 @@ const MOST_PROCESSES: usize = 8;
 pub struct PageFacts {
     /// What the trace is called.
     pub name: String,
-    /// What was damaged, lost or not understood, in sentences.
-    pub notes: Vec<String>,
+    /// What is wrong with it.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 impl PageFacts {
-    /// The name of a trace, and what is to be noted of it.
-    pub fn new(name: impl Into<String>, notes: Vec<String>) -> Self {
+    /// The name of a trace, and what is wrong with it.
+    pub fn new(name: impl Into<String>, diagnostics: Vec<Diagnostic>) -> Self {
         PageFacts {
             name: name.into(),
-            notes,
+            diagnostics,
         }
     }
 }
@@ -170,7 +170,8 @@ fn push_summary(profile: &Profile, facts: &PageFacts, text: &mut String) {
     if let Some(machine) = &timeline.facts().machine {
         row("machine", machine);
     }
-    facts.notes.iter().for_each(|note| row("note", note));
+    let diagnostics = facts.diagnostics.iter();
+    diagnostics.for_each(|diagnostic| row("note", &diagnostic.text));
     text.push_str("</dl>\n");
 }
 

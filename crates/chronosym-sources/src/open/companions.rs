@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::input::{Input, What};
-use crate::perf::{PerfReport, pid_of_jitdump};
+use crate::perf::{Outcome, pid_of_jitdump};
 
 /// Where such files are looked for.
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl Beside {
 
     /// Finds out which processes of a perf.data the `own` ids of runtimes are, where that was not said: the one that mapped a
     /// jitdump of that id, or else the only one that runs .NET in a container while none of that id does.
-    pub fn find_containers(&mut self, perf: &PerfReport, own: impl Iterator<Item = u32>) {
+    pub fn find_containers(&mut self, perf: &Outcome, own: impl Iterator<Item = u32>) {
         let dumps = perf.jitdumps.iter();
         let dumps = dumps.filter_map(|(pid, path)| Some((pid_of_jitdump(path)?, *pid)));
         let dumps: BTreeSet<(u32, u32)> = dumps.collect();

@@ -7,7 +7,7 @@ use chronosym_ctf::{Metadata, Options, Reader, Source};
 use super::bytes::ByteStream;
 use super::error::{OpenError, in_trace, unreadable};
 use super::find::CtfFiles;
-use super::note::{Note, Notes};
+use super::layers::LayerDiagnostics;
 
 /// Reads what is described, and puts the streams to it; `None` if there is none. A trace whose metadata cannot be read is
 /// left out unless there is no other. So many bytes of packets may be `held`.
@@ -16,7 +16,7 @@ use super::note::{Note, Notes};
 /// [`OpenError`] if nothing of it can be read.
 pub(super) fn reader(
     files: CtfFiles,
-    notes: &Notes,
+    notes: &LayerDiagnostics,
     held: u64,
 ) -> Result<Option<Reader<ByteStream>>, OpenError> {
     let mut options = Options::default();
@@ -39,8 +39,7 @@ pub(super) fn reader(
             Ok(metadata) => traces.push(metadata),
             Err(OpenError::Cancelled) => return Err(OpenError::Cancelled),
             Err(error) => {
-                let cause = error.cause();
-                notes.push(Note::Companion { name, error: cause });
+                notes.damage(&name, error.cause());
                 refused = Some(error);
             }
         }

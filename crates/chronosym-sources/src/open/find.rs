@@ -13,13 +13,14 @@ use super::error::{OpenError, failed, unreadable};
 use super::format::{Content, Format, HEAD, describe, innermost, sniff};
 use super::image_maps::ImageMaps;
 use super::input::{Input, What};
+use super::layers::LayerDiagnostics;
 use super::meter::{Meter, Metered};
-use super::note::{Note, Notes};
 use super::salvage::Salvaged;
 use super::symbol_entries::is_symbol_file;
 use super::zip::{self, Entry, Section};
 use chronosym_core::LimitReached;
 use chronosym_core::file_name;
+use chronosym_core::{Diagnostic, DiagnosticKind};
 
 /// What was found, each with what it is called.
 #[derive(Default)]
@@ -89,7 +90,7 @@ impl Found {
 
 pub(super) struct Finder {
     pub meter: Arc<Meter>,
-    pub notes: Notes,
+    pub notes: LayerDiagnostics,
     pub found: Found,
     /// Something was left out because so much is open.
     pub is_full: bool,
@@ -162,9 +163,8 @@ impl Finder {
                 left = match left.checked_sub(1) {
                     Some(left) => left,
                     None => {
-                        let name = folder.display().to_string();
                         let limit = LimitReached::ZipEntries(self.meter.limits.zip_entries);
-                        self.notes.push(Note::Limit { name, limit });
+                        self.notes.limit(&folder.display().to_string(), limit);
                         return Ok(());
                     }
                 };
@@ -184,8 +184,7 @@ impl Finder {
         let piece = match self.open(input) {
             Ok(piece) => piece,
             Err(error) => {
-                let error = error.cause();
-                self.notes.push(Note::Companion { name, error });
+                self.notes.damage(&name, error.cause());
                 return Ok(());
             }
         };
@@ -285,10 +284,8 @@ impl Finder {
         const ROOM: u64 = 128 << 10;
         let may = (self.found.count() as u64) < FREE.max(self.meter.may_hold() / ROOM);
         if !may && !std::mem::replace(&mut self.is_full, true) {
-            self.notes.push(Note::Limit {
-                name: "all that is packed".to_owned(),
-                limit: LimitReached::UnpackedRatio(self.meter.limits.held_ratio()),
-            });
+            let limit = LimitReached::UnpackedRatio(self.meter.limits.held_ratio());
+            self.notes.limit("all that is packed", limit);
         }
         may
     }
@@ -300,15 +297,13 @@ impl Finder {
         name: &str,
         error: OpenError,
     ) -> Result<Option<String>, OpenError> {
-        let name = name.to_owned();
-        self.notes.push(match error {
-            OpenError::Limit { limit, .. } if is_one_of_many => Note::Limit { name, limit },
-            OpenError::Damaged { source, .. } if is_one_of_many => Note::Damaged {
-                name,
-                error: source.to_string(),
-            },
+        match error {
+            OpenError::Limit { limit, .. } if is_one_of_many => self.notes.limit(name, limit),
+            OpenError::Damaged { source, .. } if is_one_of_many => {
+                self.notes.damaged_from_here(name, source);
+            }
             error => return Err(error),
-        });
+        }
         Ok(None)
     }
 
@@ -354,10 +349,7 @@ impl Finder {
                 let kept = keep(Salvaged::new(stream, name, &self.notes), most);
                 let (file, whole) = kept.map_err(|error| failed(name, error, OpenError::spool))?;
                 if !whole {
-                    self.notes.push(Note::Limit {
-                        name: name.to_owned(),
-                        limit: LimitReached::UnpackedBytes(most),
-                    });
+                    self.notes.limit(name, LimitReached::UnpackedBytes(most));
                 }
                 Ok((file, false))
             }
@@ -379,15 +371,13 @@ impl Finder {
     ) -> Result<(), OpenError> {
         let file = Section::whole(file, &self.meter).map_err(|error| unreadable(zip, error))?;
         let most = self.meter.limits.zip_entries;
-        let name = || zip.to_owned();
         let listing = match zip::list(&file, most) {
             Ok(listing) => listing,
             Err(error) => {
-                let error = error.to_string();
-                self.notes.push(Note::NoZipList {
-                    name: name(),
-                    error,
-                });
+                let text =
+                    format!("{zip} is damaged or cut short ({error}); reading what is there");
+                let damage = Diagnostic::new(DiagnosticKind::Damage, text);
+                self.notes.push(damage.about(zip));
                 return self.zip_without_list(file, zip, layers, queue);
             }
         };
@@ -404,24 +394,21 @@ impl Finder {
                         bytes: Bytes::Stream(Box::new(inside)),
                     });
                 }
-                Err((entry, error)) => self.notes.push(Note::DamagedEntry {
-                    name: name(),
-                    entry,
-                    error,
-                }),
+                Err((entry, error)) => {
+                    let what = format!("entry {entry} is damaged: {error}");
+                    self.notes.damage(zip, what);
+                }
             }
         }
         if listing.overlapping > 0 {
-            self.notes.push(Note::OverlappingEntries {
-                name: name(),
-                entries: listing.overlapping,
-            });
+            let count = listing.overlapping;
+            let what = format!("{count} entries lie in the bytes of others and were left out");
+            let mut overlapping = Diagnostic::of_file(DiagnosticKind::Damage, zip, what);
+            overlapping.count = count;
+            self.notes.push(overlapping);
         }
         if listing.more {
-            self.notes.push(Note::Limit {
-                name: name(),
-                limit: LimitReached::ZipEntries(most),
-            });
+            self.notes.limit(zip, LimitReached::ZipEntries(most));
         }
         Ok(())
     }

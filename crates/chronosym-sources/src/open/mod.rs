@@ -5,8 +5,9 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), chronosym_sources::open::OpenError> {
-//! let (timeline, report) = chronosym_sources::open::open("app.etl.zip")?.timeline(chronosym_core::Options::default())?;
-//! report.notes.iter().for_each(|note| eprintln!("{note}"));
+//! let recording = chronosym_sources::open::open("app.etl.zip")?;
+//! let (timeline, diagnostics) = recording.timeline(chronosym_core::Options::default())?;
+//! diagnostics.list.iter().for_each(|diagnostic| eprintln!("{diagnostic}"));
 //! # Ok(()) }
 //! ```
 //!
@@ -23,11 +24,10 @@ mod format;
 mod image_maps;
 mod input;
 mod join;
+mod layers;
 mod meter;
-mod note;
 mod perf_map;
 mod recording;
-mod report;
 mod salvage;
 mod symbol_entries;
 mod zip;
@@ -41,11 +41,10 @@ pub use chronosym_nettrace::{Gap, GapCause, GapTotal, Gaps};
 pub use error::OpenError;
 pub use format::Format;
 pub use input::Input;
+pub use layers::LayerDiagnostics;
 pub use meter::Progress;
-pub use note::{Note, NoteKind, Notes};
 pub use perf_map::read_perf_map;
 pub use recording::{Recording, RecordingBytes};
-pub use report::{Report, TraceGap};
 pub use symbol_entries::SymbolEntries;
 
 use companions::Beside;
@@ -125,7 +124,7 @@ impl Opener {
         refuse_twins(&inputs)?;
         let mut finder = Finder {
             meter: Arc::new(Meter::new(self.limits, self.watch)),
-            notes: Notes::default(),
+            notes: LayerDiagnostics::default(),
             found: Found::default(),
             is_full: false,
         };

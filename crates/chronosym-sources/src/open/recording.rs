@@ -12,11 +12,11 @@ use super::error::{OpenError, failed, in_trace};
 use super::find::{Finder, Found};
 use super::format::Format;
 use super::join::Parts;
+use super::layers::LayerDiagnostics;
 use super::meter::Meter;
-use super::note::{Note, Notes};
-use super::report::Report;
 use super::symbol_entries::SymbolEntries;
 use crate::{etl, nettrace};
+use chronosym_core::Diagnostics;
 use chronosym_core::Options;
 use chronosym_core::RecordingId;
 use chronosym_core::Session;
@@ -28,7 +28,7 @@ pub struct Recording {
     format: Format,
     names: Vec<String>,
     bytes: Bytes,
-    notes: Notes,
+    notes: LayerDiagnostics,
     symbols: SymbolEntries,
     meter: Arc<Meter>,
 }
@@ -172,8 +172,9 @@ impl Recording {
         &self.names
     }
 
-    /// What is wrong with the wrappers. More may come up while the recording is read; [`Report`] has all of it.
-    pub fn notes(&self) -> Notes {
+    /// What is wrong with archives and compression layers. More may come up while the recording is read, which returns all of
+    /// it.
+    pub fn layer_diagnostics(&self) -> LayerDiagnostics {
         self.notes.clone()
     }
 
@@ -206,12 +207,12 @@ impl Recording {
     pub fn timeline(
         self,
         options: impl Into<Options>,
-    ) -> Result<(Arc<Timeline>, Report), OpenError> {
+    ) -> Result<(Arc<Timeline>, Diagnostics), OpenError> {
         let mut session = Session::new(options);
-        let mut report = self.read(&mut session)?;
+        let mut diagnostics = self.read(&mut session)?;
         let timeline = session.finish();
-        report.notes.extend(Note::of_timeline(&timeline));
-        Ok((timeline, report))
+        diagnostics.list.extend(timeline.diagnostics());
+        Ok((timeline, diagnostics))
     }
 
     /// Reads it into a session.
@@ -219,25 +220,19 @@ impl Recording {
     /// # Errors
     /// [`OpenError::Trace`] where its reader refuses the trace, the source fails, or the session has read another
     /// recording; [`OpenError::Cancelled`]. What was read before is in the session.
-    pub fn read(self, session: &mut Session) -> Result<Report, OpenError> {
+    pub fn read(self, session: &mut Session) -> Result<Diagnostics, OpenError> {
         let name = self.names.first().cloned().unwrap_or_default();
         let refused = |error| in_trace(&name, error);
-        let mut report = Report::new(self.format);
+        let named = |mut diagnostics: Diagnostics| {
+            diagnostics.name_files(&self.names);
+            diagnostics
+        };
         let read = match self.bytes {
-            Bytes::Nettrace(stream) => nettrace::read(stream, session)
-                .map(|found| {
-                    report.notes = Note::of_nettrace(&found);
-                    report.lost_events = found.lost_events();
-                    report.add_gaps(&self.names, &found.gaps);
-                    report
-                })
-                .map_err(refused),
-            Bytes::Etl(reader) => etl::read(*reader, session)
-                .map(|found| {
-                    report.add_etl(&self.names, &found);
-                    report
-                })
-                .map_err(refused),
+            Bytes::Nettrace(stream) => {
+                let read = nettrace::read(stream, session);
+                read.map(named).map_err(refused)
+            }
+            Bytes::Etl(reader) => etl::read(*reader, session).map(named).map_err(refused),
             Bytes::Joined(parts) => session
                 .admit(RecordingId::Whole, false)
                 .map_err(|error| in_trace(&name, error))
@@ -246,24 +241,24 @@ impl Recording {
         if self.meter.is_cancelled() {
             return Err(OpenError::Cancelled);
         }
-        let mut report = read?;
-        let mut notes = self.notes.take();
-        notes.append(&mut report.notes);
-        Ok(Report { notes, ..report })
+        let read = read?;
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.list = self.notes.take();
+        diagnostics.append(read);
+        Ok(diagnostics)
     }
 }
 
 /// perfcollect packs a perf.data with what `perf inject` made of it: the same samples.
-fn leave_out_injected(perf: &mut Vec<(String, FileBytes)>, notes: &Notes) {
+fn leave_out_injected(perf: &mut Vec<(String, FileBytes)>, notes: &LayerDiagnostics) {
     let original = |name: &str| name.replace("perf-jit.data", "perf.data");
     let names: Vec<String> = perf.iter().map(|(name, _)| name.clone()).collect();
     perf.retain(|(name, _)| {
         let made_of = original(name);
         let is_copy = made_of != *name && names.contains(&made_of);
         if is_copy {
-            let error = "left out: it has the samples of the perf.data beside it".to_owned();
-            let name = name.clone();
-            notes.push(Note::Companion { name, error });
+            let what = "left out: it has the samples of the perf.data beside it";
+            notes.damage(name, what);
         }
         !is_copy
     });

@@ -2,8 +2,8 @@
 
 use std::io::{self, Read};
 
+use super::layers::LayerDiagnostics;
 use super::meter::{Cancelled, is};
-use super::note::{Note, Notes};
 use chronosym_core::LimitReached;
 
 /// A source whose damaged end does not cost what comes before it: once it has given something, an error is noted and
@@ -12,13 +12,13 @@ use chronosym_core::LimitReached;
 pub(super) struct Salvaged<S> {
     source: S,
     name: String,
-    notes: Notes,
+    notes: LayerDiagnostics,
     has_begun: bool,
     has_ended: bool,
 }
 
 impl<S> Salvaged<S> {
-    pub fn new(source: S, name: &str, notes: &Notes) -> Self {
+    pub fn new(source: S, name: &str, notes: &LayerDiagnostics) -> Self {
         Salvaged {
             source,
             name: name.to_owned(),
@@ -48,14 +48,10 @@ impl<S: Read> Read for Salvaged<S> {
             }
             Err(error) => {
                 self.has_ended = true;
-                let name = self.name.clone();
-                self.notes.push(match is::<LimitReached>(&error) {
-                    Some(&limit) => Note::Limit { name, limit },
-                    None => Note::Damaged {
-                        name,
-                        error: error.to_string(),
-                    },
-                });
+                match is::<LimitReached>(&error) {
+                    Some(&limit) => self.notes.limit(&self.name, limit),
+                    None => self.notes.damaged_from_here(&self.name, error),
+                }
                 Ok(0)
             }
         }

@@ -14,12 +14,13 @@ use std::sync::Arc;
 
 use chronosym_events::Action;
 use chronosym_perf::{
-    BuildId, ByteOrder, CpuMode, Diagnostics, Event, EventAttr, Info, KernelSymbol, Mmap, Reader,
-    Record, Sample,
+    BuildId, ByteOrder, CpuMode, Event, EventAttr, Info, KernelSymbol, Mmap, Reader, Record, Sample,
 };
 use chronosym_types::hash::HashMap;
 use deferred::Waiting;
 
+use chronosym_core::DiagnosticKind::{Damage, Limit, Loss as Lost, LostEvents, Unused};
+use chronosym_core::Diagnostics;
 use chronosym_core::EventTypeId;
 use chronosym_core::Loss;
 use chronosym_core::SampleKind;
@@ -40,22 +41,13 @@ use stack::{is_guest, registers};
 /// What records call [`KERNEL`].
 const KERNEL_IN_RECORDS: u32 = u32::MAX;
 
-/// What was found while a perf.data was read.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct PerfReport {
-    /// What its reader found.
+/// What reading a perf.data came to.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// What is wrong with it.
     pub diagnostics: Diagnostics,
     /// The clock's time at the session's time 0, in ns.
     pub began_ns: u64,
-    /// Samples whose user stack was copied and not unwound: only its innermost frame is there.
-    pub not_unwound: u64,
-    /// Samples whose user stack was unwound up to a frame whose caller could not be found.
-    pub broken_walks: u64,
-    /// Samples whose user frames were to follow and did not.
-    pub without_deferred: u64,
-    /// Samples of guests, left out: their addresses are another machine's.
-    pub of_guests: u64,
     /// The processes that were sampled.
     pub sampled: Vec<u32>,
     /// Jitdumps that were mapped: the process and the path.
@@ -65,6 +57,41 @@ pub struct PerfReport {
     pub runtimes: BTreeMap<u32, bool>,
 }
 
+/// Samples whose frames of user code are not all there.
+#[derive(Debug, Default)]
+struct Incomplete {
+    /// The user stack was copied and not unwound: only its innermost frame is there.
+    not_unwound: u64,
+    /// The user stack was unwound up to a frame whose caller could not be found.
+    broken_walks: u64,
+    /// Samples of guests, left out: their addresses are another machine's.
+    of_guests: u64,
+}
+
+/// What a reader of perf.data found wrong.
+pub fn diagnostics(found: &chronosym_perf::Diagnostics) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.add_gaps(&found.gaps);
+    #[rustfmt::skip]
+    let counts = [
+        (u64::from(found.unfinished), Damage, "recording was never finished: the recorder was killed before it wrote what it knows of the machine"),
+        (found.lost_records, LostEvents, "records were lost while recording"),
+        (found.lost_samples, Lost, "samples were lost while recording"),
+        (found.throttles, Lost, "times the kernel paused sampling, too many samples having come"),
+        (found.cut_maps, Lost, "processes have more mappings than the recorder had time to list"),
+        (found.bad_records, Damage, "records make no sense and were left out"),
+        (found.bad_sections, Damage, "descriptions of the machine or of events cannot be read"),
+        (found.bad_compressed_bytes, Damage, "compressed bytes cannot be unpacked"),
+        (found.unknown_records, Unused, "records are of an unknown type"),
+        (found.unknown_events, Unused, "samples are of an event that is not described, and were left out"),
+        (found.late_records, Unused, "records could not be put in the order of time"),
+        (found.forced_rounds, Limit, "times the records were too many to be put in order as a whole"),
+        (found.aux_faults, Unused, "faults of hardware traces, which are not read"),
+    ];
+    diagnostics.add_counts(&counts);
+    diagnostics
+}
+
 /// Reads a perf.data into a session. The session's time 0 is that of the first record, or `earliest_ns` of its clock if that is before it. Stacks
 /// that samples hold a copy of are unwound with the `files` of images.
 pub(crate) fn read_from<R: Read>(
@@ -72,7 +99,7 @@ pub(crate) fn read_from<R: Read>(
     session: &mut Session,
     earliest_ns: Option<u64>,
     files: Option<Arc<dyn ImageFiles>>,
-) -> (PerfReport, Result<(), chronosym_perf::Error>) {
+) -> (Outcome, Result<(), chronosym_perf::Error>) {
     let mut feed = Feed {
         earliest_ns,
         is_big: reader.byte_order() == ByteOrder::Big,
@@ -104,17 +131,26 @@ pub(crate) fn read_from<R: Read>(
     }
     let mut sampled: Vec<u32> = feed.processes.sampled.into_iter().collect();
     sampled.sort_unstable();
-    for (pid, is_contained) in &mut feed.report.runtimes {
+    for (pid, is_contained) in &mut feed.outcome.runtimes {
         *is_contained = feed.processes.contained.get(pid).copied().unwrap_or(false);
     }
-    let report = PerfReport {
-        diagnostics: reader.diagnostics().clone(),
+    let mut diagnostics = diagnostics(reader.diagnostics());
+    let incomplete = feed.incomplete;
+    #[rustfmt::skip]
+    let counts = [
+        (incomplete.not_unwound, Unused, "samples have a copy of the user stack, which is not unwound: of user code they show the innermost frame"),
+        (incomplete.broken_walks, Unused, "samples have a copy of the user stack, which is unwound up to a frame whose caller cannot be found"),
+        (feed.waiting.without, Unused, "samples lack their frames of user code, which were to follow and did not"),
+        (incomplete.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
+    ];
+    diagnostics.add_counts(&counts);
+    let outcome = Outcome {
+        diagnostics,
         began_ns,
         sampled,
-        without_deferred: feed.waiting.without,
-        ..feed.report
+        ..feed.outcome
     };
-    (report, end)
+    (outcome, end)
 }
 
 pub(crate) fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
@@ -161,7 +197,8 @@ struct Feed {
     found_ids: HashMap<(Vec<u8>, FileNumber), Option<String>>,
     addresses: Vec<u64>,
     frames: Vec<Walked>,
-    report: PerfReport,
+    incomplete: Incomplete,
+    outcome: Outcome,
 }
 
 impl Feed {
@@ -238,7 +275,7 @@ impl Feed {
             return;
         };
         if is_guest(record.cpu_mode) {
-            self.report.of_guests += 1;
+            self.incomplete.of_guests += 1;
             session.count(counted.event, 1, 0, at.time_ns);
             return;
         }
@@ -284,7 +321,7 @@ impl Feed {
         }
         let walk = (self.unwinder.as_mut()).zip(registers.clone());
         let Some((unwinder, own)) = walk else {
-            self.report.not_unwound += 1;
+            self.incomplete.not_unwound += 1;
             let innermost = registers.map(|it| Walked::from(it.instruction));
             self.frames.extend(innermost);
             return;
@@ -295,7 +332,7 @@ impl Feed {
         };
         let at = at.of(record.pid, None);
         let is_whole = session.walk_stack(at, thread, unwinder, &mut self.frames);
-        self.report.broken_walks += u64::from(!is_whole);
+        self.incomplete.broken_walks += u64::from(!is_whole);
     }
 
     fn mmap(
@@ -340,12 +377,12 @@ impl Feed {
             return;
         }
         if pid_of_jitdump(&name).is_some() {
-            self.report.jitdumps.push((mmap.pid, name.into_owned()));
+            self.outcome.jitdumps.push((mmap.pid, name.into_owned()));
             return;
         }
         self.processes.need(mmap.pid, session);
         if file_name(&name) == "libcoreclr.so" {
-            self.report.runtimes.insert(mmap.pid, false);
+            self.outcome.runtimes.insert(mmap.pid, false);
         }
         let build_id = match stated {
             Some(id) => hex(id),

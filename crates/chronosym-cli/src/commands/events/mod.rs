@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use chronosym::open::{ByteStream, FileBytes, Format, Note, RecordingBytes};
+use chronosym::open::{ByteStream, FileBytes, Format, RecordingBytes};
 use chronosym::source::chronosym_ctf::Reader as CtfReader;
-use chronosym::{SampleSelection, Timeline, source};
+use chronosym::{Diagnostics, SampleSelection, Timeline, source};
 use chronosym_etl::{ExtendedItem, Reader as EtlReader};
 use chronosym_events::{EventSchema, RawEvent};
 
@@ -52,7 +52,7 @@ pub fn run(args: &Events) -> Result<()> {
     );
     let mut sink = Sink { wanted, lines };
     let recording = input::open(paths, &Symbols::default())?;
-    let (name, damage) = (recording.names().join(", "), recording.notes());
+    let (name, damage) = (recording.names().join(", "), recording.layer_diagnostics());
     let format = recording.format();
     let found = match recording.into_bytes() {
         RecordingBytes::Nettrace(source) => nettrace(source, &name, &mut sink)?,
@@ -70,8 +70,8 @@ pub fn run(args: &Events) -> Result<()> {
         }
         _ => bail!("events of {name} cannot be shown"),
     };
-    progress::notes(&load::words(&damage.take()));
-    progress::notes(&load::words(&found));
+    progress::notes(&damage.take());
+    progress::notes(&found.list);
     sink.wanted.check()?;
     sink.lines.check()?;
     progress::notes(&sink.lines.finish()?);
@@ -227,7 +227,7 @@ impl Wanted {
 }
 
 /// Reads until nothing more can pass; returns what was damaged or lost as far as that.
-fn nettrace(source: ByteStream, name: &str, sink: &mut Sink) -> Result<Vec<Note>> {
+fn nettrace(source: ByteStream, name: &str, sink: &mut Sink) -> Result<Diagnostics> {
     use chronosym::source::nettrace::{Schemas, raw_event};
     let in_trace = || name.to_owned();
     let mut reader =
@@ -254,12 +254,12 @@ fn nettrace(source: ByteStream, name: &str, sink: &mut Sink) -> Result<Vec<Note>
             }
         }
     }
-    Ok(Note::of_nettrace(reader.diagnostics()))
+    Ok(source::nettrace::diagnostics(reader.diagnostics()))
 }
 
 /// As [`nettrace`].
-fn perf(source: FileBytes, name: &str, sink: &mut Sink) -> Result<Vec<Note>> {
-    use chronosym::source::perf::{PerfReport, Schemas, addresses, raw_event};
+fn perf(source: FileBytes, name: &str, sink: &mut Sink) -> Result<Diagnostics> {
+    use chronosym::source::perf::{Schemas, addresses, raw_event};
     use chronosym_perf::{Event, Options, Reader};
     let in_trace = || name.to_owned();
     let mut reader = Reader::open(source, Options::default()).with_context(in_trace)?;
@@ -287,13 +287,11 @@ fn perf(source: FileBytes, name: &str, sink: &mut Sink) -> Result<Vec<Note>> {
             break;
         }
     }
-    let mut report = PerfReport::default();
-    report.diagnostics = reader.diagnostics().clone();
-    Ok(Note::of_perf(&report))
+    Ok(source::perf::diagnostics(reader.diagnostics()))
 }
 
 /// As [`nettrace`].
-fn etl(mut reader: EtlReader<FileBytes>, sink: &mut Sink) -> Result<Vec<Note>> {
+fn etl(mut reader: EtlReader<FileBytes>, sink: &mut Sink) -> Result<Diagnostics> {
     use chronosym::source::etl::{Schemas, raw_event};
     let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
     // What describes events may stand anywhere in the trace.
@@ -330,14 +328,13 @@ fn etl(mut reader: EtlReader<FileBytes>, sink: &mut Sink) -> Result<Vec<Note>> {
             break;
         }
     }
-    let mut notes = Note::of_etl(reader.diagnostics());
-    notes.extend(Note::unreadable_descriptions(
-        schemas.unreadable_descriptions(),
-    ));
-    Ok(notes)
+    let mut diagnostics = source::etl::diagnostics(reader.diagnostics());
+    let unreadable = source::etl::unreadable_descriptions(&schemas);
+    diagnostics.list.extend(unreadable);
+    Ok(diagnostics)
 }
 
-fn ctf(mut reader: CtfReader<ByteStream>, sink: &mut Sink) -> Result<Vec<Note>> {
+fn ctf(mut reader: CtfReader<ByteStream>, sink: &mut Sink) -> Result<Diagnostics> {
     let began_ns = reader.next_time_ns().unwrap_or_default();
     let mut events = source::ctf::Events::of(reader.traces());
     while let Some(event) = reader.next_event()? {
@@ -347,12 +344,12 @@ fn ctf(mut reader: CtfReader<ByteStream>, sink: &mut Sink) -> Result<Vec<Note>> 
             break;
         }
     }
-    Ok(Note::of_ctf(reader.diagnostics()))
+    Ok(source::ctf::diagnostics(reader.diagnostics()))
 }
 
 /// As [`nettrace`]; addresses are as perf printed them.
-fn script(source: ByteStream, sink: &mut Sink) -> Result<Vec<Note>> {
-    use chronosym::source::script::{Schemas, ScriptReport, raw_event};
+fn script(source: ByteStream, sink: &mut Sink) -> Result<Diagnostics> {
+    use chronosym::source::script::{Schemas, raw_event};
     let mut reader = chronosym_perf::script::Reader::new(source, Default::default())?;
     let (mut schemas, mut stack, mut began) = (Schemas::default(), Vec::new(), None);
     while let Some(sample) = reader.next_sample()? {
@@ -366,7 +363,5 @@ fn script(source: ByteStream, sink: &mut Sink) -> Result<Vec<Note>> {
             break;
         }
     }
-    let mut report = ScriptReport::default();
-    report.diagnostics = reader.diagnostics().clone();
-    Ok(Note::of_script(&report))
+    Ok(source::script::diagnostics(reader.diagnostics()))
 }

@@ -90,7 +90,7 @@ impl TraceSource {
     pub fn open(trace: &Path, args: &Symbolize) -> Result<Self> {
         let traces = [trace.to_path_buf()];
         let loaded = load::load(&traces, SampleSelection::None, &args.symbols)?;
-        progress::notes(&loaded.notes);
+        progress::notes(&loaded.diagnostics.list);
         let timeline = &loaded.timeline;
         let processes = load::processes(timeline, &args.asked)?;
         let images = processes.iter().flat_map(|&process| {

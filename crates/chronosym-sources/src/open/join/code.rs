@@ -15,8 +15,8 @@ use crate::open::clocks::Offset;
 use crate::open::error::{OpenError, in_perf};
 use crate::open::format::Format;
 use crate::open::meter::Meter;
-use crate::open::note::Note;
 use crate::open::perf_map;
+use chronosym_core::Diagnostic;
 use chronosym_core::{ClockMatch, JoinedRecording};
 
 /// A jitdump that is to be read.
@@ -76,7 +76,7 @@ impl Join<'_> {
             reader,
         } = dump;
         let has_cycles = reader.header().has_cycles;
-        let is_alone = self.report.format == Format::JitDump;
+        let is_alone = self.format == Format::JitDump;
         // Cycles become times of the kernel's own clock, which is that of a perf.data without another.
         let offset = match self.of_runtimes.filter(|_| !has_cycles) {
             Some(offset) => offset,
@@ -96,12 +96,16 @@ impl Join<'_> {
                 u64::try_from(time - began).unwrap_or(0)
             },
         };
-        let (found, end) = dump::read_from(reader, self.session, place);
-        for note in Note::of_jitdump(&found) {
-            self.cannot_read(name.clone(), &note.to_string());
-        }
+        let (mut found, end) = dump::read_from(reader, self.session, place);
         if is_alone {
-            (self.report).add_gaps(std::slice::from_ref(&name), &found.gaps);
+            for diagnostic in &mut found.list {
+                *diagnostic = Diagnostic::of_file(diagnostic.kind, &*name, &diagnostic.text);
+            }
+            self.found_in(&name, found);
+        } else {
+            for diagnostic in found.list {
+                self.cannot_read(name.clone(), &diagnostic.text);
+            }
         }
         self.came_from(offset.of(&name, "code that its process compiled"));
         end.map_err(|error| in_perf(&name, error))

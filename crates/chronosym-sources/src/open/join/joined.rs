@@ -6,19 +6,21 @@ use chronosym_perf::TimeConversion;
 
 use crate::open::clocks::{Clock, Offset};
 use crate::open::companions::Beside;
+use crate::open::format::Format;
 use crate::open::meter::Meter;
-use crate::open::note::Note;
-use crate::open::report::Report;
-use crate::perf::PerfReport;
+use crate::perf::Outcome;
 use chronosym_core::JoinedRecording;
 use chronosym_core::Session;
 use chronosym_core::unwind::ImageFiles;
+use chronosym_core::{Diagnostic, DiagnosticKind, Diagnostics};
 
 /// What is being joined, and what is known of it so far.
 pub(super) struct Join<'a> {
     pub session: &'a mut Session,
     pub meter: &'a Meter,
-    pub report: Report,
+    /// What all of it is.
+    pub format: Format,
+    pub diagnostics: Diagnostics,
     pub beside: Beside,
     /// The clock that all others are put on, with the recording that it is of.
     pub reference: Option<(String, Clock)>,
@@ -28,7 +30,7 @@ pub(super) struct Join<'a> {
     /// How far the clock of runtimes is behind the reference.
     pub of_runtimes: Option<Offset>,
     pub cycles: Option<TimeConversion>,
-    pub perf: PerfReport,
+    pub perf: Outcome,
 }
 
 impl Join<'_> {
@@ -37,7 +39,13 @@ impl Join<'_> {
     }
 
     pub(super) fn cannot_read(&mut self, name: String, error: &str) {
-        let error = error.to_owned();
-        self.report.notes.push(Note::Companion { name, error });
+        let damage = Diagnostic::of_file(DiagnosticKind::Damage, name, error);
+        self.diagnostics.push(damage);
+    }
+
+    /// Adds what is wrong with a file.
+    pub(super) fn found_in(&mut self, name: &str, mut diagnostics: Diagnostics) {
+        diagnostics.name_files(&[name.to_owned()]);
+        self.diagnostics.append(diagnostics);
     }
 }

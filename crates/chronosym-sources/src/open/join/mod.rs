@@ -24,8 +24,8 @@ use super::error::OpenError;
 use super::format::Format;
 use super::image_maps::ImageMaps;
 use super::meter::Meter;
-use super::report::Report;
-use crate::perf::PerfReport;
+use crate::perf;
+use chronosym_core::Diagnostics;
 use chronosym_core::Session;
 use chronosym_core::unwind::ImageFiles;
 
@@ -62,9 +62,10 @@ impl Parts {
     }
 
     /// Reads all of it.
-    pub fn read(self, session: &mut Session, meter: &Meter) -> Result<Report, OpenError> {
+    pub fn read(self, session: &mut Session, meter: &Meter) -> Result<Diagnostics, OpenError> {
         let mut join = Join {
-            report: Report::new(self.format()),
+            format: self.format(),
+            diagnostics: Diagnostics::default(),
             session,
             meter,
             beside: self.beside,
@@ -73,7 +74,7 @@ impl Parts {
             began_ns: 0,
             of_runtimes: None,
             cycles: None,
-            perf: PerfReport::default(),
+            perf: perf::Outcome::default(),
         };
         let mut profile = match (self.perf, self.etl) {
             (Some((name, source)), _) => Some(Profile::of_perf(name, source)?),
@@ -127,9 +128,9 @@ impl Parts {
         facts.clock_error_ns = errors.max().unwrap_or(0);
         if facts.recordings.len() < 2 {
             facts.recordings.clear();
-        } else if join.report.format == Format::Joined {
+        } else if join.format == Format::Joined {
             facts.process_id = None;
         }
-        Ok(join.report)
+        Ok(join.diagnostics)
     }
 }

@@ -8,7 +8,6 @@ use crate::open::bytes::{ByteStream, FileBytes};
 use crate::open::clocks::{Kind, Offset};
 use crate::open::error::{OpenError, in_perf, in_trace};
 use crate::open::format::Format;
-use crate::open::note::Note;
 use crate::script::PlacedFile;
 use crate::{etl, nettrace, perf, script};
 use chronosym_core::{ClockMatch, JoinedRecording};
@@ -36,8 +35,8 @@ impl Join<'_> {
             self.began_ns = found.began_ns.into();
             (found, end)
         };
-        self.report.notes.extend(Note::of_script(&found));
-        let (gives, how) = match (has_samples, self.report.format) {
+        self.diagnostics.append(found.diagnostics);
+        let (gives, how) = match (has_samples, self.format) {
             (true, _) => (
                 "names; the samples are those of the perf.data",
                 ClockMatch::Same,
@@ -77,7 +76,7 @@ impl Join<'_> {
             ProfileBytes::Etl { reader, began_ns } => {
                 self.began_ns = began_ns;
                 let found = etl::read_joined(*reader, self.session);
-                self.report.add_etl(std::slice::from_ref(&name), &found);
+                self.found_in(&name, found);
                 Ok(())
             }
         }
@@ -92,11 +91,9 @@ impl Join<'_> {
         let reader = open_perf(name, &mut source)?;
         let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
         let files = self.files.clone();
-        let (found, end) = perf::read_from(reader, self.session, earliest, files);
+        let (mut found, end) = perf::read_from(reader, self.session, earliest, files);
         self.began_ns = found.began_ns.into();
-        self.report.notes.extend(Note::of_perf(&found));
-        self.report.lost_events += found.diagnostics.lost_records;
-        (self.report).add_gaps(&[name.to_owned()], &found.diagnostics.gaps);
+        self.found_in(name, std::mem::take(&mut found.diagnostics));
         self.perf = found;
         end.map_err(|error| in_perf(name, error))
     }
@@ -117,9 +114,7 @@ impl Join<'_> {
         let process = own.map_or(process, |own| Some(self.beside.pid(own)));
         let began = i64::try_from(start_ns + offset.ns - self.began_ns).unwrap_or(i64::MAX);
         let (found, end) = nettrace::read_joined(reader, self.session, began, process, has_ticks);
-        self.report.notes.extend(Note::of_nettrace(&found));
-        self.report.lost_events += found.lost_events();
-        (self.report).add_gaps(std::slice::from_ref(&name), &found.gaps);
+        self.found_in(&name, found);
         let gives = match has_ticks {
             true => "code and samples of its process",
             false => "code of its process",
@@ -145,9 +140,7 @@ impl Join<'_> {
             has_lives,
         };
         let (found, end) = crate::ctf::read_from(reader, self.session, place);
-        self.report.notes.extend(Note::of_ctf(&found));
-        self.report.lost_events += found.lost_events;
-        self.report.is_cut_short |= found.cut_streams > 0;
+        self.diagnostics.append(found);
         self.came_from(offset.of(&name, "code of its processes"));
         end.map_err(|error| in_trace(&name, error))
     }

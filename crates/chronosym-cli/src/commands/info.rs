@@ -1,0 +1,44 @@
+//! `chronosym info`.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use chronosym::SampleSelection;
+use chronosym_export::{Json, Overview};
+
+use crate::args::Info;
+use crate::{load, output, symbolizer, symbols};
+
+/// Sentences are no wider than this.
+const WIDTH: usize = 100;
+
+pub fn run(args: &Info) -> Result<()> {
+    let (traces, options) = (&args.input.traces, &args.input.symbols);
+    let loaded = load::load(traces, SampleSelection::Profilers, options)?;
+    let config = symbols::config_for_a_look(options)?;
+    let symbols = Arc::new(symbolizer::open_with(options, config, &loaded)?);
+    let overview = Overview::new(&loaded.timeline, &loaded.diagnostics, &symbols);
+    let path = args.input.output.as_deref();
+    let out = output::open_for(args.format, path);
+    output::write(args.format, out, &Json(&overview), |out| {
+        let width = output::width(path).unwrap_or(WIDTH).clamp(40, WIDTH);
+        overview.write(width, out)?;
+        writeln!(out)?;
+        let next = overview.next_command();
+        output::text_line!(out, "next: chronosym {next} {}", quoted(traces))
+    })
+}
+
+/// Paths as a shell takes them.
+fn quoted(paths: &[PathBuf]) -> String {
+    let names = paths.iter().map(|path| path.to_string_lossy());
+    let quoted = names.map(
+        |name| match name.contains(|c: char| " '\"$&|;()<>".contains(c)) {
+            true => format!("'{}'", name.replace('\'', "'\\''")),
+            false => name.into_owned(),
+        },
+    );
+    quoted.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,86 @@
+//! What was missing when a trace was recorded, and what to record next time.
+
+use chronosym::{Diagnostics, Evidence, NameReason, Timeline};
+
+use super::summary::Summary;
+use crate::units::show_count;
+
+/// Advice in sentences, the most important first.
+pub(super) fn advice(
+    timeline: &Timeline,
+    diagnostics: &Diagnostics,
+    summary: &Summary,
+) -> Vec<String> {
+    let mut advice = Vec::new();
+    if diagnostics.is_cut_short() {
+        advice.push(
+            "CUT SHORT: the file ends in the middle, perhaps because recording or copying it was broken off. All up to \
+             there is used; what the runtime lists at the end of a recording is missing."
+                .to_owned(),
+        );
+    }
+    let without_rundown = timeline
+        .processes()
+        .filter(|p| p.is_managed && !p.has_rundown);
+    let without_rundown: Vec<String> = without_rundown.map(|p| p.label()).collect();
+    let frames = &summary.frames;
+    if !without_rundown.is_empty() && frames.share(frames.unnamed(NameReason::NoRundown)) > 1.0 {
+        advice.push(format!(
+            "NO RUNDOWN of {}: the runtime lists all its code at the end of a recording, and this trace has no such \
+             list. Code that was compiled or loaded before the recording began has no name: {}. \
+             Next time leave the rundown on (dotnet-trace: not --rundown false), and stop the recording while the \
+             process still runs.{}",
+            without_rundown.join(", "),
+            summary.share(NameReason::NoRundown),
+            if frames.evidence.contains_key(&Evidence::PerfMap) {
+                " (The perf map has no precompiled code.)"
+            } else {
+                " Or start the process with DOTNET_PerfMapEnabled=1, and give chronosym its file /tmp/perf-PID.map \
+                 with --perf-map."
+            }
+        ));
+    }
+    if diagnostics.lost_events() > 0 {
+        advice.push(format!(
+            "{} EVENTS WERE LOST: code that they spoke of has no name. Next time record with a larger buffer.",
+            show_count(diagnostics.lost_events())
+        ));
+    }
+    if frames.share(frames.unnamed(NameReason::NoSymbolFile)) > 10.0 {
+        advice.push(format!(
+            "NO SYMBOL FILES for {}: they lie in native or precompiled images whose functions only \
+             their symbol files name. Give folders that hold them with --symbols; `chronosym symbols` says which files.",
+            summary.share(NameReason::NoSymbolFile)
+        ));
+    }
+    let has = |is: &dyn Fn(&str) -> bool| {
+        let types = timeline.event_types().iter();
+        types.filter(|t| t.count > 0).any(|t| is(&t.schema.name()))
+    };
+    if has(&|name| name.starts_with("MethodLoad")) && !has(&|name| name.contains("ILToNativeMap")) {
+        advice.push(
+            "NO IL MAPS: without them jitted frames have no source line. Next time record the runtime provider with \
+             keyword 0x20000 at level 5, or its rundown."
+                .to_owned(),
+        );
+    }
+    if frames.share(summary.untrusted) > 1.0 {
+        advice.push(
+            "FILES STAND WHERE THE TRACE SAYS, but paths out of a trace are not opened unasked. If it was recorded on \
+             this machine, --trust-trace-paths gives more names and lines."
+                .to_owned(),
+        );
+    }
+    if summary.own.total == 0 {
+        advice.push(format!(
+            "NO SAMPLES of a profiler {}: `chronosym stacks --event PROVIDER/ID` shows the stacks of other events, if \
+             they have any.",
+            if diagnostics.is_damaged() {
+                "could be read, and parts of the file could not (see damage and loss)"
+            } else {
+                "are in it"
+            }
+        ));
+    }
+    advice
+}

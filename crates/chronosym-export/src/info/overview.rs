@@ -1,0 +1,57 @@
+//! What `chronosym info` shows.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use chronosym::symbols::Symbolizer;
+use chronosym::{Diagnostics, Filter, NameReason, ProcessView, SymbolSource, Timeline};
+
+use super::advice::advice;
+use super::summary::Summary;
+
+/// An overview of a trace: what was recorded, what its samples are, how their frames are named, what is wrong with it, and
+/// what to record next time.
+#[derive(Debug)]
+pub struct Overview<'t> {
+    pub(super) timeline: &'t Timeline,
+    pub(super) diagnostics: &'t Diagnostics,
+    pub(super) summary: Summary,
+    pub(super) advice: Vec<String>,
+}
+
+impl<'t> Overview<'t> {
+    /// The overview of a trace, whose samples are resolved with these symbols.
+    pub fn new(
+        timeline: &'t Arc<Timeline>,
+        diagnostics: &'t Diagnostics,
+        symbols: &Arc<Symbolizer>,
+    ) -> Self {
+        let source: Arc<dyn SymbolSource> = Arc::clone(symbols) as _;
+        let profile = timeline.profile(&Filter::default(), Some(source));
+        let summary = Summary::new(&profile, symbols);
+        Overview {
+            timeline,
+            diagnostics,
+            advice: advice(timeline, diagnostics, &summary),
+            summary,
+        }
+    }
+
+    /// The command that says most next, with its options, without the trace.
+    pub fn next_command(&self) -> String {
+        let own = &self.summary.own;
+        let types = self.timeline.event_types().iter().filter(|t| t.stacks > 0);
+        match types.min_by_key(|t| Reverse(t.stacks)) {
+            _ if own.share(own.unnamed(NameReason::NoSymbolFile)) >= 10.0 => "symbols".to_owned(),
+            _ if own.total > 0 => "top".to_owned(),
+            Some(with_stacks) => format!("stacks --event '{}'", with_stacks.label()),
+            None => "events".to_owned(),
+        }
+    }
+
+    /// How many samples a process has.
+    pub(super) fn samples_of(&self, process: &ProcessView<'_>) -> u64 {
+        let samples = self.summary.samples_of.get(&process.index);
+        samples.copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,140 @@
+//! How the frames of samples are named.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chronosym::symbols::Symbolizer;
+use chronosym::{
+    Code, Evidence, Frame, LineReason, NameReason, ProcessIndex, Profile, ResolvedStack,
+};
+use rustc_hash::FxHashMap;
+
+use crate::annotate::module_of;
+use crate::header::describe;
+
+/// What the default samples of a trace come to.
+#[derive(Debug)]
+pub(super) struct Summary {
+    /// What they are, in a few lines.
+    pub description: String,
+    /// Samples of idle processors, which are left out.
+    pub idle: u64,
+    /// The frames of all stacks.
+    pub frames: Naming,
+    /// The innermost ones alone: as many as samples.
+    pub own: Naming,
+    pub with_line: u64,
+    /// Frames whose file is at a path that the trace names and that is not trusted.
+    pub untrusted: u64,
+    pub samples_of: BTreeMap<ProcessIndex, u64>,
+    /// The symbol files that were found for the code of samples.
+    pub symbol_files: BTreeSet<String>,
+}
+
+/// How frames got their names, or why they have none.
+#[derive(Debug, Default)]
+pub(super) struct Naming {
+    pub total: u64,
+    pub named: u64,
+    /// Of the named ones, those whose name is a guess.
+    pub guessed: u64,
+    pub evidence: BTreeMap<Evidence, u64>,
+    pub reasons: BTreeMap<NameReason, u64>,
+}
+
+impl Naming {
+    fn count(&mut self, frame: &Frame, samples: u64) {
+        self.total += samples;
+        match frame.name() {
+            Ok(_) => {
+                self.named += samples;
+                if frame.is_guess() {
+                    self.guessed += samples;
+                }
+                if let Some(evidence) = frame.evidence {
+                    *self.evidence.entry(evidence).or_default() += samples;
+                }
+            }
+            Err(reason) => *self.reasons.entry(reason).or_default() += samples,
+        }
+    }
+
+    /// Frames that have no name for a reason.
+    pub fn unnamed(&self, reason: NameReason) -> u64 {
+        self.reasons.get(&reason).copied().unwrap_or(0)
+    }
+
+    /// A share in percent.
+    pub fn share(&self, n: u64) -> f64 {
+        n as f64 * 100.0 / self.total.max(1) as f64
+    }
+}
+
+impl Summary {
+    pub fn new(profile: &Profile, symbols: &Symbolizer) -> Self {
+        let timeline = profile.resolver.timeline();
+        let classes = timeline.samples().classes();
+        let is_idle = |&(class, _): &(u32, u64)| classes[class as usize].idle;
+        let mut summary = Summary {
+            description: describe(profile),
+            idle: timeline.samples().iter().filter(is_idle).count() as u64,
+            frames: Naming::default(),
+            own: Naming::default(),
+            with_line: 0,
+            untrusted: 0,
+            samples_of: BTreeMap::new(),
+            symbol_files: symbol_files(profile, symbols),
+        };
+        // Many threads may share one deep stack.
+        let mut samples_of_stack: FxHashMap<ResolvedStack, u64> = FxHashMap::default();
+        for entry in &profile.entries {
+            if let Some(thread) = timeline.thread_view(entry.thread) {
+                *summary.samples_of.entry(thread.process).or_default() += entry.samples;
+            }
+            *samples_of_stack.entry(entry.stack).or_default() += entry.samples;
+        }
+        for (stack, samples) in samples_of_stack {
+            for (depth, id) in profile.resolver.stack(stack).enumerate() {
+                let frame = profile.resolver.frame(id);
+                summary.frames.count(frame, samples);
+                if depth == 0 {
+                    summary.own.count(frame, samples);
+                }
+                let count = |is: bool| if is { samples } else { 0 };
+                summary.with_line += count(frame.line.is_ok());
+                summary.untrusted += count(
+                    frame.name() == Err(NameReason::PathNotTrusted)
+                        || frame.line_reason() == Some(LineReason::PathNotTrusted),
+                );
+            }
+        }
+        summary
+    }
+
+    /// The share of innermost frames, and of all frames, that have no name for a reason.
+    pub fn share(&self, reason: NameReason) -> String {
+        let [own, all] =
+            [&self.own, &self.frames].map(|naming| naming.share(naming.unnamed(reason)));
+        format!("{own:.0} % of self, {all:.0} % of all frames")
+    }
+}
+
+/// The symbol files of modules and images that have frames.
+fn symbol_files(profile: &Profile, symbols: &Symbolizer) -> BTreeSet<String> {
+    let timeline = profile.resolver.timeline();
+    let (mut modules, mut images) = (BTreeSet::new(), BTreeSet::new());
+    for frame in profile.resolver.frames() {
+        modules.extend(module_of(frame, timeline));
+        if let Code::Image { process, image, .. } = frame.code {
+            images.insert((process, image));
+        }
+    }
+    let modules = modules.into_iter().filter_map(|(process, module)| {
+        let module = timeline.module_ref(process, module)?;
+        symbols.module_pdb(&module).found.ok()
+    });
+    let images = images.into_iter().filter_map(|(process, image)| {
+        let image = timeline.image_ref(process, image)?;
+        symbols.image_symbols(&image).found.ok()
+    });
+    modules.chain(images).map(|file| file.to_string()).collect()
+}

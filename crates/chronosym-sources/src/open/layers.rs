@@ -1,0 +1,43 @@
+//! What is wrong with archives and compression layers.
+
+use std::fmt::Display;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chronosym_core::DiagnosticKind::{Damage, Limit};
+use chronosym_core::{Diagnostic, LimitReached};
+
+/// Diagnostics of archives and compression layers, which come up while their content is read, perhaps on another thread.
+#[derive(Clone, Debug, Default)]
+pub struct LayerDiagnostics(Arc<Mutex<Vec<Diagnostic>>>);
+
+impl LayerDiagnostics {
+    pub(super) fn push(&self, diagnostic: Diagnostic) {
+        self.list().push(diagnostic);
+    }
+
+    /// A limit was reached; what is beyond it was left out.
+    pub(super) fn limit(&self, file: &str, limit: LimitReached) {
+        let what = format!("{limit}; what lies beyond is left out");
+        self.push(Diagnostic::of_file(Limit, file, what));
+    }
+
+    /// A file cannot be used, or not all of it.
+    pub(super) fn damage(&self, file: &str, what: impl Display) {
+        self.push(Diagnostic::of_file(Damage, file, what));
+    }
+
+    /// A compression layer is damaged from some byte on; what is before it is used.
+    pub(super) fn damaged_from_here(&self, file: &str, error: impl Display) {
+        let text = format!("{file} is damaged: {error}; reading what is there");
+        self.push(Diagnostic::new(Damage, text).about(file));
+    }
+
+    /// Takes those so far.
+    pub fn take(&self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.list())
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<Diagnostic>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
