@@ -1,8 +1,7 @@
 //! What events state of memory.
 
+use crate::terms::Weight;
 use chronosym_events::{EventKey, EventSchema, Provider};
-
-use crate::samples::Weight;
 
 /// What an event stands for: one that tells of allocations for their bytes, any other for itself.
 pub fn weight(schema: &EventSchema, payload: &[u8]) -> Weight {

@@ -8,7 +8,7 @@ use chronosym_types::hash::{HashMap, RandomState};
 use smallvec::SmallVec;
 
 use crate::index_type::index_type;
-use crate::markers::Mark;
+use crate::marker_kind::Mark;
 use crate::role::Role;
 use crate::selection::Options;
 

@@ -23,7 +23,7 @@ pub use chronosym_events::{Action, Extent, MethodFlags, Text};
 use crate::body::PdbId;
 use crate::event_types::EventTypeId;
 use crate::evidence::Evidence;
-use crate::samples::{SampleKind, Weight};
+use crate::terms::{Addressing, SampleKind, Weight};
 
 /// When a fact was stated, and of whom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -181,18 +181,6 @@ impl<'a> Process<'a> {
             ..Process::default()
         }
     }
-}
-
-/// What becomes of an address in a mapping when it is looked up in an ELF file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Addressing {
-    /// The recorder said which of the file's own addresses stand there.
-    #[default]
-    Virtual,
-    /// Only the offset in the file is known: the file's program headers lead on.
-    FileOffset,
-    /// Bytes from the first one that the file has: a kernel, whose parts stay together wherever it is put.
-    Rva,
 }
 
 /// A file that is mapped (`Load`), unmapped (`Unload`), or listed as mapped.

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use crate::activity::Activity;
 use crate::process::ProcessIndex;
-use crate::samples::{SampleClass, SampleKind};
+use crate::samples::SampleClass;
+use crate::terms::SampleKind;
 use crate::timeline::Timeline;
-use crate::waiting::Activity;
 
 /// Which samples are wanted. The default lets CPU samples pass or, in a trace without any, the ticks of wall-clock
 /// profilers, and leaves out the idle process.

@@ -12,25 +12,6 @@ use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
 use crate::source_line::SourceLine;
 
-/// How an address came to be in a stack (rule 9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Position {
-    /// The thread stood at this very address.
-    Exact,
-    /// A call will return to it: the call itself lies before it.
-    Return,
-}
-
-impl Position {
-    /// The address of what stood there: of the call, if it is one that will return.
-    pub fn looked_up(self, address: u64) -> u64 {
-        match self {
-            Position::Exact => address,
-            Position::Return => address.saturating_sub(1),
-        }
-    }
-}
-
 /// What stands at an address. Its ids are those of the timeline that answered, which has all that is known of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

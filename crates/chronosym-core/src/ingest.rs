@@ -10,10 +10,11 @@ use crate::facts::{At, Symbol};
 use crate::machine::Machine;
 use crate::process::{ProcessIndex, ThreadIndex};
 use crate::role::Role;
-use crate::samples::{ClassIndex, SampleClass, Weight};
+use crate::samples::{ClassIndex, SampleClass};
 use crate::session::Session;
 use crate::stacks::{StackId, Walked};
 use crate::strings::StringId;
+use crate::terms::Weight;
 use crate::unwind::{Thread, Unwinder};
 
 /// A file range that a process has mapped.

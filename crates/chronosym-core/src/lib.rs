@@ -14,6 +14,7 @@
 //! [`SymbolSource`]. The engine does no I/O.
 #![deny(missing_docs)]
 
+mod activity;
 pub mod allocation;
 mod answers;
 mod body;
@@ -44,6 +45,7 @@ mod limits;
 mod live;
 mod lookup;
 mod machine;
+mod marker_kind;
 mod markers;
 mod names;
 mod prepare;
@@ -65,6 +67,7 @@ mod space;
 mod stacks;
 mod strings;
 mod symbol_source;
+mod terms;
 mod timeline;
 mod universal;
 mod untimed;
@@ -74,6 +77,7 @@ mod views;
 mod waiting;
 mod weights;
 
+pub use activity::{Activity, WallFlag};
 pub use body::{BodyIndex, ModuleIndex, PdbId};
 pub use chronosym_events;
 pub use chronosym_events::{
@@ -84,9 +88,8 @@ pub use chronosym_timeline::{End, Lifetime, Start};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, FileGap};
 pub use event_types::{EventTypeId, EventTypeInfo};
 pub use evidence::{CallerProof, Certainty, Evidence, EvidenceSet, LineReason, NameReason};
-pub use facts::Addressing;
 pub use filter::Filter;
-pub use frame::{Code, Frame, Position};
+pub use frame::{Code, Frame};
 pub use frames::{Answer, Candidate, When};
 pub use functions::{Binary, BinaryId, Function, FunctionId};
 pub use il_map::{IlOffset, IlSource};
@@ -94,7 +97,8 @@ pub use images::{ImageIndex, PerfMapId, file_name, is_anonymous, simple_name};
 pub use ingest::FileMapping;
 pub use limits::{FREE_OF_RATIO, LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};
-pub use markers::{Marker, MarkerKind};
+pub use marker_kind::MarkerKind;
+pub use markers::Marker;
 pub use process::{ProcessIndex, ThreadIndex};
 pub use profile::{Profile, ProfileEntry};
 pub use recording::{ClockMatch, JoinedRecording, Loss, TraceFacts};
@@ -102,7 +106,7 @@ pub use recording_id::{AnotherRecording, RecordingId};
 pub use resolve::AddressAt;
 pub use resolver::{FrameId, ResolvedStack, Resolver};
 pub use role::Role;
-pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog, Weight};
+pub use samples::{ClassIndex, SampleClass, SampleLog};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
 pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper, is_framework_module};
@@ -112,8 +116,8 @@ pub use symbol_source::{
     CodeStart, ImageRef, InMemoryPdb, MappedPiece, ModuleRef, NativeFrame, PartRef,
     PrecompiledCode, SnapshotKey, SymbolIdentity, SymbolSource,
 };
+pub use terms::{Addressing, Position, SampleKind, Weight};
 pub use timeline::Timeline;
 pub use views::{
     BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView, event_label,
 };
-pub use waiting::{Activity, WallFlag};

@@ -9,7 +9,6 @@ use chronosym_timeline::{Id, LiveMap};
 use crate::body::BodyIndex;
 use crate::event_types::{EventTypeId, EventTypeInfo};
 use crate::facts::{At, Fact};
-use crate::frame::Position;
 use crate::index::Index;
 use crate::machine::ProcessState;
 use crate::process::ProcessIndex;
@@ -18,6 +17,7 @@ use crate::recording::{Loss, TraceFacts};
 use crate::selection::SampleSelection;
 use crate::session::{Payload, Session};
 use crate::space::{AddressSpace, body_occupant, image_occupant};
+use crate::terms::Position;
 use crate::timeline::Timeline;
 use crate::untimed_index::UntimedIndex;
 

@@ -3,10 +3,10 @@
 use chronosym_timeline::Query;
 
 use crate::body::BodyIndex;
-use crate::frame::Position;
 use crate::index::Index;
 use crate::process::ProcessIndex;
 use crate::resolve::AddressAt;
+use crate::terms::Position;
 use crate::timeline::Timeline;
 
 /// Queries are passed on in blocks of so many.

@@ -5,51 +5,13 @@
 
 use std::cmp::Reverse;
 
-use chronosym_events::{EventKey, EventSchema, FieldList, Provider, Value};
+use chronosym_events::{FieldList, Value};
 use chronosym_types::hash::HashMap;
 
+use crate::marker_kind::{Mark, MarkerKind, Phase};
 use crate::names::Names;
-use crate::process::ThreadIndex;
-use crate::strings::StringId;
-use crate::timeline::Timeline;
-
-/// What a runtime did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum MarkerKind {
-    /// It collected garbage.
-    Collection,
-    /// It held all threads up, most often to collect.
-    Pause,
-    /// Code threw an exception.
-    Exception,
-    /// A thread waited for a lock that another one held.
-    Contention,
-    /// A method was compiled.
-    Compilation,
-}
-
-impl MarkerKind {
-    /// Every member.
-    pub const ALL: [MarkerKind; 5] = [
-        MarkerKind::Collection,
-        MarkerKind::Pause,
-        MarkerKind::Exception,
-        MarkerKind::Contention,
-        MarkerKind::Compilation,
-    ];
-
-    /// The spelling in outputs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            MarkerKind::Collection => "GC",
-            MarkerKind::Pause => "pause",
-            MarkerKind::Exception => "exception",
-            MarkerKind::Contention => "contention",
-            MarkerKind::Compilation => "JIT",
-        }
-    }
-}
+use crate::process::{ProcessIndex, ThreadIndex};
+use crate::strings::{StringId, Strings};
 
 /// Something that a runtime did, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,48 +27,6 @@ pub struct Marker<'t> {
     pub end_ns: Option<u64>,
     /// Generation and cause, type and message, or the method.
     pub text: Option<&'t str>,
-}
-
-/// Where in its time an event stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Moment,
-    Begin,
-    End,
-}
-
-/// What an event type marks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
-    kind: MarkerKind,
-    phase: Phase,
-}
-
-impl Mark {
-    /// What events of a type mark, if anything.
-    pub fn of(schema: &EventSchema) -> Option<Self> {
-        let EventKey::Manifest {
-            provider: Provider::Runtime,
-            id,
-            ..
-        } = schema.key()
-        else {
-            return None;
-        };
-        let (kind, phase) = match id {
-            1 => (MarkerKind::Collection, Phase::Begin),
-            2 => (MarkerKind::Collection, Phase::End),
-            9 => (MarkerKind::Pause, Phase::Begin),
-            3 => (MarkerKind::Pause, Phase::End),
-            80 => (MarkerKind::Exception, Phase::Moment),
-            81 => (MarkerKind::Contention, Phase::Begin),
-            91 => (MarkerKind::Contention, Phase::End),
-            145 => (MarkerKind::Compilation, Phase::Begin),
-            141 | 143 => (MarkerKind::Compilation, Phase::End),
-            _ => return None,
-        };
-        Some(Mark { kind, phase })
-    }
 }
 
 /// An event that marks something.
@@ -160,26 +80,26 @@ impl Markers {
     }
 }
 
-impl Timeline {
-    /// What runtimes did, by time, as far as [`Options::markers`](crate::Options::markers) asked for it. An end without its
-    /// begin is not told.
-    pub fn markers(&self) -> Vec<Marker<'_>> {
-        let mut seen: Vec<&Seen> = self.markers.seen.iter().collect();
+impl Markers {
+    /// What was marked, by time. `process_of` gives the process of a thread. An end without its start is left out.
+    pub fn paired<'t>(
+        &self,
+        strings: &'t Strings,
+        process_of: impl Fn(ThreadIndex) -> ProcessIndex,
+    ) -> Vec<Marker<'t>> {
+        let mut seen: Vec<&Seen> = self.seen.iter().collect();
         // Stable: events of one time keep the order in which they came.
         seen.sort_by_key(|seen| seen.time_ns);
-        let mut markers: Vec<Marker<'_>> = Vec::new();
-        let mut open: HashMap<(MarkerKind, u32, u64), usize> = HashMap::default();
+        let mut markers: Vec<Marker<'t>> = Vec::new();
+        let mut open: HashMap<(MarkerKind, usize, u64), usize> = HashMap::default();
         for seen in seen {
             let kind = seen.mark.kind;
             // A collection may end on another thread than it began on.
-            let whose = match kind {
-                MarkerKind::Collection => {
-                    let view = self.thread_view(seen.thread);
-                    view.map_or(u32::MAX, |view| view.process.index() as u32)
-                }
-                _ => seen.thread.index() as u32,
+            let owner = match kind {
+                MarkerKind::Collection => process_of(seen.thread).index(),
+                _ => seen.thread.index(),
             };
-            let key = (kind, whose, seen.key);
+            let key = (kind, owner, seen.key);
             if seen.mark.phase == Phase::End {
                 if let Some(begun) = open.remove(&key) {
                     markers[begun].end_ns = Some(seen.time_ns);
@@ -189,7 +109,7 @@ impl Timeline {
             if seen.mark.phase == Phase::Begin {
                 open.insert(key, markers.len());
             }
-            let text = self.names.strings.get(seen.text);
+            let text = strings.get(seen.text);
             markers.push(Marker {
                 kind,
                 thread: seen.thread,
@@ -203,10 +123,9 @@ impl Timeline {
         markers
     }
 
-    /// Events that say what runtimes did and were left out, because there were more than
-    /// [`Options::markers`](crate::Options::markers).
-    pub fn markers_left_out(&self) -> u64 {
-        self.markers.left_out
+    /// How many events were left out because there were too many.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 }
 
@@ -293,11 +212,11 @@ const PAUSES: [&str; 8] = [
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::facts::At;
     use crate::selection::Options;
     use crate::session::{Payload, Session};
     use chronosym_events::PointerSize;
+    use chronosym_events::{EventKey, EventSchema, Provider};
     use std::sync::Arc;
 
     struct Feed(Session);

@@ -4,12 +4,12 @@ use chronosym_types::hash::HashSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::filter::Filter;
-use crate::frame::Position;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
 use crate::resolve::{AddressAt, Found};
 use crate::resolver::Resolver;
 use crate::stacks::Walked;
+use crate::terms::Position;
 
 impl Resolver {
     /// Tells the symbol source of the native addresses on the stacks of the samples that pass `filter`.

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::activity::Activity;
 use crate::answers::Answers;
 use crate::filter::Filter;
 use crate::process::ThreadIndex;
 use crate::resolve::ALWAYS;
 use crate::resolver::{ResolvedStack, Resolver};
-use crate::samples::{SampleClass, SampleKind, Weight};
+use crate::samples::SampleClass;
 use crate::symbol_source::SymbolSource;
+use crate::terms::{SampleKind, Weight};
 use crate::timeline::Timeline;
-use crate::waiting::Activity;
 
 /// Samples of one thread with one resolved stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use chronosym_timeline::{End, Neighbours, Start};
 
 use crate::body::{BodyIndex, CodeBody};
 use crate::evidence::{Certainty, NameReason};
-use crate::frame::Position;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
 use crate::recording::Loss;
 use crate::space::AddressSpace;
+use crate::terms::Position;
 use crate::timeline::Timeline;
 
 /// What stands at an address.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::answers::Answers;
 use crate::evidence::{CallerProof, NameReason};
-use crate::frame::{Frame, Position};
+use crate::frame::Frame;
 use crate::frames::{FrameBuilder, When};
 use crate::functions::{Binary, Function, FunctionTable};
 use crate::index_type::index_type;
@@ -17,6 +17,7 @@ use crate::resolve::{ALWAYS, AddressAt, Location, meet};
 use crate::samples::SampleClass;
 use crate::stacks::{StackId, Walked};
 use crate::symbol_source::SymbolSource;
+use crate::terms::Position;
 use crate::timeline::Timeline;
 
 /// A resolved stack of one [`Resolver`]: the node of its innermost frame.

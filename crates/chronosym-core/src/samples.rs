@@ -4,61 +4,9 @@
 use rustc_hash::FxHashMap;
 
 use crate::event_types::EventTypeId;
-use crate::frame::Position;
 use crate::process::ThreadIndex;
 use crate::stacks::StackId;
-
-/// What a sample says of its thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum SampleKind {
-    /// The thread was running on a processor.
-    Cpu,
-    /// A tick of a wall-clock profiler found the thread in managed code. It need not have been running.
-    WallManaged,
-    /// A tick of a wall-clock profiler found the thread outside managed code: in native code, or blocked.
-    WallExternal,
-    /// The stack of any other event.
-    Event,
-}
-
-impl SampleKind {
-    /// The spelling in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            SampleKind::Cpu => "cpu",
-            SampleKind::WallManaged => "wall_managed",
-            SampleKind::WallExternal => "wall_external",
-            SampleKind::Event => "event",
-        }
-    }
-
-    /// What the innermost address is: where the thread stood, or where the call returns to that took the stack.
-    pub const fn leaf_position(self) -> Position {
-        match self {
-            SampleKind::Cpu | SampleKind::WallManaged => Position::Exact,
-            SampleKind::WallExternal | SampleKind::Event => Position::Return,
-        }
-    }
-}
-
-/// What one sample stands for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Weight {
-    /// One occurrence. Of a profiler's samples a [`Timeline`](crate::Timeline) says `Ns` or `Unknown` in its place.
-    #[default]
-    One,
-    /// Nothing is known of it: the recorder states no period of a CPU sample or counter, or a wall-clock sample is of the only
-    /// tick of its process.
-    Unknown,
-    /// ns that the sample stands for.
-    Ns(u64),
-    /// So many events, of which this is the last: the period of a counter.
-    Count(u64),
-    /// Bytes, such as those of an allocation.
-    Bytes(u64),
-}
+use crate::terms::{SampleKind, Weight};
 
 /// What samples of one kind, thread and stack have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

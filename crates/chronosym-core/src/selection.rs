@@ -2,7 +2,7 @@
 
 use chronosym_events::{EventKey, EventSchema};
 
-use crate::markers::Mark;
+use crate::marker_kind::Mark;
 use crate::role::Role;
 
 /// Which events' stacks are kept as samples.

@@ -15,9 +15,10 @@ use crate::markers::Markers;
 use crate::recording::{Loss, TraceFacts};
 use crate::recording_id::{AnotherRecording, RecordingId};
 use crate::role::Role;
-use crate::samples::{SampleClass, SampleKind, SampleLog};
+use crate::samples::{SampleClass, SampleLog};
 use crate::selection::Options;
 use crate::stacks::{StackId, StackTable, Walked};
+use crate::terms::SampleKind;
 use crate::universal::UniversalState;
 
 /// The bytes of one event.
@@ -323,13 +324,6 @@ impl Session {
         (self.machine.processes.incarnations(Some(pid)))
             .next()
             .is_some()
-    }
-
-    /// Freezes what is known into a timeline.
-    pub fn finish(mut self) -> Arc<crate::Timeline> {
-        self.machine.close_ended();
-        self.samples.join_classes();
-        Arc::new(crate::Timeline::freeze(self))
     }
 }
 

@@ -7,13 +7,13 @@ use std::sync::{Arc, LazyLock};
 use crate::body::PdbId;
 use crate::code::ProcessCode;
 use crate::evidence::{Evidence, LineReason, NameReason};
-use crate::facts::Addressing;
 use crate::il_map::IlOffset;
 use crate::images::{Image, PerfMapId};
 use crate::names::Names;
 use crate::process::ProcessIndex;
 use crate::source_line::SourceLine;
 use crate::strings::Strings;
+use crate::terms::Addressing;
 
 /// Names a module or an image of one snapshot of one timeline, of all that this process ever makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,17 +1,18 @@
 //! The frozen answer machine of one trace.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use chronosym_events::OptimizationTier;
 use chronosym_types::hash::HashSet;
 
+use crate::activity::Activities;
 use crate::body::{BodyIndex, CodeBody};
 use crate::counters::Counters;
 use crate::diagnostic::Diagnostic;
 use crate::event_types::EventTypeInfo;
 use crate::machine::Machine;
-use crate::markers::Markers;
+use crate::markers::{Marker, Markers};
 use crate::names::{NameId, Names};
 use crate::process::{Process, ProcessIndex, Processes, Runtime, Thread, ThreadIndex};
 use crate::recording::{Loss, TraceFacts};
@@ -19,7 +20,6 @@ use crate::samples::SampleLog;
 use crate::session::Session;
 use crate::space::AddressSpace;
 use crate::stacks::StackTable;
-use crate::waiting::Activities;
 
 /// What a trace says of its processes, their code and its samples; immutable and [`Sync`].
 ///
@@ -105,8 +105,17 @@ fn system_of(processes: &Processes) -> Vec<ProcessIndex> {
         .collect()
 }
 
+impl Session {
+    /// Freezes what is known into a timeline.
+    pub fn finish(mut self) -> Arc<Timeline> {
+        self.machine.close_ended();
+        self.samples.join_classes();
+        Arc::new(Timeline::freeze(self))
+    }
+}
+
 impl Timeline {
-    pub(crate) fn freeze(session: Session) -> Self {
+    fn freeze(session: Session) -> Self {
         let Session {
             types,
             machine,
@@ -202,6 +211,19 @@ impl Timeline {
     /// The samples that were kept.
     pub fn samples(&self) -> &SampleLog {
         &self.samples
+    }
+
+    /// What runtimes did, by time, as far as [`Options::markers`](crate::Options::markers) asked for it. An end without its
+    /// start is left out.
+    pub fn markers(&self) -> Vec<Marker<'_>> {
+        let process_of = |thread| self.thread(thread).process;
+        self.markers.paired(&self.names.strings, process_of)
+    }
+
+    /// Events that state what runtimes did and were left out, because there were more than
+    /// [`Options::markers`](crate::Options::markers).
+    pub fn markers_left_out(&self) -> u64 {
+        self.markers.left_out()
     }
 
     /// The stacks of the samples.

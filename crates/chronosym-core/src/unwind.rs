@@ -11,13 +11,13 @@ pub use chronosym_types::{Processor, Registers};
 use rustc_hash::FxHashMap;
 
 use crate::evidence::CallerProof;
-use crate::frame::Position;
 use crate::images::Image;
 use crate::machine::ProcessState;
 use crate::names::Names;
 use crate::stacks::Walked;
 use crate::strings::StringId;
 use crate::symbol_source::ImageRef;
+use crate::terms::Position;
 
 /// What became of the search for a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

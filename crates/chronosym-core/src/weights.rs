@@ -1,6 +1,7 @@
 //! The time that samples stand for (rule 21).
 
-use crate::samples::{SampleClass, SampleKind, Weight};
+use crate::samples::SampleClass;
+use crate::terms::{SampleKind, Weight};
 use crate::timeline::Timeline;
 
 /// Sampling had paused where a gap is longer than this many usual ones…

@@ -15,13 +15,14 @@ use chronosym_types::hash::HashMap;
 
 use super::perf::{Counted, KERNEL};
 use super::threads::Threads;
+use chronosym_core::Addressing;
 use chronosym_core::DiagnosticKind::{Damage, Limit, Unused};
 use chronosym_core::Diagnostics;
 use chronosym_core::Evidence;
 use chronosym_core::ProcessIndex;
 use chronosym_core::SampleKind;
 use chronosym_core::Session;
-use chronosym_core::facts::{self, Addressing, At, Image, Symbol};
+use chronosym_core::facts::{self, At, Image, Symbol};
 use chronosym_core::{is_anonymous, simple_name};
 
 /// Files stand from here on, one after the other: systems leave this room to nobody.

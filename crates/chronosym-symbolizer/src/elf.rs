@@ -8,8 +8,8 @@ use chronosym_symbols::{Address, Mapping};
 use crate::files::Files;
 use crate::object::ObjectFile;
 use crate::search::{ANY, FileAt, Sought, SymbolFile};
+use chronosym_core::Addressing;
 use chronosym_core::ImageRef;
-use chronosym_core::facts::Addressing;
 
 /// What an RVA of an image is in an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use chronosym_timeline::Lifetime;
 
 use crate::body::ModuleIndex;
 use crate::evidence::{LineReason, NameReason};
-use crate::frame::{Frame, Position};
+use crate::frame::Frame;
 use crate::functions::{Binary, BinarySource, Function, FunctionTable};
 use crate::il_map::IlOffset;
 use crate::names::NameId;
@@ -22,6 +22,7 @@ use crate::resolve::{AddressAt, Found, Location};
 use crate::source_line::SourceLine;
 use crate::strings::StringId;
 use crate::symbol_source::{ModuleRef, SymbolSource};
+use crate::terms::Position;
 use crate::timeline::Timeline;
 
 /// When something is asked about.

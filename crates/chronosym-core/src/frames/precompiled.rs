@@ -7,9 +7,10 @@ use chronosym_timeline::End;
 use super::FrameBuilder;
 use crate::body::ModuleIndex;
 use crate::evidence::{Certainty, NameReason};
-use crate::frame::{Code, Frame, Position};
+use crate::frame::{Code, Frame};
 use crate::life::floor;
 use crate::resolve::{AddressAt, Found, Location};
+use crate::terms::Position;
 
 impl FrameBuilder<'_> {
     /// The frame of a precompiled method, with the life of its module, where no body of known bounds stands and the image's own

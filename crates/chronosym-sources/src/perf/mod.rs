@@ -19,6 +19,7 @@ use chronosym_perf::{
 use chronosym_types::hash::HashMap;
 use deferred::Waiting;
 
+use chronosym_core::Addressing;
 use chronosym_core::DiagnosticKind::{Damage, Limit, Loss as Lost, LostEvents, Unused};
 use chronosym_core::Diagnostics;
 use chronosym_core::EventTypeId;
@@ -26,7 +27,7 @@ use chronosym_core::Loss;
 use chronosym_core::SampleKind;
 use chronosym_core::Session;
 use chronosym_core::Walked;
-use chronosym_core::facts::{Addressing, At, Image};
+use chronosym_core::facts::{At, Image};
 use chronosym_core::file_name;
 use chronosym_core::unwind::{FileNumber, ImageFiles, Thread, Unwinder};
 
