@@ -79,7 +79,7 @@ fn number<S: Serializer>(value: &Option<u64>, serializer: S) -> Result<S::Ok, S:
     }
 }
 
-/// The JSON object of a frame; absent fields are omitted.
+/// A frame as commands print it. The JSON object omits absent fields.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
@@ -94,7 +94,8 @@ pub struct FrameObject<'a> {
     pub signature: Option<&'a str>,
     /// Simple name of the module or image.
     pub module: Option<&'a str>,
-    /// Bytes from the start of the code body, if there is a name.
+    /// The printed address minus the start of the code body or symbol, which of an inlined frame is that of the body it is
+    /// inlined into.
     pub offset: Option<u64>,
     /// Bytes from the image's base, if there is no name.
     #[serde(serialize_with = "number")]
@@ -128,6 +129,18 @@ pub struct FrameObject<'a> {
     pub name_reason: Option<&'a str>,
     /// Why there is a name but no line.
     pub line_reason: Option<&'a str>,
+    /// What people read in place of the name alone.
+    #[serde(skip)]
+    pub label: Option<Cow<'a, str>>,
+    /// What people should know of the name, in brackets.
+    #[serde(skip)]
+    pub mark: &'static str,
+    /// Why nothing is known, for people.
+    #[serde(skip)]
+    pub meaning: Option<Cow<'a, str>>,
+    /// DWARF's discriminator of several blocks on one line; 0 for none.
+    #[serde(skip)]
+    pub discriminator: u32,
 }
 
 impl FrameObject<'_> {

@@ -1,6 +1,5 @@
 //! The four layouts of an answer.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::str::FromStr;
 
@@ -50,45 +49,6 @@ impl FromStr for Style {
     }
 }
 
-/// A frame as the layouts need it.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct FrameText<'a> {
-    /// What people read: the name, with what belongs to it.
-    pub label: Cow<'a, str>,
-    /// The name alone.
-    pub name: Option<&'a str>,
-    /// The source file.
-    pub file: Option<&'a str>,
-    /// From 1.
-    pub line: Option<u32>,
-    /// From 1.
-    pub column: Option<u32>,
-    /// DWARF's discriminator of several blocks on one line; 0 for none.
-    pub discriminator: u32,
-    /// What people should know of the name, in brackets.
-    pub mark: &'static str,
-    /// Why nothing is known, for people.
-    pub reason: Option<Cow<'a, str>>,
-    /// All of it, for [`Style::Json`].
-    pub object: Option<FrameObject<'a>>,
-}
-
-impl FrameText<'_> {
-    /// A frame of which nothing is known, and why: for people, and in JSON.
-    pub fn unknown<'a>(
-        reason: impl Into<Cow<'a, str>>,
-        object: Option<FrameObject<'a>>,
-    ) -> FrameText<'a> {
-        FrameText {
-            label: "??".into(),
-            reason: Some(reason.into()),
-            object,
-            ..FrameText::default()
-        }
-    }
-}
-
 /// Prints the frames of one answer, innermost first. `address` is what was asked for.
 ///
 /// # Errors
@@ -97,7 +57,7 @@ pub fn print<'a>(
     style: Style,
     out: &mut impl Write,
     address: &str,
-    frames: impl IntoIterator<Item = FrameText<'a>>,
+    frames: impl IntoIterator<Item = FrameObject<'a>>,
 ) -> io::Result<()> {
     let frames = frames.into_iter();
     match style {
@@ -112,7 +72,7 @@ pub fn print<'a>(
 fn text<'a>(
     out: &mut impl Write,
     address: &str,
-    frames: impl Iterator<Item = FrameText<'a>>,
+    frames: impl Iterator<Item = FrameObject<'a>>,
 ) -> io::Result<()> {
     put(out, address)?;
     for (i, frame) in frames.enumerate() {
@@ -121,7 +81,7 @@ fn text<'a>(
         } else {
             write!(out, "{:1$} inlined into ", "", address.len())?;
         }
-        put(out, &frame.label)?;
+        put(out, frame.label.as_deref().or(frame.name).unwrap_or("??"))?;
         if let Some(file) = frame.file {
             out.write_all(b" at ")?;
             put(out, file)?;
@@ -133,9 +93,9 @@ fn text<'a>(
                 number(out, n)?;
             }
         }
-        if let Some(reason) = &frame.reason {
+        if let Some(meaning) = &frame.meaning {
             out.write_all(b" (")?;
-            put(out, reason)?;
+            put(out, meaning)?;
             out.write_all(b")")?;
         }
         out.write_all(frame.mark.as_bytes())?;
@@ -148,20 +108,20 @@ fn text<'a>(
 fn object<'a>(
     out: &mut impl Write,
     address: &str,
-    frames: impl Iterator<Item = FrameText<'a>>,
+    frames: impl Iterator<Item = FrameObject<'a>>,
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line<'a> {
         address: &'a str,
         frames: Vec<FrameObject<'a>>,
     }
-    let frames = frames.filter_map(|frame| frame.object).collect();
+    let frames = frames.collect();
     json::to_writer(&mut *out, &Line { address, frames })?;
     out.write_all(b"\n")
 }
 
 /// As `llvm-symbolizer --output-style=LLVM`.
-fn llvm<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameText<'a>>) -> io::Result<()> {
+fn llvm<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameObject<'a>>) -> io::Result<()> {
     for frame in frames {
         put(out, frame.name.unwrap_or("??"))?;
         out.write_all(b"\n")?;
@@ -176,7 +136,7 @@ fn llvm<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameText<'a>>) -
 }
 
 /// As `addr2line -f -i -C`.
-fn gnu<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameText<'a>>) -> io::Result<()> {
+fn gnu<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameObject<'a>>) -> io::Result<()> {
     let mut discriminator = None;
     for frame in frames {
         put(out, frame.name.unwrap_or("??"))?;
@@ -185,7 +145,7 @@ fn gnu<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameText<'a>>) ->
         out.write_all(b":")?;
         match frame.line {
             Some(line) => number(out, line)?,
-            None if frame.reason.is_some() => out.write_all(b"0")?,
+            None if frame.meaning.is_some() => out.write_all(b"0")?,
             None => out.write_all(b"?")?,
         }
         // The discriminator belongs to the first frame's line; binutils print it after every frame's.

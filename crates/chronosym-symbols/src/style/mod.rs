@@ -13,7 +13,7 @@ use crate::answer::{Answer, Answers, Frame, Missing, NameId, Source};
 use crate::demangle::{Dialect, Unreadable, demangle_as};
 use crate::identity::BuildId;
 
-pub use layout::{FrameText, Style, print};
+pub use layout::{Style, print};
 
 const LIMIT_REACHED: &str = "LimitReached";
 
@@ -79,21 +79,7 @@ impl<'a> Printer<'a> {
     /// Those of the writer.
     pub fn print(&self, out: &mut impl Write, address: u64, answer: &Answer<'a>) -> io::Result<()> {
         let text = format!("{address:#x}");
-        if let Some(missing) = answer.missing() {
-            let frame = self.missing(address, answer, missing);
-            return print(self.style, out, &text, [frame]);
-        }
-        // Offsets count from the body that the code is in, for inlined frames as for its own.
-        let body = answer.frames().last().and_then(|f| f.function_start());
-        let offset = body.and_then(|start| answer.address().checked_sub(start));
-        let frames = answer.frames().map(|frame| {
-            let mut text = self.text(&frame);
-            if self.style == Style::Json {
-                text.object = Some(self.object(address, answer, &frame, offset));
-            }
-            text
-        });
-        print(self.style, out, &text, frames)
+        print(self.style, out, &text, self.frames(address, answer))
     }
 
     /// Prints all answers, each under its virtual address.
@@ -106,24 +92,28 @@ impl<'a> Printer<'a> {
             .try_for_each(|answer| self.print(out, answer.address(), &answer))
     }
 
-    /// A frame of an answer, without its object.
-    pub fn text(&self, frame: &Frame<'a>) -> FrameText<'_> {
-        let name = self.name_id(frame).map(|id| self.name(id));
-        FrameText {
-            label: name.unwrap_or("??").into(),
-            name,
-            file: frame.file(),
-            line: frame.line().map(NonZeroU32::get),
-            column: frame.column().map(NonZeroU32::get),
-            discriminator: frame.discriminator(),
-            mark: match frame.source() {
-                Source::DebugInfo => "",
-                Source::SymbolTable => " [symbol]",
-                Source::DynamicSymbols => " [dynamic symbol]",
-                Source::Export => " [nearest export]",
-            },
-            ..FrameText::default()
-        }
+    /// The frames of an answer, innermost first, or the one that says why there are none. `address` is what it is printed as having
+    /// been asked for.
+    pub fn frames(
+        &self,
+        address: u64,
+        answer: &Answer<'a>,
+    ) -> impl Iterator<Item = FrameObject<'_>> {
+        let missing = answer.missing();
+        let missing = missing.map(|missing| self.missing(address, answer, missing));
+        // Offsets count from the body that the code is in, for inlined frames as for its own.
+        let body = answer.frames().last().and_then(|f| f.function_start());
+        let offset = body.and_then(|start| self.asked(answer).checked_sub(start));
+        let answer = *answer;
+        let frames = answer.frames();
+        let frames = frames.map(move |frame| self.frame(address, &answer, &frame, offset));
+        missing.into_iter().chain(frames)
+    }
+
+    /// The virtual address that was asked for, before anything was taken off.
+    fn asked(&self, answer: &Answer<'_>) -> u64 {
+        let taken_off = self.image.as_ref().map_or(0, |image| image.taken_off);
+        answer.address().saturating_add(taken_off)
     }
 
     /// The name that the style prints.
@@ -143,27 +133,24 @@ impl<'a> Printer<'a> {
         symbol.or(frame.name_id())
     }
 
-    fn missing(&self, address: u64, answer: &Answer<'_>, missing: Missing) -> FrameText<'_> {
-        let no_name = self.image.as_ref().map_or("NoName", |i| i.no_name);
-        let (why, reason) = match missing {
+    fn missing(&self, address: u64, answer: &Answer<'_>, missing: Missing) -> FrameObject<'_> {
+        let (meaning, reason) = match missing {
             Missing::OutsideImage => ("outside the image", "InvalidAddress"),
             Missing::NoSegment => ("the image's program headers are needed", "NoSymbolFile"),
-            Missing::NoName => ("no name", no_name),
+            Missing::NoName => ("no name", self.no_name()),
             Missing::Damaged => ("debug information damaged", "SymbolFileDamaged"),
             Missing::LimitReached => ("would cost too much to find out", LIMIT_REACHED),
         };
-        let object = (self.style == Style::Json).then(|| {
-            let mut object = FrameObject::at(address);
-            if missing != Missing::OutsideImage {
-                self.place(answer, &mut object);
-            }
-            object.name_reason = Some(reason);
-            object
-        });
-        FrameText::unknown(why, object)
+        let mut object = FrameObject::at(address);
+        object.meaning = Some(meaning.into());
+        if missing != Missing::OutsideImage {
+            self.locate(answer, &mut object);
+        }
+        object.name_reason = Some(reason);
+        object
     }
 
-    fn object(
+    fn frame(
         &self,
         address: u64,
         answer: &Answer<'_>,
@@ -177,8 +164,8 @@ impl<'a> Printer<'a> {
             object.name_reason = Some(LIMIT_REACHED);
         }
         if object.name.is_none() {
-            self.place(answer, &mut object);
-            object.name_reason = Some(self.image.as_ref().map_or("NoName", |i| i.no_name));
+            self.locate(answer, &mut object);
+            object.name_reason = Some(self.no_name());
         } else if frame.line().is_none() {
             object.line_reason = Some(match self.answers.lines {
                 false => "LinesDisabled",
@@ -190,21 +177,31 @@ impl<'a> Printer<'a> {
         object.file = frame.file();
         object.line = frame.line().map(NonZeroU32::get);
         object.column = frame.column().map(NonZeroU32::get);
+        object.discriminator = frame.discriminator();
         object.inlined = frame.inlined();
         // What stands next before an address in a list that names only some functions is a guess.
         object.certainty = matches!(frame.source(), Source::Export | Source::DynamicSymbols)
             .then_some("Approximate");
+        object.mark = match frame.source() {
+            Source::DebugInfo => "",
+            Source::SymbolTable => " [symbol]",
+            Source::DynamicSymbols => " [dynamic symbol]",
+            Source::Export => " [nearest export]",
+        };
         object
     }
 
-    /// Where in which image the frame is: said of those without a name.
-    fn place<'o>(&'o self, answer: &Answer<'_>, object: &mut FrameObject<'o>) {
+    fn no_name(&self) -> &str {
+        self.image.as_ref().map_or("NoName", |image| image.no_name)
+    }
+
+    /// Says where in which image the code is, for what has no name.
+    fn locate<'o>(&'o self, answer: &Answer<'_>, object: &mut FrameObject<'o>) {
         let Some(image) = &self.image else {
             return;
         };
-        let rva = answer.address().checked_sub(image.base);
         object.module = Some(image.module);
-        object.rva = rva.map(|rva| rva.saturating_add(image.taken_off));
+        object.rva = self.asked(answer).checked_sub(image.base);
         object.build_id = image.build_id.map(|id| id.to_string().into());
         object.pdb_id = image.pdb_id.map(Cow::Borrowed);
     }

@@ -6,7 +6,6 @@ use std::path::Path;
 use anyhow::Result;
 use chronosym::symbols::{ManagedModule, ManagedModuleError, StoreConfig, SymbolOptions};
 use chronosym::{IlOffset, LineReason, NameReason, SourceLine};
-use chronosym_symbols::style::FrameText;
 use chronosym_types::json::{FrameObject, HexNumber};
 
 use super::shown::{self, Layout, Why};
@@ -197,7 +196,7 @@ impl ManagedSource {
         self.layout.write(question, &text, [self.text(&known)], out);
     }
 
-    fn text<'k>(&'k self, known: &'k Known) -> FrameText<'k> {
+    fn text<'k>(&'k self, known: &'k Known) -> FrameObject<'k> {
         let line = known.line.as_ref().and_then(|line| line.as_ref().ok());
         let mut object = FrameObject::default();
         object.address = known.address.map(HexNumber);
@@ -217,16 +216,18 @@ impl ManagedSource {
         } else if let Some(Err(reason)) = known.line {
             object.line_reason = Some(reason.as_str());
         }
-        shown::text(known.label.as_str(), object)
+        object.label = Some(known.label.as_str().into());
+        object
     }
 
-    fn no_name(&self, rva: u64, address: u64) -> FrameText<'_> {
+    fn no_name(&self, rva: u64, address: u64) -> FrameObject<'_> {
         let mut object = FrameObject::at(address);
         object.module = Some(&self.name);
         object.rva = Some(rva);
         object.pdb_id = self.pdb_id().map(Into::into);
         object.name_reason = Some(NameReason::NoName.as_str());
-        FrameText::unknown("no name", Some(object))
+        object.meaning = Some("no name".into());
+        object
     }
 
     fn pdb_id(&self) -> Option<String> {

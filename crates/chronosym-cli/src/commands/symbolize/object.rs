@@ -112,9 +112,8 @@ impl Source for ObjectSource {
                 (Some((shown, answer)), Layout::Lines(_)) => {
                     _ = printer.print(out, shown, &answer);
                 }
-                (Some((_, answer)), Layout::InText) => {
-                    let frames = answer.frames().map(|frame| printer.text(&frame));
-                    layout.write(question, "", frames, out);
+                (Some((shown, answer)), Layout::InText) => {
+                    layout.write(question, "", printer.frames(shown, &answer), out);
                 }
                 (None, _) => {
                     let why = match question.place {

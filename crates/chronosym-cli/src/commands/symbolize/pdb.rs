@@ -13,7 +13,7 @@ use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::windows::{Frame, Frames, Function, FunctionKind, WindowsPdb};
 use chronosym_symbols::demangle::{Dialect, Unreadable, demangle, demangle_as};
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::style::{FrameText, Style};
+use chronosym_symbols::style::Style;
 use chronosym_types::json::FrameObject;
 
 use super::companion::no_file;
@@ -118,8 +118,8 @@ impl PdbSource {
             None => {
                 let mut object = FrameObject::at(address);
                 object.name_reason = Some(NameReason::InvalidAddress.as_str());
-                let frame = FrameText::unknown(shown::OUTSIDE.0, Some(object));
-                return self.layout.write(question, &text, [frame], out);
+                object.meaning = Some(shown::OUTSIDE.0.into());
+                return self.layout.write(question, &text, [object], out);
             }
         };
         let (why, reason) = match found {
@@ -139,8 +139,9 @@ impl PdbSource {
                 ("debug information damaged", NameReason::SymbolFileDamaged)
             }
         };
-        let frame = FrameText::unknown(why, Some(self.object(address, rva, reason)));
-        self.layout.write(question, &text, [frame], out);
+        let mut object = self.object(address, rva, reason);
+        object.meaning = Some(why.into());
+        self.layout.write(question, &text, [object], out);
     }
 
     /// What the frames are called, and why that is not all of the name.
@@ -184,7 +185,7 @@ impl PdbSource {
         start: u32,
         frame: &'f Frame,
         name: Option<&'f (String, Option<NameReason>)>,
-    ) -> FrameText<'f> {
+    ) -> FrameObject<'f> {
         let limited = name.and_then(|(_, why)| *why);
         let name = name.map(|(name, _)| name.as_str());
         let offset = rva.saturating_sub(u64::from(start));
@@ -212,7 +213,8 @@ impl PdbSource {
         }
         let is_missing = name.is_some() && object.line.is_none();
         object.line_reason = is_missing.then(|| no_line.as_str());
-        shown::text(label, object)
+        object.label = Some(label);
+        object
     }
 
     /// Where in the image code without a name is, and why it has none.

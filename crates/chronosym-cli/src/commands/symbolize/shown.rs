@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use chronosym::{Frame, NameReason, Timeline, file_name};
-use chronosym_symbols::style::{self, FrameText, Style};
+use chronosym_symbols::style::{self, Style};
 use chronosym_types::json::{FrameObject, HexNumber};
 
 use crate::output::printable;
@@ -39,7 +39,7 @@ impl Layout {
         self,
         question: &Question<'_>,
         address: &str,
-        frames: impl IntoIterator<Item = FrameText<'a>>,
+        frames: impl IntoIterator<Item = FrameObject<'a>>,
         out: &mut Vec<u8>,
     ) {
         match self {
@@ -60,31 +60,19 @@ impl Layout {
         why: Why,
         out: &mut Vec<u8>,
     ) {
-        let (why, reason) = why;
-        let frame = FrameText::unknown(why, Some(unknown(question, reason)));
-        self.write(question, address, [frame], out);
+        self.write(question, address, [unknown(question, why)], out);
     }
 }
 
-/// The object of what cannot be answered.
-pub fn unknown<'a>(question: &Question<'_>, reason: NameReason) -> FrameObject<'a> {
+/// The frame of what cannot be answered.
+pub fn unknown<'a>(question: &Question<'_>, why: Why) -> FrameObject<'a> {
+    let (meaning, reason) = why;
     let address = question.place.and_then(|place| place.address());
-    let mut object = FrameObject::default();
-    object.address = address.map(HexNumber);
-    object.name_reason = Some(reason.as_str());
-    object
-}
-
-/// A frame as text, of what its object says of it.
-pub fn text<'a>(label: impl Into<Cow<'a, str>>, object: FrameObject<'a>) -> FrameText<'a> {
-    let mut text = FrameText::default();
-    text.label = label.into();
-    text.name = object.name;
-    text.file = object.file;
-    text.line = object.line;
-    text.column = object.column;
-    text.object = Some(object);
-    text
+    let mut frame = FrameObject::default();
+    frame.address = address.map(HexNumber);
+    frame.name_reason = Some(reason.as_str());
+    frame.meaning = Some(meaning.into());
+    frame
 }
 
 /// Why something cannot be answered: for people, and for programs.
@@ -102,7 +90,7 @@ pub const OUTSIDE: Why = ("outside the image", NameReason::InvalidAddress);
 pub const OTHER_KIND: Why = ("the file knows no such places", NameReason::InvalidAddress);
 
 /// A frame of a timeline.
-pub fn of_frame<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameText<'a> {
+pub fn of_frame<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject<'a> {
     let guess = if frame.is_guess() { "~" } else { "" };
     let label = match (frame.name(), frame.module(), frame.offset) {
         (Err(_), None, _) => format!("{guess}??"),
@@ -111,13 +99,14 @@ pub fn of_frame<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameText<'a> {
         }
         _ => format!("{guess}{}", frame.label()),
     };
-    let mut text = text(label, chronosym_export::frame_object(frame, timeline));
-    text.reason = frame.name().err().map(|reason| reason.to_string().into());
-    text
+    let mut object = chronosym_export::frame_object(frame, timeline);
+    object.label = Some(label.into());
+    object.meaning = frame.name().err().map(|reason| reason.as_str().into());
+    object
 }
 
 /// What stands in a text in place of an address: innermost first, `a < b` for a inlined into b; nothing where nothing is known.
-fn in_text<'a>(form: Form, frames: impl IntoIterator<Item = FrameText<'a>>) -> String {
+fn in_text<'a>(form: Form, frames: impl IntoIterator<Item = FrameObject<'a>>) -> String {
     let mut frames = frames.into_iter();
     if let Form::Line(between) = form {
         let line = frames.next().and_then(|frame| frame.file.zip(frame.line));
@@ -126,13 +115,12 @@ fn in_text<'a>(form: Form, frames: impl IntoIterator<Item = FrameText<'a>>) -> S
         });
     }
     let mut known = false;
-    let one = |frame: FrameText<'a>| {
+    let one = |frame: FrameObject<'a>| {
         known |= frame.name.is_some() || frame.line.is_some();
+        let label = frame.label.unwrap_or(frame.name.unwrap_or("??").into());
         match (frame.file, frame.line) {
-            (Some(file), Some(line)) => {
-                format!("{} ({}:{line})", frame.label, file_name(file)).into()
-            }
-            _ => frame.label,
+            (Some(file), Some(line)) => format!("{label} ({}:{line})", file_name(file)).into(),
+            _ => label,
         }
     };
     let all: Vec<Cow<'_, str>> = frames.map(one).collect();

@@ -26,6 +26,8 @@ use crate::units::show_time;
 /// Answers that are kept, in bytes: real lists name the same addresses again and again.
 const MAX_KEPT: usize = 64 << 20;
 
+/// Several bodies claim the address.
+const AMBIGUOUS: shown::Why = ("Ambiguous", NameReason::Ambiguous);
 /// The module that an address names is none of the process.
 const NO_IMAGE: shown::Why = ("no such image", NameReason::InvalidAddress);
 
@@ -269,7 +271,7 @@ impl TraceSource {
             Layout::Lines(Style::Json) => {
                 let several = Several {
                     address,
-                    frames: [shown::unknown(question, NameReason::Ambiguous)],
+                    frames: [shown::unknown(question, AMBIGUOUS)],
                     occupants,
                 };
                 json::to_writer(&mut *out, &several)?;
@@ -277,8 +279,7 @@ impl TraceSource {
             }
             // These layouts know one answer only, and a wrong one is worse than none.
             Layout::Lines(_) => {
-                let why = ("Ambiguous", NameReason::Ambiguous);
-                self.layout.write_unknown(question, address, why, out);
+                self.layout.write_unknown(question, address, AMBIGUOUS, out);
             }
         }
         Ok(())
