@@ -47,7 +47,7 @@ pub struct Frame {
     pub code: Code,
     /// The function. Frames of one function share it.
     pub function: Arc<Function>,
-    /// Bytes from the start of the code body.
+    /// The address minus the start of the code body or symbol; of an inlined frame, of the body that it is inlined into.
     pub offset: Option<u64>,
     /// Bytes from the start of the method's IL, and how they were found.
     pub il_offset: Option<IlOffset>,

@@ -278,7 +278,7 @@ pub struct NativeFrame {
     pub name: Arc<str>,
     /// Whether that is only the beginning of a symbol that would be too long.
     pub name_limited: bool,
-    /// Bytes from the start of the function, for the outermost frame.
+    /// Bytes from the start of the code body or symbol; of an inlined frame, of the body that it is inlined into.
     pub offset: Option<u64>,
     /// The source line, or why there is none.
     pub line: Result<SourceLine, LineReason>,

@@ -95,14 +95,16 @@ impl ObjectFile {
             Some(Missing::LimitReached) => return Err(NameReason::LimitReached),
             _ => {}
         }
-        let at = answer.address();
+        // Offsets count from the body that the code is in, for inlined frames as for its own.
+        let body = answer
+            .frames()
+            .last()
+            .and_then(|frame| frame.function_start());
+        let offset = body.map(|start| answer.address().saturating_sub(start));
         let frames = answer.frames().filter_map(|frame| {
             let line = frame.file().zip(frame.line());
             let mut native = NativeFrame::new(self.texts.get(frame.demangled()?));
-            native.offset = frame
-                .function_start()
-                .filter(|_| !frame.inlined())
-                .map(|start| at.saturating_sub(start));
+            native.offset = offset;
             native.line = line
                 .map(|(path, line)| self.texts.line(path, line.get(), frame.column()))
                 .ok_or(match frame.line_limited() {

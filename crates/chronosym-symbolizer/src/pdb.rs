@@ -186,15 +186,15 @@ impl WindowsFile {
                 return Ok(Vec::new());
             };
             let approximate = function.kind == FunctionKind::Public;
-            let last = frames.len().saturating_sub(1);
-            let frames = frames.iter().enumerate().filter_map(|(i, frame)| {
+            let offset = u64::from(rva.saturating_sub(function.rva));
+            let frames = frames.iter().filter_map(|frame| {
                 let name = frame.name.as_ref()?.to_string();
                 let readable = demangle(&name);
                 let line = frame.file.as_deref().zip(frame.line);
                 let name_limited = matches!(readable, Err(Unreadable::LimitReached));
                 let readable = readable.unwrap_or_else(|why| why.shown(&name).to_owned());
                 let mut native = NativeFrame::new(readable);
-                native.offset = (i == last).then(|| u64::from(rva.saturating_sub(function.rva)));
+                native.offset = Some(offset);
                 native.line = line
                     .map(|(path, line)| self.paths.line(path, line, frame.column))
                     .ok_or(LineReason::NoLineInfo);

@@ -128,7 +128,7 @@ pub enum Command {
     ///
     /// Only this machine can connect, and only who knows the address that is printed: it holds a random part. Nothing is
     /// served but the profile, its symbols, and the source files that it names, where they may be read: embedded in PDBs,
-    /// in folders of --source, anywhere with --trust-trace-paths, or, where fetching is on, where Source Link says.
+    /// in folders of --sources, anywhere with --trust-trace-paths, or, where fetching is on, where Source Link says.
     Serve(Serve),
     /// Threads: time, running share, and the hottest method of each.
     Threads(OfTrace),
