@@ -8,21 +8,12 @@ use chronosym_timeline::{End, Start};
 use crate::by_offset::ByOffset;
 use crate::chunked::Chunked;
 use crate::evidence::EvidenceSet;
+use crate::ids::{BodyIndex, ModuleIndex};
 use crate::il_map::IlMap;
-use crate::index_type::index_type;
 use crate::inline_tree::InlineTree;
 use crate::life::is_over;
 use crate::names::NameId;
 use crate::strings::StringId;
-
-index_type! {
-    /// Names a code body of one process, dense from 0 in the order in which events stated them.
-    BodyIndex
-}
-index_type! {
-    /// Names a CLR module of one process.
-    ModuleIndex
-}
 
 /// One native body, from one load occurrence to its end.
 #[derive(Clone, Debug)]

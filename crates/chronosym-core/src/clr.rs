@@ -6,8 +6,8 @@ use chronosym_events::{
 
 use crate::body::{EntryPoint, PdbId};
 use crate::facts::{At, Fact, IlMap, Method, Module, Stub};
+use crate::ids::ProcessIndex;
 use crate::machine::Machine;
-use crate::process::ProcessIndex;
 
 /// The runtime of .NET Core and .NET 5 and later.
 const CORE: u16 = 2;

@@ -9,7 +9,7 @@ use chronosym_types::hash::HashMap;
 use crate::facts::InlineTree;
 use crate::layers::Layers;
 use crate::strings::StringId;
-use crate::symbol_source::InMemoryPdb;
+use crate::symbol_identity::InMemoryPdb;
 
 /// What a process's CLR events say beside its code.
 #[derive(Debug, Default)]

@@ -4,7 +4,8 @@ use chronosym_events::DecodeError;
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::DiagnosticKind::{Limit, Unused};
-use crate::event_types::{EventTypeId, EventTypeInfo};
+use crate::event_types::EventTypeInfo;
+use crate::ids::EventTypeId;
 
 /// What could not be used, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

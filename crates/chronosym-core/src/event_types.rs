@@ -7,15 +7,10 @@ use chronosym_events::{EventKey, EventSchema, Field};
 use chronosym_types::hash::{HashMap, RandomState};
 use smallvec::SmallVec;
 
-use crate::index_type::index_type;
+use crate::ids::EventTypeId;
 use crate::marker_kind::Mark;
 use crate::role::Role;
 use crate::selection::Options;
-
-index_type! {
-    /// Names an event type of a session.
-    EventTypeId
-}
 
 /// An event type and how often it came.
 #[derive(Clone, Debug)]

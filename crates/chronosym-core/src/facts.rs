@@ -21,8 +21,8 @@
 pub use chronosym_events::{Action, Extent, MethodFlags, Text};
 
 use crate::body::PdbId;
-use crate::event_types::EventTypeId;
 use crate::evidence::Evidence;
+use crate::ids::EventTypeId;
 use crate::terms::{Addressing, SampleKind, Weight};
 
 /// When a fact was stated, and of whom.

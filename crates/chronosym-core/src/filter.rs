@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::activity::Activity;
-use crate::process::ProcessIndex;
+use crate::ids::ProcessIndex;
 use crate::samples::SampleClass;
 use crate::terms::SampleKind;
 use crate::timeline::Timeline;

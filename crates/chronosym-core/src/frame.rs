@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use chronosym_events::OptimizationTier;
 
-use crate::body::{BodyIndex, ModuleIndex};
 use crate::evidence::{CallerProof, Certainty, Evidence, LineReason, NameReason};
 use crate::functions::Function;
+use crate::ids::{BodyIndex, ImageIndex, ModuleIndex, ProcessIndex};
 use crate::il_map::IlOffset;
-use crate::images::ImageIndex;
-use crate::process::ProcessIndex;
 use crate::source_line::SourceLine;
 
 /// What stands at an address. Its ids are those of the timeline that answered, which has all that is known of them.

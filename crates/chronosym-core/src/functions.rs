@@ -8,22 +8,10 @@ use chronosym_types::hash::{HashSet, RandomState};
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 
-use crate::body::ModuleIndex;
-use crate::images::ImageIndex;
-use crate::index_type::index_type;
+use crate::ids::{BinaryId, FunctionId, ImageIndex, ModuleIndex, ProcessIndex};
 use crate::names::NameId;
-use crate::process::ProcessIndex;
 use crate::source_line::SourceLine;
 use crate::strings::StringId;
-
-index_type! {
-    /// Names a function of one [`Resolver`](crate::Resolver).
-    FunctionId
-}
-index_type! {
-    /// Names a binary of one [`Resolver`](crate::Resolver).
-    BinaryId
-}
 
 /// A module or image: a file, the same in all processes that have it.
 #[derive(Debug)]

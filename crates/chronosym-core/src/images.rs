@@ -7,16 +7,11 @@ use chronosym_timeline::{End, Start};
 
 use crate::body::PdbId;
 use crate::facts;
-use crate::index_type::index_type;
+use crate::ids::ImageIndex;
 use crate::life::{has_ended, is_over, life_of};
 use crate::names::Names;
 use crate::strings::StringId;
 use crate::terms::Addressing;
-
-index_type! {
-    /// Names an image of one process, dense from 0 in the order in which events stated them.
-    ImageIndex
-}
 
 /// One mapping of a file.
 #[derive(Clone, Debug)]

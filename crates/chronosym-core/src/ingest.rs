@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use chronosym_events::{DecodeError, EventSchema};
 
-use crate::event_types::EventTypeId;
 use crate::facts::{At, Symbol};
+use crate::ids::{EventTypeId, ProcessIndex, StackId, ThreadIndex};
 use crate::machine::Machine;
-use crate::process::{ProcessIndex, ThreadIndex};
 use crate::role::Role;
 use crate::samples::{ClassIndex, SampleClass};
 use crate::session::Session;
-use crate::stacks::{StackId, Walked};
+use crate::stacks::Walked;
 use crate::strings::StringId;
 use crate::terms::Weight;
 use crate::unwind::{Thread, Unwinder};

@@ -7,9 +7,9 @@ use rustc_hash::FxHashMap;
 
 use crate::body::PdbId;
 use crate::facts::{self, At, Fact};
+use crate::ids::ProcessIndex;
 use crate::images::{Image, simple_name};
 use crate::machine::Machine;
-use crate::process::ProcessIndex;
 use crate::strings::StringId;
 
 /// What kernel events say beside processes and images.

@@ -101,7 +101,7 @@ fn retain<K: Eq + Hash, V: Copy>(layer: &mut Layer<K, V>, keep: &impl Fn(V) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::BodyIndex;
+    use crate::ids::BodyIndex;
 
     #[test]
     fn values_stay_in_order_and_copies_as_they_were() {

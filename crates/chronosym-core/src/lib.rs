@@ -31,11 +31,12 @@ pub mod facts;
 mod filter;
 mod frame;
 mod frames;
+mod freeze;
 mod functions;
+mod ids;
 mod il_map;
 mod images;
 mod index;
-mod index_type;
 mod ingest;
 mod inline_tree;
 mod kernel;
@@ -65,7 +66,9 @@ mod shape;
 mod source_line;
 mod space;
 mod stacks;
+mod state;
 mod strings;
+mod symbol_identity;
 mod symbol_source;
 mod terms;
 mod timeline;
@@ -78,7 +81,7 @@ mod waiting;
 mod weights;
 
 pub use activity::{Activity, WallFlag};
-pub use body::{BodyIndex, ModuleIndex, PdbId};
+pub use body::PdbId;
 pub use chronosym_events;
 pub use chronosym_events::{
     Action, DecodeError, EventKey, EventSchema, Guid, OptimizationTier, PointerSize, Provider,
@@ -86,35 +89,39 @@ pub use chronosym_events::{
 };
 pub use chronosym_timeline::{End, Lifetime, Start};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, FileGap};
-pub use event_types::{EventTypeId, EventTypeInfo};
+pub use event_types::EventTypeInfo;
 pub use evidence::{CallerProof, Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use filter::Filter;
 pub use frame::{Code, Frame};
 pub use frames::{Answer, Candidate, When};
-pub use functions::{Binary, BinaryId, Function, FunctionId};
+pub use functions::{Binary, Function};
+pub use ids::{
+    BinaryId, BodyIndex, EventTypeId, FrameId, FunctionId, ImageIndex, ModuleIndex, ProcessIndex,
+    StackId, ThreadIndex,
+};
 pub use il_map::{IlOffset, IlSource};
-pub use images::{ImageIndex, PerfMapId, file_name, is_anonymous, simple_name};
+pub use images::{PerfMapId, file_name, is_anonymous, simple_name};
 pub use ingest::FileMapping;
 pub use limits::{FREE_OF_RATIO, LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};
 pub use marker_kind::MarkerKind;
 pub use markers::Marker;
-pub use process::{ProcessIndex, ThreadIndex};
 pub use profile::{Profile, ProfileEntry};
 pub use recording::{ClockMatch, JoinedRecording, Loss, TraceFacts};
 pub use recording_id::{AnotherRecording, RecordingId};
 pub use resolve::AddressAt;
-pub use resolver::{FrameId, ResolvedStack, Resolver};
+pub use resolver::{ResolvedStack, Resolver};
 pub use role::Role;
 pub use samples::{ClassIndex, SampleClass, SampleLog};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
 pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper, is_framework_module};
 pub use source_line::SourceLine;
-pub use stacks::{StackId, StackTable, Walked};
+pub use stacks::{StackTable, Walked};
+pub use symbol_identity::{InMemoryPdb, SymbolIdentity};
 pub use symbol_source::{
-    CodeStart, ImageRef, InMemoryPdb, MappedPiece, ModuleRef, NativeFrame, PartRef,
-    PrecompiledCode, SnapshotKey, SymbolIdentity, SymbolSource,
+    CodeStart, ImageRef, MappedPiece, ModuleRef, NativeFrame, PartRef, PrecompiledCode,
+    SnapshotKey, SymbolSource,
 };
 pub use terms::{Addressing, Position, SampleKind, Weight};
 pub use timeline::Timeline;

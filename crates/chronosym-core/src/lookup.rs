@@ -2,9 +2,8 @@
 
 use chronosym_timeline::Query;
 
-use crate::body::BodyIndex;
+use crate::ids::{BodyIndex, ProcessIndex};
 use crate::index::Index;
-use crate::process::ProcessIndex;
 use crate::resolve::AddressAt;
 use crate::terms::Position;
 use crate::timeline::Timeline;

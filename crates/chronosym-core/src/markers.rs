@@ -8,9 +8,9 @@ use std::cmp::Reverse;
 use chronosym_events::{FieldList, Value};
 use chronosym_types::hash::HashMap;
 
+use crate::ids::{ProcessIndex, ThreadIndex};
 use crate::marker_kind::{Mark, MarkerKind, Phase};
 use crate::names::Names;
-use crate::process::{ProcessIndex, ThreadIndex};
 use crate::strings::{StringId, Strings};
 
 /// Something that a runtime did, and when.

@@ -4,8 +4,7 @@ use chronosym_types::hash::HashSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::filter::Filter;
-use crate::images::ImageIndex;
-use crate::process::ProcessIndex;
+use crate::ids::{ImageIndex, ProcessIndex};
 use crate::resolve::{AddressAt, Found};
 use crate::resolver::Resolver;
 use crate::stacks::Walked;

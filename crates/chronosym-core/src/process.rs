@@ -3,18 +3,9 @@
 use chronosym_types::hash::HashMap;
 
 use crate::chunked::Chunked;
-use crate::index_type::index_type;
+use crate::ids::{ProcessIndex, ThreadIndex};
 use crate::layers::Layers;
 use crate::strings::StringId;
-
-index_type! {
-    /// Names one process incarnation: a process id between its start and its stop.
-    ProcessIndex
-}
-index_type! {
-    /// Names one thread of one process incarnation.
-    ThreadIndex
-}
 
 /// What the trace says of a process incarnation.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::activity::Activity;
 use crate::answers::Answers;
 use crate::filter::Filter;
-use crate::process::ThreadIndex;
+use crate::ids::ThreadIndex;
 use crate::resolve::ALWAYS;
 use crate::resolver::{ResolvedStack, Resolver};
 use crate::samples::SampleClass;

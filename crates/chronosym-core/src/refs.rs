@@ -1,8 +1,6 @@
 //! A timeline's modules and images, as symbol sources need to know them.
 
-use crate::body::ModuleIndex;
-use crate::images::ImageIndex;
-use crate::process::ProcessIndex;
+use crate::ids::{ImageIndex, ModuleIndex, ProcessIndex};
 use crate::symbol_source::{ImageRef, ModuleCode, ModuleRef, PartRef, SnapshotKey};
 use crate::timeline::Timeline;
 

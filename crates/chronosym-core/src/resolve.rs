@@ -4,10 +4,9 @@ use std::ops::Range;
 
 use chronosym_timeline::{End, Neighbours, Start};
 
-use crate::body::{BodyIndex, CodeBody};
+use crate::body::CodeBody;
 use crate::evidence::{Certainty, NameReason};
-use crate::images::ImageIndex;
-use crate::process::ProcessIndex;
+use crate::ids::{BodyIndex, ImageIndex, ProcessIndex};
 use crate::recording::Loss;
 use crate::space::AddressSpace;
 use crate::terms::Position;

@@ -11,11 +11,10 @@ use crate::evidence::{CallerProof, NameReason};
 use crate::frame::Frame;
 use crate::frames::{FrameBuilder, When};
 use crate::functions::{Binary, Function, FunctionTable};
-use crate::index_type::index_type;
-use crate::process::ProcessIndex;
+use crate::ids::{FrameId, ProcessIndex, StackId};
 use crate::resolve::{ALWAYS, AddressAt, Location, meet};
 use crate::samples::SampleClass;
-use crate::stacks::{StackId, Walked};
+use crate::stacks::Walked;
 use crate::symbol_source::SymbolSource;
 use crate::terms::Position;
 use crate::timeline::Timeline;
@@ -29,11 +28,6 @@ impl ResolvedStack {
     pub const fn index(self) -> usize {
         self.0 as usize
     }
-}
-
-index_type! {
-    /// A frame of one [`Resolver`].
-    FrameId
 }
 
 const ROOT: u32 = u32::MAX;

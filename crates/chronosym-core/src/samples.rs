@@ -3,9 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::event_types::EventTypeId;
-use crate::process::ThreadIndex;
-use crate::stacks::StackId;
+use crate::ids::{EventTypeId, StackId, ThreadIndex};
 use crate::terms::{SampleKind, Weight};
 
 /// What samples of one kind, thread and stack have in common.

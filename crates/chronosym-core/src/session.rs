@@ -7,8 +7,9 @@ use chronosym_types::hash::HashSet;
 
 use crate::allocation;
 use crate::clr;
-use crate::event_types::{EventTypeId, EventTypeInfo, EventTypes};
+use crate::event_types::{EventTypeInfo, EventTypes};
 use crate::facts::{At, Fact, Sample};
+use crate::ids::{EventTypeId, StackId};
 use crate::kernel::KernelState;
 use crate::machine::Machine;
 use crate::markers::Markers;
@@ -17,7 +18,7 @@ use crate::recording_id::{AnotherRecording, RecordingId};
 use crate::role::Role;
 use crate::samples::{SampleClass, SampleLog};
 use crate::selection::Options;
-use crate::stacks::{StackId, StackTable, Walked};
+use crate::stacks::{StackTable, Walked};
 use crate::terms::SampleKind;
 use crate::universal::UniversalState;
 

@@ -3,9 +3,10 @@
 use regex_lite::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
-use crate::functions::{BinaryId, Function};
+use crate::functions::Function;
+use crate::ids::{BinaryId, FrameId};
 use crate::profile::Profile;
-use crate::resolver::{FrameId, ResolvedStack, Resolver};
+use crate::resolver::{ResolvedStack, Resolver};
 use crate::timeline::Timeline;
 
 /// How resolved stacks are shaped. The default leaves them as they are.

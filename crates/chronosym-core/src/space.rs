@@ -9,9 +9,9 @@ use crate::code::ProcessCode;
 use crate::images::Image;
 use crate::index::Index;
 use crate::life::floor;
-use crate::machine::ProcessState;
 use crate::process::Process;
 use crate::ranges::Ranges;
+use crate::state::ProcessState;
 use crate::untimed_index::UntimedIndex;
 
 /// A process's address space, frozen or as it is now.

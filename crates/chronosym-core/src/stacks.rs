@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 
 use crate::chunked::Chunked;
 use crate::evidence::CallerProof;
-use crate::index_type::index_type;
+use crate::ids::StackId;
 
 /// A frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,16 +25,6 @@ impl From<u64> for Walked {
             proof: None,
         }
     }
-}
-
-index_type! {
-    /// A stack of a [`StackTable`]: the node of its innermost frame. Its callers are reached through [`StackTable::caller`].
-    StackId
-}
-
-impl StackId {
-    /// Stands for a stack that is not known yet.
-    pub const PENDING: StackId = StackId(u32::MAX);
 }
 
 const ROOT: u32 = u32::MAX;

@@ -1,18 +1,18 @@
 //! What the engine asks of symbol files, and what it tells of the modules and images that it asks about.
 
-use std::hash::{BuildHasher, Hash, RandomState};
-use std::ops::{Deref, Range};
-use std::sync::{Arc, LazyLock};
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::body::PdbId;
 use crate::code::ProcessCode;
 use crate::evidence::{Evidence, LineReason, NameReason};
+use crate::ids::ProcessIndex;
 use crate::il_map::IlOffset;
 use crate::images::{Image, PerfMapId};
 use crate::names::Names;
-use crate::process::ProcessIndex;
 use crate::source_line::SourceLine;
 use crate::strings::Strings;
+use crate::symbol_identity::{InMemoryPdb, SymbolIdentity};
 use crate::terms::Addressing;
 
 /// Names a module or an image of one snapshot of one timeline, of all that this process ever makes.
@@ -49,48 +49,6 @@ pub(crate) struct ModuleCode<'t> {
     pub key: SnapshotKey,
     pub names: &'t Names,
     pub code: &'t ProcessCode,
-}
-
-/// What the files of a module or an image are found by: equal wherever the same one is spoken of, in any process, timeline or
-/// snapshot. It holds as long as this process runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SymbolIdentity([u64; 2]);
-
-impl SymbolIdentity {
-    /// With keys that no trace can know: its texts cannot be made to collide.
-    fn of(value: impl Hash) -> Self {
-        static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
-        SymbolIdentity(KEYS.each_ref().map(|key| key.hash_one(&value)))
-    }
-}
-
-/// A PDB that a trace carries.
-#[derive(Clone, Debug)]
-pub struct InMemoryPdb {
-    bytes: Arc<[u8]>,
-    content: SymbolIdentity,
-}
-
-impl InMemoryPdb {
-    /// The bytes of a PDB.
-    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
-        let bytes = bytes.into();
-        let content = SymbolIdentity::of(&bytes);
-        InMemoryPdb { bytes, content }
-    }
-
-    /// The bytes, shared.
-    pub fn shared(&self) -> Arc<[u8]> {
-        self.bytes.clone()
-    }
-}
-
-impl Deref for InMemoryPdb {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 /// The start of a precompiled body, as events give it.

@@ -1,23 +1,21 @@
 //! The frozen answer machine of one trace.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use chronosym_events::OptimizationTier;
 use chronosym_types::hash::HashSet;
 
 use crate::activity::Activities;
-use crate::body::{BodyIndex, CodeBody};
+use crate::body::CodeBody;
 use crate::counters::Counters;
 use crate::diagnostic::Diagnostic;
 use crate::event_types::EventTypeInfo;
-use crate::machine::Machine;
+use crate::ids::{BodyIndex, ProcessIndex, ThreadIndex};
 use crate::markers::{Marker, Markers};
 use crate::names::{NameId, Names};
-use crate::process::{Process, ProcessIndex, Processes, Runtime, Thread, ThreadIndex};
+use crate::process::{Process, Processes, Runtime, Thread};
 use crate::recording::{Loss, TraceFacts};
 use crate::samples::SampleLog;
-use crate::session::Session;
 use crate::space::AddressSpace;
 use crate::stacks::StackTable;
 
@@ -58,7 +56,7 @@ pub(crate) enum AddressMask {
 }
 
 impl AddressMask {
-    fn of(facts: &TraceFacts, seen: &HashSet<u64>) -> Self {
+    pub(crate) fn of(facts: &TraceFacts, seen: &HashSet<u64>) -> Self {
         let architecture = facts.machine.as_deref().unwrap_or("").to_ascii_lowercase();
         match facts.pointer_size {
             Some(4) if architecture.contains("arm") || is_thumb(seen) => AddressMask::Thumb,
@@ -88,100 +86,7 @@ fn is_thumb(addresses: &HashSet<u64>) -> bool {
     addresses.len() >= LEAST && odd >= addresses.len() / 16 * 15
 }
 
-/// A pid that stands for the machine itself: Windows' System and idle processes, Linux's kernel.
-fn is_system(pid: Option<u32>) -> bool {
-    matches!(pid, Some(0 | 4))
-}
-
-fn next_snapshot() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-fn system_of(processes: &Processes) -> Vec<ProcessIndex> {
-    let pids = processes.all.iter().enumerate();
-    pids.filter(|(_, p)| is_system(p.pid))
-        .map(|(i, _)| ProcessIndex(i as u32))
-        .collect()
-}
-
-impl Session {
-    /// Freezes what is known into a timeline.
-    pub fn finish(mut self) -> Arc<Timeline> {
-        self.machine.close_ended();
-        self.samples.join_classes();
-        Arc::new(Timeline::freeze(self))
-    }
-}
-
 impl Timeline {
-    fn freeze(session: Session) -> Self {
-        let Session {
-            types,
-            machine,
-            stacks,
-            samples,
-            losses,
-            markers,
-            seen_addresses,
-            ..
-        } = session;
-        let Machine {
-            facts,
-            counters,
-            names,
-            processes,
-            states,
-            ..
-        } = machine;
-        let spaces = processes
-            .all
-            .iter()
-            .zip(states.into_states())
-            .map(|(process, state)| AddressSpace::freeze(process, state))
-            .collect();
-        Timeline {
-            snapshot: next_snapshot(),
-            system: system_of(&processes),
-            address_mask: AddressMask::of(&facts, &seen_addresses),
-            types: types.all,
-            names,
-            processes,
-            spaces,
-            stacks,
-            samples,
-            losses,
-            markers,
-            counters,
-            facts,
-            watermark: u64::MAX,
-            wall_times: OnceLock::new(),
-            activities: OnceLock::new(),
-        }
-    }
-
-    /// What a session that goes on knows now; without its samples.
-    pub(crate) fn of(session: &mut Session, spaces: Vec<AddressSpace>, watermark: u64) -> Self {
-        Timeline {
-            snapshot: next_snapshot(),
-            system: system_of(&session.machine.processes),
-            address_mask: AddressMask::of(&session.machine.facts, &session.seen_addresses),
-            types: session.types.all.clone(),
-            names: session.machine.names.snapshot(),
-            processes: session.machine.processes.snapshot(),
-            spaces,
-            stacks: StackTable::default(),
-            samples: SampleLog::default(),
-            losses: session.losses.clone(),
-            markers: Markers::default(),
-            counters: session.machine.counters.clone(),
-            facts: session.machine.facts.clone(),
-            watermark,
-            wall_times: OnceLock::new(),
-            activities: OnceLock::new(),
-        }
-    }
-
     /// Up to when answers that name code are final, ns since the trace began; `u64::MAX` if no event is to come.
     pub fn watermark(&self) -> u64 {
         self.watermark

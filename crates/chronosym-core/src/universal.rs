@@ -9,9 +9,9 @@ use chronosym_types::hash::HashMap;
 use crate::body::PdbId;
 use crate::evidence::Evidence;
 use crate::facts::{At, Image, Process, Symbol};
-use crate::images::{ImageIndex, PePart, PerfMapId, simple_name};
+use crate::ids::{ImageIndex, ProcessIndex};
+use crate::images::{PePart, PerfMapId, simple_name};
 use crate::machine::Machine;
-use crate::process::ProcessIndex;
 use crate::strings::StringId;
 
 /// What Universal events say beside processes, images and symbols: what mappings are of.

@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 
 use crate::evidence::CallerProof;
 use crate::images::Image;
-use crate::machine::ProcessState;
 use crate::names::Names;
 use crate::stacks::Walked;
+use crate::state::ProcessState;
 use crate::strings::StringId;
 use crate::symbol_source::ImageRef;
 use crate::terms::Position;

@@ -3,12 +3,10 @@
 use chronosym_events::OptimizationTier;
 use chronosym_timeline::Lifetime;
 
-use crate::body::{BodyIndex, ModuleIndex};
 use crate::event_types::EventTypeInfo;
 use crate::evidence::EvidenceSet;
-use crate::images::ImageIndex;
+use crate::ids::{BodyIndex, ImageIndex, ModuleIndex, ProcessIndex, ThreadIndex};
 use crate::index::Index;
-use crate::process::{ProcessIndex, ThreadIndex};
 use crate::strings::StringId;
 use crate::symbol_source::{ImageRef, ModuleRef};
 use crate::timeline::Timeline;

@@ -3,8 +3,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::activity::{Activities, Activity, WallFlag};
+use crate::ids::ProcessIndex;
 use crate::names::NameId;
-use crate::process::{Process, ProcessIndex};
+use crate::process::Process;
 use crate::samples::SampleClass;
 use crate::terms::{Position, SampleKind};
 use crate::timeline::Timeline;

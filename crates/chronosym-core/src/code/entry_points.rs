@@ -4,8 +4,9 @@ use chronosym_timeline::{End, Start};
 use chronosym_types::hash::HashMap;
 
 use super::ProcessCode;
-use crate::body::{BodyIndex, CodeBody};
+use crate::body::CodeBody;
 use crate::evidence::{Evidence, EvidenceSet};
+use crate::ids::BodyIndex;
 use crate::life::has_ended;
 
 impl ProcessCode {

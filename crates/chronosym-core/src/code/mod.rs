@@ -14,10 +14,11 @@ use chronosym_types::hash::{HashMap, HashSet};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::body::{BodyIndex, CodeBody, EntryPoint, LineTable, Module, ModuleIndex};
+use crate::body::{CodeBody, EntryPoint, LineTable, Module};
 use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::facts::{self, At};
+use crate::ids::{BodyIndex, ModuleIndex};
 use crate::il_map::IlMap;
 use crate::layers::Layers;
 use crate::life::{has_ended, life_of};

@@ -6,10 +6,11 @@ use chronosym_events::Action;
 use chronosym_timeline::End;
 
 use super::ProcessCode;
-use crate::body::{Module, ModuleIndex};
+use crate::body::Module;
 use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::facts;
+use crate::ids::ModuleIndex;
 use crate::images::simple_name;
 use crate::life::{has_ended, is_over, life_of};
 use crate::names::Names;

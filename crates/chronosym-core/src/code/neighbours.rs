@@ -10,8 +10,8 @@ use chronosym_types::hash::HashMap;
 use smallvec::SmallVec;
 
 use super::{Pending, ProcessCode, VersionKey};
-use crate::body::BodyIndex;
 use crate::facts::{self, At};
+use crate::ids::BodyIndex;
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
 use crate::life::has_ended;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::FrameBuilder;
-use crate::body::{BodyIndex, CodeBody};
+use crate::body::CodeBody;
 use crate::evidence::{LineReason, NameReason};
 use crate::frame::{Code, Frame};
 use crate::functions::{Binary, Function};
+use crate::ids::BodyIndex;
 use crate::resolve::{AddressAt, Location};
 use crate::source_line::SourceLine;
 

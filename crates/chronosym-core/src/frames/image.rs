@@ -4,8 +4,7 @@ use super::FrameBuilder;
 use crate::evidence::{Evidence, NameReason};
 use crate::frame::{Code, Frame};
 use crate::functions::BinarySource;
-use crate::images::ImageIndex;
-use crate::process::ProcessIndex;
+use crate::ids::{ImageIndex, ProcessIndex};
 use crate::resolve::{AddressAt, Location};
 use crate::symbol_source::NativeFrame;
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{FrameBuilder, Method};
-use crate::body::BodyIndex;
 use crate::evidence::NameReason;
 use crate::frame::{Code, Frame};
 use crate::functions::Function;
+use crate::ids::BodyIndex;
 use crate::il_map::{IlOffset, IlSource};
 use crate::resolve::{AddressAt, Location};
 

@@ -11,13 +11,12 @@ use std::sync::Arc;
 
 use chronosym_timeline::Lifetime;
 
-use crate::body::ModuleIndex;
 use crate::evidence::{LineReason, NameReason};
 use crate::frame::Frame;
 use crate::functions::{Binary, BinarySource, Function, FunctionTable};
+use crate::ids::{ModuleIndex, ProcessIndex};
 use crate::il_map::IlOffset;
 use crate::names::NameId;
-use crate::process::ProcessIndex;
 use crate::resolve::{AddressAt, Found, Location};
 use crate::source_line::SourceLine;
 use crate::strings::StringId;

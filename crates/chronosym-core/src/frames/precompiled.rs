@@ -5,9 +5,9 @@ use std::ops::Range;
 use chronosym_timeline::End;
 
 use super::FrameBuilder;
-use crate::body::ModuleIndex;
 use crate::evidence::{Certainty, NameReason};
 use crate::frame::{Code, Frame};
+use crate::ids::ModuleIndex;
 use crate::life::floor;
 use crate::resolve::{AddressAt, Found, Location};
 use crate::terms::Position;
