@@ -139,7 +139,10 @@ fn identities(before: bool) {
             .images(process)
             .filter(|i| i.image.base == base)
             .map(|i| {
-                let pdb = i.image.pdb.map(|p| (p.guid.0, p.age, p.path.to_string()));
+                let pdb = i
+                    .image
+                    .pdb
+                    .map(|p| (p.id.guid.0, p.id.age, p.path.to_string()));
                 (i.name, i.image.timestamp, pdb)
             })
             .collect();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use chronosym::facts::{Action, At, Image, Method, MethodFlags, Module, Sample};
 use chronosym::{
-    Filter, ImageRef, NameReason, NativeFrame, Options, PdbId, Profile, Session, Shape, ShapeError,
-    SourceLine, SymbolSource,
+    Filter, ImageRef, NameReason, NativeFrame, Options, PdbId, PdbReference, Profile, Session,
+    Shape, ShapeError, SourceLine, SymbolSource,
 };
 use chronosym_export::{
     Butterfly, By, CallTree, Change, Diff, Sort, TableOptions, TreeOptions, hot_rows, hot_threads,
@@ -217,9 +217,11 @@ fn what_was_built_elsewhere_is_not_mine() {
         let mut session = Session::new(Options::default());
         let at = At::new(10).process(42).thread(7);
         let mut module = Module::new(Action::Load, 1, "/app/App.dll");
-        module.managed_pdb = Some(PdbId {
-            guid: Default::default(),
-            age: 1,
+        module.managed_pdb = Some(PdbReference {
+            id: PdbId {
+                guid: Default::default(),
+                age: 1,
+            },
             path: pdb.to_owned(),
         });
         session.apply(at, module);

@@ -389,7 +389,7 @@ fn paths_of_the_trace_are_not_opened_unasked() {
     let some = timeline.images(process).next().expect("the image").index;
     let known = timeline.image_ref(process, some).expect("an image");
     let pdb_path = std::fs::canonicalize(small("x86_64").join("small.pdb")).expect("a path");
-    let pdb = chronosym::PdbId {
+    let pdb = chronosym::PdbReference {
         path: pdb_path.to_str().expect("text").to_owned(),
         ..known.pdb.expect("an id").clone()
     };

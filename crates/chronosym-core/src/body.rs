@@ -14,6 +14,7 @@ use crate::inline_tree::InlineTree;
 use crate::life::is_over;
 use crate::names::NameId;
 use crate::strings::StringId;
+use chronosym_types::PdbId;
 
 /// One native body, from one load occurrence to its end.
 #[derive(Clone, Debug)]
@@ -122,8 +123,8 @@ pub(crate) struct Module {
     pub native_path: StringId,
     /// Simple name, no folder, no extension.
     pub simple_name: StringId,
-    pub managed_pdb: Option<PdbId>,
-    pub native_pdb: Option<PdbId>,
+    pub managed_pdb: Option<PdbReference>,
+    pub native_pdb: Option<PdbReference>,
     pub begin: Start,
     pub end: End,
     pub evidence: EvidenceSet,
@@ -131,22 +132,13 @@ pub(crate) struct Module {
     pub app_domain: Option<u64>,
 }
 
-/// Identity of a symbol file as a trace names it.
+/// A PDB as a trace refers to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PdbId {
-    /// The signature in wire order.
-    pub guid: chronosym_events::Guid,
-    /// The age; portable PDBs ignore it.
-    pub age: u32,
-    /// Where it was written when the module was built.
+pub struct PdbReference {
+    /// The id that the file must have.
+    pub id: PdbId,
+    /// The path on the build machine.
     pub path: String,
-}
-
-impl std::fmt::Display for PdbId {
-    /// Signature and age in the form of symbol servers: 32 hex digits, then the age in hex.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#}{:x}", self.guid, self.age)
-    }
 }
 
 /// Entry points of precompiled methods, known without a size.

@@ -4,10 +4,11 @@ use chronosym_events::{
     Event, MarkerPhase, MethodEvent, MethodNames, ModuleEvent, RuntimeInformation, Text,
 };
 
-use crate::body::{EntryPoint, PdbId};
+use crate::body::{EntryPoint, PdbReference};
 use crate::facts::{At, Fact, IlMap, Method, Module, Stub};
 use crate::ids::ProcessIndex;
 use crate::machine::Machine;
+use chronosym_types::PdbId;
 
 /// The runtime of .NET Core and .NET 5 and later.
 const CORE: u16 = 2;
@@ -131,11 +132,15 @@ fn method<'a>(event: &MethodEvent<'a>) -> Method<'a> {
 
 fn module<'a>(event: &ModuleEvent<'a>) -> Module<'a> {
     let pdb = |info: &Option<chronosym_events::PdbInfo<'_>>| {
-        info.as_ref().filter(|i| i.is_present()).map(|i| PdbId {
-            guid: i.guid,
-            age: i.age,
-            path: i.path.to_string(),
-        })
+        info.as_ref()
+            .filter(|i| i.is_present())
+            .map(|i| PdbReference {
+                id: PdbId {
+                    guid: i.guid,
+                    age: i.age,
+                },
+                path: i.path.to_string(),
+            })
     };
     Module {
         clr_instance: event.clr_instance_id.unwrap_or(0),

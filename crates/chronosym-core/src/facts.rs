@@ -20,7 +20,7 @@
 
 pub use chronosym_events::{Action, Extent, MethodFlags, Text};
 
-use crate::body::PdbId;
+use crate::body::PdbReference;
 use crate::evidence::Evidence;
 use crate::ids::EventTypeId;
 use crate::terms::{Addressing, SampleKind, Weight};
@@ -204,7 +204,7 @@ pub struct Image<'a> {
     /// The time stamp in its header.
     pub timestamp: Option<u32>,
     /// Its PDB.
-    pub pdb: Option<PdbId>,
+    pub pdb: Option<PdbReference>,
     /// Its build id, in hex digits.
     pub build_id: &'a str,
 }
@@ -239,9 +239,9 @@ pub struct Module<'a> {
     /// Where its native image was loaded from; often empty.
     pub native_path: Text<'a>,
     /// The PDB of its IL.
-    pub managed_pdb: Option<PdbId>,
+    pub managed_pdb: Option<PdbReference>,
     /// The PDB of its native image.
-    pub native_pdb: Option<PdbId>,
+    pub native_pdb: Option<PdbReference>,
 }
 
 impl<'a> Module<'a> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chronosym_events::Action;
 use chronosym_timeline::{End, Start};
 
-use crate::body::PdbId;
+use crate::body::PdbReference;
 use crate::facts;
 use crate::ids::ImageIndex;
 use crate::life::{has_ended, is_over, life_of};
@@ -29,9 +29,9 @@ pub(crate) struct Image {
     /// File name without folder and extension.
     pub simple_name: StringId,
     pub timestamp: Option<u32>,
-    pub pdb: Option<PdbId>,
+    pub pdb: Option<PdbReference>,
     /// PDB of the IL that a precompiled image was made from.
-    pub il_pdb: Option<PdbId>,
+    pub il_pdb: Option<PdbReference>,
     /// Hex digits.
     pub build_id: StringId,
     /// Which part of a PE file is mapped, where a runtime mapped it piece by piece.

@@ -5,12 +5,13 @@ use chronosym_events::{Action, Text};
 use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 
-use crate::body::PdbId;
+use crate::body::PdbReference;
 use crate::facts::{self, At, Fact};
 use crate::ids::ProcessIndex;
 use crate::images::{Image, simple_name};
 use crate::machine::Machine;
 use crate::strings::StringId;
+use chronosym_types::PdbId;
 
 /// What kernel events say beside processes and images.
 #[derive(Debug, Default)]
@@ -53,8 +54,8 @@ impl KernelState {
 #[derive(Clone, Debug, Default)]
 struct Identity {
     timestamp: Option<u32>,
-    pdb: Option<PdbId>,
-    il_pdb: Option<PdbId>,
+    pdb: Option<PdbReference>,
+    il_pdb: Option<PdbReference>,
 }
 
 /// Images of the kernel are logged under either of two ids.
@@ -106,9 +107,11 @@ impl KernelState {
                 self.image_identity(machine, time, pid, event.base, identity);
             }
             KernelEvent::DbgIdRsds(event) => {
-                let pdb = Some(PdbId {
-                    guid: event.guid,
-                    age: event.age,
+                let pdb = Some(PdbReference {
+                    id: PdbId {
+                        guid: event.guid,
+                        age: event.age,
+                    },
                     path: event.pdb_path.to_string(),
                 });
                 let mut identity = Identity::default();

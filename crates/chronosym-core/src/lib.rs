@@ -81,13 +81,14 @@ mod waiting;
 mod weights;
 
 pub use activity::{Activity, WallFlag};
-pub use body::PdbId;
+pub use body::PdbReference;
 pub use chronosym_events;
 pub use chronosym_events::{
     Action, DecodeError, EventKey, EventSchema, Guid, OptimizationTier, PointerSize, Provider,
     RawEvent,
 };
 pub use chronosym_timeline::{End, Lifetime, Start};
+pub use chronosym_types::PdbId;
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, FileGap};
 pub use event_types::EventTypeInfo;
 pub use evidence::{CallerProof, Certainty, Evidence, EvidenceSet, LineReason, NameReason};

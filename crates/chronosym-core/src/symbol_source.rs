@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::body::PdbId;
+use crate::body::PdbReference;
 use crate::code::ProcessCode;
 use crate::evidence::{Evidence, LineReason, NameReason};
 use crate::ids::ProcessIndex;
@@ -33,9 +33,9 @@ pub struct ModuleRef<'t> {
     /// Path of the precompiled image, where it is another file.
     pub native_path: &'t str,
     /// Identity of the managed PDB.
-    pub managed_pdb: Option<&'t PdbId>,
+    pub managed_pdb: Option<&'t PdbReference>,
     /// Identity of the native PDB.
-    pub native_pdb: Option<&'t PdbId>,
+    pub native_pdb: Option<&'t PdbReference>,
     /// The PDB itself, where the trace carries it (CodeSymbols).
     pub in_memory_pdb: Option<&'t InMemoryPdb>,
     /// Operating system and processor, as the trace states them.
@@ -122,9 +122,9 @@ pub struct ImageRef<'t> {
     /// The PE header's time stamp.
     pub timestamp: Option<u32>,
     /// Identity of the PDB.
-    pub pdb: Option<&'t PdbId>,
+    pub pdb: Option<&'t PdbReference>,
     /// Identity of the IL's PDB, for precompiled images.
-    pub il_pdb: Option<&'t PdbId>,
+    pub il_pdb: Option<&'t PdbReference>,
     /// Build id in hex.
     pub build_id: Option<&'t str>,
     /// What its RVAs are in an ELF file.

@@ -6,13 +6,14 @@ use chronosym_events::universal::{
 use chronosym_events::{Action, Text};
 use chronosym_types::hash::HashMap;
 
-use crate::body::PdbId;
+use crate::body::PdbReference;
 use crate::evidence::Evidence;
 use crate::facts::{At, Image, Process, Symbol};
 use crate::ids::{ImageIndex, ProcessIndex};
 use crate::images::{PePart, PerfMapId, simple_name};
 use crate::machine::Machine;
 use crate::strings::StringId;
+use chronosym_types::PdbId;
 
 /// What Universal events say beside processes, images and symbols: what mappings are of.
 #[derive(Debug, Default)]
@@ -127,9 +128,11 @@ fn identify(
         }
         SymbolMetadata::Pe(pe) => {
             image.timestamp = pe.time_date_stamp.or(image.timestamp);
-            let pdb = pe.signature.map(|guid| PdbId {
-                guid,
-                age: pe.age.unwrap_or(1),
+            let pdb = pe.signature.map(|guid| PdbReference {
+                id: PdbId {
+                    guid,
+                    age: pe.age.unwrap_or(1),
+                },
                 path: pe.name.clone().unwrap_or_default(),
             });
             image.pdb = pdb.or(image.pdb.take());

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use chronosym::symbols::{SymbolFile, Symbolizer};
-use chronosym::{End, ImageView, ModuleView, PdbId, ProcessIndex, Start, Timeline};
+use chronosym::{End, ImageView, ModuleView, PdbReference, ProcessIndex, Start, Timeline};
 use chronosym_types::json::HexNumber;
 use serde::ser::SerializeMap;
 
@@ -142,11 +142,11 @@ impl Fields for WithSymbols<ImageView<'_>> {
     }
 }
 
-impl Fields for PdbId {
+impl Fields for PdbReference {
     fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
         object
-            .shown("guid", self.guid)
-            .field("age", self.age)
+            .shown("guid", self.id.guid)
+            .field("age", self.id.age)
             .text("path", &self.path);
     }
 }
@@ -154,7 +154,7 @@ impl Fields for PdbId {
 /// The lines below a module or an image.
 fn write_details(
     facts: &[(&str, &str)],
-    pdbs: &[Option<&PdbId>],
+    pdbs: &[Option<&PdbReference>],
     symbols: &SymbolFile,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -163,8 +163,7 @@ fn write_details(
         text_line!(out, "{INDENT}{what} {value}")?;
     }
     for pdb in pdbs.iter().flatten() {
-        let (guid, age, path) = (pdb.guid, pdb.age, &pdb.path);
-        text_line!(out, "{INDENT}PDB    {guid} age {age} {path}")?;
+        text_line!(out, "{INDENT}PDB    {} {}", pdb.id, pdb.path)?;
     }
     write_symbol_file(symbols, "symbols", INDENT, out)
 }

@@ -57,7 +57,7 @@ pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject
     object.module = frame.module();
     object.offset = frame.offset.filter(|_| name.is_ok());
     object.rva = image.as_ref().map(|(_, rva)| *rva);
-    object.pdb_id = pdb.map(|id| id.to_string().into());
+    object.pdb_id = pdb.map(|pdb| format!("{:#}", pdb.id).into());
     object.build_id = image.and_then(|(image, _)| Some(image.build_id?.into()));
     object.il_offset = frame.il_offset.map(|il| il.offset);
     object.file = line.map(|line| &*line.file);

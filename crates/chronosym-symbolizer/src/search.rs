@@ -13,7 +13,7 @@ use chronosym_symbols::store::{
 };
 
 use crate::kallsyms::{KallsymsMismatch, module_files};
-use chronosym_core::ImageRef;
+use chronosym_core::{ImageRef, PdbReference};
 use chronosym_core::{LineReason, NameReason};
 use chronosym_core::{file_name, simple_name};
 
@@ -413,13 +413,9 @@ impl Search {
     }
 }
 
-/// The identity in the symbol stage's terms; nothing where the trace has zeros for "none".
-pub(super) fn identity(pdb: Option<&chronosym_core::PdbId>) -> Option<PdbId> {
-    let pdb = pdb.filter(|pdb| !pdb.guid.is_zero())?;
-    Some(PdbId {
-        guid: pdb.guid,
-        age: pdb.age,
-    })
+/// The id of a PDB; `None` if the trace has zeros in its place.
+pub(super) fn identity(pdb: Option<&PdbReference>) -> Option<PdbId> {
+    pdb.map(|pdb| pdb.id).filter(|id| !id.guid.is_zero())
 }
 
 pub(super) fn distinct<const N: usize>(names: [&str; N]) -> Vec<String> {

@@ -13,10 +13,14 @@ pub struct PdbId {
     pub age: u32,
 }
 
-/// Writes `GUID age AGE`.
+/// Writes `GUID age AGE`. The alternate form (`{:#}`) is the key of symbol stores: 32 upper-case
+/// hex digits, then the age in hex.
 impl fmt::Display for PdbId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} age {}", self.guid, self.age)
+        match f.alternate() {
+            true => write!(f, "{:#}{:x}", self.guid, self.age),
+            false => write!(f, "{} age {}", self.guid, self.age),
+        }
     }
 }
 
@@ -90,6 +94,17 @@ impl fmt::Debug for BuildId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pdb_ids_as_text_and_as_keys() {
+        let guid = Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
+        let id = PdbId { guid, age: 27 };
+        assert_eq!(
+            id.to_string(),
+            "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4 age 27"
+        );
+        assert_eq!(format!("{id:#}"), "E13C0D23CCBC4E12931BD9CC2EEE27E41b");
+    }
 
     #[test]
     fn build_ids_are_hex_of_a_sensible_length() {

@@ -38,7 +38,7 @@ impl FrameBuilder<'_> {
                 let text = |id| timeline.names.strings.get(id);
                 let build_id = Some(text(image.build_id)).filter(|id| !id.is_empty());
                 let pdb = image.il_pdb.as_ref().or(image.pdb.as_ref());
-                let identity = pdb.map(ToString::to_string);
+                let identity = pdb.map(|pdb| format!("{:#}", pdb.id));
                 let identity = identity.or(build_id.map(str::to_owned));
                 (text(image.simple_name), text(image.path), identity)
             });

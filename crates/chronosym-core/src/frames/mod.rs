@@ -176,7 +176,10 @@ impl<'a> FrameBuilder<'a> {
             .binary(BinarySource::Module(process, index), || {
                 let module = &timeline.spaces[process.index()].state.code.modules[index.index()];
                 let text = |id| timeline.names.strings.get(id);
-                let identity = module.managed_pdb.as_ref().map(ToString::to_string);
+                let identity = module
+                    .managed_pdb
+                    .as_ref()
+                    .map(|pdb| format!("{:#}", pdb.id));
                 (text(module.simple_name), text(module.il_path), identity)
             })
     }

@@ -45,7 +45,7 @@ pub fn pdb_of(image: &Path, options: &Symbols) -> Result<Found> {
     if let Some((id, name)) = wanted(image) {
         let config = beside(Some(image), options)?;
         found.notes = symbols::path_problems(&config);
-        found.pdb_id = Some(format!("{:#}{:x}", id.guid, id.age));
+        found.pdb_id = Some(format!("{id:#}"));
         let wanted = Wanted::Pdb {
             id,
             stamp: None,

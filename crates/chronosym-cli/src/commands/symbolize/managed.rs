@@ -232,7 +232,7 @@ impl ManagedSource {
 
     fn pdb_id(&self) -> Option<String> {
         let id = self.module.pdb_id()?;
-        Some(format!("{:#}{:x}", id.guid, id.age))
+        Some(format!("{id:#}"))
     }
 }
 

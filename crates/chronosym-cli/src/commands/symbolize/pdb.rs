@@ -76,7 +76,7 @@ impl PdbSource {
         Ok(PdbSource {
             pdb,
             module: super::simple_name(image.unwrap_or(path)),
-            id: format!("{:#}{:x}", id.guid, id.age),
+            id: format!("{id:#}"),
             name,
             layout: Layout::new(args.style, args.filter),
             back: u32::from(args.asked.caller),
