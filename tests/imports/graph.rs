@@ -18,7 +18,8 @@ impl Imports {
         cycles
     }
 
-    /// Returns the layer of each file: one above the highest file that it imports, outside of its cycle; 1 where it imports none.
+    /// Returns the layer of each file: one above the highest file that it imports, outside of its
+    /// cycle; 1 where it imports none.
     pub fn layers(&self) -> Vec<usize> {
         let reached = self.reached();
         let mut layers = vec![0; self.files.len()];
@@ -64,7 +65,8 @@ impl Imports {
         imports.map(|import| import.to)
     }
 
-    /// Describes the imports within a cycle: a line for each pair of files, with the first line and all names.
+    /// Describes the imports within a cycle: a line for each pair of files, with the first line and
+    /// all names.
     pub fn describe(&self, cycle: &[usize]) -> String {
         let pairs = self
             .imports

@@ -1,14 +1,15 @@
 //! Finds which files of a crate import names from which.
 //!
-//! Each path in `use` trees, expressions, types, patterns, attributes and macro calls is resolved to the file that defines
-//! what it names: through re-exports, renames, globs, `self`, `super` and `crate`. Names that a macro makes belong to the
-//! file that calls the macro. A glob imports from the module it names, and each name that is used through it from the file
-//! that defines the name. Test modules are left out, and so are method calls, which name no file.
+//! Each path in `use` trees, expressions, types, patterns, attributes and macro calls is resolved
+//! to the file that defines what it names: through re-exports, renames, globs, `self`, `super` and
+//! `crate`. A type that a macro makes belongs to the file that passes its name to the macro. A glob
+//! imports from the module it names, and each name that is used through it from the file that
+//! defines the name. Test modules are left out, and so are method calls, which name no file.
 
 mod graph;
 mod reader;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The files of a crate, and what they import from each other.
 pub struct Imports {
@@ -33,6 +34,8 @@ struct Module {
     file: usize,
     parent: Option<usize>,
     names: HashMap<String, Vec<Meaning>>,
+    /// Names in calls of macros that make items: they may be those of the items.
+    made: HashSet<String>,
     globs: Vec<Vec<String>>,
 }
 
@@ -102,7 +105,8 @@ impl Imports {
 }
 
 impl Crate {
-    /// Whether a path begins with an item that a `use` of the module imports: that `use` counts, not each mention.
+    /// Whether a path begins with an item that a `use` of the module imports: that `use` counts,
+    /// not each mention.
     fn is_imported(&self, module: usize, path: &[String]) -> bool {
         let names = &self.modules[module].names;
         names.contains_key(&path[0]) && {
@@ -123,7 +127,7 @@ impl Crate {
             "crate" => vec![Target::Module(self.root(from))],
             "self" => vec![Target::Module(from)],
             "super" => self.parent(from),
-            name => self.look_up(from, name, open).unwrap_or_default(),
+            name => self.find(from, name, open).unwrap_or_default(),
         };
         for name in rest {
             let modules: Vec<usize> = targets.iter().filter_map(Target::module).collect();
@@ -133,7 +137,7 @@ impl Crate {
             let members = modules.into_iter().flat_map(|module| match name.as_str() {
                 "super" => self.parent(module),
                 name => self
-                    .look_up(module, name, open)
+                    .find(module, name, open)
                     .unwrap_or_else(|| vec![Target::Item(self.modules[module].file)]),
             });
             targets = members.collect();
@@ -142,14 +146,26 @@ impl Crate {
         targets
     }
 
-    /// Looks a name up in a module and in what the module imports by globs.
+    /// Finds a name in a module; a declaration anywhere takes precedence over names in macro calls.
+    fn find<'c>(&'c self, module: usize, name: &str, open: &mut Open<'c>) -> Option<Vec<Target>> {
+        self.look_up(module, name, false, open)
+            .or_else(|| self.look_up(module, name, true, open))
+    }
+
+    /// Looks a name up in a module and in the modules it imports by globs.
     fn look_up<'c>(
         &'c self,
         module: usize,
         name: &str,
+        made: bool,
         open: &mut Open<'c>,
     ) -> Option<Vec<Target>> {
-        let Module { names, globs, .. } = &self.modules[module];
+        let Module {
+            file, names, globs, ..
+        } = &self.modules[module];
+        if made && self.modules[module].made.contains(name) {
+            return Some(vec![Target::Item(*file)]);
+        }
         if let Some(meanings) = names.get(name) {
             let targets = meanings.iter().flat_map(|meaning| match meaning {
                 Meaning::Item(file) => vec![Target::Item(*file)],
@@ -165,7 +181,7 @@ impl Crate {
                 return None;
             }
             open.push((module, glob));
-            let targets = modules.find_map(|module| self.look_up(module, name, open));
+            let targets = modules.find_map(|module| self.look_up(module, name, made, open));
             open.pop();
             targets
         })

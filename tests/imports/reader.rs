@@ -1,6 +1,6 @@
 //! Reads the modules of a crate, the names they define, and the paths they mention.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
@@ -59,6 +59,7 @@ impl Reader<'_> {
             file,
             parent,
             names: HashMap::new(),
+            made: HashSet::new(),
             globs: Vec::new(),
         });
         let outer = (
@@ -188,6 +189,9 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             };
             let file = self.source.modules[self.module].file;
             self.define(module, &name.to_string(), Meaning::Item(file));
+        } else if let Item::Macro(item) = item {
+            let made = &mut self.source.modules[self.module].made;
+            type_names(item.mac.tokens.clone(), made);
         }
         visit::visit_item(self, item);
     }
@@ -218,6 +222,22 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
+}
+
+/// Collects the capitalized names in the tokens of a macro call.
+fn type_names(tokens: TokenStream, names: &mut HashSet<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => {
+                let name = name.to_string();
+                if name.starts_with(char::is_uppercase) {
+                    names.insert(name);
+                }
+            }
+            TokenTree::Group(group) => type_names(group.stream(), names),
+            _ => {}
+        }
+    }
 }
 
 /// Whether an attribute leaves its item to tests.
