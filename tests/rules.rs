@@ -1,4 +1,5 @@
 //! Rules of resolution have numbers: what code cites is in `docs/resolution.md`, and each rule there has a test that names it.
+//! The glossary names types: they exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -97,4 +98,49 @@ fn each_rule_has_a_test_that_names_it() {
     let named = cited_below("tests");
     let without: Vec<_> = documented().difference(&named).copied().collect();
     assert!(without.is_empty(), "no test names these rules: {without:?}");
+}
+
+/// The types in the last column of the glossary's tables; those of the language start in lower case.
+fn glossary_types(text: &str) -> BTreeSet<&str> {
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    let last = rows.filter_map(|row| row.split('|').nth(4));
+    let types = last.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    types
+        .filter(|name| name.starts_with(|c: char| c.is_ascii_uppercase()))
+        .collect()
+}
+
+/// The types that a source defines, with a keyword or as the first line of a macro's body.
+fn defined(text: &str) -> impl Iterator<Item = String> {
+    const KEYWORDS: [&str; 4] = ["struct ", "enum ", "trait ", "type "];
+    let code = text.lines().map(str::trim_start);
+    let code = code.filter(|line| !line.starts_with("//"));
+    code.filter_map(|line| {
+        let keyword = KEYWORDS
+            .iter()
+            .find_map(|word| Some(line.find(word)? + word.len()));
+        let name = &line[keyword.or(line.ends_with(" {").then_some(0))?..];
+        let end = name.find(|c: char| !c.is_alphanumeric());
+        Some(name[..end.unwrap_or(name.len())].to_owned())
+    })
+}
+
+#[test]
+fn each_type_of_the_glossary_exists() {
+    let text = fs::read_to_string(root().join("docs/glossary.md")).expect("the glossary");
+    let types = glossary_types(&text);
+    assert!(types.len() > 50, "{types:?}");
+    let mut files = Vec::new();
+    sources(&root().join("crates"), &mut files);
+    let read = |file| fs::read_to_string(file).expect("a source");
+    let defined: BTreeSet<_> = files
+        .iter()
+        .map(read)
+        .flat_map(|text| defined(&text).collect::<Vec<_>>())
+        .collect();
+    let missing: Vec<_> = types
+        .iter()
+        .filter(|name| !defined.contains(**name))
+        .collect();
+    assert!(missing.is_empty(), "no such types: {missing:?}");
 }
