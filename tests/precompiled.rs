@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chronosym::symbols::{
-    Attempt, ManagedModule, NoFile, StoreConfig, SymbolOptions, Symbolizer, Trial,
+    Attempt, AttemptResult, ManagedModule, NoFile, StoreConfig, SymbolOptions, Symbolizer,
 };
 use chronosym::{
     Certainty, Code, Evidence, Frame, LineReason, ModuleRef, NameReason, Position, ProcessIndex,
@@ -335,8 +335,12 @@ fn a_build_for_another_machine_hides_none_behind_it() {
         let image = timeline.image_ref(process, image.expect("an image").index);
         let image = image.expect("an image");
         let attempts = neither.image_symbols(&image).attempts;
-        let refused =
-            |attempt: &&Attempt| matches!(attempt.trial, Trial::Refused(_) | Trial::Mismatch(_));
+        let refused = |attempt: &&Attempt| {
+            matches!(
+                attempt.result,
+                AttemptResult::Refused(_) | AttemptResult::Mismatch(_)
+            )
+        };
         assert_eq!(attempts.iter().filter(refused).count(), 2, "{attempts:#?}");
     }
 }

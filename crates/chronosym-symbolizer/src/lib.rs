@@ -33,7 +33,9 @@ pub use {chronosym_pdb, chronosym_symbols};
 
 pub use chronosym_symbols::cache;
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
-pub use chronosym_symbols::store::{Attempt, NoFile, NotFetched, Place, StoreConfig, Trial};
+pub use chronosym_symbols::store::{
+    Attempt, AttemptResult, NoFile, NotFetched, SearchLocation, StoreConfig,
+};
 pub use kallsyms::{Kallsyms, KallsymsError, KallsymsMismatch};
 pub use managed_module::{ManagedModule, ManagedModuleError};
 pub use missing::MissingSymbols;

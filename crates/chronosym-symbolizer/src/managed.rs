@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chronosym_pdb::metadata::{Table, Token};
 use chronosym_symbols::identity::{PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::store::{NoFile, Place};
+use chronosym_symbols::store::{NoFile, SearchLocation};
 
 use crate::files::{FileError, Files};
 use crate::pdb::{EmbeddedPdb, Pdb};
@@ -142,7 +142,7 @@ fn find(clues: &Clues<'_>, files: &Files) -> (SymbolFile, Option<Pdb>) {
             Ok(_) => {}
             Err(why) => {
                 file.found = Err(NoFile::SymbolFileDamaged {
-                    place: Place::Request,
+                    location: SearchLocation::Request,
                     why: why.to_string(),
                 });
             }

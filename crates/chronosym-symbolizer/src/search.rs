@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chronosym_symbols::identity::{FileIdentity, PdbId, PeId, Wanted};
 use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::store::{
-    Attempt, Identify, IdentifyError, NoFile, Outcome, Place, Reach, Request, StoreConfig, Stores,
-    Trial, read_identity,
+    Attempt, AttemptResult, Identify, IdentifyError, NoFile, Outcome, Reach, Request,
+    SearchLocation, StoreConfig, Stores, read_identity,
 };
 
 use crate::kallsyms::{KallsymsMismatch, module_files};
@@ -157,16 +157,16 @@ impl SymbolFile {
         let Err(why) = fits(at) else {
             return;
         };
-        let place = Place::File(at.path.clone());
+        let location = SearchLocation::File(at.path.clone());
         self.attempts.push(Attempt {
-            place: place.clone(),
-            trial: Trial::Refused(why.to_string()),
+            location: location.clone(),
+            result: AttemptResult::Refused(why.to_string()),
         });
         self.found = Err(match (self.wanted.clone(), self.id.take()) {
             (Some(wanted), Some(found)) => NoFile::SymbolFileMismatch {
                 wanted,
                 found,
-                place,
+                location,
             },
             _ => NoFile::NoSymbolFile,
         });
@@ -174,21 +174,21 @@ impl SymbolFile {
 
     /// A list of the kernel's functions was named, and it is of this kernel, or of another in this way.
     pub(super) fn try_kallsyms(&mut self, path: &Path, fits: Result<(), KallsymsMismatch>) {
-        let trial = match fits {
+        let result = match fits {
             Ok(()) => {
                 self.found = Ok(FoundFile::File(path.to_owned()));
-                Trial::Found
+                AttemptResult::Found
             }
-            Err(why) => Trial::Refused(why.to_string()),
+            Err(why) => AttemptResult::Refused(why.to_string()),
         };
-        let place = Place::File(path.to_owned());
-        self.attempts.push(Attempt { place, trial });
+        let location = SearchLocation::File(path.to_owned());
+        self.attempts.push(Attempt { location, result });
     }
 
     /// The file that was found is damaged after all.
     pub(super) fn damaged(&mut self, path: &Path, why: impl Error) {
         self.found = Err(NoFile::SymbolFileDamaged {
-            place: Place::File(path.to_owned()),
+            location: SearchLocation::File(path.to_owned()),
             why: why.to_string(),
         });
     }

@@ -1,7 +1,7 @@
-//! Which build a file is of: the identities that traces and files carry.
+//! Identities of symbol files: what traces and files record about builds.
 //!
-//! A symbol file is used only if its own identity is the one asked for. What is asked for is a [`Wanted`], what a file
-//! says of itself is a [`FileIdentity`], and [`Wanted::accepts`] is the only place where the two are compared.
+//! A symbol file is used only if it has the requested identity. A [`Wanted`] is the request, a
+//! [`FileIdentity`] is read from a file, and only [`Wanted::accepts`] compares them.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl fmt::Display for PeId {
 /// The two formats that share the name PDB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PdbFormat {
-    /// Not known: a module event does not say.
+    /// Unknown: module events do not record it.
     Any,
     /// Windows PDB (MSF).
     Windows,
@@ -38,7 +38,7 @@ pub enum PdbFormat {
     Portable,
 }
 
-/// The file that is asked for: its kind, and the identity that it must have.
+/// The kind and identity of a requested file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wanted {
@@ -46,7 +46,8 @@ pub enum Wanted {
     Pdb {
         /// Signature and age; the age counts for Windows PDBs only.
         id: PdbId,
-        /// The last four bytes of a portable PDB's id, where the image's debug directory entry gave its time stamp.
+        /// The last four bytes of a portable PDB's id, where the image's debug directory entry
+        /// gave its time stamp.
         stamp: Option<u32>,
         /// Which of the two formats.
         format: PdbFormat,
@@ -55,17 +56,20 @@ pub enum Wanted {
     Image {
         /// Time stamp and size; without it no store has a key for the image.
         pe: Option<PeId>,
-        /// A PDB that the image's debug directory must name: all that EventPipe traces tell of an image.
+        /// A PDB that the image's debug directory must name: all that EventPipe traces tell of an
+        /// image.
         pdb: Option<PdbId>,
     },
-    /// An ELF file with debug information or a symbol table: a separate debug file or an unstripped image.
+    /// An ELF file with debug information or a symbol table: a separate debug file or an unstripped
+    /// image.
     ElfDebug(BuildId),
     /// The ELF image itself.
     ElfImage(BuildId),
     /// The perf map of a ReadyToRun image.
     R2rMap {
-        /// The 16 bytes of the image's perf map debug directory entry, in file order. `None` where the trace does not
-        /// have them: who asks must hold the map's rows to the code in the trace.
+        /// The 16 bytes of the image's perf map debug directory entry, in file order. `None` where
+        /// the trace does not have them: who asks must hold the map's rows to the code in
+        /// the trace.
         signature: Option<[u8; 16]>,
         /// Its format version.
         version: u32,
@@ -82,7 +86,7 @@ impl Wanted {
         }
     }
 
-    /// True where there is an identity to check a file against. Without one nothing is ever accepted.
+    /// True if there is an identity to check a file against. Without one, no file is accepted.
     pub fn is_identified(&self) -> bool {
         match self {
             Self::Pdb { id, .. } => !id.guid.is_zero(),
@@ -95,22 +99,22 @@ impl Wanted {
         }
     }
 
-    /// Whether a file that says `found` of itself is the one wanted.
-    pub fn accepts(&self, found: &FileIdentity) -> bool {
+    /// Whether a file with this identity is the wanted one.
+    pub fn accepts(&self, actual: &FileIdentity) -> bool {
         if !self.is_identified() {
             return false;
         }
-        match (self, found) {
-            (Self::Pdb { id, format, .. }, FileIdentity::WindowsPdb(found)) => {
-                *format != PdbFormat::Portable && id == found
+        match (self, actual) {
+            (Self::Pdb { id, format, .. }, FileIdentity::WindowsPdb(actual)) => {
+                *format != PdbFormat::Portable && id == actual
             }
-            (Self::Pdb { id, stamp, format }, FileIdentity::PortablePdb(found)) => {
+            (Self::Pdb { id, stamp, format }, FileIdentity::PortablePdb(actual)) => {
                 *format != PdbFormat::Windows
-                    && id.guid == found.guid
-                    && stamp.is_none_or(|stamp| stamp == found.stamp)
+                    && id.guid == actual.guid
+                    && stamp.is_none_or(|stamp| stamp == actual.stamp)
             }
-            (Self::Image { pe, pdb }, FileIdentity::Image { pe: found, pdbs }) => {
-                pe.is_none_or(|pe| pe == *found) && pdb.is_none_or(|pdb| pdbs.contains(&pdb))
+            (Self::Image { pe, pdb }, FileIdentity::Image { pe: actual, pdbs }) => {
+                pe.is_none_or(|pe| pe == *actual) && pdb.is_none_or(|pdb| pdbs.contains(&pdb))
             }
             (
                 Self::ElfDebug(id),
@@ -129,10 +133,12 @@ impl Wanted {
             (
                 Self::R2rMap { signature, version },
                 FileIdentity::R2rMap {
-                    signature: found,
-                    version: found_version,
+                    signature: actual,
+                    version: actual_version,
                 },
-            ) => signature.is_none_or(|signature| signature == *found) && version == found_version,
+            ) => {
+                signature.is_none_or(|signature| signature == *actual) && version == actual_version
+            }
             _ => false,
         }
     }
@@ -140,8 +146,8 @@ impl Wanted {
 
 impl Wanted {
     /// True if a file is the debug file of the wanted image: no file of another build.
-    pub(crate) fn is_image_of(&self, found: &FileIdentity) -> bool {
-        match (self, found) {
+    pub(crate) fn is_image_of(&self, actual: &FileIdentity) -> bool {
+        match (self, actual) {
             (Self::ElfImage(id), FileIdentity::Elf { build_id, .. }) => {
                 build_id.as_ref() == Some(id)
             }
@@ -188,11 +194,12 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// What a file says of itself: read by whoever knows the format, compared by [`Wanted::accepts`].
+/// The identity that a file records, compared by [`Wanted::accepts`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileIdentity {
-    /// A Windows PDB: GUID of the PDB information stream, age of the DBI stream (which counts where they differ).
+    /// A Windows PDB: GUID of the PDB information stream, age of the DBI stream (which counts where
+    /// they differ).
     WindowsPdb(PdbId),
     /// A portable PDB: the 20 bytes of its `#Pdb` stream's id.
     PortablePdb(PortablePdbId),
@@ -290,18 +297,18 @@ mod tests {
             guid: Guid::default(),
             age: 0,
         };
-        let found = FileIdentity::Image {
+        let actual = FileIdentity::Image {
             pe,
             pdbs: vec![none, pdb],
         };
         let image = |pe, pdb| Wanted::Image { pe, pdb };
-        assert!(image(Some(pe), None).accepts(&found));
-        assert!(image(None, Some(pdb)).accepts(&found));
-        assert!(image(Some(pe), Some(pdb)).accepts(&found));
+        assert!(image(Some(pe), None).accepts(&actual));
+        assert!(image(None, Some(pdb)).accepts(&actual));
+        assert!(image(Some(pe), Some(pdb)).accepts(&actual));
         let other = PdbId { age: 2, ..pdb };
-        assert!(!image(Some(pe), Some(other)).accepts(&found));
-        assert!(!image(None, None).accepts(&found), "nothing to check");
-        assert!(!image(None, Some(none)).accepts(&found));
+        assert!(!image(Some(pe), Some(other)).accepts(&actual));
+        assert!(!image(None, None).accepts(&actual), "nothing to check");
+        assert!(!image(None, Some(none)).accepts(&actual));
     }
 
     #[test]

@@ -12,20 +12,22 @@ use crate::path::{SymbolPath, parse_debuginfod_urls};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoreConfig {
-    /// Folders given by the user: searched first, by file name and in the keyed layouts. A file will do as well.
+    /// Folders given by the user: searched first, by file name and in the keyed layouts. A file
+    /// will do as well.
     pub folders: Vec<PathBuf>,
-    /// Folders of symbol files that came with the trace: beside it, or unpacked out of its archive. Searched by file name and
-    /// in the keyed layouts; pointers to files elsewhere are not followed.
+    /// Folders of symbol files that came with the trace: beside it, or unpacked out of its
+    /// archive. Searched by file name and in the keyed layouts; pointers to files elsewhere
+    /// are not followed.
     pub trace_folders: Vec<PathBuf>,
     /// The symbol path (`_NT_SYMBOL_PATH`).
     pub path: SymbolPath,
     /// Debuginfod servers (`DEBUGINFOD_URLS`).
     pub debuginfod: Vec<ServerUrl>,
-    /// The cache folder: the default downstream store, and the place of what debuginfod gave. `None`: what would have
-    /// to be stored there is not fetched.
+    /// The cache folder: the default downstream store, and the location of what debuginfod gave.
+    /// `None`: what would have to be stored there is not fetched.
     pub cache: Option<PathBuf>,
-    /// The most that the cache folder should hold, in bytes; older files go first. 0: no limit. Folders that a symbol
-    /// path names are never pruned.
+    /// The most that the cache folder should hold, in bytes; older files go first. 0: no limit.
+    /// Folders that a symbol path names are never pruned.
     pub cache_limit: u64,
     /// Never asks a server.
     pub offline: bool,
@@ -51,7 +53,8 @@ pub struct FetchLimits {
     pub speed_after: Duration,
     /// Largest file taken, in bytes, packed or unpacked.
     pub max_bytes: u64,
-    /// Redirects followed for one request: to any host, and from http to https, but never from https to http.
+    /// Redirects followed for one request: to any host, and from http to https, but never from
+    /// https to http.
     pub max_redirects: u32,
     /// How often a request is repeated after a 5xx, a 429 or a broken connection.
     pub retries: u32,
@@ -87,7 +90,8 @@ impl StoreConfig {
         }
     }
 
-    /// What the environment says: `_NT_SYMBOL_PATH`, `DEBUGINFOD_URLS`, and the platform's cache folder.
+    /// What the environment says: `_NT_SYMBOL_PATH`, `DEBUGINFOD_URLS`, and the platform's cache
+    /// folder.
     pub fn from_env() -> Self {
         Self::from_vars(|name| std::env::var_os(name))
     }

@@ -32,8 +32,9 @@ struct Listing {
 
 impl Disk {
     pub(super) fn find(&self, folder: &Path, candidates: &[Vec<String>]) -> Vec<PathBuf> {
-        let mut found: Vec<PathBuf> = Vec::new();
-        // Most of what is looked for is not there: one look at the folder says so of all candidates.
+        let mut files: Vec<PathBuf> = Vec::new();
+        // Most of what is looked for is not there: one look at the folder says so of all
+        // candidates.
         let by_case = !cfg!(windows) && candidates.iter().any(|names| !names.is_empty());
         let listing = by_case.then(|| self.listing(folder).ok()).flatten();
         let is_absent = |candidate: &[String]| match (&listing, candidate) {
@@ -53,12 +54,12 @@ impl Disk {
                 self.find_any_case(folder, candidate)
             };
             for path in paths {
-                if !found.contains(&path) {
-                    found.push(path);
+                if !files.contains(&path) {
+                    files.push(path);
                 }
             }
         }
-        found
+        files
     }
 
     fn find_any_case(&self, folder: &Path, candidate: &[String]) -> Vec<PathBuf> {
@@ -86,8 +87,8 @@ impl Disk {
 
     fn listing(&self, folder: &Path) -> io::Result<Arc<HashMap<String, Vec<OsString>>>> {
         let modified = fs::metadata(folder)?.modified()?;
-        let known = || self.listings.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(listing) = known().get(folder)
+        let listings = || self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listing) = listings().get(folder)
             && listing.modified == modified
             && listing
                 .listed
@@ -112,7 +113,7 @@ impl Disk {
             listed,
             names: Arc::clone(&names),
         };
-        known().insert(folder.to_path_buf(), listing);
+        listings().insert(folder.to_path_buf(), listing);
         Ok(names)
     }
 }
@@ -186,8 +187,9 @@ pub(super) fn unpack(from: &Path, to: &Path, limit: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The name of the only file in a cabinet, which must begin where its data begins: what `compress` and SymStore make.
-/// With any other start the reader would decompress up to it, and on a hostile one fail badly.
+/// The name of the only file in a cabinet, which must begin where its data begins: what `compress`
+/// and SymStore make. With any other start the reader would decompress up to it, and on a hostile
+/// one fail badly.
 ///
 /// Source: MS-CAB 2.1 (CFHEADER) and 2.3 (CFFILE).
 fn only_file<R: Read + Seek>(source: &mut R) -> io::Result<String> {

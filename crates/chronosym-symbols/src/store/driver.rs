@@ -1,4 +1,4 @@
-//! The border between deciding and doing: what a search asks of disk and network.
+//! The interface between a search and the disk and network.
 
 use std::future::{Future, ready};
 use std::io;
@@ -11,28 +11,29 @@ use super::url::UrlError;
 use crate::cache;
 use crate::identity::{FileIdentity, Wanted};
 
-/// Does what a search asks, each thing in its own time. What is for the disk is done at once, blocking, unless it is written anew.
+/// Accesses disk and network for a search. The provided methods access the disk, blocking.
 pub trait Driver: Sync {
-    /// What folders were seen to hold: one for each run.
+    /// The folder listings, shared by all searches.
     fn disk(&self) -> &Disk;
 
-    /// Reads the identity of a file, of which `wanted` says the kind.
+    /// Reads the identity of a file of the kind of `wanted`.
     fn identify(
         &self,
         path: &Path,
         wanted: &Wanted,
     ) -> impl Future<Output = Result<FileIdentity, IdentifyError>> + Send;
 
-    /// Requests a URL with GET and writes the body of a 200 to the new file `to`, `limit` bytes at most; follows no redirect,
-    /// repeats nothing, and leaves no file where it fails. The URL may hold secrets: [`redacted`](super::redacted) shows it
-    /// without.
+    /// Requests a URL with GET and writes the body of a 200 to the new file `to`, at most `limit`
+    /// bytes. Follows no redirects, repeats nothing, and leaves no file on failure. The URL may
+    /// contain secrets, which [`redacted`](super::redacted) removes.
     fn download(&self, url: &str, to: &Path, limit: u64) -> impl Future<Output = Fetched> + Send;
 
-    /// Lets time pass.
+    /// Waits.
     fn wait(&self, pause: Duration) -> impl Future<Output = ()> + Send;
 
-    /// The regular files below `folder` whose path is one of `candidates` (components), letter case aside; in the order of the
-    /// candidates, exact spelling first. An empty candidate is `folder` itself, if that is a file.
+    /// The regular files below `folder` whose path is one of `candidates` (components), letter case
+    /// aside; in the order of the candidates, exact spelling first. An empty candidate is
+    /// `folder` itself, if that is a file.
     fn find(
         &self,
         folder: &Path,
@@ -46,7 +47,8 @@ pub trait Driver: Sync {
         ready(disk::read_text(path))
     }
 
-    /// Makes a folder ready to take files. A new cache folder is marked as such, and may be pruned later.
+    /// Makes a folder ready to take files. A new cache folder is marked as such, and may be pruned
+    /// later.
     fn prepare(&self, folder: &Path, cache: bool) -> impl Future<Output = io::Result<()>> + Send {
         ready(match cache {
             true => cache::prepare(folder),
@@ -54,8 +56,8 @@ pub trait Driver: Sync {
         })
     }
 
-    /// Unpacks a cabinet or gzip file to a new file, `limit` bytes at most: beyond them it fails with
-    /// [`io::ErrorKind::FileTooLarge`]. False if it is neither, and nothing was written.
+    /// Unpacks a cabinet or gzip file to a new file, `limit` bytes at most: beyond them it fails
+    /// with [`io::ErrorKind::FileTooLarge`]. False if it is neither, and nothing was written.
     fn unpack(
         &self,
         from: &Path,
@@ -70,7 +72,8 @@ pub trait Driver: Sync {
         ready(disk::copy(from, to))
     }
 
-    /// Moves a file to its place on the same file system at once, making folders as needed, over what may stand there.
+    /// Moves a file to its location on the same file system at once, making folders as needed, over
+    /// what may stand there.
     fn install(&self, from: &Path, to: &Path) -> impl Future<Output = io::Result<()>> + Send {
         ready(disk::install(from, to))
     }
@@ -81,13 +84,13 @@ pub trait Driver: Sync {
         ready(())
     }
 
-    /// Notes that a cached file was used now, so that it is pruned later than others.
+    /// Marks a cached file as used now, so that it is pruned later than others.
     fn touch(&self, path: &Path) -> impl Future<Output = ()> + Send {
         drop(cache::touch(path));
         ready(())
     }
 
-    /// Whether `what` was noted as missing in a cache folder no longer than `max_age` ago.
+    /// Whether `what` was recorded as missing in a cache folder at most `max_age` ago.
     fn recall_missing(
         &self,
         cache: &Path,
@@ -97,7 +100,7 @@ pub trait Driver: Sync {
         ready(cache::recall_missing(cache, what, max_age))
     }
 
-    /// Notes `what` as missing in a cache folder.
+    /// Records `what` as missing in a cache folder.
     fn note_missing(&self, cache: &Path, what: &str) -> impl Future<Output = ()> + Send {
         drop(cache::note_missing(cache, what));
         ready(())
@@ -110,7 +113,7 @@ pub trait Driver: Sync {
     }
 }
 
-/// What came of asking a server once.
+/// The result of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fetched {
@@ -133,7 +136,7 @@ pub enum Fetched {
     Unreachable(String),
     /// The connection broke or the response is not HTTP or incomplete.
     Broken(String),
-    /// The server did well, but the body could not be saved.
+    /// The body could not be saved.
     NotSaved(String),
 }
 
@@ -141,16 +144,16 @@ pub enum Fetched {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotFetched {
-    /// No server is configured, or fetching is forbidden.
+    /// No server is configured, or fetching is disabled.
     #[error("nothing is to be fetched")]
     Off,
-    /// It is at no address of http or https.
+    /// The URL is not http or https.
     #[error(transparent)]
     Url(#[from] UrlError),
-    /// What the server answered.
+    /// The status of the response.
     #[error("the server answered {0}")]
     Status(u16),
-    /// It is larger than this, in bytes.
+    /// The file is larger than this, in bytes.
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
     /// The connection failed, or the disk.

@@ -1,7 +1,7 @@
 //! One request at a time to a symbol server: the blocking driver's half of HTTP.
 //!
-//! What a status means, where a redirect may lead and what is repeated is decided by the search, for every driver alike; this
-//! follows no redirect and repeats nothing.
+//! What a status means, where a redirect may lead and what is repeated is decided by the search,
+//! for every driver alike; this follows no redirect and repeats nothing.
 
 use std::cell::Cell;
 use std::fs;
@@ -30,8 +30,9 @@ const LONGEST_APOLOGY: u64 = 64 << 10;
 
 /// An HTTP client that keeps its connections. Uses the proxy that the environment names.
 ///
-/// Certificates are checked against the system's roots (or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`), so that the
-/// servers of a company work, and against Mozilla's where the system has none.
+/// Certificates are checked against the system's roots (or those of `SSL_CERT_FILE` and
+/// `SSL_CERT_DIR`), so that the servers of a company work, and against Mozilla's where the system
+/// has none.
 #[derive(Debug)]
 pub struct Client {
     plain: ureq::Agent,
@@ -62,7 +63,8 @@ impl Client {
         }
     }
 
-    /// Requests `url` and writes the body of a 200 to the new file `to`; removes it again on any failure.
+    /// Requests `url` and writes the body of a 200 to the new file `to`; removes it again on any
+    /// failure.
     pub fn download(&self, url: &str, to: &Path, limit: u64) -> Fetched {
         let mut created = false;
         let create = || create_new(to).inspect(|_| created = true);
@@ -92,7 +94,8 @@ impl Client {
 
     /// Requests `url` and writes the body of a 200 to what `create` makes.
     ///
-    /// A body in content encoding gzip is decoded; `limit` counts decoded bytes, which are held to a ratio as well.
+    /// A body in content encoding gzip is decoded; `limit` counts decoded bytes, which are held to
+    /// a ratio as well.
     fn get<W: Write>(
         &self,
         url: &str,
@@ -116,7 +119,8 @@ impl Client {
         if code != 200 {
             let retry_after = header(RETRY_AFTER).and_then(|text| text.trim().parse().ok());
             let location = header(LOCATION).map(str::to_owned);
-            // A connection is kept only if its last body was read to the end: most answers are such a 404. It may drip, too.
+            // A connection is kept only if its last body was read to the end: max answers are such
+            // a 404. It may drip, too.
             let mut body = response.into_body().into_reader().take(LONGEST_APOLOGY);
             let _ = save(&mut body, &mut io::sink(), &|| u64::MAX, None, &self.limits);
             return Fetched::Status {
@@ -141,9 +145,9 @@ impl Client {
             true => Box::new(MultiGzDecoder::new(arriving)),
             false => Box::new(arriving),
         };
-        let most = || limit.min(unpack_limit(arrived.get()));
+        let max = || limit.min(unpack_limit(arrived.get()));
         match create() {
-            Ok(mut out) => save(&mut body, &mut out, &most, length, &self.limits),
+            Ok(mut out) => save(&mut body, &mut out, &max, length, &self.limits),
             Err(error) => Fetched::NotSaved(error.to_string()),
         }
     }
@@ -197,7 +201,7 @@ fn save(
     length: Option<u64>,
     limits: &FetchLimits,
 ) -> Fetched {
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut buffer = vec![0; 64 << 10];
     let mut saved = 0_u64;
     loop {
@@ -214,7 +218,7 @@ fn save(
         if saved > limit() {
             return Fetched::TooLarge;
         }
-        let elapsed = begun.elapsed();
+        let elapsed = start.elapsed();
         let least = u128::from(limits.least_speed).saturating_mul(elapsed.as_millis()) / 1000;
         if elapsed >= limits.speed_after && u128::from(saved) < least {
             return Fetched::TimedOut;
@@ -291,7 +295,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let fetched = save(&mut Drip(0), &mut file, &|| 1 << 20, None, &limits);
         assert_eq!(fetched, Fetched::TimedOut);
-        // One that has no end ends at the most that is taken.
+        // One that has no end ends at the max that is taken.
         let fetched = save(&mut io::repeat(0), &mut file, &|| 1 << 20, None, &limits);
         assert_eq!(fetched, Fetched::TooLarge);
     }

@@ -1,4 +1,4 @@
-//! Reading the identity of files: how that is asked for, and how it is done for the formats that this workspace knows.
+//! Reads the identity of files in the formats that this workspace supports.
 
 use std::path::Path;
 
@@ -12,15 +12,15 @@ use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::R2rMap;
 use chronosym_pdb::windows::WindowsPdb;
 
-/// Why a file has no identity to go by.
+/// Why a file has no usable identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IdentifyError {
-    /// It is no file of that kind, or a damaged one.
+    /// It is not a file of the wanted kind, or it is damaged.
     Damaged(String),
-    /// It could not be read at all.
+    /// It could not be read.
     Unreadable(String),
-    /// It is none that the caller can use, whatever its identity: the search goes on.
+    /// The caller cannot use it, whatever its identity; the search continues.
     Unfit(String),
 }
 
@@ -30,16 +30,18 @@ impl From<std::io::Error> for IdentifyError {
     }
 }
 
-/// Reads the identity of the file at a path; the [`Wanted`] tells which kind of file is expected there.
+/// Reads the identity of the file at a path; the [`Wanted`] tells which kind of file is expected
+/// there.
 ///
-/// It should read enough to notice a truncated file: what it accepts is used, and kept in the cache.
+/// It should read enough to notice a truncated file: what it accepts is used, and kept in the
+/// cache.
 pub type Identify<'a> = dyn Fn(&Path, &Wanted) -> Result<FileIdentity, IdentifyError> + Sync + 'a;
 
-/// Reads the identity of a PDB in either format, a PE image, an ELF file (also one compressed by gzip, xz or zstd) or an
-/// `r2rmap`, told apart by content.
+/// Reads the identity of a PDB in either format, a PE image, an ELF file (also one compressed by
+/// gzip, xz or zstd) or an `r2rmap`, told apart by content.
 ///
-/// Reads headers and directories only, but enough to notice that a file was cut short. It is an [`Identify`]
-/// as it stands.
+/// Reads headers and directories only, but enough to notice that a file was cut short. It is an
+/// [`Identify`] as it stands.
 ///
 /// # Errors
 /// The file cannot be read, is in none of these formats, or is damaged or cut short.
@@ -135,7 +137,8 @@ mod tests {
         matches!(identity_of(data), Err(IdentifyError::Damaged(_)))
     }
 
-    /// An image says which PDB it has: that PDB must say the same of itself, and be noticed when it is cut short.
+    /// An image says which PDB it has: that PDB must say the same of itself, and be noticed when it
+    /// is cut short.
     #[test]
     fn images_and_their_pdbs_agree() {
         let pairs = [

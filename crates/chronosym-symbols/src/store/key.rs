@@ -12,9 +12,11 @@ use crate::identity::{PdbFormat, Wanted};
 pub(super) struct StoreKey {
     /// `[name, identity, name]` as SymSrv spells it: the name as given, GUIDs in upper case.
     pub(super) symsrv: [String; 3],
-    /// The same as SSQP spells it: in lower case, but for time stamps and portable PDBs' `FFFFFFFF`.
+    /// The same as SSQP spells it: in lower case, but for time stamps and portable PDBs'
+    /// `FFFFFFFF`.
     pub(super) ssqp: [String; 3],
-    /// Whether stores of SymStore hold such files, so that `.pd_`, `file.ptr` and two tiers come into question.
+    /// Whether stores of SymStore hold such files, so that `.pd_`, `file.ptr` and two tiers come
+    /// into question.
     pub(super) symstore: bool,
 }
 
@@ -86,8 +88,8 @@ pub(super) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
     keys
 }
 
-/// Where servers may have a wanted file: paths below a server's address, the likeliest first. Names are untrusted, full paths
-/// will do; what has no identity is nowhere.
+/// Where servers may have a wanted file: paths below a server's address, the likeliest first. Names
+/// are untrusted, full paths will do; what has no identity is nowhere.
 pub fn server_paths(wanted: &Wanted, names: &[String]) -> Vec<String> {
     let names = names
         .iter()

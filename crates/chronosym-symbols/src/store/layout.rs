@@ -61,7 +61,8 @@ pub(super) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
     paths
 }
 
-/// Paths below a store at which the wanted file, its compressed form or a pointer to it may stand, in one or two tiers.
+/// Paths below a store at which the wanted file, its compressed form or a pointer to it may stand,
+/// in one or two tiers.
 pub(super) fn keyed(keys: &[StoreKey]) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for ending in [Form::Plain, Form::Packed, Form::Pointer] {
@@ -124,7 +125,7 @@ pub(super) fn symbol_urls(
         let tier = if two_tier { tier(&path[0]) } else { None };
         let parts = tier.iter().chain(path).map(String::as_str);
         let url = server.join(parts);
-        if !urls.iter().any(|(known, _)| *known == url) {
+        if !urls.iter().any(|(other, _)| *other == url) {
             urls.push((url, form));
         }
     };

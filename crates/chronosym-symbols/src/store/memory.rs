@@ -1,15 +1,16 @@
-//! What a run knows of servers.
+//! The state of servers in a run.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A server that failed so often in a row, without being unreachable, is left alone.
+/// A server that fails this often in a row gets no more requests.
 const FAILURES_IN_A_ROW: u32 = 3;
 
 /// The cache is pruned after the first file that a run adds, and after every so many more.
 const PRUNE_EVERY: u32 = 16;
 
-/// Which servers are down, what they do not have, and how they are laid out. Shared by all searches of a run.
+/// Which servers are down, what they lack, and how they are laid out. Shared by all searches of a
+/// run.
 #[derive(Debug, Default)]
 pub(super) struct RunMemory {
     state: Mutex<State>,
@@ -30,19 +31,20 @@ struct Server {
 }
 
 impl RunMemory {
-    /// Why the server is left alone, if it is.
+    /// Why the server gets no more requests, if so.
     pub(super) fn down(&self, server: &str) -> Option<String> {
         self.lock().servers.get(server)?.down.clone()
     }
 
-    /// The server answered.
+    /// Records a response of the server.
     pub(super) fn answered(&self, server: &str) {
         if let Some(state) = self.lock().servers.get_mut(server) {
             state.failures = 0;
         }
     }
 
-    /// The server failed; at once or several times in a row it is left alone from now on.
+    /// Records a failure of the server. If `at_once`, or after several failures in a row, it gets
+    /// no more requests.
     pub(super) fn failed(&self, server: &str, why: &str, at_once: bool) {
         let mut state = self.lock();
         let server = state.servers.entry(server.to_owned()).or_default();
@@ -70,7 +72,8 @@ impl RunMemory {
         self.lock().missing.insert(what);
     }
 
-    /// A file was added to the cache. True for the first one of the run and then now and again: time to prune.
+    /// A file was added to the cache. True for the first one of the run and then now and again:
+    /// time to prune.
     pub(super) fn prune_due(&self) -> bool {
         let mut state = self.lock();
         state.added = state.added.wrapping_add(1);

@@ -1,18 +1,21 @@
 //! Where symbol files come from: folders, symbol stores, servers, and the cache on disk.
 //!
-//! What is asked for is a [`Request`]: an identity and a name. [`Stores`] answers it, blocking, or with a [`Driver`] of the
-//! caller's: the search itself decides and remembers, and touches neither disk nor network.
+//! A [`Request`] has an identity and names. [`Stores`] searches for it, blocking or with a
+//! [`Driver`] of the caller: the search itself decides and keeps state, and the driver accesses
+//! disk and network.
 //!
-//! Places are searched in this order, and the first file whose own identity is the wanted one ends the search:
+//! Places are searched in this order, and the first file whose own identity is the wanted one ends
+//! the search:
 //! 1. the folders given by the user ([`StoreConfig::folders`]), flat and keyed;
 //! 2. the folders that came with the trace ([`StoreConfig::trace_folders`]), flat and keyed;
 //! 3. the paths that the trace names, only with [`StoreConfig::trust_trace_paths`];
 //! 4. the elements of the symbol path, from left to right;
 //! 5. debuginfod servers, for ELF files.
 //!
-//! Nothing is fetched unless a server is configured, and nothing at all with [`StoreConfig::offline`]. Whatever a trace
-//! says is untrusted: a name is reduced to one harmless path component, so that nothing outside the folders of the
-//! configuration is ever looked at, no share is ever opened on a trace's word, and no private file is read. Every place
+//! Nothing is fetched unless a server is configured, and nothing at all with
+//! [`StoreConfig::offline`]. Whatever a trace says is untrusted: a name is reduced to one harmless
+//! path component, so that nothing outside the folders of the configuration is ever looked at, no
+//! share is ever opened on a trace's word, and no private file is read. Every location
 //! that was looked at is recorded with what came of it.
 
 mod config;
@@ -24,17 +27,17 @@ mod http;
 #[path = "no_http.rs"]
 mod http;
 mod identify;
+mod install;
 mod key;
 mod layout;
 mod local;
 mod memory;
 mod name;
 mod outcome;
-mod places;
 mod remote;
 mod request;
 mod search;
-mod store_in;
+mod search_order;
 pub(crate) mod url;
 
 use std::path::{Path, PathBuf};
@@ -49,7 +52,7 @@ pub use driver::{Driver, Fetched, NotFetched};
 pub use identify::{Identify, IdentifyError, identity_of, read_identity};
 pub use key::server_paths;
 pub use name::FileName;
-pub use outcome::{Attempt, LocatedFile, NoFile, Outcome, Place, Trial};
+pub use outcome::{Attempt, AttemptResult, LocatedFile, NoFile, Outcome, SearchLocation};
 pub use request::{Reach, Request};
 pub use url::{ServerUrl, UrlError, redacted};
 
@@ -57,7 +60,7 @@ use crate::identity::{FileIdentity, Wanted};
 use memory::RunMemory;
 use search::Search;
 
-/// Symbol stores. `Sync`; keeps its connections, what it knows of servers, and folder listings.
+/// Symbol stores. `Sync`; keeps connections, the state of servers, and folder listings.
 ///
 /// ```no_run
 /// use chronosym_symbols::identity::{FileIdentity, Guid, PdbId, Wanted};
@@ -85,7 +88,7 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// Stores as configured. Nothing is touched until something is asked for.
+    /// Stores with this configuration. Accesses nothing until the first search.
     pub fn new(config: StoreConfig) -> Self {
         Self {
             config: RwLock::new(Arc::new(config)),
@@ -95,13 +98,13 @@ impl Stores {
         }
     }
 
-    /// The configuration, as it is now.
+    /// The current configuration.
     pub fn config(&self) -> Arc<StoreConfig> {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds a folder that came with a trace ([`StoreConfig::trace_folders`]): searches that begin from now on look there.
-    /// Gives whether it was new.
+    /// Adds a folder that came with a trace ([`StoreConfig::trace_folders`]) for later searches.
+    /// Returns whether it was new.
     pub fn add_trace_folder(&self, folder: PathBuf) -> bool {
         let mut config = self.config.write().unwrap_or_else(PoisonError::into_inner);
         let new = !config.trace_folders.contains(&folder);
@@ -111,22 +114,22 @@ impl Stores {
         new
     }
 
-    /// Searches for a file. Blocks until it is found or every place has been looked at.
+    /// Searches for a file. Blocks until it is found or every location was searched.
     pub fn acquire(&self, request: &Request, identify: &Identify<'_>) -> Outcome {
         let stores = self;
         let driver = Blocking { stores, identify };
         let mut search = pin!(self.search(request, &driver));
         let mut context = Context::from_waker(Waker::noop());
         loop {
-            // What this driver does is done when it returns: the search never waits.
+            // This driver blocks, so the search is never pending.
             if let Poll::Ready(outcome) = search.as_mut().poll(&mut context) {
                 return outcome;
             }
         }
     }
 
-    /// As [`acquire`](Self::acquire), with disk and network in the hands of `driver`. What a run finds out about servers counts
-    /// for all of its searches.
+    /// As [`acquire`](Self::acquire), with disk and network accessed by `driver`. All searches
+    /// share the state of servers.
     pub async fn search(&self, request: &Request, driver: &impl Driver) -> Outcome {
         let config = self.config();
         Search::new(&config, &self.memory, driver, request)
@@ -134,17 +137,17 @@ impl Stores {
             .await
     }
 
-    /// Fetches the text of a source file from where a symbol file says that it is (Source Link): at most `most` bytes. No
-    /// redirect is followed, nothing is repeated, and nothing is kept.
+    /// Fetches a source file from the URL that a symbol file gives (Source Link): at most `limit`
+    /// bytes. Follows no redirects, repeats nothing, and caches nothing.
     ///
     /// # Errors
-    /// Why there is none; nothing is asked of anybody unless [`StoreConfig::may_fetch`].
-    pub fn fetch_source(&self, url: &str, most: u64) -> Result<Vec<u8>, NotFetched> {
+    /// Why the file was not fetched. Sends no request unless [`StoreConfig::may_fetch`].
+    pub fn fetch_source(&self, url: &str, limit: u64) -> Result<Vec<u8>, NotFetched> {
         if !self.config().may_fetch() {
             return Err(NotFetched::Off);
         }
         ServerUrl::parse(url)?;
-        self.client().fetch(url, most)
+        self.client().fetch(url, limit)
     }
 
     fn client(&self) -> &http::Client {
@@ -153,7 +156,7 @@ impl Stores {
     }
 }
 
-/// Does at once what a search asks.
+/// A driver that blocks.
 struct Blocking<'a> {
     stores: &'a Stores,
     identify: &'a Identify<'a>,

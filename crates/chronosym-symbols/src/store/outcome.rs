@@ -1,17 +1,17 @@
-//! What came of a search, and why.
+//! The result of a search, and its reasons.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::identity::{FileIdentity, Wanted};
 
-/// The answer to a [`Request`](super::Request).
+/// The result of a [`Request`](super::Request).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
     /// The file, or why there is none.
     pub file: Result<LocatedFile, NoFile>,
-    /// Every place looked at, in order, the one that had the file last.
+    /// Every location searched, in order; the last one had the file.
     pub attempts: Vec<Attempt>,
 }
 
@@ -19,46 +19,48 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LocatedFile {
-    /// Where it is now.
+    /// Its path.
     pub path: PathBuf,
-    /// What it says of itself.
+    /// Its identity.
     pub id: FileIdentity,
 }
 
-/// Why there is no file: the most telling of what was met with, in the order mismatch, damage, trust, offline, none.
+/// Why there is no file: the most specific reason, in the order mismatch, damage, trust, offline,
+/// none.
 ///
-/// The names are those of the reasons that frames carry.
+/// The names are those of the reasons of frames.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoFile {
-    /// No place had a file of that name or key, or the trace gives no identity to check one against.
+    /// No location had a file of that name or key, or the trace gives no identity to check one
+    /// against.
     #[error("no symbol file")]
     NoSymbolFile,
     /// There was a file, but of another build.
-    #[error("{place} is {found}, wanted is {wanted}")]
+    #[error("{location} is {found}, wanted is {wanted}")]
     SymbolFileMismatch {
         /// What was asked for.
         wanted: Wanted,
         /// What was found.
         found: FileIdentity,
         /// Where.
-        place: Place,
+        location: SearchLocation,
     },
     /// There was a file, but it is damaged.
-    #[error("{place} is damaged: {why}")]
+    #[error("{location} is damaged: {why}")]
     SymbolFileDamaged {
         /// Where.
-        place: Place,
+        location: SearchLocation,
         /// In what way.
         why: String,
     },
-    /// A file stands where the trace says, but the trace's paths are not trusted.
+    /// A file exists at a path of the trace, but such paths are not trusted.
     #[error("{path} exists, but paths out of the trace are not trusted")]
     PathNotTrusted {
         /// The path.
         path: String,
     },
-    /// A server would have been asked.
+    /// A server would have been queried.
     #[error("not fetched: offline")]
     Offline,
 }
@@ -76,25 +78,25 @@ impl NoFile {
     }
 }
 
-/// A place looked at, and what came of it.
+/// A location searched, and the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The place.
-    pub place: Place,
-    /// What came of it.
-    pub trial: Trial,
+    /// The location.
+    pub location: SearchLocation,
+    /// The result.
+    pub result: AttemptResult,
 }
 
 impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.trial)
+        write!(f, "{}: {}", self.location, self.result)
     }
 }
 
-/// A place where a symbol file may be.
+/// A location where a symbol file may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum SearchLocation {
     /// A folder, in all the layouts that it may have.
     Folder(PathBuf),
     /// A folder that came with the trace.
@@ -103,13 +105,13 @@ pub enum Place {
     File(PathBuf),
     /// A server or one URL, without secrets.
     Url(String),
-    /// A path that the trace names.
+    /// A path of the trace.
     TracePath(String),
-    /// No place at all: the request itself.
+    /// The request itself.
     Request,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SearchLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(path) | Self::File(path) => write!(f, "{}", path.display()),
@@ -121,15 +123,15 @@ impl fmt::Display for Place {
     }
 }
 
-/// What came of looking at a place.
+/// The result of searching a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Trial {
+pub enum AttemptResult {
     /// The wanted file.
     Found,
     /// Nothing of that name or key.
     NotFound,
-    /// The server said so not long ago: it was not asked again.
+    /// The server reported it missing recently and was not queried again.
     KnownMissing,
     /// A file of another build.
     Mismatch(FileIdentity),
@@ -137,21 +139,21 @@ pub enum Trial {
     Damaged(String),
     /// Not opened: the trace's paths are not trusted.
     NotTrusted,
-    /// Not asked: offline.
+    /// Not queried: offline.
     Offline,
-    /// Not asked: the server failed before in this run, in this way.
+    /// Not queried: the server failed before in this run, for this reason.
     ServerDown(String),
     /// The server took too long.
     TimedOut,
     /// Larger than allowed, in bytes.
     TooLarge(u64),
-    /// Not done, and why: a hostile name, a redirect or pointer that is not followed.
+    /// Rejected, and why: a hostile name, a redirect or pointer that is not followed.
     Refused(String),
-    /// It did not work, and why.
+    /// Failed, and why.
     Failed(String),
 }
 
-impl fmt::Display for Trial {
+impl fmt::Display for AttemptResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Found => f.write_str("found"),

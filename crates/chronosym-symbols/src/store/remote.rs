@@ -1,38 +1,39 @@
-//! Asking a server: spellings, packed files and pointers, redirects, repetition, and what is remembered.
+//! Queries a server: spellings, compressed files and pointers, redirects, retries, and the state of
+//! servers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::driver::{Driver, Fetched};
+use super::install::temp_path;
 use super::layout::{self, Form, Pointer};
 use super::local::not_unpacked;
-use super::outcome::{LocatedFile, Place, Trial};
+use super::outcome::{AttemptResult, LocatedFile, SearchLocation};
 use super::search::{Search, Sink};
-use super::store_in::temp_path;
 use super::url::{RedirectError, ServerUrl, redacted, redirect};
 
-/// The longest that a server's `Retry-After` is heeded.
+/// The longest pause that a server's `Retry-After` causes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// What came of asking for one URL, redirects and repetitions included.
+/// The result for one URL, after redirects and retries.
 enum Reply {
     Saved,
     NotThere,
-    /// This URL is not to be had; others of the server may be.
+    /// This URL failed; others of the server may work.
     Refused,
-    /// The server is in trouble: ask it for nothing more.
+    /// The server failed: send no more requests.
     Trouble,
 }
 
 impl<'s, D: Driver> Search<'s, D> {
-    /// Asks a server for the file: a debuginfod server, or a symbol server, which is asked by keys.
+    /// Queries a debuginfod server, or a symbol server by keys.
     pub(super) async fn server(
         &mut self,
         server: &ServerUrl,
         debuginfod: bool,
         sinks: &[Sink<'s>],
     ) -> Option<LocatedFile> {
-        let place = Place::Url(server.to_string());
+        let location = SearchLocation::Url(server.to_string());
         let id = server.join([]);
         let known_tier = self.memory.two_tier(&id);
         let urls = match debuginfod {
@@ -41,18 +42,18 @@ impl<'s, D: Driver> Search<'s, D> {
         };
         let what = redacted(&urls.first()?.0);
         if self.config.offline {
-            return self.miss(place, Trial::Offline);
+            return self.miss(location, AttemptResult::Offline);
         }
         if let Some(why) = self.memory.down(&id) {
-            return self.miss(place, Trial::ServerDown(why));
+            return self.miss(location, AttemptResult::ServerDown(why));
         }
         if self.memory.is_missing(&what) || self.recall(&what).await {
-            return self.miss(place, Trial::KnownMissing);
+            return self.miss(location, AttemptResult::KnownMissing);
         }
         let sinks = self.ready(sinks).await;
         let Some(sink) = sinks.first() else {
             let why = "no folder to store it in".into();
-            return self.miss(place, Trial::Failed(why));
+            return self.miss(location, AttemptResult::Failed(why));
         };
         let mut visit = Visit {
             server: id,
@@ -76,7 +77,7 @@ impl<'s, D: Driver> Search<'s, D> {
             }
         }
         if visit.certain && !visit.in_trouble {
-            self.note(place, Trial::NotFound);
+            self.note(location, AttemptResult::NotFound);
             if let Some(cache) = &self.config.cache {
                 self.driver.note_missing(cache, &what).await;
             }
@@ -96,12 +97,12 @@ impl<'s, D: Driver> Search<'s, D> {
 
 struct Visit<'v, 's, D> {
     search: &'v mut Search<'s, D>,
-    /// Its full URL: what the run remembers it by.
+    /// Its full URL, which identifies it in the state of servers.
     server: String,
-    /// Where what it sends is put first: that of the first sink.
+    /// The folder of the first sink, which receives its files.
     folder: &'s Path,
     sinks: &'v [Sink<'s>],
-    /// Every answer so far was a plain "not found".
+    /// Every response so far was a plain "not found".
     certain: bool,
     in_trouble: bool,
 }
@@ -110,7 +111,7 @@ impl<D: Driver> Visit<'_, '_, D> {
     async fn ask_all(&mut self, urls: Vec<(String, Form)>) -> Option<LocatedFile> {
         for (url, form) in urls {
             let temp = temp_path(self.folder);
-            let found = match (self.get(&url, &temp).await, form) {
+            let file = match (self.get(&url, &temp).await, form) {
                 (Reply::Saved, Form::Plain | Form::Packed) => self.take(&url, temp).await,
                 (Reply::Saved, Form::Pointer) => self.follow(&url, temp).await,
                 (Reply::NotThere, _) => continue,
@@ -120,17 +121,17 @@ impl<D: Driver> Visit<'_, '_, D> {
                     return None;
                 }
             };
-            if found.is_some() {
-                return found;
+            if file.is_some() {
+                return file;
             }
             self.certain = false;
         }
         None
     }
 
-    /// Takes a downloaded file: unpacked if need be, verified, and put in its place.
+    /// Takes a downloaded file: unpacked if need be, verified, and put in its location.
     async fn take(&mut self, url: &str, temp: PathBuf) -> Option<LocatedFile> {
-        let place = Place::Url(redacted(url));
+        let location = SearchLocation::Url(redacted(url));
         let limit = self.search.config.fetch.max_bytes;
         let unpacked = temp_path(self.folder);
         let driver = self.search.driver;
@@ -141,44 +142,47 @@ impl<D: Driver> Visit<'_, '_, D> {
                 unpacked
             }
             Err(error) => {
-                self.search.note(place, not_unpacked(&error, limit));
+                self.search.note(location, not_unpacked(&error, limit));
                 driver.remove(&temp).await;
                 return None;
             }
         };
-        self.search.store(file, place, self.sinks).await
+        self.search.store(file, location, self.sinks).await
     }
 
-    /// Follows a server's pointer file, to a web address only: a server does not tell which local file is read.
+    /// Follows a server's pointer file, to a web address only: a server does not tell which local
+    /// file is read.
     async fn follow(&mut self, url: &str, temp: PathBuf) -> Option<LocatedFile> {
         let text = self.search.driver.read_text(&temp).await;
         self.search.driver.remove(&temp).await;
         let target = match Pointer::parse(&text.ok()?) {
             Some(Pointer::Path(target)) if target.contains("://") => {
-                redirect(url, &target).map_err(|why| Trial::Refused(why.to_string()))
+                redirect(url, &target).map_err(|why| AttemptResult::Refused(why.to_string()))
             }
-            Some(Pointer::Path(target)) => Err(Trial::Refused(format!("it points to {target}"))),
+            Some(Pointer::Path(target)) => {
+                Err(AttemptResult::Refused(format!("it points to {target}")))
+            }
             Some(Pointer::Message(message)) => {
-                Err(Trial::Failed(format!("the server says: {message}")))
+                Err(AttemptResult::Failed(format!("the server says: {message}")))
             }
-            None => Err(Trial::Failed("it points nowhere".into())),
+            None => Err(AttemptResult::Failed("it points nowhere".into())),
         };
         let target = match target {
             Ok(target) => target,
-            Err(trial) => return self.search.miss(Place::Url(redacted(url)), trial),
+            Err(result) => return self.search.miss(SearchLocation::Url(redacted(url)), result),
         };
         let temp = temp_path(self.folder);
         match self.get(&target, &temp).await {
             Reply::Saved => self.take(&target, temp).await,
             Reply::NotThere => {
-                let place = Place::Url(redacted(&target));
-                self.search.miss(place, Trial::NotFound)
+                let location = SearchLocation::Url(redacted(&target));
+                self.search.miss(location, AttemptResult::NotFound)
             }
             Reply::Refused | Reply::Trouble => None,
         }
     }
 
-    /// Whether the server is laid out in two tiers; asked once a run, after the first miss.
+    /// Whether the server has two tiers; queried once per run, after the first miss.
     async fn probe_tiers(&mut self, server: &ServerUrl) -> bool {
         let url = server.join([layout::TWO_TIER]);
         let temp = temp_path(self.folder);
@@ -194,12 +198,12 @@ impl<D: Driver> Visit<'_, '_, D> {
         two_tier
     }
 
-    /// One URL, with redirects followed and failures repeated.
+    /// Requests one URL, follows redirects and retries failures.
     async fn get(&mut self, url: &str, to: &Path) -> Reply {
         let (memory, driver) = (self.search.memory, self.search.driver);
         let limits = &self.search.config.fetch;
-        let mut ended = |trial, reply| {
-            self.search.note(Place::Url(redacted(url)), trial);
+        let mut ended = |result, reply| {
+            self.search.note(SearchLocation::Url(redacted(url)), result);
             reply
         };
         let mut url = url.to_owned();
@@ -230,7 +234,9 @@ impl<D: Driver> Visit<'_, '_, D> {
                     };
                     url = match target {
                         Ok(target) => target,
-                        Err(why) => return ended(Trial::Refused(why.to_string()), Reply::Refused),
+                        Err(why) => {
+                            return ended(AttemptResult::Refused(why.to_string()), Reply::Refused);
+                        }
                     };
                     continue;
                 }
@@ -241,27 +247,30 @@ impl<D: Driver> Visit<'_, '_, D> {
                 } => (format!("status {code}"), false, retry_after),
                 Fetched::Status { code, .. } => {
                     memory.answered(&self.server);
-                    return ended(Trial::Failed(format!("status {code}")), Reply::Refused);
+                    return ended(
+                        AttemptResult::Failed(format!("status {code}")),
+                        Reply::Refused,
+                    );
                 }
                 Fetched::TooLarge => {
-                    return ended(Trial::TooLarge(limits.max_bytes), Reply::Refused);
+                    return ended(AttemptResult::TooLarge(limits.max_bytes), Reply::Refused);
                 }
-                Fetched::NotSaved(why) => return ended(Trial::Failed(why), Reply::Trouble),
+                Fetched::NotSaved(why) => return ended(AttemptResult::Failed(why), Reply::Trouble),
                 Fetched::TimedOut => {
-                    // Enough time has been lost on it: no repetition, and nothing more in this run.
+                    // It has cost enough time: no retry, and no more requests in this run.
                     memory.failed(&self.server, "timed out", true);
-                    return ended(Trial::TimedOut, Reply::Trouble);
+                    return ended(AttemptResult::TimedOut, Reply::Trouble);
                 }
                 Fetched::Unreachable(why) => (why, true, None),
                 Fetched::Broken(why) => (why, false, None),
             };
             if retries >= limits.retries {
                 memory.failed(&self.server, &why, at_once);
-                return ended(Trial::Failed(why), Reply::Trouble);
+                return ended(AttemptResult::Failed(why), Reply::Trouble);
             }
             let back_off = limits.back_off.saturating_mul(1 << retries.min(16));
             retries = retries.saturating_add(1);
-            let pause = pause.map_or(back_off, |asked| asked.max(back_off));
+            let pause = pause.map_or(back_off, |requested| requested.max(back_off));
             driver.wait(pause.min(LONGEST_PAUSE)).await;
         }
     }

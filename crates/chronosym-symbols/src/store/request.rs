@@ -1,18 +1,19 @@
-//! What is asked for.
+//! What a search looks for.
 
 use crate::identity::Wanted;
 
-/// One question to the stores.
+/// A request to the stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Request {
-    /// What the file must be.
+    /// The kind and identity of the file.
     pub wanted: Wanted,
-    /// What it may be called, the likeliest first; full paths will do. Untrusted.
+    /// Its possible names or paths, the likeliest first. Untrusted.
     pub names: Vec<String>,
-    /// Paths at which the trace says that it stood. Untrusted; opened only with [`StoreConfig::trust_trace_paths`](super::StoreConfig::trust_trace_paths).
+    /// Paths where the trace recorded it. Untrusted; opened only with
+    /// [`StoreConfig::trust_trace_paths`](super::StoreConfig::trust_trace_paths).
     pub trace_paths: Vec<String>,
-    /// Which places to search.
+    /// The locations to search.
     pub reach: Reach,
 }
 
@@ -40,21 +41,21 @@ impl Request {
         }
     }
 
-    /// It may also be called `name` (the name in a `.gnu_debuglink`, say).
+    /// Adds a possible name, such as the one in a `.gnu_debuglink`.
     #[must_use]
     pub fn or_named(mut self, name: impl Into<String>) -> Self {
         self.names.push(name.into());
         self
     }
 
-    /// The trace says that it stood at `path`.
+    /// Adds a path where the trace recorded the file.
     #[must_use]
     pub fn at_trace_path(mut self, path: impl Into<String>) -> Self {
         self.trace_paths.push(path.into());
         self
     }
 
-    /// Searches only a part of the places.
+    /// Restricts the locations to search.
     #[must_use]
     pub fn within(mut self, reach: Reach) -> Self {
         self.reach = reach;

@@ -1,4 +1,4 @@
-//! A search under way: what it is for, and what came of the places that were looked at.
+//! The state of a search: the request, and the result of each attempt.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::identify::IdentifyError;
 use super::key::{StoreKey, keys};
 use super::memory::RunMemory;
 use super::name::FileName;
-use super::outcome::{Attempt, LocatedFile, NoFile, Place, Trial};
+use super::outcome::{Attempt, AttemptResult, LocatedFile, NoFile, SearchLocation};
 use super::request::Request;
 use crate::identity::FileIdentity;
 
@@ -24,7 +24,7 @@ pub(super) struct Search<'s, D> {
     pub(super) attempts: Vec<Attempt>,
 }
 
-/// A folder that takes fetched files.
+/// A folder that receives fetched files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sink<'s> {
     pub(super) folder: &'s Path,
@@ -48,8 +48,8 @@ impl<'s, D: Driver> Search<'s, D> {
                 None => {
                     let shown: String = text.chars().take(100).collect();
                     attempts.push(Attempt {
-                        place: Place::Request,
-                        trial: Trial::Refused(format!("{shown:?} is no usable file name")),
+                        location: SearchLocation::Request,
+                        result: AttemptResult::Refused(format!("{shown:?} is no usable file name")),
                     });
                 }
             }
@@ -66,58 +66,68 @@ impl<'s, D: Driver> Search<'s, D> {
         }
     }
 
-    /// Whether the file at `path` is the wanted one; notes what it is for `place`.
-    pub(super) async fn check(&mut self, path: &Path, place: Place) -> Option<FileIdentity> {
+    /// Checks whether the file at `path` is the wanted one; records the result for `location`.
+    pub(super) async fn check(
+        &mut self,
+        path: &Path,
+        location: SearchLocation,
+    ) -> Option<FileIdentity> {
         let wanted = &self.request.wanted;
-        let (trial, id) = match self.driver.identify(path, wanted).await {
-            Ok(id) if wanted.accepts(&id) => (Trial::Found, Some(id)),
-            Ok(id) => (Trial::Mismatch(id), None),
-            Err(IdentifyError::Damaged(why)) => (Trial::Damaged(why), None),
-            Err(IdentifyError::Unreadable(why)) => (Trial::Failed(why), None),
-            Err(IdentifyError::Unfit(why)) => (Trial::Refused(why), None),
+        let (result, id) = match self.driver.identify(path, wanted).await {
+            Ok(id) if wanted.accepts(&id) => (AttemptResult::Found, Some(id)),
+            Ok(id) => (AttemptResult::Mismatch(id), None),
+            Err(IdentifyError::Damaged(why)) => (AttemptResult::Damaged(why), None),
+            Err(IdentifyError::Unreadable(why)) => (AttemptResult::Failed(why), None),
+            Err(IdentifyError::Unfit(why)) => (AttemptResult::Refused(why), None),
         };
-        self.note(place, trial);
+        self.note(location, result);
         id
     }
 
     /// The file at `path`, if it is the wanted one.
-    pub(super) async fn plain(&mut self, path: PathBuf, place: Place) -> Option<LocatedFile> {
-        let id = self.check(&path, place).await?;
+    pub(super) async fn plain(
+        &mut self,
+        path: PathBuf,
+        location: SearchLocation,
+    ) -> Option<LocatedFile> {
+        let id = self.check(&path, location).await?;
         Some(LocatedFile { path, id })
     }
 
-    pub(super) fn note(&mut self, place: Place, trial: Trial) {
-        self.attempts.push(Attempt { place, trial });
+    pub(super) fn note(&mut self, location: SearchLocation, result: AttemptResult) {
+        self.attempts.push(Attempt { location, result });
     }
 
-    /// Notes why `place` does not have the file.
-    pub(super) fn miss<T>(&mut self, place: Place, trial: Trial) -> Option<T> {
-        self.note(place, trial);
+    /// Records why `location` does not have the file.
+    pub(super) fn miss<T>(&mut self, location: SearchLocation, result: AttemptResult) -> Option<T> {
+        self.note(location, result);
         None
     }
 
-    /// Why nothing was found: the most telling of what was met with.
+    /// Why nothing was found: the most specific reason of all attempts.
     pub(super) fn reason(&self) -> NoFile {
         let mut damaged = None;
         let mut untrusted = None;
         let mut offline = None;
-        for Attempt { place, trial } in &self.attempts {
-            match (trial, place) {
-                (Trial::Mismatch(found), _) if !self.request.wanted.is_image_of(found) => {
+        for Attempt { location, result } in &self.attempts {
+            match (result, location) {
+                (AttemptResult::Mismatch(found), _) if !self.request.wanted.is_image_of(found) => {
                     return NoFile::SymbolFileMismatch {
                         wanted: self.request.wanted.clone(),
                         found: found.clone(),
-                        place: place.clone(),
+                        location: location.clone(),
                     };
                 }
-                (Trial::Damaged(why), _) if damaged.is_none() => {
-                    let (place, why) = (place.clone(), why.clone());
-                    damaged = Some(NoFile::SymbolFileDamaged { place, why });
+                (AttemptResult::Damaged(why), _) if damaged.is_none() => {
+                    let (location, why) = (location.clone(), why.clone());
+                    damaged = Some(NoFile::SymbolFileDamaged { location, why });
                 }
-                (Trial::NotTrusted, Place::TracePath(path)) if untrusted.is_none() => {
+                (AttemptResult::NotTrusted, SearchLocation::TracePath(path))
+                    if untrusted.is_none() =>
+                {
                     untrusted = Some(NoFile::PathNotTrusted { path: path.clone() });
                 }
-                (Trial::Offline, _) => offline = Some(NoFile::Offline),
+                (AttemptResult::Offline, _) => offline = Some(NoFile::Offline),
                 _ => {}
             }
         }

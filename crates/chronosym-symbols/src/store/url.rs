@@ -48,9 +48,11 @@ pub(super) enum RedirectError {
     TooMany(u32),
 }
 
-/// The address of a symbol or debuginfod server: `http` or `https`, a host, perhaps a path and a query.
+/// The address of a symbol or debuginfod server: `http` or `https`, a host, perhaps a path and a
+/// query.
 ///
-/// Shown without user name, password and query, which may be secrets (a shared access signature is a query).
+/// Shown without user name, password and query, which may be secrets (a shared access signature is
+/// a query).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ServerUrl {
     /// Scheme, authority and path, no slash at the end.
@@ -149,8 +151,9 @@ fn host(authority: &str) -> &str {
 
 /// Where a redirect from `from` to `location` leads.
 ///
-/// It may go to another host and from `http` to `https`, never from `https` to `http` (what was asked for in secret
-/// would travel in the open, and anybody on the way could answer) nor to any other scheme.
+/// It may go to another host and from `http` to `https`, never from `https` to `http` (what was
+/// asked for in secret would travel in the open, and anybody on the way could answer) nor to any
+/// other scheme.
 ///
 /// # Errors
 /// Why it is not followed.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use chronosym_symbols::identity::{BuildId, FileIdentity, Guid, PdbFormat, PdbId, PeId, Wanted};
-use chronosym_symbols::store::{NoFile, Place, Request, Trial};
+use chronosym_symbols::store::{AttemptResult, NoFile, Request, SearchLocation};
 
 use super::{GUID, Setup, foo, found, missing, pdb_id, portable, symbols, trials, windows};
 
@@ -26,9 +26,9 @@ fn every_layout_of_a_given_folder() {
         format!("foo.pdb/{lower}/foo.pdb"),
         format!("fo/foo.pdb/{key}/foo.pdb"),
     ];
-    for place in places {
+    for location in places {
         let setup = with_folder();
-        let path = setup.write(&format!("given/{place}"), windows(1));
+        let path = setup.write(&format!("given/{location}"), windows(1));
         let outcome = setup.acquire(&foo());
         assert_eq!(found(&outcome), path);
     }
@@ -66,7 +66,7 @@ fn elf_files() {
     let id = BuildId::parse(text).unwrap();
     let debug = |name: &str| Request::new(Wanted::ElfDebug(id.clone()), name);
     let file = |kind: &str| symbols(&format!("elf {text} {kind}"));
-    for place in [
+    for location in [
         ".build-id/ab/cdef0123456789.debug",
         "ab/cdef0123456789.debug",
         ".debug/libx.so",
@@ -74,7 +74,7 @@ fn elf_files() {
     ] {
         let setup = with_folder();
         setup.write("given/libx.so", file("stripped"));
-        let path = setup.write(&format!("given/{place}"), file("debug"));
+        let path = setup.write(&format!("given/{location}"), file("debug"));
         assert_eq!(found(&setup.acquire(&debug("/usr/lib/libx.so"))), path);
     }
     let setup = with_folder();
@@ -107,15 +107,15 @@ fn the_first_that_matches_wins_and_all_are_told() {
     let outcome = setup.acquire(&foo());
     assert_eq!(found(&outcome), third);
     let expected = [
-        &Trial::NotFound,
-        &Trial::Mismatch(FileIdentity::WindowsPdb(pdb_id(9))),
-        &Trial::Damaged("truncated".into()),
-        &Trial::Found,
+        &AttemptResult::NotFound,
+        &AttemptResult::Mismatch(FileIdentity::WindowsPdb(pdb_id(9))),
+        &AttemptResult::Damaged("truncated".into()),
+        &AttemptResult::Found,
     ];
     assert_eq!(trials(&outcome), expected);
     assert_eq!(
-        outcome.attempts[0].place,
-        Place::Folder(setup.path("empty"))
+        outcome.attempts[0].location,
+        SearchLocation::Folder(setup.path("empty"))
     );
     fs::remove_file(third).unwrap();
     assert_eq!(missing(&setup.acquire(&foo())).name(), "SymbolFileMismatch");
@@ -178,8 +178,11 @@ fn paths_of_the_trace_need_trust() {
     setup.config.trust_trace_paths = true;
     let outcome = setup.acquire(&request);
     assert_eq!(found(&outcome), path);
-    let place = &outcome.attempts.last().unwrap().place;
-    assert!(matches!(place, Place::TracePath(_)), "{place}");
+    let location = &outcome.attempts.last().unwrap().location;
+    assert!(
+        matches!(location, SearchLocation::TracePath(_)),
+        "{location}"
+    );
     // Nothing stands there: trust would not help, and is not asked for.
     setup.config.trust_trace_paths = false;
     fs::remove_file(&path).unwrap();
@@ -194,7 +197,7 @@ fn paths_of_the_trace_need_trust() {
     ] {
         let outcome = setup.acquire(&foo().at_trace_path(refused));
         assert!(
-            matches!(trials(&outcome)[..], [Trial::Refused(_)]),
+            matches!(trials(&outcome)[..], [AttemptResult::Refused(_)]),
             "{refused}: {outcome:?}"
         );
     }
@@ -210,5 +213,5 @@ fn without_an_identity_nothing_is_taken() {
     };
     let outcome = setup.acquire(&Request::new(Wanted::pdb(none), "foo.pdb"));
     assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
-    assert!(matches!(trials(&outcome)[..], [Trial::Refused(_)]));
+    assert!(matches!(trials(&outcome)[..], [AttemptResult::Refused(_)]));
 }

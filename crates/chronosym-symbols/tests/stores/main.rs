@@ -19,7 +19,7 @@ use std::time::Duration;
 use chronosym_symbols::identity::{FileIdentity, Guid, PdbId, PeId, PortablePdbId, Wanted};
 use chronosym_symbols::path::SymbolPath;
 use chronosym_symbols::store::{
-    IdentifyError, NoFile, Outcome, Request, StoreConfig, Stores, Trial,
+    AttemptResult, IdentifyError, NoFile, Outcome, Request, StoreConfig, Stores,
 };
 
 /// The identity of the file that most tests look for, as keys have it.
@@ -169,6 +169,6 @@ pub fn missing(outcome: &Outcome) -> &NoFile {
     }
 }
 
-pub fn trials(outcome: &Outcome) -> Vec<&Trial> {
-    outcome.attempts.iter().map(|a| &a.trial).collect()
+pub fn trials(outcome: &Outcome) -> Vec<&AttemptResult> {
+    outcome.attempts.iter().map(|a| &a.result).collect()
 }

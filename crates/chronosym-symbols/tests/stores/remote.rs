@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chronosym_symbols::identity::{BuildId, FileIdentity, Wanted};
 use chronosym_symbols::path::parse_debuginfod_urls;
-use chronosym_symbols::store::{NoFile, NotFetched, Place, Reach, Request, Trial};
+use chronosym_symbols::store::{AttemptResult, NoFile, NotFetched, Reach, Request, SearchLocation};
 
 use super::server::{Reply, Server};
 use super::{
@@ -55,7 +55,10 @@ fn fetched_once_then_from_the_downstream_store() {
     assert_eq!(found(&outcome), down);
     assert_eq!(fs::read(&down).unwrap(), windows(1));
     let url = server.url(&key("foo.pdb")[1..]);
-    assert_eq!(outcome.attempts.last().unwrap().place, Place::Url(url));
+    assert_eq!(
+        outcome.attempts.last().unwrap().location,
+        SearchLocation::Url(url)
+    );
     let again = setup.acquire(&foo());
     assert_eq!(found(&again), down);
     assert_eq!(server.paths().len(), 1, "{:?}", server.paths());
@@ -91,7 +94,7 @@ fn without_a_cache_folder_nothing_is_fetched() {
     let outcome = setup.acquire(&foo());
     assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     assert!(
-        matches!(trials(&outcome)[..], [Trial::Failed(_)]),
+        matches!(trials(&outcome)[..], [AttemptResult::Failed(_)]),
         "{outcome:?}"
     );
     assert!(server.paths().is_empty());
@@ -105,7 +108,7 @@ fn a_cache_folder_that_cannot_be_made_is_said() {
     let outcome = setup.acquire(&foo());
     let said = trials(&outcome)
         .iter()
-        .filter(|t| matches!(t, Trial::Failed(_)))
+        .filter(|t| matches!(t, AttemptResult::Failed(_)))
         .count();
     assert!(said >= 1, "{outcome:?}");
     assert!(server.paths().is_empty());
@@ -118,7 +121,10 @@ fn offline_wins() {
     setup.config.offline = true;
     let outcome = setup.acquire(&foo());
     assert_eq!(missing(&outcome), &NoFile::Offline);
-    assert_eq!(trials(&outcome), [&Trial::NotFound, &Trial::Offline]);
+    assert_eq!(
+        trials(&outcome),
+        [&AttemptResult::NotFound, &AttemptResult::Offline]
+    );
     assert!(server.paths().is_empty());
     assert!(!setup.path("down").exists(), "nothing was prepared either");
 }
@@ -175,7 +181,7 @@ fn a_redirect_loop_ends() {
     assert!(
         trials(&outcome)
             .iter()
-            .any(|t| matches!(t, Trial::Refused(_))),
+            .any(|t| matches!(t, AttemptResult::Refused(_))),
         "{outcome:?}"
     );
     setup.assert_tidy();
@@ -186,7 +192,7 @@ fn redirects_to_files_are_refused() {
     let server = first_url(|_| Reply::Redirect(302, "file:///etc/passwd".into()));
     let outcome = setup(&server).acquire(&foo());
     assert!(
-        matches!(trials(&outcome)[..], [_, Trial::Refused(_), ..]),
+        matches!(trials(&outcome)[..], [_, AttemptResult::Refused(_), ..]),
         "{outcome:?}"
     );
 }
@@ -199,12 +205,18 @@ fn a_slow_server_is_left_alone_for_the_run() {
     let stores = setup.stores();
     let outcome = stores.acquire(&foo(), &identify);
     assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
-    assert_eq!(trials(&outcome), [&Trial::NotFound, &Trial::TimedOut]);
+    assert_eq!(
+        trials(&outcome),
+        [&AttemptResult::NotFound, &AttemptResult::TimedOut]
+    );
     let other = Request::new(Wanted::pdb(pdb_id(1)), "bar.pdb");
     let outcome = stores.acquire(&other, &identify);
     assert_eq!(
         trials(&outcome),
-        [&Trial::NotFound, &Trial::ServerDown("timed out".into())]
+        [
+            &AttemptResult::NotFound,
+            &AttemptResult::ServerDown("timed out".into())
+        ]
     );
     assert_eq!(server.paths().len(), 1);
     // It is nobody's fault but the server's: the next run asks again.
@@ -218,7 +230,10 @@ fn a_body_that_stops_half_way_times_out() {
     let mut setup = setup(&server);
     setup.config.fetch.idle_timeout = Duration::from_millis(150);
     let outcome = setup.acquire(&foo());
-    assert_eq!(trials(&outcome), [&Trial::NotFound, &Trial::TimedOut]);
+    assert_eq!(
+        trials(&outcome),
+        [&AttemptResult::NotFound, &AttemptResult::TimedOut]
+    );
     setup.assert_tidy();
 }
 
@@ -242,7 +257,7 @@ fn a_body_always_truncated_is_a_failure() {
     let outcome = setup.acquire(&foo());
     assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     assert!(
-        matches!(trials(&outcome)[..], [_, Trial::Failed(_)]),
+        matches!(trials(&outcome)[..], [_, AttemptResult::Failed(_)]),
         "{outcome:?}"
     );
     assert_eq!(server.paths().len(), 3, "once, and two repetitions");
@@ -311,7 +326,7 @@ fn a_truncated_body_without_a_length_is_damaged() {
     let outcome = setup.acquire(&foo());
     let url = server.url(&key("foo.pdb")[1..]);
     let damaged = NoFile::SymbolFileDamaged {
-        place: Place::Url(url),
+        location: SearchLocation::Url(url),
         why: "truncated".into(),
     };
     assert_eq!(missing(&outcome), &damaged);
@@ -345,7 +360,10 @@ fn not_found_is_remembered_for_the_run_and_on_disk() {
     let stores = setup.stores();
     let outcome = stores.acquire(&foo(), &identify);
     assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
-    assert_eq!(trials(&outcome), [&Trial::NotFound, &Trial::NotFound]);
+    assert_eq!(
+        trials(&outcome),
+        [&AttemptResult::NotFound, &AttemptResult::NotFound]
+    );
     let asked = server.paths();
     let expected = [
         format!("/s/foo.pdb/{GUID}1/foo.pdb"),
@@ -359,7 +377,10 @@ fn not_found_is_remembered_for_the_run_and_on_disk() {
     assert_eq!(asked, expected);
     for stores in [stores, setup.stores()] {
         let outcome = stores.acquire(&foo(), &identify);
-        assert_eq!(trials(&outcome), [&Trial::NotFound, &Trial::KnownMissing]);
+        assert_eq!(
+            trials(&outcome),
+            [&AttemptResult::NotFound, &AttemptResult::KnownMissing]
+        );
     }
     assert_eq!(server.paths().len(), asked.len());
     setup.config.fetch.missing_age = Duration::ZERO;
@@ -413,12 +434,12 @@ fn an_unreachable_server_is_left_alone_at_once() {
     let stores = setup.stores();
     let outcome = stores.acquire(&foo(), &identify);
     assert!(
-        matches!(trials(&outcome)[..], [_, Trial::Failed(_)]),
+        matches!(trials(&outcome)[..], [_, AttemptResult::Failed(_)]),
         "{outcome:?}"
     );
     let outcome = stores.acquire(&foo(), &identify);
     assert!(
-        matches!(trials(&outcome)[..], [_, Trial::ServerDown(_)]),
+        matches!(trials(&outcome)[..], [_, AttemptResult::ServerDown(_)]),
         "{outcome:?}"
     );
 }
@@ -429,7 +450,7 @@ fn forbidden_is_said_and_not_noted_on_disk() {
     let setup = setup(&server);
     let outcome = setup.acquire(&foo());
     assert!(
-        trials(&outcome).contains(&&Trial::Failed("status 403".into())),
+        trials(&outcome).contains(&&AttemptResult::Failed("status 403".into())),
         "{outcome:?}"
     );
     assert!(!setup.path("cache/.missing").exists());
@@ -573,7 +594,7 @@ fn larger_than_allowed() {
         let outcome = setup.acquire(&foo());
         assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
         assert!(
-            trials(&outcome).contains(&&Trial::TooLarge(limit)),
+            trials(&outcome).contains(&&AttemptResult::TooLarge(limit)),
             "{i}: {outcome:?}"
         );
         setup.assert_tidy();
@@ -608,7 +629,9 @@ fn pointers_of_servers() {
         assert_eq!(outcome.file.is_ok(), followed, "{pointer}: {outcome:?}");
         if !followed {
             assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
-            let said = |t: &&Trial| matches!(t, Trial::Refused(_) | Trial::Failed(_));
+            let said = |t: &&AttemptResult| {
+                matches!(t, AttemptResult::Refused(_) | AttemptResult::Failed(_))
+            };
             assert!(trials(&outcome).iter().any(said), "{pointer}: {outcome:?}");
         }
         setup.assert_tidy();
@@ -699,7 +722,10 @@ fn a_damaged_cached_file_is_fetched_anew() {
     assert_eq!(fs::read(&cached).unwrap(), windows(1));
     assert_eq!(
         trials(&outcome),
-        [&Trial::Damaged("truncated".into()), &Trial::Found]
+        [
+            &AttemptResult::Damaged("truncated".into()),
+            &AttemptResult::Found
+        ]
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use chronosym_symbols::store::{NoFile, Trial};
+use chronosym_symbols::store::{AttemptResult, NoFile};
 
 use super::server::{Reply, Server};
 use super::{GUID, Setup, foo, found, missing, trials, windows};
@@ -40,7 +40,7 @@ fn trusting_process() {
     let setup = Setup::new(&format!("srv*{{dir}}/down*{server}open"));
     let outcome = setup.acquire(&foo());
     assert!(
-        matches!(trials(&outcome)[..], [_, Trial::Refused(_), ..]),
+        matches!(trials(&outcome)[..], [_, AttemptResult::Refused(_), ..]),
         "{outcome:?}"
     );
 }
@@ -82,7 +82,7 @@ fn unknown_certificates() {
     let outcome = setup.acquire(&foo());
     assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     assert!(
-        matches!(trials(&outcome)[..], [_, Trial::Failed(_)]),
+        matches!(trials(&outcome)[..], [_, AttemptResult::Failed(_)]),
         "{outcome:?}"
     );
     assert!(server.paths().is_empty(), "nothing was said to it");
@@ -94,7 +94,7 @@ fn a_server_without_tls_where_tls_is_asked_for() {
     let url = server.url("s").replace("http:", "https:");
     let outcome = Setup::new(&format!("srv*{{dir}}/down*{url}")).acquire(&foo());
     assert!(
-        matches!(trials(&outcome)[..], [_, Trial::Failed(_)]),
+        matches!(trials(&outcome)[..], [_, AttemptResult::Failed(_)]),
         "{outcome:?}"
     );
 }

@@ -1,10 +1,10 @@
-//! Where a search looks, in which order.
+//! The order of the locations of a search.
 
 use std::path::Path;
 
 use super::driver::Driver;
 use super::key::debuginfod;
-use super::outcome::{LocatedFile, Outcome, Place, Trial};
+use super::outcome::{AttemptResult, LocatedFile, Outcome, SearchLocation};
 use super::request::Reach;
 use super::search::{Search, Sink};
 use crate::path::{PathElement, Store, is_share};
@@ -17,15 +17,15 @@ impl<'s> Sink<'s> {
 }
 
 impl<'s, D: Driver> Search<'s, D> {
-    /// Looks everywhere.
+    /// Searches all locations.
     pub(super) async fn run(mut self) -> Outcome {
-        let found = if self.request.wanted.is_identified() {
+        let file = if self.request.wanted.is_identified() {
             self.everywhere().await
         } else {
             let why = "the trace gives no identity to check a file against";
-            self.miss(Place::Request, Trial::Refused(why.into()))
+            self.miss(SearchLocation::Request, AttemptResult::Refused(why.into()))
         };
-        let file = found.ok_or_else(|| self.reason());
+        let file = file.ok_or_else(|| self.reason());
         Outcome {
             file,
             attempts: self.attempts,
@@ -37,8 +37,8 @@ impl<'s, D: Driver> Search<'s, D> {
         let default = self.default_sink();
         if request.reach != Reach::Stores {
             for folder in &config.folders {
-                let found = self.folder(folder, true, default.as_slice());
-                if let Some(file) = found.await {
+                let file = self.folder(folder, true, default.as_slice());
+                if let Some(file) = file.await {
                     return Some(file);
                 }
             }
@@ -59,14 +59,14 @@ impl<'s, D: Driver> Search<'s, D> {
         let mut sink = default;
         let mut cached_from_here = false;
         for element in &config.path.elements {
-            let found = match element {
+            let file = match element {
                 PathElement::Folder(folder) => {
-                    let found = self.folder(folder, true, sink.as_slice());
-                    match found.await {
+                    let file = self.folder(folder, true, sink.as_slice());
+                    match file.await {
                         Some(file) if cached_from_here && is_share(folder) => {
                             Some(self.copy_down(file, sink.as_slice()).await)
                         }
-                        found => found,
+                        file => file,
                     }
                 }
                 PathElement::Cache(folder) => {
@@ -76,8 +76,8 @@ impl<'s, D: Driver> Search<'s, D> {
                 }
                 PathElement::Chain(stores) => self.chain(stores, sink).await,
             };
-            if found.is_some() {
-                return found;
+            if file.is_some() {
+                return file;
             }
         }
         if debuginfod(&request.wanted).is_some() {
@@ -105,9 +105,9 @@ impl<'s, D: Driver> Search<'s, D> {
                         }
                         nearer.extend(sink);
                     }
-                    let found = self.server(server, false, &nearer).await;
-                    if found.is_some() {
-                        return found;
+                    let file = self.server(server, false, &nearer).await;
+                    if file.is_some() {
+                        return file;
                     }
                     continue;
                 }
@@ -117,11 +117,11 @@ impl<'s, D: Driver> Search<'s, D> {
             let Some(store) = store else {
                 continue;
             };
-            let found = match store.cache {
+            let file = match store.cache {
                 true => self.cache(Some(store)).await,
                 false => self.folder(store.folder, false, &nearer).await,
             };
-            if let Some(file) = found {
+            if let Some(file) = file {
                 return Some(self.copy_down(file, &nearer).await);
             }
             nearer.push(store);

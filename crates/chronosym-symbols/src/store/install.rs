@@ -1,4 +1,4 @@
-//! Putting files into caches and nearer stores: verified first, then moved to their place at once.
+//! Installs files in caches and nearer stores: verified first, then moved into place atomically.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,13 @@ use super::driver::Driver;
 use super::key::StoreKey;
 use super::layout;
 use super::name;
-use super::outcome::{LocatedFile, Place, Trial};
+use super::outcome::{AttemptResult, LocatedFile, SearchLocation};
 use super::search::{Search, Sink};
 use crate::identity::FileIdentity;
 
 impl<'s, D: Driver> Search<'s, D> {
-    /// Copies a file of a farther store to the nearer ones; stays with the farther one where that does not work.
+    /// Copies a file of a farther store to the nearer ones; stays with the farther one where that
+    /// does not work.
     pub(super) async fn copy_down(
         &mut self,
         file: LocatedFile,
@@ -26,33 +27,37 @@ impl<'s, D: Driver> Search<'s, D> {
         {
             return file;
         }
-        let place = Place::File(file.path.clone());
-        let copied = self.store(temp, place, &sinks).await;
+        let location = SearchLocation::File(file.path.clone());
+        let copied = self.store(temp, location, &sinks).await;
         copied.unwrap_or(file)
     }
 
-    /// Verifies a new file in the first sink's folder, moves it to its place there, and copies it to the other sinks.
+    /// Verifies a new file in the first sink's folder, moves it to its location there, and copies
+    /// it to the other sinks.
     pub(super) async fn store(
         &mut self,
         temp: PathBuf,
-        place: Place,
+        location: SearchLocation,
         sinks: &[Sink<'s>],
     ) -> Option<LocatedFile> {
         let (sink, others) = sinks.split_first()?;
-        let Some(id) = self.check(&temp, place.clone()).await else {
+        let Some(id) = self.check(&temp, location.clone()).await else {
             self.driver.remove(&temp).await;
             return None;
         };
         let Some(path) = self.target(sink, &id).await else {
             self.driver.remove(&temp).await;
-            return self.miss(place, Trial::Failed("no key to store it under".into()));
+            return self.miss(
+                location,
+                AttemptResult::Failed("no key to store it under".into()),
+            );
         };
         if let Err(error) = self.driver.install(&temp, &path).await {
             self.driver.remove(&temp).await;
             // Another process may have been faster, and have it open.
-            let place = Place::File(path.clone());
-            let found = self.plain(path, place.clone()).await;
-            return found.or_else(|| self.miss(place, Trial::Failed(error.to_string())));
+            let location = SearchLocation::File(path.clone());
+            let file = self.plain(path, location.clone()).await;
+            return file.or_else(|| self.miss(location, AttemptResult::Failed(error.to_string())));
         }
         for other in others {
             self.copy_to(&path, &id, other).await;
@@ -98,8 +103,8 @@ impl<'s, D: Driver> Search<'s, D> {
             match self.driver.prepare(sink.folder, sink.cache).await {
                 Ok(()) => ready.push(*sink),
                 Err(error) => {
-                    let place = Place::Folder(sink.folder.into());
-                    self.note(place, Trial::Failed(error.to_string()));
+                    let location = SearchLocation::Folder(sink.folder.into());
+                    self.note(location, AttemptResult::Failed(error.to_string()));
                 }
             }
         }
