@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use chronosym::{Code, Frame, ModuleIndex, ProcessIndex, Profile, SourceLine, Timeline};
+use chronosym_core::{Code, Frame, ModuleIndex, ProcessIndex, Profile, SourceLine, Timeline};
 use chronosym_types::escape::terminal;
 use chronosym_types::hash::HashMap;
 use serde::Serialize;

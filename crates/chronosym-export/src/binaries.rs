@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use chronosym::symbols::{SymbolFile, Symbolizer};
-use chronosym::{End, ImageView, ModuleView, PdbReference, ProcessIndex, Start, Timeline};
+use chronosym_core::{End, ImageView, ModuleView, PdbReference, ProcessIndex, Start, Timeline};
+use chronosym_symbolizer::{SymbolFile, Symbolizer};
 use chronosym_types::json::HexNumber;
 use serde::ser::SerializeMap;
 

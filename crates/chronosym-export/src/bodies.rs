@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use chronosym::{BodyView, ProcessIndex, Timeline};
+use chronosym_core::{BodyView, ProcessIndex, Timeline};
 use chronosym_types::json::HexNumber;
 use serde::ser::SerializeMap;
 

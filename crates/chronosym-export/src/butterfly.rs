@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use chronosym::Profile;
+use chronosym_core::Profile;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use chronosym::{Frame, ProcessIndex, Profile, ProfileEntry, ResolvedStack, ThreadIndex};
+use chronosym_core::{Frame, ProcessIndex, Profile, ProfileEntry, ResolvedStack, ThreadIndex};
 use chronosym_types::hash::RandomState;
 use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
@@ -243,7 +243,7 @@ impl CallTree {
         let text = match &place {
             None => String::new(),
             Some((None, line)) => format!(":{line}"),
-            Some((Some(file), line)) => format!("  {}:{line}", chronosym::file_name(file)),
+            Some((Some(file), line)) => format!("  {}:{line}", chronosym_core::file_name(file)),
         };
         let row_of = &rows.rows[row as usize];
         self.label(Identity::Function(row, place), || Label {

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use chronosym::symbols::{SymbolFile, Symbolizer};
-use chronosym::{
+use chronosym_core::{
     Answer, BodyView, Candidate, Frame, IlSource, ImageView, ModuleIndex, Position, ProcessIndex,
     ProcessView, Timeline, UntimedView, When,
 };
+use chronosym_symbolizer::{SymbolFile, Symbolizer};
 use chronosym_types::json::HexNumber;
 use serde::ser::SerializeMap;
 
@@ -100,7 +100,7 @@ impl<'t> Explanation<'t> {
             text_line!(out, "a return address: what called is found at {looked_up}")?;
         }
         writeln!(out, "\nwhat ever stood there")?;
-        let mark = |life: chronosym::Lifetime| match self.time_ns {
+        let mark = |life: chronosym_core::Lifetime| match self.time_ns {
             Some(time) if life.contains(time) => ">",
             _ => " ",
         };
@@ -237,12 +237,12 @@ fn symbol_files(
         };
         let path = module.il_path;
         files.push(NamedFile {
-            of: format!("PDB of {}", chronosym::simple_name(path)),
+            of: format!("PDB of {}", chronosym_core::simple_name(path)),
             file: symbols.module_pdb(&module),
         });
         if !path.is_empty() {
             files.push(NamedFile {
-                of: format!("image {}", chronosym::file_name(path)),
+                of: format!("image {}", chronosym_core::file_name(path)),
                 file: symbols.module_image(&module),
             });
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chronosym::{Activity, NameReason, Profile, SampleKind};
+use chronosym_core::{Activity, NameReason, Profile, SampleKind};
 
 use crate::measure::Measure;
 use crate::units::show_count;

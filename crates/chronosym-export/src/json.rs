@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use chronosym::{
+use chronosym_core::{
     Code, Filter, Frame, ResolvedStack, Resolver, Shape, Shaper, SymbolSource, ThreadIndex,
     Timeline, Weight,
 };

@@ -1,7 +1,7 @@
 //! Writes resolved profiles: folded stacks, text trees, JSON lines, hot-method tables, and what viewers open: flame graphs
 //! (SVG, HTML), speedscope, Firefox Profiler, pprof, OTLP.
 //!
-//! Every writer takes a [`chronosym::Profile`], a [`chronosym::Timeline`] or a [`Series`], and a [`std::io::Write`].
+//! Every writer takes a [`chronosym_core::Profile`], a [`chronosym_core::Timeline`] or a [`Series`], and a [`std::io::Write`].
 #![deny(missing_docs)]
 
 mod annotate;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chronosym::{End, Start};
+use chronosym_core::{End, Start};
 use serde::ser::SerializeMap;
 
 use crate::object::{Fields, Object};
@@ -49,8 +49,8 @@ impl fmt::Display for Lifetime {
     }
 }
 
-impl From<chronosym::Lifetime> for Lifetime {
-    fn from(life: chronosym::Lifetime) -> Self {
+impl From<chronosym_core::Lifetime> for Lifetime {
+    fn from(life: chronosym_core::Lifetime) -> Self {
         let from_ns = Some(life.from).filter(|&at| at > 0 || life.from_known);
         let to_ns = Some(life.to).filter(|&at| at < u64::MAX);
         Lifetime {

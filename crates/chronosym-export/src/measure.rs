@@ -1,6 +1,6 @@
 //! What samples are counted in.
 
-use chronosym::{FrameId, Profile, ProfileEntry, Weight};
+use chronosym_core::{FrameId, Profile, ProfileEntry, Weight};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use chronosym::{Frame, LineReason, NameReason, Profile};
+use chronosym_core::{Frame, LineReason, NameReason, Profile};
 use chronosym_types::hash::HashMap;
 
 use crate::measure::{Measure, add};

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use chronosym::Profile;
-use chronosym::symbols::MissingSymbols;
+use chronosym_core::Profile;
+use chronosym_symbolizer::MissingSymbols;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::measure::{Amount, Measure};

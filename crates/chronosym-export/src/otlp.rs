@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use chronosym::{ProcessIndex, ProcessView, Profile, ProfileEntry, ThreadIndex};
+use chronosym_core::{ProcessIndex, ProcessView, Profile, ProfileEntry, ThreadIndex};
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 

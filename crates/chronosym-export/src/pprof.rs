@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use chronosym::{Profile, SampleKind};
+use chronosym_core::{Profile, SampleKind};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 

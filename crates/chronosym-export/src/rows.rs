@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use chronosym::{Certainty, Frame, Function, NameReason, Resolver};
+use chronosym_core::{Certainty, Frame, Function, NameReason, Resolver};
 use chronosym_types::hash::{HashMap, RandomState};
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -80,7 +80,7 @@ impl Row {
         let label = self.function.label();
         let name = match (&self.unnamed, self.function.binary()) {
             (Some(Unnamed::Image), Some(binary)) => {
-                let file = binary.path().map(chronosym::file_name);
+                let file = binary.path().map(chronosym_core::file_name);
                 format!("{} ?", file.unwrap_or(binary.name()))
             }
             (Some(Unnamed::InlinedInto(host)), _) => format!("? inlined into {}", host.label()),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use chronosym::{
+use chronosym_core::{
     Filter, ResolvedStack, Resolver, SampleKind, Shape, Shaper, SymbolSource, ThreadIndex,
     ThreadView, Timeline,
 };

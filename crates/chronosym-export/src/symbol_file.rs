@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use chronosym::symbols::SymbolFile;
+use chronosym_symbolizer::SymbolFile;
 use serde::ser::SerializeMap;
 
 use crate::object::{Fields, Object};

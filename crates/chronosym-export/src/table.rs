@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use chronosym::Profile;
+use chronosym_core::Profile;
 use chronosym_types::escape::terminal;
 use serde::Serialize;
 

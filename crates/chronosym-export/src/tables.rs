@@ -1,6 +1,6 @@
 //! The tables that pprof and OTLP share: strings, functions, mappings and locations, each once.
 
-use chronosym::{Code, Frame, FrameId, ResolvedStack, Resolver};
+use chronosym_core::{Code, Frame, FrameId, ResolvedStack, Resolver};
 use chronosym_types::hash::RandomState;
 use indexmap::IndexSet;
 use rustc_hash::FxHashMap;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use chronosym::Profile;
+use chronosym_core::Profile;
 use rustc_hash::FxHashSet;
 
 use crate::call_tree::{CallTree, Label, NodeIndex, frames};
@@ -73,7 +73,7 @@ pub fn write_text(
         );
         let (row, place) = name(node);
         let mut text = match tree.nodes[node as usize].stands_for {
-            Some(range) if row.name == chronosym::FRAMEWORK => {
+            Some(range) if row.name == chronosym_core::FRAMEWORK => {
                 format!("[{} of the framework]", frames(range))
             }
             _ => row.text(),

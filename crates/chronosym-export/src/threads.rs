@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use chronosym::{Activity, Profile, SampleKind, ThreadIndex};
+use chronosym_core::{Activity, Profile, SampleKind, ThreadIndex};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_with::skip_serializing_none;

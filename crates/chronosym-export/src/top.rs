@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::hash::Hash;
 use std::io::{self, Write};
 
-use chronosym::{Code, Frame, NameReason, Profile, ProfileEntry};
+use chronosym_core::{Code, Frame, NameReason, Profile, ProfileEntry};
 use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -79,7 +79,7 @@ pub struct Place {
 impl Place {
     /// `Program.cs:12`.
     pub(crate) fn text(&self) -> String {
-        format!("{}:{}", chronosym::file_name(&self.file), self.line)
+        format!("{}:{}", chronosym_core::file_name(&self.file), self.line)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use chronosym::facts::{Action, At, Image, Method, Process, Sample};
-use chronosym::{
+use chronosym_core::facts::{Action, At, Image, Method, Process, Sample};
+use chronosym_core::{
     Diagnostic, DiagnosticKind, Filter, Options, Profile, SampleKind, Session, Shape, Timeline,
     Weight,
 };

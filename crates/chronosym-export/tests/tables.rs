@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use chronosym::facts::{Action, At, Image, Method, Module, Process, Sample};
-use chronosym::{Filter, Options, Profile, SampleKind, Session, Timeline, Weight};
+use chronosym_core::facts::{Action, At, Image, Method, Module, Process, Sample};
+use chronosym_core::{Filter, Options, Profile, SampleKind, Session, Timeline, Weight};
 use chronosym_export::{
     Butterfly, By, CallTree, Diff, Sort, TableOptions, TreeOptions, hot_rows, hot_threads,
     write_butterfly, write_diff, write_text, write_threads, write_top,
@@ -88,7 +88,11 @@ fn tables(width: usize, color: bool) -> Vec<String> {
         write_butterfly(&profile, &butterfly, options, out)
     }));
     let mut excluded = self::profile(&timeline);
-    excluded.shape(&chronosym::Shape::default().exclude("libsomething").unwrap());
+    excluded.shape(
+        &chronosym_core::Shape::default()
+            .exclude("libsomething")
+            .unwrap(),
+    );
     let diff = Diff::new(&profile, &excluded);
     tables.push(text(&|out| write_diff(&diff, options, out)));
     let tree = CallTree::new(&profile, TreeOptions::default());

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use chronosym::{Marker, MarkerKind, ThreadIndex};
+use chronosym_core::{Marker, MarkerKind, ThreadIndex};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 

@@ -19,7 +19,7 @@ use thread::Names;
 pub use thread::firefox_address;
 
 /// Writes each thread with its samples, by time, their weights and stacks; inlined frames, source lines and the kind of
-/// code stand with each frame. What the runtime did beside ([`chronosym::Timeline::markers`]) stands with the thread that
+/// code stand with each frame. What the runtime did beside ([`chronosym_core::Timeline::markers`]) stands with the thread that
 /// said so.
 pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let resolver = &series.resolver;

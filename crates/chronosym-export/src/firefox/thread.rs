@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use chronosym::{Code, Frame, FrameId, Marker, ResolvedStack};
+use chronosym_core::{Code, Frame, FrameId, Marker, ResolvedStack};
 use rustc_hash::FxHashMap;
 
 use super::markers;
@@ -291,7 +291,7 @@ pub fn firefox_address(id: FrameId, frame: &Frame) -> u64 {
 }
 
 /// The viewer tells processes apart by this text: of several that had one id it says which.
-fn pid_text(timeline: &chronosym::Timeline, pid: u32, index: usize) -> String {
+fn pid_text(timeline: &chronosym_core::Timeline, pid: u32, index: usize) -> String {
     let mut of_pid = timeline.processes().filter(|p| p.pid == Some(pid));
     match of_pid.position(|p| p.index.index() == index) {
         None | Some(0) => pid.to_string(),

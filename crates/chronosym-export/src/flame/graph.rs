@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use chronosym::{Frame, Profile};
+use chronosym_core::{Frame, Profile};
 use chronosym_types::hash::RandomState;
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -310,7 +310,7 @@ impl<'s> Facts<'s> {
             words.push(format!("inlined{part}"));
         }
         if let Some((file, first, last)) = self.lines {
-            let file = chronosym::file_name(file);
+            let file = chronosym_core::file_name(file);
             words.push(match first == last {
                 true => format!("{file}:{first}"),
                 false => format!("{file}:{first}–{last}"),

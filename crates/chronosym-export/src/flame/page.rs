@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use chronosym::{Diagnostic, Profile};
+use chronosym_core::{Diagnostic, Profile};
 use chronosym_types::escape::xml;
 
 use super::graph::{Graph, KINDS};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use chronosym::Profile;
+use chronosym_core::Profile;
 use chronosym_types::escape::xml;
 
 use super::graph::{Graph, KINDS};

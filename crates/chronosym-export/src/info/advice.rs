@@ -1,6 +1,6 @@
 //! What was missing when a trace was recorded, and what to record next time.
 
-use chronosym::{Diagnostics, Evidence, NameReason, Timeline};
+use chronosym_core::{Diagnostics, Evidence, NameReason, Timeline};
 
 use super::summary::Summary;
 use crate::units::show_count;

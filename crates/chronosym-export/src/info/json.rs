@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use chronosym::{EventTypeInfo, FileGap, JoinedRecording, ProcessView};
+use chronosym_core::{EventTypeInfo, FileGap, JoinedRecording, ProcessView};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::overview::Overview;

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use chronosym::symbols::Symbolizer;
-use chronosym::{Diagnostics, Filter, NameReason, ProcessView, SymbolSource, Timeline};
+use chronosym_core::{Diagnostics, Filter, NameReason, ProcessView, SymbolSource, Timeline};
+use chronosym_symbolizer::Symbolizer;
 
 use super::advice::advice;
 use super::summary::Summary;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chronosym::symbols::Symbolizer;
-use chronosym::{
+use chronosym_core::{
     Code, Evidence, Frame, LineReason, NameReason, ProcessIndex, Profile, ResolvedStack,
 };
+use chronosym_symbolizer::Symbolizer;
 use rustc_hash::FxHashMap;
 
 use crate::annotate::module_of;

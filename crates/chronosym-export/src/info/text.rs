@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use chronosym::{EventKey, Evidence, FileGap};
+use chronosym_core::{EventKey, Evidence, FileGap};
 use chronosym_types::escape::terminal;
 
 use super::overview::Overview;
