@@ -12,10 +12,10 @@ use chronosym_types::json::HexNumber;
 use serde::ser::SerializeMap;
 
 use crate::bodies::write_body;
-use crate::header::meaning;
 use crate::json::frame_object;
 use crate::lifetime::Lifetime;
 use crate::object::{Fields, Object};
+use crate::reasons::name_reason;
 use crate::symbol_file::write_symbol_file;
 use crate::text_line;
 use crate::units::{show_range, show_time};
@@ -263,7 +263,7 @@ fn write_frame(frame: &Frame, out: &mut dyn Write) -> io::Result<()> {
         if frame.inlined { " (inlined)" } else { "" }
     )?;
     if let Err(reason) = frame.name() {
-        text_line!(out, "     no name: {reason} ({})", meaning(reason))?;
+        text_line!(out, "     no name: {reason} ({})", name_reason(reason).0)?;
     }
     let evidence = frame.evidence.zip(frame.certainty);
     let il = frame.il_offset.map(|il| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chronosym_core::{Activity, NameReason, Profile, SampleKind};
+use chronosym_core::{Activity, Profile, SampleKind};
 
 use crate::measure::Measure;
 use crate::units::show_count;
@@ -169,24 +169,4 @@ fn ms(ns: u64) -> String {
 /// A long time.
 fn seconds(ns: u64) -> String {
     format!("{:.3} s", ns as f64 / 1e9)
-}
-
-/// What a reason means, for someone who has never heard of it.
-pub fn meaning(reason: NameReason) -> &'static str {
-    match reason {
-        NameReason::NoCodeAtAddress => "no event speaks of code there",
-        NameReason::BeforeFirstLoad => "code came there only later",
-        NameReason::AfterUnload => "the code that was there had gone",
-        NameReason::EventsLost => "events were lost",
-        NameReason::NoRundown => "code from before the recording; the runtime never listed it",
-        NameReason::NoSymbolFile => "known image, no symbol file: see --symbols",
-        NameReason::SymbolFileMismatch => "the symbol file is of another build",
-        NameReason::SymbolFileDamaged => "the symbol file cannot be read",
-        NameReason::PathNotTrusted => "see --trust-trace-paths",
-        NameReason::Offline => "the symbol file would have to be fetched",
-        NameReason::LimitReached => "it would cost too much to find out",
-        NameReason::NoName => "known code, but nothing says what it is called",
-        NameReason::Ambiguous => "several bodies claim the address",
-        NameReason::InvalidAddress => "no code can be there",
-    }
 }

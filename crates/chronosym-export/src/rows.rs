@@ -10,8 +10,8 @@ use chronosym_types::hash::{HashMap, RandomState};
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::header::meaning;
 use crate::kind::CodeKind;
+use crate::reasons::name_reason;
 
 /// What a row is called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -84,7 +84,7 @@ impl Row {
                 format!("{} ?", file.unwrap_or(binary.name()))
             }
             (Some(Unnamed::InlinedInto(host)), _) => format!("? inlined into {}", host.label()),
-            (Some(Unnamed::Address(reason)), _) => format!("{label} ({})", meaning(*reason)),
+            (Some(Unnamed::Address(reason)), _) => format!("{label} ({})", name_reason(*reason).0),
             _ => label.to_owned(),
         };
         RowName {

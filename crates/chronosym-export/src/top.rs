@@ -9,10 +9,10 @@ use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::header::meaning;
 use crate::measure::{Amount, Counts, Measure, tally};
 use crate::missing::missing;
 use crate::named::named;
+use crate::reasons::name_reason;
 use crate::rows::{RowName, Rows};
 use crate::series::thread_label;
 use crate::table::{Name, Table, TableOptions};
@@ -289,7 +289,7 @@ fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Re
     table.text(&format!("\n{all} of self has no name:"))?;
     for row in &reasons {
         let share = share(table, row.weight);
-        table.text(&format!("{share:>7}  {}", meaning(row.reason)))?;
+        table.text(&format!("{share:>7}  {}", name_reason(row.reason).0))?;
     }
     let is_file = |reason: NameReason| {
         matches!(

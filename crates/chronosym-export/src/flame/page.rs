@@ -12,9 +12,10 @@ use super::graph::{Graph, KINDS};
 use super::svg::push_graph;
 use crate::call_tree::CallTree;
 use crate::diff::Diff;
-use crate::header::{describe, meaning};
+use crate::header::describe;
 use crate::measure::{Counts, Measure};
-use crate::missing::{Missing, helps_line, helps_name, line_meaning, missing};
+use crate::missing::{Missing, missing};
+use crate::reasons::{line_reason, name_reason};
 use crate::top::{By, Place, Sort, hot_rows};
 
 const STYLE: &str = include_str!("page.css");
@@ -58,25 +59,11 @@ pub fn write_html(
     push_summary(profile, facts, &mut text);
     push_picture(&Graph::of(profile, tree), &KINDS[..8], &mut text);
     push_methods(profile, tree.measure, addresses, &mut text);
-    let (measure, whole) = (tree.measure, tree.measure.total(profile));
-    let names = missing(profile, measure, |frame| frame.name().err());
-    let words = |reason: &_| (meaning(*reason), helps_name(*reason));
-    push_missing(
-        ("name", "unnamed"),
-        &names,
-        words,
-        (measure, whole),
-        &mut text,
-    );
-    let lines = missing(profile, measure, |frame| frame.line_reason());
-    let words = |reason: &_| (line_meaning(*reason), helps_line(*reason));
-    push_missing(
-        ("line", "unlined"),
-        &lines,
-        words,
-        (measure, whole),
-        &mut text,
-    );
+    let whole = (tree.measure, tree.measure.total(profile));
+    let names = missing(profile, tree.measure, |frame| frame.name().err());
+    push_missing(("name", "unnamed"), &names, name_reason, whole, &mut text);
+    let lines = missing(profile, tree.measure, |frame| frame.line_reason());
+    push_missing(("line", "unlined"), &lines, line_reason, whole, &mut text);
     push_end(&mut text);
     out.write_all(text.as_bytes())
 }
@@ -224,10 +211,10 @@ fn push_changes(diff: &Diff, text: &mut String) {
 }
 
 /// What innermost frames lack, and what helps: each reason in words.
-fn push_missing<R>(
+fn push_missing<R: Copy>(
     (what, id): (&str, &str),
     rows: &[Missing<R>],
-    words: impl Fn(&R) -> (&'static str, &'static str),
+    words: impl Fn(R) -> (&'static str, &'static str),
     (measure, whole): (Measure, u64),
     text: &mut String,
 ) {
@@ -244,7 +231,7 @@ fn push_missing<R>(
     );
     for row in rows {
         let mostly = &row.modules[..row.modules.len().min(4)];
-        let (why, helps) = words(&row.reason);
+        let (why, helps) = words(row.reason);
         let _ = writeln!(
             text,
             "<tr><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use chronosym_core::{EventKey, Evidence, FileGap};
+use chronosym_core::{EventKey, FileGap};
 use chronosym_types::escape::terminal;
 
 use super::overview::Overview;
 use super::summary::Naming;
 use crate::fit::wrap;
-use crate::header::meaning;
+use crate::reasons::{evidence_text, name_reason};
 use crate::text_line;
 use crate::units::{show_count, show_time, utc};
 
@@ -183,7 +183,7 @@ impl Overview<'_> {
         line(own.named, all.named, "named")?;
         for (evidence, &n) in &all.evidence {
             let own = own.evidence.get(evidence).copied().unwrap_or(0);
-            let what = format!("  {:<15} {}", evidence.as_str(), source(*evidence));
+            let what = format!("  {:<15} {}", evidence.as_str(), evidence_text(*evidence));
             line(own, n, &what)?;
         }
         if all.guessed > 0 {
@@ -194,7 +194,7 @@ impl Overview<'_> {
             line(unnamed(own), unnamed(all), "without a name")?;
         }
         for (reason, &n) in &all.reasons {
-            let what = format!("  {:<15} {}", reason.as_str(), meaning(*reason));
+            let what = format!("  {:<15} {}", reason.as_str(), name_reason(*reason).0);
             line(own.unnamed(*reason), n, &what)?;
         }
         let with_line = self.summary.with_line;
@@ -255,22 +255,5 @@ impl Overview<'_> {
             text_line!(out, "  {count:>12}  {label}{name}{stacks}")?;
         }
         Ok(())
-    }
-}
-
-/// What an evidence means, for someone who has never heard of it.
-fn source(evidence: Evidence) -> &'static str {
-    match evidence {
-        Evidence::Load => "the runtime said when it compiled or loaded the code",
-        Evidence::Unload => "the runtime named the code when it let go of it",
-        Evidence::DCStart => "listed by the runtime when the recording began (start rundown)",
-        Evidence::DCEnd => "listed by the runtime when the recording ended (end rundown)",
-        Evidence::EntryPoint => "the runtime looked up where precompiled code begins",
-        Evidence::Image => "a native image was mapped there; its symbols say more",
-        Evidence::ImageTable => "the precompiled image's own table of methods",
-        Evidence::PerfMap => "a perf map, which knows no times",
-        Evidence::JitDump => "a jitdump file",
-        Evidence::ProcessSymbol => "symbols that the recorder wrote into the trace, without times",
-        Evidence::Stub => "the runtime said what the stub is for",
     }
 }
