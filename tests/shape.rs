@@ -5,12 +5,13 @@ use std::sync::Arc;
 use chronosym::facts::{Action, At, Image, Method, MethodFlags, Module, Sample};
 use chronosym::{
     Filter, ImageRef, NameReason, NativeFrame, Options, PdbId, PdbReference, Profile, Session,
-    Shape, ShapeError, SourceLine, SymbolSource,
+    SourceLine, SymbolSource,
 };
 use chronosym_export::{
     Butterfly, By, CallTree, Change, Diff, Sort, TableOptions, TreeOptions, hot_rows, hot_threads,
     write_diff, write_svg, write_text,
 };
+use chronosym_export::{Shape, ShapeError};
 
 /// Names each address by the symbols of its image: an RVA is that of `main`, `A`, `B`, …; from 0x100 on `In` is inlined into them.
 struct Letters;
@@ -79,7 +80,7 @@ fn profile(stacks: &[(&str, u64)]) -> Profile {
 
 /// The stacks as text, outermost first, sorted.
 fn shown(mut profile: Profile, shape: &Shape) -> Vec<String> {
-    profile.shape(shape);
+    shape.apply(&mut profile);
     let resolver = &profile.resolver;
     let text = |entry: &chronosym::ProfileEntry| {
         let frames = resolver
@@ -169,7 +170,7 @@ fn what_is_not_mine_is_one_frame() {
         ]
     );
     let mut counted = profile(&stacks);
-    counted.shape(&shape().just_my_code());
+    shape().just_my_code().apply(&mut counted);
     let tree = CallTree::new(&counted, TreeOptions::default());
     let mut text = Vec::new();
     write_text(&counted, &tree, TableOptions::default(), &mut text).unwrap();
@@ -281,9 +282,12 @@ fn only_choosing_changes_how_many_samples_there_are() {
     ];
     let all = shape().fold("A").unwrap().just_my_code().group_modules();
     let mut shaped = profile(&stacks);
-    shaped.shape(&all.no_inlines().collapse_recursion());
+    all.no_inlines().collapse_recursion().apply(&mut shaped);
     assert_eq!(shaped.samples(), 15);
-    shaped.shape(&shape().exclude("0x5000|no module").unwrap());
+    shape()
+        .exclude("0x5000|no module")
+        .unwrap()
+        .apply(&mut shaped);
     assert_eq!(shaped.samples(), 8);
 }
 

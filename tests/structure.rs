@@ -14,7 +14,7 @@ use imports::Imports;
 const CYCLIC: &[&str] = &["chronosym-cli", "chronosym-sources", "chronosym-symbolizer"];
 
 /// How many layers a crate may have, where that is limited.
-const MOST_LAYERS: &[(&str, usize)] = &[("chronosym-core", 16)];
+const MOST_LAYERS: &[(&str, usize)] = &[("chronosym-core", 10)];
 
 static CRATES: LazyLock<BTreeMap<String, Imports>> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
@@ -47,7 +47,10 @@ fn no_file_imports_itself_through_others() {
 fn layers_are_few() {
     for (name, imports) in &*CRATES {
         let layers = imports.layers();
-        let most = layers.iter().copied().max().unwrap_or(0);
+        // The root of a crate only declares and re-exports: it is no layer.
+        let files = imports.files.iter().zip(&layers);
+        let counted = files.filter(|(file, _)| *file != "lib.rs");
+        let most = counted.map(|(_, &layer)| layer).max().unwrap_or(0);
         println!("{name}: {most} layers");
         for layer in (1..=most).rev() {
             let files = imports.files.iter().zip(&layers);

@@ -8,10 +8,11 @@ use std::io::{Cursor, Read};
 use std::sync::Arc;
 
 use chronosym::{
-    Code, Diagnostic, DiagnosticKind, Filter, Input, Opener, Options, Profile, Session, Shape,
-    Timeline, source,
+    Code, Diagnostic, DiagnosticKind, Filter, Input, Opener, Options, Profile, Session, Timeline,
+    source,
 };
 use chronosym_etl::Reader as EtlReader;
+use chronosym_export::Shape;
 use chronosym_export::{Apart, By, CallTree, PageFacts, Series, Sort, TableOptions, TreeOptions};
 use chronosym_types::escape::is_hostile;
 use serde_json::Value;

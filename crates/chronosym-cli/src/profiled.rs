@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
-use chronosym::{Filter, LimitReached, Options, Profile, SampleSelection, Shape};
+use chronosym::{Filter, LimitReached, Options, Profile, SampleSelection};
+use chronosym_export::Shape;
 use chronosym_export::{Apart, CallTree, Series, TableOptions, TreeOptions};
 
 use crate::args::{OfTrace, Selection, Symbols};
@@ -59,7 +60,7 @@ impl Sampled {
     pub fn profile(&self) -> Profile {
         let symbols = self.symbols.clone();
         let mut profile = self.loaded.timeline.profile(&self.filter, Some(symbols));
-        profile.shape(&self.shape);
+        self.shape.apply(&mut profile);
         profile
     }
 

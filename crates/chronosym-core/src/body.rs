@@ -5,16 +5,16 @@ use std::sync::Arc;
 use chronosym_events::MethodFlags;
 use chronosym_timeline::{End, Start};
 
-use crate::by_offset::ByOffset;
-use crate::chunked::Chunked;
 use crate::evidence::EvidenceSet;
+use crate::ids::NameId;
 use crate::ids::{BodyIndex, ModuleIndex};
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
 use crate::life::is_over;
-use crate::names::NameId;
 use crate::strings::StringId;
-use chronosym_types::PdbId;
+use crate::symbol_identity::PdbReference;
+use chronosym_types::ByOffset;
+use chronosym_types::Chunked;
 
 /// One native body, from one load occurrence to its end.
 #[derive(Clone, Debug)]
@@ -130,15 +130,6 @@ pub(crate) struct Module {
     pub evidence: EvidenceSet,
     pub bodies: Chunked<BodyIndex>,
     pub app_domain: Option<u64>,
-}
-
-/// A PDB as a trace refers to it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PdbReference {
-    /// The id that the file must have.
-    pub id: PdbId,
-    /// The path on the build machine.
-    pub path: String,
 }
 
 /// Entry points of precompiled methods, known without a size.

@@ -4,10 +4,11 @@ use chronosym_events::{
     Event, MarkerPhase, MethodEvent, MethodNames, ModuleEvent, RuntimeInformation, Text,
 };
 
-use crate::body::{EntryPoint, PdbReference};
+use crate::body::EntryPoint;
 use crate::facts::{At, Fact, IlMap, Method, Module, Stub};
 use crate::ids::ProcessIndex;
 use crate::machine::Machine;
+use crate::symbol_identity::PdbReference;
 use chronosym_types::PdbId;
 
 /// The runtime of .NET Core and .NET 5 and later.

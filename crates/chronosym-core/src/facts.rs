@@ -20,9 +20,9 @@
 
 pub use chronosym_events::{Action, Extent, MethodFlags, Text};
 
-use crate::body::PdbReference;
 use crate::evidence::Evidence;
 use crate::ids::EventTypeId;
+use crate::symbol_identity::PdbReference;
 use crate::terms::{Addressing, SampleKind, Weight};
 
 /// When a fact was stated, and of whom.

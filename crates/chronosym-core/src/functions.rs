@@ -8,8 +8,8 @@ use chronosym_types::hash::{HashSet, RandomState};
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 
+use crate::ids::NameId;
 use crate::ids::{BinaryId, FunctionId, ImageIndex, ModuleIndex, ProcessIndex};
-use crate::names::NameId;
 use crate::source_line::SourceLine;
 use crate::strings::StringId;
 

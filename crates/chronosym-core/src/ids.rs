@@ -69,3 +69,12 @@ impl StackId {
     /// Stands for a stack that is not known yet.
     pub const PENDING: StackId = StackId(u32::MAX);
 }
+
+/// Names a method name of one [`Names`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct NameId(pub(crate) u32);
+
+impl NameId {
+    /// No name is known.
+    pub(crate) const NONE: NameId = NameId(u32::MAX);
+}

@@ -1,6 +1,6 @@
 //! IL-to-native maps (rule 13).
 
-use crate::by_offset::ByOffset;
+use chronosym_types::ByOffset;
 
 /// Entries that map no IL: −1 no mapping, −2 prolog, −3 epilog.
 const PROLOG: i32 = -2;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use chronosym_events::Action;
 use chronosym_timeline::{End, Start};
 
-use crate::body::PdbReference;
 use crate::facts;
 use crate::ids::ImageIndex;
 use crate::life::{has_ended, is_over, life_of};
 use crate::names::Names;
 use crate::strings::StringId;
+use crate::symbol_identity::PdbReference;
 use crate::terms::Addressing;
 
 /// One mapping of a file.

@@ -5,12 +5,12 @@ use chronosym_events::{Action, Text};
 use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 
-use crate::body::PdbReference;
 use crate::facts::{self, At, Fact};
 use crate::ids::ProcessIndex;
 use crate::images::{Image, simple_name};
 use crate::machine::Machine;
 use crate::strings::StringId;
+use crate::symbol_identity::PdbReference;
 use chronosym_types::PdbId;
 
 /// What kernel events say beside processes and images.

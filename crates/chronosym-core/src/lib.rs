@@ -18,8 +18,6 @@ mod activity;
 pub mod allocation;
 mod answers;
 mod body;
-mod by_offset;
-mod chunked;
 mod clr;
 mod clr_state;
 mod code;
@@ -62,7 +60,6 @@ mod role;
 mod samples;
 mod selection;
 mod session;
-mod shape;
 mod source_line;
 mod space;
 mod stacks;
@@ -70,6 +67,7 @@ mod state;
 mod strings;
 mod symbol_identity;
 mod symbol_source;
+mod symbol_text;
 mod terms;
 mod timeline;
 mod universal;
@@ -81,7 +79,6 @@ mod waiting;
 mod weights;
 
 pub use activity::{Activity, WallFlag};
-pub use body::PdbReference;
 pub use chronosym_events;
 pub use chronosym_events::{
     Action, DecodeError, EventKey, EventSchema, Guid, OptimizationTier, PointerSize, Provider,
@@ -116,10 +113,9 @@ pub use role::Role;
 pub use samples::{ClassIndex, SampleClass, SampleLog};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
-pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper, is_framework_module};
 pub use source_line::SourceLine;
 pub use stacks::{StackTable, Walked};
-pub use symbol_identity::{InMemoryPdb, SymbolIdentity};
+pub use symbol_identity::{InMemoryPdb, PdbReference, SymbolIdentity};
 pub use symbol_source::{
     CodeStart, ImageRef, MappedPiece, ModuleRef, NativeFrame, PartRef, PrecompiledCode,
     SnapshotKey, SymbolSource,

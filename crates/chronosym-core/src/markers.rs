@@ -11,7 +11,8 @@ use chronosym_types::hash::HashMap;
 use crate::ids::{ProcessIndex, ThreadIndex};
 use crate::marker_kind::{Mark, MarkerKind, Phase};
 use crate::names::Names;
-use crate::strings::{StringId, Strings};
+use crate::strings::StringId;
+use crate::strings::Strings;
 
 /// Something that a runtime did, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,17 +7,10 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use rustc_hash::FxBuildHasher;
 
-use crate::chunked::Chunked;
-use crate::strings::{StringId, Strings};
-
-/// Names a method name of one [`Names`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct NameId(u32);
-
-impl NameId {
-    /// No name is known.
-    pub(crate) const NONE: NameId = NameId(u32::MAX);
-}
+use crate::ids::NameId;
+use crate::strings::StringId;
+use crate::strings::Strings;
+use chronosym_types::Chunked;
 
 /// The parts of a method's name, as the runtime spells them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

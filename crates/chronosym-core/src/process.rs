@@ -2,10 +2,10 @@
 
 use chronosym_types::hash::HashMap;
 
-use crate::chunked::Chunked;
 use crate::ids::{ProcessIndex, ThreadIndex};
 use crate::layers::Layers;
 use crate::strings::StringId;
+use chronosym_types::Chunked;
 
 /// What the trace says of a process incarnation.
 #[derive(Clone, Debug, Default)]

@@ -255,16 +255,12 @@ impl Resolver {
     }
 
     /// The stack that is a frame called from another.
-    pub(crate) fn calling(
-        &mut self,
-        caller: Option<ResolvedStack>,
-        frame: FrameId,
-    ) -> ResolvedStack {
+    pub fn calling(&mut self, caller: Option<ResolvedStack>, frame: FrameId) -> ResolvedStack {
         ResolvedStack(self.node(frame, caller.map_or(ROOT, |caller| caller.0)))
     }
 
     /// A new frame that stands for so many, of which one is `first`.
-    pub(crate) fn add_standing_for(
+    pub fn add_standing_for(
         &mut self,
         label: &str,
         binary: Option<&Arc<Binary>>,
@@ -280,7 +276,7 @@ impl Resolver {
         id
     }
 
-    /// How many frames of the stacks as they were a frame stands for, where a [`Shape`](crate::Shape) made it of several.
+    /// How many frames of the stacks as they were a frame stands for, where one frame was made of several.
     pub fn stands_for(&self, frame: FrameId) -> Option<u32> {
         self.standing_for.get(&frame).copied()
     }

@@ -5,9 +5,9 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use chronosym_types::hash::HashMap;
 use hashbrown::HashTable;
 
-use crate::chunked::Chunked;
 use crate::evidence::CallerProof;
 use crate::ids::StackId;
+use chronosym_types::Chunked;
 
 /// A frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chronosym_types::hash::RandomState;
 use hashbrown::HashTable;
 
-use crate::chunked::Chunked;
+use chronosym_types::Chunked;
 
 /// Names a string of one [`Strings`]. `StringId::EMPTY` is the empty string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,6 +4,8 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
+use chronosym_types::PdbId;
+
 /// What the files of a module or an image are found by: equal wherever the same one is spoken of, in any process, timeline or
 /// snapshot. It holds as long as this process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,4 +46,13 @@ impl Deref for InMemoryPdb {
     fn deref(&self) -> &[u8] {
         &self.bytes
     }
+}
+
+/// A PDB as a trace refers to it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PdbReference {
+    /// The id that the file must have.
+    pub id: PdbId,
+    /// The path on the build machine.
+    pub path: String,
 }

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::body::PdbReference;
 use crate::code::ProcessCode;
 use crate::evidence::{Evidence, LineReason, NameReason};
 use crate::ids::ProcessIndex;
@@ -12,6 +11,7 @@ use crate::images::{Image, PerfMapId};
 use crate::names::Names;
 use crate::source_line::SourceLine;
 use crate::strings::Strings;
+use crate::symbol_identity::PdbReference;
 use crate::symbol_identity::{InMemoryPdb, SymbolIdentity};
 use crate::terms::Addressing;
 

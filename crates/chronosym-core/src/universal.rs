@@ -6,13 +6,13 @@ use chronosym_events::universal::{
 use chronosym_events::{Action, Text};
 use chronosym_types::hash::HashMap;
 
-use crate::body::PdbReference;
 use crate::evidence::Evidence;
 use crate::facts::{At, Image, Process, Symbol};
 use crate::ids::{ImageIndex, ProcessIndex};
 use crate::images::{PePart, PerfMapId, simple_name};
 use crate::machine::Machine;
 use crate::strings::StringId;
+use crate::symbol_identity::PdbReference;
 use chronosym_types::PdbId;
 
 /// What Universal events say beside processes, images and symbols: what mappings are of.

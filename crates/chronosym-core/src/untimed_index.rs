@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::chunked::Chunked;
 use crate::ranges::Ranges;
 use crate::untimed::UntimedSymbol;
+use chronosym_types::Chunked;
 
 /// Pieces that do not overlap: their first address to their last and the latest row there.
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::activity::{Activities, Activity, WallFlag};
+use crate::ids::NameId;
 use crate::ids::ProcessIndex;
-use crate::names::NameId;
 use crate::process::Process;
 use crate::samples::SampleClass;
 use crate::terms::{Position, SampleKind};

@@ -4,9 +4,9 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use crate::shape::{Shape, Shaper};
 use chronosym_core::{
-    Code, Filter, Frame, ResolvedStack, Resolver, Shape, Shaper, SymbolSource, ThreadIndex,
-    Timeline, Weight,
+    Code, Filter, Frame, ResolvedStack, Resolver, SymbolSource, ThreadIndex, Timeline, Weight,
 };
 use chronosym_types::escape;
 use chronosym_types::json::{self, FrameObject};

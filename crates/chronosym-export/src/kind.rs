@@ -1,6 +1,7 @@
 //! What kind of code a frame is of: what pictures colour and viewers sort by.
 
-use chronosym_core::{Code, Evidence, FRAMEWORK, Frame, is_framework_module};
+use crate::shape::{FRAMEWORK, is_framework_module};
+use chronosym_core::{Code, Evidence, Frame};
 
 use crate::named::named;
 

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::shape::{Shape, Shaper};
 use chronosym_core::{
-    Filter, ResolvedStack, Resolver, SampleKind, Shape, Shaper, SymbolSource, ThreadIndex,
-    ThreadView, Timeline,
+    Filter, ResolvedStack, Resolver, SampleKind, SymbolSource, ThreadIndex, ThreadView, Timeline,
 };
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;

@@ -73,7 +73,7 @@ pub fn write_text(
         );
         let (row, place) = name(node);
         let mut text = match tree.nodes[node as usize].stands_for {
-            Some(range) if row.name == chronosym_core::FRAMEWORK => {
+            Some(range) if row.name == crate::shape::FRAMEWORK => {
                 format!("[{} of the framework]", frames(range))
             }
             _ => row.text(),

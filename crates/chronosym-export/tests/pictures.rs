@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use chronosym_core::facts::{Action, At, Image, Method, Process, Sample};
 use chronosym_core::{
-    Diagnostic, DiagnosticKind, Filter, Options, Profile, SampleKind, Session, Shape, Timeline,
-    Weight,
+    Diagnostic, DiagnosticKind, Filter, Options, Profile, SampleKind, Session, Timeline, Weight,
 };
+use chronosym_export::Shape;
 use chronosym_export::{Apart, CallTree, Diff, Measure, PageFacts, Series, TreeOptions};
 use serde_json::Value;
 

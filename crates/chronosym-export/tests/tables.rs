@@ -88,11 +88,8 @@ fn tables(width: usize, color: bool) -> Vec<String> {
         write_butterfly(&profile, &butterfly, options, out)
     }));
     let mut excluded = self::profile(&timeline);
-    excluded.shape(
-        &chronosym_core::Shape::default()
-            .exclude("libsomething")
-            .unwrap(),
-    );
+    let shape = chronosym_export::Shape::default();
+    shape.exclude("libsomething").unwrap().apply(&mut excluded);
     let diff = Diff::new(&profile, &excluded);
     tables.push(text(&|out| write_diff(&diff, options, out)));
     let tree = CallTree::new(&profile, TreeOptions::default());

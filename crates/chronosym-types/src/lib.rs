@@ -11,8 +11,19 @@
 )]
 
 mod addresses;
+#[expect(
+    clippy::indexing_slicing,
+    reason = "indices come from the slice itself"
+)]
+mod by_offset;
 mod byte_order;
 pub mod bytes;
+#[expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "a vector: indices are its callers', not a file's"
+)]
+mod chunked;
 mod cursor;
 pub mod escape;
 mod field;
@@ -32,7 +43,9 @@ pub mod tracelogging;
 mod window;
 
 pub use addresses::Addresses;
+pub use by_offset::ByOffset;
 pub use byte_order::ByteOrder;
+pub use chunked::Chunked;
 pub use cursor::{Cursor, ReadError};
 pub use field::{Field, FieldType};
 pub use gap::{Gap, GapCause, GapTotal, Gaps};

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use chronosym::{EventSelector, Position, Shape, ShapeError};
+use chronosym::{EventSelector, Position};
+use chronosym_export::{Shape, ShapeError};
 use clap::{Args, ValueEnum};
 
 use crate::units;

@@ -15,15 +15,16 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::body::{CodeBody, EntryPoint, LineTable, Module};
-use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::facts::{self, At};
+use crate::ids::NameId;
 use crate::ids::{BodyIndex, ModuleIndex};
 use crate::il_map::IlMap;
 use crate::layers::Layers;
 use crate::life::{has_ended, life_of};
-use crate::names::{NameId, Names};
-use crate::untimed::SymbolText;
+use crate::names::Names;
+use crate::symbol_text::SymbolText;
+use chronosym_types::Chunked;
 
 /// The code of one process.
 #[derive(Debug, Default)]
@@ -162,7 +163,7 @@ impl ProcessCode {
             start: method.start,
             size: method.size,
             flags: MethodFlags::jitted(text.tier),
-            name: text.intern(names),
+            name: names.intern(text.namespace, text.name, &text.signature()),
             evidence: EvidenceSet::of(Evidence::JitDump),
             begin: Start::At(time),
             end: End::Open,

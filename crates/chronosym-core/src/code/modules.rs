@@ -7,7 +7,6 @@ use chronosym_timeline::End;
 
 use super::ProcessCode;
 use crate::body::Module;
-use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::facts;
 use crate::ids::ModuleIndex;
@@ -15,6 +14,7 @@ use crate::images::simple_name;
 use crate::life::{has_ended, is_over, life_of};
 use crate::names::Names;
 use crate::strings::StringId;
+use chronosym_types::Chunked;
 
 impl ProcessCode {
     /// Applies a module event.

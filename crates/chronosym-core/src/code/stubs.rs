@@ -3,7 +3,8 @@
 use super::ProcessCode;
 use crate::evidence::Evidence;
 use crate::facts;
-use crate::names::{NameId, Names};
+use crate::ids::NameId;
+use crate::names::Names;
 
 impl ProcessCode {
     /// Applies what an interop stub serves.

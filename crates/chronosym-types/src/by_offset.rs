@@ -2,7 +2,7 @@
 
 /// (bytes from the start of the code, what holds from there on), by offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ByOffset<T>(Box<[(u32, T)]>);
+pub struct ByOffset<T>(Box<[(u32, T)]>);
 
 impl<T> ByOffset<T> {
     /// Entries of one offset stay in their order.
@@ -18,7 +18,13 @@ impl<T> ByOffset<T> {
         &self.0[..upto]
     }
 
+    /// How many entries there are.
     pub fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }

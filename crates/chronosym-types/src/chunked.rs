@@ -8,7 +8,7 @@ const CHUNK: usize = 1 << BITS;
 
 /// A vector that grows while copies of it are read.
 #[derive(Clone, Debug)]
-pub(crate) struct Chunked<T> {
+pub struct Chunked<T> {
     chunks: Vec<Arc<Vec<T>>>,
     len: usize,
     /// The chunk that stands for all whose items are [shared](Chunked::share_where).
@@ -26,25 +26,30 @@ impl<T> Default for Chunked<T> {
 }
 
 impl<T> Chunked<T> {
-    pub(crate) fn len(&self) -> usize {
+    /// How many values there are.
+    pub fn len(&self) -> usize {
         self.len
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    pub(crate) fn get(&self, index: usize) -> Option<&T> {
+    /// The value at an index.
+    pub fn get(&self, index: usize) -> Option<&T> {
         self.chunks.get(index >> BITS)?.get(index & (CHUNK - 1))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+    /// All values in order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
 }
 
 impl<T: Clone> Chunked<T> {
-    pub(crate) fn push(&mut self, value: T) {
+    /// Appends a value.
+    pub fn push(&mut self, value: T) {
         if self.len & (CHUNK - 1) == 0 {
             // Most processes have a few of everything.
             let capacity = if self.len == 0 { 4 } else { CHUNK };
@@ -58,11 +63,7 @@ impl<T: Clone> Chunked<T> {
 
     /// Gives back the memory of chunks all of whose items are `same`: one stands for all of them. Looks at the chunks of the
     /// items `touched` only.
-    pub(crate) fn share_where(
-        &mut self,
-        touched: impl Iterator<Item = usize>,
-        same: impl Fn(&T) -> bool,
-    ) {
+    pub fn share_where(&mut self, touched: impl Iterator<Item = usize>, same: impl Fn(&T) -> bool) {
         let mut last = None;
         for number in touched.map(|index| index >> BITS) {
             let chunk = &self.chunks[number];
@@ -81,7 +82,8 @@ impl<T: Clone> Chunked<T> {
         }
     }
 
-    pub(crate) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+    /// Keeps the values of which `keep` is true.
+    pub fn retain(&mut self, keep: impl Fn(&T) -> bool) {
         if self.iter().all(&keep) {
             return;
         }

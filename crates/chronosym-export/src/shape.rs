@@ -3,11 +3,7 @@
 use regex_lite::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
-use crate::functions::Function;
-use crate::ids::{BinaryId, FrameId};
-use crate::profile::Profile;
-use crate::resolver::{ResolvedStack, Resolver};
-use crate::timeline::Timeline;
+use chronosym_core::{BinaryId, FrameId, Function, Profile, ResolvedStack, Resolver, Timeline};
 
 /// How resolved stacks are shaped. The default leaves them as they are.
 ///
@@ -61,6 +57,18 @@ fn regex(pattern: &str, text: &str, any_case: bool) -> Result<Regex, ShapeError>
 }
 
 impl Shape {
+    /// Shapes all stacks of a profile, and drops the entries of those that are not wanted. Entries that come to have one
+    /// stack stay apart.
+    pub fn apply(&self, profile: &mut Profile) {
+        let mut shaper = Shaper::new(self);
+        let resolver = &mut profile.resolver;
+        profile.entries.retain_mut(|entry| {
+            let shaped = shaper.shape(resolver, entry.stack);
+            entry.stack = shaped.unwrap_or(entry.stack);
+            shaped.is_some()
+        });
+    }
+
     /// Only stacks with a frame that matches this pattern, or another that is included.
     ///
     /// # Errors
@@ -372,19 +380,6 @@ impl<'s> Shaper<'s> {
             self.grouped.insert(frame, group);
             frame
         })
-    }
-}
-
-impl Profile {
-    /// Shapes all stacks, and drops the entries of those that are not wanted. Entries that come to have one stack stay apart.
-    pub fn shape(&mut self, shape: &Shape) {
-        let mut shaper = Shaper::new(shape);
-        let resolver = &mut self.resolver;
-        self.entries.retain_mut(|entry| {
-            let shaped = shaper.shape(resolver, entry.stack);
-            entry.stack = shaped.unwrap_or(entry.stack);
-            shaped.is_some()
-        });
     }
 }
 
