@@ -78,6 +78,9 @@ fn main() -> ExitCode {
     trials.push(
         Trial::test("offsets_of_traces_and_files", offsets_are_the_same).with_ignored_flag(ignored),
     );
+    let ignored = !required && ["g++", "objcopy", "llvm-objcopy"].iter().any(absent);
+    trials
+        .push(Trial::test("image_after_debug_file", image_answers_next).with_ignored_flag(ignored));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -105,6 +108,38 @@ fn names_are_the_same(split: Split, place: Place) -> Result<(), Failed> {
             "{flags:?}, with the image"
         );
     }
+    Ok(())
+}
+
+/// Code that a debug file does not name is named by the image, and the frame says so.
+fn image_answers_next() -> Result<(), Failed> {
+    let program = Program::compile(&["-pie", "-rdynamic"])?;
+    let debug = program.split(Split::Objcopy("objcopy"))?;
+    run(Command::new("llvm-objcopy")
+        .args(["--remove-section=.symtab", "--remove-section=.strtab"])
+        .args([&debug, &program.at("debug/program.debug")]))?;
+    let image = program.at("debug/program");
+    std::fs::copy(program.at("stripped/program"), &image)?;
+    let [stacks, ..] = program.answers(&Symbols::folder(program.at("debug")))?;
+    let (mut by_debug_file, mut by_image) = (0, 0);
+    for line in stacks.lines() {
+        let sample: Value = serde_json::from_str(line)?;
+        let frame = &sample["frames"][0];
+        if frame["symbol_file"].is_null() {
+            by_debug_file += usize::from(frame["file"].is_string());
+            continue;
+        }
+        assert_eq!(frame["symbol_file"].as_str(), image.to_str());
+        assert!(
+            frame["name"].is_string() && frame["file"].is_null(),
+            "{frame}"
+        );
+        by_image += 1;
+    }
+    assert!(
+        by_debug_file > 40 && by_image > 0,
+        "{by_debug_file}, {by_image}"
+    );
     Ok(())
 }
 

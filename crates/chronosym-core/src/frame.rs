@@ -62,6 +62,8 @@ pub struct Frame {
     /// By what it was found as the caller of the frame before it, where the engine walked the stack itself; absent where the
     /// recorder did.
     pub proof: Option<CallerProof>,
+    /// Path of the file that the name of native code is from, if the image's first symbol file had no answer.
+    pub symbol_file: Option<Arc<str>>,
     /// Why there is no name, where the function has none.
     pub(crate) unnamed: NameReason,
 }
@@ -81,6 +83,7 @@ impl Frame {
             evidence: None,
             certainty: None,
             proof: None,
+            symbol_file: None,
             unnamed: reason,
         }
     }

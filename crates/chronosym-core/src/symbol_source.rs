@@ -244,6 +244,8 @@ pub struct NativeFrame {
     pub approximate: bool,
     /// What says so: [`Evidence::Image`] or [`Evidence::ImageTable`].
     pub evidence: Evidence,
+    /// Path of the file that the name is from, if the image's first symbol file had no answer.
+    pub symbol_file: Option<Arc<str>>,
 }
 
 impl NativeFrame {
@@ -256,6 +258,7 @@ impl NativeFrame {
             line: Err(LineReason::NoLineInfo),
             approximate: false,
             evidence: Evidence::Image,
+            symbol_file: None,
         }
     }
 }

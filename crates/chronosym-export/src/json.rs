@@ -68,6 +68,7 @@ pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject
     object.evidence = frame.evidence.map(|evidence| evidence.as_str());
     object.certainty = frame.certainty.map(|certainty| certainty.as_str());
     object.proof = frame.proof.map(|proof| proof.as_str());
+    object.symbol_file = frame.symbol_file.as_deref();
     object.name_reason = frame.name_reason().map(|reason| reason.as_str());
     object.line_reason = frame.line_reason().map(|reason| reason.as_str());
     object

@@ -58,10 +58,11 @@ impl ImageFiles {
         });
         let mut own = SymbolFile::unidentified();
         // The PDB of managed code knows nothing of native addresses.
-        if let Some(sought) = Sought::image(image)
-            && (!symbols.is_native_pdb() || image.il_pdb.is_some())
-        {
-            search.everywhere(&mut own, &sought, &fits);
+        if let Some(sought) = Sought::image(image) {
+            match symbols.is_native_pdb() && image.il_pdb.is_none() {
+                true => search.folders(&mut own, &sought, &fits),
+                false => search.everywhere(&mut own, &sought, &fits),
+            }
         }
         Self::new(Kind::Pe, symbols, own)
     }
@@ -90,22 +91,41 @@ impl ImageFiles {
     pub(super) fn frames(&self, files: &Files, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
         match self.kind {
             Kind::Elf(..) => {}
-            Kind::Pe => {
-                if let Some(frames) = self.pe_frames(files, rva) {
-                    return frames;
-                }
-            }
+            Kind::Pe => match self.pe_frames(files, rva) {
+                Some(Ok(frames)) if !frames.is_empty() => return Ok(frames),
+                Some(none) => return self.image_frames(files, rva, none),
+                None => {}
+            },
             Kind::Part { code_delta } => return self.part_frames(files, rva, code_delta),
         }
         if let Some(at) = self.object_file() {
             return object::frames(files, at, self.address(rva));
         }
-        let _ = (files, rva);
         Err(self.best().name_reason())
     }
-}
 
-impl ImageFiles {
+    /// The frames of a PE image's own symbols, where its PDB has none. A guess replaces only what a damaged PDB would say.
+    fn image_frames(
+        &self,
+        files: &Files,
+        rva: u64,
+        none: Result<Vec<NativeFrame>, NameReason>,
+    ) -> Result<Vec<NativeFrame>, NameReason> {
+        let Some(at) = self.image.file() else {
+            return none;
+        };
+        let mut frames = object::frames(files, at, Address::Rva(rva)).unwrap_or_default();
+        let is_guess = frames.iter().any(|frame| frame.approximate);
+        if frames.is_empty() || is_guess && none.is_ok() {
+            return none;
+        }
+        let path = object::path_text(at);
+        for frame in &mut frames {
+            frame.symbol_file = Some(Arc::clone(&path));
+        }
+        Ok(frames)
+    }
+
     /// The object file, if there is one: what the PDB of a PE image says comes before it.
     fn object_file(&self) -> Option<&Arc<FileAt>> {
         match self.kind {

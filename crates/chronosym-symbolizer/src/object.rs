@@ -19,15 +19,19 @@ use chronosym_core::{LineReason, NameReason};
 pub(super) struct ObjectFile {
     pub symbols: NativeSymbols,
     texts: Texts,
+    /// The image, if it is to be opened with a debug file, and whether it alone answers.
+    next: Option<(Arc<str>, bool)>,
 }
 
 impl Open for ObjectFile {
     fn open(at: &FileAt, _: FileData, search: &Search) -> Result<Self, FileError> {
         let companions = Companions::of(&at.path, &search.config());
         let mut symbols = NativeSymbols::open_path_with(&at.path, companions)?;
+        let mut next = None;
         if let Some(debug_file) = &at.debug_file {
             // Without it the image still has its dynamic symbols.
-            let _ = symbols.set_debug_file(debug_file);
+            let is_alone = symbols.set_debug_file(debug_file).is_err();
+            next = Some((path_text(at), is_alone));
         }
         if let Some((id, name)) = symbols.missing_supplement() {
             let sought = Sought::new(Wanted::ElfDebug(id), [file_name(&name)], []);
@@ -39,12 +43,18 @@ impl Open for ObjectFile {
         Ok(ObjectFile {
             symbols,
             texts: Texts::default(),
+            next,
         })
     }
 
     fn unpacked(&self) -> u64 {
         self.symbols.unpacked_bytes()
     }
+}
+
+/// The path of a file, as frames state it.
+pub(super) fn path_text(at: &FileAt) -> Arc<str> {
+    at.path.to_string_lossy().into()
 }
 
 /// Works out the answers for many addresses.
@@ -114,6 +124,9 @@ impl ObjectFile {
             // Exported names say where functions begin, not where they end.
             native.approximate = matches!(frame.source(), Source::DynamicSymbols | Source::Export);
             native.name_limited = frame.name_limited();
+            let is_next = |alone| alone || frame.source() == Source::DynamicSymbols;
+            let next = self.next.as_ref().filter(|(_, alone)| is_next(*alone));
+            native.symbol_file = next.map(|(path, _)| Arc::clone(path));
             Some(native)
         });
         Ok(frames.collect())

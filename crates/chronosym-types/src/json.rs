@@ -125,6 +125,8 @@ pub struct FrameObject<'a> {
     pub certainty: Option<&'a str>,
     /// How it was recognized as a caller, if the recorder did not walk the stack.
     pub proof: Option<&'a str>,
+    /// Path of the file that the name is from, if the image's first symbol file had no answer.
+    pub symbol_file: Option<&'a str>,
     /// Why there is no name, or only a part.
     pub name_reason: Option<&'a str>,
     /// Why there is a name but no line.

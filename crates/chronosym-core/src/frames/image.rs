@@ -80,6 +80,7 @@ impl FrameBuilder<'_> {
                 inlined: i != outermost,
                 evidence: Some(native.evidence),
                 certainty: Some(location.certainty.or_guess(native.approximate)),
+                symbol_file: native.symbol_file,
                 ..Frame::bare(
                     at.address,
                     function,
