@@ -8,8 +8,7 @@ use chronosym_types::hash::{HashMap, RandomState};
 use smallvec::SmallVec;
 
 use crate::ids::EventTypeId;
-use crate::marker_kind::Mark;
-use crate::role::Role;
+use crate::meaning::Meaning;
 use crate::selection::Options;
 
 /// An event type and how often it came.
@@ -22,11 +21,10 @@ pub struct EventTypeInfo {
     pub count: u64,
     /// How many had a stack.
     pub stacks: u64,
-    pub(crate) role: Role,
+    /// What they mean; they mark nothing unless the options ask for markers.
+    pub(crate) meaning: Meaning,
     /// Whether the options ask for the stacks of this very type.
     pub(crate) selected: bool,
-    /// What its events mark, if that is asked for.
-    pub(crate) marks: Option<Mark>,
 }
 
 /// The event types of a session.
@@ -55,9 +53,8 @@ impl EventTypes {
         self.all.push(EventTypeInfo {
             count: 0,
             stacks: 0,
-            role: Role::of(&schema),
+            meaning: options.meaning(&schema),
             selected: options.selects(&schema),
-            marks: options.marks(&schema),
             schema,
         });
         id

@@ -8,7 +8,7 @@ use chronosym_events::{DecodeError, EventSchema};
 use crate::facts::{At, Symbol};
 use crate::ids::{EventTypeId, ProcessIndex, StackId, ThreadIndex};
 use crate::machine::Machine;
-use crate::role::Role;
+use crate::meaning::Role;
 use crate::samples::{ClassIndex, SampleClass};
 use crate::session::Session;
 use crate::stacks::Walked;
@@ -31,7 +31,15 @@ pub struct FileMapping {
 impl Session {
     /// What events of a type mean to the session.
     pub fn role(&self, id: EventTypeId) -> Role {
-        self.info(id).map_or(Role::Other, |info| info.role)
+        self.info(id).map_or(Role::Other, |info| info.meaning.role)
+    }
+
+    /// The weight of an event's stack: the bytes that it states were allocated, or else one.
+    pub fn weight(&self, id: EventTypeId, payload: &[u8]) -> Weight {
+        let field = self.info(id).and_then(|info| info.meaning.bytes);
+        field.map_or(Weight::One, |field| {
+            field.read(payload).map_or(Weight::Unknown, Weight::Bytes)
+        })
     }
 
     /// Whether the options ask for the stacks of this very event type.
@@ -164,5 +172,33 @@ impl Session {
     /// Counts stacks that could not be kept.
     pub fn stacks_dropped(&mut self, count: u64) {
         self.machine.counters.stacks_dropped += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chronosym_events::{EventKey, Provider};
+
+    use super::*;
+    use crate::selection::Options;
+
+    #[test]
+    fn allocations_weigh_their_bytes() {
+        let mut session = Session::new(Options::default());
+        let mut tick = |version, payload: &[u8]| {
+            let provider = Provider::Runtime;
+            let key = EventKey::Manifest {
+                provider,
+                id: 10,
+                version,
+            };
+            let id = session.event_type(Arc::new(EventSchema::new(key)));
+            session.weight(id, payload)
+        };
+        let mut payload = vec![0xff; 10];
+        payload.extend((1u64 << 33).to_le_bytes());
+        assert_eq!(tick(4, &payload), Weight::Bytes(1 << 33));
+        assert_eq!(tick(1, &[8, 1, 0, 0, 0]), Weight::Bytes(264));
+        assert_eq!(tick(4, &payload[..17]), Weight::Unknown, "cut off");
     }
 }

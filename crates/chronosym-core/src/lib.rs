@@ -15,7 +15,6 @@
 #![deny(missing_docs)]
 
 mod activity;
-pub mod allocation;
 mod answers;
 mod body;
 mod clr;
@@ -46,6 +45,7 @@ mod lookup;
 mod machine;
 mod marker_kind;
 mod markers;
+mod meaning;
 mod names;
 mod prepare;
 mod process;
@@ -56,7 +56,6 @@ mod recording_id;
 mod refs;
 mod resolve;
 mod resolver;
-mod role;
 mod samples;
 mod selection;
 mod session;
@@ -104,12 +103,12 @@ pub use limits::{FREE_OF_RATIO, LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};
 pub use marker_kind::MarkerKind;
 pub use markers::Marker;
+pub use meaning::Role;
 pub use profile::{Profile, ProfileEntry};
 pub use recording::{ClockMatch, JoinedRecording, Loss, TraceFacts};
 pub use recording_id::{AnotherRecording, RecordingId};
 pub use resolve::AddressAt;
 pub use resolver::{ResolvedStack, Resolver};
-pub use role::Role;
 pub use samples::{ClassIndex, SampleClass, SampleLog};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};

@@ -1,25 +1,23 @@
-//! What events of the runtime mark. Ids are those of the runtime's manifest, `ClrEtwAll.man`.
-
-use chronosym_events::{EventKey, EventSchema, Provider};
+//! The kinds of markers, and how event types mark them.
 
 /// What a runtime did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum MarkerKind {
-    /// It collected garbage.
+    /// A garbage collection.
     Collection,
-    /// It held all threads up, most often to collect.
+    /// A suspension of all threads, most often for a garbage collection.
     Pause,
-    /// Code threw an exception.
+    /// An exception that was thrown.
     Exception,
-    /// A thread waited for a lock that another one held.
+    /// A thread that waited for a lock.
     Contention,
-    /// A method was compiled.
+    /// A compilation of a method.
     Compilation,
 }
 
 impl MarkerKind {
-    /// Every member.
+    /// All kinds.
     pub const ALL: [MarkerKind; 5] = [
         MarkerKind::Collection,
         MarkerKind::Pause,
@@ -28,7 +26,7 @@ impl MarkerKind {
         MarkerKind::Compilation,
     ];
 
-    /// The spelling in outputs.
+    /// Returns the spelling in outputs.
     pub const fn as_str(self) -> &'static str {
         match self {
             MarkerKind::Collection => "GC",
@@ -40,11 +38,11 @@ impl MarkerKind {
     }
 }
 
-/// Where in its time an event stands.
+/// The part of a marker that an event states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    Moment,
-    Begin,
+    Instant,
+    Start,
     End,
 }
 
@@ -53,31 +51,4 @@ pub(crate) enum Phase {
 pub(crate) struct Mark {
     pub kind: MarkerKind,
     pub phase: Phase,
-}
-
-impl Mark {
-    /// What events of a type mark, if anything.
-    pub fn of(schema: &EventSchema) -> Option<Self> {
-        let EventKey::Manifest {
-            provider: Provider::Runtime,
-            id,
-            ..
-        } = schema.key()
-        else {
-            return None;
-        };
-        let (kind, phase) = match id {
-            1 => (MarkerKind::Collection, Phase::Begin),
-            2 => (MarkerKind::Collection, Phase::End),
-            9 => (MarkerKind::Pause, Phase::Begin),
-            3 => (MarkerKind::Pause, Phase::End),
-            80 => (MarkerKind::Exception, Phase::Moment),
-            81 => (MarkerKind::Contention, Phase::Begin),
-            91 => (MarkerKind::Contention, Phase::End),
-            145 => (MarkerKind::Compilation, Phase::Begin),
-            141 | 143 => (MarkerKind::Compilation, Phase::End),
-            _ => return None,
-        };
-        Some(Mark { kind, phase })
-    }
 }

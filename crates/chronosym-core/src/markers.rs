@@ -1,7 +1,7 @@
 //! What the runtime did beside running code: collections, pauses, exceptions, waits for locks, compilations. Kept only
 //! where [`Options::markers`](crate::Options::markers) asks for it.
 //!
-//! Ids and fields are those of the runtime's manifest, `ClrEtwAll.man`.
+//! Fields are those of the CLR's manifest, `ClrEtwAll.man`.
 
 use std::cmp::Reverse;
 
@@ -69,7 +69,7 @@ impl Markers {
         };
         let text = match mark.phase {
             Phase::End => StringId::EMPTY,
-            Phase::Moment | Phase::Begin => names.strings.intern(&text(mark.kind, fields)),
+            Phase::Instant | Phase::Start => names.strings.intern(&text(mark.kind, fields)),
         };
         self.seen.push(Seen {
             time_ns,
@@ -107,7 +107,7 @@ impl Markers {
                 }
                 continue;
             }
-            if seen.mark.phase == Phase::Begin {
+            if seen.mark.phase == Phase::Start {
                 open.insert(key, markers.len());
             }
             let text = strings.get(seen.text);
@@ -216,8 +216,7 @@ mod tests {
     use crate::facts::At;
     use crate::selection::Options;
     use crate::session::{Payload, Session};
-    use chronosym_events::PointerSize;
-    use chronosym_events::{EventKey, EventSchema, Provider};
+    use chronosym_events::{EventKey, EventSchema, PointerSize, Provider};
     use std::sync::Arc;
 
     struct Feed(Session);

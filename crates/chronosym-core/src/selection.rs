@@ -2,8 +2,7 @@
 
 use chronosym_events::{EventKey, EventSchema};
 
-use crate::marker_kind::Mark;
-use crate::role::Role;
+use crate::meaning::{Meaning, Role};
 
 /// Which events' stacks are kept as samples.
 #[derive(Clone, Debug, Default)]
@@ -86,9 +85,11 @@ impl Options {
         }
     }
 
-    /// What is marked by events of this type, if that is asked for.
-    pub(crate) fn marks(&self, schema: &EventSchema) -> Option<Mark> {
-        Mark::of(schema).filter(|_| self.markers > 0)
+    /// What events of a type mean; they mark nothing unless markers are asked for.
+    pub(crate) fn meaning(&self, schema: &EventSchema) -> Meaning {
+        let meaning = Meaning::of(schema);
+        let mark = meaning.mark.filter(|_| self.markers > 0);
+        Meaning { mark, ..meaning }
     }
 
     /// Whether the samples of profilers are asked for.
@@ -98,11 +99,11 @@ impl Options {
 
     /// Whether events of a type must be pushed; the others need only be counted.
     pub fn wants(&self, schema: &EventSchema) -> bool {
-        self.selects(schema)
-            || self.marks(schema).is_some()
-            || match Role::of(schema) {
-                Role::ThreadSample => self.wants_profilers(),
-                role => role.says_code(),
-            }
+        let meaning = self.meaning(schema);
+        let means_something = match meaning.role {
+            Role::ThreadSample => self.wants_profilers(),
+            role => role.states_code(),
+        };
+        means_something || meaning.mark.is_some() || self.selects(schema)
     }
 }

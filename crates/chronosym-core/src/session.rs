@@ -5,7 +5,6 @@ use std::sync::Arc;
 use chronosym_events::{Event, EventKey, EventSchema, PointerSize, RawEvent, ThreadSampleType};
 use chronosym_types::hash::HashSet;
 
-use crate::allocation;
 use crate::clr;
 use crate::event_types::{EventTypeInfo, EventTypes};
 use crate::facts::{At, Fact, Sample};
@@ -13,9 +12,9 @@ use crate::ids::{EventTypeId, StackId};
 use crate::kernel::KernelState;
 use crate::machine::Machine;
 use crate::markers::Markers;
+use crate::meaning::Role;
 use crate::recording::{Loss, TraceFacts};
 use crate::recording_id::{AnotherRecording, RecordingId};
-use crate::role::Role;
 use crate::samples::{SampleClass, SampleLog};
 use crate::selection::Options;
 use crate::stacks::{StackTable, Walked};
@@ -104,14 +103,15 @@ impl Session {
 
     /// Whether events of this type must be pushed in time order: those that speak of code.
     pub fn needs_order(&self, id: EventTypeId) -> bool {
-        self.info(id).is_some_and(|info| info.role.says_code())
+        self.info(id)
+            .is_some_and(|info| info.meaning.role.states_code())
     }
 
     /// Whether the stack of an event of this type would be kept.
     pub fn wants_stack(&self, id: EventTypeId) -> bool {
         let sampled = |role| matches!(role, Role::ThreadSample | Role::CodeOrSample);
         self.info(id).is_some_and(|info| {
-            info.selected || (self.options.wants_profilers() && sampled(info.role))
+            info.selected || (self.options.wants_profilers() && sampled(info.meaning.role))
         })
     }
 
@@ -230,7 +230,7 @@ impl Session {
         info.count += 1;
         info.stacks += u64::from(stack.is_some());
         machine.facts.duration_ns = machine.facts.duration_ns.max(at.time_ns);
-        let marks = info.marks.is_some();
+        let marks = info.meaning.mark.is_some();
         let raw = raw_event(&info.schema, at, payload);
         let mut route = |event: &Event<'_>| -> SampleKind {
             match event {
@@ -250,7 +250,7 @@ impl Session {
             SampleKind::Event
         };
         let selected = info.selected;
-        let kind = match info.role {
+        let kind = match info.meaning.role {
             Role::ThreadSample if stack.is_none() => return,
             Role::ThreadSample | Role::Code | Role::CodeOrSample => match &raw.decode() {
                 Ok(Some(event)) => route(event),
@@ -276,7 +276,7 @@ impl Session {
         if let Some(stack) = stack
             && (selected || of_profiler)
         {
-            let weight = allocation::weight(&self.types.all[id.index()].schema, payload.bytes);
+            let weight = self.weight(id, payload.bytes);
             self.log(id, at, stack, Sample::new(kind).weighing(weight));
         }
     }
@@ -287,7 +287,7 @@ impl Session {
         let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
         let info = &self.types.all[id.index()];
         let raw = raw_event(&info.schema, at, payload);
-        if let (Some(mark), Ok(Some(fields))) = (info.marks, raw.fields()) {
+        if let (Some(mark), Ok(Some(fields))) = (info.meaning.mark, raw.fields()) {
             let (most, names) = (self.options.markers, &mut self.machine.names);
             let at = (at.time_ns, thread);
             self.markers.push(mark, at, &fields, most, names);

@@ -1,7 +1,7 @@
 //! ETW traces (.etl).
 
 use chronosym_etl::{Clock, ExtendedItem, ReadAt, Reader, Record, TraceHeader};
-use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode, classes};
+use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode};
 use chronosym_events::{Event, EventKey, EventSchema, PointerSize, Provider, RawEvent};
 use chronosym_types::hash::HashMap;
 
@@ -380,16 +380,10 @@ impl EtlSource {
         session: &Session,
     ) {
         let mut event = waiting(record, id);
-        event.sample.weight = chronosym_core::allocation::weight(raw.schema, raw.payload);
-        // The stack of a context switch is that of the thread which goes on.
-        if matches!(
-            raw.schema.key(),
-            EventKey::Classic {
-                class: classes::THREAD,
-                opcode: 36,
-                ..
-            }
-        ) && let Ok(Some(Event::Kernel(KernelEvent::CSwitch(switch)))) = raw.decode()
+        event.sample.weight = session.weight(id, raw.payload);
+        // The stack of a context switch is that of the new thread.
+        if session.role(id) == Role::ContextSwitch
+            && let Ok(Some(Event::Kernel(KernelEvent::CSwitch(switch)))) = raw.decode()
         {
             event.tid = Some(switch.new_thread_id);
             event.pid = session.process_of_thread(switch.new_thread_id);
