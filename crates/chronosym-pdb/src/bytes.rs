@@ -38,13 +38,12 @@ impl<'d> Cursor<'d> {
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let mut out = [0; N];
-        out.copy_from_slice(self.bytes(N)?);
-        Ok(out)
+        let truncated = Error::truncated(self.what, self.position() as u64, N as u64);
+        self.bytes.array().map_err(|_| truncated)
     }
 
     pub(crate) fn u8(&mut self) -> Result<u8> {
-        Ok(self.array::<1>()?[0])
+        self.array().map(u8::from_le_bytes)
     }
 
     pub(crate) fn u16(&mut self) -> Result<u16> {

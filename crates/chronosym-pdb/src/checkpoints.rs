@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Mutex, PoisonError};
 
-/// Lists of at max_bytes this many bytes are decoded from their start each time.
+/// Lists of at most this many bytes are decoded from their start each time.
 const SHORT: usize = 1 << 10;
 /// Elements between two checkpoints.
 const STEP: usize = 128;
-/// Checkpoints are made of at max_bytes this many times the file's size: lists may overlap.
+/// Checkpoints are made of at most this many times the file's size: lists may overlap.
 const MAX_SHARE: usize = 4;
 
 /// A position in a list, with the state decoded up to it.

@@ -173,18 +173,14 @@ impl<'a> WindowsPdb<'a> {
     /// Every procedure of every module, in module order, without public symbols. A malformed module
     /// gives one error, and the iteration continues.
     ///
-    /// Reads the parent file and caches the index of each module.
+    /// Reads the whole file and caches the index of each module.
     pub fn functions(&self) -> impl Iterator<Item = Result<Function>> {
-        let (count, error) = match self.modules() {
-            Ok(modules) => (modules.list.len(), None),
-            Err(error) => (0, Some(Err(error))),
-        };
-        let modules = (0..count).flat_map(move |index| {
-            let (module, error) = match self.module(index) {
-                Ok(module) => (module, None),
-                Err(error) => (None, Some(Err(error))),
-            };
-            let procedures = module.into_iter().flat_map(move |module| {
+        let modules = self.modules().map(|modules| modules.list.len());
+        let error = modules.as_ref().err().cloned().map(Err);
+        let modules = (0..modules.unwrap_or(0)).flat_map(move |index| {
+            let module = self.module(index);
+            let error = module.as_ref().err().cloned().map(Err);
+            let procedures = module.ok().flatten().into_iter().flat_map(move |module| {
                 let procedures = module.procedures.iter();
                 procedures.filter_map(move |procedure| self.function(module, procedure).transpose())
             });

@@ -129,14 +129,12 @@ impl TypeStream {
                 let pairs = match self.hash {
                     Some((hash, offset, size)) => {
                         let hash = msf.required(hash, "type hash")?;
-                        let pairs = bytes::pairs(&hash.bytes(offset, size)?);
-                        match self.are_close(&pairs) {
-                            true => pairs,
-                            false => self.walk(stream)?,
-                        }
+                        Some(bytes::pairs(&hash.bytes(offset, size)?))
                     }
-                    None => self.walk(stream)?,
+                    None => None,
                 };
+                let pairs = pairs.filter(|pairs| self.are_close(pairs));
+                let pairs = pairs.map_or_else(|| self.walk(stream), Ok)?;
                 self.pairs.get_or_init(|| pairs)
             }
         };
