@@ -8,7 +8,7 @@ use chronosym_symbols::mmap::FileData;
 use crate::elf::ElfAddressing;
 use crate::files::{FileError, Open};
 use crate::pe::ImageFile;
-use crate::search::{FileAt, Search, Sought, SymbolFile};
+use crate::search::{FileAt, FileRequest, Search, SymbolFile};
 use crate::symbolizer::Symbolizer;
 use chronosym_core::ImageRef;
 
@@ -25,9 +25,9 @@ impl Symbolizer {
     /// The file of an image itself: where it was looked for, and what came of it.
     pub fn image_file(&self, image: &ImageRef<'_>) -> SymbolFile {
         let id = image.build_id.and_then(BuildId::parse);
-        let elf = id.map(|id| Sought::at(Wanted::ElfImage(id), image.path));
-        match elf.or_else(|| Sought::image(image)) {
-            Some(sought) => self.files.search.first([sought]),
+        let elf = id.map(|id| FileRequest::at(Wanted::ElfImage(id), image.path));
+        match elf.or_else(|| FileRequest::image(image)) {
+            Some(request) => self.files.search.first([request]),
             None => SymbolFile::unidentified(),
         }
     }

@@ -7,7 +7,7 @@ use chronosym_symbols::{Address, Mapping};
 
 use crate::files::Files;
 use crate::object::ObjectFile;
-use crate::search::{ANY, FileAt, Sought, SymbolFile};
+use crate::search::{ANY, FileAt, FileRequest, SymbolFile};
 use chronosym_core::Addressing;
 use chronosym_core::ImageRef;
 
@@ -67,7 +67,7 @@ pub(super) fn find(
 ) -> (SymbolFile, ElfAddressing) {
     let search = &files.search;
     let [debug, own] = [Wanted::ElfDebug(id.clone()), Wanted::ElfImage(id)]
-        .map(|wanted| Sought::object(wanted, image.path));
+        .map(|wanted| FileRequest::object(wanted, image.path));
     let stated = ElfAddressing::of(image);
     let mut symbols = SymbolFile::unidentified();
     search.everywhere(&mut symbols, &debug, ANY);

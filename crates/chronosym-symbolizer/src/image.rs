@@ -4,7 +4,7 @@ use chronosym_symbols::identity::BuildId;
 
 use crate::elf::{self, ElfAddressing};
 use crate::files::Files;
-use crate::search::{Sought, SymbolFile};
+use crate::search::{FileRequest, SymbolFile};
 use chronosym_core::NameReason;
 use chronosym_core::{ImageRef, NativeFrame};
 use {crate::managed::PdbFile, chronosym_symbols::store::NoFile, std::sync::OnceLock};
@@ -58,10 +58,10 @@ impl ImageFiles {
         });
         let mut own = SymbolFile::unidentified();
         // The PDB of managed code knows nothing of native addresses.
-        if let Some(sought) = Sought::image(image) {
+        if let Some(request) = FileRequest::image(image) {
             match symbols.is_native_pdb() && image.il_pdb.is_none() {
-                true => search.folders(&mut own, &sought, &fits),
-                false => search.everywhere(&mut own, &sought, &fits),
+                true => search.folders(&mut own, &request, &fits),
+                false => search.everywhere(&mut own, &request, &fits),
             }
         }
         Self::new(Kind::Pe, symbols, own)

@@ -10,14 +10,14 @@ use chronosym_symbols::store::{NoFile, SearchLocation};
 use crate::files::{FileError, Files};
 use crate::pdb::{EmbeddedPdb, Pdb};
 use crate::pe::{ImageFile, ImageParts};
-use crate::search::{FileAt, FoundFile, Sought, SymbolFile};
+use crate::search::{FileAt, FileRequest, FoundFile, SymbolFile};
 use chronosym_core::IlOffset;
 use chronosym_core::InMemoryPdb;
 use chronosym_core::LineReason;
 use chronosym_core::SourceLine;
 
 /// What is known of a PDB that is to be found.
-pub(super) struct Clues<'a> {
+pub(super) struct PdbRequest<'a> {
     pub id: Option<PdbId>,
     /// Where it was written when the module was built.
     pub pdb_path: &'a str,
@@ -38,8 +38,8 @@ pub(super) struct PdbFile {
 
 impl PdbFile {
     /// Looks in the folders, in the image, in the trace, in the stores.
-    pub(super) fn find(clues: &Clues<'_>, files: &Files) -> Self {
-        let (file, in_trace) = find(clues, files);
+    pub(super) fn find(request: &PdbRequest<'_>, files: &Files) -> Self {
+        let (file, in_trace) = find(request, files);
         PdbFile { file, in_trace }
     }
 
@@ -95,26 +95,26 @@ impl PdbFile {
     }
 }
 
-fn find(clues: &Clues<'_>, files: &Files) -> (SymbolFile, Option<Pdb>) {
-    let Clues { id, image, .. } = *clues;
+fn find(request: &PdbRequest<'_>, files: &Files) -> (SymbolFile, Option<Pdb>) {
+    let PdbRequest { id, image, .. } = *request;
     let mut file = SymbolFile::unidentified();
     let facts = image
         .and_then(|at| files.open::<ImageFile>(at).ok())
         .map(|image| image.with(image_facts))
         .unwrap_or_default();
-    let sought = id.map(|id| {
+    let wanted = id.map(|id| {
         let wanted = Wanted::Pdb {
             id,
             stamp: facts.stamp,
             format: PdbFormat::Any,
         };
-        Sought::pdb(wanted, clues.pdb_path, clues.image_path)
+        FileRequest::pdb(wanted, request.pdb_path, request.image_path)
     });
-    file.wanted = sought.as_ref().map(|sought| sought.wanted.clone());
+    file.wanted = wanted.as_ref().map(|wanted| wanted.wanted.clone());
 
     let look = |file: &mut SymbolFile, stores| {
-        let Some(sought) = &sought else { return };
-        file.or(&files.search.find(sought, stores));
+        let Some(wanted) = &wanted else { return };
+        file.or(&files.search.find(wanted, stores));
         verify(file, &facts, files);
     };
     look(&mut file, false);
@@ -132,7 +132,7 @@ fn find(clues: &Clues<'_>, files: &Files) -> (SymbolFile, Option<Pdb>) {
             _ => {}
         }
     }
-    if let Some(bytes) = clues.in_trace {
+    if let Some(bytes) = request.in_trace {
         match Pdb::parse(FileData::from(bytes.shared())) {
             // Without an id in the module's event, the runtime's own word ties it to the module.
             Ok(pdb) if id.is_none_or(|id| belongs(&pdb, id)) => {

@@ -14,7 +14,7 @@ use chronosym_symbols::store::StoreConfig;
 use chronosym_types::hash::{HashMap, RandomState};
 
 use crate::files::{FileError, Files};
-use crate::managed::{Clues, PdbFile, belongs};
+use crate::managed::{PdbFile, PdbRequest, belongs};
 use crate::method_text::{plain_name, takes};
 use crate::module::ModuleFiles;
 use crate::options::SymbolOptions;
@@ -327,14 +327,14 @@ fn given_pdb(
 
 /// The PDB that an image asks for, at a path.
 fn pdb_of(image: &Image, pdb_path: &str, at: &Arc<FileAt>, files: &Files) -> PdbFile {
-    let clues = Clues {
+    let request = PdbRequest {
         id: image.pdb,
         pdb_path,
         image_path: &at.path.to_string_lossy(),
         image: Some(at),
         in_trace: None,
     };
-    PdbFile::find(&clues, files)
+    PdbFile::find(&request, files)
 }
 
 /// The image, if it is a managed one, and the path of its PDB.

@@ -4,9 +4,9 @@ use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_symbols::identity::Wanted;
 
 use crate::files::Files;
-use crate::managed::{Clues, PdbFile};
+use crate::managed::{PdbFile, PdbRequest};
 use crate::pe::{ImageFile, ImageParts};
-use crate::search::{ANY, Check, Sought, SymbolFile, identity};
+use crate::search::{ANY, Check, FileRequest, SymbolFile, identity};
 use chronosym_core::ModuleRef;
 use chronosym_core::{file_name, simple_name};
 
@@ -22,14 +22,14 @@ impl ModuleFiles {
     /// The files, and about how many bytes they take.
     pub(super) fn find(module: &ModuleRef<'_>, files: &Files) -> (Self, u64) {
         let image = find_image(module, files, ANY);
-        let clues = Clues {
+        let request = PdbRequest {
             id: identity(module.managed_pdb),
             pdb_path: module.managed_pdb.map_or("", |pdb| &pdb.path),
             image_path: module.il_path,
             image: image.file(),
             in_trace: module.in_memory_pdb,
         };
-        let pdb = PdbFile::find(&clues, files);
+        let pdb = PdbFile::find(&request, files);
         let in_memory = module.in_memory_pdb.map_or(0, |bytes| bytes.len() as u64);
         let weight = image.weight() + pdb.file.weight() + in_memory;
         (ModuleFiles { pdb, image }, weight)
@@ -123,8 +123,8 @@ pub(super) fn find_image(module: &ModuleRef<'_>, files: &Files, fits: Check<'_>)
     let simple = simple_name(module.il_path);
     let (dll, exe) = (format!("{simple}.dll"), format!("{simple}.exe"));
     let names = [file_name(module.il_path), &dll, &exe];
-    let sought = Sought::new(wanted, names, [module.il_path]);
+    let request = FileRequest::new(wanted, names, [module.il_path]);
     // No store has a key made of a PDB's id, so there is no use in asking one.
-    files.search.folders(&mut image, &sought, fits);
+    files.search.folders(&mut image, &request, fits);
     image
 }

@@ -9,7 +9,7 @@ use chronosym_symbols::{
 };
 
 use crate::files::{FileError, Files, Frames, Open};
-use crate::search::{FileAt, Search, Sought};
+use crate::search::{FileAt, FileRequest, Search};
 use crate::texts::Texts;
 use chronosym_core::NativeFrame;
 use chronosym_core::file_name;
@@ -34,8 +34,8 @@ impl Open for ObjectFile {
             next = Some((path_text(at), is_alone));
         }
         if let Some((id, name)) = symbols.missing_supplement() {
-            let sought = Sought::new(Wanted::ElfDebug(id), [file_name(&name)], []);
-            let file = search.first([sought]);
+            let request = FileRequest::new(Wanted::ElfDebug(id), [file_name(&name)], []);
+            let file = search.first([request]);
             if let Some(found) = file.file() {
                 symbols.set_supplement(&found.path)?;
             }

@@ -7,12 +7,12 @@ use chronosym_symbols::identity::Wanted;
 
 use crate::files::{FileError, Files};
 use crate::image::{ImageFiles, Kind};
-use crate::managed::{Clues, PdbFile};
+use crate::managed::{PdbFile, PdbRequest};
 use crate::parts;
 use crate::pdb::Pdb;
 use crate::pe::{ImageFile, MapFile};
 use crate::precompiled::{code_at, row_at};
-use crate::search::{ANY, FileAt, Sought, SymbolFile, beside, identity};
+use crate::search::{ANY, FileAt, FileRequest, SymbolFile, beside, identity};
 use crate::target::{Target, Unfit};
 use chronosym_core::{ImageRef, NativeFrame, PartRef};
 use chronosym_core::{LineReason, NameReason};
@@ -26,8 +26,8 @@ pub(super) fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
     };
     let wanted = Wanted::pdb(id);
     let path = image.pdb.map_or("", |pdb| &pdb.path);
-    let sought = Sought::pdb(wanted, path, image.path);
-    files.search.everywhere(&mut symbols, &sought, ANY);
+    let request = FileRequest::pdb(wanted, path, image.path);
+    files.search.everywhere(&mut symbols, &request, ANY);
     // A PDB that does not say where its sections are is of use only for an image that they fill.
     if let Some(at) = symbols.file().cloned()
         && let Ok(pdb) = files.open::<Pdb>(&at)
@@ -71,7 +71,7 @@ impl ImageFiles {
                 let file = files.open::<ImageFile>(at)?;
                 Ok(file.with(|parts| parts::check_image(&parts.image, image, part))?)
             };
-            search.folders(&mut own, &Sought::at(wanted, image.path), &check);
+            search.folders(&mut own, &FileRequest::at(wanted, image.path), &check);
         }
         if let Some(id) = part.perf_map.filter(|_| own.found.is_err()) {
             let wanted = Wanted::R2rMap {
@@ -81,12 +81,12 @@ impl ImageFiles {
             let usual = format!("{}.ni.r2rmap", simple_name(image.path));
             let names = [file_name(&id.name), &usual];
             let paths = names.map(|name| beside(image.path, name).unwrap_or_default());
-            let sought = Sought::new(wanted, names, paths.each_ref().map(String::as_str));
+            let request = FileRequest::new(wanted, names, paths.each_ref().map(String::as_str));
             let check = |at: &Arc<FileAt>| -> Result<(), Box<dyn Error>> {
                 let file = files.open::<MapFile>(at)?;
                 Ok(parts::check_map(file.map(), image, part)?)
             };
-            search.everywhere(&mut map, &sought, &check);
+            search.everywhere(&mut map, &request, &check);
         }
         let code_delta = part.code_delta;
         Self::new(Kind::Part { code_delta }, map, own)
@@ -180,7 +180,7 @@ fn managed_pdb(at: &Arc<FileAt>, image: &ImageFile, files: &Files) -> PdbFile {
         Some((codeview.id, codeview.path))
     });
     let path = at.path.to_string_lossy();
-    let clues = Clues {
+    let request = PdbRequest {
         id: named.as_ref().map(|(id, _)| *id),
         pdb_path: named.as_ref().map_or("", |(_, path)| path),
         // Where the file was found is no path of the trace.
@@ -188,5 +188,5 @@ fn managed_pdb(at: &Arc<FileAt>, image: &ImageFile, files: &Files) -> PdbFile {
         image: Some(at),
         in_trace: None,
     };
-    PdbFile::find(&clues, files)
+    PdbFile::find(&request, files)
 }

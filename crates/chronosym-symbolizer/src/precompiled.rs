@@ -17,7 +17,7 @@ use chronosym_symbols::identity::{Guid, Wanted};
 use crate::files::{FileError, Files};
 use crate::module::{ModuleFiles, find_image};
 use crate::pe::{CompositeFile, ImageFile, MapFile};
-use crate::search::{FileAt, Sought, SymbolFile, beside};
+use crate::search::{FileAt, FileRequest, SymbolFile, beside};
 use crate::target::{Target, Unfit};
 use chronosym_core::{CodeStart, ModuleRef, PrecompiledCode};
 use chronosym_core::{Evidence, LineReason};
@@ -26,13 +26,13 @@ use chronosym_core::{file_name, simple_name};
 
 /// Where a precompiled image stands in memory, as far as its size is known, and what tells of its code.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct PrecompiledImage {
     pub range: Range<u64>,
     source: Source,
 }
 
 /// Or why methods without an IL map have no line: there is a file of that identity which is not what ran, or none.
-pub(super) type Found = Result<Place, LineReason>;
+pub(super) type PrecompiledResult = Result<PrecompiledImage, LineReason>;
 
 const NOTHING: LineReason = LineReason::NoILMap;
 const MISMATCH: LineReason = LineReason::SymbolFileMismatch;
@@ -52,7 +52,11 @@ struct Component {
 }
 
 /// Finds what tells of a module's precompiled code in its process; `known` are the module's files.
-pub(super) fn find(module: &ModuleRef<'_>, known: &ModuleFiles, files: &Files) -> Found {
+pub(super) fn find(
+    module: &ModuleRef<'_>,
+    known: &ModuleFiles,
+    files: &Files,
+) -> PrecompiledResult {
     let starts: Vec<CodeStart<'_>> = module.precompiled_starts().collect();
     if starts.is_empty() {
         return Err(NOTHING);
@@ -75,7 +79,12 @@ pub(super) fn find(module: &ModuleRef<'_>, known: &ModuleFiles, files: &Files) -
     own.or_else(|why| in_map(module, machine, &starts, files).ok_or(why))
 }
 
-fn in_image(at: &Arc<FileAt>, machine: Target, starts: &[CodeStart<'_>], files: &Files) -> Found {
+fn in_image(
+    at: &Arc<FileAt>,
+    machine: Target,
+    starts: &[CodeStart<'_>],
+    files: &Files,
+) -> PrecompiledResult {
     let known = starts.iter().map(|start| MethodStart {
         address: start.address,
         size: start.size,
@@ -108,9 +117,11 @@ fn in_image(at: &Arc<FileAt>, machine: Target, starts: &[CodeStart<'_>], files: 
     })
 }
 
-fn placed(base: BaseMatch, image: &R2rImage<'_>, source: Source) -> Found {
+fn placed(base: BaseMatch, image: &R2rImage<'_>, source: Source) -> PrecompiledResult {
     match base {
-        BaseMatch::Base(base) => Place::new(base, image.image().size_of_image().into(), source),
+        BaseMatch::Base(base) => {
+            PrecompiledImage::new(base, image.image().size_of_image().into(), source)
+        }
         BaseMatch::Mismatch => Err(MISMATCH),
         BaseMatch::Ambiguous | BaseMatch::NoStarts => Err(NOTHING),
     }
@@ -124,7 +135,7 @@ fn in_composite(
     machine: Target,
     starts: &[MethodStart],
     files: &Files,
-) -> Found {
+) -> PrecompiledResult {
     // A name out of a file: one in the same folder, or none.
     if owner.is_empty() || owner.contains('\0') || file_name(owner) != owner || owner == ".." {
         return Err(NOTHING);
@@ -152,14 +163,14 @@ fn in_map(
     machine: Target,
     starts: &[CodeStart<'_>],
     files: &Files,
-) -> Option<Place> {
+) -> Option<PrecompiledImage> {
     let wanted = Wanted::R2rMap {
         signature: None,
         version: 1,
     };
     let name = format!("{}.ni.r2rmap", simple_name(module.il_path));
     let path = beside(module.il_path, &name).unwrap_or_default();
-    let sought = Sought::new(wanted, [&name], [&path]);
+    let sought = FileRequest::new(wanted, [&name], [&path]);
     let starts: Vec<NamedMethodStart<'_>> = starts
         .iter()
         .map(|start| NamedMethodStart {
@@ -181,7 +192,7 @@ fn in_map(
         };
         let last = map.methods().last().ok_or(Unfit::Empty)?;
         let size = u64::from(last.rva) + u64::from(last.size);
-        Place::new(base, size, Source::Map(Arc::clone(at))).map_err(|_| Unfit::Methods)
+        PrecompiledImage::new(base, size, Source::Map(Arc::clone(at))).map_err(|_| Unfit::Methods)
     };
     // Without a signature no store has a key.
     let mut map = SymbolFile::unidentified();
@@ -190,11 +201,11 @@ fn in_map(
     place(map.file()?).ok()
 }
 
-impl Place {
-    fn new(base: u64, size: u64, source: Source) -> Found {
+impl PrecompiledImage {
+    fn new(base: u64, size: u64, source: Source) -> PrecompiledResult {
         let end = base.checked_add(size).ok_or(NOTHING)?;
         let range = base..end;
-        Ok(Place { range, source })
+        Ok(PrecompiledImage { range, source })
     }
 
     /// The precompiled method at an address.

@@ -223,19 +223,19 @@ pub(super) const ANY: Check<'static> = &|_| Ok(());
 
 /// A file that is to be found: what it must be, what it may be called, and where the trace says that it was.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Sought {
+pub(super) struct FileRequest {
     pub wanted: Wanted,
     pub names: Vec<String>,
     pub paths: Vec<String>,
 }
 
-impl Sought {
+impl FileRequest {
     pub(super) fn new<const N: usize, const P: usize>(
         wanted: Wanted,
         names: [&str; N],
         paths: [&str; P],
     ) -> Self {
-        Sought {
+        FileRequest {
             wanted,
             names: distinct(names),
             paths: distinct(paths),
@@ -244,12 +244,12 @@ impl Sought {
 
     /// What is called as its path says.
     pub(super) fn at(wanted: Wanted, path: &str) -> Self {
-        Sought::new(wanted, [file_name(path)], [path])
+        FileRequest::new(wanted, [file_name(path)], [path])
     }
 
     /// An ELF file, which may be a module of the kernel.
     pub(super) fn object(wanted: Wanted, path: &str) -> Self {
-        let mut object = Sought::at(wanted, path);
+        let mut object = FileRequest::at(wanted, path);
         let others = module_files(path).filter(|name| name != file_name(path));
         object.names.extend(others);
         object
@@ -259,7 +259,7 @@ impl Sought {
     pub(super) fn pdb(wanted: Wanted, pdb_path: &str, image_path: &str) -> Self {
         let own = format!("{}.pdb", simple_name(image_path));
         let beside = beside(image_path, &own).unwrap_or_default();
-        Sought::new(
+        FileRequest::new(
             wanted,
             [file_name(pdb_path), &own],
             [full(pdb_path), &beside],
@@ -276,7 +276,7 @@ impl Sought {
             pe: Some(pe),
             pdb: None,
         };
-        Some(Sought::at(wanted, image.path))
+        Some(FileRequest::at(wanted, image.path))
     }
 }
 
@@ -296,7 +296,7 @@ pub(super) fn beside(path: &str, name: &str) -> Option<String> {
 pub(super) struct Search {
     stores: Stores,
     /// By whether the stores were asked, and the generation.
-    done: WeightedLru<(Sought, bool, u64), Outcome>,
+    done: WeightedLru<(FileRequest, bool, u64), Outcome>,
     generation: AtomicU64,
 }
 
@@ -342,7 +342,7 @@ impl Search {
     }
 
     /// Looks in the folders and at the trace's paths (`stores` false), or in the symbol path and at debuginfod.
-    pub(super) fn find(&self, sought: &Sought, stores: bool) -> Arc<Outcome> {
+    pub(super) fn find(&self, sought: &FileRequest, stores: bool) -> Arc<Outcome> {
         let key = (sought.clone(), stores, self.generation());
         self.done.get_or_make(&key, || {
             let outcome = self.look(sought, stores, &read_identity);
@@ -353,7 +353,7 @@ impl Search {
 
     /// Looks in the folders and at the trace's paths for a file that also `fits`: builds for several machines lie side by side, with
     /// one identity. Done each time: what fits depends on more than the identity.
-    fn find_fitting(&self, sought: &Sought, fits: Check<'_>) -> Outcome {
+    fn find_fitting(&self, sought: &FileRequest, fits: Check<'_>) -> Outcome {
         let identify = |path: &Path, wanted: &Wanted| {
             let id = read_identity(path, wanted)?;
             if wanted.accepts(&id) {
@@ -365,7 +365,7 @@ impl Search {
         self.look(sought, false, &identify)
     }
 
-    fn look(&self, sought: &Sought, stores: bool, identify: &Identify<'_>) -> Outcome {
+    fn look(&self, sought: &FileRequest, stores: bool, identify: &Identify<'_>) -> Outcome {
         let mut names = sought.names.iter();
         let first = names.next().cloned().unwrap_or_default();
         let reach = match stores {
@@ -380,7 +380,7 @@ impl Search {
     }
 
     /// Looks in the folders and at the trace's paths, and adds what came of it: for what no store has a key for.
-    pub(super) fn folders(&self, file: &mut SymbolFile, sought: &Sought, fits: Check<'_>) {
+    pub(super) fn folders(&self, file: &mut SymbolFile, sought: &FileRequest, fits: Check<'_>) {
         file.wanted.get_or_insert_with(|| sought.wanted.clone());
         let outcome = self.find(sought, false);
         let known = file.attempts.len();
@@ -393,7 +393,7 @@ impl Search {
     }
 
     /// Looks everywhere, and adds what came of it.
-    pub(super) fn everywhere(&self, file: &mut SymbolFile, sought: &Sought, fits: Check<'_>) {
+    pub(super) fn everywhere(&self, file: &mut SymbolFile, sought: &FileRequest, fits: Check<'_>) {
         self.folders(file, sought, fits);
         if file.found.is_err() {
             file.or(&self.find(sought, true));
@@ -402,7 +402,7 @@ impl Search {
     }
 
     /// The file of any of these, the first that there is.
-    pub(super) fn first<const N: usize>(&self, sought: [Sought; N]) -> SymbolFile {
+    pub(super) fn first<const N: usize>(&self, sought: [FileRequest; N]) -> SymbolFile {
         let mut file = SymbolFile::unidentified();
         for sought in &sought {
             if file.found.is_err() {

@@ -159,7 +159,7 @@ type Check = Box<dyn Fn(&[u8]) -> Option<bool>>;
 
 /// What a PDB knows of a document.
 #[derive(Default)]
-struct Known {
+struct SourceDocument {
     text: Option<Vec<u8>>,
     is_text: Option<Check>,
     /// Where Source Link says that it is.
@@ -167,7 +167,7 @@ struct Known {
 }
 
 impl PdbFile {
-    fn document(&self, files: &Files, name: &str) -> Option<Known> {
+    fn document(&self, files: &Files, name: &str) -> Option<SourceDocument> {
         self.with_pdb(files, |pdb| match pdb {
             Pdb::Portable(file) => file.pdb.with(|pdb| document(pdb, file.row(pdb, name)?)),
             Pdb::Windows(_) => None,
@@ -176,10 +176,10 @@ impl PdbFile {
     }
 }
 
-fn document(pdb: &PortablePdb<'_>, row: u32) -> Option<Known> {
+fn document(pdb: &PortablePdb<'_>, row: u32) -> Option<SourceDocument> {
     let document = pdb.document(row)?;
     let (algorithm, hash) = (document.hash_algorithm, document.hash.to_vec());
-    Some(Known {
+    Some(SourceDocument {
         // What does not unpack is looked for elsewhere.
         text: pdb.embedded_source(row, MAX_SOURCE).ok().flatten(),
         is_text: algorithm.map(|algorithm| -> Check {

@@ -10,7 +10,7 @@ use chronosym_core::{LineReason, NameReason};
 use chronosym_symbols::lru::WeightedLru;
 use {
     crate::module::ModuleFiles,
-    crate::precompiled::{self, Found},
+    crate::precompiled::{self, PrecompiledResult},
     chronosym_core::IlOffset,
     chronosym_core::SourceLine,
     chronosym_core::{ModuleRef, PrecompiledCode, SnapshotKey},
@@ -31,7 +31,7 @@ pub struct Symbolizer {
     options: SymbolOptions,
     modules: WeightedLru<Key<SymbolIdentity>, ModuleFiles>,
     /// Where a module's code stands differs from process to process.
-    precompiled: WeightedLru<Key<SnapshotKey>, Found>,
+    precompiled: WeightedLru<Key<SnapshotKey>, PrecompiledResult>,
     images: WeightedLru<Key<SymbolIdentity>, ImageFiles>,
 }
 
@@ -108,7 +108,7 @@ impl Symbolizer {
     }
 
     /// What tells of the module's precompiled code.
-    fn precompiled_in(&self, module: &ModuleRef<'_>) -> Arc<Found> {
+    fn precompiled_in(&self, module: &ModuleRef<'_>) -> Arc<PrecompiledResult> {
         let Some(snapshot) = module.snapshot_key() else {
             return Arc::new(Err(LineReason::NoILMap));
         };

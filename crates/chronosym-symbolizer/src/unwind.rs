@@ -10,7 +10,7 @@ use chronosym_types::Registers;
 
 use crate::elf::ElfAddressing;
 use crate::files::{FileError, Open};
-use crate::search::{FileAt, Search, Sought};
+use crate::search::{FileAt, FileRequest, Search};
 use crate::symbolizer::Symbolizer;
 use chronosym_core::CallerProof;
 use chronosym_core::ImageRef;
@@ -31,7 +31,10 @@ impl ImageFiles for Symbolizer {
         let id = image.build_id.and_then(BuildId::parse)?;
         let wanted = [Wanted::ElfImage(id.clone()), Wanted::ElfDebug(id)];
         wanted.into_iter().find_map(|wanted| {
-            let file = self.files.search.first([Sought::at(wanted, image.path)]);
+            let file = self
+                .files
+                .search
+                .first([FileRequest::at(wanted, image.path)]);
             let table = self.files.open::<ElfCallFrames>(file.file()?).ok()?;
             (!table.0.is_empty()).then_some(table as Arc<dyn CallFrames>)
         })

@@ -75,7 +75,7 @@ impl NameId {
 
 /// One frame as kept: 40 bytes, ids for text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RawFrame {
+pub(crate) struct StoredFrame {
     pub(crate) name: Option<NonZeroId>,
     pub(crate) symbol: Option<NonZeroId>,
     pub(crate) file: Option<NonZeroId>,
@@ -172,7 +172,7 @@ fn span<'a>(text: &'a str, ends: &[u32], id: u32) -> &'a str {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RawAnswer {
+pub(crate) struct StoredAnswer {
     pub(crate) address: u64,
     pub(crate) start: u32,
     pub(crate) len: u32,
@@ -187,8 +187,8 @@ pub(crate) struct RawAnswer {
 pub struct Answers {
     pub(crate) names: Strings,
     pub(crate) files: Strings,
-    pub(crate) frames: Vec<RawFrame>,
-    pub(crate) answers: Vec<RawAnswer>,
+    pub(crate) frames: Vec<StoredFrame>,
+    pub(crate) answers: Vec<StoredAnswer>,
     pub(crate) damage: Vec<String>,
     /// Whether lines were asked for.
     pub(crate) lines: bool,
@@ -298,7 +298,7 @@ impl Answers {
             id.and_then(|id| *ids.get(id.get() as usize)?)
         };
         let frames = self.frames.len() as u32;
-        self.frames.extend(other.frames.iter().map(|f| RawFrame {
+        self.frames.extend(other.frames.iter().map(|f| StoredFrame {
             name: here(&names, f.name),
             symbol: here(&names, f.symbol),
             file: here(&files, f.file),
@@ -315,7 +315,7 @@ impl Answers {
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
     all: &'a Answers,
-    raw: RawAnswer,
+    raw: StoredAnswer,
 }
 
 impl<'a> Answer<'a> {
@@ -343,7 +343,7 @@ impl<'a> Answer<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     all: &'a Answers,
-    raw: &'a RawFrame,
+    raw: &'a StoredFrame,
 }
 
 impl<'a> Frame<'a> {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use chronosym_types::hash::HashMap;
 use gimli::SectionId;
 
-use crate::answer::{Address, Answers, Missing, NonZeroId, RawAnswer, RawFrame};
+use crate::answer::{Address, Answers, Missing, NonZeroId, StoredAnswer, StoredFrame};
 use crate::dwarf::cached_unit::CachedUnit;
 use crate::dwarf::form::DwarfError;
 use crate::dwarf::names::InfoSection;
@@ -85,7 +85,7 @@ impl NativeSymbols {
 fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &mut Answers) {
     // Virtual address and index of each query, sorted.
     let mut queries: Vec<(u64, u32)> = Vec::with_capacity(addresses.len());
-    let outside = RawAnswer {
+    let outside = StoredAnswer {
         address: 0,
         start: 0,
         len: 0,
@@ -399,7 +399,7 @@ impl<'a> Sweep<'a> {
             None => {
                 f.start = out.frames.len() as u32;
                 f.len = 1;
-                out.frames.push(RawFrame {
+                out.frames.push(StoredFrame {
                     name: id,
                     symbol: id,
                     file,

@@ -10,7 +10,7 @@ use super::functions::{FunctionNode, NO_NODE, Walk};
 use super::lines::{LineProgram, LineRow, LineTables};
 use super::names::{FunctionNames, InfoSection};
 use super::unit::{Table, Unit};
-use crate::answer::{Answers, Missing, NonZeroId, RawFrame, Source};
+use crate::answer::{Answers, Missing, NonZeroId, Source, StoredFrame};
 use crate::elf::container::contains;
 
 /// The number of frames at one address. Compilers nest about 60 inlinees; hostile entries could
@@ -307,8 +307,8 @@ impl SourceLocation {
         unit: &Unit<'_>,
         node: Option<(&FunctionNode, u64)>,
         name: Option<NonZeroId>,
-    ) -> RawFrame {
-        RawFrame {
+    ) -> StoredFrame {
+        StoredFrame {
             name,
             symbol: None,
             file: self.file,

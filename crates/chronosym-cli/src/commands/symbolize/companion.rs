@@ -15,7 +15,7 @@ use crate::symbols;
 
 /// What there is of the symbols that lie outside an image.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct Companion {
     /// The PDB, if the image is a PE image that asks for one.
     pub pdb: Option<PathBuf>,
     /// Its id, found or not.
@@ -25,7 +25,7 @@ pub struct Found {
     pub notes: Vec<String>,
 }
 
-impl Found {
+impl Companion {
     /// Where a file is; else notes why there is none, and where it was looked for.
     fn acquire(&mut self, request: &Request, config: StoreConfig, what: &str) -> Option<PathBuf> {
         let outcome = Stores::new(config).acquire(request, &read_identity);
@@ -40,8 +40,8 @@ impl Found {
 }
 
 /// The PDB that an image asks for, beside the image or where the options say.
-pub fn pdb_of(image: &Path, options: &Symbols) -> Result<Found> {
-    let mut found = Found::default();
+pub fn pdb_of(image: &Path, options: &Symbols) -> Result<Companion> {
+    let mut found = Companion::default();
     if let Some((id, name)) = wanted(image) {
         let config = beside(Some(image), options)?;
         found.notes = symbols::path_problems(&config);
@@ -78,7 +78,12 @@ pub fn no_file(error: Error, path: &Path) -> anyhow::Error {
 }
 
 /// Takes the debug information of a stripped ELF image, and what that shares with other images', from where is said.
-pub fn add_files(image: &mut NativeSymbols, path: &Path, config: &StoreConfig, found: &mut Found) {
+pub fn add_files(
+    image: &mut NativeSymbols,
+    path: &Path,
+    config: &StoreConfig,
+    found: &mut Companion,
+) {
     if !image.has_lines() {
         let link = image.debug_link();
         let places = match image.build_id().cloned() {
@@ -97,7 +102,7 @@ pub fn add_files(image: &mut NativeSymbols, path: &Path, config: &StoreConfig, f
         for place in places.iter().filter(|place| place.is_file()) {
             match image.set_debug_file(place) {
                 Ok(()) => {
-                    *found = Found::default();
+                    *found = Companion::default();
                     break;
                 }
                 Err(error) => found.refuse(place, &error),
@@ -115,7 +120,7 @@ pub fn add_files(image: &mut NativeSymbols, path: &Path, config: &StoreConfig, f
     }
 }
 
-impl Found {
+impl Companion {
     fn refuse(&mut self, place: &Path, error: &Error) {
         self.notes
             .push(format!("{} is not used: {error}", place.display()));

@@ -29,14 +29,14 @@ pub struct ManagedSource {
 }
 
 /// What a place means here.
-enum Asked {
+enum Located {
     Il(u32, u32),
     Native { rva: u64, address: u64 },
 }
 
 /// A frame, as far as it is known.
 #[derive(Default)]
-struct Known {
+struct ManagedFrame {
     label: String,
     name: Option<String>,
     signature: Option<std::sync::Arc<str>>,
@@ -90,7 +90,7 @@ impl ManagedSource {
         }))
     }
 
-    fn asked(&self, place: Place<'_>) -> Result<Asked, Why> {
+    fn asked(&self, place: Place<'_>) -> Result<Located, Why> {
         // `Type.Method+0x1a` looks like `module+0x1a`.
         if let (Some(name), At::Rva(offset)) = (place.file, place.at)
             && let Ok(il) = u32::try_from(offset)
@@ -99,27 +99,27 @@ impl ManagedSource {
             return named;
         }
         match (place.at, self.module.precompiled_base()) {
-            (At::Il(Method::Token(token), il), _) => Ok(Asked::Il(token, il)),
+            (At::Il(Method::Token(token), il), _) => Ok(Located::Il(token, il)),
             (At::Il(Method::Named(name), il), _) => self.named(name, il),
-            (At::Rva(rva), Some(_)) => Ok(Asked::Native { rva, address: rva }),
+            (At::Rva(rva), Some(_)) => Ok(Located::Native { rva, address: rva }),
             (At::Address(address), Some(base)) => {
                 // Nothing lies below the base: what is smaller can only be an RVA.
                 let base = if self.rva || address < base { 0 } else { base };
                 let rva = address - base;
-                Ok(Asked::Native { rva, address })
+                Ok(Located::Native { rva, address })
             }
             (At::Address(number), None) => match token(&format!("{number:#x}")) {
-                Some(token) => Ok(Asked::Il(token, 0)),
+                Some(token) => Ok(Located::Il(token, 0)),
                 None => Err(shown::OTHER_KIND),
             },
             _ => Err(shown::OTHER_KIND),
         }
     }
 
-    fn named(&self, method: &str, il: u32) -> Result<Asked, Why> {
+    fn named(&self, method: &str, il: u32) -> Result<Located, Why> {
         match *self.module.methods_named(method) {
             [] => Err(NO_METHOD),
-            [token] => Ok(Asked::Il(token, il)),
+            [token] => Ok(Located::Il(token, il)),
             _ => Err(SEVERAL),
         }
     }
@@ -132,26 +132,26 @@ impl ManagedSource {
         })
     }
 
-    fn of_il(&self, token: u32, il: u32) -> Known {
+    fn of_il(&self, token: u32, il: u32) -> ManagedFrame {
         let name = self.method_name(token);
         let text = name.clone().unwrap_or_else(|| format!("{token:#010x}"));
-        Known {
+        ManagedFrame {
             label: format!("{text}+IL_{il:04x}"),
             name,
             token: Some(token),
             il: Some(il),
             line: Some(self.module.line(token, IlOffset::mapped(il))),
-            ..Known::default()
+            ..ManagedFrame::default()
         }
     }
 
-    fn of_native(&self, rva: u64, address: u64) -> Option<Known> {
+    fn of_native(&self, rva: u64, address: u64) -> Option<ManagedFrame> {
         let code = self.module.precompiled(rva.checked_sub(self.back)?)?;
         let name = code.name.as_deref().map(str::to_owned);
         let offset = u64::from(code.offset) + self.back;
         let text = name.as_deref().unwrap_or("??");
         let line = self.module.precompiled_line(rva - self.back, &code);
-        Some(Known {
+        Some(ManagedFrame {
             label: format!("{text}+{offset:#x}"),
             name,
             signature: code.signature,
@@ -172,8 +172,8 @@ impl ManagedSource {
         };
         let (known, text) = match asked {
             Err(why) => return unknown(why),
-            Ok(Asked::Il(token, il)) => (self.of_il(token, il), question.text.to_owned()),
-            Ok(Asked::Native { rva, address }) => {
+            Ok(Located::Il(token, il)) => (self.of_il(token, il), question.text.to_owned()),
+            Ok(Located::Native { rva, address }) => {
                 let text = format!("{address:#x}");
                 match self.of_native(rva, address) {
                     Some(known) => (known, text),
@@ -196,7 +196,7 @@ impl ManagedSource {
         self.layout.write(question, &text, [self.text(&known)], out);
     }
 
-    fn text<'k>(&'k self, known: &'k Known) -> FrameObject<'k> {
+    fn text<'k>(&'k self, known: &'k ManagedFrame) -> FrameObject<'k> {
         let line = known.line.as_ref().and_then(|line| line.as_ref().ok());
         let mut object = FrameObject::default();
         object.address = known.address.map(HexNumber);

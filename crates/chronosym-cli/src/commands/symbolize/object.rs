@@ -22,13 +22,13 @@ pub struct ObjectSource {
     rva: bool,
     answers: chronosym_symbols::Answers,
     damage: HashSet<String>,
-    found: companion::Found,
+    found: companion::Companion,
     /// Why code has no name, where nothing else says so.
     no_name: &'static str,
 }
 
 impl ObjectSource {
-    pub fn open(path: &Path, args: &Symbolize, mut found: companion::Found) -> Result<Self> {
+    pub fn open(path: &Path, args: &Symbolize, mut found: companion::Companion) -> Result<Self> {
         let config = symbols::config(&args.symbols)?;
         let mut places = Companions::of(path, &config);
         places.recorded_paths = !args.no_recorded_paths;

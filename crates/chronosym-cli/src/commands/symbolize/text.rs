@@ -11,11 +11,11 @@ use crate::units::parse_address;
 const BARE_DIGITS: usize = 8;
 
 /// Where in a text an address stands, and what it asks.
-pub type Found<'a> = (Range<usize>, Question<'a>);
+pub type FoundAddress<'a> = (Range<usize>, Question<'a>);
 
 /// All that may be an address in a text. It stands as a word of its own: what is part of a longer one, or the value of a
 /// register, is left alone.
-pub fn find_all(text: &[u8]) -> Vec<Found<'_>> {
+pub fn find_all(text: &[u8]) -> Vec<FoundAddress<'_>> {
     let mut found = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive(|&b| b == b'\n') {
@@ -33,7 +33,7 @@ pub fn find_all(text: &[u8]) -> Vec<Found<'_>> {
 }
 
 /// .NET with `ShowILOffsets`: `at N.T.M() in App.dll:token 0x6000001+0x1a`.
-fn dotnet(line: &str) -> Option<Found<'_>> {
+fn dotnet(line: &str) -> Option<FoundAddress<'_>> {
     let (before, after) = line.split_once(":token ")?;
     let (_, file) = before.rsplit_once(" in ")?;
     let (method, rest) = after.split_once('+')?;
@@ -50,7 +50,7 @@ fn dotnet(line: &str) -> Option<Found<'_>> {
 }
 
 /// Mono: `at N.T.M (System.Int32 x) [0x0001a] in <module version id>:0`.
-fn mono(line: &str) -> Option<Found<'_>> {
+fn mono(line: &str) -> Option<FoundAddress<'_>> {
     let (before, after) = line.split_once("] in <")?;
     let (before, il) = before.rsplit_once('[')?;
     let (_, method) = before.split_once("at ")?;
@@ -70,7 +70,7 @@ fn mono(line: &str) -> Option<Found<'_>> {
 }
 
 /// Native AOT without names: `at App!<BaseAddress>+0x1234`.
-fn native_aot(line: &str) -> Option<Found<'_>> {
+fn native_aot(line: &str) -> Option<FoundAddress<'_>> {
     let (before, after) = line.split_once("!<BaseAddress>+")?;
     let digits = prefix(after, |b| b == b'x' || b.is_ascii_hexdigit());
     let rva = parse_address(digits).filter(|_| is_prefixed(digits))?;
@@ -82,7 +82,7 @@ fn native_aot(line: &str) -> Option<Found<'_>> {
 
 /// `perf script`: `  55d0c0 main+0x1a (/srv/b/prog)`, also behind what else a sample says, and with `dsoff` `(/srv/b/prog+0x10c0)`,
 /// which counts from the start of the file.
-fn perf(line: &str) -> Option<Found<'_>> {
+fn perf(line: &str) -> Option<FoundAddress<'_>> {
     let tail = line.rsplit_once(": ").map_or(line, |(_, tail)| tail);
     let rest = tail.trim_start();
     let is_alone = tail.len() == line.len() && rest.len() == tail.len();
@@ -107,7 +107,12 @@ fn perf(line: &str) -> Option<Found<'_>> {
     ))
 }
 
-fn asking<'a>(line: &'a str, range: Range<usize>, place: Place<'a>, form: Form) -> Found<'a> {
+fn asking<'a>(
+    line: &'a str,
+    range: Range<usize>,
+    place: Place<'a>,
+    form: Form,
+) -> FoundAddress<'a> {
     let text = line.get(range.clone()).unwrap_or_default();
     let mut question = Question::at(text, Some(place));
     question.form = form;
@@ -121,7 +126,7 @@ fn prefix(text: &str, is: impl Fn(u8) -> bool) -> &str {
 }
 
 /// Addresses that are words: glibc, sanitizers, HotSpot, Windows, and plain ones.
-fn words<'a>(text: &'a [u8], line: Range<usize>, found: &mut Vec<Found<'a>>) {
+fn words<'a>(text: &'a [u8], line: Range<usize>, found: &mut Vec<FoundAddress<'a>>) {
     let (mut at, line_end) = (line.start, line.end);
     while at < line_end {
         if !is_part(text[at]) {
@@ -181,7 +186,7 @@ fn path_start(text: &[u8], end: usize) -> usize {
 }
 
 /// The address that a word is, and what of the text it takes up.
-fn word(text: &[u8], start: usize, end: usize) -> Option<Found<'_>> {
+fn word(text: &[u8], start: usize, end: usize) -> Option<FoundAddress<'_>> {
     let utf8 = |range: Range<usize>| std::str::from_utf8(&text[range]).ok();
     let own = utf8(start..end)?;
     let (module, number) = split(own);
