@@ -41,6 +41,8 @@ pub struct Printer<'a> {
     answers: &'a Answers,
     demangle: bool,
     image: Option<Image<'a>>,
+    /// The image's build id as text.
+    build_id: Option<String>,
     readable: Vec<OnceLock<Result<Box<str>, Unreadable>>>,
 }
 
@@ -52,6 +54,7 @@ impl<'a> Printer<'a> {
             answers,
             demangle: true,
             image: None,
+            build_id: None,
             readable: if style.wants_symbol_names() {
                 vec![OnceLock::new(); answers.name_count()]
             } else {
@@ -69,6 +72,7 @@ impl<'a> Printer<'a> {
 
     /// Says which image the answers are of.
     pub fn image(mut self, image: Image<'a>) -> Self {
+        self.build_id = image.build_id.map(BuildId::to_string);
         self.image = Some(image);
         self
     }
@@ -202,7 +206,7 @@ impl<'a> Printer<'a> {
         };
         object.module = Some(image.module);
         object.rva = self.asked(answer).checked_sub(image.base);
-        object.build_id = image.build_id.map(|id| id.to_string().into());
+        object.build_id = self.build_id.as_deref().map(Cow::Borrowed);
         object.pdb_id = image.pdb_id.map(Cow::Borrowed);
     }
 
