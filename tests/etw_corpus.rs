@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use chronosym::source::etl::{Schemas, raw_event, read};
+use chronosym::source::EventStream;
+use chronosym::source::etl::{EtlStream, read};
 use chronosym::{Diagnostics, Evidence, Filter, Options, Position, Resolver, Session, Timeline};
 use chronosym_conformance::{CORPUS, case, unzip};
 use chronosym_etl::Reader as EtlReader;
@@ -241,19 +242,17 @@ fn rundown(trace: &[u8]) -> Result<(), Failed> {
 }
 
 fn rundown_begins(trace: &[u8]) -> Result<u64, Failed> {
-    let mut reader = EtlReader::new(trace, Default::default())?;
-    let mut schemas = Schemas::default();
-    while let Some(record) = reader.next_record()? {
-        let schema = schemas.of(&record);
+    let mut stream = EtlStream::new(trace, Default::default())?;
+    while let Some(event) = stream.next_event()? {
         if matches!(
-            schema.key(),
+            event.schema.key(),
             chronosym_events::EventKey::Manifest {
                 provider: Provider::Rundown,
                 id: 144,
                 ..
             }
         ) {
-            return Ok(record.time_ns);
+            return Ok(event.event.time_ns);
         }
     }
     Err("no rundown".into())
@@ -351,24 +350,17 @@ fn flipped(mut trace: Vec<u8>) {
 
 /// Merging added descriptions of manifest events; layouts that are published need none.
 fn described(trace: &[u8]) -> Result<(), Failed> {
-    let mut reader = EtlReader::new(trace, Default::default())?;
-    let mut schemas = Schemas::default();
-    schemas.observe(&mut reader);
-    equal(
-        "unreadable descriptions",
-        schemas.unreadable_descriptions(),
-        0,
-    )?;
+    let mut stream = EtlStream::new(trace, Default::default())?;
     let mut decoded: BTreeMap<String, u64> = BTreeMap::new();
-    while let Some(record) = reader.next_record()? {
-        let schema = schemas.of(&record);
+    while let Some(event) = stream.next_event()? {
+        let schema = event.schema;
         if schema.is_typed() || schema.fields().is_none() {
             continue;
         }
-        let Some(fields) = raw_event(&record, &schema).fields()? else {
+        let Some(fields) = event.event.fields()? else {
             return Err(format!("{} has a schema and no fields", schema.name()).into());
         };
-        if fields.iter().next().is_none() && !record.payload.is_empty() {
+        if fields.iter().next().is_none() && !event.event.payload.is_empty() {
             return Err(format!("{}: nothing of its payload decodes", schema.name()).into());
         }
         *decoded
@@ -380,6 +372,11 @@ fn described(trace: &[u8]) -> Result<(), Failed> {
         if !decoded.contains_key(provider) {
             return Err(format!("no event of {provider} is described: {decoded:?}").into());
         }
+    }
+    let diagnostics = stream.diagnostics();
+    let mut list = diagnostics.list.iter();
+    if let Some(it) = list.find(|it| it.text.contains("descriptions of event types")) {
+        return Err(format!("unreadable descriptions: {it}").into());
     }
     equal("described events", decoded.values().sum(), 25_936)
 }

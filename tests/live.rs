@@ -6,14 +6,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use chronosym::source::nettrace::NettraceStream;
 use chronosym::{Filter, LiveSession, Options, Position, ProcessIndex, Session, Timeline};
 use chronosym_conformance::script;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::universal;
 use chronosym_support::trace::{FieldKind, TraceInfo, TypeSpec};
 
-fn read_live(bytes: impl AsRef<[u8]>, live: &mut LiveSession) {
-    chronosym::source::nettrace::read_live(Cursor::new(bytes), live).expect("a trace");
+fn read_live(bytes: impl AsRef<[u8]> + Send, live: &mut LiveSession) {
+    let stream = NettraceStream::new(Cursor::new(bytes), Default::default());
+    chronosym::source::read_live(&mut stream.expect("a trace"), live).expect("a trace");
 }
 
 /// The one process of a synthetic trace.

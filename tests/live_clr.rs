@@ -12,6 +12,8 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use chronosym::NameReason;
+use chronosym::source::nettrace::NettraceStream;
+use chronosym::source::{EventStream, ReadError, read_live};
 use runtime::{Recording, Workload, host, major};
 use workload::{Report, Trace, check, read};
 
@@ -237,7 +239,9 @@ mod attached {
                     copy: &mut copy,
                     silent: &mut silent,
                 };
-                chronosym::source::nettrace::read_live(tee, &mut live)
+                let mut stream = NettraceStream::new(tee, Default::default())?;
+                read_live(&mut stream, &mut live)?;
+                Ok::<_, ReadError>(stream.diagnostics())
             });
             let answered = wait_for("an answer while recording", || {
                 let answers = has_answers(&reader.timeline());

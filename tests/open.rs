@@ -556,18 +556,16 @@ fn a_session_is_of_one_recording() {
         Some(AnotherRecording::Whole)
     );
     // Several sessions of one process may feed a live one, in any order.
+    let read_live = |bytes: &[u8], live: &mut LiveSession| {
+        let mut stream = nettrace::NettraceStream::new(bytes, Default::default())?;
+        chronosym::source::read_live(&mut stream, live)
+    };
     let mut live = LiveSession::new();
-    assert_eq!(
-        another(nettrace::read_live(later.as_slice(), &mut live)),
-        None
-    );
-    assert_eq!(
-        another(nettrace::read_live(trace().as_slice(), &mut live)),
-        None
-    );
+    assert_eq!(another(read_live(later.as_slice(), &mut live)), None);
+    assert_eq!(another(read_live(trace().as_slice(), &mut live)), None);
     let foreign = nettrace_at(77, start);
     assert_eq!(
-        another(nettrace::read_live(foreign.as_slice(), &mut live)),
+        another(read_live(foreign.as_slice(), &mut live)),
         Some(AnotherRecording::Process)
     );
 }

@@ -1,13 +1,14 @@
 //! Feeding a session without a trace: typed facts, samples of any event, observers of what is read.
 
 use std::io::Cursor;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use chronosym::facts::{
     Action, At, Image, Method, Module, NativeMethod, Process, Sample, Stub, Symbol,
 };
-use chronosym::source::Seen;
+use chronosym::source::EventStream;
+use chronosym::source::etl::EtlStream;
+use chronosym::source::nettrace::NettraceStream;
 use chronosym::{
     EventKey, EventSchema, Evidence, Filter, LiveSession, Loss, Options, Payload, PointerSize,
     Position, Provider, Resolver, SampleKind, Session, Timeline, Weight,
@@ -284,26 +285,19 @@ fn samples_of_a_counter_have_its_period_and_not_the_timers() {
     assert_eq!(weights, [Weight::Count(65_536), Weight::Unknown]);
 }
 
-/// What an observer saw: times with the number of addresses.
-fn observe(
-    most: usize,
-    read: impl FnOnce(&mut chronosym::source::Observer<'_>),
-) -> Vec<(u64, usize)> {
+/// Times of the first events of a stream, with the number of addresses.
+fn first_events(stream: &mut dyn EventStream, most: usize) -> Vec<(u64, usize)> {
     let mut seen = Vec::new();
-    read(&mut |record: Seen<'_>| {
-        assert!(record.bytes > 0);
-        seen.push((record.event.time_ns, record.stack.len()));
-        if seen.len() == most {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
+    while seen.len() < most
+        && let Some(event) = stream.next_event().expect("bytes")
+    {
+        seen.push((event.event.time_ns, event.stack.len()));
+    }
     seen
 }
 
 #[test]
-fn an_observer_sees_every_record_and_can_end_the_reading() {
+fn a_stream_has_every_event_and_reading_can_end_anywhere() {
     let mut w = NettraceWriter::v4();
     let sample = w.event_type(script::SAMPLER, 0, 0);
     let other = w.event_type("Unwanted", 1, 0);
@@ -313,16 +307,18 @@ fn an_observer_sees_every_record_and_can_end_the_reading() {
         w.sequence_point();
     }
     let bytes = w.finish();
-    for (most, rows, samples) in [(9, 6, 3), (4, 4, 1)] {
-        let mut session = Session::new(Options::default());
-        let seen = observe(most, |observer| {
-            let options = chronosym_nettrace::Options::default();
-            let read =
-                chronosym::source::nettrace::read_with(&*bytes, options, &mut session, observer);
-            read.expect("a trace");
-        });
+    let open = || NettraceStream::new(&*bytes, Default::default()).expect("a trace");
+    for (most, rows) in [(9, 6), (4, 4)] {
         let all = [(10, 2), (11, 0), (20, 2), (21, 0), (30, 2), (31, 0)];
-        assert_eq!(seen, all[..rows]);
+        assert_eq!(first_events(&mut open(), most), all[..rows]);
+    }
+    // A batch is what comes before a sequence point.
+    for (batches, samples) in [(9, 3), (1, 1)] {
+        let mut session = Session::new(Options::default());
+        let mut stream = open();
+        for _ in 0..batches {
+            stream.read_batch(&mut session).expect("bytes");
+        }
         assert_eq!(session.finish().samples().len(), samples);
     }
     let mut w = EtlWriter::new(Vec::new(), etl::Options::default()).expect("memory");
@@ -333,22 +329,15 @@ fn an_observer_sees_every_record_and_can_end_the_reading() {
             .expect("memory");
     }
     let bytes = w.finish().expect("memory");
-    for most in [1, 2] {
-        let mut session = Session::new(Options::default());
+    let mut stream = EtlStream::new(&*bytes, Default::default()).expect("a trace");
+    for _ in 0..2 {
         let mut methods = 0;
-        let reader = EtlReader::new(&*bytes, Default::default()).expect("a trace");
-        let read =
-            chronosym::source::etl::read_with(reader, &mut session, &mut |seen: Seen<'_>| {
-                let decoded = seen.event.decode();
-                methods += usize::from(matches!(decoded, Ok(Some(_))) && seen.stack == [0x10]);
-                if methods == most {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
-            });
-        read.expect("the first recording");
-        assert_eq!(methods, most);
+        while let Some(event) = stream.next_event().expect("bytes") {
+            let decoded = event.event.decode();
+            methods += usize::from(matches!(decoded, Ok(Some(_))) && event.stack == [0x10]);
+        }
+        assert_eq!(methods, 2);
+        assert!(stream.rewind());
     }
 }
 

@@ -79,6 +79,7 @@ impl LiveSession {
     /// A live session without events.
     pub fn new() -> Self {
         let mut session = Session::new(SampleSelection::None);
+        session.is_live = true;
         let empty = Timeline::of(&mut session, Vec::new(), 0);
         LiveSession {
             session,

@@ -50,6 +50,7 @@ pub struct Session {
     pub(crate) seen_addresses: HashSet<u64>,
     /// What the session was read from first.
     recording: Option<RecordingId>,
+    pub(crate) is_live: bool,
 }
 
 impl Session {
@@ -71,19 +72,19 @@ impl Session {
         self.recording.is_some()
     }
 
-    /// Begins to read a recording; returns when it begins, in ns since the session's time 0. What a `live` session is read
-    /// from may begin at any time of its process, and may repeat what another recording said.
+    /// Starts to read a recording; returns when it starts, in ns since the session's time 0. Recordings that a live session
+    /// reads may start at any time of its process, and may repeat what another one states.
     ///
     /// # Errors
     ///
     /// [`AnotherRecording`] if the session was read from a recording that this one does not belong to.
-    pub fn admit(&mut self, recording: RecordingId, live: bool) -> Result<i64, AnotherRecording> {
+    pub fn admit(&mut self, recording: RecordingId) -> Result<i64, AnotherRecording> {
         match self.recording {
             None => {
                 self.recording = Some(recording);
                 Ok(0)
             }
-            Some(first) => recording.follows(first, live),
+            Some(first) => recording.follows(first, self.is_live),
         }
     }
 

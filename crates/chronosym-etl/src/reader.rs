@@ -36,6 +36,8 @@ pub struct Reader<S> {
     current: Option<usize>,
     /// The current buffer's records come first up to here.
     limit: Key,
+    /// The next record, if it was looked for: (slot, raw time, offset).
+    pending: Option<(usize, i64, u32)>,
     last_raw: i64,
     open_bytes: u64,
     max_open_bytes: u64,
@@ -142,6 +144,7 @@ impl<S: ReadAt> Reader<S> {
             heap: BinaryHeap::new(),
             current: None,
             limit: NO_LIMIT,
+            pending: None,
             last_raw: i64::MIN,
             open_bytes: 0,
             max_open_bytes,
@@ -241,6 +244,7 @@ impl<S: ReadAt> Reader<S> {
         self.next_buffer = 0;
         self.heap.clear();
         self.current = None;
+        self.pending = None;
         self.last_raw = i64::MIN;
         self.open_bytes = 0;
         self.free = (0..self.slots.len()).collect();
@@ -257,8 +261,11 @@ impl<S: ReadAt> Reader<S> {
     /// everything before has been delivered. The part is counted as a gap, and the next call
     /// continues after it.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
-        let Some((slot, raw_time, offset)) = self.advance()? else {
-            return self.failures.pop().map_or(Ok(None), Err);
+        if !self.has_next()? {
+            return Ok(None);
+        }
+        let Some((slot, raw_time, offset)) = self.pending.take() else {
+            return Ok(None);
         };
         let slot = &self.slots[slot];
         let context = RecordContext {
@@ -281,6 +288,21 @@ impl<S: ReadAt> Reader<S> {
         self.diagnostics.clamped_times +=
             u64::from(self.clock.is_outside(raw_time, record.time_ns));
         Ok(Some(record))
+    }
+
+    /// Finds the next record; false at the end.
+    ///
+    /// # Errors
+    /// As [`next_record`](Self::next_record), which then returns what follows.
+    #[inline]
+    pub fn has_next(&mut self) -> Result<bool, Error> {
+        if self.pending.is_none() {
+            self.pending = self.advance()?;
+        }
+        match self.pending {
+            Some(_) => Ok(true),
+            None => self.failures.pop().map_or(Ok(false), Err),
+        }
     }
 
     /// Steps to the next record: (slot, raw time, offset).

@@ -6,69 +6,173 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use chronosym_ctf::{Error, Event, EventType, Holds, Metadata, NumberType, Reader, Value};
+use chronosym_ctf::{Event, EventType, Holds, Metadata, NumberType, Reader, Source, Value};
 use chronosym_events::{
     Action, EventKey, EventSchema, Field, FieldType, PointerSize, Provider, RawEvent,
 };
 use rustc_hash::FxHashMap;
 
 use super::threads::Threads;
+use crate::error::ReadError;
+use crate::stream::{EventStream, StreamEvent};
 use chronosym_core::DiagnosticKind::{CutShort, Damage, Loss as Lost, LostEvents, Unused};
 use chronosym_core::Diagnostics;
 use chronosym_core::EventTypeId;
 use chronosym_core::Loss;
+use chronosym_core::RecordingId;
 use chronosym_core::facts::{At, Fact, Process};
 use chronosym_core::{Payload, Session};
 
 /// Where the tracer of the runtime puts a payload in ETW's form.
 const PACKED: &str = "__data__";
 
-/// Where a trace stands in a session.
-pub(crate) struct Place<'p> {
-    /// What is added to its times to get the session's, in ns.
-    pub behind_ns: i128,
-    /// The process that calls itself so.
-    pub own_pid: &'p dyn Fn(u32) -> u32,
-    /// Whether starts and ends of processes are wanted.
+/// The events of traces of LTTng that were recorded together.
+///
+/// Read into a session, events of the kernel become processes and threads.
+pub struct CtfStream<R> {
+    reader: Reader<R>,
+    events: Events,
+    joined: Option<Joined>,
+    began_ns: Option<u64>,
+    /// Set once reading into a session has started.
+    feed: Option<Feed>,
+    has_ended: bool,
+}
+
+/// How traces are read into a session of several recordings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Joined {
+    /// What is added to their times to get the session's, in ns.
+    pub offset_ns: i128,
+    /// Processes in containers: their own id and the session's.
+    pub pids: Vec<(u32, u32)>,
+    /// Whether starts and ends of processes are used.
     pub has_lives: bool,
 }
 
-/// Reads a trace into a session. Damage is counted in the diagnostics; what was readable is in the session.
-pub(crate) fn read_from<R: Read>(
-    mut reader: Reader<R>,
-    session: &mut Session,
-    place: Place<'_>,
-) -> (Diagnostics, Result<(), Error>) {
-    let mut feed = Feed {
-        place,
-        events: Events::of(reader.traces()),
-        types: FxHashMap::default(),
-        threads: Threads::default(),
-    };
-    let end = loop {
-        match reader.next_event() {
-            Ok(Some(event)) => feed.take(&event, session),
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
-        }
-    };
-    feed.threads.name_processes(session);
-    for loss in &reader.diagnostics().losses {
-        let (from, to) = (feed.time(loss.from_ns), feed.time(loss.to_ns));
-        session.lost(match loss.events {
-            Some(events) => Loss::of_events(from, to, events),
-            None => {
-                let mut loss = Loss::between(from, to);
-                loss.buffers = 1;
-                loss
-            }
-        });
+impl<R: Read> CtfStream<R> {
+    /// Opens traces and their streams.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Ctf`] if there is no trace.
+    pub fn new(source: Source<R>, options: chronosym_ctf::Options) -> Result<Self, ReadError> {
+        Ok(CtfStream::of(Reader::new(source, options)?))
     }
-    (diagnostics(reader.diagnostics()), end)
+
+    /// The events of traces that were opened.
+    pub fn of(reader: Reader<R>) -> Self {
+        CtfStream {
+            events: Events::of(reader.traces()),
+            reader,
+            joined: None,
+            began_ns: None,
+            feed: None,
+            has_ended: false,
+        }
+    }
+
+    /// As [`of`](Self::of), to be read into a session of several recordings.
+    pub(crate) fn joined(reader: Reader<R>, joined: Joined) -> Self {
+        CtfStream {
+            joined: Some(joined),
+            ..CtfStream::of(reader)
+        }
+    }
+
+    /// The traces' reader.
+    pub fn reader(&self) -> &Reader<R> {
+        &self.reader
+    }
+
+    /// The time of the first event, in ns on the clock of the first trace.
+    fn began_ns(&mut self) -> u64 {
+        let reader = &mut self.reader;
+        *self
+            .began_ns
+            .get_or_insert_with(|| reader.next_time_ns().unwrap_or_default())
+    }
+
+    fn begin(&mut self, session: &mut Session) -> Result<(), ReadError> {
+        let joined = match self.joined.take() {
+            Some(joined) => joined,
+            None => {
+                session.admit(RecordingId::Whole)?;
+                let began_ns = self.began_ns();
+                describe(self.reader.traces(), began_ns, session);
+                Joined {
+                    offset_ns: -i128::from(began_ns),
+                    has_lives: true,
+                    ..Joined::default()
+                }
+            }
+        };
+        self.feed = Some(Feed {
+            joined,
+            types: FxHashMap::default(),
+            threads: Threads::default(),
+        });
+        Ok(())
+    }
+
+    fn finish(&mut self, session: &mut Session) {
+        self.has_ended = true;
+        let Some(feed) = &self.feed else { return };
+        feed.threads.name_processes(session);
+        for loss in &self.reader.diagnostics().losses {
+            let (from, to) = (feed.time(loss.from_ns), feed.time(loss.to_ns));
+            session.lost(match loss.events {
+                Some(events) => Loss::of_events(from, to, events),
+                None => {
+                    let mut loss = Loss::between(from, to);
+                    loss.buffers = 1;
+                    loss
+                }
+            });
+        }
+    }
+
+    /// Reads the next event into a session; returns its time.
+    fn step(&mut self, session: &mut Session) -> Result<Option<u64>, chronosym_ctf::Error> {
+        let Some(feed) = &mut self.feed else {
+            return Ok(None);
+        };
+        let event = self.reader.next_event()?;
+        Ok(event.map(|event| feed.take(&event, &mut self.events, session)))
+    }
+}
+
+impl<R: Read> EventStream for CtfStream<R> {
+    fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, ReadError> {
+        let began_ns = self.began_ns();
+        let Some(event) = self.reader.next_event()? else {
+            return Ok(None);
+        };
+        let (event, schema) = self.events.raw_event(&event, event.time_ns - began_ns);
+        Ok(Some(StreamEvent::new(event, schema, &[])))
+    }
+
+    fn diagnostics(&self) -> Diagnostics {
+        diagnostics(self.reader.diagnostics())
+    }
+
+    fn read_batch(&mut self, session: &mut Session) -> Result<Option<u64>, ReadError> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        if self.feed.is_none() {
+            self.begin(session)?;
+        }
+        let step = self.step(session);
+        if !matches!(step, Ok(Some(_))) {
+            self.finish(session);
+        }
+        Ok(step?)
+    }
 }
 
 /// What a reader of CTF found wrong.
-pub fn diagnostics(found: &chronosym_ctf::Diagnostics) -> Diagnostics {
+fn diagnostics(found: &chronosym_ctf::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     #[rustfmt::skip]
     let counts = [
@@ -164,7 +268,7 @@ enum Form {
 }
 
 /// Makes records of events: with their schemas, which are made as they come up, and payloads in ETW's form.
-pub struct Events {
+struct Events {
     /// Of each trace.
     pointer_sizes: Vec<PointerSize>,
     types: FxHashMap<(usize, usize), (Arc<EventSchema>, Form)>,
@@ -173,7 +277,7 @@ pub struct Events {
 
 impl Events {
     /// Of events of these traces.
-    pub fn of(traces: &[Metadata]) -> Self {
+    fn of(traces: &[Metadata]) -> Self {
         Events {
             pointer_sizes: pointer_sizes(traces),
             types: FxHashMap::default(),
@@ -182,7 +286,7 @@ impl Events {
     }
 
     /// A record of an event, at a time in ns since the recording began, and its schema.
-    pub fn raw_event<'a>(
+    fn raw_event<'a>(
         &'a mut self,
         event: &Event<'a>,
         time_ns: u64,
@@ -337,28 +441,35 @@ fn encode_number(value: Value<'_>, width: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[..width.min(8)]);
 }
 
-struct Feed<'p> {
-    place: Place<'p>,
-    events: Events,
+struct Feed {
+    joined: Joined,
     types: FxHashMap<(usize, usize), (EventTypeId, Option<Task>)>,
     threads: Threads,
 }
 
-impl Feed<'_> {
+impl Feed {
     fn time(&self, ns: u64) -> u64 {
-        let time = i128::from(ns) + self.place.behind_ns;
+        let time = i128::from(ns) + self.joined.offset_ns;
         u64::try_from(time.max(0)).unwrap_or(u64::MAX)
     }
 
-    fn take(&mut self, event: &Event<'_>, session: &mut Session) {
+    /// The process that calls itself so.
+    fn pid(&self, own: u32) -> u32 {
+        let mut pids = self.joined.pids.iter();
+        let mapped = pids.find(|&&(inside, _)| inside == own);
+        mapped.map_or(own, |&(_, pid)| pid)
+    }
+
+    /// Takes an event; returns its time in the session.
+    fn take(&mut self, event: &Event<'_>, events: &mut Events, session: &mut Session) -> u64 {
         let time_ns = self.time(event.time_ns);
         let (own_pid, thread, name) = owner(event);
-        let process = own_pid.map(self.place.own_pid);
+        let process = own_pid.map(|own| self.pid(own));
         let at = At::new(time_ns).of(process, thread);
         if let (Some(pid), Some(tid)) = (process, thread) {
             self.threads.name(at, pid, tid, name, session);
         }
-        let (raw, schema) = self.events.raw_event(event, time_ns);
+        let (raw, schema) = events.raw_event(event, time_ns);
         let key = (event.trace, event.type_index);
         let (id, task) = *self.types.entry(key).or_insert_with(|| {
             let id = session.event_type(schema.clone());
@@ -369,9 +480,10 @@ impl Feed<'_> {
             bytes: raw.payload,
         };
         session.push(id, at, payload, None);
-        if let Some(task) = task.filter(|_| self.place.has_lives) {
+        if let Some(task) = task.filter(|_| self.joined.has_lives) {
             self.task(at, task, event, session);
         }
+        time_ns
     }
 
     /// Applies what the kernel says of a process.

@@ -9,12 +9,18 @@ pub enum ReadError {
     /// It is no nettrace or netperf trace, or its source failed.
     #[error(transparent)]
     Nettrace(#[from] chronosym_nettrace::Error),
+    /// It is no .etl, or its source failed.
+    #[error(transparent)]
+    Etl(#[from] chronosym_etl::Error),
     /// It is no perf.data or jitdump, or its source failed.
     #[error(transparent)]
     Perf(#[from] chronosym_perf::Error),
     /// A stream of a trace of LTTng failed.
     #[error(transparent)]
     Ctf(#[from] chronosym_ctf::Error),
+    /// A stream of another format failed.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
     /// The session was read from something else. Read each recording into a session of its own; .etl files of one
     /// recording are merged before they are read.
     #[error("the session was read from another recording: {0}")]

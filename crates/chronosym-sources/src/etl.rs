@@ -5,12 +5,12 @@ use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, Stack
 use chronosym_events::{Event, EventKey, EventSchema, PointerSize, Provider, RawEvent};
 use chronosym_types::hash::HashMap;
 
-pub use super::etw_types::Schemas;
-
 use super::etw_stacks::{Finished, Mode, Reference, StackAssembler, StackOf, Waiting};
-use super::observe::{Observer, Seen};
+use super::etw_types::Schemas;
 use crate::error::ReadError;
+use crate::stream::{EventStream, StreamEvent};
 use chronosym_core::DiagnosticKind::{Loss as Lost, LostEvents, Unused};
+use chronosym_core::Diagnostics;
 use chronosym_core::EventTypeId;
 use chronosym_core::Loss;
 use chronosym_core::RecordingId;
@@ -20,24 +20,10 @@ use chronosym_core::StackId;
 use chronosym_core::ThreadIndex;
 use chronosym_core::facts::{At, Sample};
 use chronosym_core::{ClassIndex, SampleClass, SampleKind, Weight};
-use chronosym_core::{Diagnostic, Diagnostics};
 use chronosym_core::{Payload, Session};
 
-/// A reader's record as an event in bytes.
-pub fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'a> {
-    RawEvent {
-        time_ns: record.time_ns,
-        process_id: record.process_id,
-        thread_id: record.thread_id.map(u64::from),
-        processor: Some(u32::from(record.cpu)),
-        pointer_size: record.pointer_size,
-        schema,
-        payload: record.payload,
-    }
-}
-
 /// What a reader of .etl found wrong.
-pub fn diagnostics(found: &chronosym_etl::Diagnostics) -> Diagnostics {
+fn diagnostics(found: &chronosym_etl::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     diagnostics.add_gaps(&found.gaps);
     #[rustfmt::skip]
@@ -55,118 +41,203 @@ pub fn diagnostics(found: &chronosym_etl::Diagnostics) -> Diagnostics {
     diagnostics
 }
 
-/// Descriptions of event types that cannot be read.
-pub fn unreadable_descriptions(schemas: &Schemas) -> Option<Diagnostic> {
-    let what = "descriptions of event types cannot be read";
-    let counts = [(schemas.unreadable_descriptions(), Unused, what)];
-    Diagnostic::of_counts(&counts).next()
-}
-
-/// Reads a trace into a session: an `Reader`, or several merged into one.
+/// The events of an ETW trace: of one .etl file, or several merged into one.
 ///
-/// Damage is counted in the diagnostics; what was readable is in the session.
-///
-/// # Errors
-///
-/// [`ReadError::AnotherRecording`] when the session was read from a recording before.
-pub fn read<S: ReadAt>(reader: Reader<S>, session: &mut Session) -> Result<Diagnostics, ReadError> {
-    session.admit(RecordingId::Whole, false)?;
-    Ok(read_observed(reader, session, None))
-}
-
-/// As [`read`], into a session of several recordings, whose time 0 is that of the trace.
-pub(crate) fn read_joined<S: ReadAt>(reader: Reader<S>, session: &mut Session) -> Diagnostics {
-    read_observed(reader, session, None)
-}
-
-/// As [`read`], with an observer of every record before it goes into the session. It can end the reading: what came before
-/// is in the session.
-///
-/// # Errors
-///
-/// As [`read`].
-pub fn read_with<S: ReadAt>(
+/// [`next_event`](EventStream::next_event) reads the trace once before the first event, for
+/// descriptions of event types that follow their events. Parts that cannot be read are gaps in the
+/// diagnostics; reading continues after them.
+pub struct EtlStream<S> {
     reader: Reader<S>,
-    session: &mut Session,
-    observe: &mut Observer<'_>,
-) -> Result<Diagnostics, ReadError> {
-    session.admit(RecordingId::Whole, false)?;
-    Ok(read_observed(reader, session, Some(observe)))
+    schemas: Schemas,
+    is_described: bool,
+    stack: Vec<u64>,
+    is_joined: bool,
+    /// Ids of the session for the schemas.
+    types: Vec<EventTypeId>,
+    /// Set while the trace is read into a session.
+    source: Option<EtlSource>,
+    has_ended: bool,
+    undefined_stack_keys: u64,
+    late_stack_parts: u64,
 }
 
-fn read_observed<S: ReadAt>(
-    mut reader: Reader<S>,
-    session: &mut Session,
-    mut observe: Option<&mut Observer<'_>>,
-) -> Diagnostics {
-    describe(reader.header(), reader.clock(), session);
-    let wide = reader.header().pointer_size == PointerSize::Eight;
-    let mut schemas = Schemas::default();
-    let mut types: Vec<EventTypeId> = Vec::new();
-    let mut source = EtlSource::new(wide, session);
-    let (mut bytes, mut stack) = (0, Vec::new());
-    loop {
-        let record = match reader.next_record() {
-            Ok(Some(record)) => record,
-            Ok(None) => break,
-            // What could not be read is among the gaps.
-            Err(_) => continue,
+impl<S: ReadAt> EtlStream<S> {
+    /// Opens one .etl file. Several of one recording are merged with [`Reader::merge`].
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Etl`] if the source is not such a file or cannot be read.
+    pub fn new(source: S, options: chronosym_etl::Options) -> Result<Self, ReadError> {
+        Ok(EtlStream::of(Reader::new(source, options)?))
+    }
+
+    /// The events of a trace that was opened.
+    pub fn of(reader: Reader<S>) -> Self {
+        EtlStream {
+            reader,
+            schemas: Schemas::default(),
+            is_described: false,
+            stack: Vec::new(),
+            is_joined: false,
+            types: Vec::new(),
+            source: None,
+            has_ended: false,
+            undefined_stack_keys: 0,
+            late_stack_parts: 0,
+        }
+    }
+
+    /// As [`of`](Self::of), to be read into a session of several recordings, whose time 0 is that of
+    /// the trace.
+    pub(crate) fn joined(reader: Reader<S>) -> Self {
+        EtlStream {
+            is_joined: true,
+            ..EtlStream::of(reader)
+        }
+    }
+
+    /// The trace's reader.
+    pub fn reader(&self) -> &Reader<S> {
+        &self.reader
+    }
+
+    /// Finds the next record; what cannot be read is among the gaps.
+    fn skip_unreadable(&mut self) {
+        while self.reader.has_next().is_err() {}
+    }
+
+    /// Starts reading into a session.
+    fn begin(&mut self, session: &mut Session) -> Result<(), ReadError> {
+        if !self.is_joined {
+            session.admit(RecordingId::Whole)?;
+        }
+        describe(self.reader.header(), self.reader.clock(), session);
+        let wide = self.reader.header().pointer_size == PointerSize::Eight;
+        self.source = Some(EtlSource::new(wide, session));
+        Ok(())
+    }
+
+    /// Ends reading into a session.
+    fn finish(&mut self, session: &mut Session) {
+        self.has_ended = true;
+        // Some descriptions came after the events.
+        self.schemas.redescribe();
+        for (id, schema) in self.types.iter().zip(self.schemas.all()) {
+            session.redescribe(*id, schema);
+        }
+        session.rename_volumes();
+        if let Some(source) = self.source.take() {
+            self.late_stack_parts = source.stacks.late_parts();
+            self.undefined_stack_keys = source.finish(session);
+        }
+        let found = self.reader.diagnostics();
+        if found.lost_anything() {
+            // The trace does not say when.
+            let mut loss = Loss::of_events(0, u64::MAX, found.events_lost);
+            loss.buffers = found.buffers_lost;
+            loss.notices = found.lost_event_records;
+            session.lost(loss);
+        }
+    }
+}
+
+impl<S: ReadAt> EventStream for EtlStream<S> {
+    fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, ReadError> {
+        if !std::mem::replace(&mut self.is_described, true) {
+            self.schemas.observe(&mut self.reader);
+        }
+        self.skip_unreadable();
+        let Some(record) = self.reader.next_record()? else {
+            return Ok(None);
         };
-        let index = schemas.index_of(&record);
-        let known = types.len();
-        for schema in &schemas.all()[known..] {
-            types.push(session.event_type(schema.clone()));
+        let index = self.schemas.index_of(&record);
+        let schema = &self.schemas.all()[index as usize];
+        self.stack.clear();
+        let stack = record.extended_items().find_map(|item| match item {
+            ExtendedItem::Stack(stack) => Some(stack.addresses),
+            _ => None,
+        });
+        self.stack
+            .extend(stack.iter().flat_map(|addresses| addresses.iter()));
+        let event = raw_event(&record, schema);
+        Ok(Some(StreamEvent::new(event, schema, &self.stack)))
+    }
+
+    fn diagnostics(&self) -> Diagnostics {
+        let mut diagnostics = diagnostics(self.reader.diagnostics());
+        let unreadable = self.schemas.unreadable_descriptions();
+        #[rustfmt::skip]
+        let counts = [
+            (self.undefined_stack_keys, Unused, "stack keys were never defined"),
+            (self.late_stack_parts, Unused, "parts of stacks came more than 2 s after their event and were left out"),
+            (unreadable, Unused, "descriptions of event types cannot be read"),
+        ];
+        diagnostics.add_counts(&counts);
+        diagnostics
+    }
+
+    fn rewind(&mut self) -> bool {
+        self.reader.rewind();
+        true
+    }
+
+    fn read_batch(&mut self, session: &mut Session) -> Result<Option<u64>, ReadError> {
+        if self.has_ended {
+            return Ok(None);
         }
-        let id = types[index as usize];
-        let schema = &schemas.all()[index as usize];
-        let raw = raw_event(&record, schema);
-        if let Some(observe) = &mut observe {
-            bytes += record.payload.len() as u64;
-            stack.clear();
-            for item in record.extended_items() {
-                if let ExtendedItem::Stack(part) = item {
-                    stack.extend(part.addresses.iter());
+        if self.source.is_none() {
+            self.begin(session)?;
+        }
+        let record = loop {
+            match self.reader.next_record() {
+                Ok(Some(record)) => break record,
+                Ok(None) => {
+                    self.finish(session);
+                    return Ok(None);
                 }
+                // What could not be read is among the gaps.
+                Err(_) => continue,
             }
-            let seen = Seen {
-                event: &raw,
-                stack: &stack,
-                bytes,
-            };
-            if observe(seen).is_break() {
-                break;
-            }
+        };
+        let index = self.schemas.index_of(&record);
+        let known = self.types.len();
+        for schema in &self.schemas.all()[known..] {
+            self.types.push(session.event_type(schema.clone()));
         }
-        source.take(&raw, &record, id, session);
+        let id = self.types[index as usize];
+        let schema = &self.schemas.all()[index as usize];
+        let raw = raw_event(&record, schema);
+        if let Some(source) = &mut self.source {
+            source.take(&raw, &record, id, session);
+        }
         if session.role(id) == Role::Description {
-            schemas.describe_by(&record);
+            self.schemas.describe_by(&record);
         }
+        Ok(Some(record.time_ns))
     }
-    // Some descriptions came after the events.
-    schemas.redescribe();
-    for (id, schema) in types.iter().zip(schemas.all()) {
-        session.redescribe(*id, schema);
+}
+
+/// Reads a trace into a session; returns what was damaged or lost.
+///
+/// # Errors
+///
+/// [`ReadError::AnotherRecording`] if the session was read from a recording before.
+pub fn read<S: ReadAt>(reader: Reader<S>, session: &mut Session) -> Result<Diagnostics, ReadError> {
+    let mut stream = EtlStream::of(reader);
+    stream.read_into(session)?;
+    Ok(stream.diagnostics())
+}
+
+fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'a> {
+    RawEvent {
+        time_ns: record.time_ns,
+        process_id: record.process_id,
+        thread_id: record.thread_id.map(u64::from),
+        processor: Some(u32::from(record.cpu)),
+        pointer_size: record.pointer_size,
+        schema,
+        payload: record.payload,
     }
-    session.rename_volumes();
-    let found = reader.diagnostics();
-    let late_stack_parts = source.stacks.late_parts();
-    let undefined_stack_keys = source.finish(session);
-    if found.lost_anything() {
-        // The trace does not say when.
-        let mut loss = Loss::of_events(0, u64::MAX, found.events_lost);
-        loss.buffers = found.buffers_lost;
-        loss.notices = found.lost_event_records;
-        session.lost(loss);
-    }
-    let mut diagnostics = diagnostics(found);
-    #[rustfmt::skip]
-    let counts = [
-        (undefined_stack_keys, Unused, "stack keys were never defined"),
-        (late_stack_parts, Unused, "parts of stacks came more than 2 s after their event and were left out"),
-    ];
-    diagnostics.add_counts(&counts);
-    diagnostics.list.extend(unreadable_descriptions(&schemas));
-    diagnostics
 }
 
 /// Whose samples they are.

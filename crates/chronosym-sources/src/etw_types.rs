@@ -14,7 +14,7 @@ use chronosym_types::hash::HashMap;
 /// Records of TraceLogging describe themselves; the fields of other events stand in manifests, where the trace carries them:
 /// merging adds descriptions (`EventInfo`), and EventSources log their manifest as events of their own.
 #[derive(Debug)]
-pub struct Schemas {
+pub(super) struct Schemas {
     all: Vec<Arc<EventSchema>>,
     /// The types of the latest records: most records are of a few types.
     recent: Box<[Option<(RecordKey, u32)>; RECENT]>,
@@ -49,12 +49,6 @@ impl Default for Schemas {
 }
 
 impl Schemas {
-    /// The schema of a record's type. Messages of WPP and records of unknown kinds have one without fields.
-    pub fn of(&mut self, record: &Record<'_>) -> Arc<EventSchema> {
-        let index = self.index_of(record);
-        self.all[index as usize].clone()
-    }
-
     /// Reads a whole trace for the descriptions in it, and rewinds it: many come after the events that they describe.
     pub fn observe<S: ReadAt>(&mut self, reader: &mut Reader<S>) {
         loop {

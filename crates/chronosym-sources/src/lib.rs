@@ -4,7 +4,6 @@
 //! are one adapter a format, from the records of a reader to events of a [`Session`](chronosym_core::Session).
 #![deny(missing_docs)]
 
-mod batch;
 pub mod ctf;
 mod error;
 pub mod etl;
@@ -12,14 +11,14 @@ mod etw_stacks;
 mod etw_types;
 pub mod jitdump;
 pub mod nettrace;
-mod observe;
 pub mod open;
 pub mod perf;
 pub mod script;
+mod stream;
 mod threads;
 
 pub use {chronosym_ctf, chronosym_etl, chronosym_nettrace, chronosym_perf};
 
 pub use chronosym_core::AnotherRecording;
 pub use error::ReadError;
-pub use observe::{Observer, Seen};
+pub use stream::{EventStream, StreamEvent, read_live};

@@ -9,17 +9,19 @@ use std::io::Read;
 use std::sync::Arc;
 
 use chronosym_events::{Action, EventKey, EventSchema, PointerSize, RawEvent};
-use chronosym_perf::Error;
 use chronosym_perf::script::{Frame, Reader, Sample};
 use chronosym_types::hash::HashMap;
 
 use super::perf::{Counted, KERNEL};
 use super::threads::Threads;
+use crate::error::ReadError;
+use crate::stream::{EventStream, StreamEvent};
 use chronosym_core::Addressing;
-use chronosym_core::DiagnosticKind::{Damage, Limit, Unused};
+use chronosym_core::DiagnosticKind::{self, Damage, Limit, Unused};
 use chronosym_core::Diagnostics;
 use chronosym_core::Evidence;
 use chronosym_core::ProcessIndex;
+use chronosym_core::RecordingId;
 use chronosym_core::SampleKind;
 use chronosym_core::Session;
 use chronosym_core::facts::{self, At, Image, Symbol};
@@ -31,17 +33,6 @@ const FILES: u64 = 0x1000_0000_0000;
 const FILE_SIZE: u64 = 1 << 32;
 /// Files in a process that have room; of others frames keep what was printed.
 const MOST_FILES: usize = 4096;
-
-/// What reading a text came to.
-#[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    /// What is wrong with it.
-    pub diagnostics: Diagnostics,
-    /// The clock's time at the session's time 0, in ns.
-    pub began_ns: u64,
-    /// Where files were put.
-    pub files: Vec<PlacedFile>,
-}
 
 /// A file of a process, and the address that stands for its first byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +47,7 @@ pub struct PlacedFile {
 }
 
 /// What a reader of `perf script`'s text found wrong.
-pub fn diagnostics(found: &chronosym_perf::script::Diagnostics) -> Diagnostics {
+fn diagnostics(found: &chronosym_perf::script::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     #[rustfmt::skip]
     let counts = [
@@ -74,51 +65,149 @@ pub(crate) fn describe(session: &mut Session) {
     facts.pointer_size = Some(8);
 }
 
-/// Reads the text of `perf script` into a session. The session's time 0 is `earliest_ns` of the text's clock if the first
-/// sample is after it; perf maps of the processes in `maps` are at hand, and say more than what was printed of them.
-pub(crate) fn read_from<R: Read>(
+/// The samples of a text, as events without a payload.
+///
+/// Addresses are as perf printed them; read into a session, files get addresses.
+pub struct ScriptStream<R> {
     reader: Reader<R>,
-    session: &mut Session,
-    earliest_ns: Option<u64>,
-    maps: &[u32],
-) -> (Outcome, Result<(), Error>) {
-    let mut feed = Feed {
-        earliest_ns,
-        maps,
-        ..Feed::default()
-    };
-    let read = feed.read(reader, |feed, sample| feed.take(sample, session));
-    feed.threads.name_processes(session);
-    feed.state_names(session);
-    feed.map_printed_ranges(session);
-    (feed.outcome(read.0), read.1)
+    schemas: Schemas,
+    began_ns: Option<u64>,
+    stack: Vec<u64>,
+    is_joined: bool,
+    /// The session has the samples, of which only the names are read.
+    has_names_only: bool,
+    feed: Feed,
+    has_begun: bool,
+    has_ended: bool,
 }
 
-/// Reads the names only: the session has the samples themselves, by the perf.data that the text was made of, whose clock was
-/// `began_ns` at the session's time 0.
-pub(crate) fn read_names<R: Read>(
-    reader: Reader<R>,
-    session: &mut Session,
-    began_ns: u64,
-    maps: &[u32],
-) -> (Outcome, Result<(), Error>) {
-    let mut feed = Feed {
-        began_ns: Some(began_ns),
-        maps,
-        ..Feed::default()
-    };
-    let read = feed.read(reader, |feed, sample| feed.take_names(sample, session));
-    feed.state_names(session);
-    (feed.outcome(read.0), read.1)
+impl<R: Read> ScriptStream<R> {
+    /// Opens a text.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Perf`] if the source cannot be read.
+    pub fn new(source: R, options: chronosym_perf::script::Options) -> Result<Self, ReadError> {
+        Ok(ScriptStream {
+            reader: Reader::new(source, options)?,
+            schemas: Schemas::default(),
+            began_ns: None,
+            stack: Vec::new(),
+            is_joined: false,
+            has_names_only: false,
+            feed: Feed::default(),
+            has_begun: false,
+            has_ended: false,
+        })
+    }
+
+    /// To be read into a session of several recordings, whose time 0 is `earliest_ns` of the text's
+    /// clock if the first sample is after it. Perf maps of the processes in `maps` are at hand, and
+    /// have more than what was printed of them.
+    pub(crate) fn joined(mut self, earliest_ns: Option<u64>, maps: Vec<u32>) -> Self {
+        self.is_joined = true;
+        (self.feed.earliest_ns, self.feed.maps) = (earliest_ns, maps);
+        self
+    }
+
+    /// To have its names read only: the session has the samples themselves, by the perf.data that the
+    /// text was made of, whose clock was `began_ns` at the session's time 0.
+    pub(crate) fn names_only(mut self, began_ns: u64, maps: Vec<u32>) -> Self {
+        (self.is_joined, self.has_names_only) = (true, true);
+        (self.feed.began_ns, self.feed.maps) = (Some(began_ns), maps);
+        self
+    }
+
+    /// The clock's time at the session's time 0, in ns.
+    pub(crate) fn began_ns(&self) -> u64 {
+        let began_ns = self.feed.began_ns.or(self.feed.earliest_ns);
+        began_ns.unwrap_or_default()
+    }
+
+    /// Where files were put.
+    pub(crate) fn placed_files(self) -> Vec<PlacedFile> {
+        self.feed.placed_files()
+    }
+
+    fn begin(&mut self, session: &mut Session) -> Result<(), ReadError> {
+        self.has_begun = true;
+        if !self.is_joined {
+            session.admit(RecordingId::Whole)?;
+        }
+        if !self.has_names_only {
+            describe(session);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, session: &mut Session) {
+        self.has_ended = true;
+        if !self.has_names_only {
+            self.feed.threads.name_processes(session);
+        }
+        self.feed.state_names(session);
+        if !self.has_names_only {
+            self.feed.map_printed_ranges(session);
+        }
+    }
+
+    /// Reads the next sample into a session; returns its time.
+    fn step(&mut self, session: &mut Session) -> Result<Option<u64>, chronosym_perf::Error> {
+        let Some(sample) = self.reader.next_sample()? else {
+            return Ok(None);
+        };
+        match self.has_names_only {
+            true => self.feed.take_names(&sample, session),
+            false => self.feed.take(&sample, session),
+        }
+        let began_ns = self.feed.began_ns.unwrap_or_default();
+        Ok(Some(sample.time_ns.saturating_sub(began_ns)))
+    }
+}
+
+impl<R: Read> EventStream for ScriptStream<R> {
+    fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, ReadError> {
+        let Some(sample) = self.reader.next_sample()? else {
+            return Ok(None);
+        };
+        let began_ns = *self.began_ns.get_or_insert(sample.time_ns);
+        let time_ns = sample.time_ns.saturating_sub(began_ns);
+        self.stack.clear();
+        self.stack
+            .extend(sample.frames().map(|frame| frame.address));
+        let schema = self.schemas.of(&sample);
+        let event = raw_event(&sample, time_ns, schema);
+        Ok(Some(StreamEvent::new(event, schema, &self.stack)))
+    }
+
+    fn diagnostics(&self) -> Diagnostics {
+        let mut diagnostics = diagnostics(self.reader.diagnostics());
+        diagnostics.add_counts(&self.feed.counts());
+        diagnostics
+    }
+
+    fn read_batch(&mut self, session: &mut Session) -> Result<Option<u64>, ReadError> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        if !self.has_begun {
+            self.begin(session)?;
+        }
+        let step = self.step(session);
+        if !matches!(step, Ok(Some(_))) {
+            self.finish(session);
+        }
+        Ok(step?)
+    }
 }
 
 /// The schemas of the events in a text, made as they come up.
 #[derive(Debug, Default)]
-pub struct Schemas(HashMap<Box<str>, Arc<EventSchema>>);
+struct Schemas(HashMap<Box<str>, Arc<EventSchema>>);
 
 impl Schemas {
     /// The schema of a sample.
-    pub fn of(&mut self, sample: &Sample<'_>) -> &Arc<EventSchema> {
+    fn of(&mut self, sample: &Sample<'_>) -> &Arc<EventSchema> {
         let known = self.0.entry(sample.event.into());
         known.or_insert_with(|| schema(sample.event))
     }
@@ -133,7 +222,7 @@ fn schema(event: &str) -> Arc<EventSchema> {
 }
 
 /// A sample as an event without a payload, at a time in ns since the recording began.
-pub fn raw_event<'a>(sample: &Sample<'_>, time_ns: u64, schema: &'a EventSchema) -> RawEvent<'a> {
+fn raw_event<'a>(sample: &Sample<'_>, time_ns: u64, schema: &'a EventSchema) -> RawEvent<'a> {
     RawEvent {
         time_ns,
         process_id: sample.pid,
@@ -166,9 +255,9 @@ struct Name {
 }
 
 #[derive(Default)]
-struct Feed<'b> {
+struct Feed {
     earliest_ns: Option<u64>,
-    maps: &'b [u32],
+    maps: Vec<u32>,
     began_ns: Option<u64>,
     events: HashMap<Box<str>, Counted>,
     /// The event whose samples are the profile.
@@ -188,33 +277,11 @@ struct Feed<'b> {
     without_process: u64,
 }
 
-impl Feed<'_> {
-    fn read<R: Read>(
-        &mut self,
-        mut reader: Reader<R>,
-        mut take: impl FnMut(&mut Self, &Sample<'_>),
-    ) -> (Diagnostics, Result<(), Error>) {
-        let end = loop {
-            match reader.next_sample() {
-                Ok(Some(sample)) => take(self, &sample),
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error),
-            }
-        };
-        (diagnostics(reader.diagnostics()), end)
-    }
-
-    fn outcome(self, mut diagnostics: Diagnostics) -> Outcome {
-        #[rustfmt::skip]
-        let counts = [
-            (self.without_process, Unused, "samples do not say their process and were given to one by their thread: print them with -F +pid"),
-        ];
-        diagnostics.add_counts(&counts);
-        Outcome {
-            diagnostics,
-            began_ns: self.began_ns.or(self.earliest_ns).unwrap_or_default(),
-            files: self.placed_files(),
-        }
+impl Feed {
+    /// What could not be used, counted.
+    fn counts(&self) -> [(u64, DiagnosticKind, &'static str); 1] {
+        let what = "samples do not say their process and were given to one by their thread: print them with -F +pid";
+        [(self.without_process, Unused, what)]
     }
 
     /// When a sample was taken, and in which process.

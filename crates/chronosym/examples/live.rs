@@ -1,5 +1,6 @@
 //! A trace that is still being written, on standard input: another thread resolves an address while events arrive.
 
+use chronosym::source::{nettrace::NettraceStream, read_live};
 use chronosym::{LiveSession, Position};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -8,7 +9,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut live = LiveSession::new();
     let reader = live.reader();
     let feeder = std::thread::spawn(move || {
-        let read = chronosym::source::nettrace::read_live(std::io::stdin(), &mut live);
+        let stream = NettraceStream::new(std::io::stdin(), Default::default());
+        let read = stream.and_then(|mut stream| read_live(&mut stream, &mut live));
         live.finish();
         read
     });

@@ -187,11 +187,13 @@ pub(super) fn in_trace(name: &str, source: impl Into<ReadError>) -> OpenError {
     }
 }
 
-pub(super) fn in_perf(name: &str, error: chronosym_perf::Error) -> OpenError {
-    match error {
-        chronosym_perf::Error::Io { offset, source } => failed(name, source, |name, source| {
-            in_trace(&name, chronosym_perf::Error::Io { offset, source })
-        }),
+pub(super) fn in_perf(name: &str, error: impl Into<ReadError>) -> OpenError {
+    match error.into() {
+        ReadError::Perf(chronosym_perf::Error::Io { offset, source }) => {
+            failed(name, source, |name, source| {
+                in_trace(&name, chronosym_perf::Error::Io { offset, source })
+            })
+        }
         error => in_trace(name, error),
     }
 }

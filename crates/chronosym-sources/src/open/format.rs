@@ -2,9 +2,15 @@
 
 use std::fmt;
 
+use chronosym_etl::is_etl;
 use chronosym_perf::script::is_script;
 
 use chronosym_core::file_name;
+
+use super::bytes::ByteStream;
+use crate::error::ReadError;
+use crate::nettrace::NettraceStream;
+use crate::stream::EventStream;
 
 use Content::{CtfMetadata, Gzip, ImageMap, Known, PerfInfo, PerfMap, Trace, Zip};
 
@@ -28,20 +34,73 @@ pub enum Format {
     PerfScript,
     /// Several recordings of one machine.
     Joined,
+    /// The text format of a test.
+    #[cfg(test)]
+    Text,
+}
+
+/// How a recording of one format is opened.
+pub(super) type Open = fn(ByteStream) -> Result<Box<dyn EventStream + Send>, ReadError>;
+
+/// A format of traces. To add one, add a variant of [`Format`] and a row of [`FORMATS`].
+pub(super) struct FormatRow {
+    pub format: Format,
+    pub label: &'static str,
+    /// Whether a file with these first bytes has the format.
+    pub is: fn(&[u8]) -> bool,
+    pub source: Source,
+}
+
+/// What a recording of a format is read from.
+#[derive(Clone, Copy)]
+pub(super) enum Source {
+    /// A stream of bytes, by a function that opens it. It may be that of a runtime, which can be
+    /// joined with other recordings.
+    Stream { open: Open, is_of_runtime: bool },
+    /// Files that belong together: [`Parts`](super::join::Parts) opens and joins them.
+    Parts,
+}
+
+/// The formats of traces. Formats without a signature come last, since others may look like them.
+#[rustfmt::skip]
+const FORMATS: &[FormatRow] = &[
+    FormatRow { format: Format::Nettrace, label: "nettrace", is: |head| head.starts_with(b"Nettrace"), source: RUNTIME },
+    FormatRow { format: Format::Netperf, label: "netperf", is: |head| head.starts_with(FAST_SERIALIZATION), source: RUNTIME },
+    FormatRow { format: Format::PerfData, label: "perf.data", is: is_perf_data, source: Source::Parts },
+    FormatRow { format: Format::JitDump, label: "jitdump", is: |head| head.starts_with(b"JiTD") || head.starts_with(b"DTiJ"), source: Source::Parts },
+    FormatRow { format: Format::Ctf, label: "ctf", is: is_ctf_stream, source: Source::Parts },
+    #[cfg(test)]
+    super::text_format::ROW,
+    FormatRow { format: Format::Etl, label: "etl", is: is_etl, source: Source::Parts },
+    FormatRow { format: Format::PerfScript, label: "perf script", is: is_script, source: Source::Parts },
+];
+
+const RUNTIME: Source = Source::Stream {
+    open: |stream| Ok(Box::new(NettraceStream::new(stream, Default::default())?)),
+    is_of_runtime: true,
+};
+
+fn is_perf_data(head: &[u8]) -> bool {
+    let magics: [&[u8]; 3] = [b"PERFILE2", b"PERFFILE", b"2ELIFREP"];
+    magics.iter().any(|magic| head.starts_with(magic))
+}
+
+fn is_ctf_stream(head: &[u8]) -> bool {
+    head.starts_with(b"\xc1\x1f\xfc\xc1") || head.starts_with(b"\xc1\xfc\x1f\xc1")
+}
+
+impl Format {
+    /// How recordings of the format are opened.
+    pub(super) fn source(self) -> Source {
+        let row = FORMATS.iter().find(|row| row.format == self);
+        row.map_or(Source::Parts, |row| row.source)
+    }
 }
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::Nettrace => "nettrace",
-            Format::Netperf => "netperf",
-            Format::Etl => "etl",
-            Format::PerfData => "perf.data",
-            Format::JitDump => "jitdump",
-            Format::Ctf => "ctf",
-            Format::PerfScript => "perf script",
-            Format::Joined => "joined",
-        })
+        let row = FORMATS.iter().find(|row| row.format == *self);
+        f.write_str(row.map_or("joined", |row| row.label))
     }
 }
 
@@ -80,26 +139,17 @@ pub(super) const HEAD: usize = 512;
 
 const FAST_SERIALIZATION: &[u8] = b"\x14\0\0\0!FastSerialization.1";
 
-/// What begins a file, words one of which must stand among its first bytes (none: no matter), and what it then is. The
-/// first row that fits says it.
+/// The start of a file, words one of which its first bytes must contain (unless there are none), and
+/// its content. The first match decides, before [`FORMATS`].
 type Signature = (&'static [u8], &'static [&'static [u8]], Content);
 #[rustfmt::skip]
 const SIGNATURES: &[Signature] = &[
-    (b"Nettrace", &[], Trace(Format::Nettrace)),
     (FAST_SERIALIZATION, &[b"TraceLog"], Known("a PerfView .etlx file; open the .etl or .nettrace that it was made of")),
     (FAST_SERIALIZATION, &[b"GCHeapDump", b"MemoryGraph"], Known("a .gcdump heap snapshot")),
-    (FAST_SERIALIZATION, &[], Trace(Format::Netperf)),
     (b"PK\x03\x04", &[], Zip),
     (b"PK\x05\x06", &[], Zip),
     (b"\x1f\x8b", &[], Gzip),
     (b"version https://git-lfs", &[], Known("a Git LFS pointer; fetch the file itself with git lfs pull")),
-    (b"PERFILE2", &[], Trace(Format::PerfData)),
-    (b"PERFFILE", &[], Trace(Format::PerfData)),
-    (b"2ELIFREP", &[], Trace(Format::PerfData)),
-    (b"JiTD", &[], Trace(Format::JitDump)),
-    (b"DTiJ", &[], Trace(Format::JitDump)),
-    (b"\xc1\x1f\xfc\xc1", &[], Trace(Format::Ctf)),
-    (b"\xc1\xfc\x1f\xc1", &[], Trace(Format::Ctf)),
     (b"\x57\x1d\xd1\x75", &[], CtfMetadata),
     (b"\x75\xd1\x1d\x57", &[], CtfMetadata),
     (b"/* CTF 1.", &[], CtfMetadata),
@@ -132,10 +182,11 @@ pub(super) fn sniff(head: &[u8], name: &str) -> Content {
     let fits = |(magic, words, _): &&Signature| {
         head.starts_with(magic) && (words.is_empty() || words.iter().any(has))
     };
-    match SIGNATURES.iter().find(fits) {
-        Some((_, _, content)) => *content,
-        None if is_etl(head) => Content::Trace(Format::Etl),
-        None if is_script(head) => Content::Trace(Format::PerfScript),
+    let format = || FORMATS.iter().find(|row| (row.is)(head));
+    let signature = SIGNATURES.iter().find(fits);
+    let content = signature.map(|(_, _, content)| *content);
+    match content.or_else(|| format().map(|row| Trace(row.format))) {
+        Some(content) => content,
         None => {
             let map = pid_in_name(name, "perf-", ".map").map(PerfMap);
             let info = || pid_in_name(name, "perfinfo-", ".map").map(PerfInfo);
@@ -160,15 +211,6 @@ pub(super) fn pid_in_name(name: &str, before: &str, after: &str) -> Option<u32> 
     let name = name.strip_suffix(".gz").unwrap_or(name);
     let pid = name.strip_prefix(before)?.strip_suffix(after)?;
     pid.parse().ok()
-}
-
-/// An .etl file has no signature: its first buffer is of the type of headers, and its first record is one.
-fn is_etl(head: &[u8]) -> bool {
-    let byte = |at: usize| head.get(at).copied();
-    (byte(0x36), byte(0x37)) == (Some(4), Some(0))
-        && byte(0x4b) == Some(0xc0)
-        && matches!(byte(0x4a), Some(1 | 2))
-        && (byte(0x4e), byte(0x4f)) == (Some(0), Some(0))
 }
 
 /// What a file that is no trace holds, for people.

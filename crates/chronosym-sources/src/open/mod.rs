@@ -30,6 +30,8 @@ mod perf_map;
 mod recording;
 mod salvage;
 mod symbol_entries;
+#[cfg(test)]
+mod text_format;
 mod zip;
 
 use std::ops::ControlFlow;
@@ -44,7 +46,7 @@ pub use input::Input;
 pub use layers::LayerDiagnostics;
 pub use meter::Progress;
 pub use perf_map::read_perf_map;
-pub use recording::{Recording, RecordingBytes};
+pub use recording::Recording;
 pub use symbol_entries::SymbolEntries;
 
 use companions::Beside;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use chronosym_ctf::Reader as CtfReader;
 use chronosym_etl::{Error as EtlError, ReadAt, Reader as EtlReader};
 
 use super::bytes::{ByteStream, FileBytes};
@@ -10,12 +9,13 @@ use super::companions::Beside;
 use super::ctf;
 use super::error::{OpenError, failed, in_trace};
 use super::find::{Finder, Found};
-use super::format::Format;
+use super::format::{Format, Open, Source};
 use super::join::Parts;
 use super::layers::LayerDiagnostics;
 use super::meter::Meter;
 use super::symbol_entries::SymbolEntries;
-use crate::{etl, nettrace};
+use crate::etl::EtlStream;
+use crate::stream::EventStream;
 use chronosym_core::Diagnostics;
 use chronosym_core::Options;
 use chronosym_core::RecordingId;
@@ -33,28 +33,13 @@ pub struct Recording {
     meter: Arc<Meter>,
 }
 
-/// The bytes of a recording, for reading them with the readers' own interface.
-#[non_exhaustive]
-pub enum RecordingBytes {
-    /// nettrace or netperf.
-    Nettrace(ByteStream),
-    /// All .etl files of the recording.
-    Etl(Box<EtlReader<FileBytes>>),
-    /// Traces of LTTng that were recorded together, with jitdumps or a perf.data of which the events are left out.
-    Ctf(Box<CtfReader<ByteStream>>),
-    /// A perf.data, with jitdumps or a text made of it.
-    Perf(FileBytes),
-    /// The text of `perf script`.
-    PerfScript(ByteStream),
-    /// Recordings of runtimes and others that have no records of all the machine, or jitdumps alone.
-    Several,
-}
-
 /// How a recording is read.
 enum Bytes {
-    Nettrace(ByteStream),
+    /// As one stream, by a function that opens it.
+    Stream(Open, ByteStream),
+    /// All .etl files of the recording.
     Etl(Box<EtlReader<FileBytes>>),
-    /// What is read as one of several recordings that are joined.
+    /// As one of several recordings that are joined.
     Joined(Box<Parts>),
 }
 
@@ -97,9 +82,15 @@ impl Recording {
             .chain(&of_ctf)
             .chain(etl.iter().map(|it| &it.0));
         let names: Vec<String> = names.cloned().collect();
+        let is_alone = |format: Format| match format.source() {
+            Source::Stream { is_of_runtime, .. } => !is_of_runtime,
+            Source::Parts => false,
+        };
+        let has_alone = streams.iter().any(|(_, format, _)| is_alone(*format));
         if let [first, second, ..] = names.as_slice()
              // The system records once.
-             && (perf.len() > 1 || scripts.len() > 1 || !etl.is_empty() && others > streams.len())
+             && (perf.len() > 1 || scripts.len() > 1 || has_alone
+                || !etl.is_empty() && others > streams.len())
         {
             return Err(OpenError::SeveralRecordings {
                 first: first.clone(),
@@ -123,11 +114,12 @@ impl Recording {
         let (format, bytes) = if others == 0 {
             (Format::Etl, Bytes::Etl(Box::new(merge(etl)?)))
         } else if others == 1
-            && maps.is_empty()
+            && (maps.is_empty() || has_alone)
             && !is_etl
             && let Some((_, format, stream)) = streams.pop()
+            && let Source::Stream { open, .. } = format.source()
         {
-            (format, Bytes::Nettrace(stream))
+            (format, Bytes::Stream(open, stream))
         } else {
             let etl = match etl.first() {
                 Some((name, _)) => Some((name.clone(), Box::new(merge(etl)?))),
@@ -183,21 +175,29 @@ impl Recording {
         self.symbols.clone()
     }
 
-    /// The traces themselves. Of several, one that has records of all the machine: those of LTTng before a perf.data, and that
-    /// before a text of `perf script`.
-    pub fn into_bytes(self) -> RecordingBytes {
-        let parts = match self.bytes {
-            Bytes::Nettrace(stream) => return RecordingBytes::Nettrace(stream),
-            Bytes::Etl(reader) => return RecordingBytes::Etl(reader),
-            Bytes::Joined(parts) => parts,
+    /// The format of the events that [`into_events`](Self::into_events) returns.
+    pub fn event_format(&self) -> Option<Format> {
+        let Bytes::Joined(parts) = &self.bytes else {
+            return Some(self.format);
         };
-        match (parts.ctf, parts.perf, parts.script) {
-            _ if !parts.runtimes.is_empty() || parts.etl.is_some() => RecordingBytes::Several,
-            (Some((_, reader)), ..) => RecordingBytes::Ctf(Box::new(reader)),
-            (None, Some((_, source)), _) => RecordingBytes::Perf(source),
-            (None, None, Some((_, stream))) => RecordingBytes::PerfScript(stream),
-            (None, None, None) => RecordingBytes::Several,
-        }
+        parts.event_format()
+    }
+
+    /// The events of its traces. Of several, those of one that recorded the whole machine: of LTTng
+    /// before a perf.data, and that before a text of `perf script`. `None` for recordings of several
+    /// runtimes, and for jitdumps alone.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Trace`] if its reader refuses the trace or the source fails.
+    pub fn into_events(self) -> Result<Option<Box<dyn EventStream + Send>>, OpenError> {
+        let name = self.names.join(", ");
+        let events = match self.bytes {
+            Bytes::Stream(open, stream) => open(stream).map(Some),
+            Bytes::Etl(reader) => Ok(Some(Box::new(EtlStream::of(*reader)) as _)),
+            Bytes::Joined(parts) => parts.into_events(),
+        };
+        events.map_err(|error| in_trace(&name, error))
     }
 
     /// Reads it into a timeline.
@@ -227,14 +227,18 @@ impl Recording {
             diagnostics.name_files(&self.names);
             diagnostics
         };
+        let read_into = |stream: &mut dyn EventStream, session: &mut Session| {
+            let end = stream.read_into(session);
+            end.map(|()| named(stream.diagnostics())).map_err(refused)
+        };
         let read = match self.bytes {
-            Bytes::Nettrace(stream) => {
-                let read = nettrace::read(stream, session);
-                read.map(named).map_err(refused)
-            }
-            Bytes::Etl(reader) => etl::read(*reader, session).map(named).map_err(refused),
+            Bytes::Stream(open, stream) => match open(stream) {
+                Ok(mut stream) => read_into(&mut *stream, session),
+                Err(error) => Err(refused(error)),
+            },
+            Bytes::Etl(reader) => read_into(&mut EtlStream::of(*reader), session),
             Bytes::Joined(parts) => session
-                .admit(RecordingId::Whole, false)
+                .admit(RecordingId::Whole)
                 .map_err(|error| in_trace(&name, error))
                 .and_then(|_| parts.read(session, &self.meter)),
         };

@@ -24,6 +24,7 @@ use chronosym_core::DiagnosticKind::{Damage, Limit, Loss as Lost, LostEvents, Un
 use chronosym_core::Diagnostics;
 use chronosym_core::EventTypeId;
 use chronosym_core::Loss;
+use chronosym_core::RecordingId;
 use chronosym_core::SampleKind;
 use chronosym_core::Session;
 use chronosym_core::Walked;
@@ -34,19 +35,18 @@ use chronosym_core::unwind::{FileNumber, ImageFiles, Thread, Unwinder};
 pub(crate) use processes::KERNEL;
 use processes::Processes;
 pub(super) use records::Counted;
-pub use records::{Schemas, raw_event};
-use records::{event_name, is_clock, is_profile, record_name, schema};
-pub use stack::addresses;
-use stack::{is_guest, registers};
+use records::{Schemas, event_name, is_clock, is_profile, raw_event, record_name, schema};
+use stack::{addresses, is_guest, registers};
+
+use crate::error::ReadError;
+use crate::stream::{EventStream, StreamEvent};
 
 /// What records call [`KERNEL`].
 const KERNEL_IN_RECORDS: u32 = u32::MAX;
 
-/// What reading a perf.data came to.
+/// What a perf.data states of processes, for recordings that are joined with it.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// What is wrong with it.
-    pub diagnostics: Diagnostics,
     /// The clock's time at the session's time 0, in ns.
     pub began_ns: u64,
     /// The processes that were sampled.
@@ -70,7 +70,7 @@ struct Incomplete {
 }
 
 /// What a reader of perf.data found wrong.
-pub fn diagnostics(found: &chronosym_perf::Diagnostics) -> Diagnostics {
+fn diagnostics(found: &chronosym_perf::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     diagnostics.add_gaps(&found.gaps);
     #[rustfmt::skip]
@@ -93,65 +93,182 @@ pub fn diagnostics(found: &chronosym_perf::Diagnostics) -> Diagnostics {
     diagnostics
 }
 
-/// Reads a perf.data into a session. The session's time 0 is that of the first record, or `earliest_ns` of its clock if that is before it. Stacks
-/// that samples hold a copy of are unwound with the `files` of images.
-pub(crate) fn read_from<R: Read>(
-    mut reader: Reader<R>,
-    session: &mut Session,
+/// The records of a perf.data, as events without a payload.
+///
+/// Read into a session, they become samples, processes, threads and images.
+pub struct PerfStream<R> {
+    reader: Reader<R>,
+    schemas: Schemas,
+    attrs: Vec<EventAttr>,
+    began_ns: Option<u64>,
+    stack: Vec<u64>,
+    is_joined: bool,
     earliest_ns: Option<u64>,
     files: Option<Arc<dyn ImageFiles>>,
-) -> (Outcome, Result<(), chronosym_perf::Error>) {
-    let mut feed = Feed {
-        earliest_ns,
-        is_big: reader.byte_order() == ByteOrder::Big,
-        unwinder: files.map(Unwinder::new),
-        build_ids: build_ids(reader.info()),
-        ..Feed::default()
-    };
-    describe(reader.info(), reader.attrs(), session);
-    let end = loop {
+    /// Set once reading into a session has started.
+    feed: Option<Box<Feed>>,
+    has_ended: bool,
+}
+
+impl<R: Read> PerfStream<R> {
+    /// Opens a perf.data from any source; [`Reader::open`] and [`of`](Self::of) open seekable ones.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Perf`] if the source is not such a file or cannot be read.
+    pub fn new(source: R, options: chronosym_perf::Options) -> Result<Self, ReadError> {
+        Ok(PerfStream::of(Reader::new(source, options)?))
+    }
+
+    /// The records of a perf.data that was opened.
+    pub fn of(reader: Reader<R>) -> Self {
+        PerfStream {
+            reader,
+            schemas: Schemas::default(),
+            attrs: Vec::new(),
+            began_ns: None,
+            stack: Vec::new(),
+            is_joined: false,
+            earliest_ns: None,
+            files: None,
+            feed: None,
+            has_ended: false,
+        }
+    }
+
+    /// Unwinds the stacks that samples hold copies of, with these files.
+    pub fn unwind_with(mut self, files: Arc<dyn ImageFiles>) -> Self {
+        self.files = Some(files);
+        self
+    }
+
+    /// To be read into a session of several recordings, whose time 0 is that of the first record, or
+    /// `earliest_ns` of its clock if that is before it.
+    pub(crate) fn joined(self, earliest_ns: Option<u64>) -> Self {
+        PerfStream {
+            is_joined: true,
+            earliest_ns,
+            ..self
+        }
+    }
+
+    /// The file's reader.
+    pub fn reader(&self) -> &Reader<R> {
+        &self.reader
+    }
+
+    /// Takes what was learned of processes, once all was read into a session.
+    pub(crate) fn outcome(&mut self) -> Outcome {
+        let Some(feed) = &mut self.feed else {
+            return Outcome::default();
+        };
+        let sampled = std::mem::take(&mut feed.processes.sampled).into_iter();
+        let mut sampled: Vec<u32> = sampled.collect();
+        sampled.sort_unstable();
+        for (pid, is_contained) in &mut feed.outcome.runtimes {
+            *is_contained = feed.processes.contained.get(pid).copied().unwrap_or(false);
+        }
+        Outcome {
+            began_ns: feed.began_ns.unwrap_or_default(),
+            sampled,
+            ..std::mem::take(&mut feed.outcome)
+        }
+    }
+
+    fn begin(&mut self, session: &mut Session) -> Result<(), ReadError> {
+        if !self.is_joined {
+            session.admit(RecordingId::Whole)?;
+        }
+        self.feed = Some(Box::new(Feed {
+            earliest_ns: self.earliest_ns,
+            is_big: self.reader.byte_order() == ByteOrder::Big,
+            unwinder: self.files.take().map(Unwinder::new),
+            build_ids: build_ids(self.reader.info()),
+            ..Feed::default()
+        }));
+        describe(self.reader.info(), self.reader.attrs(), session);
+        Ok(())
+    }
+
+    fn finish(&mut self, session: &mut Session) {
+        self.has_ended = true;
+        let Some(feed) = &mut self.feed else { return };
+        feed.waiting.release_all(session);
+        describe(self.reader.info(), self.reader.attrs(), session);
+        if let Some(clock) = self.reader.info().clock {
+            let began_ns = feed.began_ns.unwrap_or_default();
+            let began = i128::from(began_ns) - i128::from(clock.clock_ns);
+            session.facts().start_unix_ns = Some(i128::from(clock.wall_ns) + began);
+        }
+    }
+
+    /// Reads the next record into a session; returns its time.
+    fn step(&mut self, session: &mut Session) -> Result<Option<u64>, chronosym_perf::Error> {
         // Pipes tell of events while they are read: before the next record it is known which one it is of.
-        if let Err(error) = reader.has_next() {
-            break Err(error);
+        self.reader.has_next()?;
+        let Some(feed) = &mut self.feed else {
+            return Ok(None);
+        };
+        if feed.attrs.len() < self.reader.attrs().len() {
+            feed.add_attrs(self.reader.attrs(), session);
         }
-        if feed.attrs.len() < reader.attrs().len() {
-            feed.add_attrs(reader.attrs(), session);
-        }
-        match reader.next_record() {
-            Ok(Some(record)) => feed.take(&record, session),
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
-        }
-    };
-    feed.waiting.release_all(session);
-    describe(reader.info(), reader.attrs(), session);
-    let began_ns = feed.began_ns.unwrap_or_default();
-    if let Some(clock) = reader.info().clock {
-        let began = i128::from(began_ns) - i128::from(clock.clock_ns);
-        session.facts().start_unix_ns = Some(i128::from(clock.wall_ns) + began);
+        let record = self.reader.next_record()?;
+        Ok(record.map(|record| feed.take(&record, session)))
     }
-    let mut sampled: Vec<u32> = feed.processes.sampled.into_iter().collect();
-    sampled.sort_unstable();
-    for (pid, is_contained) in &mut feed.outcome.runtimes {
-        *is_contained = feed.processes.contained.get(pid).copied().unwrap_or(false);
+}
+
+impl<R: Read> EventStream for PerfStream<R> {
+    fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, ReadError> {
+        // Pipes tell of events while they are read: before the next record it is known which one it is of.
+        self.reader.has_next()?;
+        if self.attrs.len() < self.reader.attrs().len() {
+            self.attrs = self.reader.attrs().to_vec();
+        }
+        let Some(record) = self.reader.next_record()? else {
+            return Ok(None);
+        };
+        let began_ns = &mut self.began_ns;
+        let time = record
+            .time_ns
+            .map_or(0, |ns| ns.saturating_sub(*began_ns.get_or_insert(ns)));
+        let schema = self.schemas.of(&record, &self.attrs);
+        self.stack.clear();
+        if let Event::Sample(sample) = &record.event {
+            addresses(&record, sample, &mut self.stack);
+        }
+        let event = raw_event(&record, time, schema);
+        Ok(Some(StreamEvent::new(event, schema, &self.stack)))
     }
-    let mut diagnostics = diagnostics(reader.diagnostics());
-    let incomplete = feed.incomplete;
-    #[rustfmt::skip]
-    let counts = [
-        (incomplete.not_unwound, Unused, "samples have a copy of the user stack, which is not unwound: of user code they show the innermost frame"),
-        (incomplete.broken_walks, Unused, "samples have a copy of the user stack, which is unwound up to a frame whose caller cannot be found"),
-        (feed.waiting.without, Unused, "samples lack their frames of user code, which were to follow and did not"),
-        (incomplete.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
-    ];
-    diagnostics.add_counts(&counts);
-    let outcome = Outcome {
-        diagnostics,
-        began_ns,
-        sampled,
-        ..feed.outcome
-    };
-    (outcome, end)
+
+    fn diagnostics(&self) -> Diagnostics {
+        let mut diagnostics = diagnostics(self.reader.diagnostics());
+        if let Some(feed) = &self.feed {
+            let incomplete = &feed.incomplete;
+            #[rustfmt::skip]
+            let counts = [
+                (incomplete.not_unwound, Unused, "samples have a copy of the user stack, which is not unwound: of user code they show the innermost frame"),
+                (incomplete.broken_walks, Unused, "samples have a copy of the user stack, which is unwound up to a frame whose caller cannot be found"),
+                (feed.waiting.without, Unused, "samples lack their frames of user code, which were to follow and did not"),
+                (incomplete.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
+            ];
+            diagnostics.add_counts(&counts);
+        }
+        diagnostics
+    }
+
+    fn read_batch(&mut self, session: &mut Session) -> Result<Option<u64>, ReadError> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        if self.feed.is_none() {
+            self.begin(session)?;
+        }
+        let step = self.step(session);
+        if !matches!(step, Ok(Some(_))) {
+            self.finish(session);
+        }
+        Ok(step?)
+    }
 }
 
 pub(crate) fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
@@ -229,7 +346,8 @@ impl Feed {
         ns.saturating_sub(began)
     }
 
-    fn take(&mut self, record: &Record<'_>, session: &mut Session) {
+    /// Takes a record; returns its time in the session.
+    fn take(&mut self, record: &Record<'_>, session: &mut Session) -> u64 {
         let at = At::new(self.time(record));
         let is_live = record.time_ns.is_some();
         if !matches!(record.event, Event::Sample(_)) {
@@ -269,6 +387,7 @@ impl Feed {
         if let Some(cpu) = record.cpu {
             self.last_ns.insert(cpu, at.time_ns);
         }
+        at.time_ns
     }
 
     fn sample(&mut self, at: At, record: &Record<'_>, sample: &Sample<'_>, session: &mut Session) {

@@ -60,7 +60,7 @@ pub(super) fn schema(name: &str) -> Arc<EventSchema> {
 
 /// The schemas of a recording's records, made as they come up.
 #[derive(Debug, Default)]
-pub struct Schemas(HashMap<(u32, Option<usize>), Arc<EventSchema>>);
+pub(super) struct Schemas(HashMap<(u32, Option<usize>), Arc<EventSchema>>);
 
 impl Schemas {
     /// The schema of a record: samples are called after their event, others after what they are.
@@ -76,7 +76,11 @@ impl Schemas {
 }
 
 /// A record as an event without a payload, at a time in ns since the recording began.
-pub fn raw_event<'a>(record: &Record<'_>, time_ns: u64, schema: &'a EventSchema) -> RawEvent<'a> {
+pub(super) fn raw_event<'a>(
+    record: &Record<'_>,
+    time_ns: u64,
+    schema: &'a EventSchema,
+) -> RawEvent<'a> {
     RawEvent {
         time_ns,
         process_id: record.pid,

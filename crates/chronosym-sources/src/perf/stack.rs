@@ -7,7 +7,7 @@ use chronosym_core::Session;
 
 /// Puts the addresses of a sample into `out`, innermost first: those of the kernel, then those of the program. Guests have
 /// none, since their addresses are another machine's. False if a copy of the user stack was not unwound.
-pub fn addresses(record: &Record<'_>, sample: &Sample<'_>, out: &mut Vec<u64>) -> bool {
+pub(super) fn addresses(record: &Record<'_>, sample: &Sample<'_>, out: &mut Vec<u64>) -> bool {
     out.clear();
     if is_guest(record.cpu_mode) {
         return true;

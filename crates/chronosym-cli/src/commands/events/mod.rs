@@ -10,11 +10,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use chronosym::open::{ByteStream, FileBytes, Format, RecordingBytes};
-use chronosym::source::chronosym_ctf::Reader as CtfReader;
-use chronosym::{Diagnostics, SampleSelection, Timeline, source};
-use chronosym_etl::{ExtendedItem, Reader as EtlReader};
-use chronosym_events::{EventSchema, RawEvent};
+use chronosym::open::Format;
+use chronosym::source::{EventStream, StreamEvent};
+use chronosym::{SampleSelection, Timeline};
+use chronosym_events::RawEvent;
 
 use self::line::Lines;
 use self::place::Owners;
@@ -54,24 +53,15 @@ pub fn run(args: &Events) -> Result<()> {
     let recording = input::open(paths, &Symbols::default())?;
     let (name, damage) = (recording.names().join(", "), recording.layer_diagnostics());
     let format = recording.format();
-    let found = match recording.into_bytes() {
-        RecordingBytes::Nettrace(source) => nettrace(source, &name, &mut sink)?,
-        RecordingBytes::Etl(reader) => etl(*reader, &mut sink)?,
-        RecordingBytes::Perf(source) => perf(source, &name, &mut sink)?,
-        RecordingBytes::PerfScript(source) => script(source, &mut sink)?,
-        RecordingBytes::Ctf(reader) => {
-            if format == Format::Joined {
-                progress::note(ONLY_CTF);
-            }
-            ctf(*reader, &mut sink)?
-        }
-        RecordingBytes::Several => {
-            bail!("events are shown of recordings one by one, and not of jitdumps: {name}")
-        }
-        _ => bail!("events of {name} cannot be shown"),
+    if format == Format::Joined && recording.event_format() == Some(Format::Ctf) {
+        progress::note(ONLY_CTF);
+    }
+    let Some(mut events) = recording.into_events()? else {
+        bail!("events are shown of recordings one by one, and not of jitdumps: {name}")
     };
+    read(&mut *events, &name, &mut sink)?;
     progress::notes(&damage.take());
-    progress::notes(&found.list);
+    progress::notes(&events.diagnostics().list);
     sink.wanted.check()?;
     sink.lines.check()?;
     progress::notes(&sink.lines.finish()?);
@@ -91,20 +81,13 @@ struct Sink {
 }
 
 impl Sink {
-    /// Takes a record. False if no later one can pass.
-    fn take(
-        &mut self,
-        raw: &RawEvent<'_>,
-        schema: &Arc<EventSchema>,
-        stack: &[u64],
-    ) -> std::io::Result<bool> {
-        if self.wanted.ends_before(raw.time_ns) {
-            return Ok(false);
+    fn take(&mut self, it: &StreamEvent<'_>) -> std::io::Result<()> {
+        // A later event may be earlier, and pass.
+        let is_past = self.wanted.ends_before(it.event.time_ns);
+        if !is_past && self.wanted.has(&it.event) {
+            self.lines.push(&it.event, it.schema, it.stack)?;
         }
-        if self.wanted.has(raw) {
-            self.lines.push(raw, schema, stack)?;
-        }
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -226,142 +209,21 @@ impl Wanted {
     }
 }
 
-/// Reads until nothing more can pass; returns what was damaged or lost as far as that.
-fn nettrace(source: ByteStream, name: &str, sink: &mut Sink) -> Result<Diagnostics> {
-    use chronosym::source::nettrace::{Schemas, raw_event};
+/// Reads until nothing more can pass.
+fn read(events: &mut dyn EventStream, name: &str, sink: &mut Sink) -> Result<()> {
     let in_trace = || name.to_owned();
-    let mut reader =
-        chronosym_nettrace::Reader::new(source, Default::default()).with_context(in_trace)?;
-    let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
-    'trace: while let Some(region) = reader.next_region().with_context(in_trace)? {
-        for (position, record) in region.in_time_order().enumerate() {
-            let schema = schemas.of(region.event_types(), &record);
-            let mut raw = raw_event(region.header(), &record, schema);
-            // Zero stands for "not said" in V6 files.
-            raw.thread_id = raw.thread_id.filter(|&tid| tid != 0);
-            stack.clear();
-            stack.extend(
-                record
-                    .stack
-                    .into_iter()
-                    .flat_map(|row| region.stack(row).iter()),
-            );
-            match sink.take(&raw, schema, &stack)? {
-                true => {}
-                false if position == 0 => break 'trace,
-                // A time that makes no sense says nothing of the regions to come.
-                false => break,
-            }
+    // Whose a thread is may be stated anywhere in the trace.
+    if sink.wanted.asks_where() && events.rewind() {
+        while let Some(event) = events.next_event().with_context(in_trace)? {
+            sink.wanted.owners.observe(&event.event);
         }
+        events.rewind();
     }
-    Ok(source::nettrace::diagnostics(reader.diagnostics()))
-}
-
-/// As [`nettrace`].
-fn perf(source: FileBytes, name: &str, sink: &mut Sink) -> Result<Diagnostics> {
-    use chronosym::source::perf::{Schemas, addresses, raw_event};
-    use chronosym_perf::{Event, Options, Reader};
-    let in_trace = || name.to_owned();
-    let mut reader = Reader::open(source, Options::default()).with_context(in_trace)?;
-    let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
-    let (mut began, mut attrs) = (None, reader.attrs().to_vec());
-    loop {
-        // Pipes tell of events while they are read: before the next record it is known which one it is of.
-        reader.has_next().with_context(in_trace)?;
-        if attrs.len() < reader.attrs().len() {
-            attrs = reader.attrs().to_vec();
-        }
-        let Some(record) = reader.next_record().with_context(in_trace)? else {
-            break;
-        };
-        let time = record
-            .time_ns
-            .map_or(0, |ns| ns.saturating_sub(*began.get_or_insert(ns)));
-        let schema = schemas.of(&record, &attrs);
-        stack.clear();
-        if let Event::Sample(sample) = &record.event {
-            addresses(&record, sample, &mut stack);
-        }
-        let raw = raw_event(&record, time, schema);
-        if !sink.take(&raw, schema, &stack)? {
+    while let Some(event) = events.next_event().with_context(in_trace)? {
+        if sink.wanted.ends_before(event.watermark_ns) {
             break;
         }
+        sink.take(&event)?;
     }
-    Ok(source::perf::diagnostics(reader.diagnostics()))
-}
-
-/// As [`nettrace`].
-fn etl(mut reader: EtlReader<FileBytes>, sink: &mut Sink) -> Result<Diagnostics> {
-    use chronosym::source::etl::{Schemas, raw_event};
-    let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
-    // What describes events may stand anywhere in the trace.
-    schemas.observe(&mut reader);
-    if sink.wanted.asks_where() {
-        // So may what says whose a thread is.
-        loop {
-            match reader.next_record() {
-                Ok(Some(record)) => {
-                    let schema = schemas.of(&record);
-                    sink.wanted.owners.observe(&raw_event(&record, &schema));
-                }
-                Ok(None) => break,
-                Err(_) => {}
-            }
-        }
-        reader.rewind();
-    }
-    loop {
-        let record = match reader.next_record() {
-            Ok(Some(record)) => record,
-            Ok(None) => break,
-            // What could not be read is among the gaps.
-            Err(_) => continue,
-        };
-        let schema = schemas.of(&record);
-        stack.clear();
-        let found = record.extended_items().find_map(|item| match item {
-            ExtendedItem::Stack(stack) => Some(stack.addresses),
-            _ => None,
-        });
-        stack.extend(found.iter().flat_map(|addresses| addresses.iter()));
-        if !sink.take(&raw_event(&record, &schema), &schema, &stack)? {
-            break;
-        }
-    }
-    let mut diagnostics = source::etl::diagnostics(reader.diagnostics());
-    let unreadable = source::etl::unreadable_descriptions(&schemas);
-    diagnostics.list.extend(unreadable);
-    Ok(diagnostics)
-}
-
-fn ctf(mut reader: CtfReader<ByteStream>, sink: &mut Sink) -> Result<Diagnostics> {
-    let began_ns = reader.next_time_ns().unwrap_or_default();
-    let mut events = source::ctf::Events::of(reader.traces());
-    while let Some(event) = reader.next_event()? {
-        let time_ns = event.time_ns - began_ns;
-        let (raw, schema) = events.raw_event(&event, time_ns);
-        if !sink.take(&raw, schema, &[])? {
-            break;
-        }
-    }
-    Ok(source::ctf::diagnostics(reader.diagnostics()))
-}
-
-/// As [`nettrace`]; addresses are as perf printed them.
-fn script(source: ByteStream, sink: &mut Sink) -> Result<Diagnostics> {
-    use chronosym::source::script::{Schemas, raw_event};
-    let mut reader = chronosym_perf::script::Reader::new(source, Default::default())?;
-    let (mut schemas, mut stack, mut began) = (Schemas::default(), Vec::new(), None);
-    while let Some(sample) = reader.next_sample()? {
-        let time = sample.time_ns;
-        let time = time.saturating_sub(*began.get_or_insert(time));
-        stack.clear();
-        stack.extend(sample.frames().map(|frame| frame.address));
-        let schema = schemas.of(&sample);
-        let raw = raw_event(&sample, time, schema);
-        if !sink.take(&raw, schema, &stack)? {
-            break;
-        }
-    }
-    Ok(source::script::diagnostics(reader.diagnostics()))
+    Ok(())
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use chronosym_ctf::Reader as Ctf;
 use chronosym_etl::Reader as EtlReader;
+use chronosym_perf::Reader as Perf;
 
 use self::begun::Profile;
 use self::joined::Join;
@@ -24,7 +25,11 @@ use super::error::OpenError;
 use super::format::Format;
 use super::image_maps::ImageMaps;
 use super::meter::Meter;
-use crate::perf;
+use crate::ctf::CtfStream;
+use crate::error::ReadError;
+use crate::perf::{self, PerfStream};
+use crate::script::ScriptStream;
+use crate::stream::EventStream;
 use chronosym_core::Diagnostics;
 use chronosym_core::Session;
 use chronosym_core::unwind::ImageFiles;
@@ -59,6 +64,32 @@ impl Parts {
             (None, None, Some(_), 0) if is_alone => Format::Ctf,
             _ => Format::Joined,
         }
+    }
+
+    /// The format of the events that [`into_events`](Self::into_events) returns.
+    pub fn event_format(&self) -> Option<Format> {
+        match (&self.ctf, &self.perf, &self.script) {
+            _ if !self.runtimes.is_empty() || self.etl.is_some() => None,
+            (Some(_), ..) => Some(Format::Ctf),
+            (None, Some(_), _) => Some(Format::PerfData),
+            (None, None, script) => script.as_ref().map(|_| Format::PerfScript),
+        }
+    }
+
+    /// The events of a part that recorded the whole machine.
+    pub fn into_events(self) -> Result<Option<Box<dyn EventStream + Send>>, ReadError> {
+        Ok(Some(
+            match (self.event_format(), self.ctf, self.perf, self.script) {
+                (Some(Format::Ctf), Some((_, reader)), ..) => Box::new(CtfStream::of(reader)),
+                (Some(Format::PerfData), _, Some((_, source)), _) => {
+                    Box::new(PerfStream::of(Perf::open(source, Default::default())?))
+                }
+                (Some(Format::PerfScript), _, _, Some((_, stream))) => {
+                    Box::new(ScriptStream::new(stream, Default::default())?)
+                }
+                _ => return Ok(None),
+            },
+        ))
     }
 
     /// Reads all of it.

@@ -1,15 +1,18 @@
 //! Reading recordings: what the system saw, what runtimes and tracers said.
 
-use chronosym_perf::script::Reader as Script;
-
 use super::begun::{Profile, ProfileBytes, Runtime, Tracepoints, open_perf};
 use super::joined::Join;
+use crate::ctf::{self, CtfStream};
+use crate::etl::EtlStream;
+use crate::nettrace::{self, NettraceStream};
 use crate::open::bytes::{ByteStream, FileBytes};
 use crate::open::clocks::{Kind, Offset};
 use crate::open::error::{OpenError, in_perf, in_trace};
 use crate::open::format::Format;
+use crate::perf::PerfStream;
 use crate::script::PlacedFile;
-use crate::{etl, nettrace, perf, script};
+use crate::script::ScriptStream;
+use crate::stream::EventStream;
 use chronosym_core::{ClockMatch, JoinedRecording};
 
 impl Join<'_> {
@@ -22,20 +25,21 @@ impl Join<'_> {
         earliest: Option<i128>,
         maps: &[u32],
     ) -> Result<Vec<PlacedFile>, OpenError> {
-        let reader =
-            Script::new(stream, Default::default()).map_err(|error| in_perf(&name, error))?;
-        let (found, end) = if has_samples {
-            let began_ns = u64::try_from(self.began_ns).unwrap_or_default();
-            script::read_names(reader, self.session, began_ns, maps)
+        let stream = ScriptStream::new(stream, Default::default());
+        let stream = stream.map_err(|error| in_perf(&name, error))?;
+        let maps = maps.to_vec();
+        let mut stream = if has_samples {
+            stream.names_only(u64::try_from(self.began_ns).unwrap_or_default(), maps)
         } else {
             self.of_runtimes.get_or_insert(Offset::NONE);
-            script::describe(self.session);
             let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
-            let (found, end) = script::read_from(reader, self.session, earliest, maps);
-            self.began_ns = found.began_ns.into();
-            (found, end)
+            stream.joined(earliest, maps)
         };
-        self.diagnostics.append(found.diagnostics);
+        let end = stream.read_into(self.session);
+        if !has_samples {
+            self.began_ns = stream.began_ns().into();
+        }
+        self.diagnostics.append(stream.diagnostics());
         let (gives, how) = match (has_samples, self.format) {
             (true, _) => (
                 "names; the samples are those of the perf.data",
@@ -49,7 +53,7 @@ impl Join<'_> {
         joined.error_ns = if has_samples { 0 } else { 1_000 };
         self.came_from(joined);
         end.map_err(|error| in_perf(&name, error))?;
-        Ok(found.files)
+        Ok(stream.placed_files())
     }
 
     /// Reads what the system recorded.
@@ -75,9 +79,10 @@ impl Join<'_> {
             }
             ProfileBytes::Etl { reader, began_ns } => {
                 self.began_ns = began_ns;
-                let found = etl::read_joined(*reader, self.session);
-                self.found_in(&name, found);
-                Ok(())
+                let mut stream = EtlStream::joined(*reader);
+                let end = stream.read_into(self.session);
+                self.found_in(&name, stream.diagnostics());
+                end.map_err(|error| in_trace(&name, error))
             }
         }
     }
@@ -90,11 +95,14 @@ impl Join<'_> {
     ) -> Result<(), OpenError> {
         let reader = open_perf(name, &mut source)?;
         let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
-        let files = self.files.clone();
-        let (mut found, end) = perf::read_from(reader, self.session, earliest, files);
-        self.began_ns = found.began_ns.into();
-        self.found_in(name, std::mem::take(&mut found.diagnostics));
-        self.perf = found;
+        let mut stream = PerfStream::of(reader).joined(earliest);
+        if let Some(files) = self.files.clone() {
+            stream = stream.unwind_with(files);
+        }
+        let end = stream.read_into(self.session);
+        self.found_in(name, stream.diagnostics());
+        self.perf = stream.outcome();
+        self.began_ns = self.perf.began_ns.into();
         end.map_err(|error| in_perf(name, error))
     }
 
@@ -112,9 +120,15 @@ impl Join<'_> {
         } = runtime;
         let own = reader.header().process_id;
         let process = own.map_or(process, |own| Some(self.beside.pid(own)));
-        let began = i64::try_from(start_ns + offset.ns - self.began_ns).unwrap_or(i64::MAX);
-        let (found, end) = nettrace::read_joined(reader, self.session, began, process, has_ticks);
-        self.found_in(&name, found);
+        let began_ns = start_ns + offset.ns - self.began_ns;
+        let joined = nettrace::Joined {
+            began_ns: i64::try_from(began_ns).unwrap_or(i64::MAX),
+            process,
+            has_ticks,
+        };
+        let mut stream = NettraceStream::joined(reader, joined);
+        let end = stream.read_into(self.session);
+        self.found_in(&name, stream.diagnostics());
         let gives = match has_ticks {
             true => "code and samples of its process",
             false => "code of its process",
@@ -133,14 +147,14 @@ impl Join<'_> {
             offset,
             ..
         } = ctf;
-        let beside = &self.beside;
-        let place = crate::ctf::Place {
-            behind_ns: offset.ns - self.began_ns,
-            own_pid: &|own| beside.pid(own),
+        let joined = ctf::Joined {
+            offset_ns: offset.ns - self.began_ns,
+            pids: self.beside.pids.clone(),
             has_lives,
         };
-        let (found, end) = crate::ctf::read_from(reader, self.session, place);
-        self.diagnostics.append(found);
+        let mut stream = CtfStream::joined(reader, joined);
+        let end = stream.read_into(self.session);
+        self.diagnostics.append(stream.diagnostics());
         self.came_from(offset.of(&name, "code of its processes"));
         end.map_err(|error| in_trace(&name, error))
     }

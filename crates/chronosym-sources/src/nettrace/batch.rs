@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chronosym_events::{EventSchema, PointerSize};
 use chronosym_nettrace::{Count, Records, Region};
 
-use super::nettrace::OfTypes;
+use super::types::OfTypes;
 use chronosym_core::EventTypeId;
 use chronosym_core::Role;
 use chronosym_core::StackId;

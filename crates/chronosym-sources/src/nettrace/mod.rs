@@ -1,0 +1,413 @@
+//! EventPipe traces: nettrace and netperf.
+
+mod batch;
+mod types;
+
+use std::io::Read;
+use std::panic::resume_unwind;
+use std::sync::mpsc;
+use std::thread;
+
+use chronosym_core::DiagnosticKind::{Damage, Limit, LostEvents, Unused};
+use chronosym_core::{Diagnostic, Diagnostics, Loss, RecordingId, Session};
+use chronosym_events::RawEvent;
+use chronosym_nettrace::{Error, Format, Options, Reader, Region, TraceHeader};
+
+use crate::error::ReadError;
+use crate::stream::{EventStream, StreamEvent};
+
+use batch::{Batch, Feed, Filler, Rest};
+use types::{Schemas, schema};
+
+/// The events of an EventPipe trace.
+///
+/// Read into a session, the trace is decoded on a second thread if there is a processor for it. A
+/// batch is a region of the trace: its events up to a sequence point.
+pub struct NettraceStream<R> {
+    reader: Reader<R>,
+    schemas: Schemas,
+    stack: Vec<u64>,
+    /// The next event of the current region, by time.
+    next: usize,
+    watermark_ns: u64,
+    joined: Option<Joined>,
+    filler: Filler,
+    batch: Batch,
+    /// Set once reading into a session has started.
+    feed: Option<Feed>,
+    /// Losses that the session has been told.
+    losses: usize,
+}
+
+/// How a trace is read into a session of several recordings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Joined {
+    /// When it began, in ns since the session's time 0.
+    pub began_ns: i64,
+    /// Its process.
+    pub process: Option<u32>,
+    /// Whether its wall-clock samples are used.
+    pub has_ticks: bool,
+}
+
+impl<R: Read> NettraceStream<R> {
+    /// Opens a trace and reads its header.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Nettrace`] if the source is not such a trace or cannot be read.
+    pub fn new(source: R, options: Options) -> Result<Self, ReadError> {
+        Ok(NettraceStream::of(Reader::new(source, options)?))
+    }
+
+    /// The events of a trace whose header was read.
+    pub fn of(reader: Reader<R>) -> Self {
+        NettraceStream {
+            reader,
+            schemas: Schemas::default(),
+            stack: Vec::new(),
+            next: 0,
+            watermark_ns: 0,
+            joined: None,
+            filler: Filler::default(),
+            batch: Batch::default(),
+            feed: None,
+            losses: 0,
+        }
+    }
+
+    /// As [`of`](Self::of), to be read into a session of several recordings.
+    pub(crate) fn joined(reader: Reader<R>, joined: Joined) -> Self {
+        NettraceStream {
+            joined: Some(joined),
+            ..NettraceStream::of(reader)
+        }
+    }
+
+    /// The trace's reader.
+    pub fn reader(&self) -> &Reader<R> {
+        &self.reader
+    }
+
+    /// Starts reading into a session, unless that has started.
+    fn begin(&mut self, session: &mut Session) -> Result<(), ReadError> {
+        if self.feed.is_some() {
+            return Ok(());
+        }
+        let header = self.reader.header();
+        let feed = match self.joined {
+            Some(joined) => {
+                let mut feed = Feed::new(header.pointer_size, joined.began_ns);
+                (feed.own_id, feed.process) = (header.process_id, joined.process);
+                feed.ticks = joined.has_ticks;
+                feed
+            }
+            None => {
+                let is_first = !session.has_recording();
+                let began_ns = session.admit(recording_id(header))?;
+                if is_first {
+                    describe(header, session);
+                }
+                Feed::new(header.pointer_size, began_ns)
+            }
+        };
+        self.feed = Some(feed);
+        // The reader merely counts what the session has no use for.
+        let wanted = session.options().clone();
+        self.reader
+            .select(move |event_type| wanted.wants(&schema(event_type, None)));
+        Ok(())
+    }
+
+    /// Tells the session of losses found since the last call.
+    fn note_losses(&mut self, session: &mut Session) {
+        let Some(feed) = &self.feed else { return };
+        let windows = &self.reader.diagnostics().loss_windows;
+        for window in &windows[self.losses..] {
+            let (from, to) = (feed.at(window.from_ns), feed.at(window.to_ns));
+            session.lost(Loss::of_events(from, to, window.events));
+        }
+        self.losses = windows.len();
+    }
+}
+
+impl<R: Read + Send> EventStream for NettraceStream<R> {
+    fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, ReadError> {
+        while self.next >= self.reader.region().len() {
+            self.next = 0;
+            let Some(region) = self.reader.next_region()? else {
+                return Ok(None);
+            };
+            self.watermark_ns = region.record_by_time(0).map_or(0, |first| first.time_ns);
+        }
+        let region = self.reader.region();
+        let Some(record) = region.record_by_time(self.next) else {
+            return Ok(None);
+        };
+        self.next += 1;
+        let schema = self.schemas.of(region.event_types(), &record);
+        self.stack.clear();
+        if let Some(stack) = record.stack {
+            self.stack.extend(region.stack(stack).iter());
+        }
+        let event = RawEvent {
+            time_ns: record.time_ns,
+            process_id: record.process_id,
+            // 0 is "unknown" in V6 files.
+            thread_id: Some(record.thread_id).filter(|&tid| tid != 0),
+            processor: record.processor,
+            pointer_size: region.header().pointer_size,
+            schema,
+            payload: record.payload,
+        };
+        Ok(Some(StreamEvent {
+            watermark_ns: self.watermark_ns,
+            ..StreamEvent::new(event, schema, &self.stack)
+        }))
+    }
+
+    fn diagnostics(&self) -> Diagnostics {
+        diagnostics(self.reader.diagnostics())
+    }
+
+    fn read_batch(&mut self, session: &mut Session) -> Result<Option<u64>, ReadError> {
+        self.begin(session)?;
+        let region = self.reader.next_region();
+        let last_ns = match (&region, &mut self.feed) {
+            (Ok(Some(region)), Some(feed)) => {
+                let mut rest = Rest::of(region);
+                let mut last_ns = 0;
+                while !rest.is_taken() {
+                    self.filler.fill(&mut rest, &mut self.batch);
+                    last_ns = feed.take(&mut self.batch, session);
+                }
+                Some(last_ns)
+            }
+            _ => None,
+        };
+        let end = region.map(|_| last_ns);
+        self.note_losses(session);
+        Ok(end?)
+    }
+
+    fn read_into(&mut self, session: &mut Session) -> Result<(), ReadError> {
+        self.begin(session)?;
+        let (reader, filler) = (&mut self.reader, &mut self.filler);
+        let end = match (thread::available_parallelism(), &mut self.feed) {
+            (Ok(processors), Some(feed)) if processors.get() > 1 => {
+                read_ahead(reader, filler, |batch| {
+                    feed.take(batch, session);
+                })
+            }
+            (_, Some(feed)) => read_in_turn(reader, filler, |batch| {
+                feed.take(batch, session);
+            }),
+            (_, None) => Ok(()),
+        };
+        self.note_losses(session);
+        Ok(end?)
+    }
+}
+
+/// Reads a trace into a session; returns what was damaged or lost.
+///
+/// # Errors
+///
+/// As [`NettraceStream::new`] and [`EventStream::read_into`]. A later session of the same process, by
+/// the same clock, may follow the first into one session.
+pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnostics, ReadError> {
+    let mut stream = NettraceStream::new(source, Options::default())?;
+    stream.read_into(session)?;
+    Ok(stream.diagnostics())
+}
+
+fn recording_id(header: &TraceHeader) -> RecordingId {
+    RecordingId::EventPipe {
+        process_id: header.process_id,
+        start: header.qpc_start,
+        frequency: header.qpc_frequency,
+        start_unix_ns: header.start.and_then(|start| start.unix_ns()),
+    }
+}
+
+/// Hands every region to `each`, until it returns false.
+fn each_region<R: Read>(
+    reader: &mut Reader<R>,
+    mut each: impl FnMut(&Region<'_>) -> bool,
+) -> Result<(), Error> {
+    while let Some(region) = reader.next_region()? {
+        if !each(&region) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn read_in_turn<R: Read>(
+    reader: &mut Reader<R>,
+    filler: &mut Filler,
+    mut take: impl FnMut(&mut Batch),
+) -> Result<(), Error> {
+    let mut batch = Batch::default();
+    each_region(reader, |region| {
+        let mut rest = Rest::of(region);
+        while !rest.is_taken() {
+            filler.fill(&mut rest, &mut batch);
+            take(&mut batch);
+        }
+        true
+    })
+}
+
+/// Reads and decodes on another thread and calls `take` on this one; reads on this one if no thread
+/// can be spawned.
+fn read_ahead<R: Read + Send>(
+    reader: &mut Reader<R>,
+    filler: &mut Filler,
+    mut take: impl FnMut(&mut Batch),
+) -> Result<(), Error> {
+    let (filled, batches) = mpsc::sync_channel::<Batch>(1);
+    let (used, spare) = mpsc::channel::<Batch>();
+    let read = thread::scope(|scope| {
+        let (reader, filler) = (&mut *reader, &mut *filler);
+        let work = move || {
+            each_region(reader, |region| {
+                let mut rest = Rest::of(region);
+                while !rest.is_taken() {
+                    let mut batch = spare.try_recv().unwrap_or_default();
+                    filler.fill(&mut rest, &mut batch);
+                    if filled.send(batch).is_err() {
+                        return false;
+                    }
+                }
+                true
+            })
+        };
+        let ahead = thread::Builder::new().spawn_scoped(scope, work).ok()?;
+        for mut batch in batches {
+            take(&mut batch);
+            // Its memory is reused.
+            let _ = used.send(batch);
+        }
+        Some(ahead.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    read.unwrap_or_else(|| read_in_turn(reader, filler, take))
+}
+
+/// What a reader of nettrace or netperf found wrong.
+pub fn diagnostics(found: &chronosym_nettrace::Diagnostics) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.add_gaps(&found.gaps);
+    let (lost, threads) = (found.lost_events(), found.losses.len());
+    if lost > 0 {
+        let text = format!("the runtime dropped {lost} events on {threads} threads");
+        let mut dropped = Diagnostic::new(LostEvents, text);
+        dropped.count = lost;
+        diagnostics.push(dropped);
+    }
+    #[rustfmt::skip]
+    let counts = [
+        (found.bad_records, Damage, "rows of metadata and threads make no sense and were left out"),
+        (found.unknown_blocks, Unused, "blocks are of an unknown kind"),
+        (found.unknown_metadata, Unused, "events have a type that was never defined"),
+        (found.unknown_stacks, Unused, "events name a stack that is not there"),
+        (found.unknown_threads, Unused, "events name a thread that is not there"),
+        (found.unknown_labels, Unused, "events name labels that are not there"),
+        (found.unreadable_fields, Unused, "event types have a field that cannot be read"),
+        (found.unknown_options, Unused, "options of event types and threads are of an unknown kind"),
+        (found.forced_regions, Limit, "times the events were too many to be put in order as a whole"),
+    ];
+    diagnostics.add_counts(&counts);
+    diagnostics
+}
+
+pub(crate) fn describe(header: &TraceHeader, session: &mut Session) {
+    let family = match header.format {
+        Format::Netperf => "netperf",
+        Format::Nettrace => "nettrace",
+    };
+    let facts = session.facts();
+    facts.format = family.to_owned();
+    facts.version = match header.version {
+        (major, 0) => major.to_string(),
+        (major, minor) => format!("{major}.{minor}"),
+    };
+    facts.start_unix_ns = header
+        .start
+        .and_then(|start| start.unix_ns())
+        .map(i128::from);
+    facts.pointer_size = Some(header.pointer_size.bytes() as u8);
+    facts.processors = header.processors;
+    facts.sample_interval_ns = header.sample_rate_ns.filter(|&ns| ns > 0).map(u64::from);
+    facts.process_id = header.process_id;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use chronosym_support::nettrace::NettraceWriter;
+
+    use super::*;
+
+    struct Broken;
+
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("the disk is gone"))
+        }
+    }
+
+    #[test]
+    fn one_thread_and_two_find_the_same() {
+        let mut writer = NettraceWriter::v4();
+        let sample = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+        let other = writer.event_type("P", 1, 0);
+        for time in (0..200i64).step_by(10) {
+            let stack = [0x1000 + time.unsigned_abs() % 3, 0x2000];
+            writer.event(sample, time, 1, &stack, &[2, 0, 0, 0]);
+            writer.event(other, time + 5, 1, &stack, &[]);
+            writer.sequence_point();
+        }
+        let bytes = writer.finish();
+        let found = |threads: bool, length: usize, fails: bool| {
+            let end: Box<dyn Read + Send> = if fails {
+                Box::new(Broken)
+            } else {
+                Box::new(io::empty())
+            };
+            let source = bytes[..length].chain(end);
+            let mut stream = NettraceStream::new(source, Options::default()).expect("a trace");
+            let mut session = Session::new(chronosym_core::Options::default());
+            stream.begin(&mut session).expect("the first");
+            let mut feed = stream.feed.take().expect("it has begun");
+            let take = |batch: &mut Batch| {
+                feed.take(batch, &mut session);
+            };
+            let end = if threads {
+                read_ahead(&mut stream.reader, &mut stream.filler, take)
+            } else {
+                read_in_turn(&mut stream.reader, &mut stream.filler, take)
+            };
+            let types = session.event_types().iter();
+            let counts: Vec<_> = types.map(|t| (t.schema.id(), t.count, t.stacks)).collect();
+            let samples: Vec<_> = session.samples().iter().collect();
+            let last = session.facts().duration_ns;
+            let error = end.err().map(|error| error.to_string());
+            (stream.diagnostics(), error, counts, samples, last)
+        };
+        for (length, fails) in [
+            (bytes.len(), false),
+            (bytes.len() / 2, false),
+            (bytes.len() / 2, true),
+        ] {
+            let (one, two) = (found(false, length, fails), found(true, length, fails));
+            assert_eq!(one, two);
+            assert_eq!(one.1.is_some(), fails);
+            assert!(one.3.len() >= 8, "what came before is kept");
+        }
+        let whole = found(true, bytes.len(), false);
+        assert_eq!(whole.2, [(Some(0), 20, 20), (Some(1), 20, 20)]);
+        assert_eq!((whole.3.len(), whole.4), (20, 195));
+    }
+}

@@ -1,0 +1,130 @@
+//! The events of a recording, whatever its format.
+
+use std::sync::Arc;
+
+use chronosym_core::facts::At;
+use chronosym_core::{Diagnostics, EventTypeId, LiveSession, Payload, Session};
+use chronosym_events::{EventSchema, RawEvent};
+
+use crate::error::ReadError;
+
+/// An event, borrowed from its stream until the next one.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct StreamEvent<'a> {
+    /// The event; [`RawEvent::decode`] and [`RawEvent::fields`] return its content.
+    pub event: RawEvent<'a>,
+    /// Its type, shared by all events of the type.
+    pub schema: &'a Arc<EventSchema>,
+    /// Addresses of the stack that the record itself carries, leaf first. In .etl files most stacks
+    /// are events of their own.
+    pub stack: &'a [u64],
+    /// No later event of the stream is earlier than this, in ns since the recording began. It equals
+    /// the event's time if events are in time order.
+    pub watermark_ns: u64,
+}
+
+impl<'a> StreamEvent<'a> {
+    /// An event of a stream in time order.
+    pub fn new(event: RawEvent<'a>, schema: &'a Arc<EventSchema>, stack: &'a [u64]) -> Self {
+        StreamEvent {
+            event,
+            schema,
+            stack,
+            watermark_ns: event.time_ns,
+        }
+    }
+
+    /// Pushes the event into a session, under the id that the session has for its type.
+    pub fn push(&self, id: EventTypeId, session: &mut Session) {
+        let event = &self.event;
+        let mut at = At::new(event.time_ns);
+        (at.process, at.thread) = (event.process_id, event.thread_id);
+        let payload = Payload {
+            pointer_size: event.pointer_size,
+            bytes: event.payload,
+        };
+        let stack = match session.wants_stack(id) {
+            true => session.intern(self.stack.iter().copied()),
+            false => None,
+        };
+        session.push(id, at, payload, stack);
+    }
+}
+
+/// The events of a recording, whatever its format.
+///
+/// [`next_event`](Self::next_event) returns one event at a time.
+/// [`read_into`](Self::read_into) reads all of them into a [`Session`], at the speed of the format:
+/// some decode on a second thread, and some know more of stacks and processes than single events
+/// state. Use one of the two on a stream: each continues where the stream is.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let recording = chronosym_sources::open::open("app.nettrace")?;
+/// let mut events = recording.into_events()?.expect("a recording with events");
+/// while let Some(event) = events.next_event()? {
+///     println!("{} ns: {}", event.event.time_ns, event.schema.name());
+/// }
+/// events.diagnostics().list.iter().for_each(|it| eprintln!("{it}"));
+/// # Ok(()) }
+/// ```
+pub trait EventStream {
+    /// Returns the next event; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the source fails: nothing follows. Damaged parts are skipped and counted in
+    /// [`diagnostics`](Self::diagnostics).
+    fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, ReadError>;
+
+    /// Returns what was damaged, lost or unknown so far.
+    fn diagnostics(&self) -> Diagnostics;
+
+    /// Starts again with the first event, if the source can be read twice; false if it cannot.
+    fn rewind(&mut self) -> bool {
+        false
+    }
+
+    /// Reads the next events into a session: as many as belong together. Returns the time that no
+    /// later event precedes, in ns since the session's time 0; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`next_event`](Self::next_event); also if the session was read from another recording.
+    fn read_batch(&mut self, session: &mut Session) -> Result<Option<u64>, ReadError> {
+        let Some(event) = self.next_event()? else {
+            return Ok(None);
+        };
+        let id = session.event_type(event.schema.clone());
+        event.push(id, session);
+        Ok(Some(event.watermark_ns))
+    }
+
+    /// Reads all remaining events into a session.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_batch`](Self::read_batch). The events before are in the session.
+    fn read_into(&mut self, session: &mut Session) -> Result<(), ReadError> {
+        while self.read_batch(session)?.is_some() {}
+        Ok(())
+    }
+}
+
+/// Reads a stream, perhaps of a recording that is still being written, into a live session, which
+/// publishes each batch.
+///
+/// Streams of several EventPipe sessions of one process can be read into one live session: their
+/// times are converted to those of the first, by the clock that both headers state.
+///
+/// # Errors
+///
+/// As [`EventStream::read_batch`].
+pub fn read_live(stream: &mut impl EventStream, live: &mut LiveSession) -> Result<(), ReadError> {
+    while let Some(watermark_ns) = stream.read_batch(live.session_mut())? {
+        live.advance(watermark_ns);
+        live.publish();
+    }
+    Ok(())
+}
