@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use imports::Imports;
 
 /// Crates that still have cycles.
-const CYCLIC: &[&str] = &["chronosym-cli", "chronosym-sources", "chronosym-symbolizer"];
+const CYCLIC: &[&str] = &["chronosym-cli", "chronosym-symbolizer"];
 
 /// How many layers a crate may have, where that is limited.
 const MOST_LAYERS: &[(&str, usize)] = &[("chronosym-core", 10)];

@@ -28,6 +28,22 @@ const APART: Apart = Apart {
 /// Any bytes as a trace, by whatever reader takes them.
 pub fn any(data: &[u8]) {
     check(&timeline(data));
+    events(data);
+}
+
+/// Reads the events of any bytes one by one, and decodes them.
+fn events(data: &[u8]) {
+    let input = Input::stream("input", Cursor::new(data.to_vec()));
+    let recording = Opener::new().open([input]);
+    let Ok(Some(mut events)) = recording.and_then(|recording| recording.into_events()) else {
+        return;
+    };
+    while let Ok(Some(event)) = events.next_event() {
+        assert!(event.watermark_ns <= event.event.time_ns);
+        std::hint::black_box((event.event.decode().is_ok(), event.event.fields().is_ok()));
+        std::hint::black_box(event.stack.len());
+    }
+    std::hint::black_box(events.diagnostics());
 }
 
 /// What could be read, whoever can read it.

@@ -1,5 +1,9 @@
 //! Formats by their first bytes.
 
+#[cfg(test)]
+#[path = "text_format.rs"]
+mod text_format;
+
 use std::fmt;
 
 use chronosym_etl::is_etl;
@@ -70,7 +74,7 @@ const FORMATS: &[FormatRow] = &[
     FormatRow { format: Format::JitDump, label: "jitdump", is: |head| head.starts_with(b"JiTD") || head.starts_with(b"DTiJ"), source: Source::Parts },
     FormatRow { format: Format::Ctf, label: "ctf", is: is_ctf_stream, source: Source::Parts },
     #[cfg(test)]
-    super::text_format::ROW,
+    text_format::ROW,
     FormatRow { format: Format::Etl, label: "etl", is: is_etl, source: Source::Parts },
     FormatRow { format: Format::PerfScript, label: "perf script", is: is_script, source: Source::Parts },
 ];

@@ -30,8 +30,6 @@ mod perf_map;
 mod recording;
 mod salvage;
 mod symbol_entries;
-#[cfg(test)]
-mod text_format;
 mod zip;
 
 use std::ops::ControlFlow;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use chronosym_core::{Diagnostic, DiagnosticKind, Diagnostics, Filter, Options};
 use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
 
-use super::format::{Format, FormatRow, Source};
-use super::{Input, OpenError, Opener};
+use super::{Format, FormatRow, Source};
 use crate::error::ReadError;
+use crate::open::{Input, OpenError, Opener, Recording};
 use crate::stream::{EventStream, StreamEvent};
 
 pub(super) const ROW: FormatRow = FormatRow {
@@ -85,7 +85,8 @@ impl<R: Read> TextStream<R> {
             self.payload.extend([0; 10]);
         } else {
             self.payload.extend([2, 0, 0, 0]);
-            self.stack.extend(words.map_while(|word| word.parse::<u64>().ok()));
+            self.stack
+                .extend(words.map_while(|word| word.parse::<u64>().ok()));
         }
         Some((is_method, time, pid, tid))
     }
@@ -131,7 +132,7 @@ impl<R: Read> EventStream for TextStream<R> {
 const TRACE: &str = "TEXT TRACE\nmethod 1 42 7 4096 64 Run\nmethod 2 42 7 8192 64 Main\nnonsense\n\
     sample 5 42 7 4100 8200\nsample 6 42 7 8200\n";
 
-fn open(text: &'static str) -> Result<super::Recording, OpenError> {
+fn open(text: &'static str) -> Result<Recording, OpenError> {
     Opener::new().open([Input::stream("a.txt", text.as_bytes())])
 }
 
