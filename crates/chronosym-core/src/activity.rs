@@ -1,24 +1,16 @@
 //! What the threads of samples did (rule 22), as `waiting.rs` finds it out.
 
-/// What a thread did when a sample was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Activity {
-    /// It ran: on a processor or, of a wall-clock sample, in managed code.
-    Running,
-    /// It waited or, where the sample's flag says no more than that, was in native code.
-    Waiting,
-    /// Nothing says so; of all samples that are no profiler's.
-    Unknown,
-}
+use chronosym_types::closed_list;
 
-impl Activity {
-    /// The spelling in outputs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Activity::Running => "running",
-            Activity::Waiting => "waiting",
-            Activity::Unknown => "unknown",
-        }
+closed_list! {
+    /// What a thread did when a sample was taken.
+    Activity {
+        /// It ran: on a processor or, of a wall-clock sample, in managed code.
+        Running = "running",
+        /// It waited or, where the sample's flag says no more than that, was in native code.
+        Waiting = "waiting",
+        /// Nothing says so; of all samples that are no profiler's.
+        Unknown = "unknown",
     }
 }
 

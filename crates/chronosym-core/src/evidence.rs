@@ -4,30 +4,7 @@
 use std::fmt;
 
 use chronosym_events::Action;
-
-macro_rules! closed_list {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name { $($(#[$vmeta])* $variant,)* }
-
-        impl $name {
-            /// Every member, in the order of the list.
-            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
-
-            /// The spelling used in JSON, text and documentation.
-            pub const fn as_str(self) -> &'static str {
-                match self { $($name::$variant => stringify!($variant),)* }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-    };
-}
+use chronosym_types::closed_list;
 
 closed_list! {
     /// Which event or file says that code stood at an address.

@@ -1,5 +1,7 @@
 //! What is known of a recording as a whole: its facts, what it lost, what could not be used.
 
+use chronosym_types::closed_list;
+
 /// Events that the trace lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -97,32 +99,20 @@ impl JoinedRecording {
     }
 }
 
-/// How the clock of a recording was put on that of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ClockMatch {
-    /// It is the same clock.
-    Same,
-    /// Both say what time it was on the wall.
-    Wall,
-    /// From what both saw: starts and ends of threads.
-    Estimated,
-    /// Nothing tells: taken for the same.
-    Assumed,
-    /// It has no times.
-    Timeless,
-}
-
-impl ClockMatch {
-    /// In words.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ClockMatch::Same => "same clock",
-            ClockMatch::Wall => "by wall time",
-            ClockMatch::Estimated => "estimated from starts and ends of threads",
-            ClockMatch::Assumed => "assumed to be the same clock",
-            ClockMatch::Timeless => "no times",
-        }
+closed_list! {
+    /// How the clock of a recording was put on that of another.
+    #[non_exhaustive]
+    ClockMatch {
+        /// It is the same clock.
+        Same = "same clock",
+        /// Both say what time it was on the wall.
+        Wall = "by wall time",
+        /// From what both saw: starts and ends of threads.
+        Estimated = "estimated from starts and ends of threads",
+        /// Nothing tells: taken for the same.
+        Assumed = "assumed to be the same clock",
+        /// It has no times.
+        Timeless = "no times",
     }
 }
 

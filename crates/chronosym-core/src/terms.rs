@@ -1,5 +1,7 @@
 //! Terms that facts, samples, symbol sources and frames share.
 
+use chronosym_types::closed_list;
+
 /// How an address came to be in a stack (rule 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Position {
@@ -19,31 +21,22 @@ impl Position {
     }
 }
 
-/// What a sample says of its thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum SampleKind {
-    /// The thread was running on a processor.
-    Cpu,
-    /// A tick of a wall-clock profiler found the thread in managed code. It need not have been running.
-    WallManaged,
-    /// A tick of a wall-clock profiler found the thread outside managed code: in native code, or blocked.
-    WallExternal,
-    /// The stack of any other event.
-    Event,
+closed_list! {
+    /// What a sample says of its thread.
+    #[non_exhaustive]
+    SampleKind {
+        /// The thread was running on a processor.
+        Cpu = "cpu",
+        /// A tick of a wall-clock profiler found the thread in managed code. It need not have been running.
+        WallManaged = "wall_managed",
+        /// A tick of a wall-clock profiler found the thread outside managed code: in native code, or blocked.
+        WallExternal = "wall_external",
+        /// The stack of any other event.
+        Event = "event",
+    }
 }
 
 impl SampleKind {
-    /// The spelling in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            SampleKind::Cpu => "cpu",
-            SampleKind::WallManaged => "wall_managed",
-            SampleKind::WallExternal => "wall_external",
-            SampleKind::Event => "event",
-        }
-    }
-
     /// What the innermost address is: where the thread stood, or where the call returns to that took the stack.
     pub const fn leaf_position(self) -> Position {
         match self {

@@ -2,10 +2,9 @@
 
 use crate::shape::{FRAMEWORK, is_framework_module};
 use chronosym_core::{Code, Evidence, Frame};
+use chronosym_types::closed_list;
 
-use crate::named::named;
-
-named! {
+closed_list! {
     /// Whose code it is.
     #[non_exhaustive]
     CodeKind {

@@ -23,7 +23,6 @@ mod lifetime;
 mod measure;
 mod missing;
 mod missing_files;
-mod named;
 mod object;
 mod otlp;
 mod pprof;

@@ -1,12 +1,11 @@
 //! What samples are counted in.
 
 use chronosym_core::{FrameId, Profile, ProfileEntry, Weight};
+use chronosym_types::closed_list;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use crate::named::named;
-
-named! {
+closed_list! {
     /// What the weight of a sample is.
     #[derive(Default)]
     Measure {

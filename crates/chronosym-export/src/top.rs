@@ -5,20 +5,20 @@ use std::hash::Hash;
 use std::io::{self, Write};
 
 use chronosym_core::{Code, Frame, NameReason, Profile, ProfileEntry};
+use chronosym_types::closed_list;
 use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::measure::{Amount, Counts, Measure, tally};
 use crate::missing::missing;
-use crate::named::named;
 use crate::reasons::name_reason;
 use crate::rows::{RowName, Rows};
 use crate::series::thread_label;
 use crate::table::{Name, Table, TableOptions};
 use crate::tables::Numbered;
 
-named! {
+closed_list! {
     /// What rows of a table are of.
     #[derive(Default)]
     #[non_exhaustive]
@@ -39,7 +39,7 @@ named! {
     }
 }
 
-named! {
+closed_list! {
     /// What rows are sorted by, the most first.
     #[derive(Default)]
     Sort {

@@ -24,6 +24,7 @@ pub mod bytes;
     reason = "a vector: indices are its callers', not a file's"
 )]
 mod chunked;
+mod closed_list;
 mod cursor;
 pub mod escape;
 mod field;
