@@ -7,9 +7,9 @@ impl Imports {
     pub fn cycles(&self) -> Vec<Vec<usize>> {
         let reached = self.reached();
         let mut cycles: Vec<Vec<usize>> = Vec::new();
-        for file in 0..self.files.len() {
+        for (file, from_file) in reached.iter().enumerate() {
             let cycle = (0..self.files.len())
-                .filter(|other| reached[file][*other] && reached[*other][file])
+                .filter(|other| from_file[*other] && reached[*other][file])
                 .collect::<Vec<_>>();
             if cycle.first() == Some(&file) {
                 cycles.push(cycle);

@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         ),
     ];
     let mut trials = Vec::from(trials.map(|(name, tools, split, place)| {
-        let ignored = !required && tools.iter().any(|tool| absent(tool));
+        let ignored = !required && tools.iter().any(absent);
         Trial::test(name, move || names_are_the_same(split, place)).with_ignored_flag(ignored)
     }));
     let ignored = !required && absent(&"g++");
