@@ -253,7 +253,7 @@ fn overloads_are_two_functions_and_two_rows() {
     assert_eq!(profile.resolver.functions().len(), 2);
     assert_eq!(profile.resolver.binaries().len(), 1);
     let (by, sort) = Default::default();
-    let methods = chronosym_export::hot_rows(&profile, by, sort, false);
+    let methods = chronosym_export::hotspots(&profile, by, sort, false);
     let rows: Vec<_> = methods
         .iter()
         .map(|m| (&*m.label.name, m.counts.own.samples, m.counts.total.samples))

@@ -8,7 +8,7 @@ use chronosym::{
     SourceLine, SymbolSource,
 };
 use chronosym_export::{
-    Butterfly, By, CallTree, Change, Diff, Sort, TableOptions, TreeOptions, hot_rows, hot_threads,
+    Butterfly, By, CallTree, Change, Diff, Sort, TableOptions, TreeOptions, hot_threads, hotspots,
     write_diff, write_svg, write_text,
 };
 use chronosym_export::{Shape, ShapeError};
@@ -308,7 +308,7 @@ fn rows_are_of_what_is_asked_for() {
     ];
     let profile = profile(&stacks);
     let rows = |by, sort| -> Vec<(String, u64, u64)> {
-        let rows = hot_rows(&profile, by, sort, false);
+        let rows = hotspots(&profile, by, sort, false);
         rows.into_iter()
             .map(|r| (r.label.name, r.counts.own.samples, r.counts.total.samples))
             .collect()

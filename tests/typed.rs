@@ -374,7 +374,7 @@ fn times_beyond_all_bounds_add_up_to_the_most() {
     let profile = timeline.profile(&Filter::default(), None);
     assert_eq!(profile.time_ns(), Some(u64::MAX));
     let (by, sort) = Default::default();
-    let rows = chronosym_export::hot_rows(&profile, by, sort, false);
+    let rows = chronosym_export::hotspots(&profile, by, sort, false);
     let (mut text, options) = (Vec::new(), Default::default());
     chronosym_export::write_top(&profile, by, &rows, options, &mut text).expect("memory");
     assert!(String::from_utf8_lossy(&text).contains("100.0%"));

@@ -12,14 +12,15 @@ use chronosym::{
     source,
 };
 use chronosym_etl::Reader as EtlReader;
-use chronosym_export::Shape;
-use chronosym_export::{Apart, By, CallTree, PageFacts, Series, Sort, TableOptions, TreeOptions};
+use chronosym_export::{
+    By, CallTree, Granularity, PageFacts, Series, Shape, Sort, TableOptions, TreeOptions,
+};
 use chronosym_types::escape::is_hostile;
 use serde_json::Value;
 
 use crate::proto;
 
-const APART: Apart = Apart {
+const GRANULARITY: Granularity = Granularity {
     threads: true,
     lines: false,
     addresses: false,
@@ -74,13 +75,13 @@ pub fn check(timeline: &Arc<Timeline>) -> u64 {
     let profile = timeline.profile(&filter, None);
     check_frames(timeline, &profile);
     let samples = profile.samples();
-    let series = Series::new(timeline, &filter, None, &Shape::default(), APART);
+    let series = Series::new(timeline, &filter, None, &Shape::default(), GRANULARITY);
     assert_eq!(series.samples.len() as u64, samples);
     check_texts(&profile, samples);
     check_json(timeline, &series, samples);
     check_pictures(&profile);
     check_pprof(&profile, samples);
-    let otlp = written(|out| chronosym_export::write_otlp(&profile, APART, out));
+    let otlp = written(|out| chronosym_export::write_otlp(&profile, GRANULARITY, out));
     for (field, value) in proto::fields(&otlp) {
         let proto::Value::Bytes(message) = value else {
             panic!("field {field} is no message");
@@ -138,7 +139,7 @@ fn check_texts(profile: &Profile, samples: u64) {
     let threads = chronosym_export::hot_threads(profile);
     text(|out| chronosym_export::write_threads(profile, &threads, options, out));
     for by in By::ALL {
-        let rows = chronosym_export::hot_rows(profile, by, Sort::default(), false);
+        let rows = chronosym_export::hotspots(profile, by, Sort::default(), false);
         let own = rows.iter().map(|row| row.counts.own.samples);
         assert_eq!(own.sum::<u64>(), samples, "{by:?}");
         text(|out| chronosym_export::write_top(profile, by, &rows, options, out));
@@ -186,7 +187,7 @@ fn check_pictures(profile: &Profile) {
 }
 
 fn check_pprof(profile: &Profile, samples: u64) {
-    let packed = written(|out| chronosym_export::write_pprof(profile, APART, out));
+    let packed = written(|out| chronosym_export::write_pprof(profile, GRANULARITY, out));
     let mut message = Vec::new();
     let mut reader = flate2::read::GzDecoder::new(&packed[..]);
     reader.read_to_end(&mut message).expect("gzip");

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
 use chronosym::{Filter, LimitReached, Options, Profile, SampleSelection};
-use chronosym_export::Shape;
-use chronosym_export::{Apart, CallTree, Series, TableOptions, TreeOptions};
+use chronosym_export::{CallTree, Granularity, Series, Shape, TableOptions, TreeOptions};
 
 use crate::args::{OfTrace, Selection, Symbols};
 use crate::load::{self, Loaded};
@@ -65,10 +64,16 @@ impl Sampled {
     }
 
     /// Them in the order of time.
-    pub fn series(&self, apart: Apart) -> Series {
+    pub fn series(&self, granularity: Granularity) -> Series {
         let timeline = &self.loaded.timeline;
         let symbols = self.symbols.clone();
-        Series::new(timeline, &self.filter, Some(symbols), &self.shape, apart)
+        Series::new(
+            timeline,
+            &self.filter,
+            Some(symbols),
+            &self.shape,
+            granularity,
+        )
     }
 }
 

@@ -8,16 +8,16 @@ use chronosym_types::escape::terminal;
 use chronosym_types::hash::HashMap;
 use serde::Serialize;
 
-use crate::measure::{Amount, Counts, tally};
-use crate::rows::{RowName, Rows};
+use crate::function_groups::{FunctionGroups, Label};
 use crate::table::{Table, TableOptions};
+use crate::weight::{Amount, Counts, tally};
 
 /// The lines of a method that have samples.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct MethodLines {
     /// What was asked for: several, if the text fits several.
-    pub methods: Vec<RowName>,
+    pub methods: Vec<Label>,
     /// All samples of the profile.
     #[serde(flatten)]
     pub all: Amount,
@@ -58,7 +58,7 @@ impl MethodLines {
     /// stack.
     pub fn new(profile: &Profile, text: &str) -> Option<Self> {
         let resolver = &profile.resolver;
-        let rows = Rows::new(resolver, false);
+        let rows = FunctionGroups::new(resolver, false);
         let wanted = rows.matching(text);
         let row = |frame| Some(rows.of_frame(resolver.frame(frame))).filter(|&row| wanted[row]);
         // Of each frame of the methods its line, of each line a number.

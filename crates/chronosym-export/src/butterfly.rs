@@ -7,16 +7,16 @@ use chronosym_core::Profile;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::measure::{Amount, Counts, Measure};
-use crate::rows::{RowName, Rows};
+use crate::function_groups::{FunctionGroups, Label};
 use crate::table::{Name, Table, TableOptions};
+use crate::weight::{Amount, Counts, WeightUnit};
 
 /// A method with its callers and callees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Butterfly {
     /// What was asked for: several, if the text fits several.
-    pub methods: Vec<RowName>,
+    pub methods: Vec<Label>,
     /// All samples of the profile.
     #[serde(flatten)]
     pub all: Amount,
@@ -36,7 +36,7 @@ pub struct Butterfly {
 pub struct Neighbour {
     /// The method; `[thread]` calls what is outermost.
     #[serde(flatten)]
-    pub label: RowName,
+    pub label: Label,
     /// Samples that have the call on their stack.
     #[serde(flatten)]
     pub amount: Amount,
@@ -47,7 +47,7 @@ impl Butterfly {
     /// labels have it in them. `None` if there is none on any stack.
     pub fn new(profile: &Profile, text: &str) -> Option<Self> {
         let resolver = &profile.resolver;
-        let rows = Rows::new(resolver, false);
+        let rows = FunctionGroups::new(resolver, false);
         let wanted = rows.matching(text);
         let mut counts = Counts::default();
         let mut met = vec![false; rows.rows.len()];
@@ -79,15 +79,15 @@ impl Butterfly {
             }
             callers.entry(caller).or_default().add(entry);
         }
-        let measure = Measure::of(profile);
+        let unit = WeightUnit::of(profile);
         let neighbours = |amounts: FxHashMap<Option<usize>, Amount>| {
-            let thread = || RowName::plain("[thread]".to_owned());
+            let thread = || Label::plain("[thread]".to_owned());
             let neighbour = |(row, amount): (Option<usize>, Amount)| Neighbour {
                 label: row.map_or_else(thread, |row| rows.name(row)),
                 amount,
             };
             let mut all: Vec<Neighbour> = amounts.into_iter().map(neighbour).collect();
-            let key = |n: &Neighbour| (Reverse(n.amount.weight(measure)), n.label.name.clone());
+            let key = |n: &Neighbour| (Reverse(n.amount.weight(unit)), n.label.name.clone());
             all.sort_by_cached_key(key);
             all
         };
@@ -113,7 +113,7 @@ pub fn write_butterfly(
     };
     let Counts { own, total } = butterfly.counts;
     let of_all = [own, total].map(|amount| table.share_of(&amount));
-    table.all = total.weight(table.measure);
+    table.all = total.weight(table.unit);
     let head = table.head_of_amount();
     writeln!(table.out, "\n{head}  method")?;
     write_side(&butterfly.callers, &mut table)?;

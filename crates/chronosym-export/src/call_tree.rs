@@ -8,9 +8,9 @@ use chronosym_types::hash::RandomState;
 use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
 
-use crate::measure::{Measure, add};
-use crate::rows::{Row, RowName, Rows};
+use crate::function_groups::{FunctionGroup, FunctionGroups, Label};
 use crate::series::thread_label;
+use crate::weight::{WeightUnit, add};
 
 /// What makes up the nodes of a [`CallTree`].
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub struct TreeOptions {
     /// Frames without a name in one image are different nodes.
     pub addresses: bool,
     /// What samples are counted in.
-    pub measure: Measure,
+    pub unit: WeightUnit,
     /// The most nodes; what would need more stands as one node below its caller. 1,500,000, some 150 MB: a stack that
     /// thousands of threads share is a small file and a tree of any size.
     pub max_nodes: u32,
@@ -37,7 +37,7 @@ impl Default for TreeOptions {
             lines: false,
             files: false,
             addresses: false,
-            measure: Measure::Samples,
+            unit: WeightUnit::Samples,
             max_nodes: 1_500_000,
         }
     }
@@ -85,16 +85,16 @@ pub(crate) enum Identity {
 
 /// What a node is called.
 #[derive(Debug)]
-pub(crate) struct Label {
-    row: Option<Arc<Row>>,
+pub(crate) struct NodeLabel {
+    row: Option<Arc<FunctionGroup>>,
     /// A name of its own, or what follows the function's.
     text: Box<str>,
 }
 
-impl Label {
+impl NodeLabel {
     /// That of a process or thread.
     pub(crate) fn text(text: String) -> Self {
-        Label {
+        NodeLabel {
             row: None,
             text: text.into(),
         }
@@ -106,10 +106,10 @@ impl Label {
     }
 
     /// What it is called, and the source line that follows.
-    pub(crate) fn name(&self) -> (RowName, &str) {
+    pub(crate) fn name(&self) -> (Label, &str) {
         match &self.row {
             Some(row) => (row.name(), &self.text),
-            None => (RowName::plain(self.text.to_string()), ""),
+            None => (Label::plain(self.text.to_string()), ""),
         }
     }
 
@@ -120,7 +120,7 @@ impl Label {
     }
 }
 
-impl fmt::Display for Label {
+impl fmt::Display for NodeLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(row) = &self.row {
             row.fmt(f)?;
@@ -133,9 +133,9 @@ impl fmt::Display for Label {
 #[derive(Debug, Default)]
 pub struct CallTree {
     /// What each label is of, and what that is called.
-    pub(crate) labels: IndexMap<Identity, Label, RandomState>,
+    pub(crate) labels: IndexMap<Identity, NodeLabel, RandomState>,
     pub(crate) nodes: Vec<Node>,
-    pub(crate) measure: Measure,
+    pub(crate) unit: WeightUnit,
     /// The label of each frame of the profile that is in the tree.
     pub(crate) frame_labels: Vec<Option<u32>>,
     /// Samples whose innermost frames are left out.
@@ -147,11 +147,11 @@ impl CallTree {
     /// The tree of a profile.
     pub fn new(profile: &Profile, options: TreeOptions) -> Self {
         let mut tree = CallTree {
-            measure: options.measure,
+            unit: options.unit,
             ..CallTree::default()
         };
         let resolver = &profile.resolver;
-        let rows = Rows::new(resolver, options.addresses);
+        let rows = FunctionGroups::new(resolver, options.addresses);
         let mut frame_labels: Vec<Option<u32>> = vec![None; resolver.frames().len()];
         let mut roots: FxHashMap<ThreadIndex, Option<NodeIndex>> = FxHashMap::default();
         let root = |entry: &ProfileEntry| {
@@ -190,8 +190,9 @@ impl CallTree {
                 if tree.nodes.len() >= options.max_nodes as usize
                     && !tree.node_index.contains_key(&(label, Some(node)))
                 {
-                    let rest =
-                        tree.label(Identity::Rest, || Label::text("[frames left out]".into()));
+                    let rest = tree.label(Identity::Rest, || {
+                        NodeLabel::text("[frames left out]".into())
+                    });
                     node = tree.node(rest, Some(node));
                     tree.left_out += entry.samples;
                     break;
@@ -204,7 +205,7 @@ impl CallTree {
             }
             add(
                 &mut tree.nodes[node as usize].own,
-                options.measure.weight(entry),
+                options.unit.weight(entry),
             );
         }
         tree.frame_labels = frame_labels;
@@ -223,19 +224,19 @@ impl CallTree {
         let thread = timeline.thread_view(index)?;
         let process = timeline.process_view(thread.process)?;
         let label = self.label(Identity::Process(thread.process), || {
-            Label::text(process.label())
+            NodeLabel::text(process.label())
         });
         let root = self.node(label, None);
         if !threads {
             return Some(root);
         }
         let label = self.label(Identity::Thread(index), || {
-            Label::text(thread_label(&thread))
+            NodeLabel::text(thread_label(&thread))
         });
         Some(self.node(label, Some(root)))
     }
 
-    fn frame_label(&mut self, frame: &Frame, rows: &Rows, options: TreeOptions) -> u32 {
+    fn frame_label(&mut self, frame: &Frame, rows: &FunctionGroups, options: TreeOptions) -> u32 {
         let row = rows.of[frame.function.id().index()];
         let line = frame.line.as_ref().ok().filter(|_| options.lines);
         let file = |file: &Arc<str>| options.files.then(|| Arc::clone(file));
@@ -246,13 +247,13 @@ impl CallTree {
             Some((Some(file), line)) => format!("  {}:{line}", chronosym_core::file_name(file)),
         };
         let row_of = &rows.rows[row as usize];
-        self.label(Identity::Function(row, place), || Label {
+        self.label(Identity::Function(row, place), || NodeLabel {
             row: Some(Arc::clone(row_of)),
             text: text.into(),
         })
     }
 
-    fn label(&mut self, identity: Identity, make: impl FnOnce() -> Label) -> u32 {
+    fn label(&mut self, identity: Identity, make: impl FnOnce() -> NodeLabel) -> u32 {
         let label = self.labels.entry(identity);
         let index = label.index() as u32;
         label.or_insert_with(make);

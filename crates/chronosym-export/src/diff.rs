@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 use crate::kind::CodeKind;
-use crate::measure::{Amount, Counts, Measure, tally};
 use crate::table::{Name, Table, TableOptions};
 use crate::units::show_count;
+use crate::weight::{Amount, Counts, WeightUnit, tally};
 
 /// A method in two profiles: matched by module, name and signature.
 #[skip_serializing_none]
@@ -97,7 +97,7 @@ pub struct Diff {
     /// The one whose own share changed most first.
     pub methods: Vec<MethodDiff>,
     #[serde(skip)]
-    measure: Measure,
+    unit: WeightUnit,
 }
 
 /// Module, name and signature; without a name just the module.
@@ -107,7 +107,7 @@ type Methods = IndexMap<Key, MethodSamples, RandomState>;
 impl Diff {
     /// Compares two profiles.
     pub fn new(before: &Profile, after: &Profile) -> Self {
-        let measure = Measure::of_both(before, after);
+        let unit = WeightUnit::of_both(before, after);
         let all = [before, after].map(Amount::all);
         let mut both: BTreeMap<Key, [MethodSamples; 2]> = BTreeMap::new();
         for (side, profile) in [before, after].into_iter().enumerate() {
@@ -116,7 +116,7 @@ impl Diff {
             }
         }
         let share = |side: usize, amount: &Amount| {
-            amount.weight(measure) as f64 * 100.0 / all[side].weight(measure).max(1) as f64
+            amount.weight(unit) as f64 * 100.0 / all[side].weight(unit).max(1) as f64
         };
         let points = |before: &Amount, after: &Amount| share(1, after) - share(0, before);
         let method =
@@ -146,7 +146,7 @@ impl Diff {
             before: all[0],
             after: all[1],
             methods,
-            measure,
+            unit,
         }
     }
 }
@@ -247,20 +247,20 @@ fn methods(profile: &Profile) -> Methods {
 
 /// Writes the methods of which a share changed: in percent points, and self before and after.
 pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
-    let measure = diff.measure;
+    let unit = diff.unit;
     let mut table = Table {
         out,
         options,
-        measure,
+        unit,
         all: 0,
     };
-    let all = |amount: &Amount| match measure {
-        Measure::Samples => format!("{} samples", show_count(amount.samples)),
+    let all = |amount: &Amount| match unit {
+        WeightUnit::Samples => format!("{} samples", show_count(amount.samples)),
         _ => format!(
             "{} samples ({} {})",
             show_count(amount.samples),
-            measure.show(amount.weight(measure)),
-            measure.head("")
+            unit.show(amount.weight(unit)),
+            unit.head("")
         ),
     };
     let (before, after) = (all(&diff.before), all(&diff.after));
@@ -271,14 +271,14 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
     if methods.is_empty() {
         return writeln!(table.out, "\nno method's share changed");
     }
-    let unit = measure.head("");
+    let head = unit.head("");
     writeln!(
         table.out,
         "\n{:>7} {:>7} {:>9} {:>9}  {:<5}  method",
         "self",
         "total",
-        format!("{unit} was").trim_start(),
-        format!("{unit} is").trim_start(),
+        format!("{head} was").trim_start(),
+        format!("{head} is").trim_start(),
         "what"
     )?;
     let mut alike: HashMap<&str, usize> = HashMap::default();
@@ -286,7 +286,7 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
         *alike.entry(&method.name).or_default() += 1;
     }
     for method in methods.iter().take(options.most) {
-        let own = |samples: &MethodSamples| measure.show(samples.counts.own.weight(measure));
+        let own = |samples: &MethodSamples| unit.show(samples.counts.own.weight(unit));
         let cells = format!(
             "{:>+7.1} {:>+7.1} {:>9} {:>9}  {:<5}",
             method.self_points,

@@ -6,16 +6,16 @@ use std::ops::Range;
 
 use chronosym_types::escape::folded;
 
-use crate::call_tree::{CallTree, Label, NodeIndex};
-use crate::measure::{Measure, add};
+use crate::call_tree::{CallTree, NodeIndex, NodeLabel};
+use crate::weight::{WeightUnit, add};
 
 /// Writes `process (pid);thread (tid);outermost;…;leaf weight` for every distinct stack, sorted by text.
 ///
 /// Names are as [`folded`] makes them. Time is in µs, rounded to the nearest.
 pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
-    let measure = tree.measure;
+    let unit = tree.unit;
     // Texts that are equal, once cleaned, are one from here on.
-    let cleaned = |label: &Label| folded(&label.to_string()).into_owned();
+    let cleaned = |label: &NodeLabel| folded(&label.to_string()).into_owned();
     let texts: Vec<String> = tree.labels.values().map(cleaned).collect();
     let mut labels: Vec<&str> = texts.iter().map(String::as_str).collect();
     labels.sort_unstable();
@@ -28,45 +28,45 @@ pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     let mut open = Vec::new();
     below.push(&labels, None, &mut open);
     let mut line = String::new();
-    while let Some(Item { start, rank, what }) = open.pop() {
+    while let Some(Pending { start, rank, what }) = open.pop() {
         line.truncate(start.unwrap_or(0));
         if start.is_some() {
             line.push(';');
         }
         line.push_str(labels[rank as usize]);
         match what {
-            What::Stack(weight) if measure == Measure::Time => {
+            Output::Stack(weight) if unit == WeightUnit::Time => {
                 writeln!(out, "{line} {}", weight.saturating_add(500) / 1_000)?;
             }
-            What::Stack(weight) => writeln!(out, "{line} {weight}")?,
-            What::Callees(of) => below.push(&labels, Some((of, line.len())), &mut open),
+            Output::Stack(weight) => writeln!(out, "{line} {weight}")?,
+            Output::Callees(of) => below.push(&labels, Some((of, line.len())), &mut open),
         }
     }
     Ok(())
 }
 
-/// What is to be written.
-struct Item {
+/// Output is to be written.
+struct Pending {
     /// How much of the line before it has; `None` for a root.
     start: Option<usize>,
     rank: u32,
-    what: What,
+    what: Output,
 }
 
-enum What {
+enum Output {
     /// Samples of the stack itself.
     Stack(u64),
     /// The stacks above it: those of the nodes in this range of [`Children::nodes`].
     Callees(Range<usize>),
 }
 
-impl Item {
+impl Pending {
     /// Compares the lines as text: a blank follows the name of what is innermost, a semicolon that of what is not.
     fn compare(&self, other: &Self, labels: &[&str]) -> Ordering {
         let [(a, after_a), (b, after_b)] = [self, other].map(|item| {
             let after = match item.what {
-                What::Stack(_) => b' ',
-                What::Callees(_) => b';',
+                Output::Stack(_) => b' ',
+                Output::Callees(_) => b';',
             };
             (labels[item.rank as usize].as_bytes(), after)
         });
@@ -125,7 +125,12 @@ impl<'t> Children<'t> {
 
     /// Adds what is called by the nodes in a range of `nodes`, whose line has some length, or the roots, to `open`: the
     /// first line last.
-    fn push(&mut self, labels: &[&str], of: Option<(Range<usize>, usize)>, open: &mut Vec<Item>) {
+    fn push(
+        &mut self,
+        labels: &[&str],
+        of: Option<(Range<usize>, usize)>,
+        open: &mut Vec<Pending>,
+    ) {
         let (of, start) = of.map_or((0..0, None), |(of, start)| (of, Some(start)));
         let rank = |&node: &NodeIndex| self.ranks[self.tree.nodes[node as usize].label as usize];
         let mut all: Vec<NodeIndex> = if start.is_none() {
@@ -150,17 +155,17 @@ impl<'t> Children<'t> {
             }
             let rank = rank(&group[0]);
             if own > 0 {
-                open.push(Item {
+                open.push(Pending {
                     start,
                     rank,
-                    what: What::Stack(own),
+                    what: Output::Stack(own),
                 });
             }
             if group.iter().any(|&node| !self.of(Some(node)).is_empty()) {
-                open.push(Item {
+                open.push(Pending {
                     start,
                     rank,
-                    what: What::Callees(groups.len()..groups.len() + group.len()),
+                    what: Output::Callees(groups.len()..groups.len() + group.len()),
                 });
                 groups.extend_from_slice(group);
             }
@@ -169,7 +174,7 @@ impl<'t> Children<'t> {
         // Those that are written first stand last, so that they can be taken away.
         self.nodes.truncate(of.end);
         for item in &mut open[from..] {
-            if let What::Callees(range) = &mut item.what {
+            if let Output::Callees(range) = &mut item.what {
                 let at = self.nodes.len();
                 self.nodes.extend_from_slice(&groups[range.clone()]);
                 *range = at..self.nodes.len();
@@ -194,7 +199,8 @@ mod tests {
                 });
                 let node = known.unwrap_or_else(|| {
                     let identity = Identity::Function(tree.labels.len() as u32, None);
-                    tree.labels.insert(identity, Label::text(name.to_owned()));
+                    tree.labels
+                        .insert(identity, NodeLabel::text(name.to_owned()));
                     tree.nodes.push(Node {
                         label: tree.labels.len() as u32 - 1,
                         parent,

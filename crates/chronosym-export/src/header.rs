@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use chronosym_core::{Activity, Profile, SampleKind};
 
-use crate::measure::Measure;
 use crate::units::show_count;
+use crate::weight::WeightUnit;
 
 /// What the samples of a profile are: their kind and number, how many threads over how long, the rate that was asked for and
 /// that achieved, and what ran and what waited. A few lines.
@@ -70,7 +70,7 @@ pub fn describe(profile: &Profile) -> String {
             "{} {over}: where the chosen events happened",
             count(samples, "event stack")
         ));
-        let bytes = Measure::Bytes.total(profile);
+        let bytes = WeightUnit::Bytes.total(profile);
         if bytes > 0 {
             lines.push(format!("they stand for {} bytes", show_count(bytes)));
         }
@@ -82,7 +82,7 @@ pub fn describe(profile: &Profile) -> String {
 pub(crate) fn title(
     kinds: impl Iterator<Item = SampleKind>,
     samples: u64,
-    measure: Measure,
+    unit: WeightUnit,
     weight: u64,
 ) -> String {
     let kinds: BTreeSet<SampleKind> = kinds.collect();
@@ -93,23 +93,23 @@ pub(crate) fn title(
     } else {
         "wall-clock samples"
     };
-    match measure {
-        Measure::Time => format!("{samples} {what}, {:.1} ms", weight as f64 / 1e6),
-        Measure::Bytes => format!("{samples} {what}, {weight} bytes"),
-        Measure::Samples => format!("{samples} {what}"),
+    match unit {
+        WeightUnit::Time => format!("{samples} {what}, {:.1} ms", weight as f64 / 1e6),
+        WeightUnit::Bytes => format!("{samples} {what}, {weight} bytes"),
+        WeightUnit::Samples => format!("{samples} {what}"),
     }
 }
 
 /// What of wall-clock samples ran, what waited, and how that is known.
 fn split(profile: &Profile) -> String {
-    let measure = Measure::of(profile);
+    let unit = WeightUnit::of(profile);
     let of = |activity: Option<Activity>| -> (u64, u64) {
         let entries = profile.entries.iter();
         let entries = entries.filter(|entry| activity.is_none_or(|a| a == entry.activity));
         entries.fold((0, 0u64), |(samples, weight), entry| {
             (
                 samples + entry.samples,
-                weight.saturating_add(measure.weight(entry)),
+                weight.saturating_add(unit.weight(entry)),
             )
         })
     };
@@ -117,8 +117,8 @@ fn split(profile: &Profile) -> String {
     let part = |what: &str, activity| {
         let (samples, weight) = of(Some(activity));
         let share = weight as f64 * 100.0 / all.max(1) as f64;
-        (samples > 0).then(|| match measure {
-            Measure::Time => format!("{what} {share:.1}% ({})", seconds(weight)),
+        (samples > 0).then(|| match unit {
+            WeightUnit::Time => format!("{what} {share:.1}% ({})", seconds(weight)),
             _ => format!("{what} {share:.1}%"),
         })
     };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use chronosym_core::{Frame, Profile};
 use chronosym_types::hash::HashMap;
 
-use crate::measure::{Measure, add};
+use crate::weight::{WeightUnit, add};
 
 /// Innermost frames that lack something for one reason.
 pub(crate) struct Missing<R> {
@@ -19,7 +19,7 @@ pub(crate) struct Missing<R> {
 /// The innermost frames that lack what `reason` says, heaviest first.
 pub(crate) fn missing<R: Ord + Copy>(
     profile: &Profile,
-    measure: Measure,
+    unit: WeightUnit,
     reason: impl Fn(&Frame) -> Option<R>,
 ) -> Vec<Missing<R>> {
     let resolver = &profile.resolver;
@@ -29,8 +29,8 @@ pub(crate) fn missing<R: Ord + Copy>(
         if let Some(reason) = reason(leaf) {
             let (all, modules) = reasons.entry(reason).or_default();
             let module = leaf.module().unwrap_or("no known image");
-            add(all, measure.weight(entry));
-            add(modules.entry(module).or_default(), measure.weight(entry));
+            add(all, unit.weight(entry));
+            add(modules.entry(module).or_default(), unit.weight(entry));
         }
     }
     let row = |(reason, (weight, modules)): (_, (_, HashMap<&str, u64>))| {

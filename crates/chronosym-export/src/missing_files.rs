@@ -6,11 +6,11 @@ use chronosym_core::Profile;
 use chronosym_symbolizer::MissingSymbols;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::measure::{Amount, Measure};
 use crate::object::{Fields, Json, Object};
 use crate::table::TableObject;
 use crate::text_line;
 use crate::units::show_count;
+use crate::weight::{Amount, WeightUnit};
 
 /// The symbol files that would name innermost frames of a profile or give them lines.
 #[derive(Debug)]
@@ -67,15 +67,15 @@ impl<'p> MissingFiles<'p> {
                 "no symbol file that would say more of the innermost frames of {samples} samples is missing"
             );
         }
-        let measure = match Measure::of(profile) {
-            Measure::Bytes => Measure::Samples,
-            measure => measure,
+        let unit = match WeightUnit::of(profile) {
+            WeightUnit::Bytes => WeightUnit::Samples,
+            unit => unit,
         };
-        let all = measure.total(profile);
+        let all = unit.total(profile);
         let cells = |amount: &Amount| {
-            let weight = amount.weight(measure);
+            let weight = amount.weight(unit);
             let share = weight as f64 * 100.0 / all.max(1) as f64;
-            format!("{share:>6.1}% {:>9}", measure.show(weight))
+            format!("{share:>6.1}% {:>9}", unit.show(weight))
         };
         writeln!(
             out,
@@ -83,9 +83,9 @@ impl<'p> MissingFiles<'p> {
              those that a file would name, and those with a name that it would give a line\n\n\
              {:>7} {:>9} {:>7} {:>9}  module or image",
             "name %",
-            measure.head("name"),
+            unit.head("name"),
             "line %",
-            measure.head("line")
+            unit.head("line")
         )?;
         for file in missing.iter().take(self.most) {
             text_line!(

@@ -6,9 +6,9 @@ use chronosym_core::{ProcessIndex, ProcessView, Profile, ProfileEntry, ThreadInd
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::measure::Measure;
-use crate::series::Apart;
+use crate::series::Granularity;
 use crate::tables::{Numbered, Tables};
+use crate::weight::WeightUnit;
 use crate::wire::Message;
 
 /// An attribute of samples or mappings: the number of its key, and its value.
@@ -46,10 +46,14 @@ impl Dictionary {
 
 /// Writes one `ProfilesData` message: a resource for each process, in it a profile for each of what samples have: their
 /// number and, where it is known, time or bytes. Text stands as it is in the trace: viewers escape it.
-pub fn write_otlp(profile: &Profile, apart: Apart, out: &mut impl Write) -> io::Result<()> {
+pub fn write_otlp(
+    profile: &Profile,
+    granularity: Granularity,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let timeline = profile.resolver.timeline();
     let mut dictionary = Dictionary {
-        tables: Tables::new(&profile.resolver, apart.addresses),
+        tables: Tables::new(&profile.resolver, granularity.addresses),
         stacks: Numbered::from_iter([Vec::new()]),
         attributes: Numbered::from_iter([(0, Value::Text(String::new()))]),
     };
@@ -60,11 +64,11 @@ pub fn write_otlp(profile: &Profile, apart: Apart, out: &mut impl Write) -> io::
             processes.entry(thread.process).or_default().push(entry);
         }
     }
-    let measure = Measure::of(profile);
-    let own_type = measure
+    let unit = WeightUnit::of(profile);
+    let own_type = unit
         .sample_type()
-        .map(|(name, unit)| (name, unit, measure));
-    let types = [Some(("samples", "count", Measure::Samples)), own_type];
+        .map(|(name, unit_name)| (name, unit_name, unit));
+    let types = [Some(("samples", "count", WeightUnit::Samples)), own_type];
     for (process, entries) in &processes {
         let mut data = Message::default();
         data.message(1, |m| {
@@ -75,12 +79,12 @@ pub fn write_otlp(profile: &Profile, apart: Apart, out: &mut impl Write) -> io::
                 m.message(1, |m| {
                     _ = m.text(1, "chronosym").text(2, env!("CARGO_PKG_VERSION"))
                 });
-                for (name, unit, measure) in types.into_iter().flatten() {
+                for (name, unit_name, unit) in types.into_iter().flatten() {
                     let name = dictionary.tables.text(name);
-                    let unit = dictionary.tables.text(unit);
+                    let unit_name = dictionary.tables.text(unit_name);
                     m.message(2, |m| {
-                        m.message(1, |m| _ = m.int(1, name).int(2, unit));
-                        write_samples(profile, entries, measure, apart, &mut dictionary, m);
+                        m.message(1, |m| _ = m.int(1, name).int(2, unit_name));
+                        write_samples(profile, entries, unit, granularity, &mut dictionary, m);
                     });
                 }
             });
@@ -110,8 +114,8 @@ fn write_resource(process: &ProcessView<'_>, m: &mut Message) {
 fn write_samples(
     profile: &Profile,
     entries: &[&ProfileEntry],
-    measure: Measure,
-    apart: Apart,
+    unit: WeightUnit,
+    granularity: Granularity,
     dictionary: &mut Dictionary,
     m: &mut Message,
 ) {
@@ -122,7 +126,7 @@ fn write_samples(
         let stack = dictionary.stacks.insert_full(locations).0 as u64;
         let attributes = threads.entry(entry.thread).or_insert_with(|| {
             let view = timeline.thread_view(entry.thread);
-            let Some(thread) = view.filter(|_| apart.threads) else {
+            let Some(thread) = view.filter(|_| granularity.threads) else {
                 return Vec::new();
             };
             let id = dictionary.attribute("thread.id", Value::Int(thread.tid));
@@ -136,7 +140,7 @@ fn write_samples(
         let attributes = attributes.iter().copied().chain(tier);
         m.message(2, |m| {
             m.int(1, stack).packed(2, attributes);
-            m.packed(4, [measure.weight(entry)]);
+            m.packed(4, [unit.weight(entry)]);
         });
     }
     let facts = timeline.facts();

@@ -7,9 +7,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::header::title;
-use crate::measure::Measure;
-use crate::series::{Apart, places};
+use crate::series::{Granularity, places};
 use crate::tables::Tables;
+use crate::weight::WeightUnit;
 use crate::wire::Message;
 
 // Field numbers of Profile.
@@ -27,13 +27,17 @@ const DEFAULT_SAMPLE_TYPE: u32 = 14;
 /// Writes the samples by thread and stack, each with their number and, where it is known, time or bytes. Labels say the
 /// process, the thread, the tier of the innermost frame and, of wall-clock samples, whether the thread ran. Text stands as
 /// it is in the trace: viewers escape it.
-pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io::Result<()> {
+pub fn write_pprof(
+    profile: &Profile,
+    granularity: Granularity,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let mut out = GzEncoder::new(out, Compression::fast());
     let (resolver, timeline) = (&profile.resolver, profile.resolver.timeline());
-    let mut tables = Tables::new(resolver, apart.addresses);
-    let measure = Measure::of(profile);
+    let mut tables = Tables::new(resolver, granularity.addresses);
+    let unit = WeightUnit::of(profile);
     let mut types = vec![("samples", "count")];
-    types.extend(measure.sample_type());
+    types.extend(unit.sample_type());
     let mut message = Message::default();
     for (name, unit) in &types {
         let (name, unit) = (tables.text(name), tables.text(unit));
@@ -49,7 +53,7 @@ pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io:
         );
         let labels = [
             ("process", Some(process.as_str())),
-            ("thread", apart.threads.then_some(thread.as_str())),
+            ("thread", granularity.threads.then_some(thread.as_str())),
             ("tier", leaf.tier.map(|tier| tier.name())),
             ("activity", is_wall.then(|| entry.activity.as_str())),
         ];
@@ -60,7 +64,7 @@ pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io:
         let labels: Vec<_> = labels.collect();
         message.message(SAMPLE, |m| {
             m.packed(1, locations);
-            let values = [entry.samples, measure.weight(entry)];
+            let values = [entry.samples, unit.weight(entry)];
             m.packed(2, values.into_iter().take(types.len()));
             for (key, text) in labels {
                 m.message(3, |m| _ = m.int(1, key).int(2, text));
@@ -101,7 +105,7 @@ pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io:
         .int(DURATION_NANOS, facts.duration_ns);
     let default = tables.text(types[types.len() - 1].0);
     let kinds = profile.entries.iter().map(|entry| entry.kind);
-    let title = title(kinds, profile.samples(), measure, measure.total(profile));
+    let title = title(kinds, profile.samples(), unit, unit.total(profile));
     let title = tables.text(&title);
     message
         .packed(COMMENT, [title])

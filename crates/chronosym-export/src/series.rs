@@ -10,13 +10,13 @@ use chronosym_core::{
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
+use crate::function_groups::FunctionGroups;
 use crate::header::title;
-use crate::measure::{Measure, add};
-use crate::rows::Rows;
+use crate::weight::{WeightUnit, add};
 
 /// What pictures keep apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Apart {
+pub struct Granularity {
     /// The threads of a process.
     pub threads: bool,
     /// Frames of one function by their source lines. What has a place for lines has them either way.
@@ -25,9 +25,9 @@ pub struct Apart {
     pub addresses: bool,
 }
 
-impl Default for Apart {
+impl Default for Granularity {
     fn default() -> Self {
-        Apart {
+        Granularity {
             threads: true,
             lines: false,
             addresses: false,
@@ -61,9 +61,9 @@ pub struct Series {
     /// By time.
     pub samples: Vec<TimedSample>,
     /// What they weigh: time if that of each is known, bytes if each states some, else one each.
-    pub measure: Measure,
+    pub unit: WeightUnit,
     /// What is kept apart.
-    pub apart: Apart,
+    pub granularity: Granularity,
     /// The times that the filter lets through, ns since the trace began.
     pub times: Range<u64>,
 }
@@ -83,20 +83,20 @@ impl Series {
         filter: &Filter,
         symbols: Option<Arc<dyn SymbolSource>>,
         shape: &Shape,
-        apart: Apart,
+        granularity: Granularity,
     ) -> Self {
         let mut resolver = Resolver::new(timeline, symbols);
         resolver.prepare(filter);
         let mut shaper = Shaper::new(shape);
-        let (mut samples, mut measure) = (Vec::new(), None);
+        let (mut samples, mut unit) = (Vec::new(), None);
         timeline.for_each_weighed_sample(filter, |class, time_ns, weight| {
             let stack = resolver.resolve(class, time_ns).map(|(stack, _)| stack);
             let Some(stack) = stack.and_then(|stack| shaper.shape(&mut resolver, stack)) else {
                 return;
             };
-            let (own, weight) = Measure::of_sample(weight);
-            if *measure.get_or_insert(own) != own {
-                measure = Some(Measure::Samples);
+            let (own, weight) = WeightUnit::of_sample(weight);
+            if *unit.get_or_insert(own) != own {
+                unit = Some(WeightUnit::Samples);
             }
             samples.push(TimedSample {
                 time_ns,
@@ -109,13 +109,13 @@ impl Series {
         let mut series = Series {
             resolver,
             samples,
-            measure: measure.unwrap_or_default(),
-            apart,
+            unit: unit.unwrap_or_default(),
+            granularity,
             times: filter.from_ns.unwrap_or(0)..filter.to_ns.unwrap_or(u64::MAX),
         };
         // Where all of it is nothing, numbers say more.
-        if series.measure == Measure::Samples || series.total() == 0 {
-            series.measure = Measure::Samples;
+        if series.unit == WeightUnit::Samples || series.total() == 0 {
+            series.unit = WeightUnit::Samples;
             series.samples.iter_mut().for_each(|s| s.weight = 1);
         }
         series
@@ -134,7 +134,7 @@ impl Series {
         for sample in &self.samples {
             let thread = sample.thread;
             let process = || timeline.thread_view(thread).map(|view| view.process);
-            let key = (!self.apart.threads).then(process).ok_or(thread);
+            let key = (!self.granularity.threads).then(process).ok_or(thread);
             let track = tracks.entry(key);
             let samples = Vec::new();
             let track = track.or_insert_with(|| Track { thread, samples });
@@ -144,12 +144,12 @@ impl Series {
     }
 
     /// Which functions are one row.
-    pub(crate) fn rows(&self) -> Rows {
-        Rows::new(&self.resolver, self.apart.addresses)
+    pub(crate) fn rows(&self) -> FunctionGroups {
+        FunctionGroups::new(&self.resolver, self.granularity.addresses)
     }
 
     /// The text of each row.
-    pub(crate) fn labels(&self, rows: &Rows) -> Vec<String> {
+    pub(crate) fn labels(&self, rows: &FunctionGroups) -> Vec<String> {
         let rows = rows.rows.iter();
         rows.map(|row| format!("{row}{}", row.signature)).collect()
     }
@@ -157,7 +157,7 @@ impl Series {
     /// What a process and one of its threads are called: `app (42)`, `worker (7)`; or what stands for all of its threads.
     pub(crate) fn places(&self, thread: ThreadIndex) -> (String, String) {
         let (process, own) = places(self.resolver.timeline(), thread);
-        let shown = if self.apart.threads {
+        let shown = if self.granularity.threads {
             own
         } else {
             "all threads".to_owned()
@@ -169,7 +169,7 @@ impl Series {
     pub fn title(&self) -> String {
         let kinds = self.samples.iter().map(|sample| sample.kind);
         let count = self.samples.len() as u64;
-        title(kinds, count, self.measure, self.total())
+        title(kinds, count, self.unit, self.total())
     }
 }
 

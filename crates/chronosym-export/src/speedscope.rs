@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use crate::json::{Quoted, write_list};
-use crate::measure::Measure;
 use crate::series::{Series, sum};
 use crate::tables::Numbered;
+use crate::weight::WeightUnit;
 
 /// A file, and the line where lines are apart.
 type Place = (Arc<str>, Option<u32>);
@@ -20,7 +20,7 @@ pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()>
     let mut frames: Numbered<(usize, Option<Place>)> = Numbered::default();
     let frame_ids = resolver.frames().iter().map(|frame| {
         let line = frame.line.as_ref().ok();
-        let number = |line: u32| series.apart.lines.then_some(line);
+        let number = |line: u32| series.granularity.lines.then_some(line);
         let place = line.map(|line| (Arc::clone(&line.file), number(line.line)));
         frames.insert_full((rows.of_frame(frame), place)).0
     });
@@ -46,10 +46,10 @@ pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()>
         write!(out, "}}")
     })?;
     write!(out, "]}},\"profiles\":[")?;
-    let unit = match series.measure {
-        Measure::Time => "nanoseconds",
-        Measure::Bytes => "bytes",
-        Measure::Samples => "none",
+    let unit = match series.unit {
+        WeightUnit::Time => "nanoseconds",
+        WeightUnit::Bytes => "bytes",
+        WeightUnit::Samples => "none",
     };
     let tracks = series.tracks();
     let mut hottest = (0, 0);

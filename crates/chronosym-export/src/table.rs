@@ -7,10 +7,10 @@ use chronosym_types::escape::terminal;
 use serde::Serialize;
 
 use crate::fit::{columns, fit, wrap};
+use crate::function_groups::Label;
 use crate::header::describe;
 use crate::kind::CodeKind;
-use crate::measure::{Amount, Counts, Measure};
-use crate::rows::RowName;
+use crate::weight::{Amount, Counts, WeightUnit};
 
 /// How much of a table is shown, and how.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ impl<'a> Name<'a> {
 pub(crate) struct Table<'o, W> {
     pub out: &'o mut W,
     pub options: TableOptions,
-    pub measure: Measure,
+    pub unit: WeightUnit,
     /// What 100 % are.
     pub all: u64,
 }
@@ -71,12 +71,12 @@ impl<'o, W: Write> Table<'o, W> {
         options: TableOptions,
         out: &'o mut W,
     ) -> io::Result<Option<Self>> {
-        let measure = Measure::of(profile);
+        let unit = WeightUnit::of(profile);
         let mut table = Table {
             out,
             options,
-            measure,
-            all: measure.total(profile),
+            unit,
+            all: unit.total(profile),
         };
         if profile.samples() == 0 {
             table.text("no samples: `chronosym info TRACE` shows what the trace has")?;
@@ -96,12 +96,12 @@ impl<'o, W: Write> Table<'o, W> {
     }
 
     pub fn share_of(&self, amount: &Amount) -> f64 {
-        self.share(amount.weight(self.measure))
+        self.share(amount.weight(self.unit))
     }
 
     /// The columns of [`Table::counts`].
     pub fn head(&mut self, what: &str) -> io::Result<()> {
-        let (own, total) = (self.measure.head("self"), self.measure.head("total"));
+        let (own, total) = (self.unit.head("self"), self.unit.head("total"));
         let (own_share, total_share) = ("self %", "total %");
         writeln!(
             self.out,
@@ -111,9 +111,9 @@ impl<'o, W: Write> Table<'o, W> {
 
     /// The head of the column of [`Table::amount`].
     pub fn head_of_amount(&self) -> String {
-        let unit = match self.measure {
-            Measure::Samples => "samples".to_owned(),
-            measure => measure.head(""),
+        let unit = match self.unit {
+            WeightUnit::Samples => "samples".to_owned(),
+            unit => unit.head(""),
         };
         format!("{:>7} {unit:>9}", "share")
     }
@@ -126,12 +126,8 @@ impl<'o, W: Write> Table<'o, W> {
 
     /// Share and weight.
     pub fn amount(&self, amount: &Amount) -> String {
-        let weight = amount.weight(self.measure);
-        format!(
-            "{:>6.1}% {:>9}",
-            self.share(weight),
-            self.measure.show(weight)
-        )
+        let weight = amount.weight(self.unit);
+        format!("{:>6.1}% {:>9}", self.share(weight), self.unit.show(weight))
     }
 
     /// Writes a row; its share says how much it stands out.
@@ -187,7 +183,7 @@ impl<'o, W: Write> Table<'o, W> {
     }
 
     /// Writes the methods that one name means, the first of them with its cells.
-    pub fn methods(&mut self, cells: &str, methods: &[RowName]) -> io::Result<()> {
+    pub fn methods(&mut self, cells: &str, methods: &[Label]) -> io::Result<()> {
         let blank = " ".repeat(columns(cells));
         for (at, method) in methods.iter().take(METHODS).enumerate() {
             let text = method.text();

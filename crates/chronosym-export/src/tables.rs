@@ -5,14 +5,14 @@ use chronosym_types::hash::RandomState;
 use indexmap::IndexSet;
 use rustc_hash::FxHashMap;
 
-use crate::rows::Rows;
+use crate::function_groups::FunctionGroups;
 
 /// Distinct values by number, in the order in which they came.
 pub(crate) type Numbered<T> = IndexSet<T, RandomState>;
 
 /// A function in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct FunctionRow {
+pub(crate) struct Function {
     pub name: u64,
     pub signature: u64,
     pub file: u64,
@@ -20,7 +20,7 @@ pub(crate) struct FunctionRow {
 
 /// A binary, and where it was, if it is an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct MappingRow {
+pub(crate) struct Mapping {
     pub start: u64,
     pub limit: u64,
     pub path: u64,
@@ -31,7 +31,7 @@ pub(crate) struct MappingRow {
 
 /// The frames at an address: those inlined come before what they are inlined into.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct LocationRow {
+pub(crate) struct Location {
     pub address: u64,
     pub mapping: u64,
     /// Function, line, column.
@@ -41,12 +41,12 @@ pub(crate) struct LocationRow {
 /// Number 0 of each table stands for nothing.
 pub(crate) struct Tables {
     pub strings: Numbered<String>,
-    pub functions: Numbered<FunctionRow>,
-    pub mappings: Numbered<MappingRow>,
-    pub locations: Numbered<LocationRow>,
+    pub functions: Numbered<Function>,
+    pub mappings: Numbered<Mapping>,
+    pub locations: Numbered<Location>,
     /// Locations by their innermost and outermost frames.
     known: FxHashMap<(FrameId, FrameId), u64>,
-    rows: Rows,
+    rows: FunctionGroups,
 }
 
 impl Tables {
@@ -54,11 +54,11 @@ impl Tables {
     pub fn new(resolver: &Resolver, addresses: bool) -> Self {
         Tables {
             strings: Numbered::from_iter([String::new()]),
-            functions: Numbered::from_iter([FunctionRow::default()]),
-            mappings: Numbered::from_iter([MappingRow::default()]),
-            locations: Numbered::from_iter([LocationRow::default()]),
+            functions: Numbered::from_iter([Function::default()]),
+            mappings: Numbered::from_iter([Mapping::default()]),
+            locations: Numbered::from_iter([Location::default()]),
             known: FxHashMap::default(),
-            rows: Rows::new(resolver, addresses),
+            rows: FunctionGroups::new(resolver, addresses),
         }
     }
 
@@ -97,7 +97,7 @@ impl Tables {
             let column = line.and_then(|line| line.column).map_or(0, u64::from);
             (function, number, column)
         });
-        let row = LocationRow {
+        let row = Location {
             address: body.address,
             lines: lines.collect(),
             mapping,
@@ -114,7 +114,7 @@ impl Tables {
         let signature = self.text(frame.signature().unwrap_or_default());
         let file = frame.line.as_ref().map_or("", |line| &*line.file);
         let file = self.text(file);
-        let row = FunctionRow {
+        let row = Function {
             name,
             signature,
             file,
@@ -136,7 +136,7 @@ impl Tables {
         let (start, limit) = image.map_or((0, 0), |i| (i.base, i.base.saturating_add(i.size)));
         let path = self.text(binary.path().unwrap_or(binary.name()));
         let identity = self.text(binary.identity().unwrap_or_default());
-        let row = MappingRow {
+        let row = Mapping {
             start,
             limit,
             path,

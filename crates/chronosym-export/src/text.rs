@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use chronosym_core::Profile;
 use rustc_hash::FxHashSet;
 
-use crate::call_tree::{CallTree, Label, NodeIndex, frames};
+use crate::call_tree::{CallTree, NodeIndex, NodeLabel, frames};
 use crate::fit::columns;
 use crate::table::{Name, Table, TableOptions};
 
@@ -22,8 +22,8 @@ pub fn write_text(
     let Some(mut table) = Table::begin(profile, options, out)? else {
         return Ok(());
     };
-    let measure = tree.measure;
-    table.measure = measure;
+    let unit = tree.unit;
+    table.unit = unit;
     let totals = tree.totals();
     let own = tree.nodes.iter().map(|n| n.own);
     let all = own.fold(0, u64::saturating_add);
@@ -40,7 +40,7 @@ pub fn write_text(
         }
     }
     table.all = all;
-    let names: Vec<_> = tree.labels.values().map(Label::name).collect();
+    let names: Vec<_> = tree.labels.values().map(NodeLabel::name).collect();
     let name = |node: NodeIndex| &names[tree.nodes[node as usize].label as usize];
     let label = |node: NodeIndex| {
         let (name, place) = name(node);
@@ -52,7 +52,7 @@ pub fn write_text(
     };
     sort(&mut roots);
     children.iter_mut().for_each(sort);
-    let (total, own) = (measure.head("total"), measure.head("self"));
+    let (total, own) = (unit.head("total"), unit.head("self"));
     let share = "share";
     writeln!(table.out, "\n{share:>7} {total:>9} {own:>9}  frame")?;
     // (node, the lines drawn before it, is the last of its siblings, is an only child)
@@ -68,8 +68,8 @@ pub fn write_text(
         let cells = format!(
             "{:>6.1}% {:>9} {:>9}",
             table.share(total),
-            measure.show(total),
-            measure.show(own)
+            unit.show(total),
+            unit.show(own)
         );
         let (row, place) = name(node);
         let mut text = match tree.nodes[node as usize].stands_for {

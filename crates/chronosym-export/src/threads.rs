@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use crate::measure::{Amount, Measure};
-use crate::rows::{RowName, Rows};
+use crate::function_groups::{FunctionGroups, Label};
 use crate::table::{Name, Table, TableOptions};
+use crate::weight::{Amount, WeightUnit};
 
 /// A thread and its samples. What is absent is not known.
 #[skip_serializing_none]
@@ -40,7 +40,7 @@ pub struct HotThread {
 pub struct HottestMethod {
     /// The method.
     #[serde(flatten)]
-    pub label: RowName,
+    pub label: Label,
     /// Its own samples.
     #[serde(rename = "self")]
     pub own: Amount,
@@ -49,16 +49,16 @@ pub struct HottestMethod {
 /// The threads of a profile, the one with the most first.
 pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
     #[derive(Default)]
-    struct Seen {
+    struct ThreadStats {
         amount: Amount,
         running: Amount,
         activity_known: bool,
         own: FxHashMap<usize, Amount>,
     }
     let resolver = &profile.resolver;
-    let (timeline, measure) = (resolver.timeline(), Measure::of(profile));
-    let rows = Rows::new(resolver, false);
-    let mut threads: FxHashMap<ThreadIndex, Seen> = FxHashMap::default();
+    let (timeline, unit) = (resolver.timeline(), WeightUnit::of(profile));
+    let rows = FunctionGroups::new(resolver, false);
+    let mut threads: FxHashMap<ThreadIndex, ThreadStats> = FxHashMap::default();
     for entry in &profile.entries {
         let seen = threads.entry(entry.thread).or_default();
         seen.amount.add(entry);
@@ -72,7 +72,7 @@ pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
         let row = rows.of_frame(resolver.frame(resolver.leaf(entry.stack)));
         seen.own.entry(row).or_default().add(entry);
     }
-    let thread = |(index, seen): (ThreadIndex, Seen)| {
+    let thread = |(index, seen): (ThreadIndex, ThreadStats)| {
         let view = timeline.thread_view(index)?;
         let process = timeline.process_view(view.process)?;
         let own = seen.own.into_iter();
@@ -80,7 +80,7 @@ pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
             label: rows.name(row),
             own,
         });
-        let key = |m: &HottestMethod| (m.own.weight(measure), Reverse(m.label.name.clone()));
+        let key = |m: &HottestMethod| (m.own.weight(unit), Reverse(m.label.name.clone()));
         Some(HotThread {
             pid: process.pid,
             process: process.name.map(str::to_owned),
@@ -92,7 +92,7 @@ pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
         })
     };
     let mut threads: Vec<HotThread> = threads.into_iter().filter_map(thread).collect();
-    threads.sort_by_key(|t| (Reverse(t.amount.weight(measure)), t.pid, t.tid));
+    threads.sort_by_key(|t| (Reverse(t.amount.weight(unit)), t.pid, t.tid));
     threads
 }
 
@@ -115,11 +115,11 @@ pub fn write_threads(
         table.out,
         "\n{head}{running} {thread:>9}  name, and its hottest method"
     )?;
-    let measure = table.measure;
+    let unit = table.unit;
     for thread in threads.iter().take(options.most) {
         let of_thread = |amount: &Amount| {
-            let all = thread.amount.weight(measure).max(1);
-            amount.weight(measure) as f64 * 100.0 / all as f64
+            let all = thread.amount.weight(unit).max(1);
+            amount.weight(unit) as f64 * 100.0 / all as f64
         };
         let mut cells = table.amount(&thread.amount);
         if let Some(running) = &thread.running {

@@ -10,13 +10,13 @@ use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::measure::{Amount, Counts, Measure, tally};
+use crate::function_groups::{FunctionGroups, Label};
 use crate::missing::missing;
 use crate::reasons::name_reason;
-use crate::rows::{RowName, Rows};
 use crate::series::thread_label;
 use crate::table::{Name, Table, TableOptions};
 use crate::tables::Numbered;
+use crate::weight::{Amount, Counts, WeightUnit, tally};
 
 closed_list! {
     /// What rows of a table are of.
@@ -54,13 +54,13 @@ closed_list! {
 /// A row: what it is of, and what its samples come to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct HotRow {
+pub struct Hotspot {
     /// What it is of.
     #[serde(flatten)]
-    pub label: RowName,
+    pub label: Label,
     /// The source line that it is of or, of a method, the one where most of its own samples are.
     #[serde(flatten)]
-    pub place: Option<Place>,
+    pub position: Option<SourcePosition>,
     /// What its samples come to. All samples of a thread or process are its own.
     #[serde(flatten)]
     pub counts: Counts,
@@ -69,14 +69,14 @@ pub struct HotRow {
 /// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[non_exhaustive]
-pub struct Place {
+pub struct SourcePosition {
     /// The file, as the symbols name it.
     pub file: String,
     /// From 1.
     pub line: u32,
 }
 
-impl Place {
+impl SourcePosition {
     /// `Program.cs:12`.
     pub(crate) fn text(&self) -> String {
         format!("{}:{}", chronosym_core::file_name(&self.file), self.line)
@@ -85,11 +85,11 @@ impl Place {
 
 /// The rows of a profile; shares are to be of all its samples. Code without a name is a row for each image or, with
 /// `addresses`, for each address.
-pub fn hot_rows(profile: &Profile, by: By, sort: Sort, addresses: bool) -> Vec<HotRow> {
+pub fn hotspots(profile: &Profile, by: By, sort: Sort, addresses: bool) -> Vec<Hotspot> {
     let resolver = &profile.resolver;
     let timeline = resolver.timeline();
-    let plain = |text: &str| RowName::plain(text.to_owned());
-    let names = || Rows::new(resolver, addresses);
+    let plain = |text: &str| Label::plain(text.to_owned());
+    let names = || FunctionGroups::new(resolver, addresses);
     let mut rows = match by {
         By::Method => {
             let rows = names();
@@ -99,8 +99,8 @@ pub fn hot_rows(profile: &Profile, by: By, sort: Sort, addresses: bool) -> Vec<H
         }
         By::Line => {
             let rows = names();
-            let key = |frame: &Frame| (rows.of_frame(frame), place(frame));
-            frame_rows(profile, key, |(row, place)| (rows.name(row), place))
+            let key = |frame: &Frame| (rows.of_frame(frame), position(frame));
+            frame_rows(profile, key, |(row, position)| (rows.name(row), position))
         }
         By::Module => frame_rows(profile, module, |name| (plain(name), None)),
         By::Tier => frame_rows(profile, tier, |name| (plain(name), None)),
@@ -118,30 +118,30 @@ pub fn hot_rows(profile: &Profile, by: By, sort: Sort, addresses: bool) -> Vec<H
             |process| Some(timeline.process_view(process?)?.label()),
         ),
     };
-    let measure = Measure::of(profile);
-    let key = |row: &HotRow| {
-        let own = row.counts.own.weight(measure);
-        let total = row.counts.total.weight(measure);
+    let unit = WeightUnit::of(profile);
+    let key = |row: &Hotspot| {
+        let own = row.counts.own.weight(unit);
+        let total = row.counts.total.weight(unit);
         match sort {
             Sort::Own => (own, total),
             Sort::Total => (total, own),
         }
     };
-    let name = |row: &HotRow| (row.label.name.clone(), row.place.clone());
+    let name = |row: &Hotspot| (row.label.name.clone(), row.position.clone());
     rows.sort_by_cached_key(|row| (Reverse(key(row)), name(row)));
     rows
 }
 
-fn place(frame: &Frame) -> Option<Place> {
-    frame.line.as_ref().ok().map(|line| Place {
+fn position(frame: &Frame) -> Option<SourcePosition> {
+    frame.line.as_ref().ok().map(|line| SourcePosition {
         file: line.file.to_string(),
         line: line.line,
     })
 }
 
 /// Of each row the line where most of its own samples are; of lines with as many the first.
-fn hottest_lines(profile: &Profile, rows: &Rows) -> FxHashMap<usize, Place> {
-    let measure = Measure::of(profile);
+fn hottest_lines(profile: &Profile, rows: &FunctionGroups) -> FxHashMap<usize, SourcePosition> {
+    let unit = WeightUnit::of(profile);
     let resolver = &profile.resolver;
     let mut lines: HashMap<(usize, &str, u32), Amount> = HashMap::default();
     for entry in &profile.entries {
@@ -153,14 +153,14 @@ fn hottest_lines(profile: &Profile, rows: &Rows) -> FxHashMap<usize, Place> {
     }
     let mut lines: Vec<_> = lines.into_iter().collect();
     lines.sort_by_key(|&((row, file, line), amount)| {
-        (row, amount.weight(measure), Reverse((file, line)))
+        (row, amount.weight(unit), Reverse((file, line)))
     });
     // Of those of one row the last is kept.
-    let place = |((row, file, line), _): ((usize, &str, u32), Amount)| {
+    let position = |((row, file, line), _): ((usize, &str, u32), Amount)| {
         let file = file.to_owned();
-        (row, Place { file, line })
+        (row, SourcePosition { file, line })
     };
-    lines.into_iter().map(place).collect()
+    lines.into_iter().map(position).collect()
 }
 
 /// The module of a frame, or that it has none.
@@ -181,8 +181,8 @@ fn tier(frame: &Frame) -> &'static str {
 fn frame_rows<'p, K: Eq + Hash>(
     profile: &'p Profile,
     key: impl Fn(&'p Frame) -> K,
-    mut row: impl FnMut(K) -> (RowName, Option<Place>),
-) -> Vec<HotRow> {
+    mut row: impl FnMut(K) -> (Label, Option<SourcePosition>),
+) -> Vec<Hotspot> {
     let mut keys: Numbered<K> = Numbered::default();
     let frames = profile.resolver.frames().iter();
     let of: Vec<usize> = frames.map(|frame| keys.insert_full(key(frame)).0).collect();
@@ -190,10 +190,10 @@ fn frame_rows<'p, K: Eq + Hash>(
     let met = keys.into_iter().zip(counts);
     met.filter(|(_, counts)| counts.total.samples > 0)
         .map(|(key, counts)| {
-            let (label, place) = row(key);
-            HotRow {
+            let (label, position) = row(key);
+            Hotspot {
                 label,
-                place,
+                position,
                 counts,
             }
         })
@@ -204,14 +204,14 @@ fn entry_rows<K: Eq + Hash>(
     profile: &Profile,
     key: impl Fn(&ProfileEntry) -> K,
     label: impl Fn(K) -> Option<String>,
-) -> Vec<HotRow> {
+) -> Vec<Hotspot> {
     let mut amounts: FxHashMap<K, Amount> = FxHashMap::default();
     for entry in &profile.entries {
         amounts.entry(key(entry)).or_default().add(entry);
     }
-    let row = |(key, amount)| HotRow {
-        label: RowName::plain(label(key).unwrap_or_else(|| "[unknown]".to_owned())),
-        place: None,
+    let row = |(key, amount)| Hotspot {
+        label: Label::plain(label(key).unwrap_or_else(|| "[unknown]".to_owned())),
+        position: None,
         counts: Counts {
             own: amount,
             total: amount,
@@ -229,7 +229,7 @@ fn entry_rows<K: Eq + Hash>(
 pub fn write_top(
     profile: &Profile,
     by: By,
-    rows: &[HotRow],
+    rows: &[Hotspot],
     options: TableOptions,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -239,11 +239,13 @@ pub fn write_top(
     table.head(by.as_str())?;
     for row in rows.iter().take(options.most) {
         let text = row.label.text();
-        let place = row.place.as_ref().map(Place::text);
+        let position = row.position.as_ref().map(SourcePosition::text);
         let (mut before, mut after) = (String::new(), String::new());
-        match (by, place) {
-            (By::Line, place) => before = place.unwrap_or_else(|| "(no line)".to_owned()) + "  ",
-            (_, Some(place)) => after = format!("  {place}"),
+        match (by, position) {
+            (By::Line, position) => {
+                before = position.unwrap_or_else(|| "(no line)".to_owned()) + "  "
+            }
+            (_, Some(position)) => after = format!("  {position}"),
             _ => {}
         }
         let name = Name {
@@ -277,10 +279,10 @@ fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Re
         s => format!("{s:.1}%"),
     };
     if guessed.samples > 0 {
-        let share = share(table, guessed.weight(table.measure));
+        let share = share(table, guessed.weight(table.unit));
         table.text(&format!("\n{share} of self has a name that is a guess (~)"))?;
     }
-    let reasons = missing(profile, table.measure, |frame| frame.name().err());
+    let reasons = missing(profile, table.unit, |frame| frame.name().err());
     if reasons.is_empty() {
         return Ok(());
     }

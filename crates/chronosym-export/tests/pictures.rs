@@ -6,8 +6,9 @@ use chronosym_core::facts::{Action, At, Image, Method, Process, Sample};
 use chronosym_core::{
     Diagnostic, DiagnosticKind, Filter, Options, Profile, SampleKind, Session, Timeline, Weight,
 };
-use chronosym_export::Shape;
-use chronosym_export::{Apart, CallTree, Diff, Measure, PageFacts, Series, TreeOptions};
+use chronosym_export::{
+    CallTree, Diff, Granularity, PageFacts, Series, Shape, TreeOptions, WeightUnit,
+};
 use serde_json::Value;
 
 /// Ends elements, values and comments wherever they are written.
@@ -39,17 +40,17 @@ fn timeline(samples: impl Fn(&mut Session)) -> Arc<Timeline> {
     session.finish()
 }
 
-fn series(timeline: &Arc<Timeline>, apart: Apart) -> Series {
+fn series(timeline: &Arc<Timeline>, granularity: Granularity) -> Series {
     let (filter, shape) = (Filter::default(), Shape::default());
-    Series::new(timeline, &filter, None, &shape, apart)
+    Series::new(timeline, &filter, None, &shape, granularity)
 }
 
-fn tree(profile: &Profile, apart: Apart) -> CallTree {
+fn tree(profile: &Profile, granularity: Granularity) -> CallTree {
     let options = TreeOptions {
-        threads: apart.threads,
-        lines: apart.lines,
-        addresses: apart.addresses,
-        measure: Measure::of(profile),
+        threads: granularity.threads,
+        lines: granularity.lines,
+        addresses: granularity.addresses,
+        unit: WeightUnit::of(profile),
         ..TreeOptions::default()
     };
     CallTree::new(profile, options)
@@ -69,8 +70,8 @@ fn all(timeline: &Arc<Timeline>) -> [String; 6] {
     );
     let profile = timeline.profile(&Filter::default(), None);
     let (tree, series) = (
-        tree(&profile, Apart::default()),
-        series(timeline, Apart::default()),
+        tree(&profile, Granularity::default()),
+        series(timeline, Granularity::default()),
     );
     let (diff, side) = (Diff::new(&profile, &profile), (&profile, &tree));
     let page = (&profile, &tree, &facts);
@@ -119,8 +120,8 @@ fn hostile_names_stay_text() {
         serde_json::from_str::<Value>(json).unwrap();
         assert!(!json.contains(['\u{202e}', '\u{2028}', '\0']));
     }
-    let series = series(&timeline, Apart::default());
-    assert_eq!((series.measure, series.total()), (Measure::Time, 3_000_003));
+    let series = series(&timeline, Granularity::default());
+    assert_eq!((series.unit, series.total()), (WeightUnit::Time, 3_000_003));
     assert!(
         firefox.contains("\"weight\":[1.000001,1.000001,1.000001]"),
         "{firefox}"
@@ -141,19 +142,19 @@ fn units_are_what_all_samples_have() {
                 session.sample(at, &[0x1010], sample);
             }
         });
-        let series = series(&timeline, Apart::default());
-        (series.measure, series.total(), all(&timeline))
+        let series = series(&timeline, Granularity::default());
+        (series.unit, series.total(), all(&timeline))
     };
     let (unit, total, [svg, _, speedscope, firefox, ..]) =
         of(&[Weight::Bytes(8), Weight::Bytes(24)]);
-    assert_eq!((unit, total), (Measure::Bytes, 32));
+    assert_eq!((unit, total), (WeightUnit::Bytes, 32));
     assert_eq!(data(&svg)["unit"], "bytes");
     assert!(
         speedscope.contains("\"unit\":\"bytes\"") && firefox.contains("\"weightType\":\"bytes\"")
     );
     let (unit, total, [svg, _, speedscope, firefox, ..]) =
         of(&[Weight::Bytes(8), Weight::One, Weight::Ns(5)]);
-    assert_eq!((unit, total), (Measure::Samples, 3));
+    assert_eq!((unit, total), (WeightUnit::Samples, 3));
     assert_eq!(data(&svg)["unit"], "samples");
     assert!(
         speedscope.contains("\"unit\":\"none\"") && firefox.contains("\"weightType\":\"samples\"")
@@ -170,15 +171,15 @@ fn nothing_and_too_much_are_drawn() {
                 session.sample(at, &[0x1010, 0x2010], sample);
             }
         });
-        let series = series(&timeline, Apart::default());
+        let series = series(&timeline, Granularity::default());
         assert_eq!(series.total(), if samples > 0 { u64::MAX } else { 0 });
         for text in all(&timeline) {
             assert!(!text.contains("NaN") && !text.contains("inf\""));
         }
         let mut out = Vec::new();
         let profile = timeline.profile(&Filter::default(), None);
-        chronosym_export::write_pprof(&profile, Apart::default(), &mut out).unwrap();
-        chronosym_export::write_otlp(&profile, Apart::default(), &mut out).unwrap();
+        chronosym_export::write_pprof(&profile, Granularity::default(), &mut out).unwrap();
+        chronosym_export::write_otlp(&profile, Granularity::default(), &mut out).unwrap();
         assert!(!out.is_empty());
     }
 }
@@ -230,14 +231,14 @@ fn two_threads() -> Arc<Timeline> {
 fn threads_are_joined_in_each_picture() {
     let timeline = two_threads();
     let profile = timeline.profile(&Filter::default(), None);
-    let tracks = |apart: Apart| {
-        let series = series(&timeline, apart);
+    let tracks = |granularity: Granularity| {
+        let series = series(&timeline, granularity);
         let speedscope = text(|out| chronosym_export::write_speedscope(&series, out));
         let firefox = text(|out| chronosym_export::write_firefox(&series, out));
-        let svg = tree(&profile, apart);
+        let svg = tree(&profile, granularity);
         let svg = text(|out| chronosym_export::write_svg(&profile, &svg, out));
         let mut binary = Vec::new();
-        chronosym_export::write_otlp(&profile, apart, &mut binary).unwrap();
+        chronosym_export::write_otlp(&profile, granularity, &mut binary).unwrap();
         let has_thread_ids = binary.windows(9).any(|bytes| bytes == b"thread.id");
         let list = |json: &str, name: &str| {
             let file: Value = serde_json::from_str(json).unwrap();
@@ -247,10 +248,10 @@ fn threads_are_joined_in_each_picture() {
         let lists = (list(&speedscope, "profiles"), list(&firefox, "threads"));
         (lists, threads, has_thread_ids)
     };
-    assert_eq!(tracks(Apart::default()), ((2, 2), 2, true));
-    let joined = Apart {
+    assert_eq!(tracks(Granularity::default()), ((2, 2), 2, true));
+    let joined = Granularity {
         threads: false,
-        ..Apart::default()
+        ..Granularity::default()
     };
     assert_eq!(tracks(joined), ((1, 1), 0, false));
 }
@@ -270,8 +271,8 @@ fn a_comparison_shows_what_grew() {
     let profile = |timeline: &Arc<Timeline>| timeline.profile(&Filter::default(), None);
     let (before, after) = (profile(&of(30, 10)), profile(&of(0, 5)));
     let (tree_before, tree_after) = (
-        tree(&before, Apart::default()),
-        tree(&after, Apart::default()),
+        tree(&before, Granularity::default()),
+        tree(&after, Granularity::default()),
     );
     let svg = text(|out| {
         chronosym_export::write_diff_svg((&before, &tree_before), (&after, &tree_after), out)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chronosym_core::facts::{Action, At, Image, Method, Module, Process, Sample};
 use chronosym_core::{Filter, Options, Profile, SampleKind, Session, Timeline, Weight};
 use chronosym_export::{
-    Butterfly, By, CallTree, Diff, Sort, TableOptions, TreeOptions, hot_rows, hot_threads,
+    Butterfly, By, CallTree, Diff, Sort, TableOptions, TreeOptions, hot_threads, hotspots,
     write_butterfly, write_diff, write_text, write_threads, write_top,
 };
 
@@ -77,7 +77,7 @@ fn tables(width: usize, color: bool) -> Vec<String> {
     let mut tables: Vec<String> = By::ALL
         .into_iter()
         .map(|by| {
-            let rows = hot_rows(&profile, by, Sort::Own, false);
+            let rows = hotspots(&profile, by, Sort::Own, false);
             text(&|out| write_top(&profile, by, &rows, options, out))
         })
         .collect();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Result, bail};
-use chronosym_export::{By, Measure, Sort};
+use chronosym_export::{By, Sort, WeightUnit};
 use chronosym_symbols::style::Style;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -177,7 +177,7 @@ fn meant((name, what): (&'static str, &'static str)) -> PossibleValue {
 }
 
 /// What folded stacks, text and flame graphs count.
-const MEASURES: [(&str, &str); 3] = [
+const WEIGHTS: [(&str, &str); 3] = [
     ("samples", "Samples"),
     ("time", "The time that samples stand for, in microseconds"),
     ("bytes", "The bytes that events state"),
@@ -227,8 +227,8 @@ pub struct Stacks {
     pub format: Option<StackFormat>,
     /// What folded stacks, text and flame graphs count. The default is samples for folded stacks, else time or bytes where
     /// they are known of each sample.
-    #[arg(long, value_parser = one_of::<Measure>(MEASURES.map(meant)))]
-    pub weight: Option<Measure>,
+    #[arg(long, value_parser = one_of::<WeightUnit>(WEIGHTS.map(meant)))]
+    pub weight: Option<WeightUnit>,
     /// Join the threads of a process.
     #[arg(long)]
     pub no_threads: bool,

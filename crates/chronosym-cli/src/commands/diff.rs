@@ -6,7 +6,7 @@ use std::slice::from_ref;
 
 use anyhow::{Result, bail};
 use chronosym::Profile;
-use chronosym_export::{CallTree, Measure, PageFacts, TreeOptions};
+use chronosym_export::{CallTree, PageFacts, TreeOptions, WeightUnit};
 
 use super::pictures;
 use crate::args::{Diff, DiffFormat, StackFormat, Usage};
@@ -40,8 +40,8 @@ pub fn run(args: &Diff) -> Result<()> {
         DiffFormat::Svg | DiffFormat::Html => {
             let (old, new) = (&before.profile, &after.profile);
             // What is known of both alone can be compared.
-            let measure = Measure::of_both(old, new);
-            let (old_tree, new_tree) = (before.tree(measure), after.tree(measure));
+            let unit = WeightUnit::of_both(old, new);
+            let (old_tree, new_tree) = (before.tree(unit), after.tree(unit));
             let (old_facts, new_facts) = (&before.facts, &after.facts);
             if format == DiffFormat::Svg {
                 chronosym_export::write_diff_svg((old, &old_tree), (new, &new_tree), &mut out)?;
@@ -75,11 +75,11 @@ impl Side {
     }
 
     /// Processes and threads have other ids in each trace.
-    fn tree(&self, measure: Measure) -> CallTree {
+    fn tree(&self, unit: WeightUnit) -> CallTree {
         let options = TreeOptions {
             threads: false,
             addresses: self.addresses,
-            measure,
+            unit,
             ..TreeOptions::default()
         };
         profiled::tree(&self.profile, options)

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use chronosym::{Diagnostics, LimitReached, Profile};
-use chronosym_export::{Apart, Measure, TreeOptions};
+use chronosym_export::{Granularity, TreeOptions, WeightUnit};
 
 use super::pictures;
 use crate::args::{StackFormat, Stacks, Usage};
@@ -28,7 +28,7 @@ pub fn run(args: &Stacks) -> Result<()> {
     let (input, selection) = (&args.input, &args.selection);
     let sampled = Sampled::read(&input.traces, &input.symbols, selection, markers)?;
     let timeline = &sampled.loaded.timeline;
-    let apart = Apart {
+    let granularity = Granularity {
         threads: !args.no_threads,
         lines: args.lines,
         addresses: selection.samples.addresses,
@@ -48,7 +48,7 @@ pub fn run(args: &Stacks) -> Result<()> {
             written == 0
         }
         StackFormat::Speedscope | StackFormat::Firefox => {
-            let series = sampled.series(apart);
+            let series = sampled.series(granularity);
             match format {
                 StackFormat::Firefox => chronosym_export::write_firefox(&series, &mut out)?,
                 _ => chronosym_export::write_speedscope(&series, &mut out)?,
@@ -63,13 +63,15 @@ pub fn run(args: &Stacks) -> Result<()> {
         _ => {
             let profile = sampled.profile();
             match format {
-                StackFormat::Pprof => chronosym_export::write_pprof(&profile, apart, &mut out)?,
-                StackFormat::Otlp => chronosym_export::write_otlp(&profile, apart, &mut out)?,
+                StackFormat::Pprof => {
+                    chronosym_export::write_pprof(&profile, granularity, &mut out)?
+                }
+                StackFormat::Otlp => chronosym_export::write_otlp(&profile, granularity, &mut out)?,
                 _ => write_tree(
                     args,
                     &sampled.loaded.diagnostics,
                     format,
-                    apart,
+                    granularity,
                     &profile,
                     &mut out,
                 )?,
@@ -96,22 +98,22 @@ fn write_tree(
     args: &Stacks,
     diagnostics: &Diagnostics,
     format: StackFormat,
-    apart: Apart,
+    granularity: Granularity,
     profile: &Profile,
     out: &mut impl Write,
 ) -> Result<()> {
     let path = args.input.output.as_deref();
-    let measure = match (args.weight, format) {
-        (Some(measure), _) => measure,
-        (None, StackFormat::Folded) => Measure::Samples,
-        (None, _) => Measure::of(profile),
+    let unit = match (args.weight, format) {
+        (Some(unit), _) => unit,
+        (None, StackFormat::Folded) => WeightUnit::Samples,
+        (None, _) => WeightUnit::of(profile),
     };
     let options = TreeOptions {
-        threads: apart.threads,
-        lines: apart.lines,
+        threads: granularity.threads,
+        lines: granularity.lines,
         files: format != StackFormat::Folded,
-        addresses: apart.addresses,
-        measure,
+        addresses: granularity.addresses,
+        unit,
         ..TreeOptions::default()
     };
     let tree = tree(profile, options);
@@ -119,7 +121,7 @@ fn write_tree(
         StackFormat::Svg => chronosym_export::write_svg(profile, &tree, out)?,
         StackFormat::Html => {
             let facts = pictures::facts(&args.input.traces, diagnostics);
-            chronosym_export::write_html(profile, &tree, &facts, apart.addresses, out)?;
+            chronosym_export::write_html(profile, &tree, &facts, granularity.addresses, out)?;
         }
         StackFormat::Text => {
             let options = shown(usize::MAX, path);

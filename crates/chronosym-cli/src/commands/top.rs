@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use chronosym::Profile;
-use chronosym_export::{Butterfly, TableObject, hot_rows, write_butterfly, write_top};
+use chronosym_export::{Butterfly, TableObject, hotspots, write_butterfly, write_top};
 
 use crate::args::{Top, Usage};
 use crate::output;
@@ -18,7 +18,7 @@ pub fn run(args: &Top) -> Result<()> {
         });
     }
     let addresses = args.of.selection.samples.addresses;
-    let mut rows = hot_rows(&profile, args.by, args.sort, addresses);
+    let mut rows = hotspots(&profile, args.by, args.sort, addresses);
     if let Some(matching) = &args.matching {
         rows.retain(|row| matching.is_match(&row.label.name));
     }

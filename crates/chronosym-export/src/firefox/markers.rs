@@ -48,7 +48,7 @@ impl<'s> Markers<'s> {
         for track in &tracks {
             first.entry(process(track.thread)).or_insert(track.thread);
         }
-        let own: FxHashMap<ThreadIndex, ThreadIndex> = match series.apart.threads {
+        let own: FxHashMap<ThreadIndex, ThreadIndex> = match series.granularity.threads {
             true => tracks.iter().map(|t| (t.thread, t.thread)).collect(),
             false => FxHashMap::default(),
         };

@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::json::{Quoted, write_list};
 use crate::kind::CodeKind;
-use crate::measure::Measure;
 use crate::series::Series;
+use crate::weight::WeightUnit;
 use markers::Markers;
-use thread::Names;
+use thread::Labels;
 
 pub use thread::firefox_address;
 
@@ -37,7 +37,7 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
         });
         own.unwrap_or(label)
     });
-    let names = Names {
+    let labels = Labels {
         labels: labels.collect(),
         rows,
     };
@@ -47,8 +47,8 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let start = facts.start_unix_ns.unwrap_or(0) as f64 / 1e6;
     // What was achieved, where that is known, and not what was asked for.
     let asked = facts.sample_interval_ns.unwrap_or(1_000_000);
-    let achieved = match series.measure {
-        Measure::Time => series.total() / series.samples.len().max(1) as u64,
+    let achieved = match series.unit {
+        WeightUnit::Time => series.total() / series.samples.len().max(1) as u64,
         _ => asked,
     };
     let interval = achieved as f64 / 1e6;
@@ -94,7 +94,7 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
         let process = timeline.thread_view(thread).map(|t| t.process);
         let is_main = *main.entry(process).or_insert(thread) == thread;
         let markers = markers.take(thread);
-        thread::write(series, &names, &track, &markers, is_main, &mut out)
+        thread::write(series, &labels, &track, &markers, is_main, &mut out)
     })?;
     writeln!(out, "]}}")
 }

@@ -7,22 +7,22 @@ use rustc_hash::FxHashMap;
 
 use super::markers;
 use super::table::{Cell, Column, begin_table};
+use crate::function_groups::FunctionGroups;
 use crate::json::{Quoted, write_list};
 use crate::kind::CodeKind;
-use crate::measure::Measure;
-use crate::rows::Rows;
 use crate::series::{Series, TimedSample, Track, millis};
 use crate::tables::Numbered;
+use crate::weight::WeightUnit;
 
 /// The functions of a series by rows, and the text of each row.
-pub(super) struct Names {
-    pub rows: Rows,
+pub(super) struct Labels {
+    pub rows: FunctionGroups,
     pub labels: Vec<String>,
 }
 
 /// A function of an image, whose code a viewer can ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Symbol {
+struct NativeSymbol {
     lib: usize,
     address: u64,
     name: usize,
@@ -31,7 +31,7 @@ struct Symbol {
 /// Name, file, binary.
 type Function = (usize, Option<usize>, Option<usize>);
 
-struct FrameRow {
+struct TableFrame {
     id: FrameId,
     function: usize,
     symbol: Option<usize>,
@@ -42,11 +42,11 @@ struct FrameRow {
 /// The tables of one thread.
 struct Tables<'s> {
     series: &'s Series,
-    names: &'s Names,
+    labels: &'s Labels,
     strings: Numbered<String>,
     functions: Numbered<Function>,
-    frames: Vec<FrameRow>,
-    symbols: Numbered<Symbol>,
+    frames: Vec<TableFrame>,
+    symbols: Numbered<NativeSymbol>,
     /// Frame, caller.
     stacks: Vec<(usize, Option<usize>)>,
     frame_index: FxHashMap<(FrameId, u32), usize>,
@@ -90,15 +90,15 @@ impl Tables<'_> {
         if let Some(&known) = self.frame_index.get(&(id, depth)) {
             return known;
         }
-        let names = self.names;
+        let labels = self.labels;
         let frame = self.series.resolver.frame(id);
-        let row = names.rows.of[frame.function.id().index()] as usize;
-        let name = self.text(&names.labels[row]);
+        let row = labels.rows.of[frame.function.id().index()] as usize;
+        let name = self.text(&labels.labels[row]);
         let file = frame.line.as_ref().ok().map(|line| self.text(&line.file));
         let binary = frame.function.binary().map(|binary| binary.id().index());
         let function = self.functions.insert_full((name, file, binary)).0;
         let symbol = self.symbol(id);
-        self.frames.push(FrameRow {
+        self.frames.push(TableFrame {
             id,
             function,
             symbol,
@@ -117,18 +117,22 @@ impl Tables<'_> {
             return None;
         };
         let lib = host.function.binary()?.id().index();
-        let row = self.names.rows.of[host.function.id().index()] as usize;
-        let names = self.names;
-        let name = self.text(&names.labels[row]);
+        let row = self.labels.rows.of[host.function.id().index()] as usize;
+        let labels = self.labels;
+        let name = self.text(&labels.labels[row]);
         let address = rva.checked_sub(offset)?;
-        Some(self.symbols.insert_full(Symbol { lib, address, name }).0)
+        Some(
+            self.symbols
+                .insert_full(NativeSymbol { lib, address, name })
+                .0,
+        )
     }
 }
 
 /// Writes a thread, or all of a process.
 pub(super) fn write(
     series: &Series,
-    names: &Names,
+    labels: &Labels,
     track: &Track<'_>,
     markers: &[Marker<'_>],
     is_main: bool,
@@ -143,7 +147,7 @@ pub(super) fn write(
         .and_then(|thread| timeline.process_view(thread.process));
     let mut tables = Tables {
         series,
-        names,
+        labels,
         strings: Numbered::from_iter([String::new()]),
         functions: Numbered::from_iter([(0, None, None)]),
         frames: Vec::new(),
@@ -188,7 +192,7 @@ pub(super) fn write(
     )?;
     markers::write(markers, |text| tables.text(text), out)?;
 
-    let columns: [Column<'_, Symbol>; 4] = [
+    let columns: [Column<'_, NativeSymbol>; 4] = [
         ("address", &|s| Cell::Number(s.address.into())),
         ("functionSize", &|_| Cell::Null),
         ("libIndex", &|s| Cell::index(s.lib)),
@@ -197,10 +201,10 @@ pub(super) fn write(
     begin_table(out, "nativeSymbols", &tables.symbols, &columns)?;
     out.write_all(b"}")?;
 
-    let frame = |row: &FrameRow| resolver.frame(row.id);
-    let line = |row: &FrameRow| frame(row).line.as_ref().ok();
-    let address = |row: &FrameRow| firefox_address(row.id, frame(row));
-    let columns: [Column<'_, FrameRow>; 9] = [
+    let frame = |row: &TableFrame| resolver.frame(row.id);
+    let line = |row: &TableFrame| frame(row).line.as_ref().ok();
+    let address = |row: &TableFrame| firefox_address(row.id, frame(row));
+    let columns: [Column<'_, TableFrame>; 9] = [
         ("address", &|row| Cell::Number(address(row).into())),
         ("inlineDepth", &|row| Cell::Number(row.depth.into())),
         ("category", &|row| {
@@ -257,10 +261,10 @@ pub(super) fn write(
     begin_table(out, "stackTable", &tables.stacks, &columns)?;
     out.write_all(b"}")?;
 
-    let (unit, is_time) = match series.measure {
-        Measure::Time => ("tracing-ms", true),
-        Measure::Bytes => ("bytes", false),
-        Measure::Samples => ("samples", false),
+    let (unit, is_time) = match series.unit {
+        WeightUnit::Time => ("tracing-ms", true),
+        WeightUnit::Bytes => ("bytes", false),
+        WeightUnit::Samples => ("samples", false),
     };
     let weight = |weight: u64| match is_time {
         true => Cell::Millis(weight),

@@ -11,7 +11,7 @@ use rustc_hash::FxBuildHasher;
 use crate::call_tree::{CallTree, Identity, frames, widen};
 use crate::header::title;
 use crate::kind::CodeKind;
-use crate::measure::{Measure, add};
+use crate::weight::{WeightUnit, add};
 
 /// How boxes are coloured; the style has a class of each name.
 pub(super) const KINDS: [&str; 11] = [
@@ -94,7 +94,7 @@ impl Node {
 pub(super) struct Graph {
     pub title: String,
     /// What weights are in; `None` where shares of two trees are compared.
-    pub measure: Option<Measure>,
+    pub unit: Option<WeightUnit>,
     pub boxes: Vec<FlameBox>,
     /// (depth, node): callers before callees, siblings by name.
     pub nodes: Vec<(usize, Node)>,
@@ -108,10 +108,10 @@ impl Graph {
             Node::new(node.label, node.parent, Weights { before, after })
         };
         let kinds = profile.entries.iter().map(|entry| entry.kind);
-        let weight = tree.measure.total(profile);
+        let weight = tree.unit.total(profile);
         Graph::new(
-            title(kinds, profile.samples(), tree.measure, weight),
-            Some(tree.measure),
+            title(kinds, profile.samples(), tree.unit, weight),
+            Some(tree.unit),
             boxes(profile, tree),
             tree.nodes.iter().map(node).collect(),
         )
@@ -162,7 +162,7 @@ impl Graph {
                 }));
             }
         }
-        let what = after.1.measure.as_str();
+        let what = after.1.unit.as_str();
         let title = format!("shares of {what}, before and after: blue is less, red is more");
         let nodes = nodes.into_iter();
         let nodes = nodes.map(|((of, parent), own)| Node::new(of, parent, own));
@@ -171,7 +171,7 @@ impl Graph {
 
     fn new(
         title: String,
-        measure: Option<Measure>,
+        unit: Option<WeightUnit>,
         mut boxes: Vec<FlameBox>,
         nodes: Vec<Node>,
     ) -> Self {
@@ -182,7 +182,7 @@ impl Graph {
         });
         Graph {
             title,
-            measure,
+            unit,
             nodes: preorder(nodes, &boxes),
             boxes,
         }
@@ -198,8 +198,8 @@ impl Graph {
 
     /// A weight and its share, in words.
     pub fn amount(&self, weight: Weights, whole: Weights) -> String {
-        match self.measure {
-            Some(measure) => measure.amount(weight.sum(), whole.sum()),
+        match self.unit {
+            Some(unit) => unit.amount(weight.sum(), whole.sum()),
             None => {
                 let percent = |share: u64| share as f64 * 100.0 / WHOLE as f64;
                 let (before, after) = (percent(weight.before), percent(weight.after));
@@ -210,7 +210,7 @@ impl Graph {
 
     /// The class that colours a node: the kind of its code or, of two profiles, how much its share changed.
     pub fn class(&self, node: &Node) -> &'static str {
-        if self.measure.is_some() {
+        if self.unit.is_some() {
             return KINDS[self.boxes[node.of as usize].kind as usize];
         }
         let Weights { before, after } = node.total;
@@ -223,8 +223,8 @@ impl Graph {
 
 /// What the boxes of a tree's labels are called, and what is said of them.
 fn boxes(profile: &Profile, tree: &CallTree) -> Vec<FlameBox> {
-    let mut facts: Vec<Facts<'_>> = Vec::new();
-    facts.resize_with(tree.labels.len(), Facts::default);
+    let mut facts: Vec<BoxDetails<'_>> = Vec::new();
+    facts.resize_with(tree.labels.len(), BoxDetails::default);
     let resolver = &profile.resolver;
     for (id, label) in resolver.frame_ids().zip(&tree.frame_labels) {
         if let Some(label) = label {
@@ -252,7 +252,7 @@ fn boxes(profile: &Profile, tree: &CallTree) -> Vec<FlameBox> {
 
 /// What the frames of a box have in common, and what not.
 #[derive(Default)]
-struct Facts<'s> {
+struct BoxDetails<'s> {
     module: Option<&'s str>,
     kind: Option<CodeKind>,
     inlined: u32,
@@ -266,7 +266,7 @@ struct Facts<'s> {
     stands_for: Option<(u32, u32)>,
 }
 
-impl<'s> Facts<'s> {
+impl<'s> BoxDetails<'s> {
     fn add(&mut self, frame: &'s Frame) {
         self.module = self.module.or(frame.module());
         self.kind.get_or_insert_with(|| CodeKind::of(frame));

@@ -13,14 +13,14 @@ use super::svg::push_graph;
 use crate::call_tree::CallTree;
 use crate::diff::Diff;
 use crate::header::describe;
-use crate::measure::{Counts, Measure};
 use crate::missing::{Missing, missing};
 use crate::reasons::{line_reason, name_reason};
-use crate::top::{By, Place, Sort, hot_rows};
+use crate::top::{By, Sort, SourcePosition, hotspots};
+use crate::weight::{Counts, WeightUnit};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// Rows of the table of methods.
+/// FunctionGroups of the table of methods.
 const MOST: usize = 30;
 /// Processes that are named.
 const MOST_PROCESSES: usize = 8;
@@ -58,11 +58,11 @@ pub fn write_html(
     push_head(&facts.name, &mut text);
     push_summary(profile, facts, &mut text);
     push_picture(&Graph::of(profile, tree), &KINDS[..8], &mut text);
-    push_methods(profile, tree.measure, addresses, &mut text);
-    let whole = (tree.measure, tree.measure.total(profile));
-    let names = missing(profile, tree.measure, |frame| frame.name().err());
+    push_methods(profile, tree.unit, addresses, &mut text);
+    let whole = (tree.unit, tree.unit.total(profile));
+    let names = missing(profile, tree.unit, |frame| frame.name().err());
     push_missing(("name", "unnamed"), &names, name_reason, whole, &mut text);
-    let lines = missing(profile, tree.measure, |frame| frame.line_reason());
+    let lines = missing(profile, tree.unit, |frame| frame.line_reason());
     push_missing(("line", "unlined"), &lines, line_reason, whole, &mut text);
     push_end(&mut text);
     out.write_all(text.as_bytes())
@@ -162,23 +162,23 @@ fn push_summary(profile: &Profile, facts: &PageFacts, text: &mut String) {
     text.push_str("</dl>\n");
 }
 
-fn push_methods(profile: &Profile, measure: Measure, addresses: bool, text: &mut String) {
-    let mut methods = hot_rows(profile, By::Method, Sort::Own, addresses);
-    let weights = |counts: &Counts| [counts.own, counts.total].map(|a| a.weight(measure));
+fn push_methods(profile: &Profile, unit: WeightUnit, addresses: bool, text: &mut String) {
+    let mut methods = hotspots(profile, By::Method, Sort::Own, addresses);
+    let weights = |counts: &Counts| [counts.own, counts.total].map(|a| a.weight(unit));
     methods.sort_by_key(|method| Reverse(weights(&method.counts)));
-    let whole = measure.total(profile);
+    let whole = unit.total(profile);
     text.push_str("<h2>Hottest methods</h2>\n<table id=\"top\"><tr><th class=\"n\">self</th><th class=\"n\">with callees</th><th>method</th></tr>\n");
     for method in methods.iter().take(MOST) {
         let label = method.label.text();
         let name = xml(&label);
-        let line = method.place.as_ref().map(Place::text);
+        let line = method.position.as_ref().map(SourcePosition::text);
         let line = line.map(|line| format!("  {line}"));
         let [own, total] = weights(&method.counts);
         let _ = writeln!(
             text,
             "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"name\" data-find=\"{name}\">{name}<small>{}</small></td></tr>",
-            measure.amount(own, whole),
-            measure.amount(total, whole),
+            unit.amount(own, whole),
+            unit.amount(total, whole),
             xml(&line.unwrap_or_default()),
         );
     }
@@ -215,7 +215,7 @@ fn push_missing<R: Copy>(
     (what, id): (&str, &str),
     rows: &[Missing<R>],
     words: impl Fn(R) -> (&'static str, &'static str),
-    (measure, whole): (Measure, u64),
+    (unit, whole): (WeightUnit, u64),
     text: &mut String,
 ) {
     if rows.is_empty() {
@@ -235,7 +235,7 @@ fn push_missing<R: Copy>(
         let _ = writeln!(
             text,
             "<tr><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            measure.amount(row.weight, whole),
+            unit.amount(row.weight, whole),
             xml(why),
             xml(&mostly.join(", ")),
             xml(helps),

@@ -9,7 +9,7 @@ use chronosym_types::escape::xml;
 use super::graph::{Graph, KINDS};
 use crate::call_tree::CallTree;
 use crate::json::Quoted;
-use crate::measure::Measure;
+use crate::weight::WeightUnit;
 
 const STYLE: &str = include_str!("flame.css");
 const SCRIPT: &str = include_str!("flame.js");
@@ -87,10 +87,10 @@ pub(super) fn push_graph(graph: &Graph, text: &mut String) {
 
 /// What the script draws from. Nothing in it can end the element, in XML or in HTML.
 fn push_data(graph: &Graph, text: &mut String) {
-    let unit = match graph.measure {
-        Some(Measure::Time) => "ns",
-        Some(Measure::Bytes) => "bytes",
-        Some(Measure::Samples) => "samples",
+    let unit = match graph.unit {
+        Some(WeightUnit::Time) => "ns",
+        Some(WeightUnit::Bytes) => "bytes",
+        Some(WeightUnit::Samples) => "samples",
         None => "shares",
     };
     let quoted = |text: &String| Quoted(text).to_string();
@@ -103,7 +103,7 @@ fn push_data(graph: &Graph, text: &mut String) {
     for (depth, node) in &graph.nodes {
         let comma = if nodes.is_empty() { "" } else { "," };
         let _ = write!(nodes, "{comma}{depth},{},{}", node.of, node.own.after);
-        if graph.measure.is_none() {
+        if graph.unit.is_none() {
             let _ = write!(nodes, ",{}", node.own.before);
         }
     }

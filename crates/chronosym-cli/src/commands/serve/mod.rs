@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use chronosym_etl::ReadAt;
-use chronosym_export::Apart;
+use chronosym_export::Granularity;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tiny_http::{Header, Method, Request, Response, ResponseBox, Server};
 
@@ -27,11 +27,11 @@ const WORKERS: usize = 4;
 pub fn run(args: &Serve) -> Result<()> {
     let (selection, markers) = (&args.selection, crate::limits::get().markers);
     let sampled = Sampled::read(&args.traces, &args.symbols, selection, markers)?;
-    let apart = Apart {
+    let granularity = Granularity {
         addresses: selection.samples.addresses,
-        ..Apart::default()
+        ..Granularity::default()
     };
-    let series = sampled.series(apart);
+    let series = sampled.series(granularity);
     if series.samples.is_empty() {
         bail!("no sample passes; `chronosym info` shows what the trace has");
     }

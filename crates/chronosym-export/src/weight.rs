@@ -8,7 +8,7 @@ use serde_with::skip_serializing_none;
 closed_list! {
     /// What the weight of a sample is.
     #[derive(Default)]
-    Measure {
+    WeightUnit {
         /// One.
         #[default]
         Samples = "samples",
@@ -19,51 +19,51 @@ closed_list! {
     }
 }
 
-impl Measure {
+impl WeightUnit {
     /// Time where that of all samples is known, bytes where all of them state some, samples otherwise.
     pub fn of(profile: &Profile) -> Self {
         let mut entries = profile.entries.iter();
-        let states_bytes =
-            entries.all(|entry| entry.sized == entry.samples) && Measure::Bytes.total(profile) > 0;
+        let states_bytes = entries.all(|entry| entry.sized == entry.samples)
+            && WeightUnit::Bytes.total(profile) > 0;
         match profile.time_ns() {
-            Some(time) if time > 0 => Measure::Time,
-            _ if states_bytes => Measure::Bytes,
-            _ => Measure::Samples,
+            Some(time) if time > 0 => WeightUnit::Time,
+            _ if states_bytes => WeightUnit::Bytes,
+            _ => WeightUnit::Samples,
         }
     }
 
     /// That of two profiles, if they have the same one; samples otherwise.
     pub fn of_both(before: &Profile, after: &Profile) -> Self {
-        match (Measure::of(before), Measure::of(after)) {
+        match (WeightUnit::of(before), WeightUnit::of(after)) {
             (before, after) if before == after => before,
-            _ => Measure::Samples,
+            _ => WeightUnit::Samples,
         }
     }
 
     /// What an entry comes to.
     pub fn weight(self, entry: &ProfileEntry) -> u64 {
         match self {
-            Measure::Samples => entry.samples,
-            Measure::Time => entry.time_ns,
-            Measure::Bytes => entry.bytes,
+            WeightUnit::Samples => entry.samples,
+            WeightUnit::Time => entry.time_ns,
+            WeightUnit::Bytes => entry.bytes,
         }
     }
 
     /// What one sample comes to, and in what.
     pub(crate) fn of_sample(weight: Weight) -> (Self, u64) {
         match weight {
-            Weight::Ns(ns) => (Measure::Time, ns),
-            Weight::Bytes(bytes) => (Measure::Bytes, bytes),
-            _ => (Measure::Samples, 1),
+            Weight::Ns(ns) => (WeightUnit::Time, ns),
+            Weight::Bytes(bytes) => (WeightUnit::Bytes, bytes),
+            _ => (WeightUnit::Samples, 1),
         }
     }
 
     /// The type and unit of weights in pprof and OTLP, beside the number of samples.
     pub(crate) fn sample_type(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Measure::Time => Some(("time", "nanoseconds")),
-            Measure::Bytes => Some(("space", "bytes")),
-            Measure::Samples => None,
+            WeightUnit::Time => Some(("time", "nanoseconds")),
+            WeightUnit::Bytes => Some(("space", "bytes")),
+            WeightUnit::Samples => None,
         }
     }
 
@@ -76,7 +76,7 @@ impl Measure {
     /// A weight in a column of its unit: ms, samples or bytes.
     pub fn show(self, weight: u64) -> String {
         match self {
-            Measure::Time => format!("{:.1}", weight as f64 / 1e6),
+            WeightUnit::Time => format!("{:.1}", weight as f64 / 1e6),
             _ => weight.to_string(),
         }
     }
@@ -85,18 +85,18 @@ impl Measure {
     pub(crate) fn amount(self, weight: u64, whole: u64) -> String {
         let share = weight as f64 * 100.0 / whole.max(1) as f64;
         match self {
-            Measure::Time => format!("{:.1} ms, {share:.1} %", weight as f64 / 1e6),
-            Measure::Bytes => format!("{weight} bytes, {share:.1} %"),
-            Measure::Samples => format!("{weight} samples, {share:.1} %"),
+            WeightUnit::Time => format!("{:.1} ms, {share:.1} %", weight as f64 / 1e6),
+            WeightUnit::Bytes => format!("{weight} bytes, {share:.1} %"),
+            WeightUnit::Samples => format!("{weight} samples, {share:.1} %"),
         }
     }
 
     /// What stands above such a column.
     pub fn head(self, of: &str) -> String {
         let unit = match self {
-            Measure::Samples => return of.to_owned(),
-            Measure::Time => "ms",
-            Measure::Bytes => "bytes",
+            WeightUnit::Samples => return of.to_owned(),
+            WeightUnit::Time => "ms",
+            WeightUnit::Bytes => "bytes",
         };
         format!("{of} {unit}").trim_start().to_owned()
     }
@@ -147,11 +147,11 @@ impl Amount {
     }
 
     /// What they come to in a measure.
-    pub fn weight(&self, measure: Measure) -> u64 {
-        match measure {
-            Measure::Samples => self.samples,
-            Measure::Time => self.time_ns.unwrap_or(0),
-            Measure::Bytes => self.bytes,
+    pub fn weight(&self, unit: WeightUnit) -> u64 {
+        match unit {
+            WeightUnit::Samples => self.samples,
+            WeightUnit::Time => self.time_ns.unwrap_or(0),
+            WeightUnit::Bytes => self.bytes,
         }
     }
 }

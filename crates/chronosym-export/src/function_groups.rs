@@ -1,4 +1,4 @@
-//! Which functions are one row of an output: those that look alike, unless their signatures say that they are overloads.
+//! Which functions are one row of an output: those that frame_stats alike, unless their signatures say that they are overloads.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::reasons::name_reason;
 /// What a row is called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct RowName {
+pub struct Label {
     /// `module!name`, of overloads with what sets them apart. What has no name says what is known of it.
     pub name: String,
     /// Whether that is a guess.
@@ -27,10 +27,10 @@ pub struct RowName {
     pub kind: Option<CodeKind>,
 }
 
-impl RowName {
+impl Label {
     /// That of something that is no code.
     pub(crate) fn plain(name: String) -> Self {
-        RowName {
+        Label {
             name,
             approximate: false,
             kind: None,
@@ -45,15 +45,15 @@ impl RowName {
 }
 
 /// The functions of a resolver by rows.
-pub(crate) struct Rows {
+pub(crate) struct FunctionGroups {
     /// The row of each function.
     pub of: Vec<u32>,
-    pub rows: Vec<Arc<Row>>,
+    pub rows: Vec<Arc<FunctionGroup>>,
 }
 
 /// One or several functions of one label, or code without a name.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct FunctionGroup {
     pub function: Arc<Function>,
     /// What sets overloads apart; empty where there is just one.
     pub signature: String,
@@ -74,9 +74,9 @@ enum Unnamed {
     Address(NameReason),
 }
 
-impl Row {
+impl FunctionGroup {
     /// What can be said of it, without what sets overloads apart.
-    pub(crate) fn name(&self) -> RowName {
+    pub(crate) fn name(&self) -> Label {
         let label = self.function.label();
         let name = match (&self.unnamed, self.function.binary()) {
             (Some(Unnamed::Image), Some(binary)) => {
@@ -87,7 +87,7 @@ impl Row {
             (Some(Unnamed::Address(reason)), _) => format!("{label} ({})", name_reason(*reason).0),
             _ => label.to_owned(),
         };
-        RowName {
+        Label {
             name,
             approximate: self.is_approximate,
             kind: self.kind,
@@ -96,7 +96,7 @@ impl Row {
 }
 
 /// `module!name`, `module!?`, or the bare address.
-impl fmt::Display for Row {
+impl fmt::Display for FunctionGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.unnamed, self.function.binary()) {
             (Some(Unnamed::Image), Some(binary)) => write!(f, "{}!?", binary.name()),
@@ -107,7 +107,7 @@ impl fmt::Display for Row {
 
 /// What the frames of a function say of it.
 #[derive(Clone, Default)]
-struct Seen {
+struct FrameStats {
     frames: u32,
     approximate: u32,
     unnamed: Option<Unnamed>,
@@ -115,8 +115,8 @@ struct Seen {
 }
 
 /// What the frames of each function say; `addresses`: code without a name is apart by address.
-fn look(resolver: &Resolver, addresses: bool) -> Vec<Seen> {
-    let mut seen = vec![Seen::default(); resolver.functions().len()];
+fn frame_stats(resolver: &Resolver, addresses: bool) -> Vec<FrameStats> {
+    let mut seen = vec![FrameStats::default(); resolver.functions().len()];
     let frames = resolver.frames();
     for (at, frame) in frames.iter().enumerate() {
         let seen = &mut seen[frame.function.id().index()];
@@ -139,11 +139,11 @@ fn look(resolver: &Resolver, addresses: bool) -> Vec<Seen> {
     seen
 }
 
-impl Rows {
+impl FunctionGroups {
     /// The rows of all functions; `addresses`: code without a name is a row for each address, not for each image.
     pub(crate) fn new(resolver: &Resolver, addresses: bool) -> Self {
         let functions = resolver.functions();
-        let seen = look(resolver, addresses);
+        let seen = frame_stats(resolver, addresses);
         let key = |index: usize| -> Cow<'_, str> {
             let function = &functions[index];
             match (&seen[index].unnamed, function.binary()) {
@@ -163,8 +163,8 @@ impl Rows {
         let of = (0..functions.len()).map(|index| {
             let key = &*keys[index];
             // One of which no signature is known is the only one that there is.
-            let apart = alike[key].iter().filter(|s| !s.is_empty()).nth(1).is_some();
-            let row = rows.entry((key, if apart { &signatures[index] } else { "" }));
+            let granularity = alike[key].iter().filter(|s| !s.is_empty()).nth(1).is_some();
+            let row = rows.entry((key, if granularity { &signatures[index] } else { "" }));
             let number = row.index() as u32;
             let (_, guesses) = row.or_insert((index, 0));
             *guesses += 2 * i64::from(seen[index].approximate) - i64::from(seen[index].frames);
@@ -172,7 +172,7 @@ impl Rows {
         });
         let of = of.collect();
         let row = |((key, signature), (index, guesses)): ((&str, &str), (usize, i64))| {
-            Arc::new(Row {
+            Arc::new(FunctionGroup {
                 function: Arc::clone(&functions[index]),
                 signature: shown(signature, &alike[key]),
                 unnamed: seen[index].unnamed.clone(),
@@ -181,11 +181,11 @@ impl Rows {
             })
         };
         let rows = rows.into_iter().map(row).collect();
-        Rows { of, rows }
+        FunctionGroups { of, rows }
     }
 
     /// What a row is called, with what sets overloads apart.
-    pub(crate) fn name(&self, row: usize) -> RowName {
+    pub(crate) fn name(&self, row: usize) -> Label {
         let row = &self.rows[row];
         let mut name = row.name();
         name.name.push_str(&row.signature);
@@ -198,15 +198,15 @@ impl Rows {
     }
 
     /// What rows with these numbers are called, sorted.
-    pub(crate) fn names(&self, rows: impl Iterator<Item = usize>) -> Vec<RowName> {
-        let mut names: Vec<RowName> = rows.map(|row| self.name(row)).collect();
+    pub(crate) fn names(&self, rows: impl Iterator<Item = usize>) -> Vec<Label> {
+        let mut names: Vec<Label> = rows.map(|row| self.name(row)).collect();
         names.sort_by(|a, b| a.name.cmp(&b.name));
         names
     }
 
     /// For each row whether `text` means it: as its whole name, else as the end of its name, else as a part of its label.
     pub(crate) fn matching(&self, text: &str) -> Vec<bool> {
-        let rank = |row: &Row| {
+        let rank = |row: &FunctionGroup| {
             let label = row.function.label();
             let end = label.strip_suffix(text);
             let full = format!("{label}{}", row.signature);
