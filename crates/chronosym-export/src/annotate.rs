@@ -1,4 +1,4 @@
-//! A method's source with the samples on each line.
+//! The source of a method, with the samples of each line.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,15 +16,15 @@ use crate::weight::{Amount, Counts, tally};
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct MethodLines {
-    /// What was asked for: several, if the text fits several.
+    /// The methods that match the query.
     pub methods: Vec<Label>,
     /// All samples of the profile.
     #[serde(flatten)]
     pub all: Amount,
-    /// Those of the methods.
+    /// The samples of the methods.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Those of frames that have no line.
+    /// The samples of frames without a line.
     pub without_line: Counts,
     /// The lines, by source file.
     pub files: Vec<FileLines>,
@@ -34,11 +34,11 @@ pub struct MethodLines {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct FileLines {
-    /// The file, as the symbols name it.
+    /// The path, as the symbol file states it.
     pub file: String,
-    /// Lines that have samples, in their order.
+    /// Lines that have samples, in order.
     pub lines: Vec<Line>,
-    /// A module that the code is of.
+    /// A module that contains the code.
     #[serde(skip)]
     pub module: Option<(ProcessIndex, ModuleIndex)>,
 }
@@ -46,48 +46,49 @@ pub struct FileLines {
 /// A line that has samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {
-    /// From 1.
+    /// The line number, from 1.
     pub line: u32,
-    /// What its samples come to.
+    /// The sum of its samples.
     #[serde(flatten)]
     pub counts: Counts,
 }
 
 impl MethodLines {
-    /// The lines of the methods that `text` means, as for [`Butterfly::new`](crate::Butterfly::new). `None` if there is none on any
-    /// stack.
+    /// Returns the lines of the methods that match `text`, as
+    /// [`Butterfly::new`](crate::Butterfly::new) matches it; `None` if none is on any stack.
     pub fn new(profile: &Profile, text: &str) -> Option<Self> {
         let resolver = &profile.resolver;
-        let rows = FunctionGroups::new(resolver, false);
-        let wanted = rows.matching(text);
-        let row = |frame| Some(rows.of_frame(resolver.frame(frame))).filter(|&row| wanted[row]);
-        // Of each frame of the methods its line, of each line a number.
-        let mut places: Vec<Option<&SourceLine>> = Vec::new();
+        let groups = FunctionGroups::new(resolver, false);
+        let wanted = groups.matching(text);
+        let group =
+            |frame| Some(groups.of_frame(resolver.frame(frame))).filter(|&group| wanted[group]);
+        // Numbers the lines of the methods' frames.
+        let mut source_lines: Vec<Option<&SourceLine>> = Vec::new();
         let mut index: HashMap<Option<(&str, u32)>, usize> = HashMap::default();
         let mut modules: HashMap<&str, Option<(ProcessIndex, ModuleIndex)>> = HashMap::default();
-        let mut of = Vec::with_capacity(resolver.frames().len());
+        let mut line_of = Vec::with_capacity(resolver.frames().len());
         for frame in resolver.frames() {
             let line = frame.line.as_ref().ok();
-            of.push(wanted[rows.of_frame(frame)].then(|| {
+            line_of.push(wanted[groups.of_frame(frame)].then(|| {
                 if let Some(line) = line {
                     let module = || module_of(frame, resolver.timeline());
                     modules.entry(&line.file).or_insert_with(module);
                 }
                 let key = line.map(|line| (&*line.file, line.line));
                 *index.entry(key).or_insert_with(|| {
-                    places.push(line);
-                    places.len() - 1
+                    source_lines.push(line);
+                    source_lines.len() - 1
                 })
             }));
         }
-        let by_line = tally(profile, places.len(), |frame| of[frame.index()]);
-        let by_method = tally(profile, wanted.len(), row);
-        let counts = tally(profile, 1, |frame| row(frame).map(|_| 0))[0];
+        let by_line = tally(profile, source_lines.len(), |frame| line_of[frame.index()]);
+        let by_method = tally(profile, wanted.len(), group);
+        let counts = tally(profile, 1, |frame| group(frame).map(|_| 0))[0];
         let mut without_line = Counts::default();
         let mut files: BTreeMap<&str, FileLines> = BTreeMap::new();
-        let met = places.into_iter().zip(by_line);
-        for (place, counts) in met.filter(|(_, counts)| counts.total.samples > 0) {
-            let Some(SourceLine { file, line, .. }) = place else {
+        let counted = source_lines.into_iter().zip(by_line);
+        for (source_line, counts) in counted.filter(|(_, counts)| counts.total.samples > 0) {
+            let Some(SourceLine { file, line, .. }) = source_line else {
                 without_line = counts;
                 continue;
             };
@@ -102,9 +103,9 @@ impl MethodLines {
         for file in files.values_mut() {
             file.lines.sort_by_key(|line| line.line);
         }
-        let met = (0..wanted.len()).filter(|&row| by_method[row].total.samples > 0);
+        let counted = (0..wanted.len()).filter(|&group| by_method[group].total.samples > 0);
         (counts.total.samples > 0).then(|| MethodLines {
-            methods: rows.names(met),
+            methods: groups.labels(counted),
             all: Amount::all(profile),
             counts,
             without_line,
@@ -120,7 +121,7 @@ impl FileLines {
     }
 }
 
-/// The module that a frame's code is of.
+/// Returns the module that contains a frame's code.
 pub fn module_of(frame: &Frame, timeline: &Timeline) -> Option<(ProcessIndex, ModuleIndex)> {
     match frame.code {
         Code::Body(process, body) => {
@@ -132,13 +133,13 @@ pub fn module_of(frame: &Frame, timeline: &Timeline) -> Option<(ProcessIndex, Mo
     }
 }
 
-/// The text of a source file, and what is to be said of it; or just that.
+/// The text of a source file, if it was found, and where it is from or why it is missing.
 pub type Source = (Option<String>, String);
 
-/// Lines around those that have samples.
+/// Lines of context before and after those that have samples.
 const AROUND: u32 = 2;
 
-/// Writes the lines that have samples, and those around them where the file's text is at hand.
+/// Writes the lines that have samples, with context where the file's text was found.
 pub fn write_lines(
     profile: &Profile,
     lines: &MethodLines,
@@ -146,7 +147,7 @@ pub fn write_lines(
     options: TableOptions,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let Some(mut table) = Table::begin(profile, options, out)? else {
+    let Some(mut table) = Table::start(profile, options, out)? else {
         return Ok(());
     };
     table.head("line")?;
@@ -179,9 +180,9 @@ pub fn write_lines(
     Ok(())
 }
 
-/// The lines to show: those that have samples and, of a text that is at hand, their neighbours.
-fn shown(file: &FileLines, known: usize) -> Vec<u32> {
-    let known = u32::try_from(known).unwrap_or(u32::MAX);
+/// Returns the lines that have samples and, as far as the file's text has lines, those around them.
+fn shown(file: &FileLines, text_lines: usize) -> Vec<u32> {
+    let text_lines = u32::try_from(text_lines).unwrap_or(u32::MAX);
     let mut shown: Vec<u32> = Vec::new();
     for line in file
         .lines
@@ -190,8 +191,8 @@ fn shown(file: &FileLines, known: usize) -> Vec<u32> {
         .filter(|&line| line > 0)
     {
         let from = line.saturating_sub(AROUND).max(1).min(line);
-        let to = line.saturating_add(AROUND).min(known);
-        let from = if line <= known { from } else { line };
+        let to = line.saturating_add(AROUND).min(text_lines);
+        let from = if line <= text_lines { from } else { line };
         let after = shown.last().map_or(0, |&last| last + 1);
         shown.extend(from.max(after)..=to.max(line));
     }

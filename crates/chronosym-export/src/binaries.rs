@@ -28,7 +28,7 @@ struct WithSymbols<T> {
 }
 
 impl<'t> Binaries<'t> {
-    /// Those loaded at some of the times, in ns. `None` if there is none.
+    /// Returns those that are loaded at some time of a range, in ns; `None` if there is none.
     pub fn of(
         timeline: &'t Timeline,
         symbols: &Symbolizer,
@@ -151,7 +151,7 @@ impl Fields for PdbReference {
     }
 }
 
-/// The lines below a module or an image.
+/// Writes the details below a module or an image.
 fn write_details(
     facts: &[(&str, &str)],
     pdbs: &[Option<&PdbReference>],

@@ -17,7 +17,8 @@ use crate::units::show_range;
 pub struct Bodies<'t>(Vec<BodyView<'t>>);
 
 impl<'t> Bodies<'t> {
-    /// Those alive at some of the times, in ns, whose `module!name` contains a text, in lower case. `None` if there is none.
+    /// Returns those that are alive at some time of a range, in ns, and whose `module!name` in
+    /// lower case contains a text; `None` if there is none.
     pub fn of(
         timeline: &'t Timeline,
         process: ProcessIndex,

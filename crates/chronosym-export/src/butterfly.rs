@@ -1,4 +1,4 @@
-//! A method between what calls it and what it calls.
+//! A method with its callers and callees.
 
 use std::cmp::Reverse;
 use std::io::{self, Write};
@@ -11,22 +11,23 @@ use crate::function_groups::{FunctionGroups, Label};
 use crate::table::{Name, Table, TableOptions};
 use crate::weight::{Amount, Counts, WeightUnit};
 
-/// A method with its callers and callees.
+/// The callers and callees of one or more methods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Butterfly {
-    /// What was asked for: several, if the text fits several.
+    /// The methods that match the query.
     pub methods: Vec<Label>,
     /// All samples of the profile.
     #[serde(flatten)]
     pub all: Amount,
-    /// Those of the methods.
+    /// The samples of the methods.
     #[serde(flatten)]
     pub counts: Counts,
-    /// What called them, the most first; of methods that call themselves, what called the outermost. All add up to the total.
+    /// Their callers, heaviest first; of recursive methods the callers of the outermost call. They
+    /// add up to the total.
     pub callers: Vec<Neighbour>,
-    /// What they called, the most first; of methods that call themselves, what the innermost called. With self all add up to
-    /// the total.
+    /// Their callees, heaviest first; of recursive methods the callees of the innermost call. With
+    /// self they add up to the total.
     pub callees: Vec<Neighbour>,
 }
 
@@ -34,40 +35,41 @@ pub struct Butterfly {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Neighbour {
-    /// The method; `[thread]` calls what is outermost.
+    /// The method; `[thread]` calls the outermost frame.
     #[serde(flatten)]
     pub label: Label,
-    /// Samples that have the call on their stack.
+    /// The samples whose stack contains the call.
     #[serde(flatten)]
     pub amount: Amount,
 }
 
 impl Butterfly {
-    /// The methods that `text` means: those of which it is the whole name, else those whose names end with it, else those whose
-    /// labels have it in them. `None` if there is none on any stack.
+    /// Returns the methods that match `text`: by their whole name, else by the end of their name,
+    /// else by any part of their label. `None` if none is on any stack.
     pub fn new(profile: &Profile, text: &str) -> Option<Self> {
         let resolver = &profile.resolver;
-        let rows = FunctionGroups::new(resolver, false);
-        let wanted = rows.matching(text);
+        let groups = FunctionGroups::new(resolver, false);
+        let wanted = groups.matching(text);
         let mut counts = Counts::default();
-        let mut met = vec![false; rows.rows.len()];
+        let mut met = vec![false; groups.all.len()];
         let mut callers: FxHashMap<Option<usize>, Amount> = FxHashMap::default();
         let mut callees: FxHashMap<Option<usize>, Amount> = FxHashMap::default();
         for entry in &profile.entries {
             let mut called = None;
-            // Of the innermost one what it called, of the outermost one whether it was met and is waiting for its caller.
+            // The callee of the innermost call, and whether the caller of the outermost one is
+            // still to come.
             let (mut innermost, mut waiting) = (None, false);
             let mut caller = None;
             for frame in resolver.stack(entry.stack) {
-                let row = rows.of_frame(resolver.frame(frame));
-                if wanted[row] {
-                    met[row] = true;
+                let group = groups.of_frame(resolver.frame(frame));
+                if wanted[group] {
+                    met[group] = true;
                     innermost.get_or_insert(called);
                     (waiting, caller) = (true, None);
                 } else if std::mem::take(&mut waiting) {
-                    caller = Some(row);
+                    caller = Some(group);
                 }
-                called = Some(row);
+                called = Some(group);
             }
             let Some(innermost) = innermost else {
                 continue;
@@ -82,8 +84,8 @@ impl Butterfly {
         let unit = WeightUnit::of(profile);
         let neighbours = |amounts: FxHashMap<Option<usize>, Amount>| {
             let thread = || Label::plain("[thread]".to_owned());
-            let neighbour = |(row, amount): (Option<usize>, Amount)| Neighbour {
-                label: row.map_or_else(thread, |row| rows.name(row)),
+            let neighbour = |(group, amount): (Option<usize>, Amount)| Neighbour {
+                label: group.map_or_else(thread, |group| groups.label(group)),
                 amount,
             };
             let mut all: Vec<Neighbour> = amounts.into_iter().map(neighbour).collect();
@@ -92,7 +94,7 @@ impl Butterfly {
             all
         };
         (counts.total.samples > 0).then(|| Butterfly {
-            methods: rows.names((0..met.len()).filter(|&row| met[row])),
+            methods: groups.labels((0..met.len()).filter(|&group| met[group])),
             all: Amount::all(profile),
             counts,
             callers: neighbours(callers),
@@ -101,14 +103,14 @@ impl Butterfly {
     }
 }
 
-/// Writes the callers, the method, and its callees; shares are of the method's samples.
+/// Writes the callers, the method, and its callees; percentages are of the method's samples.
 pub fn write_butterfly(
     profile: &Profile,
     butterfly: &Butterfly,
     options: TableOptions,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let Some(mut table) = Table::begin(profile, options, out)? else {
+    let Some(mut table) = Table::start(profile, options, out)? else {
         return Ok(());
     };
     let Counts { own, total } = butterfly.counts;
@@ -119,7 +121,7 @@ pub fn write_butterfly(
     write_side(&butterfly.callers, &mut table)?;
     table.methods(&table.amount(&total), &butterfly.methods)?;
     let (cells, share) = (table.amount(&own), table.share_of(&own));
-    table.row(&cells, share, Name::of("  [self]", None))?;
+    table.line(&cells, share, Name::of("  [self]", None))?;
     write_side(&butterfly.callees, &mut table)?;
     let [own, total] = of_all;
     table.text(&format!(
@@ -138,7 +140,7 @@ fn write_side(side: &[Neighbour], table: &mut Table<'_, impl Write>) -> io::Resu
             table.amount(&neighbour.amount),
             table.share_of(&neighbour.amount),
         );
-        table.row(&cells, share, name)?;
+        table.line(&cells, share, name)?;
     }
     match side.len().saturating_sub(table.options.most) {
         0 => Ok(()),

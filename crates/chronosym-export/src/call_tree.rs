@@ -12,21 +12,22 @@ use crate::function_groups::{FunctionGroup, FunctionGroups, Label};
 use crate::series::thread_label;
 use crate::weight::{WeightUnit, add};
 
-/// What makes up the nodes of a [`CallTree`].
+/// Which frames share a node of a [`CallTree`].
 #[derive(Clone, Copy, Debug)]
 pub struct TreeOptions {
-    /// A node for each thread below its process.
+    /// Threads have nodes of their own below their process.
     pub threads: bool,
-    /// Frames of different source lines are different nodes.
+    /// Frames of one function have a node for each source line.
     pub lines: bool,
-    /// Lines stand with the names of their files.
+    /// Labels state the file with the line.
     pub files: bool,
-    /// Frames without a name in one image are different nodes.
+    /// Unnamed frames of one image have a node for each address.
     pub addresses: bool,
-    /// What samples are counted in.
+    /// The unit of weights.
     pub unit: WeightUnit,
-    /// The most nodes; what would need more stands as one node below its caller. 1,500,000, some 150 MB: a stack that
-    /// thousands of threads share is a small file and a tree of any size.
+    /// The maximum number of nodes; frames beyond it are one node below their caller. The default
+    /// is 1,500,000, some 150 MB: a small file with a deep stack that thousands of threads share
+    /// makes a tree of any size.
     pub max_nodes: u32,
 }
 
@@ -43,21 +44,21 @@ impl Default for TreeOptions {
     }
 }
 
-/// Names a node of a [`CallTree`].
+/// The index of a node of a [`CallTree`].
 pub type NodeIndex = u32;
 
-/// One node.
+/// A node of a [`CallTree`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
     pub label: u32,
     pub parent: Option<NodeIndex>,
-    /// What samples come to whose innermost frame this is.
+    /// The weight of the samples whose leaf this is.
     pub own: u64,
-    /// The fewest and the most frames that it stands for, if it stands for several of a stack.
+    /// The minimum and maximum number of frames that it represents, if it represents several.
     pub stands_for: Option<(u32, u32)>,
 }
 
-/// Widens a range, so that it has this number.
+/// Extends a range to contain a number.
 pub(crate) fn widen(range: &mut Option<(u32, u32)>, n: u32) {
     let (least, most) = range.unwrap_or((n, n));
     *range = Some((least.min(n), most.max(n)));
@@ -72,86 +73,86 @@ pub(crate) fn frames((least, most): (u32, u32)) -> String {
     }
 }
 
-/// What a node is of.
+/// What a node represents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Identity {
     Process(ProcessIndex),
     Thread(ThreadIndex),
-    /// A row of functions, and a line of a file.
+    /// A group of functions and, where lines have nodes of their own, a line of a file.
     Function(u32, Option<(Option<Arc<str>>, u32)>),
-    /// Frames that are left out.
+    /// Frames beyond the maximum number of nodes.
     Rest,
 }
 
-/// What a node is called.
+/// The label of a node.
 #[derive(Debug)]
 pub(crate) struct NodeLabel {
-    row: Option<Arc<FunctionGroup>>,
-    /// A name of its own, or what follows the function's.
+    group: Option<Arc<FunctionGroup>>,
+    /// The whole label, or what follows the function's.
     text: Box<str>,
 }
 
 impl NodeLabel {
-    /// That of a process or thread.
+    /// The label of a process or thread.
     pub(crate) fn text(text: String) -> Self {
         NodeLabel {
-            row: None,
+            group: None,
             text: text.into(),
         }
     }
 
-    /// What sets its function apart from others that look alike.
+    /// The signature, where another function has the same label.
     pub(crate) fn signature(&self) -> &str {
-        self.row.as_ref().map_or("", |row| &row.signature)
+        self.group.as_ref().map_or("", |group| &group.signature)
     }
 
-    /// What it is called, and the source line that follows.
+    /// The label, and the source line that follows it.
     pub(crate) fn name(&self) -> (Label, &str) {
-        match &self.row {
-            Some(row) => (row.name(), &self.text),
+        match &self.group {
+            Some(group) => (group.label(), &self.text),
             None => (Label::plain(self.text.to_string()), ""),
         }
     }
 
-    /// For people, with what sets its function apart from others that look alike, and the source line.
+    /// The label as text, with the signature of overloads and the source line.
     pub(crate) fn in_full(&self) -> String {
-        let (name, place) = self.name();
-        format!("{}{}{place}", name.text(), self.signature())
+        let (name, line_text) = self.name();
+        format!("{}{}{line_text}", name.text(), self.signature())
     }
 }
 
 impl fmt::Display for NodeLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(row) = &self.row {
-            row.fmt(f)?;
+        if let Some(group) = &self.group {
+            group.fmt(f)?;
         }
         f.write_str(&self.text)
     }
 }
 
-/// The samples of a profile, joined by what their frames are of.
+/// The samples of a profile by caller: a node for each distinct path of calls.
 #[derive(Debug, Default)]
 pub struct CallTree {
-    /// What each label is of, and what that is called.
+    /// The labels by what they represent.
     pub(crate) labels: IndexMap<Identity, NodeLabel, RandomState>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) unit: WeightUnit,
-    /// The label of each frame of the profile that is in the tree.
+    /// The label of each frame of the profile, where it is in the tree.
     pub(crate) frame_labels: Vec<Option<u32>>,
-    /// Samples whose innermost frames are left out.
+    /// Samples whose innermost frames are beyond the maximum number of nodes.
     left_out: u64,
     node_index: FxHashMap<(u32, Option<NodeIndex>), NodeIndex>,
 }
 
 impl CallTree {
-    /// The tree of a profile.
+    /// Returns the tree of a profile.
     pub fn new(profile: &Profile, options: TreeOptions) -> Self {
         let mut tree = CallTree {
             unit: options.unit,
             ..CallTree::default()
         };
         let resolver = &profile.resolver;
-        let rows = FunctionGroups::new(resolver, options.addresses);
+        let groups = FunctionGroups::new(resolver, options.addresses);
         let mut frame_labels: Vec<Option<u32>> = vec![None; resolver.frames().len()];
         let mut roots: FxHashMap<ThreadIndex, Option<NodeIndex>> = FxHashMap::default();
         let root = |entry: &ProfileEntry| {
@@ -164,20 +165,20 @@ impl CallTree {
             .filter_map(|(root, entry)| Some((root?, entry)))
             .collect();
         entries.sort_by_key(|(root, _)| *root);
-        // Resolved stack → node, for the root of the entry before: entries of a thread share their callers.
-        let mut known: FxHashMap<ResolvedStack, NodeIndex> = FxHashMap::default();
-        let mut known_of = None;
+        // Nodes by stack, for one root at a time: the entries of a thread share their callers.
+        let mut cache: FxHashMap<ResolvedStack, NodeIndex> = FxHashMap::default();
+        let mut cached_root = None;
         let mut path = Vec::new();
         for (root, entry) in entries {
-            if known_of.replace(root) != Some(root) {
-                known.clear();
+            if cached_root.replace(root) != Some(root) {
+                cache.clear();
             }
             path.clear();
             let mut node = root;
             let mut at = Some(entry.stack);
             while let Some(stack) = at {
-                if let Some(&found) = known.get(&stack) {
-                    node = found;
+                if let Some(&cached) = cache.get(&stack) {
+                    node = cached;
                     break;
                 }
                 path.push(stack);
@@ -185,8 +186,9 @@ impl CallTree {
             }
             while let Some(stack) = path.pop() {
                 let frame = resolver.leaf(stack);
-                let label = *frame_labels[frame.index()]
-                    .get_or_insert_with(|| tree.frame_label(resolver.frame(frame), &rows, options));
+                let label = *frame_labels[frame.index()].get_or_insert_with(|| {
+                    tree.frame_label(resolver.frame(frame), &groups, options)
+                });
                 if tree.nodes.len() >= options.max_nodes as usize
                     && !tree.node_index.contains_key(&(label, Some(node)))
                 {
@@ -201,7 +203,7 @@ impl CallTree {
                 if let Some(frames) = resolver.stands_for(frame) {
                     widen(&mut tree.nodes[node as usize].stands_for, frames);
                 }
-                known.insert(stack, node);
+                cache.insert(stack, node);
             }
             add(
                 &mut tree.nodes[node as usize].own,
@@ -212,13 +214,13 @@ impl CallTree {
         tree
     }
 
-    /// Samples whose innermost frames were left out, because the tree would have had more nodes than
-    /// [`TreeOptions::max_nodes`].
+    /// Returns the number of samples whose innermost frames were left out, because the tree would
+    /// have more than [`TreeOptions::max_nodes`] nodes.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// The node of a thread, or of its process.
+    /// Returns the node of a thread or, without threads, of its process.
     fn root(&mut self, profile: &Profile, index: ThreadIndex, threads: bool) -> Option<NodeIndex> {
         let timeline = profile.resolver.timeline();
         let thread = timeline.thread_view(index)?;
@@ -236,19 +238,19 @@ impl CallTree {
         Some(self.node(label, Some(root)))
     }
 
-    fn frame_label(&mut self, frame: &Frame, rows: &FunctionGroups, options: TreeOptions) -> u32 {
-        let row = rows.of[frame.function.id().index()];
+    fn frame_label(&mut self, frame: &Frame, groups: &FunctionGroups, options: TreeOptions) -> u32 {
+        let group = groups.of[frame.function.id().index()];
         let line = frame.line.as_ref().ok().filter(|_| options.lines);
         let file = |file: &Arc<str>| options.files.then(|| Arc::clone(file));
-        let place = line.map(|line| (file(&line.file), line.line));
-        let text = match &place {
+        let line_text = line.map(|line| (file(&line.file), line.line));
+        let text = match &line_text {
             None => String::new(),
             Some((None, line)) => format!(":{line}"),
             Some((Some(file), line)) => format!("  {}:{line}", chronosym_core::file_name(file)),
         };
-        let row_of = &rows.rows[row as usize];
-        self.label(Identity::Function(row, place), || NodeLabel {
-            row: Some(Arc::clone(row_of)),
+        let row_of = &groups.all[group as usize];
+        self.label(Identity::Function(group, line_text), || NodeLabel {
+            group: Some(Arc::clone(row_of)),
             text: text.into(),
         })
     }
@@ -273,7 +275,7 @@ impl CallTree {
         })
     }
 
-    /// What each node and those below it come to.
+    /// Returns the weight of each node with all nodes below it.
     pub(crate) fn totals(&self) -> Vec<u64> {
         let mut totals: Vec<u64> = self.nodes.iter().map(|n| n.own).collect();
         // A child always comes after its parent.

@@ -1,4 +1,4 @@
-//! Two profiles compared, method by method.
+//! Two profiles, compared method by method.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -19,22 +19,23 @@ use crate::weight::{Amount, Counts, WeightUnit, tally};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct MethodDiff {
-    /// `module!name`; code without a name is one row for each image, `module ?`.
+    /// `module!name`; unnamed code of an image is `module ?`.
     pub name: String,
-    /// What sets it apart from overloads, where it has one.
+    /// The signature, where it is known.
     pub signature: Option<String>,
-    /// Whether most of its own samples have a name that is a guess.
+    /// Whether the name is a guess in most samples of which it is the leaf.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approximate: bool,
     /// In the first profile.
     pub before: MethodSamples,
     /// In the second profile.
     pub after: MethodSamples,
-    /// Change of its share of what is self, in percent points: of time where that of all samples is known in both profiles.
+    /// The change of its percentage of self, in percentage points: of time, where both profiles
+    /// state the time of all samples.
     pub self_points: f64,
-    /// Change of its share of what is on its stacks, in percent points.
+    /// The change of its percentage of total, in percentage points.
     pub total_points: f64,
-    /// What else is different about it.
+    /// What else changed.
     pub changes: Vec<Change>,
 }
 
@@ -43,23 +44,24 @@ pub struct MethodDiff {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MethodSamples {
-    /// What they come to.
+    /// The sum of the samples.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Own samples by how the code was compiled, where that is known.
+    /// The samples of which it is the leaf, by tier, where that is known.
     pub tiers: BTreeMap<&'static str, u64>,
-    /// The source lines of its own samples: first and last, if all are in one file.
+    /// The first and last source line of the samples of which it is the leaf, if all are in one
+    /// file.
     pub lines: Option<(u32, u32)>,
-    /// Own samples whose name is a guess.
+    /// The samples of which it is the leaf and whose name is a guess.
     #[serde(skip)]
     guessed: u64,
     #[serde(skip)]
     kind: Option<CodeKind>,
     #[serde(skip)]
-    places: BTreeSet<(std::sync::Arc<str>, u32)>,
+    source_lines: BTreeSet<(std::sync::Arc<str>, u32)>,
 }
 
-/// What is different about a method that is in both profiles, apart from its samples.
+/// How a method changed, apart from its samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -68,14 +70,14 @@ pub enum Change {
     New,
     /// It is only in the first profile.
     Gone,
-    /// Most of its own samples are in code that was compiled in another way.
+    /// Most samples of which it is the leaf are of another tier.
     Retiered,
-    /// Its own samples have no source line in common.
+    /// The samples of which it is the leaf have no source line in common.
     OtherLines,
 }
 
 impl Change {
-    /// What stands in a table.
+    /// The word in a table.
     const fn word(self) -> &'static str {
         match self {
             Change::New => "new",
@@ -94,13 +96,13 @@ pub struct Diff {
     pub before: Amount,
     /// All samples of the second profile.
     pub after: Amount,
-    /// The one whose own share changed most first.
+    /// The one whose percentage of self changed most comes first.
     pub methods: Vec<MethodDiff>,
     #[serde(skip)]
     unit: WeightUnit,
 }
 
-/// Module, name and signature; without a name just the module.
+/// Module, name and signature; of unnamed code the module alone.
 type Key = (Option<String>, Option<String>, Option<String>);
 type Methods = IndexMap<Key, MethodSamples, RandomState>;
 
@@ -137,7 +139,7 @@ impl Diff {
                 after,
             };
         let mut methods: Vec<MethodDiff> = both.into_iter().map(method).collect();
-        // Stable: those that changed alike stay sorted by name.
+        // A stable sort: methods that changed alike stay sorted by name.
         methods.sort_by(|a, b| {
             let own = b.self_points.abs().total_cmp(&a.self_points.abs());
             own.then(b.total_points.abs().total_cmp(&a.total_points.abs()))
@@ -152,7 +154,7 @@ impl Diff {
 }
 
 impl Diff {
-    /// The methods of which a share changed.
+    /// Returns the methods whose percentage changed.
     pub(crate) fn changed(&self) -> Vec<&MethodDiff> {
         let methods = self.methods.iter();
         methods
@@ -172,8 +174,8 @@ fn changes(before: &MethodSamples, after: &MethodSamples) -> Vec<Change> {
     if retiered.is_some_and(|(before, after)| before != after) {
         changes.push(Change::Retiered);
     }
-    let known = !before.places.is_empty() && !after.places.is_empty();
-    if known && before.places.is_disjoint(&after.places) {
+    let have_lines = !before.source_lines.is_empty() && !after.source_lines.is_empty();
+    if have_lines && before.source_lines.is_disjoint(&after.source_lines) {
         changes.push(Change::OtherLines);
     }
     changes
@@ -200,7 +202,7 @@ fn methods(profile: &Profile) -> Methods {
     let functions = resolver.functions().iter().map(|function| {
         let module = function.binary().map(|binary| binary.name().to_owned());
         let name = function.name().map(str::to_owned);
-        // Sources differ in the blanks that they put into signatures.
+        // Event sources use different white space in signatures.
         let signature = function.signature().map(|signature| {
             let words: Vec<&str> = signature.split_whitespace().collect();
             words.join(" ")
@@ -211,20 +213,20 @@ fn methods(profile: &Profile) -> Methods {
         index
     });
     let of: Vec<usize> = functions.collect();
-    let row = |frame: &Frame| of[frame.function.id().index()];
+    let method_of = |frame: &Frame| of[frame.function.id().index()];
     for frame in resolver.frames() {
-        let kind = &mut methods[row(frame)].kind;
+        let kind = &mut methods[method_of(frame)].kind;
         kind.get_or_insert_with(|| CodeKind::of(frame));
     }
     let counts = tally(profile, methods.len(), |frame| {
-        Some(row(resolver.frame(frame)))
+        Some(method_of(resolver.frame(frame)))
     });
     for (method, counts) in methods.values_mut().zip(counts) {
         method.counts = counts;
     }
     for entry in &profile.entries {
         let leaf = resolver.frame(resolver.leaf(entry.stack));
-        let method = &mut methods[row(leaf)];
+        let method = &mut methods[method_of(leaf)];
         if leaf.is_guess() {
             method.guessed += entry.samples;
         }
@@ -232,12 +234,12 @@ fn methods(profile: &Profile) -> Methods {
             *method.tiers.entry(tier.name()).or_default() += entry.samples;
         }
         if let Ok(line) = &leaf.line {
-            method.places.insert((line.file.clone(), line.line));
+            method.source_lines.insert((line.file.clone(), line.line));
         }
     }
     for method in methods.values_mut() {
-        let lines = method.places.iter().map(|(_, line)| *line);
-        let files: BTreeSet<_> = method.places.iter().map(|(file, _)| file).collect();
+        let lines = method.source_lines.iter().map(|(_, line)| *line);
+        let files: BTreeSet<_> = method.source_lines.iter().map(|(file, _)| file).collect();
         let ends = lines.clone().min().zip(lines.max());
         method.lines = ends.filter(|_| files.len() == 1);
     }
@@ -245,7 +247,8 @@ fn methods(profile: &Profile) -> Methods {
     methods
 }
 
-/// Writes the methods of which a share changed: in percent points, and self before and after.
+/// Writes the methods whose percentage changed: the change in percentage points, and self before
+/// and after.
 pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
     let unit = diff.unit;
     let mut table = Table {
@@ -322,8 +325,8 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
             after: &after,
             ..Name::of(&text, method.after.kind.or(method.before.kind))
         };
-        // As loud as the change is.
-        table.row(&cells, method.self_points.abs(), name)?;
+        // Emphasis follows the size of the change.
+        table.line(&cells, method.self_points.abs(), name)?;
     }
     table.more(methods.len(), "method")
 }

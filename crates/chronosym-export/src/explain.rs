@@ -20,8 +20,8 @@ use crate::symbol_file::write_symbol_file;
 use crate::text_line;
 use crate::units::{show_range, show_time};
 
-/// What is known about an address of a process: the code ever loaded there, the frames that it resolves to, and the symbol
-/// files that were searched.
+/// Everything about an address of a process: the code that was ever loaded there, the frames that
+/// it resolves to, and the symbol files that were searched.
 #[derive(Debug)]
 pub struct Explanation<'t> {
     timeline: &'t Timeline,
@@ -37,7 +37,7 @@ pub struct Explanation<'t> {
     symbol_files: Vec<NamedFile>,
 }
 
-/// A symbol file, and the module or image that it is of.
+/// A symbol file, and the module or image that it belongs to.
 #[derive(Debug)]
 struct NamedFile {
     of: String,
@@ -83,7 +83,7 @@ impl<'t> Explanation<'t> {
         is_return.then(|| HexNumber(self.position.looked_up(self.address)))
     }
 
-    /// The time that the frames of a candidate are for.
+    /// The time at which a candidate's frames are resolved.
     fn time_of(&self, candidate: &Candidate) -> Option<u64> {
         self.time_ns.or(candidate.life.map(|life| life.from))
     }

@@ -2,26 +2,27 @@
 
 use std::borrow::Cow;
 
-/// A name of at most `room` columns, but never less than a few. What is too long loses its arguments first, then those of
-/// its types, then its namespace, its module, its type; of the method itself something stays on both sides.
-pub(crate) fn fit(name: &str, room: Option<usize>) -> Cow<'_, str> {
+/// Shortens a name to `width` columns, but to no fewer than 16. It loses its arguments first, then
+/// its type arguments, its namespace, its module and its type; a method that is still too long
+/// loses its middle.
+pub(crate) fn fit(name: &str, width: Option<usize>) -> Cow<'_, str> {
     const LEAST: usize = 16;
-    let Some(room) = room.map(|room| room.max(LEAST)) else {
+    let Some(width) = width.map(|width| width.max(LEAST)) else {
         return name.into();
     };
-    if columns(name) <= room {
+    if columns(name) <= width {
         return name.into();
     }
-    // A bare address goes before what is said of it.
+    // An address without its explanation fits best.
     if let Some((address, _)) = name.split_once(' ').filter(|_| name.starts_with("0x"))
-        && columns(address) <= room
+        && columns(address) <= width
     {
         return address.into();
     }
     let (name, arguments) = without_arguments(name);
     let arguments = if arguments.is_empty() { "" } else { "(…)" };
     let whole = format!("{name}{arguments}");
-    if columns(&whole) <= room {
+    if columns(&whole) <= width {
         return whole.into();
     }
     let name = without_type_arguments(name);
@@ -30,7 +31,7 @@ pub(crate) fn fit(name: &str, room: Option<usize>) -> Cow<'_, str> {
         None => (String::new(), &*name),
     };
     let parts = parts(path);
-    // With its module as long as the type stays too, then without.
+    // With the module as long as the type fits too, then without.
     let with_type = &parts[..parts.len().saturating_sub(1)];
     let forms = [
         (&*module, with_type, arguments),
@@ -48,24 +49,24 @@ pub(crate) fn fit(name: &str, room: Option<usize>) -> Cow<'_, str> {
                 "…"
             };
             let shown = format!("{module}{cut}{}{arguments}", &path[part..]);
-            if columns(&shown) <= room {
+            if columns(&shown) <= width {
                 return shown.into();
             }
         }
     }
     let method = &path[parts.last().copied().unwrap_or(0)..];
-    let (begin, end) = (room / 2, room - room / 2 - 1);
+    let (start, end) = (width / 2, width - width / 2 - 1);
     let skipped = columns(method).saturating_sub(end);
-    let begin: String = method.chars().take(begin).collect();
+    let start: String = method.chars().take(start).collect();
     let end: String = method.chars().skip(skipped).collect();
-    format!("{begin}…{end}").into()
+    format!("{start}…{end}").into()
 }
 
 pub(crate) fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A name, and the arguments that end it.
+/// Splits a name into the part before its arguments, and the arguments.
 fn without_arguments(name: &str) -> (&str, &str) {
     let mut depth = 0usize;
     for (at, c) in name.char_indices().rev() {
@@ -83,7 +84,7 @@ fn without_arguments(name: &str) -> (&str, &str) {
     (name, "")
 }
 
-/// `[…]` in place of what is between brackets and, in names of C++ and Rust, `<…>`.
+/// Replaces what is between brackets by `[…]` and, in names of C++ and Rust, by `<…>`.
 fn without_type_arguments(name: &str) -> String {
     let angles = name.contains("::") && name.matches('<').count() == name.matches('>').count();
     let (mut out, mut depth) = (String::with_capacity(name.len()), 0usize);
@@ -98,7 +99,7 @@ fn without_type_arguments(name: &str) -> String {
         depth = depth.saturating_sub(usize::from(closes));
         if depth == 0 {
             out.push(c);
-            // `new[]` has nothing between its brackets.
+            // The brackets of `new[]` are empty.
             if opens && chars.peek() != Some(&']') {
                 out.push('…');
             }
@@ -108,7 +109,7 @@ fn without_type_arguments(name: &str) -> String {
     out
 }
 
-/// Where the parts of a path of namespaces and types begin; the last is the method.
+/// Returns the starts of the parts of a qualified name; the last part is the method.
 fn parts(path: &str) -> Vec<usize> {
     const SEPARATORS: [char; 4] = ['.', '+', ':', '/'];
     let constructor = [".ctor", ".cctor"].into_iter();
@@ -126,8 +127,8 @@ fn parts(path: &str) -> Vec<usize> {
     parts
 }
 
-/// Breaks a line into lines of at most `width` columns between words; lines after the first begin with `indent`. A word that
-/// is too long for a line is shortened as names are.
+/// Wraps a line at `width` columns between words; lines after the first start with `indent`. A word
+/// that is too long for a line is shortened as names are.
 pub fn wrap(text: &str, width: usize, indent: &str) -> String {
     let words = text.trim_start_matches(' ');
     let mut out = " ".repeat(text.len() - words.len());
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_method_stays() {
-        let of = |name: &str, room| fit(name, Some(room)).into_owned();
+        let of = |name: &str, width| fit(name, Some(width)).into_owned();
         let name = "System.Private.CoreLib!System.Threading.WaitHandle.WaitOneNoCheck";
         assert_eq!(fit(name, None), name);
         assert_eq!(of(name, 65), name);
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn arguments_go_first() {
-        let of = |name: &str, room| fit(name, Some(room)).into_owned();
+        let of = |name: &str, width| fit(name, Some(width)).into_owned();
         let thread = "System.Private.CoreLib!System.Threading.Thread.Join(int32,class X)";
         assert_eq!(
             of(thread, 60),

@@ -1,4 +1,4 @@
-//! Folded stacks: one line a distinct stack, outermost frame first, then its weight.
+//! Folded stacks: a line for each distinct stack, outermost frame first, then its weight.
 
 use std::cmp::Ordering;
 use std::io::{self, Write};
@@ -9,12 +9,13 @@ use chronosym_types::escape::folded;
 use crate::call_tree::{CallTree, NodeIndex, NodeLabel};
 use crate::weight::{WeightUnit, add};
 
-/// Writes `process (pid);thread (tid);outermost;…;leaf weight` for every distinct stack, sorted by text.
+/// Writes `process (pid);thread (tid);outermost;…;leaf weight` for every distinct stack, sorted by
+/// text.
 ///
-/// Names are as [`folded`] makes them. Time is in µs, rounded to the nearest.
+/// Names are escaped by [`folded`]. Time is in µs, rounded to the nearest.
 pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     let unit = tree.unit;
-    // Texts that are equal, once cleaned, are one from here on.
+    // Labels that are equal after escaping are merged.
     let cleaned = |label: &NodeLabel| folded(&label.to_string()).into_owned();
     let texts: Vec<String> = tree.labels.values().map(cleaned).collect();
     let mut labels: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -22,8 +23,8 @@ pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     labels.dedup();
     let rank = |text: &String| labels.partition_point(|&label| label < text.as_str()) as u32;
     let ranks: Vec<u32> = texts.iter().map(rank).collect();
-    // The children of each node, and the roots, in the order of their texts: stacks are written while the tree is walked, for
-    // all of them together can be far larger than the tree.
+    // Stacks are written while the tree is walked in the order of the labels: all stacks together
+    // can be far larger than the tree.
     let mut below = Children::new(tree, &ranks);
     let mut open = Vec::new();
     below.push(&labels, None, &mut open);
@@ -45,23 +46,23 @@ pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Output is to be written.
+/// A line, or lines, still to be written.
 struct Pending {
-    /// How much of the line before it has; `None` for a root.
+    /// Bytes of the line before it that it shares; `None` for a root.
     start: Option<usize>,
     rank: u32,
     what: Output,
 }
 
 enum Output {
-    /// Samples of the stack itself.
+    /// The weight of the stack itself.
     Stack(u64),
-    /// The stacks above it: those of the nodes in this range of [`Children::nodes`].
+    /// The stacks of the callees of the nodes in this range of [`Children::nodes`].
     Callees(Range<usize>),
 }
 
 impl Pending {
-    /// Compares the lines as text: a blank follows the name of what is innermost, a semicolon that of what is not.
+    /// Compares the lines as text: a space follows the innermost label, a semicolon any other.
     fn compare(&self, other: &Self, labels: &[&str]) -> Ordering {
         let [(a, after_a), (b, after_b)] = [self, other].map(|item| {
             let after = match item.what {
@@ -82,7 +83,7 @@ impl Pending {
 struct Children<'t> {
     tree: &'t CallTree,
     ranks: &'t [u32],
-    /// Nodes by their parents: of node n those from `first[n + 1]`, the roots from `first[0]`.
+    /// Nodes by parent: those of node n from `first[n + 1]`, the roots from `first[0]`.
     sorted: Vec<NodeIndex>,
     first: Vec<usize>,
     /// Nodes whose callees are to be written.
@@ -123,8 +124,8 @@ impl<'t> Children<'t> {
         &self.sorted[self.first[at]..self.first[at + 1]]
     }
 
-    /// Adds what is called by the nodes in a range of `nodes`, whose line has some length, or the roots, to `open`: the
-    /// first line last.
+    /// Adds the callees of the nodes in a range of `nodes`, with the length of their line, or the
+    /// roots, to `open`: the first line last.
     fn push(
         &mut self,
         labels: &[&str],
@@ -146,7 +147,7 @@ impl<'t> Children<'t> {
             all.sort_by_key(rank);
         }
         let from = open.len();
-        // Texts that are equal are one line.
+        // Nodes of equal labels are one line.
         let mut groups = Vec::new();
         for group in all.chunk_by(|a, b| rank(a) == rank(b)) {
             let mut own = 0;
@@ -171,7 +172,7 @@ impl<'t> Children<'t> {
             }
         }
         open[from..].sort_by(|a, b| b.compare(a, labels));
-        // Those that are written first stand last, so that they can be taken away.
+        // The ranges of lines that are written first are at the end, where they are removed.
         self.nodes.truncate(of.end);
         for item in &mut open[from..] {
             if let Output::Callees(range) = &mut item.what {
@@ -194,10 +195,10 @@ mod tests {
         for path in paths {
             let mut parent = None;
             for &name in *path {
-                let known = tree.nodes.iter().position(|node: &Node| {
+                let node = tree.nodes.iter().position(|node: &Node| {
                     node.parent == parent && tree.labels[node.label as usize].to_string() == name
                 });
-                let node = known.unwrap_or_else(|| {
+                let node = node.unwrap_or_else(|| {
                     let identity = Identity::Function(tree.labels.len() as u32, None);
                     tree.labels
                         .insert(identity, NodeLabel::text(name.to_owned()));

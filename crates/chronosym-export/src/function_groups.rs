@@ -1,4 +1,5 @@
-//! Which functions are one row of an output: those that frame_stats alike, unless their signatures say that they are overloads.
+//! Groups of functions that outputs show as one: those of equal labels, unless their signatures
+//! show that they are overloads.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,22 +14,23 @@ use serde::Serialize;
 use crate::kind::CodeKind;
 use crate::reasons::name_reason;
 
-/// What a row is called.
+/// The label of a function, module, thread or process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Label {
-    /// `module!name`, of overloads with what sets them apart. What has no name says what is known of it.
+    /// `module!name`, with the signature of overloads; for unnamed code its image or its address
+    /// and the reason.
     pub name: String,
-    /// Whether that is a guess.
+    /// Whether the name is a guess.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approximate: bool,
-    /// The kind of the code, if it is of one.
+    /// The kind of the code, if all of it is of one kind.
     #[serde(skip)]
     pub kind: Option<CodeKind>,
 }
 
 impl Label {
-    /// That of something that is no code.
+    /// The label of something other than code.
     pub(crate) fn plain(name: String) -> Self {
         Label {
             name,
@@ -37,46 +39,46 @@ impl Label {
         }
     }
 
-    /// For people: a guess begins with `~`.
+    /// Returns the label as text; `~` marks a guess.
     pub fn text(&self) -> String {
         let guess = if self.approximate { "~" } else { "" };
         format!("{guess}{}", self.name)
     }
 }
 
-/// The functions of a resolver by rows.
+/// The functions of a resolver in groups.
 pub(crate) struct FunctionGroups {
-    /// The row of each function.
+    /// The group of each function.
     pub of: Vec<u32>,
-    pub rows: Vec<Arc<FunctionGroup>>,
+    pub all: Vec<Arc<FunctionGroup>>,
 }
 
-/// One or several functions of one label, or code without a name.
+/// Functions of one label, or unnamed code.
 #[derive(Debug)]
 pub(crate) struct FunctionGroup {
     pub function: Arc<Function>,
-    /// What sets overloads apart; empty where there is just one.
+    /// The signature of an overload; empty without overloads.
     pub signature: String,
     unnamed: Option<Unnamed>,
-    /// Most of its frames are guesses.
+    /// The names of most of its frames are guesses.
     is_approximate: bool,
     kind: Option<CodeKind>,
 }
 
-/// What is said of code without a name.
+/// Unnamed code.
 #[derive(Clone, Debug, PartialEq)]
 enum Unnamed {
-    /// All of it that is in one image.
+    /// All unnamed code of an image.
     Image,
-    /// What the compiler put into this function.
+    /// Code inlined into this function.
     InlinedInto(Arc<Function>),
-    /// One address, and why.
+    /// One address, and why it has no name.
     Address(NameReason),
 }
 
 impl FunctionGroup {
-    /// What can be said of it, without what sets overloads apart.
-    pub(crate) fn name(&self) -> Label {
+    /// Returns its label, without the signature of overloads.
+    pub(crate) fn label(&self) -> Label {
         let label = self.function.label();
         let name = match (&self.unnamed, self.function.binary()) {
             (Some(Unnamed::Image), Some(binary)) => {
@@ -105,7 +107,7 @@ impl fmt::Display for FunctionGroup {
     }
 }
 
-/// What the frames of a function say of it.
+/// Statistics of the frames of a function.
 #[derive(Clone, Default)]
 struct FrameStats {
     frames: u32,
@@ -114,7 +116,7 @@ struct FrameStats {
     kind: Option<CodeKind>,
 }
 
-/// What the frames of each function say; `addresses`: code without a name is apart by address.
+/// Returns the statistics of each function. With `addresses`, unnamed code is grouped by address.
 fn frame_stats(resolver: &Resolver, addresses: bool) -> Vec<FrameStats> {
     let mut seen = vec![FrameStats::default(); resolver.functions().len()];
     let frames = resolver.frames();
@@ -127,7 +129,7 @@ fn frame_stats(resolver: &Resolver, addresses: bool) -> Vec<FrameStats> {
             continue;
         };
         seen.unnamed.get_or_insert_with(|| {
-            // The frames of an address stand together, the one that is not inlined last.
+            // The frames of an address are adjacent; the one that is not inlined is last.
             let host = || frames[at..].iter().find(|host| !host.inlined);
             match host().filter(|_| frame.inlined) {
                 Some(host) => Unnamed::InlinedInto(Arc::clone(&host.function)),
@@ -140,7 +142,7 @@ fn frame_stats(resolver: &Resolver, addresses: bool) -> Vec<FrameStats> {
 }
 
 impl FunctionGroups {
-    /// The rows of all functions; `addresses`: code without a name is a row for each address, not for each image.
+    /// Groups all functions. Unnamed code is grouped by image or, with `addresses`, by address.
     pub(crate) fn new(resolver: &Resolver, addresses: bool) -> Self {
         let functions = resolver.functions();
         let seen = frame_stats(resolver, addresses);
@@ -158,20 +160,28 @@ impl FunctionGroups {
         for (key, signature) in keys.iter().zip(&signatures) {
             alike.entry(key).or_default().insert(signature);
         }
-        // The first function of each row, and whether most of its frames are guesses: more than 0.
-        let mut rows: IndexMap<(&str, &str), (usize, i64), RandomState> = IndexMap::default();
+        // The first function of each group, and the balance of guessed frames: positive if most
+        // are.
+        let mut groups: IndexMap<(&str, &str), (usize, i64), RandomState> = IndexMap::default();
         let of = (0..functions.len()).map(|index| {
             let key = &*keys[index];
-            // One of which no signature is known is the only one that there is.
-            let granularity = alike[key].iter().filter(|s| !s.is_empty()).nth(1).is_some();
-            let row = rows.entry((key, if granularity { &signatures[index] } else { "" }));
-            let number = row.index() as u32;
-            let (_, guesses) = row.or_insert((index, 0));
+            // Functions without a signature are not overloads.
+            let is_overloaded = alike[key].iter().filter(|s| !s.is_empty()).nth(1).is_some();
+            let group = groups.entry((
+                key,
+                if is_overloaded {
+                    &signatures[index]
+                } else {
+                    ""
+                },
+            ));
+            let number = group.index() as u32;
+            let (_, guesses) = group.or_insert((index, 0));
             *guesses += 2 * i64::from(seen[index].approximate) - i64::from(seen[index].frames);
             number
         });
         let of = of.collect();
-        let row = |((key, signature), (index, guesses)): ((&str, &str), (usize, i64))| {
+        let group = |((key, signature), (index, guesses)): ((&str, &str), (usize, i64))| {
             Arc::new(FunctionGroup {
                 function: Arc::clone(&functions[index]),
                 signature: shown(signature, &alike[key]),
@@ -180,38 +190,39 @@ impl FunctionGroups {
                 kind: seen[index].kind,
             })
         };
-        let rows = rows.into_iter().map(row).collect();
-        FunctionGroups { of, rows }
+        let all = groups.into_iter().map(group).collect();
+        FunctionGroups { of, all }
     }
 
-    /// What a row is called, with what sets overloads apart.
-    pub(crate) fn name(&self, row: usize) -> Label {
-        let row = &self.rows[row];
-        let mut name = row.name();
-        name.name.push_str(&row.signature);
-        name
+    /// Returns the label of a group, with the signature of an overload.
+    pub(crate) fn label(&self, group: usize) -> Label {
+        let group = &self.all[group];
+        let mut label = group.label();
+        label.name.push_str(&group.signature);
+        label
     }
 
-    /// The row of a frame.
+    /// Returns the group of a frame.
     pub(crate) fn of_frame(&self, frame: &Frame) -> usize {
         self.of[frame.function.id().index()] as usize
     }
 
-    /// What rows with these numbers are called, sorted.
-    pub(crate) fn names(&self, rows: impl Iterator<Item = usize>) -> Vec<Label> {
-        let mut names: Vec<Label> = rows.map(|row| self.name(row)).collect();
-        names.sort_by(|a, b| a.name.cmp(&b.name));
-        names
+    /// Returns the labels of groups, sorted.
+    pub(crate) fn labels(&self, groups: impl Iterator<Item = usize>) -> Vec<Label> {
+        let mut labels: Vec<Label> = groups.map(|group| self.label(group)).collect();
+        labels.sort_by(|a, b| a.name.cmp(&b.name));
+        labels
     }
 
-    /// For each row whether `text` means it: as its whole name, else as the end of its name, else as a part of its label.
+    /// Returns whether each group matches `text`: by its whole name, else by the end of its name,
+    /// else by a part of its label.
     pub(crate) fn matching(&self, text: &str) -> Vec<bool> {
-        let rank = |row: &FunctionGroup| {
-            let label = row.function.label();
+        let rank = |group: &FunctionGroup| {
+            let label = group.function.label();
             let end = label.strip_suffix(text);
-            let full = format!("{label}{}", row.signature);
+            let full = format!("{label}{}", group.signature);
             let boundary = |rest: &str| rest.ends_with(['.', '+', '!', '/', ':']);
-            if full == text || label == text || row.function.name() == Some(text) {
+            if full == text || label == text || group.function.name() == Some(text) {
                 3
             } else if end.is_some_and(boundary) {
                 2
@@ -219,14 +230,14 @@ impl FunctionGroups {
                 u8::from(full.contains(text))
             }
         };
-        let ranks: Vec<u8> = self.rows.iter().map(|row| rank(row)).collect();
+        let ranks: Vec<u8> = self.all.iter().map(|group| rank(group)).collect();
         let best = ranks.iter().copied().max().unwrap_or(0).max(1);
         ranks.into_iter().map(|rank| rank == best).collect()
     }
 }
 
-/// The signature of a function, the blanks of which differ from source to source; empty where there is none, or where it is not
-/// that of what the name stands for.
+/// Returns the signature of a function with single spaces, because event sources differ; empty if
+/// there is none, or if it belongs to the method that the name was compiled as.
 fn signature(function: &Function) -> String {
     let signature = function.signature();
     let signature = signature.filter(|_| function.compiled_as().is_none());
@@ -234,7 +245,7 @@ fn signature(function: &Function) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The arguments, or all of it where others have the same.
+/// Returns the arguments or, where overloads have the same arguments, the whole signature.
 fn shown(signature: &str, overloads: &BTreeSet<&str>) -> String {
     let arguments = |signature: &str| signature.find('(').map_or(0, |at| at);
     let own = &signature[arguments(signature)..];

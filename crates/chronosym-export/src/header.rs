@@ -1,4 +1,4 @@
-//! What the samples of a profile are, in words.
+//! Descriptions of a profile's samples.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use chronosym_core::{Activity, Profile, SampleKind};
 use crate::units::show_count;
 use crate::weight::WeightUnit;
 
-/// What the samples of a profile are: their kind and number, how many threads over how long, the rate that was asked for and
-/// that achieved, and what ran and what waited. A few lines.
+/// Describes the samples of a profile in a few lines: their kind and number, the number of threads
+/// and the duration, the requested and the actual interval, and how much ran and waited.
 pub fn describe(profile: &Profile) -> String {
     let samples = profile.samples();
     if samples == 0 {
@@ -27,7 +27,7 @@ pub fn describe(profile: &Profile) -> String {
         count(threads.len() as u64, "thread"),
         seconds(span)
     );
-    let asked = profile.sample_interval_ns.filter(|&ns| ns > 0).map(ms);
+    let requested = profile.sample_interval_ns.filter(|&ns| ns > 0).map(ms);
     let time = profile.time_ns().filter(|&ns| ns > 0);
     let mut lines = Vec::new();
     if cpu == samples {
@@ -35,7 +35,7 @@ pub fn describe(profile: &Profile) -> String {
             "{} {over}: where processors were busy",
             count(samples, "CPU sample")
         ));
-        lines.push(match (asked, time) {
+        lines.push(match (requested, time) {
             (Some(every), Some(time)) => {
                 format!("one every {every} of a processor's time, {} in all", seconds(time))
             }
@@ -50,17 +50,17 @@ pub fn describe(profile: &Profile) -> String {
             "{} {over}: where threads stood, running or not",
             count(samples, "wall-clock sample")
         ));
-        let asked = asked.map_or("rate asked for unknown".to_owned(), |every| {
+        let requested = requested.map_or("rate asked for unknown".to_owned(), |every| {
             format!("one every {every} asked for")
         });
         lines.push(match time {
             Some(time) => format!(
-                "{asked}, one every {} achieved; they stand for {} of the threads' time",
+                "{requested}, one every {} achieved; they stand for {} of the threads' time",
                 ms(time / samples),
                 seconds(time)
             ),
             None => format!(
-                "{asked}; the time of {} is not known, since a single tick says nothing of it",
+                "{requested}; the time of {} is not known, since a single tick says nothing of it",
                 count(untimed(profile), "sample")
             ),
         });
@@ -78,7 +78,7 @@ pub fn describe(profile: &Profile) -> String {
     lines.join("\n")
 }
 
-/// What samples of these kinds are, how many, and what they weigh, in a few words.
+/// Describes samples of these kinds in a few words: what they are, their number and their weight.
 pub(crate) fn title(
     kinds: impl Iterator<Item = SampleKind>,
     samples: u64,
@@ -100,7 +100,7 @@ pub(crate) fn title(
     }
 }
 
-/// What of wall-clock samples ran, what waited, and how that is known.
+/// Describes how much of wall-clock samples ran and waited, and on what evidence.
 fn split(profile: &Profile) -> String {
     let unit = WeightUnit::of(profile);
     let of = |activity: Option<Activity>| -> (u64, u64) {
@@ -159,14 +159,14 @@ fn count(n: u64, what: &str) -> String {
     format!("{} {what}{}", show_count(n), if n == 1 { "" } else { "s" })
 }
 
-/// A short time, in ms.
+/// A short time in ms.
 fn ms(ns: u64) -> String {
     let number = format!("{:.3}", ns as f64 / 1e6);
     let number = number.trim_end_matches('0').trim_end_matches('.');
     format!("{number} ms")
 }
 
-/// A long time.
+/// A long time in s.
 fn seconds(ns: u64) -> String {
     format!("{:.3} s", ns as f64 / 1e9)
 }

@@ -1,4 +1,4 @@
-//! JSON: frames, and one object a sample.
+//! JSON: an object for each frame and sample.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_with::skip_serializing_none;
 
-/// A text as a JSON string, with its quotes.
+/// A JSON string with its quotes.
 pub(crate) struct Quoted<'a>(pub &'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -24,7 +24,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Writes values with commas between them.
+/// Writes values separated by commas.
 pub(crate) fn write_list<T>(
     out: &mut impl Write,
     values: impl IntoIterator<Item = T>,
@@ -39,7 +39,7 @@ pub(crate) fn write_list<T>(
     Ok(())
 }
 
-/// The JSON object of a frame of a timeline.
+/// Returns the JSON object of a frame of a timeline.
 pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject<'a> {
     let (name, line) = (frame.name(), frame.line.as_ref().ok());
     let image = match frame.code {
@@ -87,7 +87,7 @@ struct SampleObject<'a> {
     frames: Frames<'a>,
 }
 
-/// The frames of a stack, each of which was rendered once.
+/// The frames of a stack, each rendered once.
 struct Frames<'a> {
     stack: ResolvedStack,
     resolver: &'a Resolver,
@@ -101,7 +101,8 @@ impl Serialize for Frames<'_> {
     }
 }
 
-/// Writes one object for every sample that passes `filter`, in time order, of its stack as `shape` makes it. Gives their number.
+/// Writes an object for each sample that passes `filter`, in time order, with its stack shaped by
+/// `shape`. Returns the number of samples.
 pub fn write_json_lines(
     timeline: &Arc<Timeline>,
     filter: &Filter,
@@ -133,11 +134,11 @@ pub fn write_json_lines(
         rendered.resize_with(resolver.frames().len(), || None);
         let mut write = || -> io::Result<()> {
             for frame in resolver.stack(stack) {
-                let known = &mut rendered[frame.index()];
-                if known.is_none() {
+                let slot = &mut rendered[frame.index()];
+                if slot.is_none() {
                     let mut object = frame_object(resolver.frame(frame), timeline);
                     object.stands_for = resolver.stands_for(frame);
-                    *known = Some(json::to_raw_value(&object)?);
+                    *slot = Some(json::to_raw_value(&object)?);
                 }
             }
             let (weight_ns, weight) = match weight {

@@ -1,14 +1,14 @@
-//! What kind of code a frame is of: what pictures colour and viewers sort by.
+//! The kind of code of a frame, which colours flame graphs and tables.
 
 use crate::shape::{FRAMEWORK, is_framework_module};
 use chronosym_core::{Code, Evidence, Frame};
 use chronosym_types::closed_list;
 
 closed_list! {
-    /// Whose code it is.
+    /// The origin of code.
     #[non_exhaustive]
     CodeKind {
-        /// Managed code that is not the framework's.
+        /// Managed code outside the framework.
         Managed = "managed",
         /// Managed code of .NET itself.
         Framework = "framework",
@@ -16,17 +16,17 @@ closed_list! {
         Runtime = "runtime",
         /// Other native code.
         Native = "native",
-        /// The system's.
+        /// The kernel's code.
         Kernel = "kernel",
-        /// A stub that the runtime made, such as those of calls into native code.
+        /// A stub that the runtime generated, such as one of a P/Invoke.
         Stub = "stub",
-        /// Nothing says what it is called.
+        /// Code without a name.
         Unnamed = "unnamed",
     }
 }
 
 impl CodeKind {
-    /// The kind of a frame's code.
+    /// Returns the kind of a frame's code.
     pub fn of(frame: &Frame) -> CodeKind {
         let module = frame.module().unwrap_or_default();
         if frame.function.label() == FRAMEWORK {
@@ -36,7 +36,7 @@ impl CodeKind {
         } else if is_stub(frame) {
             CodeKind::Stub
         } else if frame.address >> 63 == 1 {
-            // The upper half belongs to the system on each 64-bit system; 32-bit ones draw the line in different places.
+            // The upper half is the kernel's on every 64-bit system; 32-bit systems differ.
             CodeKind::Kernel
         } else if is_native(frame) {
             if is_runtime(module) {
@@ -52,7 +52,8 @@ impl CodeKind {
     }
 }
 
-/// By what says so, or by the names that the runtime gives its stubs in events and in perf maps.
+/// Recognizes stubs by their evidence, or by the names that the runtime uses in events and perf
+/// maps.
 fn is_stub(frame: &Frame) -> bool {
     let name = frame.name().unwrap_or_default();
     let given = ["IL_STUB", "dynamicClass.IL_STUB", "stub "];
@@ -62,7 +63,7 @@ fn is_stub(frame: &Frame) -> bool {
 fn is_native(frame: &Frame) -> bool {
     match frame.code {
         Code::Body(..) | Code::Precompiled(..) => false,
-        // Symbols of processes are of all code: only methods have a signature.
+        // Process symbols cover all code; only methods have a signature.
         Code::Untimed(..) => {
             frame.evidence == Some(Evidence::ProcessSymbol) && frame.signature().is_none()
         }
@@ -70,11 +71,11 @@ fn is_native(frame: &Frame) -> bool {
     }
 }
 
-/// The runtime's native libraries, by the names that they have in the releases of .NET and .NET Framework.
+/// Recognizes the runtime's native libraries by their names in releases of .NET and .NET Framework.
 fn is_runtime(module: &str) -> bool {
     let name = module.strip_prefix("lib").unwrap_or(module);
     let is_shim = name != module && name.starts_with("System.");
-    let known = [
+    let names = [
         "clr",
         "clrgc",
         "clrgcexp",
@@ -92,7 +93,7 @@ fn is_runtime(module: &str) -> bool {
         "mscordaccore",
     ];
     let name = name.strip_suffix(".so").unwrap_or(name);
-    is_shim || known.iter().any(|known| name.eq_ignore_ascii_case(known))
+    is_shim || names.iter().any(|it| name.eq_ignore_ascii_case(it))
 }
 
 fn is_framework(frame: &Frame) -> bool {

@@ -1,7 +1,9 @@
-//! Writes resolved profiles: folded stacks, text trees, JSON lines, hot-method tables, and what viewers open: flame graphs
-//! (SVG, HTML), speedscope, Firefox Profiler, pprof, OTLP.
+//! Reports of resolved profiles and timelines: folded stacks, call trees, JSON lines, tables of
+//! hotspots, listings, and files for viewers: flame graphs (SVG, HTML), speedscope, Firefox
+//! Profiler, pprof, OTLP.
 //!
-//! Every writer takes a [`chronosym_core::Profile`], a [`chronosym_core::Timeline`] or a [`Series`], and a [`std::io::Write`].
+//! Every writer takes a [`chronosym_core::Profile`], a [`chronosym_core::Timeline`] or a
+//! [`Series`], and a [`std::io::Write`].
 #![deny(missing_docs)]
 
 mod annotate;
@@ -71,5 +73,5 @@ pub use top::{By, Hotspot, Sort, SourcePosition, hotspots, write_top};
 pub use units::{show_count, show_range, show_time, utc};
 pub use weight::{Amount, Counts, WeightUnit};
 
-/// Replaces what would steer a terminal or break a line; as [`text_line`] does.
+/// Replaces characters that would control a terminal or break a line, as [`text_line`] does.
 pub use chronosym_types::escape::terminal as printable;

@@ -8,12 +8,12 @@ use serde::ser::SerializeMap;
 use crate::object::{Fields, Object};
 use crate::units::show_time;
 
-/// A lifetime in ns since the trace began.
+/// A lifetime in ns from the start of the trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lifetime {
     from_ns: Option<u64>,
     to_ns: Option<u64>,
-    /// `from_ns` is inferred from others' events.
+    /// `from_ns` is inferred from events of other code.
     from_inferred: bool,
     to_inferred: bool,
     /// The start is not after this time.

@@ -1,4 +1,4 @@
-//! What innermost frames lack, a name or a line: by reason, and what helps.
+//! Leaves that lack a name or a line, by reason.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,15 +8,15 @@ use chronosym_types::hash::HashMap;
 
 use crate::weight::{WeightUnit, add};
 
-/// Innermost frames that lack something for one reason.
+/// Leaves that lack a name or a line for one reason.
 pub(crate) struct Missing<R> {
     pub reason: R,
     pub weight: u64,
-    /// The modules that they are in, heaviest first.
+    /// Their modules, heaviest first.
     pub modules: Vec<String>,
 }
 
-/// The innermost frames that lack what `reason` says, heaviest first.
+/// Returns the leaves for which `reason` returns a reason, heaviest first.
 pub(crate) fn missing<R: Ord + Copy>(
     profile: &Profile,
     unit: WeightUnit,
@@ -33,7 +33,7 @@ pub(crate) fn missing<R: Ord + Copy>(
             add(modules.entry(module).or_default(), unit.weight(entry));
         }
     }
-    let row = |(reason, (weight, modules)): (_, (_, HashMap<&str, u64>))| {
+    let group = |(reason, (weight, modules)): (_, (_, HashMap<&str, u64>))| {
         let mut modules: Vec<_> = modules.into_iter().collect();
         modules.sort_by_key(|&(name, weight)| (Reverse(weight), name));
         let modules = modules.iter().map(|(name, _)| (*name).to_owned());
@@ -43,7 +43,7 @@ pub(crate) fn missing<R: Ord + Copy>(
             modules: modules.collect(),
         }
     };
-    let mut rows: Vec<Missing<R>> = reasons.into_iter().map(row).collect();
-    rows.sort_by_key(|row| (Reverse(row.weight), row.reason));
-    rows
+    let mut groups: Vec<Missing<R>> = reasons.into_iter().map(group).collect();
+    groups.sort_by_key(|group| (Reverse(group.weight), group.reason));
+    groups
 }

@@ -12,7 +12,7 @@ use crate::text_line;
 use crate::units::show_count;
 use crate::weight::{Amount, WeightUnit};
 
-/// The symbol files that would name innermost frames of a profile or give them lines.
+/// The symbol files that would supply names or lines of a profile's leaves.
 #[derive(Debug)]
 pub struct MissingFiles<'p> {
     profile: &'p Profile,
@@ -28,7 +28,7 @@ struct MissingFile<'p> {
 }
 
 impl<'p> MissingFiles<'p> {
-    /// Those of a profile, of which at most so many are shown.
+    /// Returns those of a profile, of which at most `most` are shown.
     pub fn new(profile: &'p Profile, missing: &'p [MissingSymbols], most: usize) -> Self {
         let is_timed = profile.time_ns().is_some();
         let amount = |samples, ns| Amount {
@@ -48,7 +48,7 @@ impl<'p> MissingFiles<'p> {
         }
     }
 
-    /// Writes a table, and where files are searched.
+    /// Writes a table, and the options that add search paths.
     ///
     /// # Errors
     /// Those of `out`.

@@ -34,7 +34,7 @@ impl<T: Fields> Serialize for Json<'_, T> {
     }
 }
 
-/// A JSON object that is being written. The first error ends it, and is what serializing returns.
+/// A JSON object being written. Serializing returns the first error.
 #[derive(Debug)]
 pub struct Object<M: SerializeMap> {
     map: M,
@@ -68,7 +68,7 @@ impl<M: SerializeMap> Object<M> {
         self.some(key, value.then_some(true))
     }
 
-    /// Adds a field that shows as text does.
+    /// Adds the text of a value.
     pub fn shown(&mut self, key: &str, value: impl Display) -> &mut Self {
         self.field(key, Shown(value))
     }

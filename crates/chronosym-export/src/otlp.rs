@@ -1,4 +1,4 @@
-//! OTLP profiles (opentelemetry-proto, profiles/v1development): still experimental there, and so here.
+//! OTLP profiles (opentelemetry-proto, profiles/v1development), which are still experimental.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::tables::{Numbered, Tables};
 use crate::weight::WeightUnit;
 use crate::wire::Message;
 
-/// An attribute of samples or mappings: the number of its key, and its value.
+/// An attribute of samples or mappings: the index of its key, and its value.
 type Attribute = (u64, Value);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ impl Value {
     }
 }
 
-/// Tables of the whole file.
+/// The tables of the whole file.
 struct Dictionary {
     tables: Tables,
     stacks: Numbered<Vec<u64>>,
@@ -44,8 +44,8 @@ impl Dictionary {
     }
 }
 
-/// Writes one `ProfilesData` message: a resource for each process, in it a profile for each of what samples have: their
-/// number and, where it is known, time or bytes. Text stands as it is in the trace: viewers escape it.
+/// Writes one `ProfilesData` message: a resource for each process, with a profile of sample counts
+/// and, where known, one of time or bytes. Text is as in the trace: viewers escape it.
 pub fn write_otlp(
     profile: &Profile,
     granularity: Granularity,
@@ -153,7 +153,7 @@ fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
     for mapping in mappings {
         let identity = dictionary.tables.strings[mapping.identity as usize].clone();
         let identity = (!identity.is_empty()).then(|| {
-            // The conventions know no id of PDBs.
+            // The conventions define no attribute for PDB ids.
             let key = match mapping.has_build_id {
                 true => "process.executable.build_id.gnu",
                 false => "chronosym.pdb_id",
@@ -179,7 +179,7 @@ fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
             m.int(3, function.file);
         });
     }
-    // The link that stands for none.
+    // The first link represents none.
     m.blob(4, &[]);
     for text in &dictionary.tables.strings {
         m.text(5, text);

@@ -1,4 +1,5 @@
-//! pprof: gzipped protocol buffers, as `go tool pprof` reads them (github.com/google/pprof, proto/profile.proto).
+//! pprof: gzipped protocol buffers, as `go tool pprof` reads them (github.com/google/pprof,
+//! proto/profile.proto).
 
 use std::io::{self, Write};
 
@@ -7,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::header::title;
-use crate::series::{Granularity, places};
+use crate::series::{Granularity, thread_labels};
 use crate::tables::Tables;
 use crate::weight::WeightUnit;
 use crate::wire::Message;
@@ -24,9 +25,9 @@ const DURATION_NANOS: u32 = 10;
 const COMMENT: u32 = 13;
 const DEFAULT_SAMPLE_TYPE: u32 = 14;
 
-/// Writes the samples by thread and stack, each with their number and, where it is known, time or bytes. Labels say the
-/// process, the thread, the tier of the innermost frame and, of wall-clock samples, whether the thread ran. Text stands as
-/// it is in the trace: viewers escape it.
+/// Writes the samples by thread and stack, with their number and, where known, time or bytes.
+/// Labels state the process, the thread, the tier of the leaf and, of wall-clock samples, the
+/// activity. Text is as in the trace: viewers escape it.
 pub fn write_pprof(
     profile: &Profile,
     granularity: Granularity,
@@ -45,7 +46,7 @@ pub fn write_pprof(
     }
     for entry in &profile.entries {
         let locations = tables.stack(resolver, entry.stack);
-        let (process, thread) = places(timeline, entry.thread);
+        let (process, thread) = thread_labels(timeline, entry.thread);
         let leaf = resolver.frame(resolver.leaf(entry.stack));
         let is_wall = matches!(
             entry.kind,
@@ -76,7 +77,7 @@ pub fn write_pprof(
         message.message(MAPPING, |m| {
             m.int(1, id).int(2, mapping.start).int(3, mapping.limit);
             m.int(5, mapping.path).int(6, mapping.identity);
-            // All that can be known of names is: nothing is to be looked up again.
+            // Names are final: `pprof` must not symbolize again.
             (7..=10).for_each(|field| _ = m.int(field, 1));
         });
     }
@@ -118,7 +119,7 @@ pub fn write_pprof(
     Ok(())
 }
 
-/// Fields of a message can be written one after another.
+/// Writes the fields so far: a message may be written in parts.
 fn flush(message: &mut Message, out: &mut impl Write) -> io::Result<()> {
     out.write_all(message.bytes())?;
     *message = Message::default();

@@ -2,7 +2,7 @@
 
 use chronosym_core::{Evidence, LineReason, NameReason};
 
-/// What it means that a frame has no name, and what to do: now, or when recording the next time.
+/// Returns what it means that a frame has no name, and what helps: now, or in the next recording.
 pub(crate) fn name_reason(reason: NameReason) -> (&'static str, &'static str) {
     #[rustfmt::skip]
     let text = match reason {
@@ -38,7 +38,7 @@ pub(crate) fn name_reason(reason: NameReason) -> (&'static str, &'static str) {
     text
 }
 
-/// What it means that a frame with a name has no line, and what to do.
+/// Returns what it means that a frame with a name has no line, and what helps.
 pub(crate) fn line_reason(reason: LineReason) -> (&'static str, &'static str) {
     #[rustfmt::skip]
     let text = match reason {
@@ -66,7 +66,7 @@ pub(crate) fn line_reason(reason: LineReason) -> (&'static str, &'static str) {
     text
 }
 
-/// What says where a name is from.
+/// Returns what a name's evidence means.
 pub(crate) fn evidence_text(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::Load => "the runtime said when it compiled or loaded the code",

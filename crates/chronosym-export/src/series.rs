@@ -1,4 +1,4 @@
-//! Samples in the order of time, resolved and weighed: what pictures with a time axis are made of.
+//! Samples in time order, resolved and weighted, for formats with a time axis.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::function_groups::FunctionGroups;
 use crate::header::title;
 use crate::weight::{WeightUnit, add};
 
-/// What pictures keep apart.
+/// What outputs distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granularity {
     /// The threads of a process.
     pub threads: bool,
-    /// Frames of one function by their source lines. What has a place for lines has them either way.
+    /// Frames of one function, by source line. Formats with a field for lines have them anyway.
     pub lines: bool,
-    /// Code without a name by address, not just by image.
+    /// Unnamed code by address, instead of by image.
     pub addresses: bool,
 }
 
@@ -35,36 +35,37 @@ impl Default for Granularity {
     }
 }
 
-/// One sample.
+/// A sample of a [`Series`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimedSample {
-    /// ns since the trace began.
+    /// Time in ns from the start of the trace.
     pub time_ns: u64,
-    /// In the measure of the series.
+    /// The weight in the unit of the series.
     pub weight: u64,
     /// The thread.
     pub thread: ThreadIndex,
     /// The stack.
     pub stack: ResolvedStack,
-    /// What the sample says of the thread.
+    /// The kind of the sample.
     pub kind: SampleKind,
 }
 
-/// Samples in the order of time, with their stacks resolved and what they weigh. Takes 32 bytes a sample beside the
-/// distinct stacks.
+/// Samples in time order, with their resolved stacks and weights. Takes 32 bytes per sample, plus
+/// the distinct stacks.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Series {
     /// The stacks, their frames, functions and binaries.
     pub resolver: Resolver,
-    /// By time.
+    /// The samples by time.
     pub samples: Vec<TimedSample>,
-    /// What they weigh: time if that of each is known, bytes if each states some, else one each.
+    /// The unit of their weights: time if that of all is known, bytes if all state them, else
+    /// samples.
     pub unit: WeightUnit,
-    /// What is kept apart.
+    /// What outputs distinguish.
     pub granularity: Granularity,
-    /// The times that the filter lets through, ns since the trace began.
+    /// The times that pass the filter, in ns from the start of the trace.
     pub times: Range<u64>,
 }
 
@@ -72,12 +73,12 @@ pub struct Series {
 pub(crate) struct Track<'s> {
     /// The thread, or one of them.
     pub thread: ThreadIndex,
-    /// By time.
+    /// The samples by time.
     pub samples: Vec<&'s TimedSample>,
 }
 
 impl Series {
-    /// The samples that pass `filter`, of stacks as `shape` makes them.
+    /// Returns the samples that pass `filter`, with their stacks shaped by `shape`.
     pub fn new(
         timeline: &Arc<Timeline>,
         filter: &Filter,
@@ -113,7 +114,7 @@ impl Series {
             granularity,
             times: filter.from_ns.unwrap_or(0)..filter.to_ns.unwrap_or(u64::MAX),
         };
-        // Where all of it is nothing, numbers say more.
+        // Numbers replace weights that are all 0.
         if series.unit == WeightUnit::Samples || series.total() == 0 {
             series.unit = WeightUnit::Samples;
             series.samples.iter_mut().for_each(|s| s.weight = 1);
@@ -121,13 +122,13 @@ impl Series {
         series
     }
 
-    /// The weight of all samples.
+    /// Returns the weight of all samples.
     pub fn total(&self) -> u64 {
         sum(self.samples.iter())
     }
 
-    /// The samples by time of each thread, or process where threads are not apart; in the order in which they were first
-    /// seen.
+    /// Returns the samples by time of each thread or, without threads, of each process, in the
+    /// order of their first samples.
     pub(crate) fn tracks(&self) -> Vec<Track<'_>> {
         let timeline = self.resolver.timeline();
         let mut tracks: IndexMap<_, Track<'_>, FxBuildHasher> = IndexMap::default();
@@ -143,20 +144,23 @@ impl Series {
         tracks.into_values().collect()
     }
 
-    /// Which functions are one row.
-    pub(crate) fn rows(&self) -> FunctionGroups {
+    /// Returns the groups of functions.
+    pub(crate) fn groups(&self) -> FunctionGroups {
         FunctionGroups::new(&self.resolver, self.granularity.addresses)
     }
 
-    /// The text of each row.
-    pub(crate) fn labels(&self, rows: &FunctionGroups) -> Vec<String> {
-        let rows = rows.rows.iter();
-        rows.map(|row| format!("{row}{}", row.signature)).collect()
+    /// Returns the label of each group.
+    pub(crate) fn labels(&self, groups: &FunctionGroups) -> Vec<String> {
+        let groups = groups.all.iter();
+        groups
+            .map(|group| format!("{group}{}", group.signature))
+            .collect()
     }
 
-    /// What a process and one of its threads are called: `app (42)`, `worker (7)`; or what stands for all of its threads.
-    pub(crate) fn places(&self, thread: ThreadIndex) -> (String, String) {
-        let (process, own) = places(self.resolver.timeline(), thread);
+    /// Returns the labels of a process and one of its threads: `app (42)` and `worker (7)` or,
+    /// without threads, `all threads`.
+    pub(crate) fn thread_labels(&self, thread: ThreadIndex) -> (String, String) {
+        let (process, own) = thread_labels(self.resolver.timeline(), thread);
         let shown = if self.granularity.threads {
             own
         } else {
@@ -165,7 +169,7 @@ impl Series {
         (process, shown)
     }
 
-    /// What the samples are and weigh, in a few words.
+    /// Describes the samples in a few words.
     pub fn title(&self) -> String {
         let kinds = self.samples.iter().map(|sample| sample.kind);
         let count = self.samples.len() as u64;
@@ -173,20 +177,20 @@ impl Series {
     }
 }
 
-/// What samples weigh together.
+/// Returns the weight of samples.
 pub(crate) fn sum<'s>(samples: impl Iterator<Item = &'s TimedSample>) -> u64 {
     let mut sum = 0;
     samples.for_each(|sample| add(&mut sum, sample.weight));
     sum
 }
 
-/// What a thread is called: `worker (7)`.
+/// Returns the label of a thread: `worker (7)`.
 pub(crate) fn thread_label(thread: &ThreadView<'_>) -> String {
     format!("{} ({})", thread.name.unwrap_or("thread"), thread.tid)
 }
 
-/// What a process and one of its threads are called.
-pub(crate) fn places(timeline: &Timeline, thread: ThreadIndex) -> (String, String) {
+/// Returns the labels of a process and one of its threads.
+pub(crate) fn thread_labels(timeline: &Timeline, thread: ThreadIndex) -> (String, String) {
     let thread = timeline.thread_view(thread);
     let process = thread.as_ref();
     let process = process.and_then(|thread| timeline.process_view(thread.process));
@@ -196,7 +200,7 @@ pub(crate) fn places(timeline: &Timeline, thread: ThreadIndex) -> (String, Strin
     )
 }
 
-/// Milliseconds to the ns.
+/// Formats ns as milliseconds with six decimals.
 pub(crate) fn millis(ns: u64) -> String {
     format!("{}.{:06}", ns / 1_000_000, ns % 1_000_000)
 }

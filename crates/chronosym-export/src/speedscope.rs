@@ -1,4 +1,5 @@
-//! speedscope's own format (speedscope.app/file-format-schema.json): a sampled profile for each thread.
+//! speedscope's own format (speedscope.app/file-format-schema.json): a sampled profile for each
+//! thread.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -8,21 +9,21 @@ use crate::series::{Series, sum};
 use crate::tables::Numbered;
 use crate::weight::WeightUnit;
 
-/// A file, and the line where lines are apart.
-type Place = (Arc<str>, Option<u32>);
+/// A file and, where frames are distinguished by line, a line.
+type FileLine = (Arc<str>, Option<u32>);
 
-/// Writes the samples of each thread by time; samples in a row with one stack become one. Frames are told apart by
-/// function, file and, if they are to be apart, line.
+/// Writes the samples of each thread by time; consecutive samples with the same stack are merged.
+/// Frames are distinguished by function, file and, if requested, line.
 pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let resolver = &series.resolver;
-    let rows = series.rows();
-    let labels = series.labels(&rows);
-    let mut frames: Numbered<(usize, Option<Place>)> = Numbered::default();
+    let groups = series.groups();
+    let labels = series.labels(&groups);
+    let mut frames: Numbered<(usize, Option<FileLine>)> = Numbered::default();
     let frame_ids = resolver.frames().iter().map(|frame| {
         let line = frame.line.as_ref().ok();
         let number = |line: u32| series.granularity.lines.then_some(line);
-        let place = line.map(|line| (Arc::clone(&line.file), number(line.line)));
-        frames.insert_full((rows.of_frame(frame), place)).0
+        let file_line = line.map(|line| (Arc::clone(&line.file), number(line.line)));
+        frames.insert_full((groups.of_frame(frame), file_line)).0
     });
     let of_frame: Vec<usize> = frame_ids.collect();
     write!(
@@ -32,12 +33,12 @@ pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()>
         env!("CARGO_PKG_VERSION"),
         Quoted(&series.title())
     )?;
-    write_list(out, &frames, |out, (row, place)| {
-        let label = &labels[*row];
-        let line = place.as_ref().and_then(|(_, line)| *line);
+    write_list(out, &frames, |out, (group, file_line)| {
+        let label = &labels[*group];
+        let line = file_line.as_ref().and_then(|(_, line)| *line);
         let of_line = line.map_or(String::new(), |line| format!(":{line}"));
         write!(out, "\n{{\"name\":{}", Quoted(&format!("{label}{of_line}")))?;
-        if let Some((file, _)) = place {
+        if let Some((file, _)) = file_line {
             write!(out, ",\"file\":{}", Quoted(file))?;
         }
         if let Some(line) = line {
@@ -56,7 +57,7 @@ pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()>
     write_list(out, tracks.iter().zip(0..), |mut out, (track, index)| {
         let total = sum(track.samples.iter().copied());
         hottest = hottest.max((total, tracks.len() - index));
-        let (process, thread) = series.places(track.thread);
+        let (process, thread) = series.thread_labels(track.thread);
         write!(
             out,
             "\n{{\"type\":\"sampled\",\"name\":{},\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":{total},\"samples\":[",

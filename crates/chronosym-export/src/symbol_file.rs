@@ -8,7 +8,7 @@ use serde::ser::SerializeMap;
 use crate::object::{Fields, Object};
 use crate::text_line;
 
-/// Places that were searched are listed where there is no file.
+/// Returns the locations that were searched, if there is no file.
 fn attempts(file: &SymbolFile) -> Vec<String> {
     let attempts = file.attempts.iter().filter(|_| file.found.is_err());
     attempts.map(ToString::to_string).collect()
@@ -25,7 +25,7 @@ impl Fields for SymbolFile {
     }
 }
 
-/// Writes where the file is, or why there is none and what was searched.
+/// Writes where the file is, or why there is none and which locations were searched.
 pub(crate) fn write_symbol_file(
     file: &SymbolFile,
     what: &str,

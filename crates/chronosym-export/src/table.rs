@@ -1,4 +1,4 @@
-//! Tables for a terminal: numbers on the left, a name that fits on the right.
+//! Tables for a terminal: numbers on the left, a shortened name on the right.
 
 use std::io::{self, Write};
 
@@ -12,14 +12,15 @@ use crate::header::describe;
 use crate::kind::CodeKind;
 use crate::weight::{Amount, Counts, WeightUnit};
 
-/// How much of a table is shown, and how.
+/// The size and style of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct TableOptions {
-    /// At most this many rows.
+    /// The maximum number of lines.
     pub most: usize,
-    /// Columns of the terminal: names are shortened, texts wrapped. `None`: no limit.
+    /// Columns of the terminal, to which names are shortened and text is wrapped; `None` for no
+    /// limit.
     pub width: Option<usize>,
-    /// Whether hot numbers stand out, and names are coloured by the kind of their code.
+    /// Whether hot lines are emphasized and names coloured by the kind of their code.
     pub color: bool,
 }
 
@@ -33,14 +34,14 @@ impl Default for TableOptions {
     }
 }
 
-/// What stands on the right of a row. None of it needs to be clean.
+/// The right part of a line. All of it is escaped when it is written.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Name<'a> {
     /// Never shortened.
     pub before: &'a str,
-    /// Loses its namespace where it is too long.
+    /// Shortened where it is too long.
     pub text: &'a str,
-    /// Left out where there is no room.
+    /// Left out where it does not fit.
     pub after: &'a str,
     pub kind: Option<CodeKind>,
 }
@@ -55,18 +56,18 @@ impl<'a> Name<'a> {
     }
 }
 
-/// A table of shares of one whole.
+/// A table of weights and their percentages of one whole.
 pub(crate) struct Table<'o, W> {
     pub out: &'o mut W,
     pub options: TableOptions,
     pub unit: WeightUnit,
-    /// What 100 % are.
+    /// The weight of 100 %.
     pub all: u64,
 }
 
 impl<'o, W: Write> Table<'o, W> {
-    /// Writes what the samples of a profile are. There is no table if there are none.
-    pub fn begin(
+    /// Writes the description of a profile's samples. Returns `None` if it has none.
+    pub fn start(
         profile: &Profile,
         options: TableOptions,
         out: &'o mut W,
@@ -99,7 +100,7 @@ impl<'o, W: Write> Table<'o, W> {
         self.share(amount.weight(self.unit))
     }
 
-    /// The columns of [`Table::counts`].
+    /// Writes the head of the columns of [`Table::counts`].
     pub fn head(&mut self, what: &str) -> io::Result<()> {
         let (own, total) = (self.unit.head("self"), self.unit.head("total"));
         let (own_share, total_share) = ("self %", "total %");
@@ -109,7 +110,7 @@ impl<'o, W: Write> Table<'o, W> {
         )
     }
 
-    /// The head of the column of [`Table::amount`].
+    /// Returns the head of the columns of [`Table::amount`].
     pub fn head_of_amount(&self) -> String {
         let unit = match self.unit {
             WeightUnit::Samples => "samples".to_owned(),
@@ -118,20 +119,20 @@ impl<'o, W: Write> Table<'o, W> {
         format!("{:>7} {unit:>9}", "share")
     }
 
-    /// Self and total: share and weight.
+    /// Returns the cells of self and total: percentage and weight.
     pub fn counts(&self, counts: &Counts) -> String {
         let (own, total) = (self.amount(&counts.own), self.amount(&counts.total));
         format!("{own} {total}")
     }
 
-    /// Share and weight.
+    /// Returns the cells of percentage and weight.
     pub fn amount(&self, amount: &Amount) -> String {
         let weight = amount.weight(self.unit);
         format!("{:>6.1}% {:>9}", self.share(weight), self.unit.show(weight))
     }
 
-    /// Writes a row; its share says how much it stands out.
-    pub fn row(&mut self, cells: &str, share: f64, name: Name<'_>) -> io::Result<()> {
+    /// Writes a line, emphasized by its percentage.
+    pub fn line(&mut self, cells: &str, share: f64, name: Name<'_>) -> io::Result<()> {
         let Name {
             before,
             text,
@@ -156,7 +157,7 @@ impl<'o, W: Write> Table<'o, W> {
             Some(kind) if self.options.color => (tint(kind), "\x1b[0m"),
             _ => ("", ""),
         };
-        // What ends a colour ends both.
+        // The code that ends a colour also ends the emphasis.
         let again = if tint.is_empty() || after.is_empty() {
             ""
         } else {
@@ -168,7 +169,7 @@ impl<'o, W: Write> Table<'o, W> {
         )
     }
 
-    /// Writes a line of source text, cut at its end.
+    /// Writes a line of source text, truncated at its end.
     pub fn source(&mut self, cells: &str, share: f64, text: &str) -> io::Result<()> {
         let line = format!("{cells}  {}", terminal(text));
         let (loud, off) = self.loudness(share);
@@ -182,13 +183,13 @@ impl<'o, W: Write> Table<'o, W> {
         }
     }
 
-    /// Writes the methods that one name means, the first of them with its cells.
+    /// Writes the methods that match one name, the first of them with cells.
     pub fn methods(&mut self, cells: &str, methods: &[Label]) -> io::Result<()> {
         let blank = " ".repeat(columns(cells));
         for (at, method) in methods.iter().take(METHODS).enumerate() {
             let text = method.text();
             let cells = if at == 0 { cells } else { &blank };
-            self.row(cells, 100.0, Name::of(&text, method.kind))?;
+            self.line(cells, 100.0, Name::of(&text, method.kind))?;
         }
         match methods.len().saturating_sub(METHODS) {
             0 => Ok(()),
@@ -196,7 +197,7 @@ impl<'o, W: Write> Table<'o, W> {
         }
     }
 
-    /// ECMA-48 SGR: bold, none, faint.
+    /// Returns ECMA-48 SGR codes: bold, none or faint, and the code that ends them.
     fn loudness(&self, share: f64) -> (&'static str, &'static str) {
         match share {
             _ if !self.options.color => ("", ""),
@@ -206,10 +207,10 @@ impl<'o, W: Write> Table<'o, W> {
         }
     }
 
-    /// Says how many rows are not shown.
-    pub fn more(&mut self, rows: usize, what: &str) -> io::Result<()> {
+    /// Writes how many lines were left out.
+    pub fn more(&mut self, count: usize, what: &str) -> io::Result<()> {
         let plural = if what.ends_with('s') { "es" } else { "s" };
-        match rows.saturating_sub(self.options.most) {
+        match count.saturating_sub(self.options.most) {
             0 => Ok(()),
             1 => writeln!(self.out, "\n1 more {what}: see -n"),
             more => writeln!(self.out, "\n{more} more {what}{plural}: see -n"),
@@ -217,12 +218,12 @@ impl<'o, W: Write> Table<'o, W> {
     }
 }
 
-/// More methods that one text means are not listed.
+/// The maximum number of methods that are listed for one name.
 const METHODS: usize = 10;
-/// A name with less room than this goes before what stands behind it.
+/// What follows a name is left out if the name would be shorter than this.
 const LEAST_NAME: usize = 24;
 
-/// ECMA-48 SGR colours, readable on light and dark.
+/// Returns an ECMA-48 SGR colour that is readable on light and dark backgrounds.
 fn tint(kind: CodeKind) -> &'static str {
     match kind {
         CodeKind::Managed => "\x1b[32m",
@@ -245,19 +246,19 @@ pub(crate) fn write_text(text: &str, width: Option<usize>, out: &mut impl Write)
     Ok(())
 }
 
-/// The JSON object of a table: all samples of the profile, and the first of its rows.
+/// The JSON object of a table: the sum of all samples, and the first elements.
 #[derive(Debug, Serialize)]
 pub struct TableObject<'a, T> {
     #[serde(flatten)]
     all: Amount,
     by: &'a str,
     rows: &'a [T],
-    /// How many rows are left out.
+    /// How many are left out.
     more: usize,
 }
 
 impl<'a, T> TableObject<'a, T> {
-    /// A table of at most so many of these rows, which are of what `by` says.
+    /// Returns a table of at most `most` of these elements, which are grouped by `by`.
     pub fn new(profile: &Profile, by: &'a str, rows: &'a [T], most: usize) -> Self {
         let (rows, more) = rows.split_at(rows.len().min(most));
         TableObject {

@@ -1,4 +1,4 @@
-//! The tables that pprof and OTLP share: strings, functions, mappings and locations, each once.
+//! The tables that pprof and OTLP share: distinct strings, functions, mappings and locations.
 
 use chronosym_core::{Code, Frame, FrameId, ResolvedStack, Resolver};
 use chronosym_types::hash::RandomState;
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::function_groups::FunctionGroups;
 
-/// Distinct values by number, in the order in which they came.
+/// Distinct values by index, in the order of insertion.
 pub(crate) type Numbered<T> = IndexSet<T, RandomState>;
 
 /// A function in a file.
@@ -18,18 +18,18 @@ pub(crate) struct Function {
     pub file: u64,
 }
 
-/// A binary, and where it was, if it is an image.
+/// A binary and, if it is an image, its addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Mapping {
     pub start: u64,
     pub limit: u64,
     pub path: u64,
     pub identity: u64,
-    /// The identity is a build id, and not that of a PDB.
+    /// Whether the identity is a build ID instead of a PDB id.
     pub has_build_id: bool,
 }
 
-/// The frames at an address: those inlined come before what they are inlined into.
+/// The frames at an address: inlined frames precede the frame that they are inlined into.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Location {
     pub address: u64,
@@ -38,27 +38,27 @@ pub(crate) struct Location {
     pub lines: Vec<(u64, u64, u64)>,
 }
 
-/// Number 0 of each table stands for nothing.
+/// The first element of each table represents none.
 pub(crate) struct Tables {
     pub strings: Numbered<String>,
     pub functions: Numbered<Function>,
     pub mappings: Numbered<Mapping>,
     pub locations: Numbered<Location>,
     /// Locations by their innermost and outermost frames.
-    known: FxHashMap<(FrameId, FrameId), u64>,
-    rows: FunctionGroups,
+    location_of: FxHashMap<(FrameId, FrameId), u64>,
+    groups: FunctionGroups,
 }
 
 impl Tables {
-    /// `addresses`: code without a name is apart by address.
+    /// Returns empty tables. With `addresses`, unnamed code is grouped by address.
     pub fn new(resolver: &Resolver, addresses: bool) -> Self {
         Tables {
             strings: Numbered::from_iter([String::new()]),
             functions: Numbered::from_iter([Function::default()]),
             mappings: Numbered::from_iter([Mapping::default()]),
             locations: Numbered::from_iter([Location::default()]),
-            known: FxHashMap::default(),
-            rows: FunctionGroups::new(resolver, addresses),
+            location_of: FxHashMap::default(),
+            groups: FunctionGroups::new(resolver, addresses),
         }
     }
 
@@ -66,30 +66,30 @@ impl Tables {
         self.strings.insert_full(text.to_owned()).0 as u64
     }
 
-    /// The locations of a stack, innermost first.
+    /// Returns the locations of a stack, innermost first.
     pub fn stack(&mut self, resolver: &Resolver, stack: ResolvedStack) -> Vec<u64> {
-        let (mut locations, mut group) = (Vec::new(), Vec::new());
+        let (mut locations, mut frames) = (Vec::new(), Vec::new());
         for frame in resolver.stack(stack) {
-            group.push(frame);
+            frames.push(frame);
             if !resolver.frame(frame).inlined {
-                locations.push(self.location(resolver, &group));
-                group.clear();
+                locations.push(self.location(resolver, &frames));
+                frames.clear();
             }
         }
-        if !group.is_empty() {
-            locations.push(self.location(resolver, &group));
+        if !frames.is_empty() {
+            locations.push(self.location(resolver, &frames));
         }
         locations
     }
 
-    fn location(&mut self, resolver: &Resolver, group: &[FrameId]) -> u64 {
-        let key = (group[0], group[group.len() - 1]);
-        if let Some(&known) = self.known.get(&key) {
-            return known;
+    fn location(&mut self, resolver: &Resolver, frames: &[FrameId]) -> u64 {
+        let key = (frames[0], frames[frames.len() - 1]);
+        if let Some(&location) = self.location_of.get(&key) {
+            return location;
         }
         let body = resolver.frame(key.1);
         let mapping = self.mapping(resolver, body);
-        let lines = group.iter().map(|&id| {
+        let lines = frames.iter().map(|&id| {
             let frame = resolver.frame(id);
             let line = frame.line.as_ref().ok();
             let function = self.function(frame);
@@ -97,29 +97,29 @@ impl Tables {
             let column = line.and_then(|line| line.column).map_or(0, u64::from);
             (function, number, column)
         });
-        let row = Location {
+        let location = Location {
             address: body.address,
             lines: lines.collect(),
             mapping,
         };
-        let id = self.locations.insert_full(row).0 as u64;
-        self.known.insert(key, id);
+        let id = self.locations.insert_full(location).0 as u64;
+        self.location_of.insert(key, id);
         id
     }
 
     fn function(&mut self, frame: &Frame) -> u64 {
-        let row = &self.rows.rows[self.rows.of_frame(frame)];
-        let name = format!("{row}{}", row.signature);
+        let group = &self.groups.all[self.groups.of_frame(frame)];
+        let name = format!("{group}{}", group.signature);
         let name = self.strings.insert_full(name).0 as u64;
         let signature = self.text(frame.signature().unwrap_or_default());
         let file = frame.line.as_ref().map_or("", |line| &*line.file);
         let file = self.text(file);
-        let row = Function {
+        let function = Function {
             name,
             signature,
             file,
         };
-        self.functions.insert_full(row).0 as u64
+        self.functions.insert_full(function).0 as u64
     }
 
     fn mapping(&mut self, resolver: &Resolver, frame: &Frame) -> u64 {
@@ -136,13 +136,13 @@ impl Tables {
         let (start, limit) = image.map_or((0, 0), |i| (i.base, i.base.saturating_add(i.size)));
         let path = self.text(binary.path().unwrap_or(binary.name()));
         let identity = self.text(binary.identity().unwrap_or_default());
-        let row = Mapping {
+        let mapping = Mapping {
             start,
             limit,
             path,
             identity,
             has_build_id,
         };
-        self.mappings.insert_full(row).0 as u64
+        self.mappings.insert_full(mapping).0 as u64
     }
 }

@@ -9,17 +9,17 @@ use crate::call_tree::{CallTree, NodeIndex, NodeLabel, frames};
 use crate::fit::columns;
 use crate::table::{Name, Table, TableOptions};
 
-/// Nodes with less than this share of all samples are left out.
+/// Nodes below this fraction of all samples are left out.
 const LEAST_SHARE: f64 = 0.005;
 
-/// Writes what the samples are, and the tree: share of all, what is in the node and below, and in it alone.
+/// Writes the description of the samples and the tree: percentage, total and self of each node.
 pub fn write_text(
     profile: &Profile,
     tree: &CallTree,
     options: TableOptions,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let Some(mut table) = Table::begin(profile, options, out)? else {
+    let Some(mut table) = Table::start(profile, options, out)? else {
         return Ok(());
     };
     let unit = tree.unit;
@@ -42,20 +42,20 @@ pub fn write_text(
     table.all = all;
     let names: Vec<_> = tree.labels.values().map(NodeLabel::name).collect();
     let name = |node: NodeIndex| &names[tree.nodes[node as usize].label as usize];
-    let label = |node: NodeIndex| {
-        let (name, place) = name(node);
-        (&name.name, *place)
+    let sort_key = |node: NodeIndex| {
+        let (name, line) = name(node);
+        (&name.name, *line)
     };
     let sort = |nodes: &mut Vec<NodeIndex>| {
         let total = |node: NodeIndex| totals[node as usize];
-        nodes.sort_by(|&a, &b| (total(b), label(a)).cmp(&(total(a), label(b))));
+        nodes.sort_by(|&a, &b| (total(b), sort_key(a)).cmp(&(total(a), sort_key(b))));
     };
     sort(&mut roots);
     children.iter_mut().for_each(sort);
     let (total, own) = (unit.head("total"), unit.head("self"));
     let share = "share";
     writeln!(table.out, "\n{share:>7} {total:>9} {own:>9}  frame")?;
-    // (node, the lines drawn before it, is the last of its siblings, is an only child)
+    // Node, the lines drawn before it, and how it is joined to its caller.
     let mut open: Vec<(NodeIndex, String, Branch)> = roots
         .iter()
         .rev()
@@ -71,14 +71,14 @@ pub fn write_text(
             unit.show(total),
             unit.show(own)
         );
-        let (row, place) = name(node);
+        let (label, line) = name(node);
         let mut text = match tree.nodes[node as usize].stands_for {
-            Some(range) if row.name == crate::shape::FRAMEWORK => {
+            Some(range) if label.name == crate::shape::FRAMEWORK => {
                 format!("[{} of the framework]", frames(range))
             }
-            _ => row.text(),
+            _ => label.text(),
         };
-        // Overloads that stand beside each other.
+        // Adjacent overloads show their signatures.
         if alike.remove(&node) {
             text.push_str(tree.labels[tree.nodes[node as usize].label as usize].signature());
         }
@@ -90,10 +90,10 @@ pub fn write_text(
         let shown = Name {
             before: &before,
             text: &text,
-            after: place,
-            kind: row.kind,
+            after: line,
+            kind: label.kind,
         };
-        table.row(&cells, table.share(total), shown)?;
+        table.line(&cells, table.share(total), shown)?;
         let shown: Vec<NodeIndex> = children[node as usize]
             .iter()
             .copied()
@@ -104,14 +104,14 @@ pub fn write_text(
             .filter(|&&c| totals[c as usize] < least)
             .count() as u64;
         let mut by_label: Vec<NodeIndex> = shown.clone();
-        by_label.sort_by_key(|&node| label(node));
-        let is_alike = |pair: &&[NodeIndex]| label(pair[0]) == label(pair[1]);
+        by_label.sort_by_key(|&node| sort_key(node));
+        let is_alike = |pair: &&[NodeIndex]| sort_key(pair[0]) == sort_key(pair[1]);
         alike.extend(by_label.windows(2).filter(is_alike).flatten());
         let below = format!("{indent}{}", branch.below());
         let alone = shown.len() == 1 && own == 0;
         for (i, &child) in shown.iter().enumerate().rev() {
             let branch = match (alone, i + 1 == shown.len()) {
-                // A chain of single calls is drawn straight down, however deep.
+                // A chain of single calls is drawn without indentation.
                 (true, _) => Branch::Straight,
                 (_, true) => Branch::Last,
                 (_, false) => Branch::Middle,
@@ -129,7 +129,7 @@ pub fn write_text(
     Ok(())
 }
 
-/// The end of a text, if it is too long.
+/// Returns the last columns of a text that is too long.
 fn last_columns(text: String, most: usize) -> String {
     match columns(&text).checked_sub(most) {
         None | Some(0) => text,

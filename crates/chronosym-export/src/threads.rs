@@ -12,7 +12,7 @@ use crate::function_groups::{FunctionGroups, Label};
 use crate::table::{Name, Table, TableOptions};
 use crate::weight::{Amount, WeightUnit};
 
-/// A thread and its samples. What is absent is not known.
+/// A thread and its samples. Absent fields are unknown.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -28,25 +28,25 @@ pub struct HotThread {
     /// Its samples.
     #[serde(flatten)]
     pub amount: Amount,
-    /// Those that found it running, where the samples tell.
+    /// The samples in which it ran, where their activity is known.
     pub running: Option<Amount>,
-    /// The method with the most of its own in it.
+    /// The method with the largest self.
     pub hottest: HottestMethod,
 }
 
-/// The method of a thread with the most of its own samples.
+/// A method, with self in one thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HottestMethod {
     /// The method.
     #[serde(flatten)]
     pub label: Label,
-    /// Its own samples.
+    /// The samples of the thread of which it is the leaf.
     #[serde(rename = "self")]
     pub own: Amount,
 }
 
-/// The threads of a profile, the one with the most first.
+/// Returns the threads of a profile, heaviest first.
 pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
     #[derive(Default)]
     struct ThreadStats {
@@ -57,27 +57,27 @@ pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
     }
     let resolver = &profile.resolver;
     let (timeline, unit) = (resolver.timeline(), WeightUnit::of(profile));
-    let rows = FunctionGroups::new(resolver, false);
+    let groups = FunctionGroups::new(resolver, false);
     let mut threads: FxHashMap<ThreadIndex, ThreadStats> = FxHashMap::default();
     for entry in &profile.entries {
         let seen = threads.entry(entry.thread).or_default();
         seen.amount.add(entry);
-        // A thread on a processor ran, which says nothing of how much it waited.
+        // CPU samples show no waiting threads, so that a running percentage would be meaningless.
         if entry.kind != SampleKind::Cpu && entry.activity != Activity::Unknown {
             seen.activity_known = true;
             if entry.activity == Activity::Running {
                 seen.running.add(entry);
             }
         }
-        let row = rows.of_frame(resolver.frame(resolver.leaf(entry.stack)));
-        seen.own.entry(row).or_default().add(entry);
+        let group = groups.of_frame(resolver.frame(resolver.leaf(entry.stack)));
+        seen.own.entry(group).or_default().add(entry);
     }
     let thread = |(index, seen): (ThreadIndex, ThreadStats)| {
         let view = timeline.thread_view(index)?;
         let process = timeline.process_view(view.process)?;
         let own = seen.own.into_iter();
-        let hottest = own.map(|(row, own)| HottestMethod {
-            label: rows.name(row),
+        let hottest = own.map(|(group, own)| HottestMethod {
+            label: groups.label(group),
             own,
         });
         let key = |m: &HottestMethod| (m.own.weight(unit), Reverse(m.label.name.clone()));
@@ -96,14 +96,14 @@ pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
     threads
 }
 
-/// Writes what the samples are, and the threads: in which process, if there are several.
+/// Writes the description of the samples and the threads, with their process if there are several.
 pub fn write_threads(
     profile: &Profile,
     threads: &[HotThread],
     options: TableOptions,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let Some(mut table) = Table::begin(profile, options, out)? else {
+    let Some(mut table) = Table::start(profile, options, out)? else {
         return Ok(());
     };
     let several = threads.iter().any(|t| t.pid != threads[0].pid);
@@ -144,7 +144,7 @@ pub fn write_threads(
             ..Name::of(&text, thread.hottest.label.kind)
         };
         let share = table.share_of(&thread.amount);
-        table.row(&cells, share, name)?;
+        table.line(&cells, share, name)?;
     }
     table.more(threads.len(), "thread")
 }

@@ -1,4 +1,4 @@
-//! Where the time went: by method, module, thread, process, line or tier.
+//! Hotspots: weights by method, module, thread, process, line or tier.
 
 use std::cmp::Reverse;
 use std::hash::Hash;
@@ -19,11 +19,11 @@ use crate::tables::Numbered;
 use crate::weight::{Amount, Counts, WeightUnit, tally};
 
 closed_list! {
-    /// What rows of a table are of.
+    /// What samples are grouped by.
     #[derive(Default)]
     #[non_exhaustive]
     By {
-        /// Functions; overloads apart.
+        /// Functions; overloads are distinguished.
         #[default]
         Method = "method",
         /// Modules and images, by their simple names.
@@ -34,34 +34,34 @@ closed_list! {
         Process = "process",
         /// Source lines.
         Line = "line",
-        /// How code was compiled.
+        /// Optimization tiers.
         Tier = "tier",
     }
 }
 
 closed_list! {
-    /// What rows are sorted by, the most first.
+    /// What hotspots are sorted by, heaviest first.
     #[derive(Default)]
     Sort {
-        /// What is in it alone.
+        /// The weight of samples of which it is the leaf.
         #[default]
         Own = "self",
-        /// What is in it and in what it calls.
+        /// The weight of samples whose stack contains it.
         Total = "total",
     }
 }
 
-/// A row: what it is of, and what its samples come to.
+/// A group of samples with self and total.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Hotspot {
-    /// What it is of.
+    /// The label of the group.
     #[serde(flatten)]
     pub label: Label,
-    /// The source line that it is of or, of a method, the one where most of its own samples are.
+    /// The source line of the group; of a method the line with the largest self.
     #[serde(flatten)]
     pub position: Option<SourcePosition>,
-    /// What its samples come to. All samples of a thread or process are its own.
+    /// Self and total. Of a thread or process they are equal.
     #[serde(flatten)]
     pub counts: Counts,
 }
@@ -70,9 +70,9 @@ pub struct Hotspot {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[non_exhaustive]
 pub struct SourcePosition {
-    /// The file, as the symbols name it.
+    /// The path, as the symbol file states it.
     pub file: String,
-    /// From 1.
+    /// The line number, from 1.
     pub line: u32,
 }
 
@@ -83,53 +83,57 @@ impl SourcePosition {
     }
 }
 
-/// The rows of a profile; shares are to be of all its samples. Code without a name is a row for each image or, with
-/// `addresses`, for each address.
+/// Groups the samples of a profile; percentages are of all its samples. Unnamed code is grouped by
+/// image or, with `addresses`, by address.
 pub fn hotspots(profile: &Profile, by: By, sort: Sort, addresses: bool) -> Vec<Hotspot> {
     let resolver = &profile.resolver;
     let timeline = resolver.timeline();
     let plain = |text: &str| Label::plain(text.to_owned());
-    let names = || FunctionGroups::new(resolver, addresses);
-    let mut rows = match by {
+    let groups = || FunctionGroups::new(resolver, addresses);
+    let mut hotspots = match by {
         By::Method => {
-            let rows = names();
-            let mut lines = hottest_lines(profile, &rows);
-            let row = |frame: &Frame| rows.of_frame(frame);
-            frame_rows(profile, row, |row| (rows.name(row), lines.remove(&row)))
+            let groups = groups();
+            let mut lines = hottest_lines(profile, &groups);
+            let group = |frame: &Frame| groups.of_frame(frame);
+            hotspots_by_frame(profile, group, |group| {
+                (groups.label(group), lines.remove(&group))
+            })
         }
         By::Line => {
-            let rows = names();
-            let key = |frame: &Frame| (rows.of_frame(frame), position(frame));
-            frame_rows(profile, key, |(row, position)| (rows.name(row), position))
+            let groups = groups();
+            let key = |frame: &Frame| (groups.of_frame(frame), position(frame));
+            hotspots_by_frame(profile, key, |(group, position)| {
+                (groups.label(group), position)
+            })
         }
-        By::Module => frame_rows(profile, module, |name| (plain(name), None)),
-        By::Tier => frame_rows(profile, tier, |name| (plain(name), None)),
+        By::Module => hotspots_by_frame(profile, module, |name| (plain(name), None)),
+        By::Tier => hotspots_by_frame(profile, tier, |name| (plain(name), None)),
         By::Thread => {
             let label = |thread| {
                 let thread = timeline.thread_view(thread)?;
                 let process = timeline.process_view(thread.process)?;
                 Some(format!("{} of {}", thread_label(&thread), process.label()))
             };
-            entry_rows(profile, |entry| entry.thread, label)
+            hotspots_by_entry(profile, |entry| entry.thread, label)
         }
-        By::Process => entry_rows(
+        By::Process => hotspots_by_entry(
             profile,
             |entry| timeline.thread_view(entry.thread).map(|t| t.process),
             |process| Some(timeline.process_view(process?)?.label()),
         ),
     };
     let unit = WeightUnit::of(profile);
-    let key = |row: &Hotspot| {
-        let own = row.counts.own.weight(unit);
-        let total = row.counts.total.weight(unit);
+    let key = |it: &Hotspot| {
+        let own = it.counts.own.weight(unit);
+        let total = it.counts.total.weight(unit);
         match sort {
             Sort::Own => (own, total),
             Sort::Total => (total, own),
         }
     };
-    let name = |row: &Hotspot| (row.label.name.clone(), row.position.clone());
-    rows.sort_by_cached_key(|row| (Reverse(key(row)), name(row)));
-    rows
+    let name = |it: &Hotspot| (it.label.name.clone(), it.position.clone());
+    hotspots.sort_by_cached_key(|it| (Reverse(key(it)), name(it)));
+    hotspots
 }
 
 fn position(frame: &Frame) -> Option<SourcePosition> {
@@ -139,36 +143,36 @@ fn position(frame: &Frame) -> Option<SourcePosition> {
     })
 }
 
-/// Of each row the line where most of its own samples are; of lines with as many the first.
-fn hottest_lines(profile: &Profile, rows: &FunctionGroups) -> FxHashMap<usize, SourcePosition> {
+/// Returns the line with the largest self of each function; the first of equal ones.
+fn hottest_lines(profile: &Profile, groups: &FunctionGroups) -> FxHashMap<usize, SourcePosition> {
     let unit = WeightUnit::of(profile);
     let resolver = &profile.resolver;
     let mut lines: HashMap<(usize, &str, u32), Amount> = HashMap::default();
     for entry in &profile.entries {
         let leaf = resolver.frame(resolver.leaf(entry.stack));
         if let Ok(line) = &leaf.line {
-            let key = (rows.of_frame(leaf), &*line.file, line.line);
+            let key = (groups.of_frame(leaf), &*line.file, line.line);
             lines.entry(key).or_default().add(entry);
         }
     }
     let mut lines: Vec<_> = lines.into_iter().collect();
-    lines.sort_by_key(|&((row, file, line), amount)| {
-        (row, amount.weight(unit), Reverse((file, line)))
+    lines.sort_by_key(|&((group, file, line), amount)| {
+        (group, amount.weight(unit), Reverse((file, line)))
     });
-    // Of those of one row the last is kept.
-    let position = |((row, file, line), _): ((usize, &str, u32), Amount)| {
+    // The last line of a function replaces the others.
+    let position = |((group, file, line), _): ((usize, &str, u32), Amount)| {
         let file = file.to_owned();
-        (row, SourcePosition { file, line })
+        (group, SourcePosition { file, line })
     };
     lines.into_iter().map(position).collect()
 }
 
-/// The module of a frame, or that it has none.
+/// Returns the module of a frame, or that it has none.
 fn module(frame: &Frame) -> &str {
     frame.module().unwrap_or("[no module]")
 }
 
-/// How the code of a frame was compiled, as far as that is known.
+/// Returns the tier of a frame, or why it has none.
 fn tier(frame: &Frame) -> &'static str {
     match (frame.tier, frame.code) {
         (Some(tier), _) => tier.name(),
@@ -178,10 +182,10 @@ fn tier(frame: &Frame) -> &'static str {
     }
 }
 
-fn frame_rows<'p, K: Eq + Hash>(
+fn hotspots_by_frame<'p, K: Eq + Hash>(
     profile: &'p Profile,
     key: impl Fn(&'p Frame) -> K,
-    mut row: impl FnMut(K) -> (Label, Option<SourcePosition>),
+    mut label: impl FnMut(K) -> (Label, Option<SourcePosition>),
 ) -> Vec<Hotspot> {
     let mut keys: Numbered<K> = Numbered::default();
     let frames = profile.resolver.frames().iter();
@@ -190,7 +194,7 @@ fn frame_rows<'p, K: Eq + Hash>(
     let met = keys.into_iter().zip(counts);
     met.filter(|(_, counts)| counts.total.samples > 0)
         .map(|(key, counts)| {
-            let (label, position) = row(key);
+            let (label, position) = label(key);
             Hotspot {
                 label,
                 position,
@@ -200,7 +204,7 @@ fn frame_rows<'p, K: Eq + Hash>(
         .collect()
 }
 
-fn entry_rows<K: Eq + Hash>(
+fn hotspots_by_entry<K: Eq + Hash>(
     profile: &Profile,
     key: impl Fn(&ProfileEntry) -> K,
     label: impl Fn(K) -> Option<String>,
@@ -209,7 +213,7 @@ fn entry_rows<K: Eq + Hash>(
     for entry in &profile.entries {
         amounts.entry(key(entry)).or_default().add(entry);
     }
-    let row = |(key, amount)| Hotspot {
+    let hotspot = |(key, amount)| Hotspot {
         label: Label::plain(label(key).unwrap_or_else(|| "[unknown]".to_owned())),
         position: None,
         counts: Counts {
@@ -217,29 +221,29 @@ fn entry_rows<K: Eq + Hash>(
             total: amount,
         },
     };
-    amounts.into_iter().map(row).collect()
+    amounts.into_iter().map(hotspot).collect()
 }
 
-/// Writes what the samples are, and rows; under methods, lines and modules also what share of self has no name, why, and what
-/// to do.
+/// Writes the description of the samples and a table of hotspots. Below methods, lines and modules
+/// it writes which percentage of self has no name, why, and what to do.
 ///
 /// # Errors
 ///
-/// Those of `out`; so do all others that write tables.
+/// Those of `out`.
 pub fn write_top(
     profile: &Profile,
     by: By,
-    rows: &[Hotspot],
+    hotspots: &[Hotspot],
     options: TableOptions,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let Some(mut table) = Table::begin(profile, options, out)? else {
+    let Some(mut table) = Table::start(profile, options, out)? else {
         return Ok(());
     };
     table.head(by.as_str())?;
-    for row in rows.iter().take(options.most) {
-        let text = row.label.text();
-        let position = row.position.as_ref().map(SourcePosition::text);
+    for hotspot in hotspots.iter().take(options.most) {
+        let text = hotspot.label.text();
+        let position = hotspot.position.as_ref().map(SourcePosition::text);
         let (mut before, mut after) = (String::new(), String::new());
         match (by, position) {
             (By::Line, position) => {
@@ -252,19 +256,22 @@ pub fn write_top(
             before: &before,
             text: &text,
             after: &after,
-            kind: row.label.kind,
+            kind: hotspot.label.kind,
         };
-        let (cells, share) = (table.counts(&row.counts), table.share_of(&row.counts.own));
-        table.row(&cells, share, name)?;
+        let (cells, share) = (
+            table.counts(&hotspot.counts),
+            table.share_of(&hotspot.counts.own),
+        );
+        table.line(&cells, share, name)?;
     }
-    table.more(rows.len(), by.as_str())?;
+    table.more(hotspots.len(), by.as_str())?;
     match by {
         By::Method | By::Module | By::Line => write_unnamed(profile, &mut table),
         By::Thread | By::Process | By::Tier => Ok(()),
     }
 }
 
-/// Writes what share of self has no name, why, and what to do.
+/// Writes which percentage of self has no name, why, and what to do.
 fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Result<()> {
     let resolver = &profile.resolver;
     let mut guessed = Amount::default();
@@ -289,9 +296,9 @@ fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Re
     let all = reasons.iter().map(|r| r.weight);
     let all = share(table, all.fold(0, u64::saturating_add));
     table.text(&format!("\n{all} of self has no name:"))?;
-    for row in &reasons {
-        let share = share(table, row.weight);
-        table.text(&format!("{share:>7}  {}", name_reason(row.reason).0))?;
+    for missing in &reasons {
+        let share = share(table, missing.weight);
+        table.text(&format!("{share:>7}  {}", name_reason(missing.reason).0))?;
     }
     let is_file = |reason: NameReason| {
         matches!(
@@ -304,7 +311,7 @@ fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Re
         )
     };
     table.text(match reasons.first() {
-        Some(row) if is_file(row.reason) => {
+        Some(missing) if is_file(missing.reason) => {
             "next: `chronosym symbols TRACE` says which symbol files are missing, --symbols DIR uses them"
         }
         _ => "next: `chronosym info TRACE` says what to record",

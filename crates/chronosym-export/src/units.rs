@@ -1,6 +1,6 @@
 //! Numbers, times and addresses as text.
 
-/// A number with its thousands separated: `1,234,567`.
+/// Formats a number with thousands separators: `1,234,567`.
 pub fn show_count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -13,18 +13,18 @@ pub fn show_count(n: u64) -> String {
     out
 }
 
-/// Nanoseconds since the trace began: `1.234567s`.
+/// Formats a time in ns from the start of the trace: `1.234567s`.
 pub fn show_time(ns: u64) -> String {
     format!("{}.{:06}s", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
 }
 
-/// The first and the last address of a range: `0x1000-0x1fff`.
+/// Formats the first and last address of a range: `0x1000-0x1fff`.
 pub fn show_range(start: u64, size: u64) -> String {
     let last = start.saturating_add(size.saturating_sub(1));
     format!("{start:#x}-{last:#x}")
 }
 
-/// Nanoseconds since 1970: `2026-11-06 21:13:27 UTC`.
+/// Formats a time in ns since 1970: `2026-11-06 21:13:27 UTC`.
 pub fn utc(unix_ns: i128) -> Option<String> {
     let seconds = i64::try_from(unix_ns.div_euclid(1_000_000_000)).ok()?;
     let [year, month, day, hour, minute, second] = chronosym_types::time::utc(seconds);

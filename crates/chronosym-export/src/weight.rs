@@ -1,4 +1,4 @@
-//! What samples are counted in.
+//! Weights of samples, and sums of them.
 
 use chronosym_core::{FrameId, Profile, ProfileEntry, Weight};
 use chronosym_types::closed_list;
@@ -6,21 +6,22 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 closed_list! {
-    /// What the weight of a sample is.
+    /// The unit of a sample's weight.
     #[derive(Default)]
     WeightUnit {
-        /// One.
+        /// The number of samples.
         #[default]
         Samples = "samples",
-        /// The time that it stands for, ns; nothing where that is not known.
+        /// The time that samples represent, in ns; 0 where it is unknown.
         Time = "time",
-        /// The bytes that its event states.
+        /// The bytes that events state.
         Bytes = "bytes",
     }
 }
 
 impl WeightUnit {
-    /// Time where that of all samples is known, bytes where all of them state some, samples otherwise.
+    /// Returns time if that of all samples is known, bytes if all samples state them, samples
+    /// otherwise.
     pub fn of(profile: &Profile) -> Self {
         let mut entries = profile.entries.iter();
         let states_bytes = entries.all(|entry| entry.sized == entry.samples)
@@ -32,7 +33,7 @@ impl WeightUnit {
         }
     }
 
-    /// That of two profiles, if they have the same one; samples otherwise.
+    /// Returns the unit of two profiles if they have the same, samples otherwise.
     pub fn of_both(before: &Profile, after: &Profile) -> Self {
         match (WeightUnit::of(before), WeightUnit::of(after)) {
             (before, after) if before == after => before,
@@ -40,7 +41,7 @@ impl WeightUnit {
         }
     }
 
-    /// What an entry comes to.
+    /// Returns the weight of an entry.
     pub fn weight(self, entry: &ProfileEntry) -> u64 {
         match self {
             WeightUnit::Samples => entry.samples,
@@ -49,7 +50,7 @@ impl WeightUnit {
         }
     }
 
-    /// What one sample comes to, and in what.
+    /// Returns the unit and the weight of one sample.
     pub(crate) fn of_sample(weight: Weight) -> (Self, u64) {
         match weight {
             Weight::Ns(ns) => (WeightUnit::Time, ns),
@@ -58,7 +59,8 @@ impl WeightUnit {
         }
     }
 
-    /// The type and unit of weights in pprof and OTLP, beside the number of samples.
+    /// Returns the type and unit of weights in pprof and OTLP, in addition to the number of
+    /// samples.
     pub(crate) fn sample_type(self) -> Option<(&'static str, &'static str)> {
         match self {
             WeightUnit::Time => Some(("time", "nanoseconds")),
@@ -67,13 +69,13 @@ impl WeightUnit {
         }
     }
 
-    /// What all entries come to.
+    /// Returns the weight of all entries.
     pub fn total(self, profile: &Profile) -> u64 {
         let add = |all: u64, entry| all.saturating_add(self.weight(entry));
         profile.entries.iter().fold(0, add)
     }
 
-    /// A weight in a column of its unit: ms, samples or bytes.
+    /// Formats a weight for a column of its unit: ms, samples or bytes.
     pub fn show(self, weight: u64) -> String {
         match self {
             WeightUnit::Time => format!("{:.1}", weight as f64 / 1e6),
@@ -81,7 +83,7 @@ impl WeightUnit {
         }
     }
 
-    /// A weight with its unit and its share of the whole, in words.
+    /// Formats a weight with its unit and its percentage of the whole.
     pub(crate) fn amount(self, weight: u64, whole: u64) -> String {
         let share = weight as f64 * 100.0 / whole.max(1) as f64;
         match self {
@@ -91,7 +93,7 @@ impl WeightUnit {
         }
     }
 
-    /// What stands above such a column.
+    /// Returns the head of such a column.
     pub fn head(self, of: &str) -> String {
         let unit = match self {
             WeightUnit::Samples => return of.to_owned(),
@@ -102,16 +104,16 @@ impl WeightUnit {
     }
 }
 
-/// What some samples of a profile come to.
+/// The sum of samples of a profile.
 #[skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Amount {
-    /// How many there are.
+    /// The number of samples.
     pub samples: u64,
-    /// The time that they stand for, ns; `None` where that of any is unknown.
+    /// The time that they represent, in ns; `None` if that of any is unknown.
     pub time_ns: Option<u64>,
-    /// The bytes that their events state; 0 where they state none.
+    /// The bytes that their events state; 0 if they state none.
     #[serde(skip_serializing_if = "is_zero")]
     pub bytes: u64,
 }
@@ -131,7 +133,7 @@ impl Default for Amount {
 }
 
 impl Amount {
-    /// What all samples of a profile come to.
+    /// Returns the sum of all samples of a profile.
     pub fn all(profile: &Profile) -> Self {
         let mut all = Amount::default();
         profile.entries.iter().for_each(|entry| all.add(entry));
@@ -141,12 +143,12 @@ impl Amount {
     /// Adds the samples of an entry.
     pub(crate) fn add(&mut self, entry: &ProfileEntry) {
         self.samples += entry.samples;
-        let known = self.time_ns.filter(|_| entry.untimed == 0);
-        self.time_ns = known.map(|ns| ns.saturating_add(entry.time_ns));
+        let time = self.time_ns.filter(|_| entry.untimed == 0);
+        self.time_ns = time.map(|ns| ns.saturating_add(entry.time_ns));
         add(&mut self.bytes, entry.bytes);
     }
 
-    /// What they come to in a measure.
+    /// Returns the weight in a unit.
     pub fn weight(&self, unit: WeightUnit) -> u64 {
         match unit {
             WeightUnit::Samples => self.samples,
@@ -156,25 +158,25 @@ impl Amount {
     }
 }
 
-/// What the samples of a piece of code come to.
+/// Self and total of a function or other code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Those whose innermost frame it is.
+    /// Samples of which it is the leaf.
     #[serde(rename = "self")]
     pub own: Amount,
-    /// Those on whose stack it is, each counted once.
+    /// Samples whose stack contains it, each counted once.
     pub total: Amount,
 }
 
-/// What the frames of each key come to; frames without a key do not count.
+/// Returns self and total of each key; frames without a key are not counted.
 pub(crate) fn tally(
     profile: &Profile,
     keys: usize,
     key: impl Fn(FrameId) -> Option<usize>,
 ) -> Vec<Counts> {
     let mut counts = vec![Counts::default(); keys];
-    // The entry in which a key was seen last, counted from 1: each sample counts once.
+    // The last entry that contains each key, from 1: each sample counts once.
     let mut seen = vec![0; keys];
     for (entry, at) in profile.entries.iter().zip(1u64..) {
         for (depth, frame) in profile.resolver.stack(entry.stack).enumerate() {
@@ -192,7 +194,7 @@ pub(crate) fn tally(
     counts
 }
 
-/// Adds up what a hostile trace may state beyond all bounds.
+/// Adds weights, whose sum a hostile trace may make overflow.
 pub(crate) fn add(sum: &mut u64, weight: u64) {
     *sum = sum.saturating_add(weight);
 }

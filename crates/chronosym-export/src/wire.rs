@@ -1,6 +1,6 @@
-//! Protocol buffers: the few things that pprof and OTLP need to be written.
+//! A writer of Protocol Buffers with the field types of pprof and OTLP.
 
-/// A message, as it grows. Fields of value zero are left out, as the format wants it.
+/// A message being written. Fields of value zero are left out, as the format requires.
 #[derive(Debug, Default)]
 pub(crate) struct Message(Vec<u8>);
 
@@ -25,7 +25,7 @@ impl Message {
         self
     }
 
-    /// Also of no bytes: elements of a table must not be lost.
+    /// Empty fields are written, too: the elements of a table must keep their indices.
     pub fn blob(&mut self, field: u32, bytes: &[u8]) -> &mut Self {
         self.key(field, 2);
         self.varint(bytes.len() as u64);

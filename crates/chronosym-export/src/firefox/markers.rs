@@ -1,4 +1,4 @@
-//! What the runtime did beside running code, as markers of a Firefox profile.
+//! The runtime's activities as markers of a Firefox profile.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ pub(super) fn schema() -> Vec<Value> {
     let schema = |kind: MarkerKind| {
         json!({
             "name": kind.as_str(),
-            "display": ["marker-chart", "marker-table", place(kind)],
+            "display": ["marker-chart", "marker-table", track_of(kind)],
             "tooltipLabel": "{marker.name}: {marker.data.text}",
             "tableLabel": "{marker.data.text}",
             "chartLabel": "{marker.data.text}",
@@ -26,8 +26,8 @@ pub(super) fn schema() -> Vec<Value> {
     MarkerKind::ALL.map(schema).to_vec()
 }
 
-/// The track of the viewer's overview.
-fn place(kind: MarkerKind) -> &'static str {
+/// The overview track that shows a kind of marker.
+fn track_of(kind: MarkerKind) -> &'static str {
     match kind {
         MarkerKind::Collection | MarkerKind::Pause => "timeline-memory",
         _ => "timeline-overview",
@@ -38,8 +38,8 @@ fn place(kind: MarkerKind) -> &'static str {
 pub(super) struct Markers<'s>(FxHashMap<ThreadIndex, Vec<Marker<'s>>>);
 
 impl<'s> Markers<'s> {
-    /// Markers of threads without a sample stand with the first track of their process: a thread that only compiles is most
-    /// often not sampled.
+    /// Markers of threads without samples go to the first track of their process: a thread that
+    /// only compiles is rarely sampled.
     pub fn new(series: &'s Series) -> Self {
         let timeline = series.resolver.timeline();
         let process = |thread| Some(timeline.thread_view(thread)?.process);
@@ -63,21 +63,21 @@ impl<'s> Markers<'s> {
         Markers(of)
     }
 
-    /// Those of a track.
+    /// Takes the markers of a track.
     pub fn take(&mut self, thread: ThreadIndex) -> Vec<Marker<'s>> {
         self.0.remove(&thread).unwrap_or_default()
     }
 }
 
-/// The table of markers; `string` gives the numbers of their names.
+/// Writes the table of markers; `string` returns the index of a name.
 pub(super) fn write(
     markers: &[Marker<'_>],
     mut string: impl FnMut(&str) -> usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let names = markers.iter().map(|marker| string(marker.kind.as_str()));
-    let rows: Vec<_> = names.zip(markers).collect();
-    // 0: a moment, 1: from start to end, 2: a start without an end.
+    let named: Vec<_> = names.zip(markers).collect();
+    // 0: a point, 1: an interval, 2: a start without an end.
     let phase = |marker: &Marker<'_>| match (marker.kind, marker.end_ns) {
         (_, Some(_)) => 1,
         (MarkerKind::Exception, None) => 0,
@@ -100,6 +100,6 @@ pub(super) fn write(
         ("phase", &|(_, m)| Cell::Number(phase(m))),
         ("data", &|(_, m)| Cell::Object(data(m))),
     ];
-    begin_table(out, "markers", &rows, &columns)?;
+    begin_table(out, "markers", &named, &columns)?;
     out.write_all(b"}")
 }

@@ -1,4 +1,5 @@
-//! The processed format of Firefox Profiler, version 55 (github.com/firefox-devtools/profiler, src/types/profile.js).
+//! The processed format of Firefox Profiler, version 55 (github.com/firefox-devtools/profiler,
+//! src/types/profile.js).
 
 mod markers;
 mod table;
@@ -18,18 +19,18 @@ use thread::Labels;
 
 pub use thread::firefox_address;
 
-/// Writes each thread with its samples, by time, their weights and stacks; inlined frames, source lines and the kind of
-/// code stand with each frame. What the runtime did beside ([`chronosym_core::Timeline::markers`]) stands with the thread that
-/// said so.
+/// Writes each thread with its samples by time, their weights and stacks. Frames state inlining,
+/// source lines and the kind of code. The runtime's markers ([`chronosym_core::Timeline::markers`])
+/// are with the thread that logged them.
 pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let resolver = &series.resolver;
     let facts = resolver.timeline().facts();
-    let rows = series.rows();
-    let labels = series.labels(&rows);
-    let labels = labels.into_iter().zip(&rows.rows);
-    // The viewer shows what a function is of beside its name.
-    let labels = labels.map(|(label, row)| {
-        let own = row.function.binary().and_then(|binary| {
+    let groups = series.groups();
+    let labels = series.labels(&groups);
+    let labels = labels.into_iter().zip(&groups.all);
+    // The viewer shows the library next to the function's name.
+    let labels = labels.map(|(label, group)| {
+        let own = group.function.binary().and_then(|binary| {
             label
                 .strip_prefix(binary.name())?
                 .strip_prefix('!')
@@ -39,19 +40,19 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     });
     let labels = Labels {
         labels: labels.collect(),
-        rows,
+        groups,
     };
     let categories = CodeKind::ALL.map(|kind| {
         json!({"name": category(kind).0, "color": category(kind).1, "subcategories": ["Other"]})
     });
     let start = facts.start_unix_ns.unwrap_or(0) as f64 / 1e6;
-    // What was achieved, where that is known, and not what was asked for.
-    let asked = facts.sample_interval_ns.unwrap_or(1_000_000);
-    let achieved = match series.unit {
+    // The actual interval where it is known, else the requested one.
+    let requested = facts.sample_interval_ns.unwrap_or(1_000_000);
+    let actual = match series.unit {
         WeightUnit::Time => series.total() / series.samples.len().max(1) as u64,
-        _ => asked,
+        _ => requested,
     };
-    let interval = achieved as f64 / 1e6;
+    let interval = actual as f64 / 1e6;
     let meta = json!({
         "categories": categories,
         "debug": false,
@@ -99,7 +100,7 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "]}}")
 }
 
-/// What a kind of code is called, and one of the viewer's colours.
+/// The name of a kind of code, and one of the viewer's colours.
 fn category(kind: CodeKind) -> (&'static str, &'static str) {
     match kind {
         CodeKind::Managed => ("Managed", "blue"),
@@ -108,7 +109,7 @@ fn category(kind: CodeKind) -> (&'static str, &'static str) {
         CodeKind::Native => ("Native", "orange"),
         CodeKind::Kernel => ("Kernel", "red"),
         CodeKind::Stub => ("Stub", "yellow"),
-        // One category has to be grey: the viewer's default.
+        // One category must be grey: the viewer's default.
         CodeKind::Unnamed => ("Unnamed", "grey"),
     }
 }

@@ -1,4 +1,4 @@
-//! Tables of a Firefox profile: a list for each column.
+//! Tables of a Firefox profile, stored by column.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -37,10 +37,10 @@ impl fmt::Display for Cell {
     }
 }
 
-/// A column: its name, and what each row has in it.
+/// A column: its name, and the value of each element.
 pub(super) type Column<'c, R> = (&'c str, &'c dyn Fn(&R) -> Cell);
 
-/// Begins a table; the object is still to be ended.
+/// Writes the columns of a table; the caller closes the object.
 pub(super) fn begin_table<'r, R: 'r, I: IntoIterator<Item = &'r R> + Copy>(
     out: &mut impl Write,
     name: &str,

@@ -14,13 +14,13 @@ use crate::series::{Series, TimedSample, Track, millis};
 use crate::tables::Numbered;
 use crate::weight::WeightUnit;
 
-/// The functions of a series by rows, and the text of each row.
+/// The groups of functions of a series, and the label of each.
 pub(super) struct Labels {
-    pub rows: FunctionGroups,
+    pub groups: FunctionGroups,
     pub labels: Vec<String>,
 }
 
-/// A function of an image, whose code a viewer can ask for.
+/// A function of an image, whose code a viewer can request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct NativeSymbol {
     lib: usize,
@@ -35,7 +35,7 @@ struct TableFrame {
     id: FrameId,
     function: usize,
     symbol: Option<usize>,
-    /// How many frames it is inlined below.
+    /// How many frames it is inlined into.
     depth: u32,
 }
 
@@ -47,7 +47,7 @@ struct Tables<'s> {
     functions: Numbered<Function>,
     frames: Vec<TableFrame>,
     symbols: Numbered<NativeSymbol>,
-    /// Frame, caller.
+    /// Frame and caller.
     stacks: Vec<(usize, Option<usize>)>,
     frame_index: FxHashMap<(FrameId, u32), usize>,
     stack_index: FxHashMap<ResolvedStack, usize>,
@@ -60,18 +60,18 @@ impl Tables<'_> {
 
     fn stack(&mut self, stack: ResolvedStack) -> usize {
         let resolver = &self.series.resolver;
-        let (mut path, mut known, mut at) = (Vec::new(), None, Some(stack));
+        let (mut path, mut index, mut at) = (Vec::new(), None, Some(stack));
         while let Some(stack) = at {
-            known = self.stack_index.get(&stack).copied();
-            if known.is_some() {
+            index = self.stack_index.get(&stack).copied();
+            if index.is_some() {
                 break;
             }
             path.push(stack);
             at = resolver.caller(stack);
         }
         while let Some(stack) = path.pop() {
-            // The viewer counts from what is not inlined: 0.
-            let caller = known.map(|caller| self.stacks[caller].0);
+            // The viewer's depth of a frame that is not inlined is 0.
+            let caller = index.map(|caller| self.stacks[caller].0);
             let frame = resolver.leaf(stack);
             let depth = if resolver.frame(frame).inlined {
                 caller.map_or(1, |caller| self.frames[caller].depth + 1)
@@ -79,21 +79,21 @@ impl Tables<'_> {
                 0
             };
             let frame = self.frame(frame, depth);
-            self.stacks.push((frame, known));
-            known = Some(self.stacks.len() - 1);
+            self.stacks.push((frame, index));
+            index = Some(self.stacks.len() - 1);
             self.stack_index.insert(stack, self.stacks.len() - 1);
         }
-        known.unwrap_or_default()
+        index.unwrap_or_default()
     }
 
     fn frame(&mut self, id: FrameId, depth: u32) -> usize {
-        if let Some(&known) = self.frame_index.get(&(id, depth)) {
-            return known;
+        if let Some(&index) = self.frame_index.get(&(id, depth)) {
+            return index;
         }
         let labels = self.labels;
         let frame = self.series.resolver.frame(id);
-        let row = labels.rows.of[frame.function.id().index()] as usize;
-        let name = self.text(&labels.labels[row]);
+        let group = labels.groups.of[frame.function.id().index()] as usize;
+        let name = self.text(&labels.labels[group]);
         let file = frame.line.as_ref().ok().map(|line| self.text(&line.file));
         let binary = frame.function.binary().map(|binary| binary.id().index());
         let function = self.functions.insert_full((name, file, binary)).0;
@@ -108,18 +108,19 @@ impl Tables<'_> {
         self.frames.len() - 1
     }
 
-    /// The function of an image that the frame's code is of, in whole: of an inlined frame what it is inlined into.
+    /// Returns the function of an image that contains a frame's code; of an inlined frame the
+    /// function that it is inlined into.
     fn symbol(&mut self, id: FrameId) -> Option<usize> {
         let frames = &self.series.resolver.frames()[id.index()..];
-        // Those inlined stand before what they are inlined into.
+        // Inlined frames precede the frame that they are inlined into.
         let host = frames.iter().find(|frame| !frame.inlined)?;
         let (Code::Image { rva, .. }, Some(offset)) = (host.code, host.offset) else {
             return None;
         };
         let lib = host.function.binary()?.id().index();
-        let row = self.labels.rows.of[host.function.id().index()] as usize;
+        let group = self.labels.groups.of[host.function.id().index()] as usize;
         let labels = self.labels;
-        let name = self.text(&labels.labels[row]);
+        let name = self.text(&labels.labels[group]);
         let address = rva.checked_sub(offset)?;
         Some(
             self.symbols
@@ -129,7 +130,7 @@ impl Tables<'_> {
     }
 }
 
-/// Writes a thread, or all of a process.
+/// Writes a thread, or all threads of a process.
 pub(super) fn write(
     series: &Series,
     labels: &Labels,
@@ -160,7 +161,7 @@ pub(super) fn write(
         .iter()
         .map(|sample| tables.stack(sample.stack))
         .collect();
-    let used = tables.functions.iter().filter_map(|row| row.2);
+    let used = tables.functions.iter().filter_map(|function| function.2);
     let mut libs: Vec<usize> = used.collect();
     libs.sort_unstable();
     libs.dedup();
@@ -169,22 +170,22 @@ pub(super) fn write(
         .map(|&lib| tables.text(resolver.binaries()[lib].name()))
         .collect();
 
-    let (process_name, thread_name) = series.places(thread);
+    let (process_name, thread_name) = series.thread_labels(thread);
     let pid = process.as_ref().and_then(|process| process.pid);
-    // Two processes that had one id are two.
+    // Two processes that had the same id are distinct.
     let index = process.as_ref().map_or(0, |process| process.index.index());
     let pid = pid.map_or(format!("?{index}"), |pid| pid_text(timeline, pid, index));
     let (start, end) = process
         .as_ref()
         .map_or((None, None), |p| (p.start_ns, p.end_ns));
-    let begin = millis(start.unwrap_or(0));
+    let started = millis(start.unwrap_or(0));
     let end = end.map_or("null".to_owned(), millis);
     let tid = view.map_or(0, |thread| thread.tid);
     write!(
         out,
         "{{\"name\":{},\"processName\":{},\"pid\":{},\"tid\":{tid},\"isMainThread\":{is_main},\
-         \"processType\":\"default\",\"processStartupTime\":{begin},\"processShutdownTime\":{end},\
-         \"registerTime\":{begin},\"unregisterTime\":{end},\"pausedRanges\":[],\"showMarkersInTimeline\":{}",
+         \"processType\":\"default\",\"processStartupTime\":{started},\"processShutdownTime\":{end},\
+         \"registerTime\":{started},\"unregisterTime\":{end},\"pausedRanges\":[],\"showMarkersInTimeline\":{}",
         Quoted(&thread_name),
         Quoted(&process_name),
         Quoted(&pid),
@@ -201,26 +202,24 @@ pub(super) fn write(
     begin_table(out, "nativeSymbols", &tables.symbols, &columns)?;
     out.write_all(b"}")?;
 
-    let frame = |row: &TableFrame| resolver.frame(row.id);
-    let line = |row: &TableFrame| frame(row).line.as_ref().ok();
-    let address = |row: &TableFrame| firefox_address(row.id, frame(row));
+    let frame = |it: &TableFrame| resolver.frame(it.id);
+    let line = |it: &TableFrame| frame(it).line.as_ref().ok();
+    let address = |it: &TableFrame| firefox_address(it.id, frame(it));
     let columns: [Column<'_, TableFrame>; 9] = [
-        ("address", &|row| Cell::Number(address(row).into())),
-        ("inlineDepth", &|row| Cell::Number(row.depth.into())),
-        ("category", &|row| {
-            Cell::index(CodeKind::of(frame(row)) as usize)
+        ("address", &|it| Cell::Number(address(it).into())),
+        ("inlineDepth", &|it| Cell::Number(it.depth.into())),
+        ("category", &|it| {
+            Cell::index(CodeKind::of(frame(it)) as usize)
         }),
         ("subcategory", &|_| Cell::Number(0)),
-        ("func", &|row| Cell::index(row.function)),
-        ("nativeSymbol", &|row| {
-            row.symbol.map_or(Cell::Null, Cell::index)
+        ("func", &|it| Cell::index(it.function)),
+        ("nativeSymbol", &|it| {
+            it.symbol.map_or(Cell::Null, Cell::index)
         }),
         ("innerWindowID", &|_| Cell::Number(0)),
-        ("line", &|row| {
-            Cell::or_null(line(row).map(|line| line.line))
-        }),
-        ("column", &|row| {
-            Cell::or_null(line(row).and_then(|line| line.column))
+        ("line", &|it| Cell::or_null(line(it).map(|line| line.line))),
+        ("column", &|it| {
+            Cell::or_null(line(it).and_then(|line| line.column))
         }),
     ];
     begin_table(out, "frameTable", &tables.frames, &columns)?;
@@ -246,7 +245,7 @@ pub(super) fn write(
         ("lib", &|(lib, _)| Cell::index(*lib)),
         ("name", &|(_, name)| Cell::index(*name)),
         ("host", &|_| Cell::Null),
-        // 1: a library.
+        // The type of a library is 1.
         ("type", &|_| Cell::Number(1)),
     ];
     begin_table(out, "resourceTable", &named_libs, &columns)?;
@@ -270,13 +269,13 @@ pub(super) fn write(
         true => Cell::Millis(weight),
         false => Cell::Number(weight.into()),
     };
-    let rows: Vec<_> = stacks.into_iter().zip(samples).collect();
+    let stacked: Vec<_> = stacks.into_iter().zip(samples).collect();
     let columns: [Column<'_, (usize, &&TimedSample)>; 3] = [
         ("stack", &|(stack, _)| Cell::index(*stack)),
         ("time", &|(_, sample)| Cell::Millis(sample.time_ns)),
         ("weight", &|(_, sample)| weight(sample.weight)),
     ];
-    begin_table(out, "samples", &rows, &columns)?;
+    begin_table(out, "samples", &stacked, &columns)?;
     write!(out, ",\"weightType\":\"{unit}\"}},\"stringArray\":[")?;
     write_list(out, &tables.strings, |out, text| {
         write!(out, "{}", Quoted(text))
@@ -284,9 +283,9 @@ pub(super) fn write(
     out.write_all(b"]}")
 }
 
-/// The address of a frame, as [`write_firefox`](super::write_firefox) has it: bytes from the image's base. Code that belongs to no image has none
-/// that a viewer could use: its number stands there, so that the viewer takes the function for one whose source can be
-/// asked for.
+/// Returns the address of a frame as [`write_firefox`](super::write_firefox) writes it: bytes from
+/// the image's base. Code outside an image has no such address; the frame's index replaces it,
+/// because the viewer requests source only of functions that have an address.
 pub fn firefox_address(id: FrameId, frame: &Frame) -> u64 {
     match frame.code {
         Code::Image { rva, .. } => rva,
@@ -294,7 +293,7 @@ pub fn firefox_address(id: FrameId, frame: &Frame) -> u64 {
     }
 }
 
-/// The viewer tells processes apart by this text: of several that had one id it says which.
+/// The viewer identifies processes by this text: a suffix distinguishes those that had the same id.
 fn pid_text(timeline: &chronosym_core::Timeline, pid: u32, index: usize) -> String {
     let mut of_pid = timeline.processes().filter(|p| p.pid == Some(pid));
     match of_pid.position(|p| p.index.index() == index) {

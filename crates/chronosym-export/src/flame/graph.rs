@@ -1,4 +1,4 @@
-//! What a flame graph draws: one call tree, or two that are compared.
+//! The data of a flame graph: one call tree, or two that are compared.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use crate::header::title;
 use crate::kind::CodeKind;
 use crate::weight::{WeightUnit, add};
 
-/// How boxes are coloured; the style has a class of each name.
+/// What colours boxes: classes of the style sheet.
 pub(super) const KINDS: [&str; 11] = [
     "managed",
     "framework",
@@ -32,25 +32,26 @@ const PROCESS: u8 = 8;
 const THREAD: u8 = 9;
 const REST: u8 = 10;
 
-/// How boxes of two trees are coloured: from much less to much more of a share.
+/// What colours boxes of two trees: classes from much less to much more.
 const CHANGES: [&str; 7] = ["less3", "less2", "less1", "same", "more1", "more2", "more3"];
 
-/// In a graph of more nodes than this…
+/// In a graph of more nodes than this, …
 const MANY: usize = 50_000;
-/// …boxes below this part of the whole are joined with those beside them: none of them could be seen.
+/// … boxes narrower than this fraction of the whole are merged with their siblings: they would be
+/// invisible.
 const LEAST: u64 = 20_000;
-/// What the samples of each of two trees come to: shares, not samples, are compared.
+/// The weight of each of two trees: percentages, not samples, are compared.
 const WHOLE: u64 = 1_000_000_000;
 
-/// What boxes are of.
+/// A function, process or thread that boxes show.
 pub(super) struct FlameBox {
     pub name: String,
-    /// Of [`KINDS`].
+    /// An index of [`KINDS`].
     pub kind: u8,
     pub details: Vec<String>,
 }
 
-/// The weight in each of two trees; of one alone it is the second.
+/// The weight in each of two trees; a single tree is the second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weights {
     pub before: u64,
@@ -63,7 +64,7 @@ impl Weights {
         add(&mut self.after, other.after);
     }
 
-    /// What the width of a box shows.
+    /// The weight that the width of a box shows.
     pub fn sum(self) -> u64 {
         self.before.saturating_add(self.after)
     }
@@ -71,7 +72,7 @@ impl Weights {
 
 #[derive(Clone, Copy)]
 pub(super) struct Node {
-    /// The box.
+    /// The index of its [`FlameBox`].
     pub of: u32,
     parent: Option<u32>,
     pub own: Weights,
@@ -93,15 +94,15 @@ impl Node {
 /// Boxes, and the tree in preorder.
 pub(super) struct Graph {
     pub title: String,
-    /// What weights are in; `None` where shares of two trees are compared.
+    /// The unit of weights; `None` where percentages of two trees are compared.
     pub unit: Option<WeightUnit>,
     pub boxes: Vec<FlameBox>,
-    /// (depth, node): callers before callees, siblings by name.
+    /// Depth and node: callers precede callees, siblings are sorted by name.
     pub nodes: Vec<(usize, Node)>,
 }
 
 impl Graph {
-    /// That of one profile.
+    /// Returns the graph of one profile.
     pub fn of(profile: &Profile, tree: &CallTree) -> Self {
         let node = |node: &crate::call_tree::Node| {
             let (before, after) = (0, node.own);
@@ -117,18 +118,18 @@ impl Graph {
         )
     }
 
-    /// Two profiles: their shares, by the names of functions alone. Processes and threads are not told apart, for their ids
-    /// are others in the second.
+    /// Returns the graph of two profiles: their percentages by function name. Processes and threads
+    /// are left out, because their ids differ.
     pub fn between(before: (&Profile, &CallTree), after: (&Profile, &CallTree)) -> Self {
         type Boxes = IndexMap<String, FlameBox, RandomState>;
         type Nodes = IndexMap<(u32, Option<u32>), Weights, FxBuildHasher>;
         let (mut boxes, mut nodes) = (Boxes::default(), Nodes::default());
-        // What is said of a box is what holds for the second profile, where it has it.
+        // The details of a box are those of the second profile, if it is in both.
         for (is_after, (profile, tree)) in [(true, after), (false, before)] {
             let of_label = self::boxes(profile, tree).into_iter().map(|flame| {
-                let known = boxes.entry(flame.name.clone());
-                let index = known.index() as u32;
-                known.or_insert(flame);
+                let entry = boxes.entry(flame.name.clone());
+                let index = entry.index() as u32;
+                entry.or_insert(flame);
                 index
             });
             let of_label: Vec<u32> = of_label.collect();
@@ -138,18 +139,18 @@ impl Graph {
                 .fold(0, |sum: u64, node| sum.saturating_add(node.own));
             let share = |own: u64| {
                 let share = u128::from(own) * u128::from(WHOLE) / u128::from(whole.max(1));
-                // No more than the whole.
+                // At most `WHOLE`.
                 share as u64
             };
             let mut of_node: Vec<Option<u32>> = Vec::with_capacity(tree.nodes.len());
             for node in &tree.nodes {
                 let parent = node.parent.and_then(|parent| of_node[parent as usize]);
                 let of = of_label[node.label as usize];
-                let is_place = matches!(boxes[of as usize].kind, PROCESS | THREAD);
-                of_node.push((!is_place).then(|| {
-                    let known = nodes.entry((of, parent));
-                    let (index, share) = (known.index() as u32, share(node.own));
-                    let own = known.or_default();
+                let is_process_or_thread = matches!(boxes[of as usize].kind, PROCESS | THREAD);
+                of_node.push((!is_process_or_thread).then(|| {
+                    let entry = nodes.entry((of, parent));
+                    let (index, share) = (entry.index() as u32, share(node.own));
+                    let own = entry.or_default();
                     add(
                         if is_after {
                             &mut own.after
@@ -188,7 +189,7 @@ impl Graph {
         }
     }
 
-    /// The weight of all.
+    /// Returns the weight of all roots.
     pub fn total(&self) -> Weights {
         let mut total = Weights::default();
         let roots = self.nodes.iter().filter(|(depth, _)| *depth == 0);
@@ -196,7 +197,7 @@ impl Graph {
         total
     }
 
-    /// A weight and its share, in words.
+    /// Returns a weight and its percentage as text.
     pub fn amount(&self, weight: Weights, whole: Weights) -> String {
         match self.unit {
             Some(unit) => unit.amount(weight.sum(), whole.sum()),
@@ -208,7 +209,8 @@ impl Graph {
         }
     }
 
-    /// The class that colours a node: the kind of its code or, of two profiles, how much its share changed.
+    /// Returns the class that colours a node: the kind of its code or, of two profiles, the change
+    /// of its percentage.
     pub fn class(&self, node: &Node) -> &'static str {
         if self.unit.is_some() {
             return KINDS[self.boxes[node.of as usize].kind as usize];
@@ -216,12 +218,12 @@ impl Graph {
         let Weights { before, after } = node.total;
         let sum = node.total.sum().max(1) as f64;
         let change = (after as f64 - before as f64) / sum;
-        // As the script has it.
+        // The script computes the same.
         CHANGES[((change * 3.0).round() + 3.0) as usize]
     }
 }
 
-/// What the boxes of a tree's labels are called, and what is said of them.
+/// Returns a box for each label of a tree.
 fn boxes(profile: &Profile, tree: &CallTree) -> Vec<FlameBox> {
     let mut facts: Vec<BoxDetails<'_>> = Vec::new();
     facts.resize_with(tree.labels.len(), BoxDetails::default);
@@ -250,7 +252,7 @@ fn boxes(profile: &Profile, tree: &CallTree) -> Vec<FlameBox> {
         .collect()
 }
 
-/// What the frames of a box have in common, and what not.
+/// What the frames of a box have in common.
 #[derive(Default)]
 struct BoxDetails<'s> {
     module: Option<&'s str>,
@@ -258,11 +260,11 @@ struct BoxDetails<'s> {
     inlined: u32,
     frames: u32,
     tiers: BTreeSet<&'s str>,
-    /// (file, first line, last line)
+    /// File, first line, last line.
     lines: Option<(&'s str, u32, u32)>,
     sources: BTreeSet<(&'s str, &'s str)>,
     reasons: BTreeSet<&'s str>,
-    /// The fewest and the most frames that one of them stands for.
+    /// The minimum and maximum number of frames that one of them represents.
     stands_for: Option<(u32, u32)>,
 }
 
@@ -329,10 +331,10 @@ impl<'s> BoxDetails<'s> {
     }
 }
 
-/// Adds up the totals, and puts callers before callees.
+/// Adds up the totals, and sorts callers before callees.
 fn preorder(mut nodes: Vec<Node>, boxes: &[FlameBox]) -> Vec<(usize, Node)> {
     nodes.iter_mut().for_each(|node| node.total = node.own);
-    // A callee always comes after its caller.
+    // A callee always follows its caller.
     let mut whole = 0;
     for index in (0..nodes.len()).rev() {
         let Node { parent, total, .. } = nodes[index];
@@ -354,11 +356,11 @@ fn preorder(mut nodes: Vec<Node>, boxes: &[FlameBox]) -> Vec<(usize, Node)> {
     }
     let mut rank: Vec<u32> = (0..boxes.len() as u32).collect();
     rank.sort_by_key(|&flame| &boxes[flame as usize].name);
-    let mut place = vec![0u32; boxes.len()];
+    let mut rank_of = vec![0u32; boxes.len()];
     let ranked = rank.iter().zip(0..);
-    ranked.for_each(|(&flame, at)| place[flame as usize] = at);
-    // The last comes off first.
-    let by_name = |&index: &u32| Reverse(place[nodes[index as usize].of as usize]);
+    ranked.for_each(|(&flame, at)| rank_of[flame as usize] = at);
+    // The last is taken first.
+    let by_name = |&index: &u32| Reverse(rank_of[nodes[index as usize].of as usize]);
     open.sort_by_key(|(_, index)| by_name(index));
     let mut out = Vec::with_capacity(nodes.len());
     while let Some((depth, index)) = open.pop() {

@@ -1,5 +1,5 @@
-//! Flame graphs that stand alone: an SVG that draws itself without scripts and can be searched with them, and a page
-//! around it.
+//! Flame graphs as single files: an SVG that is drawn without scripts and searched with them, and a
+//! page around it.
 
 mod graph;
 mod page;

@@ -1,4 +1,4 @@
-//! The page around a flame graph: what the samples are, where the time went, what has no name and what to do.
+//! The page around a flame graph: a summary, the hottest methods, and what has no name or line.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -20,23 +20,23 @@ use crate::weight::{Counts, WeightUnit};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// FunctionGroups of the table of methods.
+/// The number of methods in a table.
 const MOST: usize = 30;
-/// Processes that are named.
+/// The number of processes in the summary.
 const MOST_PROCESSES: usize = 8;
 
-/// What a page says beside what its samples do.
+/// What a page states about a trace.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct PageFacts {
-    /// What the trace is called.
+    /// The name of the trace.
     pub name: String,
     /// What is wrong with it.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl PageFacts {
-    /// The name of a trace, and what is wrong with it.
+    /// Returns the name of a trace with its diagnostics.
     pub fn new(name: impl Into<String>, diagnostics: Vec<Diagnostic>) -> Self {
         PageFacts {
             name: name.into(),
@@ -45,8 +45,9 @@ impl PageFacts {
     }
 }
 
-/// Writes a page that needs no other file: a summary, the flame graph, the hottest methods, what has no name and why.
-/// `addresses`: code without a name is apart by address in the table of methods, too.
+/// Writes a page that needs no other file: a summary, the flame graph, the hottest methods, and
+/// what has no name or line and why. With `addresses`, the table of methods lists unnamed code by
+/// address.
 pub fn write_html(
     profile: &Profile,
     tree: &CallTree,
@@ -68,8 +69,8 @@ pub fn write_html(
     out.write_all(text.as_bytes())
 }
 
-/// As [`write_html`], of two profiles that are compared: their summaries, the red and blue flame graph, and the methods of
-/// which the share changed most.
+/// Writes a page like [`write_html`] that compares two profiles: their summaries, the red and blue
+/// flame graph, and the methods whose percentage changed most.
 pub fn write_diff_html(
     diff: &Diff,
     before: (&Profile, &CallTree, &PageFacts),
@@ -94,7 +95,7 @@ pub fn write_diff_html(
 }
 
 fn push_head(name: &str, text: &mut String) {
-    // Writing to a String does not fail.
+    // Writing to a `String` never fails.
     let _ = write!(
         text,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
@@ -107,7 +108,7 @@ fn push_end(text: &mut String) {
     let _ = writeln!(text, "<script>{SCRIPT}</script></body></html>");
 }
 
-/// The graph with its search box and legend.
+/// Appends the graph with its search box and legend.
 fn push_picture(graph: &Graph, classes: &[&str], text: &mut String) {
     text.push_str("<input id=\"find\" type=\"search\" placeholder=\"Search names (a regular expression)\" aria-label=\"Search\">\n");
     push_graph(graph, text);
@@ -133,7 +134,7 @@ fn push_summary(profile: &Profile, facts: &PageFacts, text: &mut String) {
         let _ = write!(text, "{}<br>", xml(line));
     }
     text.push_str("</p>\n<dl>");
-    let mut row = |key: &str, value: &str| {
+    let mut fact = |key: &str, value: &str| {
         let _ = write!(text, "<dt>{key}</dt><dd>{}</dd>", xml(value));
     };
     let threads = profile.entries.iter().map(|entry| entry.thread);
@@ -144,7 +145,7 @@ fn push_summary(profile: &Profile, facts: &PageFacts, text: &mut String) {
         if let Some(view) = timeline.process_view(process) {
             let label = std::iter::once(view.label());
             let runtimes = view.runtimes.iter().cloned();
-            row(
+            fact(
                 "process",
                 &label.chain(runtimes).collect::<Vec<_>>().join(", "),
             );
@@ -152,13 +153,13 @@ fn push_summary(profile: &Profile, facts: &PageFacts, text: &mut String) {
     }
     if processes.len() > MOST_PROCESSES {
         let more = processes.len() - MOST_PROCESSES;
-        row("process", &format!("and {more} more"));
+        fact("process", &format!("and {more} more"));
     }
     if let Some(machine) = &timeline.facts().machine {
-        row("machine", machine);
+        fact("machine", machine);
     }
     let diagnostics = facts.diagnostics.iter();
-    diagnostics.for_each(|diagnostic| row("note", &diagnostic.text));
+    diagnostics.for_each(|diagnostic| fact("note", &diagnostic.text));
     text.push_str("</dl>\n");
 }
 
@@ -210,15 +211,15 @@ fn push_changes(diff: &Diff, text: &mut String) {
     push_more(methods.len(), "more methods changed", text);
 }
 
-/// What innermost frames lack, and what helps: each reason in words.
+/// Appends why leaves lack a name or a line, and what helps.
 fn push_missing<R: Copy>(
     (what, id): (&str, &str),
-    rows: &[Missing<R>],
+    all: &[Missing<R>],
     words: impl Fn(R) -> (&'static str, &'static str),
     (unit, whole): (WeightUnit, u64),
     text: &mut String,
 ) {
-    if rows.is_empty() {
+    if all.is_empty() {
         let _ = writeln!(
             text,
             "<p id=\"{id}\">Each innermost frame has a {what}.</p>"
@@ -229,13 +230,13 @@ fn push_missing<R: Copy>(
         text,
         "<h2>What has no {what}</h2>\n<table id=\"{id}\"><tr><th class=\"n\">self</th><th>why</th><th>where, mostly</th><th>what helps</th></tr>"
     );
-    for row in rows {
-        let mostly = &row.modules[..row.modules.len().min(4)];
-        let (why, helps) = words(row.reason);
+    for missing in all {
+        let mostly = &missing.modules[..missing.modules.len().min(4)];
+        let (why, helps) = words(missing.reason);
         let _ = writeln!(
             text,
             "<tr><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            unit.amount(row.weight, whole),
+            unit.amount(missing.weight, whole),
             xml(why),
             xml(&mostly.join(", ")),
             xml(helps),

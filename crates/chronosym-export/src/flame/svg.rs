@@ -1,4 +1,4 @@
-//! The picture: boxes for the first view, and the script with what it draws from.
+//! The SVG: the boxes of the first view, the script, and its data.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::weight::WeightUnit;
 const STYLE: &str = include_str!("flame.css");
 const SCRIPT: &str = include_str!("flame.js");
 
-// What the script has as well.
+// The script has the same constants.
 const WIDTH: f64 = 1200.0;
 const SIDE: f64 = 8.0;
 const TOP: usize = 44;
@@ -23,14 +23,15 @@ const ROW: usize = 18;
 const CHAR: f64 = 7.25;
 const LEAST: f64 = 0.4;
 
-/// Writes a flame graph of a profile's tree as an SVG file that needs no other: processes, in them threads, in them frames,
-/// callers above.
+/// Writes a flame graph of a profile's tree as an SVG that needs no other file: processes, their
+/// threads and the frames of these, each caller above its callees.
 pub fn write_svg(profile: &Profile, tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     write_graph(&Graph::of(profile, tree), out)
 }
 
-/// As [`write_svg`], of two profiles and their trees: the width of a box is the mean of its shares of both, its colour says
-/// which is larger. Functions are matched by module and name; processes and threads are not told apart.
+/// Writes a flame graph of two profiles and their trees: the width of a box is the mean of its
+/// percentages, its colour shows which is larger. Functions are matched by module and name;
+/// processes and threads are left out.
 pub fn write_diff_svg(
     before: (&Profile, &CallTree),
     after: (&Profile, &CallTree),
@@ -46,12 +47,12 @@ fn write_graph(graph: &Graph, out: &mut impl Write) -> io::Result<()> {
     out.write_all(text.as_bytes())
 }
 
-/// The graph as an element.
+/// Appends the graph as an element.
 pub(super) fn push_graph(graph: &Graph, text: &mut String) {
     let title = xml(&graph.title);
     let (boxes, deepest) = boxes(graph);
     let height = TOP + (deepest + 1) * ROW + BOTTOM;
-    // Writing to a String does not fail.
+    // Writing to a `String` never fails.
     let _ = write!(
         text,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"graph\" width=\"100%\" height=\"{height}\" \
@@ -66,7 +67,7 @@ pub(super) fn push_graph(graph: &Graph, text: &mut String) {
         ("search", 330, "search"),
     ];
     for (id, x, name) in buttons {
-        // They do nothing until the script shows them.
+        // They are hidden until the script shows them.
         let _ = write!(
             text,
             "<text id=\"{id}\" class=\"button off\" x=\"{x}\" y=\"34\">{name}</text>"
@@ -85,7 +86,7 @@ pub(super) fn push_graph(graph: &Graph, text: &mut String) {
     );
 }
 
-/// What the script draws from. Nothing in it can end the element, in XML or in HTML.
+/// Appends the script's data. Nothing in it can end the element, in XML or in HTML.
 fn push_data(graph: &Graph, text: &mut String) {
     let unit = match graph.unit {
         Some(WeightUnit::Time) => "ns",
@@ -120,7 +121,7 @@ fn push_data(graph: &Graph, text: &mut String) {
     );
 }
 
-/// The boxes of the first view, and how deep they go.
+/// Returns the boxes of the first view, and their depth.
 fn boxes(graph: &Graph) -> (String, usize) {
     let (whole, inner) = (graph.total(), WIDTH - 2.0 * SIDE);
     let scale = inner / whole.sum().max(1) as f64;
@@ -155,7 +156,7 @@ fn boxes(graph: &Graph) -> (String, usize) {
     };
     let amount = graph.amount(whole, whole);
     push("all", "root", "root", &amount, 0, 0.0, inner);
-    // Where the next box of each depth begins.
+    // The left edge of the next box of each depth.
     let mut next: Vec<f64> = vec![0.0, 0.0];
     for (depth, node) in &graph.nodes {
         let (depth, width) = (depth + 1, node.total.sum() as f64 * scale);
@@ -174,8 +175,8 @@ fn boxes(graph: &Graph) -> (String, usize) {
     (text, deepest)
 }
 
-/// The whole name, else without its namespace, else its end cut short: what a box has room for. What compilers append to
-/// native names after a dot is no method.
+/// Shortens a name to the width of a box: it loses its namespace first, then its end. The suffix
+/// that compilers append to native names after a dot is not a method.
 fn fit(name: &str, kind: &str, width: f64) -> String {
     let room = ((width - 6.0) / CHAR).floor().max(0.0) as usize;
     let length = name.chars().count();
@@ -197,8 +198,8 @@ fn fit(name: &str, kind: &str, width: f64) -> String {
     method.chars().take(room - 1).chain(['…']).collect()
 }
 
-/// Where the method's own name begins: after the last dot that stands neither in brackets, nor in its arguments, nor in the
-/// place of its line, which follows two blanks.
+/// Returns the start of the method's own name: after the last dot outside brackets, arguments and
+/// the source line, which follows two spaces.
 fn method_at(name: &str) -> usize {
     let (mut depth, mut at) = (0u32, 0);
     for (index, c) in name.char_indices() {

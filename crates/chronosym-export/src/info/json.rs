@@ -55,7 +55,7 @@ impl Fields for JoinedRecording {
     }
 }
 
-/// A process, and how many samples it has.
+/// A process with its number of samples.
 struct Process<'t>(u64, ProcessView<'t>);
 
 impl Fields for Process<'_> {
@@ -106,7 +106,7 @@ impl Fields for Naming {
     }
 }
 
-/// Counts by the text of what is counted.
+/// Counts by the text of their keys.
 struct Counts<'n, K>(&'n BTreeMap<K, u64>);
 
 impl<K: Display> Serialize for Counts<'_, K> {

@@ -1,4 +1,4 @@
-//! What a trace holds, how its frames are named, and what is wrong with it, as text and as JSON.
+//! Overviews of traces, as text and as JSON: contents, samples, names and diagnostics.
 
 mod advice;
 mod json;

@@ -1,4 +1,4 @@
-//! What `chronosym info` shows.
+//! The overview that `chronosym info` prints.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use chronosym_symbolizer::Symbolizer;
 use super::advice::advice;
 use super::summary::Summary;
 
-/// An overview of a trace: what was recorded, what its samples are, how their frames are named, what is wrong with it, and
-/// what to record next time.
+/// An overview of a trace: what was recorded, what its samples are, how their frames are named,
+/// what is wrong with it, and what to record next time.
 #[derive(Debug)]
 pub struct Overview<'t> {
     pub(super) timeline: &'t Timeline,
@@ -20,7 +20,7 @@ pub struct Overview<'t> {
 }
 
 impl<'t> Overview<'t> {
-    /// The overview of a trace, whose samples are resolved with these symbols.
+    /// Returns the overview of a trace, whose samples are resolved with these symbols.
     pub fn new(
         timeline: &'t Arc<Timeline>,
         diagnostics: &'t Diagnostics,
@@ -37,7 +37,7 @@ impl<'t> Overview<'t> {
         }
     }
 
-    /// The command that says most next, with its options, without the trace.
+    /// Returns the command that shows most next, with its options and without the trace.
     pub fn next_command(&self) -> String {
         let own = &self.summary.own;
         let types = self.timeline.event_types().iter().filter(|t| t.stacks > 0);
@@ -49,7 +49,7 @@ impl<'t> Overview<'t> {
         }
     }
 
-    /// How many samples a process has.
+    /// Returns the number of samples of a process.
     pub(super) fn samples_of(&self, process: &ProcessView<'_>) -> u64 {
         let samples = self.summary.samples_of.get(&process.index);
         samples.copied().unwrap_or(0)

@@ -11,26 +11,26 @@ use rustc_hash::FxHashMap;
 use crate::annotate::module_of;
 use crate::header::describe;
 
-/// What the default samples of a trace come to.
+/// Statistics of the default samples of a trace.
 #[derive(Debug)]
 pub(super) struct Summary {
-    /// What they are, in a few lines.
+    /// Their description, in a few lines.
     pub description: String,
-    /// Samples of idle processors, which are left out.
+    /// The number of samples of idle processors, which are left out.
     pub idle: u64,
     /// The frames of all stacks.
     pub frames: Naming,
-    /// The innermost ones alone: as many as samples.
+    /// The leaves alone: as many as samples.
     pub own: Naming,
     pub with_line: u64,
-    /// Frames whose file is at a path that the trace names and that is not trusted.
+    /// Frames whose symbol file is at a path from the trace, which is not trusted.
     pub untrusted: u64,
     pub samples_of: BTreeMap<ProcessIndex, u64>,
     /// The symbol files that were found for the code of samples.
     pub symbol_files: BTreeSet<String>,
 }
 
-/// How frames got their names, or why they have none.
+/// How frames are named, or why they are not.
 #[derive(Debug, Default)]
 pub(super) struct Naming {
     pub total: u64,
@@ -58,12 +58,12 @@ impl Naming {
         }
     }
 
-    /// Frames that have no name for a reason.
+    /// Returns the number of frames that have no name for a reason.
     pub fn unnamed(&self, reason: NameReason) -> u64 {
         self.reasons.get(&reason).copied().unwrap_or(0)
     }
 
-    /// A share in percent.
+    /// Returns a percentage of all frames.
     pub fn share(&self, n: u64) -> f64 {
         n as f64 * 100.0 / self.total.max(1) as f64
     }
@@ -110,7 +110,7 @@ impl Summary {
         summary
     }
 
-    /// The share of innermost frames, and of all frames, that have no name for a reason.
+    /// Returns the percentage of leaves and of all frames that have no name for a reason.
     pub fn share(&self, reason: NameReason) -> String {
         let [own, all] =
             [&self.own, &self.frames].map(|naming| naming.share(naming.unnamed(reason)));
@@ -118,7 +118,7 @@ impl Summary {
     }
 }
 
-/// The symbol files of modules and images that have frames.
+/// Returns the symbol files of modules and images that have frames.
 fn symbol_files(profile: &Profile, symbols: &Symbolizer) -> BTreeSet<String> {
     let timeline = profile.resolver.timeline();
     let (mut modules, mut images) = (BTreeSet::new(), BTreeSet::new());

@@ -14,8 +14,8 @@ use crate::text_line;
 use crate::units::{show_count, show_time, utc};
 
 impl Overview<'_> {
-    /// Writes what should be known first, then facts, processes, code, frames, damage and events. Sentences are wrapped to a
-    /// width.
+    /// Writes the advice, then facts, processes, code, frames, diagnostics and events. Sentences
+    /// are wrapped at `width` columns.
     ///
     /// # Errors
     /// Those of `out`.
@@ -162,7 +162,7 @@ impl Overview<'_> {
         )
     }
 
-    /// How frames got their names, or why they have none: the innermost ones, and all.
+    /// Writes how leaves and all frames are named, or why they are not.
     fn write_frames(&self, out: &mut impl Write) -> io::Result<()> {
         let (own, all) = (&self.summary.own, &self.summary.frames);
         if all.total == 0 {
@@ -209,7 +209,7 @@ impl Overview<'_> {
         Ok(())
     }
 
-    /// Where parts of the traces could not be used.
+    /// Writes where parts of the traces could not be used.
     fn write_gaps(&self, out: &mut impl Write) -> io::Result<()> {
         const SHOWN: usize = 20;
         let gaps = &self.diagnostics.gaps;
