@@ -46,7 +46,8 @@ index_type! {
 }
 
 index_type! {
-    /// A stack of a [`StackTable`]: the node of its innermost frame. Its callers are reached through [`StackTable::caller`].
+    /// A stack of a [`StackTable`](crate::StackTable): the node of its innermost frame.
+    /// Its callers are reached through [`StackTable::caller`](crate::StackTable::caller).
     StackId
 }
 
@@ -61,7 +62,7 @@ index_type! {
 }
 
 index_type! {
-    /// A frame of one [`Resolver`].
+    /// A frame of one [`Resolver`](crate::Resolver).
     FrameId
 }
 
