@@ -21,7 +21,7 @@ pub struct EventTypeInfo {
     pub count: u64,
     /// How many had a stack.
     pub stacks: u64,
-    /// What they mean; they mark nothing unless the options ask for markers.
+    /// Their meaning, without marks unless the options request markers.
     pub(crate) meaning: Meaning,
     /// Whether the options ask for the stacks of this very type.
     pub(crate) selected: bool,

@@ -85,7 +85,7 @@ impl Options {
         }
     }
 
-    /// What events of a type mean; they mark nothing unless markers are asked for.
+    /// The meaning of an event type, without marks unless markers are requested.
     pub(crate) fn meaning(&self, schema: &EventSchema) -> Meaning {
         let meaning = Meaning::of(schema);
         let mark = meaning.mark.filter(|_| self.markers > 0);

@@ -68,7 +68,7 @@ impl IndexMut<usize> for States {
 }
 
 impl ProcessState {
-    /// The process begins anew: what stands there now is gone.
+    /// The process runs another program: ends everything that was mapped or compiled.
     pub fn end_all(&mut self, time: u64) {
         self.close(time);
         self.mapped = MappedImages::default();

@@ -12,7 +12,7 @@ pub enum Position {
 }
 
 impl Position {
-    /// The address of what stood there: of the call, if it is one that will return.
+    /// The address to look up: for a return address, the last byte of the call.
     pub fn looked_up(self, address: u64) -> u64 {
         match self {
             Position::Exact => address,

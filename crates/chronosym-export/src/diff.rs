@@ -23,7 +23,7 @@ pub struct MethodDiff {
     pub name: String,
     /// The signature, where it is known.
     pub signature: Option<String>,
-    /// Whether the name is a guess in most samples of which it is the leaf.
+    /// Whether the name is approximate in most of its self samples.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approximate: bool,
     /// In the first profile.
@@ -47,12 +47,12 @@ pub struct MethodSamples {
     /// The sum of the samples.
     #[serde(flatten)]
     pub counts: Counts,
-    /// The samples of which it is the leaf, by tier, where that is known.
+    /// Self samples by tier, where it is known.
     pub tiers: BTreeMap<&'static str, u64>,
-    /// The first and last source line of the samples of which it is the leaf, if all are in one
+    /// The first and last source line of the self samples, if all are in one
     /// file.
     pub lines: Option<(u32, u32)>,
-    /// The samples of which it is the leaf and whose name is a guess.
+    /// Self samples with an approximate name.
     #[serde(skip)]
     guessed: u64,
     #[serde(skip)]
@@ -70,9 +70,9 @@ pub enum Change {
     New,
     /// It is only in the first profile.
     Gone,
-    /// Most samples of which it is the leaf are of another tier.
+    /// Most self samples are of another tier.
     Retiered,
-    /// The samples of which it is the leaf have no source line in common.
+    /// The self samples have no source line in common.
     OtherLines,
 }
 
