@@ -331,7 +331,7 @@ fn split_units_that_are_missing() -> Result<(), Failed> {
         }
         named += usize::from(frame.name().is_some());
     }
-    let missed = symbols.missed();
+    let missed = symbols.missing_files();
     match missed.as_slice() {
         [one] if one.contains("plain.dwo and 1 more not found") && named > 0 => Ok(()),
         _ => Err(format!("{named} named, {missed:?}").into()),

@@ -9,7 +9,7 @@ use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{ImageRef, SymbolSource};
 use chronosym_pdb::windows::{Frames, WindowsPdb};
 use chronosym_symbols::style::{Printer, Style};
-use chronosym_symbols::{Address, Answers, Companions, NativeSymbols, Query};
+use chronosym_symbols::{Address, Answers, DebugFileSearch, NativeSymbols, Query};
 use libtest_mimic::{Arguments, Failed, Trial};
 use pdb_addr2line::ContextPdbData;
 use pdb_addr2line::pdb::PDB;
@@ -241,7 +241,7 @@ impl Program {
     }
 
     fn check(&self, name: &str) -> Result<(), Failed> {
-        let mut places = Companions::beside(&self.path);
+        let mut places = DebugFileSearch::next_to(&self.path);
         places.recorded_paths = true;
         let symbols = NativeSymbols::open_path_with(&self.path, places)?;
         let addresses = self.addresses(&symbols);
@@ -541,10 +541,11 @@ fn split_elsewhere() -> Result<(), Failed> {
     let apart = tempfile::tempdir()?;
     let moved = apart.path().join("moved");
     std::fs::copy(&program.path, &moved)?;
-    let found = |change: &dyn Fn(&mut Companions)| answers_with(&moved, change);
+    let found = |change: &dyn Fn(&mut DebugFileSearch)| answers_with(&moved, change);
     assert_ne!(found(&|_| {})?, expected);
     assert_eq!(found(&|places| places.recorded_paths = true)?, expected);
-    let folder = |places: &mut Companions| places.folders.push(program.folder.path().to_owned());
+    let folder =
+        |places: &mut DebugFileSearch| places.folders.push(program.folder.path().to_owned());
     assert_eq!(found(&folder)?, expected);
     // A package under the name of the program, of its debug file, or of neither.
     run(Command::new("dwp")
@@ -558,7 +559,7 @@ fn split_elsewhere() -> Result<(), Failed> {
     }
     // Of another build nothing is taken.
     let other = Program::compile("g++", &["-O1", "-gdwarf-4", "-gsplit-dwarf"])?;
-    let folder = |places: &mut Companions| places.folders.push(other.folder.path().to_owned());
+    let folder = |places: &mut DebugFileSearch| places.folders.push(other.folder.path().to_owned());
     let refused = found(&folder)
         .err()
         .and_then(|e| e.message().map(str::to_owned));
@@ -642,11 +643,11 @@ fn shared_elsewhere() -> Result<(), Failed> {
     );
     assert!(
         symbols
-            .missed()
+            .missing_files()
             .iter()
             .any(|note| note.contains("supplementary file common.debug"))
     );
-    let folder = |places: &mut Companions| places.folders.push(apart.path().to_owned());
+    let folder = |places: &mut DebugFileSearch| places.folders.push(apart.path().to_owned());
     assert_eq!(answers_with(&program.path, folder)?, expected);
     let elsewhere = apart.path().join("x");
     std::fs::rename(&common, &elsewhere)?;
@@ -694,8 +695,11 @@ fn symbols_of_other_sections() -> Result<(), Failed> {
 /// A function and its place.
 type Frame = (String, String);
 
-fn answers_with(path: &Path, change: impl Fn(&mut Companions)) -> Result<Vec<Vec<Frame>>, Failed> {
-    let mut places = Companions::beside(path);
+fn answers_with(
+    path: &Path,
+    change: impl Fn(&mut DebugFileSearch),
+) -> Result<Vec<Vec<Frame>>, Failed> {
+    let mut places = DebugFileSearch::next_to(path);
     change(&mut places);
     let symbols = NativeSymbols::open_path_with(path, places)?;
     let all = symbols.code().iter().flat_map(|r| r.clone().step_by(7));

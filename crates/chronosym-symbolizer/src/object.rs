@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chronosym_symbols::identity::Wanted;
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::{
-    Address, Answer, Answers, Companions, Missing, NativeSymbols, Query, Source,
+    Address, Answer, Answers, DebugFileSearch, Missing, NativeSymbols, Query, Source,
 };
 
 use crate::files::{FileError, Files, Frames, Open};
@@ -25,8 +25,8 @@ pub(super) struct ObjectFile {
 
 impl Open for ObjectFile {
     fn open(at: &FileAt, _: FileData, search: &Search) -> Result<Self, FileError> {
-        let companions = Companions::of(&at.path, &search.config());
-        let mut symbols = NativeSymbols::open_path_with(&at.path, companions)?;
+        let debug_files = DebugFileSearch::configured(&at.path, &search.config());
+        let mut symbols = NativeSymbols::open_path_with(&at.path, debug_files)?;
         let mut next = None;
         if let Some(debug_file) = &at.debug_file {
             // Without it the image still has its dynamic symbols.

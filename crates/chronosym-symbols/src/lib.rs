@@ -30,7 +30,7 @@ pub mod unwind;
 
 pub use answer::{Address, Answer, Answers, FileId, Frame, Missing, NameId, Source};
 pub use code::elf_code;
-pub use elf::companions::Companions;
+pub use elf::debug_files::DebugFileSearch;
 pub use elf::segments::Mapping;
 pub use error::{Error, Result};
 pub use native::{NativeSymbols, Query};

@@ -14,8 +14,8 @@ use crate::dwarf::index::{UnitIndex, UnitStarts};
 use crate::dwarf::lines::LineTables;
 use crate::dwarf::split::SplitFile;
 use crate::dwarf::unit::Sections;
-use crate::elf::companions::{self, Companions, Missed};
 use crate::elf::container::Container;
+use crate::elf::debug_files::{self, DebugFileSearch, Missed};
 use crate::elf::segments::Mapping;
 use crate::elf::symbols::SymbolTable;
 use crate::error::Error;
@@ -61,7 +61,7 @@ impl Default for Query {
 #[derive(Debug)]
 pub struct NativeSymbols {
     pub(crate) image: Container,
-    companions: Companions,
+    search: DebugFileSearch,
     /// What the file is called, also where it is a link.
     names: Vec<OsString>,
     pub(crate) index: UnitIndex,
@@ -108,27 +108,27 @@ impl NativeSymbols {
     /// but ELF and PE, [`Error::Damaged`] for headers that contradict themselves.
     pub fn open(data: impl Into<FileData>) -> Result<Self> {
         let image = Container::parse(data.into())?;
-        Ok(Self::with_companions(
+        Ok(Self::with_search(
             image,
             Vec::new(),
-            Companions::default(),
+            DebugFileSearch::default(),
         ))
     }
 
     /// Maps an object file and reads its headers; the files it names are looked for beside it
-    /// ([`Companions::beside`]).
+    /// ([`DebugFileSearch::next_to`]).
     ///
     /// # Errors
     /// As [`NativeSymbols::open`], and [`Error::Io`].
     pub fn open_path(path: &Path) -> Result<Self> {
-        Self::open_path_with(path, Companions::beside(path))
+        Self::open_path_with(path, DebugFileSearch::next_to(path))
     }
 
-    /// Maps an object file and reads its headers; `companions` says what else may be opened.
+    /// Maps an object file and reads its headers; `search` says what else may be opened.
     ///
     /// # Errors
     /// As [`NativeSymbols::open`], and [`Error::Io`].
-    pub fn open_path_with(path: &Path, companions: Companions) -> Result<Self> {
+    pub fn open_path_with(path: &Path, search: DebugFileSearch) -> Result<Self> {
         let image = Container::open(path)?;
         let real = path.canonicalize().ok();
         let paths = [Some(path), real.as_deref()].into_iter().flatten();
@@ -136,13 +136,13 @@ impl NativeSymbols {
             .filter_map(|path| path.file_name().map(OsString::from))
             .collect();
         names.dedup();
-        Ok(Self::with_companions(image, names, companions))
+        Ok(Self::with_search(image, names, search))
     }
 
-    fn with_companions(image: Container, names: Vec<OsString>, companions: Companions) -> Self {
+    fn with_search(image: Container, names: Vec<OsString>, search: DebugFileSearch) -> Self {
         Self {
             image,
-            companions,
+            search,
             names,
             index: UnitIndex::default(),
             starts: UnitStarts::default(),
@@ -165,7 +165,7 @@ impl NativeSymbols {
     /// without one, the checksum of `.gnu_debuglink`.
     pub fn set_debug_file(&mut self, path: &Path) -> Result<()> {
         let file = Container::open(path)?;
-        if let Some(problem) = companions::difference(&self.image, &file) {
+        if let Some(problem) = debug_files::difference(&self.image, &file) {
             return Err(Error::NotItsDebugFile { problem });
         }
         self.debug_file = OnceLock::from((Some(file), Missed::default()));
@@ -174,7 +174,7 @@ impl NativeSymbols {
 
     /// The name of the file that the debug information was moved to (`.gnu_debuglink`), if any was.
     pub fn debug_link(&self) -> Option<String> {
-        let (name, _) = companions::debug_link(&self.image)?;
+        let (name, _) = debug_files::debug_link(&self.image)?;
         Some(name.to_string_lossy().into_owned())
     }
 
@@ -184,7 +184,7 @@ impl NativeSymbols {
         if self.supplement().is_some() {
             return None;
         }
-        let (path, id) = companions::supplement_link(self.debug())?;
+        let (path, id) = debug_files::supplement_link(self.debug())?;
         // Copied before it is checked: the file may be mapped.
         Some((id, chronosym_types::copied_text(path)))
     }
@@ -195,7 +195,7 @@ impl NativeSymbols {
     /// As [`NativeSymbols::open_path`], and [`Error::BuildIdMismatch`] if it is another one, or if none is named.
     pub fn set_supplement(&mut self, path: &Path) -> Result<()> {
         let file = Container::open(path)?;
-        let Some((_, wanted)) = companions::supplement_link(self.debug()) else {
+        let Some((_, wanted)) = debug_files::supplement_link(self.debug()) else {
             return Err(Error::NotItsDebugFile {
                 problem: "the file names no supplementary file".to_owned(),
             });
@@ -211,14 +211,14 @@ impl NativeSymbols {
     }
 
     /// True if a debug file was met that is of another build.
-    pub fn met_other_build(&self) -> bool {
+    pub fn has_rejected_debug_file(&self) -> bool {
         let met = self.debug_file.get();
         met.is_some_and(|(_, missed)| missed.other_build)
     }
 
     /// Which other files were missed so far, or are not of this build.
-    pub fn missed(&self) -> Vec<String> {
-        if self.companions.folders.is_empty() {
+    pub fn missing_files(&self) -> Vec<String> {
+        if self.search.folders.is_empty() {
             return Vec::new();
         }
         let mut notes = Vec::new();
@@ -292,7 +292,7 @@ impl NativeSymbols {
         own.unpacked_bytes().saturating_add(other.unwrap_or(0))
     }
 
-    /// True if there is debug information with lines, in the file or a companion.
+    /// True if there is debug information with lines, in the file or its debug file.
     pub fn has_lines(&self) -> bool {
         self.debug().debug.has(gimli::SectionId::DebugLine, false)
     }
@@ -311,7 +311,7 @@ impl NativeSymbols {
             return &self.image;
         }
         self.debug_file
-            .get_or_init(|| self.companions.debug_file(&self.image))
+            .get_or_init(|| self.search.debug_file(&self.image))
             .0
             .as_ref()
             .unwrap_or(&self.image)
@@ -319,7 +319,7 @@ impl NativeSymbols {
 
     pub(crate) fn supplement(&self) -> Option<&Container> {
         self.supplement
-            .get_or_init(|| self.companions.supplement(self.debug()))
+            .get_or_init(|| self.search.supplement(self.debug()))
             .as_ref()
     }
 
@@ -334,11 +334,11 @@ impl NativeSymbols {
         let all = |paths: Vec<PathBuf>| paths.iter().filter_map(open).collect();
         let packages = self
             .packages
-            .get_or_init(|| all(self.companions.packages(&self.names)));
+            .get_or_init(|| all(self.search.packages(&self.names)));
         let mut split = self.split.lock().unwrap_or_else(PoisonError::into_inner);
         let SplitUnits { by_id, files } = &mut *split;
         let find = || {
-            let own = self.companions.split_unit(comp_dir, name);
+            let own = self.search.split_unit(comp_dir, name);
             let own = own.into_iter().filter_map(|path| {
                 let file = files.entry(path).or_insert_with_key(open);
                 file.clone()
@@ -352,7 +352,7 @@ impl NativeSymbols {
             }
             let others = self
                 .other_packages
-                .get_or_init(|| all(self.companions.other_packages()));
+                .get_or_init(|| all(self.search.other_packages()));
             let other = others.iter().find(|file| file.has(id)).cloned();
             other
                 .or(first)
@@ -372,7 +372,7 @@ impl NativeSymbols {
             // Without symbols in the debug file, those that the image is linked by.
             let is_of_debug_file = debug.has_symbols();
             let named = if is_of_debug_file { debug } else { &self.image };
-            let (mini, problem) = match companions::mini_debug_info(&self.image) {
+            let (mini, problem) = match debug_files::mini_debug_info(&self.image) {
                 Ok(mini) => (mini, None),
                 Err(error) => (None, Some(error.to_string())),
             };

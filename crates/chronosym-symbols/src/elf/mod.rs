@@ -1,9 +1,9 @@
 //! Object files (ELF, and PE for its DWARF): sections, segments, identity, symbols.
 
 mod chunks;
-pub(crate) mod companions;
 pub(crate) mod container;
 pub(crate) mod contents;
+pub(crate) mod debug_files;
 mod layout;
 pub(crate) mod packing;
 pub(crate) mod sections;

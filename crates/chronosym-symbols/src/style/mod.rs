@@ -31,7 +31,7 @@ pub struct Image<'a> {
     /// Why code of the image has no name, where nothing else says so: one of the closed list of reasons.
     pub no_name: &'a str,
     /// What was taken off the addresses before they were looked up: 1 for those that calls return to.
-    pub taken_off: u64,
+    pub subtracted: u64,
 }
 
 /// Prints the answers of one batch, from any number of threads. Every name is demangled at most once.
@@ -116,8 +116,8 @@ impl<'a> Printer<'a> {
 
     /// The virtual address that was asked for, before anything was taken off.
     fn asked(&self, answer: &Answer<'_>) -> u64 {
-        let taken_off = self.image.as_ref().map_or(0, |image| image.taken_off);
-        answer.address().saturating_add(taken_off)
+        let subtracted = self.image.as_ref().map_or(0, |image| image.subtracted);
+        answer.address().saturating_add(subtracted)
     }
 
     /// The name that the style prints.

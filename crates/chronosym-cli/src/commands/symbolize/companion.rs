@@ -8,7 +8,7 @@ use chronosym_pdb::pe::PeImage;
 use chronosym_symbols::identity::{BuildId, Guid, PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{Request, StoreConfig, Stores, read_identity};
-use chronosym_symbols::{Companions, Error, NativeSymbols};
+use chronosym_symbols::{DebugFileSearch, Error, NativeSymbols};
 
 use crate::args::Symbols;
 use crate::symbols;
@@ -60,7 +60,7 @@ pub fn pdb_of(image: &Path, options: &Symbols) -> Result<Companion> {
 /// Where the options say to look, after the folder of the image.
 pub fn beside(image: Option<&Path>, options: &Symbols) -> Result<StoreConfig> {
     let mut config = symbols::config(options)?;
-    let mut folders = image.map_or(Vec::new(), |image| Companions::beside(image).folders);
+    let mut folders = image.map_or(Vec::new(), |image| DebugFileSearch::next_to(image).folders);
     for folder in folders.iter_mut().filter(|f| f.as_os_str().is_empty()) {
         *folder = PathBuf::from(".");
     }

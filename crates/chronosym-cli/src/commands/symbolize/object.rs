@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use chronosym_symbols::style::{Image, Printer};
-use chronosym_symbols::{Address, Companions, NativeSymbols, Query};
+use chronosym_symbols::{Address, DebugFileSearch, NativeSymbols, Query};
 
 use super::shown::{self, Layout};
 use super::{Answers, Source, companion};
@@ -30,7 +30,7 @@ pub struct ObjectSource {
 impl ObjectSource {
     pub fn open(path: &Path, args: &Symbolize, mut found: companion::Companion) -> Result<Self> {
         let config = symbols::config(&args.symbols)?;
-        let mut places = Companions::of(path, &config);
+        let mut places = DebugFileSearch::configured(path, &config);
         places.recorded_paths = !args.no_recorded_paths;
         let mut symbols = NativeSymbols::open_path_with(path, places)
             .map_err(|error| companion::no_file(error, path))?;
@@ -38,7 +38,9 @@ impl ObjectSource {
         let missing = symbols.is_stripped() || symbols.missing_supplement().is_some();
         let no_name = match found.reason {
             _ if !missing => "NoName",
-            Some("NoSymbolFile") | None if symbols.met_other_build() => "SymbolFileMismatch",
+            Some("NoSymbolFile") | None if symbols.has_rejected_debug_file() => {
+                "SymbolFileMismatch"
+            }
             Some(reason) => reason,
             None => "NoSymbolFile",
         };
@@ -102,7 +104,7 @@ impl Source for ObjectSource {
             build_id: self.symbols.build_id(),
             pdb_id: self.found.pdb_id.as_deref(),
             no_name: self.no_name,
-            taken_off: self.back,
+            subtracted: self.back,
         });
         Ok(Box::new(move |index, out| {
             let question = &questions[index];
@@ -139,7 +141,7 @@ impl Source for ObjectSource {
         let mut damage: Vec<String> = self.damage.iter().cloned().collect();
         damage.sort();
         let mut notes = self.found.notes.clone();
-        notes.extend(self.symbols.missed());
+        notes.extend(self.symbols.missing_files());
         notes.extend(damage);
         notes
     }

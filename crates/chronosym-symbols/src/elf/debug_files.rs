@@ -31,7 +31,7 @@ const SYSTEM: &str = "/usr/lib/debug";
 /// the right one is seen by its id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Companions {
+pub struct DebugFileSearch {
     /// They may lie in these folders, which are searched in this order, and where the system keeps debug files. Only the last part
     /// of the names in the file counts. Without a folder no other file is opened.
     pub folders: Vec<PathBuf>,
@@ -39,9 +39,9 @@ pub struct Companions {
     pub recorded_paths: bool,
 }
 
-impl Companions {
+impl DebugFileSearch {
     /// Those beside a file, and beside what it is a link to.
-    pub fn beside(path: &Path) -> Self {
+    pub fn next_to(path: &Path) -> Self {
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let mut folders = vec![folder];
         if path.is_symlink() {
@@ -56,18 +56,16 @@ impl Companions {
 
     /// Those beside a file and in the folders where symbols are looked for, and where the file records them if paths of traces
     /// are trusted.
-    pub fn of(path: &Path, config: &StoreConfig) -> Self {
-        let mut companions = Self::beside(path);
+    pub fn configured(path: &Path, config: &StoreConfig) -> Self {
+        let mut search = Self::next_to(path);
         let on_the_path = config.path.elements.iter().filter_map(|e| match e {
             PathElement::Folder(folder) => Some(folder),
             _ => None,
         });
         let folders = config.folders.iter().chain(&config.trace_folders);
-        companions
-            .folders
-            .extend(folders.chain(on_the_path).cloned());
-        companions.recorded_paths = config.trust_trace_paths;
-        companions
+        search.folders.extend(folders.chain(on_the_path).cloned());
+        search.recorded_paths = config.trust_trace_paths;
+        search
     }
 
     /// In each folder, and in one of this name in it.
