@@ -232,3 +232,21 @@ fn each_direct_dependency_has_its_reason() {
         assert_eq!(row, asked, "{name}; left: docs/dependencies.md");
     }
 }
+
+/// A package on its own has to come with its licences, and with a page for registries.
+#[test]
+fn each_package_holds_its_licences() {
+    for package in published(&metadata()) {
+        let manifest = Path::new(text(&package["manifest_path"]));
+        let folder = manifest.parent().unwrap();
+        // A vendored package keeps the files and the spelling of its origin.
+        if folder.starts_with(root().canonicalize().unwrap().join("vendor")) {
+            continue;
+        }
+        for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let copy = std::fs::read(folder.join(name)).unwrap_or_default();
+            assert_eq!(copy, read(name).into_bytes(), "{}/{name}", folder.display());
+        }
+        assert!(folder.join("README.md").is_file(), "{}", folder.display());
+    }
+}
