@@ -36,8 +36,6 @@ pub struct Reader<S> {
     current: Option<usize>,
     /// The current buffer's records come first up to here.
     limit: Key,
-    /// The next record, if it was looked for: (slot, raw time, offset).
-    pending: Option<(usize, i64, u32)>,
     last_raw: i64,
     open_bytes: u64,
     max_open_bytes: u64,
@@ -62,6 +60,13 @@ const NO_LIMIT: Key = Key {
 };
 /// 5 s in 100 ns: setting the system's clock shifts the boot time, and no system reboots faster.
 const SAME_BOOT: u64 = 50_000_000;
+
+/// Where a record is: its buffer's slot and the offset in the buffer.
+struct Position {
+    slot: usize,
+    raw_time: i64,
+    offset: u32,
+}
 
 /// An open buffer.
 #[derive(Default)]
@@ -144,7 +149,6 @@ impl<S: ReadAt> Reader<S> {
             heap: BinaryHeap::new(),
             current: None,
             limit: NO_LIMIT,
-            pending: None,
             last_raw: i64::MIN,
             open_bytes: 0,
             max_open_bytes,
@@ -244,7 +248,6 @@ impl<S: ReadAt> Reader<S> {
         self.next_buffer = 0;
         self.heap.clear();
         self.current = None;
-        self.pending = None;
         self.last_raw = i64::MIN;
         self.open_bytes = 0;
         self.free = (0..self.slots.len()).collect();
@@ -261,12 +264,30 @@ impl<S: ReadAt> Reader<S> {
     /// everything before has been delivered. The part is counted as a gap, and the next call
     /// continues after it.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
-        if !self.has_next()? {
-            return Ok(None);
+        match self.advance()? {
+            Some(position) => Ok(self.record(position)),
+            None => Ok(None),
         }
-        let Some((slot, raw_time, offset)) = self.pending.take() else {
-            return Ok(None);
+    }
+
+    /// As [`next_record`](Self::next_record), but skips what cannot be read: it is among the gaps.
+    #[inline]
+    pub fn next_readable(&mut self) -> Option<Record<'_>> {
+        let position = loop {
+            if let Ok(position) = self.advance() {
+                break position?;
+            }
         };
+        self.record(position)
+    }
+
+    #[inline]
+    fn record(&mut self, position: Position) -> Option<Record<'_>> {
+        let Position {
+            slot,
+            raw_time,
+            offset,
+        } = position;
         let slot = &self.slots[slot];
         let context = RecordContext {
             time_ns: self.clock.time_ns(raw_time),
@@ -276,42 +297,27 @@ impl<S: ReadAt> Reader<S> {
         };
         // Framing has accepted the record: reading it cannot fail.
         let bytes = slot.bytes.get(offset as usize..).unwrap_or_default();
-        let Some(record) = Record::read(bytes, context) else {
-            return Ok(None);
-        };
-        self.diagnostics.count(&record);
-        if raw_time < self.last_raw {
-            self.diagnostics.late_records += 1;
-        } else {
-            self.last_raw = raw_time;
+        let record = Record::read(bytes, context);
+        if let Some(record) = &record {
+            self.diagnostics.count(record);
+            if raw_time < self.last_raw {
+                self.diagnostics.late_records += 1;
+            } else {
+                self.last_raw = raw_time;
+            }
+            self.diagnostics.clamped_times +=
+                u64::from(self.clock.is_outside(raw_time, record.time_ns));
         }
-        self.diagnostics.clamped_times +=
-            u64::from(self.clock.is_outside(raw_time, record.time_ns));
-        Ok(Some(record))
+        record
     }
 
-    /// Finds the next record; false at the end.
-    ///
-    /// # Errors
-    /// As [`next_record`](Self::next_record), which then returns what follows.
+    /// Steps to the next record.
     #[inline]
-    pub fn has_next(&mut self) -> Result<bool, Error> {
-        if self.pending.is_none() {
-            self.pending = self.advance()?;
-        }
-        match self.pending {
-            Some(_) => Ok(true),
-            None => self.failures.pop().map_or(Ok(false), Err),
-        }
-    }
-
-    /// Steps to the next record: (slot, raw time, offset).
-    #[inline]
-    fn advance(&mut self) -> Result<Option<(usize, i64, u32)>, Error> {
+    fn advance(&mut self) -> Result<Option<Position>, Error> {
         loop {
             let Some(current) = self.current else {
                 if !self.choose()? {
-                    return Ok(None);
+                    return self.failures.pop().map_or(Ok(None), Err);
                 }
                 continue;
             };
@@ -324,7 +330,11 @@ impl<S: ReadAt> Reader<S> {
             };
             if key <= self.limit {
                 slot.next += 1;
-                return Ok(Some((current, key.time, key.offset)));
+                return Ok(Some(Position {
+                    slot: current,
+                    raw_time: key.time,
+                    offset: key.offset,
+                }));
             }
             let limit = self.limit;
             self.current =

@@ -101,11 +101,6 @@ impl<S: ReadAt> EtlStream<S> {
         &self.reader
     }
 
-    /// Finds the next record; what cannot be read is among the gaps.
-    fn skip_unreadable(&mut self) {
-        while self.reader.has_next().is_err() {}
-    }
-
     /// Starts reading into a session.
     fn begin(&mut self, session: &mut Session) -> Result<(), ReadError> {
         if !self.is_joined {
@@ -146,8 +141,7 @@ impl<S: ReadAt> EventStream for EtlStream<S> {
         if !std::mem::replace(&mut self.is_described, true) {
             self.schemas.observe(&mut self.reader);
         }
-        self.skip_unreadable();
-        let Some(record) = self.reader.next_record()? else {
+        let Some(record) = self.reader.next_readable() else {
             return Ok(None);
         };
         let index = self.schemas.index_of(&record);
@@ -188,16 +182,9 @@ impl<S: ReadAt> EventStream for EtlStream<S> {
         if self.source.is_none() {
             self.begin(session)?;
         }
-        let record = loop {
-            match self.reader.next_record() {
-                Ok(Some(record)) => break record,
-                Ok(None) => {
-                    self.finish(session);
-                    return Ok(None);
-                }
-                // What could not be read is among the gaps.
-                Err(_) => continue,
-            }
+        let Some(record) = self.reader.next_readable() else {
+            self.finish(session);
+            return Ok(None);
         };
         let index = self.schemas.index_of(&record);
         let known = self.types.len();

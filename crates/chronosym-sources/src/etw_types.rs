@@ -51,13 +51,8 @@ impl Default for Schemas {
 impl Schemas {
     /// Reads a whole trace for the descriptions in it, and rewinds it: many come after the events that they describe.
     pub fn observe<S: ReadAt>(&mut self, reader: &mut Reader<S>) {
-        loop {
-            match reader.next_record() {
-                Ok(Some(record)) => self.describe_by(&record),
-                Ok(None) => break,
-                // What could not be read is among the gaps.
-                Err(_) => {}
-            }
+        while let Some(record) = reader.next_readable() {
+            self.describe_by(&record);
         }
         self.redescribe();
         reader.rewind();

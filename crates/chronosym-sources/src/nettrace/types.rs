@@ -44,25 +44,36 @@ impl<T> OfTypes<T> {
     }
 
     /// That of a type that was added.
+    #[inline]
     pub(super) fn of_type(&self, index: EventTypeIndex) -> &T {
         &self.of_type[index.index()]
     }
 
     /// That of a record, whose type was added.
+    #[inline]
     pub(super) fn of(
         &mut self,
         types: &[EventType],
         record: &Record<'_>,
         make: impl FnOnce(EventSchema) -> T,
     ) -> &T {
-        let index = record.event_type;
         match record.version_override() {
-            None => self.of_type(index),
-            Some(version) => self
-                .of_version
-                .entry((index, version))
-                .or_insert_with(|| make(schema(&types[index.index()], Some(version)))),
+            None => self.of_type(record.event_type),
+            Some(version) => self.of_version(types, record.event_type, version, make),
         }
+    }
+
+    #[cold]
+    fn of_version(
+        &mut self,
+        types: &[EventType],
+        index: EventTypeIndex,
+        version: u8,
+        make: impl FnOnce(EventSchema) -> T,
+    ) -> &T {
+        self.of_version
+            .entry((index, version))
+            .or_insert_with(|| make(schema(&types[index.index()], Some(version))))
     }
 }
 
