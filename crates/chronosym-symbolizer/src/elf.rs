@@ -5,8 +5,8 @@ use std::sync::Arc;
 use chronosym_symbols::identity::{BuildId, Wanted};
 use chronosym_symbols::{Address, Mapping};
 
-use crate::files::Files;
-use crate::object::ObjectFile;
+use crate::files::{Files, Frames};
+use crate::object::{self, ObjectFile};
 use crate::search::{ANY, FileAt, FileRequest, SymbolFile};
 use chronosym_core::Addressing;
 use chronosym_core::ImageRef;
@@ -56,15 +56,46 @@ impl ElfAddressing {
     }
 }
 
+/// The symbol file of an ELF image.
+pub(super) struct ElfFile {
+    pub symbols: SymbolFile,
+    addressing: ElfAddressing,
+}
+
+impl ElfFile {
+    pub(super) fn find(image: &ImageRef<'_>, id: BuildId, files: &Files) -> Self {
+        let (symbols, addressing) = find(image, id, files);
+        ElfFile {
+            symbols,
+            addressing,
+        }
+    }
+
+    /// The frames at an RVA, innermost first; none where the file names nothing there.
+    pub(super) fn frames(&self, files: &Files, rva: u64) -> Frames {
+        match self.symbols.file() {
+            Some(at) => object::frames(files, at, self.addressing.address(rva)),
+            None => Err(self.symbols.name_reason()),
+        }
+    }
+
+    /// Works out the answers for many addresses.
+    pub(super) fn prepare(&self, files: &Files, rvas: &[u64]) {
+        if let Some(at) = self.symbols.file() {
+            object::prepare(
+                files,
+                at,
+                rvas.iter().map(|&rva| self.addressing.address(rva)),
+            );
+        }
+    }
+}
+
 /// Finds the symbol file of an image: its debug file, or the image itself.
 ///
 /// Where both are at hand, the image is opened with its debug file: its program headers say where the bytes of the file are mapped,
 /// which those of a debug file need not do, and it has the dynamic symbols.
-pub(super) fn find(
-    image: &ImageRef<'_>,
-    id: BuildId,
-    files: &Files,
-) -> (SymbolFile, ElfAddressing) {
+fn find(image: &ImageRef<'_>, id: BuildId, files: &Files) -> (SymbolFile, ElfAddressing) {
     let search = &files.search;
     let [debug, own] = [Wanted::ElfDebug(id.clone()), Wanted::ElfImage(id)]
         .map(|wanted| FileRequest::object(wanted, image.path));

@@ -58,14 +58,13 @@ pub(super) fn path_text(at: &FileAt) -> Arc<str> {
 }
 
 /// Works out the answers for many addresses.
-pub(super) fn prepare(files: &Files, at: &Arc<FileAt>, addresses: &[Address]) {
+pub(super) fn prepare(files: &Files, at: &Arc<FileAt>, addresses: impl Iterator<Item = Address>) {
     let Ok(file) = files.open::<ObjectFile>(at) else {
         return;
     };
-    for (&address, frames) in addresses
-        .iter()
-        .zip(file.frames(addresses, 0, files.line_share))
-    {
+    let addresses: Vec<Address> = addresses.collect();
+    let frames = file.frames(&addresses, 0, files.line_share);
+    for (&address, frames) in addresses.iter().zip(frames) {
         // Each frame with its share of names and paths, and the entry itself.
         let weight = 200 * (1 + frames.as_ref().map_or(0, Vec::len)) as u64;
         let key = (Arc::clone(at), address);

@@ -1,25 +1,109 @@
-//! What PDBs, precompiled code and perf maps say of a PE image.
+//! What the PDB and the image itself have for a PE image.
 
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use chronosym_core::{ImageRef, LineReason, NameReason, NativeFrame, file_name};
+use chronosym_symbols::Address;
 use chronosym_symbols::identity::Wanted;
 
-use crate::files::{FileError, Files};
-use crate::image::{ImageFiles, Kind};
+use crate::files::{FileError, Files, Frames};
 use crate::managed::{PdbFile, PdbRequest};
-use crate::parts;
+use crate::object;
 use crate::pdb::Pdb;
-use crate::pe::{ImageFile, MapFile};
-use crate::precompiled::{code_at, row_at};
-use crate::search::{ANY, FileAt, FileRequest, SymbolFile, beside, identity};
+use crate::pe::ImageFile;
+use crate::precompiled::code_at;
+use crate::search::{ANY, FileAt, FileRequest, SymbolFile, identity};
 use crate::target::{Target, Unfit};
-use chronosym_core::{ImageRef, NativeFrame, PartRef};
-use chronosym_core::{LineReason, NameReason};
-use chronosym_core::{file_name, simple_name};
+
+/// The files of a PE image.
+pub(super) struct PeFiles {
+    pdb: SymbolFile,
+    image: PrecompiledFile,
+}
+
+impl PeFiles {
+    pub(super) fn find(image: &ImageRef<'_>, files: &Files) -> Self {
+        let pdb = find_pdb(image, files);
+        let fits = |at: &_| fits(at, image, files);
+        let mut own = SymbolFile::unidentified();
+        // The PDB of managed code knows nothing of native addresses.
+        if let Some(request) = FileRequest::image(image) {
+            match pdb.is_native_pdb() && image.il_pdb.is_none() {
+                true => files.search.folders(&mut own, &request, &fits),
+                false => files.search.everywhere(&mut own, &request, &fits),
+            }
+        }
+        let image = PrecompiledFile::new(own);
+        PeFiles { pdb, image }
+    }
+
+    /// About how many bytes it takes, with room for the PDB of the IL.
+    pub(super) fn weight(&self) -> u64 {
+        2 * self.pdb.weight() + self.image.file.weight()
+    }
+
+    /// The file that answers, or the one whose reason says most.
+    pub(super) fn best(&self) -> &SymbolFile {
+        let (pdb, image) = (&self.pdb, &self.image.file);
+        match pdb.found.is_err() && (image.found.is_ok() || pdb.wanted.is_none()) {
+            true => image,
+            false => pdb,
+        }
+    }
+
+    /// The frames at an RVA, innermost first; none where the files name nothing there.
+    pub(super) fn frames(&self, files: &Files, rva: u64) -> Frames {
+        let pdb = match self.pdb_frames(files, rva) {
+            Some(Ok(frames)) if !frames.is_empty() => return Ok(frames),
+            pdb => pdb,
+        };
+        let Some(at) = self.image.file.file() else {
+            return pdb.unwrap_or_else(|| Err(self.best().name_reason()));
+        };
+        let own = object::frames(files, at, Address::Rva(rva));
+        let Some(none) = pdb else {
+            return own;
+        };
+        let mut frames = own.unwrap_or_default();
+        // A guess replaces only what a damaged PDB would say.
+        let is_guess = frames.iter().any(|frame| frame.approximate);
+        if frames.is_empty() || is_guess && none.is_ok() {
+            return none;
+        }
+        let path = object::path_text(at);
+        for frame in &mut frames {
+            frame.symbol_file = Some(Arc::clone(&path));
+        }
+        Ok(frames)
+    }
+
+    /// Works out the answers for many addresses: PDBs are as fast without it.
+    pub(super) fn prepare(&self, files: &Files, rvas: &[u64]) {
+        if let (Err(_), Some(at)) = (&self.pdb.found, self.image.file.file()) {
+            object::prepare(files, at, rvas.iter().map(|&rva| Address::Rva(rva)));
+        }
+    }
+
+    /// What the image's tables and its PDB have at an RVA; nothing where only the symbols of the image are left.
+    fn pdb_frames(&self, files: &Files, rva: u64) -> Option<Frames> {
+        let rva = u32::try_from(rva).ok()?;
+        if let Some(frame) = self.image.frame(files, rva) {
+            return Some(Ok(vec![frame]));
+        }
+        let frames = match files.open::<Pdb>(self.pdb.file()?).as_deref() {
+            Ok(Pdb::Windows(pdb)) => pdb.frames(rva).map_err(FileError::from),
+            // The PDB of managed code: it knows no native addresses.
+            Ok(Pdb::Portable(_)) if self.image.file.file().is_some() => return None,
+            Ok(Pdb::Portable(_)) => Ok(Vec::new()),
+            Err(why) => Err(why.clone()),
+        };
+        Some(frames.map_err(|_| NameReason::SymbolFileDamaged))
+    }
+}
 
 /// The PDB of an image.
-pub(super) fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
+fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
     let mut symbols = SymbolFile::unidentified();
     let Some(id) = identity(image.pdb) else {
         return symbols;
@@ -43,11 +127,7 @@ pub(super) fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
 }
 
 /// Images for several machines can have one time stamp: their IL's.
-pub(super) fn fits(
-    at: &Arc<FileAt>,
-    image: &ImageRef<'_>,
-    files: &Files,
-) -> Result<(), Box<dyn Error>> {
+fn fits(at: &Arc<FileAt>, image: &ImageRef<'_>, files: &Files) -> Result<(), Box<dyn Error>> {
     // One that does not open says so when it is asked.
     let Ok(file) = files.open::<ImageFile>(at) else {
         return Ok(());
@@ -56,110 +136,28 @@ pub(super) fn fits(
     Ok(target.must_agree(Target::of_trace(image.machine))?)
 }
 
-impl ImageFiles {
-    /// Of a PE file that is mapped piece by piece neither base nor size are stated: see [`parts`].
-    pub(super) fn find_part(image: &ImageRef<'_>, part: &PartRef<'_>, files: &Files) -> Self {
-        let mut own = SymbolFile::unidentified();
-        let mut map = SymbolFile::unidentified();
-        let search = &files.search;
-        if let Some(id) = identity(image.pdb) {
-            let wanted = Wanted::Image {
-                pe: None,
-                pdb: Some(id),
-            };
-            let check = |at: &Arc<FileAt>| -> Result<(), Box<dyn Error>> {
-                let file = files.open::<ImageFile>(at)?;
-                Ok(file.with(|parts| parts::check_image(&parts.image, image, part))?)
-            };
-            search.folders(&mut own, &FileRequest::at(wanted, image.path), &check);
-        }
-        if let Some(id) = part.perf_map.filter(|_| own.found.is_err()) {
-            let wanted = Wanted::R2rMap {
-                signature: Some(id.signature),
-                version: id.version,
-            };
-            let usual = format!("{}.ni.r2rmap", simple_name(image.path));
-            let names = [file_name(&id.name), &usual];
-            let paths = names.map(|name| beside(image.path, name).unwrap_or_default());
-            let request = FileRequest::new(wanted, names, paths.each_ref().map(String::as_str));
-            let check = |at: &Arc<FileAt>| -> Result<(), Box<dyn Error>> {
-                let file = files.open::<MapFile>(at)?;
-                Ok(parts::check_map(file.map(), image, part)?)
-            };
-            search.everywhere(&mut map, &request, &check);
-        }
-        let code_delta = part.code_delta;
-        Self::new(Kind::Part { code_delta }, map, own)
-    }
+/// An image that may have precompiled code, and the PDB of its IL.
+pub(super) struct PrecompiledFile {
+    pub file: SymbolFile,
+    pdb: OnceLock<PdbFile>,
+}
 
-    /// The frames at an RVA of a PE file that is mapped piece by piece.
-    pub(super) fn part_frames(
-        &self,
-        files: &Files,
-        rva: u64,
-        code_delta: u64,
-    ) -> Result<Vec<NativeFrame>, NameReason> {
-        if let Some(at) = self.image.file() {
-            // The RVA as stated is that of the section with the code: the file knows better.
-            let offset = rva.wrapping_sub(code_delta);
-            let file = files.open::<ImageFile>(at).ok();
-            let rva = file.and_then(|file| file.with(|parts| parts::rva_of(&parts.image, offset)));
-            let frame = rva.and_then(|rva| self.precompiled_frame(at, files, rva));
-            return Ok(frame.into_iter().collect());
+impl PrecompiledFile {
+    pub(super) fn new(file: SymbolFile) -> Self {
+        PrecompiledFile {
+            file,
+            pdb: OnceLock::new(),
         }
-        let Some(at) = self.symbols.file() else {
-            let (image, map) = (self.image.name_reason(), self.symbols.name_reason());
-            return Err(match map {
-                NameReason::NoSymbolFile => image,
-                map => map,
-            });
-        };
-        let (Ok(rva), Ok(file)) = (u32::try_from(rva), files.open::<MapFile>(at)) else {
-            return Ok(Vec::new());
-        };
-        let frame = row_at(file.map(), rva).and_then(|code| {
-            let mut frame = NativeFrame::new(code.name?);
-            frame.offset = Some(code.offset.into());
-            frame.line = Err(LineReason::NoILMap);
-            // Compiler options change the code and not the map's signature, and no event says where methods begin.
-            frame.approximate = true;
-            frame.evidence = code.evidence;
-            Some(frame)
-        });
-        Ok(frame.into_iter().collect())
-    }
-
-    /// What the image's tables and its PDB say of an RVA; nothing where only the object file is left to be asked.
-    pub(super) fn pe_frames(
-        &self,
-        files: &Files,
-        rva: u64,
-    ) -> Option<Result<Vec<NativeFrame>, NameReason>> {
-        let own = self.image.file();
-        let rva = u32::try_from(rva).ok()?;
-        if let Some(at) = own
-            && let Some(frame) = self.precompiled_frame(at, files, rva)
-        {
-            return Some(Ok(vec![frame]));
-        }
-        let at = self.symbols.file()?;
-        let frames = match files.open::<Pdb>(at).as_deref() {
-            Ok(Pdb::Windows(pdb)) => pdb.frames(rva).map_err(FileError::from),
-            // The PDB of managed code: it knows no native addresses.
-            Ok(Pdb::Portable(_)) if own.is_some() => return None,
-            Ok(Pdb::Portable(_)) => Ok(Vec::new()),
-            Err(why) => Err(why.clone()),
-        };
-        Some(frames.map_err(|_| NameReason::SymbolFileDamaged))
     }
 
     /// The precompiled method at an RVA of the image.
-    fn precompiled_frame(&self, at: &Arc<FileAt>, files: &Files, rva: u32) -> Option<NativeFrame> {
+    pub(super) fn frame(&self, files: &Files, rva: u32) -> Option<NativeFrame> {
+        let at = self.file.file()?;
         let image = files.open::<ImageFile>(at).ok()?;
         let code = image.with(|parts| code_at(parts.r2r()?, rva))?;
         let line = match (code.token, code.il) {
             (Some(token), Some(il)) => {
-                let pdb = self.managed.get_or_init(|| managed_pdb(at, &image, files));
+                let pdb = self.pdb.get_or_init(|| il_pdb(at, &image, files));
                 pdb.line(files, token, il)
             }
             (_, None) => Err(LineReason::NoILMap),
@@ -174,7 +172,7 @@ impl ImageFiles {
 }
 
 /// The PDB that a precompiled image names as that of its IL.
-fn managed_pdb(at: &Arc<FileAt>, image: &ImageFile, files: &Files) -> PdbFile {
+fn il_pdb(at: &Arc<FileAt>, image: &ImageFile, files: &Files) -> PdbFile {
     let named = image.with(|parts| {
         let codeview = parts.image.portable_codeview()?;
         Some((codeview.id, codeview.path))

@@ -9,7 +9,7 @@ use chronosym::{IlOffset, LineReason, NameReason, SourceLine};
 use chronosym_types::json::{FrameObject, HexNumber};
 
 use super::shown::{self, Layout, Why};
-use super::{Answers, Source};
+use super::source::{self, Answers, Source};
 use crate::args::Symbolize;
 use crate::question::{At, Method, Place, Question, token};
 
@@ -82,7 +82,7 @@ impl ManagedSource {
         let path = image.or(pdb).unwrap_or(Path::new(""));
         Ok(Some(ManagedSource {
             module,
-            name: super::simple_name(path),
+            name: source::simple_name(path),
             layout: Layout::new(args.style, args.filter),
             back: u64::from(args.asked.caller),
             rva: args.rva,

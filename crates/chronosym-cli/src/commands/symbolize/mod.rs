@@ -7,44 +7,21 @@ mod object;
 mod ordered;
 mod pdb;
 mod shown;
+mod source;
 mod text;
 mod trace;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use self::source::Source;
 use crate::args::{Symbolize, Usage};
 use crate::question::{self, Numbers, Question};
 use crate::{output, progress};
 
 /// Answers come in batches: a file's parts are read once a batch, and whoever sends one address at a time is answered at once.
 const INPUT_BUFFER: usize = 4 << 20;
-
-/// Appends the answer to a question, given by its number, from any thread.
-type Answers<'s> = Box<dyn Fn(usize, &mut Vec<u8>) + Sync + 's>;
-
-/// Something that knows what stands at addresses.
-trait Source {
-    /// Finds what stands at the places of the questions.
-    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>>;
-
-    /// What tells the file from others of its name: ids of its build, its PDB, its module version.
-    fn ids(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Whether it has a section or a managed method of that name, from whose start places can count.
-    fn has_part(&self, _name: &str) -> bool {
-        false
-    }
-
-    /// What was damaged or missed.
-    fn notes(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-}
 
 pub fn run(args: &Symbolize) -> Result<()> {
     let words: Vec<&str> = args.addresses.iter().map(String::as_str).collect();
@@ -76,15 +53,6 @@ pub fn run(args: &Symbolize) -> Result<()> {
     notes.extend(source.notes());
     progress::notes(&notes);
     Ok(())
-}
-
-/// The name that frames give an image: without folder and ending.
-fn simple_name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    match name.strip_suffix(".pdb") {
-        Some(name) => name.to_owned(),
-        None => chronosym::simple_name(&name).to_owned(),
-    }
 }
 
 /// Prints the answers in the order of the questions.

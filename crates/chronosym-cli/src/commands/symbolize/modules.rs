@@ -9,11 +9,12 @@ use chronosym::file_name;
 use chronosym_symbols::identity::{BuildId, Wanted};
 use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
 
+use super::companion;
 use super::managed::ManagedSource;
 use super::object::ObjectSource;
 use super::pdb::PdbSource;
 use super::shown::{self, Layout};
-use super::{Answers, Source, companion};
+use super::source::{Answers, Source};
 use crate::args::{Symbolize, Usage};
 use crate::question::{At, Method, Place, Question};
 use crate::symbols;

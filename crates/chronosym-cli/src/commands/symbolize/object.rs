@@ -7,8 +7,9 @@ use anyhow::Result;
 use chronosym_symbols::style::{Image, Printer};
 use chronosym_symbols::{Address, DebugFileSearch, NativeSymbols, Query};
 
+use super::companion;
 use super::shown::{self, Layout};
-use super::{Answers, Source, companion};
+use super::source::{self, Answers, Source};
 use crate::args::Symbolize;
 use crate::question::{At, Place, Question};
 use crate::symbols;
@@ -51,7 +52,7 @@ impl ObjectSource {
         query.symbol_names = layout.style().wants_symbol_names();
         Ok(ObjectSource {
             symbols,
-            module: super::simple_name(path),
+            module: source::simple_name(path),
             layout,
             query,
             back: u64::from(args.asked.caller),

@@ -17,8 +17,9 @@ use chronosym_symbols::style::Style;
 use chronosym_types::json::FrameObject;
 
 use super::companion::no_file;
+use super::ordered;
 use super::shown::{self, Layout};
-use super::{Answers, Source, ordered};
+use super::source::{self, Answers, Source};
 use crate::args::Symbolize;
 use crate::question::{At, Question};
 
@@ -75,7 +76,7 @@ impl PdbSource {
         }
         Ok(PdbSource {
             pdb,
-            module: super::simple_name(image.unwrap_or(path)),
+            module: source::simple_name(image.unwrap_or(path)),
             id: format!("{id:#}"),
             name,
             layout: Layout::new(args.style, args.filter),

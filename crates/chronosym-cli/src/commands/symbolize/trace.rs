@@ -16,7 +16,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::shown::{self, Layout, of_frame};
-use super::{Answers, Source};
+use super::source::{Answers, Source};
 use crate::args::Symbolize;
 use crate::load::{self, Loaded};
 use crate::progress;

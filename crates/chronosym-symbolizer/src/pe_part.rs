@@ -4,11 +4,116 @@
 //! same IL share, are not enough: the signature of the perf map and the layout in memory must be the file's as well.
 //! Layout: a runtime maps the headers at the base, and every section at its RVA, whole pages at a time.
 
+use std::error::Error;
+use std::sync::Arc;
+
+use chronosym_core::{
+    ImageRef, LineReason, MappedPiece, NameReason, NativeFrame, PartRef, file_name, simple_name,
+};
 use chronosym_pdb::pe::{PeImage, TargetOs};
 use chronosym_pdb::r2r::R2rMap;
+use chronosym_symbols::identity::Wanted;
+use chronosym_symbols::store::NoFile;
 
+use crate::files::{Files, Frames};
+use crate::pe::{ImageFile, MapFile};
+use crate::pe_image::PrecompiledFile;
+use crate::precompiled::row_at;
+use crate::search::{FileAt, FileRequest, SymbolFile, beside, identity};
 use crate::target::{Target, Unfit};
-use chronosym_core::{ImageRef, MappedPiece, PartRef};
+
+/// The files of a PE file that is mapped in parts: its symbol file is the perf map.
+pub(super) struct PartFiles {
+    map: SymbolFile,
+    image: PrecompiledFile,
+    /// RVAs as stated are offsets in the file plus this.
+    code_delta: u64,
+}
+
+impl PartFiles {
+    pub(super) fn find(image: &ImageRef<'_>, part: &PartRef<'_>, files: &Files) -> Self {
+        let mut own = SymbolFile::unidentified();
+        let mut map = SymbolFile::unidentified();
+        if let Some(id) = identity(image.pdb) {
+            let wanted = Wanted::Image {
+                pe: None,
+                pdb: Some(id),
+            };
+            let check = |at: &Arc<FileAt>| -> Result<(), Box<dyn Error>> {
+                let file = files.open::<ImageFile>(at)?;
+                Ok(file.with(|parts| check_image(&parts.image, image, part))?)
+            };
+            files
+                .search
+                .folders(&mut own, &FileRequest::at(wanted, image.path), &check);
+        }
+        if let Some(id) = part.perf_map.filter(|_| own.found.is_err()) {
+            let wanted = Wanted::R2rMap {
+                signature: Some(id.signature),
+                version: id.version,
+            };
+            let usual = format!("{}.ni.r2rmap", simple_name(image.path));
+            let names = [file_name(&id.name), &usual];
+            let paths = names.map(|name| beside(image.path, name).unwrap_or_default());
+            let request = FileRequest::new(wanted, names, paths.each_ref().map(String::as_str));
+            let check = |at: &Arc<FileAt>| -> Result<(), Box<dyn Error>> {
+                let file = files.open::<MapFile>(at)?;
+                Ok(check_map(file.map(), image, part)?)
+            };
+            files.search.everywhere(&mut map, &request, &check);
+        }
+        PartFiles {
+            map,
+            image: PrecompiledFile::new(own),
+            code_delta: part.code_delta,
+        }
+    }
+
+    /// About how many bytes it takes, with room for the PDB of the IL.
+    pub(super) fn weight(&self) -> u64 {
+        2 * self.map.weight() + self.image.file.weight()
+    }
+
+    /// The file that answers, or the one whose reason says most.
+    pub(super) fn best(&self) -> &SymbolFile {
+        match self.map.found {
+            Err(NoFile::NoSymbolFile) => &self.image.file,
+            _ => &self.map,
+        }
+    }
+
+    /// The frames at an RVA, as the trace states it.
+    pub(super) fn frames(&self, files: &Files, rva: u64) -> Frames {
+        if let Some(at) = self.image.file.file() {
+            // The RVA as stated is that of the section with the code: the file knows better.
+            let offset = rva.wrapping_sub(self.code_delta);
+            let file = files.open::<ImageFile>(at).ok();
+            let rva = file.and_then(|file| file.with(|parts| rva_of(&parts.image, offset)));
+            let frame = rva.and_then(|rva| self.image.frame(files, rva));
+            return Ok(frame.into_iter().collect());
+        }
+        let Some(at) = self.map.file() else {
+            let (image, map) = (self.image.file.name_reason(), self.map.name_reason());
+            return Err(match map {
+                NameReason::NoSymbolFile => image,
+                map => map,
+            });
+        };
+        let (Ok(rva), Ok(file)) = (u32::try_from(rva), files.open::<MapFile>(at)) else {
+            return Ok(Vec::new());
+        };
+        let frame = row_at(file.map(), rva).and_then(|code| {
+            let mut frame = NativeFrame::new(code.name?);
+            frame.offset = Some(code.offset.into());
+            frame.line = Err(LineReason::NoILMap);
+            // Compiler options change the code and not the map's signature, and no event says where methods begin.
+            frame.approximate = true;
+            frame.evidence = code.evidence;
+            Some(frame)
+        });
+        Ok(frame.into_iter().collect())
+    }
+}
 
 /// The least page that a system maps, in bytes: what is whole for larger ones is for these as well.
 const PAGE: u64 = 4096;
@@ -63,7 +168,7 @@ fn code_stretch(part: &PartRef<'_>, code_delta: u64) -> Option<Stretch> {
 ///
 /// # Errors
 /// What differs.
-pub(super) fn check_image(
+fn check_image(
     image: &PeImage<'_>,
     image_ref: &ImageRef<'_>,
     part: &PartRef<'_>,
@@ -103,7 +208,7 @@ pub(super) fn check_image(
 }
 
 /// The RVA of an offset in the file; nothing for what belongs to no section.
-pub(super) fn rva_of(image: &PeImage<'_>, file_offset: u64) -> Option<u32> {
+fn rva_of(image: &PeImage<'_>, file_offset: u64) -> Option<u32> {
     image.sections().find_map(|section| {
         let within = file_offset.checked_sub(section.file_offset.into())?;
         let within = u32::try_from(within).ok()?;
@@ -116,11 +221,7 @@ pub(super) fn rva_of(image: &PeImage<'_>, file_offset: u64) -> Option<u32> {
 ///
 /// # Errors
 /// What differs.
-pub(super) fn check_map(
-    map: &R2rMap,
-    image_ref: &ImageRef<'_>,
-    part: &PartRef<'_>,
-) -> Result<(), Unfit> {
+fn check_map(map: &R2rMap, image_ref: &ImageRef<'_>, part: &PartRef<'_>) -> Result<(), Unfit> {
     let target = Target {
         os: map.target_os,
         machine: map.machine,

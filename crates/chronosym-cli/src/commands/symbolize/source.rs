@@ -1,0 +1,40 @@
+//! What answers questions: a file, several of them, or a trace.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::question::Question;
+
+/// Appends the answer to a question, given by its number, from any thread.
+pub type Answers<'s> = Box<dyn Fn(usize, &mut Vec<u8>) + Sync + 's>;
+
+/// Something that knows what stands at addresses.
+pub trait Source {
+    /// Finds what stands at the places of the questions.
+    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>>;
+
+    /// What tells the file from others of its name: ids of its build, its PDB, its module version.
+    fn ids(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether it has a section or a managed method of that name, from whose start places can count.
+    fn has_part(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// What was damaged or missed.
+    fn notes(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// The name that frames give an image: without folder and ending.
+pub fn simple_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match name.strip_suffix(".pdb") {
+        Some(name) => name.to_owned(),
+        None => chronosym::simple_name(&name).to_owned(),
+    }
+}
