@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::r2r::R2rMap;
@@ -410,4 +411,114 @@ fn nothing_stays_when_it_is_stopped() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+impl Served {
+    /// A connection that sent these bytes and waits.
+    fn connect(&self, bytes: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        stream.write_all(bytes.as_bytes()).unwrap();
+        stream
+    }
+
+    fn assert_answers(&self) {
+        let reply = self.ask("OPTIONS", &self.own("/asm/v1"), &[], "");
+        assert_eq!(reply.status, 204);
+    }
+
+    /// The most memory that it has had, in KiB.
+    #[cfg(target_os = "linux")]
+    fn peak_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+        line.unwrap()
+            .split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+}
+
+#[test]
+fn slow_clients_do_not_block_others() {
+    let served = serve(&[]);
+    let post = |path: &str| {
+        let host = &served.host;
+        served.connect(&format!(
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 100000\r\n\r\n"
+        ))
+    };
+    let with_token: Vec<_> = (0..50).map(|_| post(&served.own("/asm/v1"))).collect();
+    let idle: Vec<_> = (0..50).map(|_| served.connect("GET / HT")).collect();
+    served.assert_answers();
+    // Without the token no body is waited for.
+    let mut reply = String::new();
+    let mut stranger = post("/0123456789abcdef0123456789abcdef/asm/v1");
+    stranger.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 404 "), "{reply}");
+    // Headers that do not arrive end the connection.
+    for mut stream in idle {
+        let mut reply = String::new();
+        _ = stream.read_to_string(&mut reply);
+        assert!(!reply.contains(" 200 "), "{reply}");
+    }
+    drop(with_token);
+    served.assert_answers();
+}
+
+#[test]
+fn large_requests_take_no_memory() {
+    let served = serve(&[]);
+    served.assert_answers();
+    #[cfg(target_os = "linux")]
+    let before = served.peak_kib();
+    let head = format!("GET / HTTP/1.1\r\nHost: {}\r\n", served.host);
+    for part in ["x".repeat(1 << 20), "x: y\r\n".repeat(1 << 18)] {
+        let mut stream = served.connect(&head);
+        stream.write_all(b"x: ").ok();
+        // It hangs up after far less.
+        let sent = (0..256).take_while(|_| stream.write_all(part.as_bytes()).is_ok());
+        assert!(sent.count() < 64);
+    }
+    let body = "x".repeat(17 << 20);
+    let mut stream = served.connect(&format!(
+        "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n\r\n",
+        served.own("/asm/v1"),
+        served.host,
+        body.len()
+    ));
+    _ = stream.write_all(body.as_bytes());
+    let mut reply = [0; 12];
+    if stream.read_exact(&mut reply).is_ok() {
+        assert_eq!(&reply, b"HTTP/1.1 413");
+    }
+    served.assert_answers();
+    #[cfg(target_os = "linux")]
+    {
+        let growth = served.peak_kib() - before;
+        assert!(growth < 64 << 10, "{growth} KiB more");
+    }
+}
+
+/// A request whose end is ambiguous cannot bring a second one with it.
+#[test]
+fn one_request_has_one_answer() {
+    let served = serve(&[]);
+    let (path, host) = (served.own("/asm/v1"), &served.host);
+    let second = format!(
+        "GET {} HTTP/1.1\r\nHost: {host}\r\n\r\n",
+        served.own("/profile.json")
+    );
+    let mut stream = served.connect(&format!(
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n\
+         0\r\n\r\n{second}"
+    ));
+    let mut reply = Vec::new();
+    _ = stream.read_to_end(&mut reply);
+    let reply = String::from_utf8_lossy(&reply);
+    assert_eq!(reply.matches("HTTP/1.1 ").count(), 1, "{reply}");
 }

@@ -1,0 +1,202 @@
+//! HTTP on the loopback interface, within limits that hold for clients without the token, too.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use super::api::Api;
+use super::body::ResponseBody;
+
+/// Connections at a time. Further ones wait until another one ends.
+const MAX_CONNECTIONS: usize = 256;
+/// All headers of a request.
+const MAX_HEADER_BYTES: usize = 64 << 10;
+/// The viewer asks for a few thousand addresses at most.
+const MAX_BODY_BYTES: usize = 16 << 20;
+/// On one machine headers arrive at once.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Includes sending the profile to a viewer that reads slowly.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(600);
+/// Threads that look up symbols and source.
+const WORKERS: usize = 4;
+/// Pause after a failure to accept a connection, such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Where the server is, and whom it serves.
+pub struct Origin {
+    /// Address and port.
+    pub host: String,
+    /// The first part of each path.
+    pub token: String,
+    /// The site whose pages may send requests.
+    pub viewer: String,
+}
+
+pub struct Service {
+    origin: Origin,
+    profile: Arc<File>,
+    api: Api,
+}
+
+/// Serves until the process is stopped.
+pub fn run(listener: TcpListener, service: Service) -> Result<()> {
+    listener
+        .set_nonblocking(true)
+        .context("cannot accept connections")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(WORKERS)
+        .build()
+        .context("cannot start the server")?;
+    runtime.block_on(accept(listener, Arc::new(service)))
+}
+
+async fn accept(listener: TcpListener, service: Arc<Service>) -> Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let slot = Arc::clone(&slots).acquire_owned().await?;
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let service = Arc::clone(&service);
+        let respond = move |request| {
+            let service = Arc::clone(&service);
+            async move { Ok::<_, Infallible>(service.respond(request).await) }
+        };
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_TIMEOUT)
+            .max_buf_size(MAX_HEADER_BYTES)
+            // Requests that differ in how they are delimited cannot hide another one.
+            .keep_alive(false)
+            .serve_connection(TokioIo::new(stream), service_fn(respond));
+        tokio::spawn(async move {
+            // A client that disconnects needs no answer.
+            _ = timeout(CONNECTION_TIMEOUT, connection).await;
+            drop(slot);
+        });
+    }
+}
+
+impl Service {
+    pub fn new(origin: Origin, profile: File, api: Api) -> Self {
+        Service {
+            origin,
+            profile: Arc::new(profile),
+            api,
+        }
+    }
+
+    async fn respond(self: &Arc<Self>, request: Request<Incoming>) -> Response<ResponseBody> {
+        let viewer = &self.origin.viewer;
+        let origin = request.headers().get(header::ORIGIN);
+        let has_origin = origin.is_some();
+        let is_allowed = self.is_allowed(request.headers());
+        let answer = match is_allowed {
+            true => self.answer(request).await,
+            false => Err(StatusCode::FORBIDDEN),
+        };
+        let mut response = Response::new(ResponseBody::Text(Bytes::new()));
+        match answer {
+            Ok(body) => {
+                *response.body_mut() = body;
+                add(&mut response, header::CONTENT_TYPE, "application/json");
+            }
+            Err(status) => *response.status_mut() = status,
+        }
+        add(&mut response, header::CACHE_CONTROL, "no-store");
+        add(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+        add(&mut response, header::VARY, "Origin");
+        if is_allowed && has_origin {
+            add(&mut response, header::ACCESS_CONTROL_ALLOW_ORIGIN, viewer);
+            let methods = header::ACCESS_CONTROL_ALLOW_METHODS;
+            add(&mut response, methods, "GET, POST");
+            let headers = header::ACCESS_CONTROL_ALLOW_HEADERS;
+            add(&mut response, headers, "content-type");
+            let private = HeaderName::from_static("access-control-allow-private-network");
+            add(&mut response, private, "true");
+        }
+        response
+    }
+
+    /// Another site's page may send requests under a name that resolves to this address, but not with this host.
+    fn is_allowed(&self, headers: &HeaderMap) -> bool {
+        let is = |name: HeaderName, expected: &str| {
+            let mut values = headers.get_all(name).iter();
+            values.all(|value| value.as_bytes() == expected.as_bytes())
+        };
+        headers.contains_key(header::HOST)
+            && is(header::HOST, &self.origin.host)
+            && is(header::ORIGIN, &self.origin.viewer)
+    }
+
+    async fn answer(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<ResponseBody, StatusCode> {
+        let path = self.strip_token(request.uri().path());
+        let path = path.ok_or(StatusCode::NOT_FOUND)?.to_owned();
+        match (request.method(), path.as_str()) {
+            (&Method::GET, "/profile.json") => ResponseBody::file(Arc::clone(&self.profile))
+                .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR),
+            (&Method::POST, "/symbolicate/v5" | "/source/v1" | "/asm/v1") => {
+                let question = read_body(request).await?;
+                let service = Arc::clone(self);
+                let answer = move || service.api.answer(&path, &question);
+                let answer = tokio::task::spawn_blocking(answer).await;
+                let answer = answer.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+                Ok(ResponseBody::Text(answer.into()))
+            }
+            (method, "/profile.json" | "/symbolicate/v5" | "/source/v1" | "/asm/v1") => {
+                Err(match *method {
+                    Method::OPTIONS => StatusCode::NO_CONTENT,
+                    _ => StatusCode::METHOD_NOT_ALLOWED,
+                })
+            }
+            _ => Err(StatusCode::NOT_FOUND),
+        }
+    }
+
+    /// The part of a path after the token, if that is right.
+    fn strip_token<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let token = &self.origin.token;
+        let (start, rest) = path.strip_prefix('/')?.split_at_checked(token.len())?;
+        // The time does not depend on where a wrong token differs.
+        let bytes = start.bytes().zip(token.bytes());
+        let difference = bytes.fold(0, |all, (a, b)| all | (a ^ b));
+        (difference == 0).then_some(rest)
+    }
+}
+
+async fn read_body(request: Request<Incoming>) -> Result<Bytes, StatusCode> {
+    let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
+    match timeout(BODY_TIMEOUT, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(StatusCode::PAYLOAD_TOO_LARGE),
+        Ok(Err(_)) => Err(StatusCode::BAD_REQUEST),
+        Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
+    }
+}
+
+fn add(response: &mut Response<ResponseBody>, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
