@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod examples;
 mod input;
+mod interrupt;
 mod limits;
 mod load;
 mod output;

@@ -12,6 +12,7 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::args::{Color, Files, InfoFormat};
+use crate::interrupt;
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
@@ -158,6 +159,7 @@ impl Replacing {
                 .prefix(".chronosym-")
                 .tempfile_in(folder.unwrap_or(Path::new(".")));
             if let Ok(file) = made {
+                interrupt::remove_on_signal(file.path());
                 if let Some(old) = old {
                     file.as_file().set_permissions(old.permissions())?;
                 }
@@ -181,7 +183,9 @@ impl Replacing {
     fn put_in_place(&mut self) -> io::Result<()> {
         self.with_file(File::flush)?;
         if let State::Aside(file, path) = std::mem::replace(&mut self.state, State::New) {
+            let aside = file.path().to_owned();
             self.state = State::There(file.persist(path)?);
+            interrupt::keep(&aside);
         }
         Ok(())
     }

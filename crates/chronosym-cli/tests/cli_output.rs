@@ -216,3 +216,49 @@ fn nothing_is_lost_where_nothing_can_be_said() {
     assert_eq!(nothing.status.code(), Some(0));
     assert_eq!(run_to(&["stacks", "no-such-file"]).status.code(), Some(1));
 }
+
+/// A signal that ends the program leaves neither a part of the result nor a temporary file.
+#[cfg(unix)]
+#[test]
+fn signals_leave_no_temporary_files() {
+    use std::io::Write;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    let bytes = unzipped(LINUX);
+    for signal in ["INT", "TERM", "HUP"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.jsonl");
+        std::fs::write(&path, "before").unwrap();
+        let mut child = chronosym()
+            .args(["-q", "events", "--format", "jsonl", "-", "-o"])
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Without its end the trace keeps the program waiting, with a part of the result written.
+        let mut stdin = child.stdin.take().unwrap();
+        let files = || std::fs::read_dir(folder.path()).unwrap().count();
+        for part in bytes[..bytes.len() - 1].chunks(1 << 16) {
+            stdin.write_all(part).unwrap();
+        }
+        while files() < 2 {
+            assert!(child.try_wait().unwrap().is_none(), "it ended early");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(
+            Command::new("sh")
+                .args(["-c", &kill])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let status = child.wait().unwrap();
+        assert!(!status.success() && status.signal().is_none(), "{status}");
+        assert_eq!(files(), 1, "{signal}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"before");
+    }
+}

@@ -1,0 +1,36 @@
+//! Removes temporary files when the process is interrupted.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, Once, PoisonError};
+
+static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static HANDLER: Once = Once::new();
+
+/// What shells report for a program that Ctrl+C ended.
+const INTERRUPTED: i32 = 130;
+
+/// Removes a file if SIGINT, SIGTERM or SIGHUP (on Windows Ctrl+C or closing the console) ends the process.
+pub fn remove_on_signal(path: &Path) {
+    with_files(|files| files.push(path.to_owned()));
+    // Without a handler the signal still ends the process, and the file stays.
+    HANDLER.call_once(|| _ = ctrlc::set_handler(end));
+}
+
+/// Takes back [`remove_on_signal`].
+pub fn keep(path: &Path) {
+    with_files(|files| files.retain(|file| file != path));
+}
+
+/// Runs on a thread of its own.
+fn end() {
+    with_files(|files| {
+        for file in files.drain(..) {
+            _ = std::fs::remove_file(file);
+        }
+        std::process::exit(INTERRUPTED)
+    })
+}
+
+fn with_files<T>(act: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
+    act(&mut FILES.lock().unwrap_or_else(PoisonError::into_inner))
+}
