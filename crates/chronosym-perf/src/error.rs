@@ -41,7 +41,7 @@ pub enum Error {
     /// The attributes follow the samples, as `perf inject` may write them: such a file can only be
     /// read from a seekable source.
     #[error(
-        "the events of this perf.data are described behind its samples: it cannot be read from a stream"
+        "the events of this perf.data are described after its samples: it cannot be read from a stream"
     )]
     AttrsAfterData,
     /// The source failed. Every record read before it has been delivered.

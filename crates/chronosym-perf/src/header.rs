@@ -82,7 +82,7 @@ impl Header {
             return Err(damaged("its events have no room"));
         }
         if file.data.offset > MAX_SECTION_BYTES {
-            return Err(damaged("its samples begin too far behind"));
+            return Err(damaged("its samples begin too far into the file"));
         }
         let file = Some(file);
         Ok(Self { order, file })

@@ -1,7 +1,8 @@
 //! Traces of LTTng: the runtime's events of user space, processes and threads of the kernel.
 //!
-//! The runtime's tracepoints become the events that they are in ETW: a payload that the tracepoint carries as it is, or one
-//! that is made of its fields. So they are decoded as those of EventPipe are.
+//! The runtime's tracepoints become the events that they are in ETW: a payload that the tracepoint
+//! carries as it is, or one that is made of its fields. So they are decoded as those of EventPipe
+//! are.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -16,12 +17,8 @@ use super::threads::Threads;
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
 use chronosym_core::DiagnosticKind::{CutShort, Damage, Loss as Lost, LostEvents, Unused};
-use chronosym_core::Diagnostics;
-use chronosym_core::EventTypeId;
-use chronosym_core::Loss;
-use chronosym_core::RecordingId;
 use chronosym_core::facts::{At, Fact, Process};
-use chronosym_core::{Payload, Session};
+use chronosym_core::{Diagnostics, EventTypeId, Loss, Payload, RecordingId, Session};
 
 /// Where the tracer of the runtime puts a payload in ETW's form.
 const PACKED: &str = "__data__";
@@ -35,7 +32,7 @@ pub struct CtfStream<R> {
     joined: Option<Joined>,
     began_ns: Option<u64>,
     /// Set once reading into a session has started.
-    feed: Option<Feed>,
+    importer: Option<Importer>,
     has_ended: bool,
 }
 
@@ -67,7 +64,7 @@ impl<R: Read> CtfStream<R> {
             reader,
             joined: None,
             began_ns: None,
-            feed: None,
+            importer: None,
             has_ended: false,
         }
     }
@@ -107,7 +104,7 @@ impl<R: Read> CtfStream<R> {
                 }
             }
         };
-        self.feed = Some(Feed {
+        self.importer = Some(Importer {
             joined,
             types: FxHashMap::default(),
             threads: Threads::default(),
@@ -117,10 +114,12 @@ impl<R: Read> CtfStream<R> {
 
     fn finish(&mut self, session: &mut Session) {
         self.has_ended = true;
-        let Some(feed) = &self.feed else { return };
-        feed.threads.name_processes(session);
+        let Some(importer) = &self.importer else {
+            return;
+        };
+        importer.threads.name_processes(session);
         for loss in &self.reader.diagnostics().losses {
-            let (from, to) = (feed.time(loss.from_ns), feed.time(loss.to_ns));
+            let (from, to) = (importer.time(loss.from_ns), importer.time(loss.to_ns));
             session.lost(match loss.events {
                 Some(events) => Loss::of_events(from, to, events),
                 None => {
@@ -134,11 +133,11 @@ impl<R: Read> CtfStream<R> {
 
     /// Reads the next event into a session; returns its time.
     fn step(&mut self, session: &mut Session) -> Result<Option<u64>, chronosym_ctf::Error> {
-        let Some(feed) = &mut self.feed else {
+        let Some(importer) = &mut self.importer else {
             return Ok(None);
         };
         let event = self.reader.next_event()?;
-        Ok(event.map(|event| feed.take(&event, &mut self.events, session)))
+        Ok(event.map(|event| importer.take(&event, &mut self.events, session)))
     }
 }
 
@@ -160,7 +159,7 @@ impl<R: Read> EventStream for CtfStream<R> {
         if self.has_ended {
             return Ok(None);
         }
-        if self.feed.is_none() {
+        if self.importer.is_none() {
             self.begin(session)?;
         }
         let step = self.step(session);
@@ -172,18 +171,18 @@ impl<R: Read> EventStream for CtfStream<R> {
 }
 
 /// What a reader of CTF found wrong.
-fn diagnostics(found: &chronosym_ctf::Diagnostics) -> Diagnostics {
+fn diagnostics(counted: &chronosym_ctf::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     #[rustfmt::skip]
     let counts = [
-        (found.lost_events, LostEvents, "events were lost while recording"),
-        (found.lost_packets, Lost, "packets were lost while recording"),
-        (found.cut_streams, CutShort, "streams of the trace end in the middle"),
-        (found.bad_packets, Damage, "packets have something that is no event, and were left out from there on"),
-        (found.bytes_skipped, Damage, "bytes could not be read as events"),
-        (found.bad_definitions, Damage, "definitions of events cannot be read"),
-        (found.unknown_streams, Unused, "streams are of a trace whose metadata is not at hand"),
-        (found.late_events, Unused, "events could not be put in the order of time"),
+        (counted.lost_events, LostEvents, "events were lost while recording"),
+        (counted.lost_packets, Lost, "packets were lost while recording"),
+        (counted.cut_streams, CutShort, "streams of the trace end in the middle"),
+        (counted.bad_packets, Damage, "packets have something that is no event, and were left out from there on"),
+        (counted.bytes_skipped, Damage, "bytes could not be read as events"),
+        (counted.bad_definitions, Damage, "definitions of events cannot be read"),
+        (counted.unknown_streams, Unused, "streams are of a trace whose metadata is not at hand"),
+        (counted.late_events, Unused, "events could not be put in the order of time"),
     ];
     diagnostics.add_counts(&counts);
     diagnostics
@@ -217,7 +216,8 @@ fn pointer_sizes(traces: &[Metadata]) -> Vec<PointerSize> {
     traces.iter().map(of).collect()
 }
 
-/// The process and the thread that an event is of, and the thread's name, as far as the tracer was asked for them.
+/// The process and the thread that an event is of, and the thread's name, as far as the tracer was
+/// asked for them.
 fn owner<'a>(event: &Event<'a>) -> (Option<u32>, Option<u64>, &'a [u8]) {
     let (mut pid, mut tid, mut name) = (None, None, &[][..]);
     for (field, value) in event.context.iter() {
@@ -267,7 +267,8 @@ enum Form {
     Described,
 }
 
-/// Makes records of events: with their schemas, which are made as they come up, and payloads in ETW's form.
+/// Makes records of events: with their schemas, which are made as they come up, and payloads in
+/// ETW's form.
 struct Events {
     /// Of each trace.
     pointer_sizes: Vec<PointerSize>,
@@ -292,8 +293,8 @@ impl Events {
         time_ns: u64,
     ) -> (RawEvent<'a>, &'a Arc<EventSchema>) {
         let key = (event.trace, event.type_index);
-        let known = self.types.entry(key);
-        let (schema, form) = known.or_insert_with(|| schema(event.event_type));
+        let entry = self.types.entry(key);
+        let (schema, form) = entry.or_insert_with(|| schema(event.event_type));
         let packed = match form {
             Form::Packed => match event.fields.get(PACKED) {
                 Some(Value::Bytes(bytes)) => Some(bytes),
@@ -441,13 +442,13 @@ fn encode_number(value: Value<'_>, width: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[..width.min(8)]);
 }
 
-struct Feed {
+struct Importer {
     joined: Joined,
     types: FxHashMap<(usize, usize), (EventTypeId, Option<Task>)>,
     threads: Threads,
 }
 
-impl Feed {
+impl Importer {
     fn time(&self, ns: u64) -> u64 {
         let time = i128::from(ns) + self.joined.offset_ns;
         u64::try_from(time.max(0)).unwrap_or(u64::MAX)
@@ -497,7 +498,8 @@ impl Feed {
         match task {
             Task::Fork => {
                 let name = text("child_comm");
-                // Of a new thread the process is another; older tracers tell of processes only by their first thread.
+                // Of a new thread the process is another; older tracers tell of processes only by
+                // their first thread.
                 let (Some(tid), Some(pid)) = (id("child_tid"), id("child_pid")) else {
                     return;
                 };

@@ -21,8 +21,8 @@ pub enum ReadError {
     /// A stream of another format failed.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
-    /// The session was read from something else. Read each recording into a session of its own; .etl files of one
-    /// recording are merged before they are read.
+    /// The session was read from something else. Read each recording into a session of its own;
+    /// .etl files of one recording are merged before they are read.
     #[error("the session was read from another recording: {0}")]
     AnotherRecording(#[from] AnotherRecording),
 }

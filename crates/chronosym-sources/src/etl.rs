@@ -10,32 +10,26 @@ use super::etw_types::Schemas;
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
 use chronosym_core::DiagnosticKind::{Loss as Lost, LostEvents, Unused};
-use chronosym_core::Diagnostics;
-use chronosym_core::EventTypeId;
-use chronosym_core::Loss;
-use chronosym_core::RecordingId;
-use chronosym_core::Role;
-use chronosym_core::SampleSelection;
-use chronosym_core::StackId;
-use chronosym_core::ThreadIndex;
 use chronosym_core::facts::{At, Sample};
-use chronosym_core::{ClassIndex, SampleClass, SampleKind, Weight};
-use chronosym_core::{Payload, Session};
+use chronosym_core::{
+    ClassIndex, Diagnostics, EventTypeId, Loss, Payload, RecordingId, Role, SampleClass,
+    SampleKind, SampleSelection, Session, StackId, ThreadIndex, Weight,
+};
 
 /// What a reader of .etl found wrong.
-fn diagnostics(found: &chronosym_etl::Diagnostics) -> Diagnostics {
+fn diagnostics(counted: &chronosym_etl::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
-    diagnostics.add_gaps(&found.gaps);
+    diagnostics.add_gaps(&counted.gaps);
     #[rustfmt::skip]
     let counts = [
-        (found.events_lost, LostEvents, "events were lost while recording"),
-        (found.buffers_lost, Lost, "buffers were lost while recording"),
-        (found.buffers_with_lost_events, Lost, "buffers are marked: events around them were lost"),
-        (found.buffers_after_lost_buffer, Lost, "buffers are marked: a buffer before them was lost"),
-        (found.lost_event_records, Lost, "times a real-time consumer was too slow and events were lost"),
-        (found.clamped_times, Unused, "records are from before the start or from long after the end, and were moved there"),
-        (found.unordered_buffers, Unused, "buffers had records out of the order of time, which were sorted"),
-        (found.late_records, Unused, "records could not be put in the order of time"),
+        (counted.events_lost, LostEvents, "events were lost while recording"),
+        (counted.buffers_lost, Lost, "buffers were lost while recording"),
+        (counted.buffers_with_lost_events, Lost, "buffers are marked: events around them were lost"),
+        (counted.buffers_after_lost_buffer, Lost, "buffers are marked: a buffer before them was lost"),
+        (counted.lost_event_records, Lost, "times a real-time consumer was too slow and events were lost"),
+        (counted.clamped_times, Unused, "records are from before the start or from long after the end, and were moved there"),
+        (counted.unordered_buffers, Unused, "buffers had records out of the order of time, which were sorted"),
+        (counted.late_records, Unused, "records could not be put in the order of time"),
     ];
     diagnostics.add_counts(&counts);
     diagnostics
@@ -55,7 +49,7 @@ pub struct EtlStream<S> {
     /// Ids of the session for the schemas.
     types: Vec<EventTypeId>,
     /// Set while the trace is read into a session.
-    source: Option<EtlSource>,
+    importer: Option<Importer>,
     has_ended: bool,
     undefined_stack_keys: u64,
     late_stack_parts: u64,
@@ -80,15 +74,15 @@ impl<S: ReadAt> EtlStream<S> {
             stack: Vec::new(),
             is_joined: false,
             types: Vec::new(),
-            source: None,
+            importer: None,
             has_ended: false,
             undefined_stack_keys: 0,
             late_stack_parts: 0,
         }
     }
 
-    /// As [`of`](Self::of), to be read into a session of several recordings, whose time 0 is that of
-    /// the trace.
+    /// As [`of`](Self::of), to be read into a session of several recordings, whose time 0 is that
+    /// of the trace.
     pub(crate) fn joined(reader: Reader<S>) -> Self {
         EtlStream {
             is_joined: true,
@@ -108,7 +102,7 @@ impl<S: ReadAt> EtlStream<S> {
         }
         describe(self.reader.header(), self.reader.clock(), session);
         let wide = self.reader.header().pointer_size == PointerSize::Eight;
-        self.source = Some(EtlSource::new(wide, session));
+        self.importer = Some(Importer::new(wide, session));
         Ok(())
     }
 
@@ -121,16 +115,16 @@ impl<S: ReadAt> EtlStream<S> {
             session.redescribe(*id, schema);
         }
         session.rename_volumes();
-        if let Some(source) = self.source.take() {
-            self.late_stack_parts = source.stacks.late_parts();
-            self.undefined_stack_keys = source.finish(session);
+        if let Some(importer) = self.importer.take() {
+            self.late_stack_parts = importer.stacks.late_parts();
+            self.undefined_stack_keys = importer.finish(session);
         }
-        let found = self.reader.diagnostics();
-        if found.lost_anything() {
+        let counted = self.reader.diagnostics();
+        if counted.lost_anything() {
             // The trace does not say when.
-            let mut loss = Loss::of_events(0, u64::MAX, found.events_lost);
-            loss.buffers = found.buffers_lost;
-            loss.notices = found.lost_event_records;
+            let mut loss = Loss::of_events(0, u64::MAX, counted.events_lost);
+            loss.buffers = counted.buffers_lost;
+            loss.notices = counted.lost_event_records;
             session.lost(loss);
         }
     }
@@ -179,7 +173,7 @@ impl<S: ReadAt> EventStream for EtlStream<S> {
         if self.has_ended {
             return Ok(None);
         }
-        if self.source.is_none() {
+        if self.importer.is_none() {
             self.begin(session)?;
         }
         let Some(record) = self.reader.next_readable() else {
@@ -187,15 +181,14 @@ impl<S: ReadAt> EventStream for EtlStream<S> {
             return Ok(None);
         };
         let index = self.schemas.index_of(&record);
-        let known = self.types.len();
-        for schema in &self.schemas.all()[known..] {
+        for schema in &self.schemas.all()[self.types.len()..] {
             self.types.push(session.event_type(schema.clone()));
         }
         let id = self.types[index as usize];
         let schema = &self.schemas.all()[index as usize];
         let raw = raw_event(&record, schema);
-        if let Some(source) = &mut self.source {
-            source.take(&raw, &record, id, session);
+        if let Some(importer) = &mut self.importer {
+            importer.take(&raw, &record, id, session);
         }
         if session.role(id) == Role::Description {
             self.schemas.describe_by(&record);
@@ -246,7 +239,7 @@ struct ClassKey {
 }
 
 #[derive(Debug)]
-struct EtlSource {
+struct Importer {
     stacks: StackAssembler,
     /// The classes of samples: their stacks are set when all is read.
     classes: HashMap<ClassKey, ClassIndex>,
@@ -269,9 +262,9 @@ struct LastClr {
     has_stack: bool,
 }
 
-impl EtlSource {
+impl Importer {
     fn new(wide: bool, session: &Session) -> Self {
-        EtlSource {
+        Importer {
             stacks: StackAssembler::new(wide),
             classes: HashMap::default(),
             wanted: !matches!(session.options().samples, SampleSelection::None),
@@ -378,8 +371,8 @@ impl EtlSource {
             Event::Kernel(KernelEvent::StackWalk(walk)) => {
                 let of = Reference {
                     raw_time: walk.event_time.cast_signed(),
-                    pid: known(walk.process_id),
-                    tid: known(walk.thread_id),
+                    pid: valid(walk.process_id),
+                    tid: valid(walk.thread_id),
                     cpu: record.cpu,
                 };
                 stacks.addresses(of, None, walk.frames.iter());
@@ -387,8 +380,8 @@ impl EtlSource {
             Event::Kernel(KernelEvent::StackKeyReference(reference)) => {
                 let of = Reference {
                     raw_time: reference.event_time.cast_signed(),
-                    pid: known(reference.process_id),
-                    tid: known(reference.thread_id),
+                    pid: valid(reference.process_id),
+                    tid: valid(reference.thread_id),
                     cpu: record.cpu,
                 };
                 let mode = match reference.mode {
@@ -530,7 +523,8 @@ impl EtlSource {
         }
     }
 
-    /// The trace is over: all samples get their stacks and owners. Returns how many stack keys were never defined.
+    /// The trace is over: all samples get their stacks and owners. Returns how many stack keys were
+    /// never defined.
     fn finish(mut self, session: &mut Session) -> u64 {
         let undefined = self.stacks.finish();
         self.log_finished(session);
@@ -538,12 +532,12 @@ impl EtlSource {
         let mut classes: Vec<_> = self.classes.into_iter().collect();
         classes.sort_unstable_by_key(|&(_, class)| class);
         // What stacks of the same parts are, resolved once.
-        let mut known: HashMap<StackOf, Option<StackId>> = HashMap::default();
+        let mut interned: HashMap<StackOf, Option<StackId>> = HashMap::default();
         let mut path = Vec::new();
         let most = (session.stacks().len()).saturating_add(self.stacks.most_joined());
         let mut no_room = 0;
         for (key, class) in classes {
-            let stack = *known.entry(key.stack).or_insert_with(|| {
+            let stack = *interned.entry(key.stack).or_insert_with(|| {
                 let mut stack = key.stack;
                 if session.stacks().len() > most && stack.drop_callers() {
                     no_room += 1;
@@ -604,7 +598,7 @@ fn of_record(record: &Record<'_>) -> Reference {
     }
 }
 
-fn known(id: u32) -> Option<u32> {
+fn valid(id: u32) -> Option<u32> {
     (id != u32::MAX).then_some(id)
 }
 

@@ -1,15 +1,15 @@
 //! Puts the stacks of ETW events together.
 //!
-//! Windows logs the stack of an event after the event, in up to two parts (kernel, user), each either as addresses or as
-//! a key whose definition comes later still. A part refers to its event by the event's raw time and thread.
+//! Windows logs the stack of an event after the event, in up to two parts (kernel, user), each
+//! either as addresses or as a key whose definition comes later still. A part refers to its event
+//! by the event's raw time and thread.
 
 use std::collections::VecDeque;
 
 use chronosym_types::hash::HashMap;
 
-use chronosym_core::EventTypeId;
 use chronosym_core::facts::Sample;
-use chronosym_core::{StackId, StackTable};
+use chronosym_core::{EventTypeId, StackId, StackTable};
 
 /// The parts of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,7 +120,8 @@ pub(super) struct StackAssembler {
     by_match: HashMap<u64, i64>,
     /// Parts with addresses; keys have their definitions here too.
     fragments: StackTable,
-    /// What each use of a key means: a key stands for one thing from the definition before up to its own.
+    /// What each use of a key means: a key stands for one thing from the definition before up to
+    /// its own.
     uses: Vec<StackId>,
     /// The uses that are not defined yet.
     open_keys: HashMap<(Mode, u64), OpenKey>,
@@ -145,7 +146,8 @@ impl StackAssembler {
         }
     }
 
-    /// In a 32-bit address space user mode can have up to 3 GB: the kernel begins where its lowest image lies.
+    /// In a 32-bit address space user mode can have up to 3 GB: the kernel begins where its lowest
+    /// image lies.
     pub fn lowest_kernel_image(&mut self, base: u64) {
         if !self.wide {
             self.kernel_from = base;
@@ -241,8 +243,8 @@ impl StackAssembler {
         if let Some(open) = self.open_keys.remove(&(mode, key)) {
             return Some(open.of);
         }
-        // The other kind, but only where the reference or the addresses (on 32 bits) do not tell it for sure. Else that
-        // one's own definition is lost, or comes later.
+        // The other kind, but only where the reference or the addresses (on 32 bits) do not tell it
+        // for sure. Else that one's own definition is lost, or comes later.
         let other = (mode.other(), key);
         let open = self.open_keys.get(&other)?;
         if self.wide && !open.guessed {
@@ -321,7 +323,8 @@ impl StackAssembler {
             let mode = if free(entry, mode) {
                 mode
             } else if !self.wide && mode == Mode::Kernel && free(entry, Mode::User) {
-                // With 3 GB of user addresses the addresses do not tell, but the kernel's part always comes first.
+                // With 3 GB of user addresses the addresses do not tell, but the kernel's part
+                // always comes first.
                 Mode::User
             } else {
                 return None;
@@ -335,8 +338,9 @@ impl StackAssembler {
             .map(|(_, at, mode)| (at, mode))
     }
 
-    // A kernel part whose user part does not come stays alone. The next user part of the thread would be a guess: in a real
-    // trace that put frames of an image on a stack from before the image was loaded.
+    // A kernel part whose user part does not come stays alone. The next user part of the thread
+    // would be a guess: in a real trace that put frames of an image on a stack from before the
+    // image was loaded.
     fn attach(&mut self, at: usize, of: &Reference, mode: Mode, part: Part) {
         let entry = &mut self.waiting[at];
         entry.event.pid = of.pid.or(entry.event.pid);
@@ -403,7 +407,8 @@ impl StackAssembler {
                 *part = Part::Known(self.uses[open as usize]);
             }
         }
-        // Where the thread stood is in the part that is innermost. A user part is not that one if the thread was in the kernel.
+        // Where the thread stood is in the part that is innermost. A user part is not that one if
+        // the thread was in the kernel.
         let is_in_part = match (stack.kernel, stack.user) {
             (Part::Known(_), _) => true,
             (_, Part::Known(_)) => self.mode_of(stack.ip) == Mode::User,
@@ -433,9 +438,9 @@ impl StackAssembler {
         }
     }
 
-    /// The most nodes that stacks may take that are joined of the parts. A kernel part stands anew on each user part, so that
-    /// a few long ones on many others are a small file and more stacks than memory holds; in real traces they have some
-    /// twenty addresses.
+    /// The most nodes that stacks may take that are joined of the parts. A kernel part stands anew
+    /// on each user part, so that a few long ones on many others are a small file and more stacks
+    /// than memory holds; in real traces they have some twenty addresses.
     pub fn most_joined(&self) -> usize {
         const FREE: usize = 1 << 18;
         FREE + self.fragments.len().saturating_mul(32)

@@ -11,8 +11,9 @@ use chronosym_types::hash::HashMap;
 
 /// Schemas of the event types of a trace, made as they come up.
 ///
-/// Records of TraceLogging describe themselves; the fields of other events stand in manifests, where the trace carries them:
-/// merging adds descriptions (`EventInfo`), and EventSources log their manifest as events of their own.
+/// Records of TraceLogging describe themselves; the fields of other events stand in manifests,
+/// where the trace carries them: merging adds descriptions (`EventInfo`), and EventSources log
+/// their manifest as events of their own.
 #[derive(Debug)]
 pub(super) struct Schemas {
     all: Vec<Arc<EventSchema>>,
@@ -23,7 +24,7 @@ pub(super) struct Schemas {
     trace_logging: HashMap<Guid, HashMap<Box<[u8]>, u32>>,
     descriptions: HashMap<EventKey, EventSchema>,
     /// By provider and process: manifests of which a part has come.
-    pieces: HashMap<(Guid, Option<u32>), ManifestChunks>,
+    manifests: HashMap<(Guid, Option<u32>), ManifestChunks>,
     /// Descriptions that made no sense.
     unreadable: u64,
 }
@@ -42,14 +43,15 @@ impl Default for Schemas {
             by_key: HashMap::default(),
             trace_logging: HashMap::default(),
             descriptions: HashMap::default(),
-            pieces: HashMap::default(),
+            manifests: HashMap::default(),
             unreadable: 0,
         }
     }
 }
 
 impl Schemas {
-    /// Reads a whole trace for the descriptions in it, and rewinds it: many come after the events that they describe.
+    /// Reads a whole trace for the descriptions in it, and rewinds it: many come after the events
+    /// that they describe.
     pub fn observe<S: ReadAt>(&mut self, reader: &mut Reader<S>) {
         while let Some(record) = reader.next_readable() {
             self.describe_by(&record);
@@ -63,7 +65,8 @@ impl Schemas {
         self.unreadable
     }
 
-    /// All schemas so far; [`Schemas::redescribe`] changes those of types whose descriptions came late.
+    /// All schemas so far; [`Schemas::redescribe`] changes those of types whose descriptions came
+    /// late.
     pub(super) fn all(&self) -> &[Arc<EventSchema>] {
         &self.all
     }
@@ -75,8 +78,8 @@ impl Schemas {
             && let RecordKey::Manifest { provider, .. } = record.key
             && let Some(schema) = trace_logging(record)
         {
-            let known = self.trace_logging.get(&provider);
-            if let Some(&index) = known.and_then(|of| of.get(schema)) {
+            let schemas = self.trace_logging.get(&provider);
+            if let Some(&index) = schemas.and_then(|of| of.get(schema)) {
                 return index;
             }
             let index = self.add(self.schema(record));
@@ -121,17 +124,17 @@ impl Schemas {
                 Err(_) => self.unreadable += 1,
             },
             RecordKey::Manifest { provider, id, .. } if u32::from(id) == MANIFEST_EVENT_ID => {
-                if self.pieces.len() > MAX_INCOMPLETE {
-                    self.unreadable += self.pieces.len() as u64;
-                    self.pieces.clear();
+                if self.manifests.len() > MAX_INCOMPLETE {
+                    self.unreadable += self.manifests.len() as u64;
+                    self.manifests.clear();
                 }
                 let from = (provider, record.process_id);
-                match self.pieces.entry(from).or_default().push(record.payload) {
+                match self.manifests.entry(from).or_default().push(record.payload) {
                     Ok(None) => return,
                     Ok(Some(schemas)) => schemas.into_iter().for_each(|it| self.describe(it)),
                     Err(_) => self.unreadable += 1,
                 }
-                self.pieces.remove(&from);
+                self.manifests.remove(&from);
             }
             _ => {}
         }
@@ -143,13 +146,14 @@ impl Schemas {
 
     /// Gives the types that came before their descriptions what these say.
     pub(super) fn redescribe(&mut self) {
-        for known in &mut self.all {
+        for schema in &mut self.all {
             // What is built in is right for every version of a runtime; a manifest is for one.
-            if !known.is_typed()
-                && let Some(schema) = self.descriptions.get(known.key())
+            if !schema.is_typed()
+                && let Some(described) = self.descriptions.get(schema.key())
             {
-                let (opcode, level, keywords) = (known.opcode(), known.level(), known.keywords());
-                *known = Arc::new(schema.clone().with_descriptor(opcode, level, keywords));
+                let (opcode, level, keywords) =
+                    (schema.opcode(), schema.level(), schema.keywords());
+                *schema = Arc::new(described.clone().with_descriptor(opcode, level, keywords));
             }
         }
     }

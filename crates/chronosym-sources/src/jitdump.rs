@@ -7,9 +7,8 @@ use chronosym_perf::{Error, TimeConversion};
 use chronosym_types::AStr;
 
 use chronosym_core::DiagnosticKind::{Damage, Unused};
-use chronosym_core::Diagnostics;
-use chronosym_core::Session;
 use chronosym_core::facts::{At, Fact, NativeMethod, Text};
+use chronosym_core::{Diagnostics, Session};
 
 pub(crate) fn describe<R: Read>(reader: &Reader<R>, session: &mut Session) {
     let facts = session.facts();
@@ -19,8 +18,8 @@ pub(crate) fn describe<R: Read>(reader: &Reader<R>, session: &mut Session) {
     facts.process_id = Some(reader.header().pid);
 }
 
-/// Where in a session a jitdump belongs.
-pub(crate) struct Place<'a> {
+/// The process of a session that a jitdump belongs to, and the conversion of its times.
+pub(crate) struct Target<'a> {
     pub process: u32,
     /// From its clock to the session's time.
     pub time: &'a mut dyn FnMut(u64) -> u64,
@@ -30,7 +29,7 @@ pub(crate) struct Place<'a> {
 pub(crate) fn read_from<R: Read>(
     mut reader: Reader<R>,
     session: &mut Session,
-    place: Place<'_>,
+    target: Target<'_>,
 ) -> (Diagnostics, Result<(), Error>) {
     let end = loop {
         let record = match reader.next_record() {
@@ -38,7 +37,7 @@ pub(crate) fn read_from<R: Read>(
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
-        let mut at = |time| At::new((place.time)(time)).process(place.process);
+        let mut at = |time| At::new((target.time)(time)).process(target.process);
         match record {
             Record::Load(load) => {
                 let at = at(load.time);
@@ -73,21 +72,22 @@ pub(crate) fn read_from<R: Read>(
 }
 
 /// What a reader of jitdumps found wrong.
-pub(crate) fn diagnostics(found: &chronosym_perf::jitdump::Diagnostics) -> Diagnostics {
+pub(crate) fn diagnostics(counted: &chronosym_perf::jitdump::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
-    diagnostics.add_gaps(&found.gaps);
+    diagnostics.add_gaps(&counted.gaps);
     #[rustfmt::skip]
     let counts = [
-        (found.bad_records, Damage, "records of the jitdump make no sense and were left out"),
-        (found.bad_lines, Damage, "line tables of the jitdump make no sense and were left out"),
-        (found.unknown_records, Unused, "records of the jitdump are of an unknown type"),
-        (found.late_records, Unused, "records of the jitdump are out of the order of time"),
+        (counted.bad_records, Damage, "records of the jitdump make no sense and were left out"),
+        (counted.bad_lines, Damage, "line tables of the jitdump make no sense and were left out"),
+        (counted.unknown_records, Unused, "records of the jitdump are of an unknown type"),
+        (counted.late_records, Unused, "records of the jitdump are out of the order of time"),
     ];
     diagnostics.add_counts(&counts);
     diagnostics
 }
 
-/// From the clock of a jitdump to ns: cycles of the processor's counter need what the recording says of them.
+/// From the clock of a jitdump to ns: cycles of the processor's counter need what the recording
+/// says of them.
 pub(crate) fn nanoseconds(time: u64, has_cycles: bool, cycles: Option<TimeConversion>) -> u64 {
     match cycles {
         Some(cycles) if has_cycles => cycles.ns(time),

@@ -1,7 +1,8 @@
 //! Reads traces of every format into the engine of chronosym ([`chronosym_core`]).
 //!
 //! [`open`](fn@open::open) opens files, pipes and archives, and joins recordings of one machine and time. The other modules
-//! are one adapter a format, from the records of a reader to events of a [`Session`](chronosym_core::Session).
+//! are one adapter a format, from the records of a reader to events of a
+//! [`Session`](chronosym_core::Session).
 #![deny(missing_docs)]
 
 pub mod ctf;

@@ -1,7 +1,8 @@
 //! The text of `perf script`: samples with the names that perf found where they were recorded.
 //!
-//! perf prints where in its file a frame of a file is, and the address only of all others. So files get a place in each
-//! process that nothing else has, and names are stated for the very addresses that were printed.
+//! perf prints where in its file a frame of a file is, and the address only of all others. So files
+//! get a place in each process that nothing else has, and names are stated for the very addresses
+//! that were printed.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
@@ -16,16 +17,12 @@ use super::perf::{Counted, KERNEL};
 use super::threads::Threads;
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
-use chronosym_core::Addressing;
 use chronosym_core::DiagnosticKind::{self, Damage, Limit, Unused};
-use chronosym_core::Diagnostics;
-use chronosym_core::Evidence;
-use chronosym_core::ProcessIndex;
-use chronosym_core::RecordingId;
-use chronosym_core::SampleKind;
-use chronosym_core::Session;
 use chronosym_core::facts::{self, At, Image, Symbol};
-use chronosym_core::{is_anonymous, simple_name};
+use chronosym_core::{
+    Addressing, Diagnostics, Evidence, ProcessIndex, RecordingId, SampleKind, Session,
+    is_anonymous, simple_name,
+};
 
 /// Files stand from here on, one after the other: systems leave this room to nobody.
 const FILES: u64 = 0x1000_0000_0000;
@@ -47,13 +44,13 @@ pub struct PlacedFile {
 }
 
 /// What a reader of `perf script`'s text found wrong.
-fn diagnostics(found: &chronosym_perf::script::Diagnostics) -> Diagnostics {
+fn diagnostics(counted: &chronosym_perf::script::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     #[rustfmt::skip]
     let counts = [
-        (found.unknown_lines, Damage, "lines are neither samples nor frames, and were left out"),
-        (found.long_lines, Limit, "lines are too long, or too many for one sample, and were cut or left out"),
-        (found.other_records, Unused, "lines tell of mappings and the like, which are not read from text"),
+        (counted.unknown_lines, Damage, "lines are neither samples nor frames, and were left out"),
+        (counted.long_lines, Limit, "lines are too long, or too many for one sample, and were cut or left out"),
+        (counted.other_records, Unused, "lines tell of mappings and the like, which are not read from text"),
     ];
     diagnostics.add_counts(&counts);
     diagnostics
@@ -76,7 +73,7 @@ pub struct ScriptStream<R> {
     is_joined: bool,
     /// The session has the samples, of which only the names are read.
     has_names_only: bool,
-    feed: Feed,
+    importer: Importer,
     has_begun: bool,
     has_ended: bool,
 }
@@ -95,7 +92,7 @@ impl<R: Read> ScriptStream<R> {
             stack: Vec::new(),
             is_joined: false,
             has_names_only: false,
-            feed: Feed::default(),
+            importer: Importer::default(),
             has_begun: false,
             has_ended: false,
         })
@@ -106,27 +103,27 @@ impl<R: Read> ScriptStream<R> {
     /// have more than what was printed of them.
     pub(crate) fn joined(mut self, earliest_ns: Option<u64>, maps: Vec<u32>) -> Self {
         self.is_joined = true;
-        (self.feed.earliest_ns, self.feed.maps) = (earliest_ns, maps);
+        (self.importer.earliest_ns, self.importer.maps) = (earliest_ns, maps);
         self
     }
 
-    /// To have its names read only: the session has the samples themselves, by the perf.data that the
-    /// text was made of, whose clock was `began_ns` at the session's time 0.
+    /// To have its names read only: the session has the samples themselves, by the perf.data that
+    /// the text was made of, whose clock was `began_ns` at the session's time 0.
     pub(crate) fn names_only(mut self, began_ns: u64, maps: Vec<u32>) -> Self {
         (self.is_joined, self.has_names_only) = (true, true);
-        (self.feed.began_ns, self.feed.maps) = (Some(began_ns), maps);
+        (self.importer.began_ns, self.importer.maps) = (Some(began_ns), maps);
         self
     }
 
     /// The clock's time at the session's time 0, in ns.
     pub(crate) fn began_ns(&self) -> u64 {
-        let began_ns = self.feed.began_ns.or(self.feed.earliest_ns);
+        let began_ns = self.importer.began_ns.or(self.importer.earliest_ns);
         began_ns.unwrap_or_default()
     }
 
     /// Where files were put.
     pub(crate) fn placed_files(self) -> Vec<PlacedFile> {
-        self.feed.placed_files()
+        self.importer.placed_files()
     }
 
     fn begin(&mut self, session: &mut Session) -> Result<(), ReadError> {
@@ -143,11 +140,11 @@ impl<R: Read> ScriptStream<R> {
     fn finish(&mut self, session: &mut Session) {
         self.has_ended = true;
         if !self.has_names_only {
-            self.feed.threads.name_processes(session);
+            self.importer.threads.name_processes(session);
         }
-        self.feed.state_names(session);
+        self.importer.state_names(session);
         if !self.has_names_only {
-            self.feed.map_printed_ranges(session);
+            self.importer.map_printed_ranges(session);
         }
     }
 
@@ -157,10 +154,10 @@ impl<R: Read> ScriptStream<R> {
             return Ok(None);
         };
         match self.has_names_only {
-            true => self.feed.take_names(&sample, session),
-            false => self.feed.take(&sample, session),
+            true => self.importer.take_names(&sample, session),
+            false => self.importer.take(&sample, session),
         }
-        let began_ns = self.feed.began_ns.unwrap_or_default();
+        let began_ns = self.importer.began_ns.unwrap_or_default();
         Ok(Some(sample.time_ns.saturating_sub(began_ns)))
     }
 }
@@ -182,7 +179,7 @@ impl<R: Read> EventStream for ScriptStream<R> {
 
     fn diagnostics(&self) -> Diagnostics {
         let mut diagnostics = diagnostics(self.reader.diagnostics());
-        diagnostics.add_counts(&self.feed.counts());
+        diagnostics.add_counts(&self.importer.counts());
         diagnostics
     }
 
@@ -208,8 +205,8 @@ struct Schemas(HashMap<Box<str>, Arc<EventSchema>>);
 impl Schemas {
     /// The schema of a sample.
     fn of(&mut self, sample: &Sample<'_>) -> &Arc<EventSchema> {
-        let known = self.0.entry(sample.event.into());
-        known.or_insert_with(|| schema(sample.event))
+        let schema_of = self.0.entry(sample.event.into());
+        schema_of.or_insert_with(|| schema(sample.event))
     }
 }
 
@@ -255,7 +252,7 @@ struct Name {
 }
 
 #[derive(Default)]
-struct Feed {
+struct Importer {
     earliest_ns: Option<u64>,
     maps: Vec<u32>,
     began_ns: Option<u64>,
@@ -270,14 +267,14 @@ struct Feed {
     mapped: HashMap<(u32, ProcessIndex, Box<str>), Vec<Mapping>>,
     names: Vec<Name>,
     /// By process and address: the name that is there, hashed.
-    known: HashMap<(ProcessIndex, u64), u64>,
+    name_hashes: HashMap<(ProcessIndex, u64), u64>,
     /// Where addresses themselves were printed: by process and file the first and the last one.
     ranges: BTreeMap<(u32, Box<str>), (u64, u64)>,
     stack: Vec<u64>,
     without_process: u64,
 }
 
-impl Feed {
+impl Importer {
     /// What could not be used, counted.
     fn counts(&self) -> [(u64, DiagnosticKind, &'static str); 1] {
         let what = "samples do not say their process and were given to one by their thread: print them with -F +pid";
@@ -293,7 +290,8 @@ impl Feed {
         (at.thread(sample.tid.into()), pid)
     }
 
-    /// Names the frames where the process has them mapped. What was inlined has no address of its own.
+    /// Names the frames where the process has them mapped. What was inlined has no address of its
+    /// own.
     fn take_names(&mut self, sample: &Sample<'_>, session: &mut Session) {
         let (at, pid) = self.at(sample);
         let process = session.process_at(at);
@@ -322,16 +320,18 @@ impl Feed {
         printed: u64,
         session: &Session,
     ) -> Option<u64> {
-        let known = self.mapped.entry((pid, process, file.into()));
-        let mappings = known.or_insert_with(|| {
+        let mappings = self.mapped.entry((pid, process, file.into()));
+        let mappings = mappings.or_insert_with(|| {
             let mappings = session.mappings_of(process, file);
             mappings
                 .map(|it| (it.file_offset, it.size, it.base))
                 .collect()
         });
         let mut places = mappings.iter().filter_map(|&(offset, size, base)| {
-            let behind = printed.checked_sub(offset).filter(|&behind| behind < size);
-            behind.map(|behind| base.saturating_add(behind))
+            let offset_in_mapping = printed
+                .checked_sub(offset)
+                .filter(|&offset_in_mapping| offset_in_mapping < size);
+            offset_in_mapping.map(|offset_in_mapping| base.saturating_add(offset_in_mapping))
         });
         let is_there = |&&(_, size, base): &&Mapping| printed.wrapping_sub(base) < size;
         let itself = || mappings.iter().find(is_there).map(|_| printed);
@@ -374,7 +374,8 @@ impl Feed {
         session.sample(at, &self.stack, counted.sample(sample.period, pid == 0));
     }
 
-    /// The process of a sample; if it was not printed, the one that its thread was seen in, or whose perf map names it.
+    /// The process of a sample; if it was not printed, the one that its thread was seen in, or
+    /// whose perf map names it.
     fn process(&mut self, sample: &Sample<'_>) -> u32 {
         if let Some(pid) = sample.pid {
             self.owners.insert(sample.tid, pid);
@@ -392,8 +393,8 @@ impl Feed {
     }
 
     fn event(&mut self, name: &str, session: &mut Session) -> Counted {
-        if let Some(&known) = self.events.get(name) {
-            return known;
+        if let Some(&counted) = self.events.get(name) {
+            return counted;
         }
         let base = name.split([':', '/']).next().unwrap_or_default();
         let is_profile =
@@ -479,8 +480,8 @@ impl Feed {
         } else {
             address.saturating_sub(1)
         };
-        let hash = self.known.hasher().hash_one(symbol);
-        if self.known.insert((process, last), hash) == Some(hash) {
+        let hash = self.name_hashes.hasher().hash_one(symbol);
+        if self.name_hashes.insert((process, last), hash) == Some(hash) {
             return;
         }
         let start = address.saturating_sub(frame.offset.unwrap_or(0));
@@ -493,7 +494,8 @@ impl Feed {
         });
     }
 
-    /// States the names: each from the start of its symbol on, unless another one was printed in between.
+    /// States the names: each from the start of its symbol on, unless another one was printed in
+    /// between.
     fn state_names(&mut self, session: &mut Session) {
         let mut names = std::mem::take(&mut self.names);
         names.sort_by_key(|name| (name.process, name.last));
@@ -538,7 +540,8 @@ impl Feed {
         files
     }
 
-    /// Older perfs print addresses of files, too, and all do of the kernel: what lies between them is of the file.
+    /// Older perfs print addresses of files, too, and all do of the kernel: what lies between them
+    /// is of the file.
     fn map_printed_ranges(&self, session: &mut Session) {
         for ((pid, file), &(first, last)) in &self.ranges {
             if *pid == KERNEL {

@@ -19,8 +19,8 @@ pub struct StreamEvent<'a> {
     /// Addresses of the stack that the record itself carries, leaf first. In .etl files most stacks
     /// are events of their own.
     pub stack: &'a [u64],
-    /// No later event of the stream is earlier than this, in ns since the recording began. It equals
-    /// the event's time if events are in time order.
+    /// No later event of the stream is earlier than this, in ns since the recording began. It
+    /// equals the event's time if events are in time order.
     pub watermark_ns: u64,
 }
 

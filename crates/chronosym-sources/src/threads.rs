@@ -12,11 +12,11 @@ pub(super) struct Threads(BTreeMap<u32, BTreeMap<u64, Box<[u8]>>>);
 impl Threads {
     /// A thread was seen, called so.
     pub fn name(&mut self, at: At, pid: u32, tid: u64, name: &[u8], session: &mut Session) {
-        let known = self.0.entry(pid).or_default().entry(tid).or_default();
-        if name.is_empty() || **known == *name {
+        let current = self.0.entry(pid).or_default().entry(tid).or_default();
+        if name.is_empty() || **current == *name {
             return;
         }
-        *known = name.into();
+        *current = name.into();
         let name = String::from_utf8_lossy(name);
         session.apply(
             at.process(pid).thread(tid),
@@ -33,15 +33,16 @@ impl Threads {
     /// A thread ended; true if it was the last one of its process, as far as they are known.
     pub fn end(&mut self, pid: u32, tid: u64) -> bool {
         let threads = self.0.entry(pid).or_default();
-        let was_known = threads.remove(&tid).is_some();
-        let is_last = threads.is_empty() && (was_known || tid == u64::from(pid));
+        let was_seen = threads.remove(&tid).is_some();
+        let is_last = threads.is_empty() && (was_seen || tid == u64::from(pid));
         if is_last {
             self.0.remove(&pid);
         }
         is_last
     }
 
-    /// Names the processes that are there, and of which nothing else was said, after their first thread.
+    /// Names the processes that are there, and of which nothing else was said, after their first
+    /// thread.
     pub fn name_processes(&self, session: &mut Session) {
         for (&pid, threads) in &self.0 {
             let first = threads.get(&pid.into()).or_else(|| threads.values().next());

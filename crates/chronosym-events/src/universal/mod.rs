@@ -40,8 +40,8 @@ pub enum UniversalEvent<'a> {
     Sample(UniversalSample),
 }
 
-/// Declares payloads whose fields are read by name. A field is `name: Type = "PublishedName"`; `as hex`
-/// shows the number in hex.
+/// Declares payloads whose fields are read by name. A field is `name: Type = "PublishedName"`; `as
+/// hex` shows the number in hex.
 macro_rules! payloads {
     ($(
         $(#[$meta:meta])*

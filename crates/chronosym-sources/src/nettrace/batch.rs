@@ -1,5 +1,5 @@
-//! What a session needs of a region of an EventPipe trace, in memory of its own: a reader on another thread can go on to
-//! the next region meanwhile.
+//! Copies of the events of a region of an EventPipe trace: while a session imports them, a reader
+//! on another thread continues with the next region.
 
 use std::sync::Arc;
 
@@ -7,16 +7,13 @@ use chronosym_events::{EventSchema, PointerSize};
 use chronosym_nettrace::{Count, Records, Region};
 
 use super::types::OfTypes;
-use chronosym_core::EventTypeId;
-use chronosym_core::Role;
-use chronosym_core::StackId;
 use chronosym_core::facts::At;
-use chronosym_core::{Payload, Session};
+use chronosym_core::{EventTypeId, Payload, Role, Session, StackId};
 
-/// The most records of a batch, and about the most bytes of their payloads: a larger region takes several batches, so that
-/// the copies of it stay small.
-const MOST_RECORDS: usize = 1 << 18;
-const MOST_BYTES: usize = 16 << 20;
+/// Limits of a batch: records, and approximately bytes of payload. A larger region takes several
+/// batches, so that their memory stays small.
+const MAX_RECORDS: usize = 1 << 18;
+const MAX_BYTES: usize = 16 << 20;
 
 /// The events of a region, or of a part of it, that matter, and how many others there were.
 #[derive(Default)]
@@ -25,10 +22,10 @@ pub(super) struct Batch {
     types: Vec<Arc<EventSchema>>,
     counted: Vec<(u32, Count)>,
     last_ns: u64,
-    records: Vec<Kept>,
+    records: Vec<BatchRecord>,
     payloads: Vec<u8>,
     /// Whether it is the first batch of its region, which has the stacks of them all.
-    begins_region: bool,
+    starts_region: bool,
     stacks: Stacks,
 }
 
@@ -40,7 +37,7 @@ struct Stacks {
     ends: Vec<usize>,
 }
 
-struct Kept {
+struct BatchRecord {
     time_ns: u64,
     /// Ticks: several can lie in one ns, or before the trace begins.
     raw_time: i64,
@@ -72,31 +69,32 @@ impl Stacks {
     }
 }
 
-/// What has not been taken from a region yet.
-pub(super) struct Rest<'r> {
+/// Reads a region batch by batch.
+pub(super) struct RegionCursor<'r> {
     region: &'r Region<'r>,
     records: Records<'r>,
-    begun: bool,
+    has_started: bool,
 }
 
-impl<'r> Rest<'r> {
+impl<'r> RegionCursor<'r> {
     pub(super) fn of(region: &'r Region<'r>) -> Self {
-        // What has to be in order is put so in each batch; several of one region must follow each other in time.
-        let several = region.len() > MOST_RECORDS || region.bytes_held() > MOST_BYTES;
+        // What has to be in order is put so in each batch; several of one region must follow each
+        // other in time.
+        let several = region.len() > MAX_RECORDS || region.bytes_held() > MAX_BYTES;
         let records = if several {
             region.in_time_order()
         } else {
             region.records()
         };
-        Rest {
+        RegionCursor {
             region,
             records,
-            begun: false,
+            has_started: false,
         }
     }
 
-    pub(super) fn is_taken(&self) -> bool {
-        self.begun && self.records.len() == 0
+    pub(super) fn is_done(&self) -> bool {
+        self.has_started && self.records.len() == 0
     }
 }
 
@@ -110,9 +108,9 @@ pub(super) struct Filler {
 
 impl Filler {
     /// Replaces what is in a batch by the next events of a region.
-    pub(super) fn fill(&mut self, rest: &mut Rest<'_>, batch: &mut Batch) {
-        let first = !std::mem::replace(&mut rest.begun, true);
-        let region = rest.region;
+    pub(super) fn fill(&mut self, cursor: &mut RegionCursor<'_>, batch: &mut Batch) {
+        let first = !std::mem::replace(&mut cursor.has_started, true);
+        let region = cursor.region;
         batch.types.clear();
         batch.counted.clear();
         batch.records.clear();
@@ -125,11 +123,11 @@ impl Filler {
         let types = region.event_types();
         self.numbers.add(types, &mut number);
         batch.last_ns = region.last_time_ns();
-        for record in rest.records.by_ref() {
+        for record in cursor.records.by_ref() {
             let event_type = *self.numbers.of(types, &record, &mut number);
             let payload_at = batch.payloads.len() as u32;
             batch.payloads.extend_from_slice(record.payload);
-            batch.records.push(Kept {
+            batch.records.push(BatchRecord {
                 time_ns: record.time_ns,
                 raw_time: record.raw_time,
                 thread_id: record.thread_id,
@@ -140,7 +138,7 @@ impl Filler {
                 payload_at,
                 payload_size: record.payload.len() as u32,
             });
-            if batch.records.len() >= MOST_RECORDS || batch.payloads.len() >= MOST_BYTES {
+            if batch.records.len() >= MAX_RECORDS || batch.payloads.len() >= MAX_BYTES {
                 break;
             }
         }
@@ -154,12 +152,12 @@ impl Filler {
                 batch.stacks.push(stack.iter());
             }
         }
-        batch.begins_region = first;
+        batch.starts_region = first;
     }
 }
 
 /// Pushes batches into a session.
-pub(super) struct Feed {
+pub(super) struct Importer {
     pointer_size: PointerSize,
     /// When the trace began, in ns since the session's time 0.
     began_ns: i64,
@@ -171,16 +169,17 @@ pub(super) struct Feed {
     types: Vec<EventTypeId>,
     /// The stacks of the region at hand.
     stacks: Stacks,
-    /// For each of them whether it was looked up, and its id where the session keeps it.
-    known: Vec<Option<Option<StackId>>>,
+    /// For each of them, once it was interned, its id if the session keeps it.
+    interned: Vec<Option<Option<StackId>>>,
     /// Time in ticks and position of the records whose order matters.
     ordered: Vec<(i64, u32)>,
 }
 
-impl Feed {
-    /// `pointer_size` as the trace's header says; `began_ns`: when it began, since the session's time 0.
+impl Importer {
+    /// `pointer_size` as the trace's header says; `began_ns`: when it began, since the session's
+    /// time 0.
     pub(super) fn new(pointer_size: PointerSize, began_ns: i64) -> Self {
-        Feed {
+        Importer {
             pointer_size,
             began_ns,
             own_id: None,
@@ -188,7 +187,7 @@ impl Feed {
             ticks: true,
             types: Vec::new(),
             stacks: Stacks::default(),
-            known: Vec::new(),
+            interned: Vec::new(),
             ordered: Vec::new(),
         }
     }
@@ -207,10 +206,10 @@ impl Feed {
             let id = self.types[event_type as usize];
             session.count(id, count.events, count.stacks, self.at(batch.last_ns));
         }
-        if batch.begins_region {
+        if batch.starts_region {
             std::mem::swap(&mut self.stacks, &mut batch.stacks);
-            self.known.clear();
-            self.known.resize(self.stacks.ends.len(), None);
+            self.interned.clear();
+            self.interned.resize(self.stacks.ends.len(), None);
             session.see_addresses(self.stacks.addresses.iter().copied());
         }
         // Only what speaks of code has to come in the order of time.
@@ -223,7 +222,8 @@ impl Feed {
                 self.push(batch, record, session);
             }
         }
-        // Those of one thread stand in order already, and those of one time stay in the order of the file.
+        // Those of one thread stand in order already, and those of one time stay in the order of
+        // the file.
         ordered.sort_by_key(|&(time, _)| time);
         for &(_, position) in &ordered {
             self.push(batch, &batch.records[position as usize], session);
@@ -232,7 +232,7 @@ impl Feed {
         self.at(batch.last_ns)
     }
 
-    fn push(&mut self, batch: &Batch, record: &Kept, session: &mut Session) {
+    fn push(&mut self, batch: &Batch, record: &BatchRecord, session: &mut Session) {
         let id = self.types[record.event_type as usize];
         if !self.ticks && session.role(id) == Role::ThreadSample && !session.is_selected(id) {
             session.count(id, 1, u64::from(record.stack.is_some()), 0);
@@ -241,9 +241,9 @@ impl Feed {
         let stack = match record.stack {
             None => None,
             Some(row) if session.wants_stack(id) => {
-                let known = &mut self.known[row as usize];
+                let id = &mut self.interned[row as usize];
                 let leaf_first = || self.stacks.stack(row).iter().copied();
-                *known.get_or_insert_with(|| session.intern(leaf_first()))
+                *id.get_or_insert_with(|| session.intern(leaf_first()))
             }
             Some(_) => None,
         };

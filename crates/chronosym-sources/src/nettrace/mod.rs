@@ -16,7 +16,7 @@ use chronosym_nettrace::{Error, Format, Options, Reader, Region, TraceHeader};
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
 
-use batch::{Batch, Feed, Filler, Rest};
+use batch::{Batch, Filler, Importer, RegionCursor};
 use types::{Schemas, schema};
 
 /// The events of an EventPipe trace.
@@ -34,8 +34,8 @@ pub struct NettraceStream<R> {
     filler: Filler,
     batch: Batch,
     /// Set once reading into a session has started.
-    feed: Option<Feed>,
-    /// Losses that the session has been told.
+    importer: Option<Importer>,
+    /// Losses that are in the session.
     losses: usize,
 }
 
@@ -71,7 +71,7 @@ impl<R: Read> NettraceStream<R> {
             joined: None,
             filler: Filler::default(),
             batch: Batch::default(),
-            feed: None,
+            importer: None,
             losses: 0,
         }
     }
@@ -91,16 +91,16 @@ impl<R: Read> NettraceStream<R> {
 
     /// Starts reading into a session, unless that has started.
     fn begin(&mut self, session: &mut Session) -> Result<(), ReadError> {
-        if self.feed.is_some() {
+        if self.importer.is_some() {
             return Ok(());
         }
         let header = self.reader.header();
-        let feed = match self.joined {
+        let importer = match self.joined {
             Some(joined) => {
-                let mut feed = Feed::new(header.pointer_size, joined.began_ns);
-                (feed.own_id, feed.process) = (header.process_id, joined.process);
-                feed.ticks = joined.has_ticks;
-                feed
+                let mut importer = Importer::new(header.pointer_size, joined.began_ns);
+                (importer.own_id, importer.process) = (header.process_id, joined.process);
+                importer.ticks = joined.has_ticks;
+                importer
             }
             None => {
                 let is_first = !session.has_recording();
@@ -108,10 +108,10 @@ impl<R: Read> NettraceStream<R> {
                 if is_first {
                     describe(header, session);
                 }
-                Feed::new(header.pointer_size, began_ns)
+                Importer::new(header.pointer_size, began_ns)
             }
         };
-        self.feed = Some(feed);
+        self.importer = Some(importer);
         // The reader merely counts what the session has no use for.
         let wanted = session.options().clone();
         self.reader
@@ -119,12 +119,14 @@ impl<R: Read> NettraceStream<R> {
         Ok(())
     }
 
-    /// Tells the session of losses found since the last call.
+    /// Adds the losses since the last call to the session.
     fn note_losses(&mut self, session: &mut Session) {
-        let Some(feed) = &self.feed else { return };
+        let Some(importer) = &self.importer else {
+            return;
+        };
         let windows = &self.reader.diagnostics().loss_windows;
         for window in &windows[self.losses..] {
-            let (from, to) = (feed.at(window.from_ns), feed.at(window.to_ns));
+            let (from, to) = (importer.at(window.from_ns), importer.at(window.to_ns));
             session.lost(Loss::of_events(from, to, window.events));
         }
         self.losses = windows.len();
@@ -173,13 +175,13 @@ impl<R: Read + Send> EventStream for NettraceStream<R> {
     fn read_batch(&mut self, session: &mut Session) -> Result<Option<u64>, ReadError> {
         self.begin(session)?;
         let region = self.reader.next_region();
-        let last_ns = match (&region, &mut self.feed) {
-            (Ok(Some(region)), Some(feed)) => {
-                let mut rest = Rest::of(region);
+        let last_ns = match (&region, &mut self.importer) {
+            (Ok(Some(region)), Some(importer)) => {
+                let mut cursor = RegionCursor::of(region);
                 let mut last_ns = 0;
-                while !rest.is_taken() {
-                    self.filler.fill(&mut rest, &mut self.batch);
-                    last_ns = feed.take(&mut self.batch, session);
+                while !cursor.is_done() {
+                    self.filler.fill(&mut cursor, &mut self.batch);
+                    last_ns = importer.take(&mut self.batch, session);
                 }
                 Some(last_ns)
             }
@@ -193,14 +195,14 @@ impl<R: Read + Send> EventStream for NettraceStream<R> {
     fn read_into(&mut self, session: &mut Session) -> Result<(), ReadError> {
         self.begin(session)?;
         let (reader, filler) = (&mut self.reader, &mut self.filler);
-        let end = match (thread::available_parallelism(), &mut self.feed) {
-            (Ok(processors), Some(feed)) if processors.get() > 1 => {
+        let end = match (thread::available_parallelism(), &mut self.importer) {
+            (Ok(processors), Some(importer)) if processors.get() > 1 => {
                 read_ahead(reader, filler, |batch| {
-                    feed.take(batch, session);
+                    importer.take(batch, session);
                 })
             }
-            (_, Some(feed)) => read_in_turn(reader, filler, |batch| {
-                feed.take(batch, session);
+            (_, Some(importer)) => read_in_turn(reader, filler, |batch| {
+                importer.take(batch, session);
             }),
             (_, None) => Ok(()),
         };
@@ -213,8 +215,8 @@ impl<R: Read + Send> EventStream for NettraceStream<R> {
 ///
 /// # Errors
 ///
-/// As [`NettraceStream::new`] and [`EventStream::read_into`]. A later session of the same process, by
-/// the same clock, may follow the first into one session.
+/// As [`NettraceStream::new`] and [`EventStream::read_into`]. A later session of the same process,
+/// by the same clock, may follow the first into one session.
 pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnostics, ReadError> {
     let mut stream = NettraceStream::new(source, Options::default())?;
     stream.read_into(session)?;
@@ -250,9 +252,9 @@ fn read_in_turn<R: Read>(
 ) -> Result<(), Error> {
     let mut batch = Batch::default();
     each_region(reader, |region| {
-        let mut rest = Rest::of(region);
-        while !rest.is_taken() {
-            filler.fill(&mut rest, &mut batch);
+        let mut cursor = RegionCursor::of(region);
+        while !cursor.is_done() {
+            filler.fill(&mut cursor, &mut batch);
             take(&mut batch);
         }
         true
@@ -272,10 +274,10 @@ fn read_ahead<R: Read + Send>(
         let (reader, filler) = (&mut *reader, &mut *filler);
         let work = move || {
             each_region(reader, |region| {
-                let mut rest = Rest::of(region);
-                while !rest.is_taken() {
+                let mut cursor = RegionCursor::of(region);
+                while !cursor.is_done() {
                     let mut batch = spare.try_recv().unwrap_or_default();
-                    filler.fill(&mut rest, &mut batch);
+                    filler.fill(&mut cursor, &mut batch);
                     if filled.send(batch).is_err() {
                         return false;
                     }
@@ -295,10 +297,10 @@ fn read_ahead<R: Read + Send>(
 }
 
 /// What a reader of nettrace or netperf found wrong.
-pub fn diagnostics(found: &chronosym_nettrace::Diagnostics) -> Diagnostics {
+pub fn diagnostics(counted: &chronosym_nettrace::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
-    diagnostics.add_gaps(&found.gaps);
-    let (lost, threads) = (found.lost_events(), found.losses.len());
+    diagnostics.add_gaps(&counted.gaps);
+    let (lost, threads) = (counted.lost_events(), counted.losses.len());
     if lost > 0 {
         let text = format!("the runtime dropped {lost} events on {threads} threads");
         let mut dropped = Diagnostic::new(LostEvents, text);
@@ -307,15 +309,15 @@ pub fn diagnostics(found: &chronosym_nettrace::Diagnostics) -> Diagnostics {
     }
     #[rustfmt::skip]
     let counts = [
-        (found.bad_records, Damage, "rows of metadata and threads make no sense and were left out"),
-        (found.unknown_blocks, Unused, "blocks are of an unknown kind"),
-        (found.unknown_metadata, Unused, "events have a type that was never defined"),
-        (found.unknown_stacks, Unused, "events name a stack that is not there"),
-        (found.unknown_threads, Unused, "events name a thread that is not there"),
-        (found.unknown_labels, Unused, "events name labels that are not there"),
-        (found.unreadable_fields, Unused, "event types have a field that cannot be read"),
-        (found.unknown_options, Unused, "options of event types and threads are of an unknown kind"),
-        (found.forced_regions, Limit, "times the events were too many to be put in order as a whole"),
+        (counted.bad_records, Damage, "rows of metadata and threads make no sense and were left out"),
+        (counted.unknown_blocks, Unused, "blocks are of an unknown kind"),
+        (counted.unknown_metadata, Unused, "events have a type that was never defined"),
+        (counted.unknown_stacks, Unused, "events name a stack that is not there"),
+        (counted.unknown_threads, Unused, "events name a thread that is not there"),
+        (counted.unknown_labels, Unused, "events name labels that are not there"),
+        (counted.unreadable_fields, Unused, "event types have a field that cannot be read"),
+        (counted.unknown_options, Unused, "options of event types and threads are of an unknown kind"),
+        (counted.forced_regions, Limit, "times the events were too many to be put in order as a whole"),
     ];
     diagnostics.add_counts(&counts);
     diagnostics
@@ -370,7 +372,7 @@ mod tests {
             writer.sequence_point();
         }
         let bytes = writer.finish();
-        let found = |threads: bool, length: usize, fails: bool| {
+        let read = |threads: bool, length: usize, fails: bool| {
             let end: Box<dyn Read + Send> = if fails {
                 Box::new(Broken)
             } else {
@@ -380,9 +382,9 @@ mod tests {
             let mut stream = NettraceStream::new(source, Options::default()).expect("a trace");
             let mut session = Session::new(chronosym_core::Options::default());
             stream.begin(&mut session).expect("the first");
-            let mut feed = stream.feed.take().expect("it has begun");
+            let mut importer = stream.importer.take().expect("it has begun");
             let take = |batch: &mut Batch| {
-                feed.take(batch, &mut session);
+                importer.take(batch, &mut session);
             };
             let end = if threads {
                 read_ahead(&mut stream.reader, &mut stream.filler, take)
@@ -401,12 +403,12 @@ mod tests {
             (bytes.len() / 2, false),
             (bytes.len() / 2, true),
         ] {
-            let (one, two) = (found(false, length, fails), found(true, length, fails));
+            let (one, two) = (read(false, length, fails), read(true, length, fails));
             assert_eq!(one, two);
             assert_eq!(one.1.is_some(), fails);
             assert!(one.3.len() >= 8, "what came before is kept");
         }
-        let whole = found(true, bytes.len(), false);
+        let whole = read(true, bytes.len(), false);
         assert_eq!(whole.2, [(Some(0), 20, 20), (Some(1), 20, 20)]);
         assert_eq!((whole.3.len(), whole.4), (20, 195));
     }

@@ -115,7 +115,8 @@ fn provider_of(event_type: &EventType) -> Provider {
         event_type.provider_guid,
     ) {
         (Provider::Name(name), Some(guid)) => match Provider::from_guid(guid) {
-            // A GUID says more than a name only where it is one that is known, or where it stands for the name (netperf V1).
+            // A GUID says more than a name only where it is one that is known, or where it stands
+            // for the name (netperf V1).
             Provider::Guid(guid) if guid.to_string() != *name => Provider::Name(name),
             by_guid => by_guid,
         },

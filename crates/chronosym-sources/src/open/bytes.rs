@@ -15,7 +15,8 @@ impl<T: Read + Seek + ReadAt + Send> Positioned for T {}
 /// Something that is read from front to back, and at any position.
 pub type FileBytes = Box<dyn Positioned>;
 
-/// Keeps a stream, `most` bytes of it, where it can be read at any position. Whether that is all of it.
+/// Keeps a stream, `most` bytes of it, where it can be read at any position. Whether that is all of
+/// it.
 pub(super) fn keep(source: impl Read, most: u64) -> io::Result<(File, bool)> {
     let mut file = tempfile::tempfile()?;
     let mut source = source.take(most.saturating_add(1));

@@ -11,11 +11,13 @@ use chronosym_types::hash::HashMap;
 use super::bytes::FileBytes;
 use chronosym_core::{ClockMatch, JoinedRecording};
 
-/// Clocks that set out with the same boot are this close on the wall; setting the time of a machine moves them along.
+/// Clocks that set out with the same boot are this close on the wall; setting the time of a machine
+/// moves them along.
 const SAME_BOOT_NS: i128 = 5_000_000_000;
 /// nettrace headers have their wall time cut to ms.
 const WALL_ERROR_NS: u64 = 1_000_000;
-/// Where nothing tells: the kernel's own clock and the monotonic one were never seen further apart on one boot.
+/// Where nothing tells: the kernel's own clock and the monotonic one were never seen further apart
+/// on one boot.
 const UNKNOWN_ERROR_NS: u64 = 1_000_000_000;
 
 /// The clock of a recording.
@@ -45,7 +47,7 @@ impl Kind {
     }
 }
 
-/// How far a clock is behind another, and how well that is known.
+/// Offset of a clock to another, and its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offset {
     pub ns: i128,
@@ -96,7 +98,8 @@ impl Clock {
         (Clock { kind, wall_ns }, start)
     }
 
-    /// Of an .etl, and its time at the begin in ns. Where that does not count the performance counter it is the wall's.
+    /// Of an .etl, and its time at the begin in ns. Where that does not count the performance
+    /// counter it is the wall's.
     pub fn of_etl(clock: chronosym_etl::Clock, kind: ClockType) -> (Self, i128) {
         let wall = clock.unix_ns(0);
         if kind != ClockType::Qpc {
@@ -144,8 +147,9 @@ impl Clock {
         Clock { kind, wall_ns }
     }
 
-    /// How far this clock is behind `reference`; `None` if they are of different machines or boots, `Err` if neither says.
-    pub fn behind(&self, reference: &Clock) -> Option<Result<Offset, ()>> {
+    /// Offset of this clock to `reference`; `None` if they are of different machines or boots,
+    /// `Err` if neither says.
+    pub fn offset_to(&self, reference: &Clock) -> Option<Result<Offset, ()>> {
         let by_wall = |ns| {
             let (error_ns, how) = (WALL_ERROR_NS, ClockMatch::Wall);
             Some(Ok(Offset { ns, error_ns, how }))
@@ -169,8 +173,8 @@ impl Clock {
 /// By id of the thread: its first and its last time.
 type Threads = HashMap<u64, (u64, u64)>;
 
-/// How far the clock of a runtime's recording is behind that of a perf.data which says nothing of it: no thread does anything
-/// before it starts or after it has ended.
+/// Estimates the offset of the clock of a runtime's recording to that of a perf.data which does not
+/// state it: no thread does anything before it starts or after it has ended.
 pub(super) fn estimate(perf: &mut FileBytes, runtime: Nettrace<impl Read>, pid: u32) -> Offset {
     let (mut least, mut most) = (i128::MIN, i128::MAX);
     let seen = events_of_threads(runtime);

@@ -24,14 +24,15 @@ impl Beside {
                 true => Path::new("."),
                 false => folder,
             };
-            if !self.folders.iter().any(|known| known == folder) {
+            if !self.folders.iter().any(|other| other == folder) {
                 self.folders.push(folder.to_owned());
             }
         }
     }
 
-    /// Finds out which processes of a perf.data the `own` ids of runtimes are, where that was not said: the one that mapped a
-    /// jitdump of that id, or else the only one that runs .NET in a container while none of that id does.
+    /// Finds out which processes of a perf.data the `own` ids of runtimes are, where that was not
+    /// said: the one that mapped a jitdump of that id, or else the only one that runs .NET in a
+    /// container while none of that id does.
     pub fn find_containers(&mut self, perf: &Outcome, own: impl Iterator<Item = u32>) {
         let dumps = perf.jitdumps.iter();
         let dumps = dumps.filter_map(|(pid, path)| Some((pid_of_jitdump(path)?, *pid)));
@@ -48,18 +49,18 @@ impl Beside {
             .map(|&(own, _)| own)
             .chain(runtimes.iter().copied());
         for own in all.collect::<BTreeSet<u32>>() {
-            if self.pids.iter().any(|&(known, _)| known == own) {
+            if self.pids.iter().any(|&(inside, _)| inside == own) {
                 continue;
             }
             let by_dump = only(dumps.range((own, 0)..=(own, u32::MAX)));
             let is_only = !perf.runtimes.contains_key(&own) && runtimes == [own];
-            let found = match (by_dump, contained.as_slice()) {
+            let outside = match (by_dump, contained.as_slice()) {
                 (Some(pid), _) => Some(pid),
                 (None, &[pid]) if is_only => Some(pid),
                 _ => None,
             };
             self.pids
-                .extend(found.filter(|&pid| pid != own).map(|pid| (own, pid)));
+                .extend(outside.filter(|&pid| pid != own).map(|pid| (own, pid)));
         }
     }
 
@@ -91,8 +92,8 @@ impl Beside {
                 .filter(|(of, _)| self.trusts_paths && *of == pid)
                 .map(|(_, path)| Path::new(path))
                 .collect();
-            let found = paths.into_iter().find(|path| path.is_file());
-            found.map(Path::to_owned)
+            let existing = paths.into_iter().find(|path| path.is_file());
+            existing.map(Path::to_owned)
         })
     }
 }

@@ -9,8 +9,9 @@ use super::error::{OpenError, in_trace, unreadable};
 use super::find::CtfFiles;
 use super::layers::LayerDiagnostics;
 
-/// Reads what is described, and puts the streams to it; `None` if there is none. A trace whose metadata cannot be read is
-/// left out unless there is no other. So many bytes of packets may be `held`.
+/// Reads what is described, and puts the streams to it; `None` if there is none. A trace whose
+/// metadata cannot be read is left out unless there is no other. So many bytes of packets may be
+/// `held`.
 ///
 /// # Errors
 /// [`OpenError`] if nothing of it can be read.

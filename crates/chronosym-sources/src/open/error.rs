@@ -8,7 +8,8 @@ use chronosym_core::LimitReached;
 
 const EXPECTED: &str = "expected a .nettrace, .netperf, .etl, perf.data or LTTng trace, or a zip or gzip file with one";
 
-/// Why nothing can be opened. Messages name the input; causes are in [`source`](std::error::Error::source).
+/// Why nothing can be opened. Messages name the input; causes are in
+/// [`source`](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -28,7 +29,8 @@ pub enum OpenError {
         /// What the system says.
         source: io::Error,
     },
-    /// A temporary file is needed for what has to be read at any position, and cannot be made or written.
+    /// A temporary file is needed for what has to be read at any position, and cannot be made or
+    /// written.
     #[error("cannot keep {name} in a temporary file")]
     Spool {
         /// What was to be kept.

@@ -18,13 +18,11 @@ use super::meter::{Meter, Metered};
 use super::salvage::Salvaged;
 use super::symbol_entries::is_symbol_file;
 use super::zip::{self, Entry, Section};
-use chronosym_core::LimitReached;
-use chronosym_core::file_name;
-use chronosym_core::{Diagnostic, DiagnosticKind};
+use chronosym_core::{Diagnostic, DiagnosticKind, LimitReached, file_name};
 
-/// What was found, each with what it is called.
+/// Opened inputs, each with its name.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct Inputs {
     pub streams: Vec<(String, Format, ByteStream)>,
     pub etl: Vec<(String, FileBytes)>,
     pub perf: Vec<(String, FileBytes)>,
@@ -46,10 +44,10 @@ pub(super) struct CtfFiles {
     pub streams: Vec<(String, ByteStream)>,
 }
 
-/// Something that may be a trace, or have traces in it.
-struct Piece {
+/// A file that may be a trace or contain traces.
+struct Candidate {
     name: String,
-    /// Wrappers around it.
+    /// Compression layers and archives around it.
     layers: u32,
     /// Whether it is one of many, in a zip file or a folder: that it is no trace is no error then.
     in_zip: bool,
@@ -61,7 +59,7 @@ enum Bytes {
     Stream(ByteStream),
 }
 
-impl Found {
+impl Inputs {
     /// Adds what is read from front to back.
     fn add(&mut self, name: String, content: Content, stream: ByteStream) {
         match content {
@@ -91,7 +89,7 @@ impl Found {
 pub(super) struct Finder {
     pub meter: Arc<Meter>,
     pub notes: LayerDiagnostics,
-    pub found: Found,
+    pub inputs: Inputs,
     /// Something was left out because so much is open.
     pub is_full: bool,
 }
@@ -100,27 +98,30 @@ impl Finder {
     /// Looks for traces in an input.
     pub fn look_into(&mut self, input: Input) -> Result<(), OpenError> {
         let name = input.name();
-        let before = self.found.count();
+        let before = self.inputs.count();
         let folder = match &input.0 {
             What::Path(path) if path.is_dir() => Some(path.clone()),
             _ => None,
         };
         if let Some(folder) = folder {
             self.look_into_folder(&folder)?;
-            return match self.found.count() == before {
+            return match self.inputs.count() == before {
                 true => Err(OpenError::Directory { name }),
                 false => Ok(()),
             };
         }
-        let piece = self.open(input)?;
-        let found = self.take_apart(piece)?;
-        if self.found.count() == before {
-            return Err(OpenError::NoTraceInside { name, found });
+        let candidate = self.open(input)?;
+        let instead = self.take_apart(candidate)?;
+        if self.inputs.count() == before {
+            return Err(OpenError::NoTraceInside {
+                name,
+                found: instead,
+            });
         }
         Ok(())
     }
 
-    fn open(&self, input: Input) -> Result<Piece, OpenError> {
+    fn open(&self, input: Input) -> Result<Candidate, OpenError> {
         let name = input.name();
         let bytes = match input.0 {
             What::Path(path) => {
@@ -138,7 +139,7 @@ impl Finder {
                 Bytes::Stream(Box::new(self.metered(source)))
             }
         };
-        Ok(Piece {
+        Ok(Candidate {
             name,
             layers: 0,
             in_zip: false,
@@ -146,7 +147,8 @@ impl Finder {
         })
     }
 
-    /// Looks into the files of a folder and of those in it, in the order of their names; links are not followed.
+    /// Looks into the files of a folder and of those in it, in the order of their names; links are
+    /// not followed.
     fn look_into_folder(&mut self, folder: &Path) -> Result<(), OpenError> {
         let mut left = self.meter.limits.zip_entries;
         let mut folders = VecDeque::from([folder.to_owned()]);
@@ -181,24 +183,29 @@ impl Finder {
     /// Looks into a file of a folder, which may be of no use.
     fn look_into_one_of_many(&mut self, input: Input) -> Result<(), OpenError> {
         let name = input.name();
-        let piece = match self.open(input) {
-            Ok(piece) => piece,
+        let candidate = match self.open(input) {
+            Ok(candidate) => candidate,
             Err(error) => {
                 self.notes.damage(&name, error.cause());
                 return Ok(());
             }
         };
         let in_zip = true;
-        self.take_apart(Piece { in_zip, ..piece }).map(|_| ())
+        self.take_apart(Candidate {
+            in_zip,
+            ..candidate
+        })
+        .map(|_| ())
     }
 
-    /// Takes apart all that is in something. What is of no use but has a name is returned, the first of it.
-    fn take_apart(&mut self, piece: Piece) -> Result<Option<String>, OpenError> {
+    /// Takes apart all that is in something. What is of no use but has a name is returned, the
+    /// first of it.
+    fn take_apart(&mut self, candidate: Candidate) -> Result<Option<String>, OpenError> {
         let mut instead = None;
-        let mut queue = VecDeque::from([piece]);
-        while let Some(piece) = queue.pop_front() {
-            if let Some(found) = self.step(piece, &mut queue)? {
-                instead.get_or_insert(found);
+        let mut queue = VecDeque::from([candidate]);
+        while let Some(candidate) = queue.pop_front() {
+            if let Some(useless) = self.step(candidate, &mut queue)? {
+                instead.get_or_insert(useless);
             }
         }
         Ok(instead)
@@ -211,15 +218,15 @@ impl Finder {
     /// Takes one thing apart. What is of no use but has a name is returned.
     fn step(
         &mut self,
-        piece: Piece,
-        queue: &mut VecDeque<Piece>,
+        candidate: Candidate,
+        queue: &mut VecDeque<Candidate>,
     ) -> Result<Option<String>, OpenError> {
-        let Piece {
+        let Candidate {
             name,
             layers,
             in_zip,
             bytes,
-        } = piece;
+        } = candidate;
         let (head, bytes) = match self.head(bytes) {
             Ok(read) => read,
             Err(error) => {
@@ -243,20 +250,20 @@ impl Finder {
         match content {
             Content::Trace(Format::Etl) => {
                 let file = self.positioned(&name, bytes)?;
-                self.found.etl.push((name, file));
+                self.inputs.etl.push((name, file));
             }
             Content::Trace(Format::PerfData) => {
                 let file = self.positioned(&name, bytes)?;
-                self.found.perf.push((name, file));
+                self.inputs.perf.push((name, file));
             }
             content if content.is_of_trace() => {
                 let stream = self.stream(bytes);
-                self.found.add(name, content, stream);
+                self.inputs.add(name, content, stream);
             }
             Content::Gzip => {
                 let name = short(format!("{name} (gzip)"));
                 let inside = self.unpacked(&name, MultiGzDecoder::new(self.stream(bytes)));
-                queue.push_back(Piece {
+                queue.push_back(Candidate {
                     name,
                     layers: layers + 1,
                     in_zip,
@@ -278,11 +285,12 @@ impl Finder {
         Ok(None)
     }
 
-    /// Whether one more packed stream may stay open, which takes some 100 KB: what is in large files, or a thousand.
+    /// Whether one more packed stream may stay open, which takes some 100 KB: what is in large
+    /// files, or a thousand.
     fn may_open(&mut self) -> bool {
         const FREE: u64 = 1024;
         const ROOM: u64 = 128 << 10;
-        let may = (self.found.count() as u64) < FREE.max(self.meter.may_hold() / ROOM);
+        let may = (self.inputs.count() as u64) < FREE.max(self.meter.may_hold() / ROOM);
         if !may && !std::mem::replace(&mut self.is_full, true) {
             let limit = LimitReached::UnpackedRatio(self.meter.limits.held_ratio());
             self.notes.limit("all that is packed", limit);
@@ -290,7 +298,8 @@ impl Finder {
         may
     }
 
-    /// One of many that cannot be read costs itself, what is alone the whole; a reading that is broken off ends here.
+    /// One of many that cannot be read costs itself, what is alone the whole; a reading that is
+    /// broken off ends here.
     fn leave_out(
         &self,
         is_one_of_many: bool,
@@ -307,7 +316,8 @@ impl Finder {
         Ok(None)
     }
 
-    /// The first bytes of something, and all of it. A pipe cannot go back: what was read of it is put before the rest.
+    /// The first bytes of something, and all of it. A pipe cannot go back: what was read of it is
+    /// put before the rest.
     fn head(&self, mut bytes: Bytes) -> io::Result<(Vec<u8>, Bytes)> {
         let mut head = Vec::new();
         match &mut bytes {
@@ -367,7 +377,7 @@ impl Finder {
         file: File,
         zip: &str,
         layers: u32,
-        queue: &mut VecDeque<Piece>,
+        queue: &mut VecDeque<Candidate>,
     ) -> Result<(), OpenError> {
         let file = Section::whole(file, &self.meter).map_err(|error| unreadable(zip, error))?;
         let most = self.meter.limits.zip_entries;
@@ -383,11 +393,11 @@ impl Finder {
         };
         for entry in listing.entries {
             match entry {
-                Ok(entry) if is_symbol_file(&entry.name) => self.found.symbols.push(entry),
+                Ok(entry) if is_symbol_file(&entry.name) => self.inputs.symbols.push(entry),
                 Ok(entry) => {
                     let name = short(format!("{zip} ({})", entry.name));
                     let inside = self.unpacked(&name, entry.open());
-                    queue.push_back(Piece {
+                    queue.push_back(Candidate {
                         name,
                         layers: layers + 1,
                         in_zip: true,
@@ -413,14 +423,14 @@ impl Finder {
         Ok(())
     }
 
-    /// The list of entries stands at the end of a zip file; what is cut short has only the entries themselves, each of
-    /// which can be reached only through the one before it.
+    /// The list of entries stands at the end of a zip file; what is cut short has only the entries
+    /// themselves, each of which can be reached only through the one before it.
     fn zip_without_list(
         &self,
         mut file: Section,
         zip: &str,
         layers: u32,
-        queue: &mut VecDeque<Piece>,
+        queue: &mut VecDeque<Candidate>,
     ) -> Result<(), OpenError> {
         for _ in 0..self.meter.limits.zip_entries {
             let Ok(Some(entry)) = ::zip::read::read_zipfile_from_stream(&mut file) else {
@@ -445,7 +455,7 @@ impl Finder {
             let whole = head.as_slice().chain(entry);
             let kept = keep(whole, self.meter.limits.unpacked_bytes)
                 .map_err(|error| failed(&name, error, OpenError::spool))?;
-            queue.push_back(Piece {
+            queue.push_back(Candidate {
                 name,
                 layers: layers + 1,
                 in_zip: true,

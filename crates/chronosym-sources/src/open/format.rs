@@ -143,8 +143,8 @@ pub(super) const HEAD: usize = 512;
 
 const FAST_SERIALIZATION: &[u8] = b"\x14\0\0\0!FastSerialization.1";
 
-/// The start of a file, words one of which its first bytes must contain (unless there are none), and
-/// its content. The first match decides, before [`FORMATS`].
+/// The start of a file, words one of which its first bytes must contain (unless there are none),
+/// and its content. The first match decides, before [`FORMATS`].
 type Signature = (&'static [u8], &'static [&'static [u8]], Content);
 #[rustfmt::skip]
 const SIGNATURES: &[Signature] = &[
@@ -177,7 +177,8 @@ const SIGNATURES: &[Signature] = &[
     (b"\xef\xbb\xbf<", &[], Known("XML")),
 ];
 
-/// Tells what a file holds by its first bytes, of which [`HEAD`] are enough. Maps have none of their own, but names.
+/// Tells what a file holds by its first bytes, of which [`HEAD`] are enough. Maps have none of
+/// their own, but names.
 pub(super) fn sniff(head: &[u8], name: &str) -> Content {
     if head.is_empty() {
         return Content::Empty;

@@ -1,5 +1,6 @@
-//! Names of precompiled code as older runtimes of perfcollect's bundles wrote them: `NAME.ni.{GUID}.map` for each image, and
-//! `perfinfo-PID.map`, which says what images a process had.
+//! Names of precompiled code as older runtimes of perfcollect's bundles wrote them:
+//! `NAME.ni.{GUID}.map` for each image, and `perfinfo-PID.map`, which says what images a process
+//! had.
 
 use std::io::Read;
 
@@ -9,9 +10,7 @@ use super::bytes::ByteStream;
 use super::error::OpenError;
 use super::perf_map::whole;
 use crate::script::PlacedFile;
-use chronosym_core::Session;
-use chronosym_core::file_name;
-use chronosym_core::{LimitReached, Limits};
+use chronosym_core::{LimitReached, Limits, Session, file_name};
 
 /// Such files.
 #[derive(Default)]
@@ -86,7 +85,8 @@ fn too_much(name: &str, limits: &Limits) -> OpenError {
     }
 }
 
-/// The path of an image and its GUID in braces: `ImageLoad;PATH;{GUID};BASE;`, before that `NILoad;PATH;{GUID}`.
+/// The path of an image and its GUID in braces: `ImageLoad;PATH;{GUID};BASE;`, before that
+/// `NILoad;PATH;{GUID}`.
 fn image(line: &str) -> Option<(&str, &str)> {
     let mut parts = line.trim_end().split(';');
     let what = parts.next()?;

@@ -45,8 +45,8 @@ impl fmt::Debug for Input {
     }
 }
 
-/// A file that is named twice would be counted twice. Pipes and terminals are left alone: to open one may already take
-/// something from it.
+/// A file that is named twice would be counted twice. Pipes and terminals are left alone: to open
+/// one may already take something from it.
 pub(super) fn refuse_twins(inputs: &[Input]) -> Result<(), OpenError> {
     let path = |input: &Input| match &input.0 {
         What::Path(path) => Some(path.clone()),

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use chronosym_core::DiagnosticKind::{Damage, Limit};
 use chronosym_core::{Diagnostic, LimitReached};
 
-/// Diagnostics of archives and compression layers, which come up while their content is read, perhaps on another thread.
+/// Diagnostics of archives and compression layers, which come up while their content is read,
+/// perhaps on another thread.
 #[derive(Clone, Debug, Default)]
 pub struct LayerDiagnostics(Arc<Mutex<Vec<Diagnostic>>>);
 

@@ -1,4 +1,5 @@
-//! What is counted while a recording is read: how far reading has come, whether it is still wanted, what was unpacked.
+//! What is counted while a recording is read: how far reading has come, whether it is still wanted,
+//! what was unpacked.
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};

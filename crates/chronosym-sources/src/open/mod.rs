@@ -1,7 +1,8 @@
 //! From files, pipes and wrappers to one recording.
 //!
 //! [`open`] opens a file; [`Opener`] also several files of one recording, streams, limits of one's own, and tells how far
-//! reading has come. Formats are known by content, never by name; zip and gzip wrappers are opened, in each other too.
+//! reading has come. Formats are known by content, never by name; zip and gzip wrappers are opened,
+//! in each other too.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), chronosym_sources::open::OpenError> {
@@ -11,8 +12,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! nettrace and netperf are read from front to back, and go through a wrapper without being unpacked first. An .etl in a
-//! wrapper is unpacked to a temporary file, within [`Limits`].
+//! nettrace and netperf are read from front to back, and go through a wrapper without being
+//! unpacked first. An .etl in a wrapper is unpacked to a temporary file, within [`Limits`].
 
 mod bytes;
 mod clocks;
@@ -48,7 +49,7 @@ pub use recording::Recording;
 pub use symbol_entries::SymbolEntries;
 
 use companions::Beside;
-use find::{Finder, Found};
+use find::{Finder, Inputs};
 use input::refuse_twins;
 use meter::{Meter, Watch};
 
@@ -84,7 +85,8 @@ impl Opener {
         self
     }
 
-    /// Tells how far reading has come, from whatever thread reads, about once every few hundred KB. The answer
+    /// Tells how far reading has come, from whatever thread reads, about once every few hundred KB.
+    /// The answer
     /// [`ControlFlow::Break`] ends the reading: [`OpenError::Cancelled`].
     pub fn watch(
         mut self,
@@ -94,8 +96,8 @@ impl Opener {
         self
     }
 
-    /// Opens jitdumps and perf maps also where a perf.data says that they were, or where runtimes put them: it was recorded
-    /// on this machine. Those beside the perf.data are opened anyway.
+    /// Opens jitdumps and perf maps also where a perf.data says that they were, or where runtimes
+    /// put them: it was recorded on this machine. Those beside the perf.data are opened anyway.
     pub fn trust_trace_paths(mut self) -> Self {
         self.beside.trusts_paths = true;
         self
@@ -107,15 +109,16 @@ impl Opener {
         self
     }
 
-    /// Unwinds the stacks that samples of a perf.data hold a copy of (`perf record --call-graph dwarf`), with these files.
+    /// Unwinds the stacks that samples of a perf.data hold a copy of (`perf record --call-graph
+    /// dwarf`), with these files.
     pub fn unwind_with(mut self, files: Arc<dyn ImageFiles>) -> Self {
         self.files = Some(files);
         self
     }
 
-    /// Opens what is named together: one trace, all .etl files of one recording, or recordings of one machine and time
-    /// that become one timeline: a perf.data, traces of LTTng, nettrace files of several
-    /// processes, jitdumps, perf maps.
+    /// Opens what is named together: one trace, all .etl files of one recording, or recordings of
+    /// one machine and time that become one timeline: a perf.data, traces of LTTng, nettrace files
+    /// of several processes, jitdumps, perf maps.
     ///
     /// # Errors
     /// [`OpenError`] says why nothing can be read, or why the inputs are not one recording.
@@ -125,7 +128,7 @@ impl Opener {
         let mut finder = Finder {
             meter: Arc::new(Meter::new(self.limits, self.watch)),
             notes: LayerDiagnostics::default(),
-            found: Found::default(),
+            inputs: Inputs::default(),
             is_full: false,
         };
         let mut beside = self.beside;

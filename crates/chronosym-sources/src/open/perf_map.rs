@@ -9,7 +9,8 @@ use flate2::bufread::MultiGzDecoder;
 use super::error::{OpenError, failed};
 use chronosym_core::{LimitReached, Limits};
 
-/// The text of a perf map, plain or gzipped, for [`Session::perf_map`](chronosym_core::Session::perf_map).
+/// The text of a perf map, plain or gzipped, for
+/// [`Session::perf_map`](chronosym_core::Session::perf_map).
 ///
 /// # Errors
 /// [`OpenError::Open`], [`OpenError::Read`], [`OpenError::Damaged`], or [`OpenError::Limit`] for

@@ -8,7 +8,7 @@ use super::bytes::{ByteStream, FileBytes};
 use super::companions::Beside;
 use super::ctf;
 use super::error::{OpenError, failed, in_trace};
-use super::find::{Finder, Found};
+use super::find::{Finder, Inputs};
 use super::format::{Format, Open, Source};
 use super::join::Parts;
 use super::layers::LayerDiagnostics;
@@ -16,12 +16,8 @@ use super::meter::Meter;
 use super::symbol_entries::SymbolEntries;
 use crate::etl::EtlStream;
 use crate::stream::EventStream;
-use chronosym_core::Diagnostics;
-use chronosym_core::Options;
-use chronosym_core::RecordingId;
-use chronosym_core::Session;
-use chronosym_core::Timeline;
 use chronosym_core::unwind::ImageFiles;
+use chronosym_core::{Diagnostics, Options, RecordingId, Session, Timeline};
 
 /// A recording that was opened, ready to be read.
 pub struct Recording {
@@ -48,7 +44,8 @@ const CTF_STREAM_ALONE: &str =
     "a stream of an LTTng trace without its metadata; name the folder that both are in";
 
 impl Recording {
-    /// .etl files are of one recording, or they are refused; other recordings are joined as far as they can be.
+    /// .etl files are of one recording, or they are refused; other recordings are joined as far as
+    /// they can be.
     pub(super) fn new(
         finder: Finder,
         beside: Beside,
@@ -57,10 +54,10 @@ impl Recording {
         let Finder {
             meter,
             notes,
-            found,
+            inputs,
             ..
         } = finder;
-        let Found {
+        let Inputs {
             mut streams,
             etl,
             mut perf,
@@ -70,7 +67,7 @@ impl Recording {
             ctf,
             maps,
             symbols,
-        } = found;
+        } = inputs;
         leave_out_injected(&mut perf, &notes);
         let of_others = [perf.len(), scripts.len(), streams.len(), jitdumps.len()];
         let others = of_others.iter().sum::<usize>() + ctf.metadata.len();
@@ -164,8 +161,8 @@ impl Recording {
         &self.names
     }
 
-    /// What is wrong with archives and compression layers. More may come up while the recording is read, which returns all of
-    /// it.
+    /// What is wrong with archives and compression layers. More may come up while the recording is
+    /// read, which returns all of it.
     pub fn layer_diagnostics(&self) -> LayerDiagnostics {
         self.notes.clone()
     }
@@ -184,8 +181,8 @@ impl Recording {
     }
 
     /// The events of its traces. Of several, those of one that recorded the whole machine: of LTTng
-    /// before a perf.data, and that before a text of `perf script`. `None` for recordings of several
-    /// runtimes, and for jitdumps alone.
+    /// before a perf.data, and that before a text of `perf script`. `None` for recordings of
+    /// several runtimes, and for jitdumps alone.
     ///
     /// # Errors
     ///
@@ -311,9 +308,9 @@ fn of_etl(name: &str, error: EtlError) -> OpenError {
 
 /// Whether two files hold the same; files that do not differ early on.
 fn is_copy(a: &impl ReadAt, b: &impl ReadAt) -> bool {
-    const PIECE: usize = 1 << 16;
-    let piece = |file: &dyn ReadAt, at: u64| {
-        let mut bytes = vec![0; PIECE];
+    const BLOCK: usize = 1 << 16;
+    let block = |file: &dyn ReadAt, at: u64| {
+        let mut bytes = vec![0; BLOCK];
         let n = file.read_at(at, &mut bytes).ok()?;
         bytes.truncate(n);
         Some(bytes)
@@ -322,8 +319,8 @@ fn is_copy(a: &impl ReadAt, b: &impl ReadAt) -> bool {
         return false;
     };
     size == other
-        && (0..size).step_by(PIECE).all(|at| {
-            let a = piece(a, at);
-            a.is_some() && a == piece(b, at)
+        && (0..size).step_by(BLOCK).all(|at| {
+            let a = block(a, at);
+            a.is_some() && a == block(b, at)
         })
 }

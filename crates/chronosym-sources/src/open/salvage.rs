@@ -6,8 +6,8 @@ use super::layers::LayerDiagnostics;
 use super::meter::{Cancelled, is};
 use chronosym_core::LimitReached;
 
-/// A source whose damaged end does not cost what comes before it: once it has given something, an error is noted and
-/// ends it.
+/// A source whose damaged end does not cost what comes before it: once it has given something, an
+/// error is noted and ends it.
 #[derive(Debug)]
 pub(super) struct Salvaged<S> {
     source: S,

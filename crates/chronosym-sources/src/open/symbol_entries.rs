@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::meter::{Meter, Metered};
 use super::zip::Entry;
-use chronosym_core::Timeline;
-use chronosym_core::file_name;
+use chronosym_core::{Timeline, file_name};
 
-/// Symbol files in the zip file that a recording came in: PerfView packs PDBs as `symbols/NAME.pdb/ID/NAME.pdb`.
+/// Symbol files in the zip file that a recording came in: PerfView packs PDBs as
+/// `symbols/NAME.pdb/ID/NAME.pdb`.
 ///
-/// They stay packed until one is asked for by name. What is unpacked lies in a temporary folder laid out as a symbol
-/// store, which goes when the last clone goes. All of it counts towards
+/// They stay packed until one is asked for by name. What is unpacked lies in a temporary folder
+/// laid out as a symbol store, which goes when the last clone goes. All of it counts towards
 /// [`Limits::unpacked_bytes`](chronosym_core::Limits::unpacked_bytes). Whether a file is the one that the trace means is not
 /// checked here: that is the business of whoever looks for it by its identity.
 #[derive(Clone, Debug)]
@@ -47,16 +47,18 @@ impl SymbolEntries {
         entries.map(|entry| entry.name.as_str())
     }
 
-    /// The temporary folder, a symbol store (`NAME/ID/NAME`) with loose files in its root; `None` if there are no entries.
+    /// The temporary folder, a symbol store (`NAME/ID/NAME`) with loose files in its root; `None`
+    /// if there are no entries.
     pub fn folder(&self) -> Option<&Path> {
         self.0.as_ref().map(|inner| inner.folder.path())
     }
 
-    /// Unpacks every entry whose file has this name (case does not count) and that is not unpacked yet. Returns the paths
-    /// of all that have it.
+    /// Unpacks every entry whose file has this name (case does not count) and that is not unpacked
+    /// yet. Returns the paths of all that have it.
     ///
     /// # Errors
-    /// If an entry is damaged, a limit is reached, or a file cannot be written; what was unpacked of it is removed.
+    /// If an entry is damaged, a limit is reached, or a file cannot be written; what was unpacked
+    /// of it is removed.
     pub fn unpack(&self, file_name: &str) -> io::Result<Vec<PathBuf>> {
         let Some(inner) = &self.0 else {
             return Ok(Vec::new());
@@ -86,8 +88,8 @@ impl SymbolEntries {
         Ok(paths)
     }
 
-    /// Unpacks every entry whose name is that of a symbol file of the timeline's modules and images. Returns the folder, if there is
-    /// one, and what could not be unpacked.
+    /// Unpacks every entry whose name is that of a symbol file of the timeline's modules and
+    /// images. Returns the folder, if there is one, and what could not be unpacked.
     pub fn unpack_for(&self, timeline: &Timeline) -> (Option<&Path>, Vec<(String, io::Error)>) {
         let folder = self.folder();
         if folder.is_none() {
@@ -128,12 +130,12 @@ pub(super) fn is_symbol_file(name: &str) -> bool {
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     ENDINGS
         .iter()
-        .any(|known| known.eq_ignore_ascii_case(ending))
+        .any(|extension| extension.eq_ignore_ascii_case(ending))
         && place(name).is_some()
 }
 
-/// Where an entry is unpacked to: `NAME/ID/NAME` if its path ends so, else `NAME`. Nothing of the path above that is
-/// used, and no part of it can lead elsewhere.
+/// Where an entry is unpacked to: `NAME/ID/NAME` if its path ends so, else `NAME`. Nothing of the
+/// path above that is used, and no part of it can lead elsewhere.
 fn place(name: &str) -> Option<Vec<&str>> {
     let is_plain = |part: &str| {
         let special = |c: char| c.is_control() || "<>:\"|?*".contains(c);

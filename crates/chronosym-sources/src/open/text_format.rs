@@ -1,5 +1,5 @@
-//! A format of traces that only this test knows: it is all in this file, but for its variant and row
-//! in `format.rs`.
+//! A format of traces that only this test knows: it is all in this file, but for its variant and
+//! row in `format.rs`.
 //!
 //! Lines of text, the first of which is `TEXT TRACE`: `method TIME PID TID START SIZE NAME`, and
 //! `sample TIME PID TID ADDRESS…`, leaf first.
@@ -71,7 +71,8 @@ impl<R: Read> TextStream<R> {
         if is_method {
             let start: u64 = words.next()?.parse().ok()?;
             let size: u32 = words.next()?.parse().ok()?;
-            // MethodLoadVerbose: id, module, start, size, token, flags, three names, runtime, ReJIT.
+            // MethodLoadVerbose: id, module, start, size, token, flags, three names, runtime,
+            // ReJIT.
             for number in [start, 1, start] {
                 self.payload.extend(number.to_le_bytes());
             }

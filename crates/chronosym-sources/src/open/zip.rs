@@ -81,8 +81,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// What is in it, checked as it is read. What unpacks it takes its memory from the first read on: a zip file may have
-    /// many entries.
+    /// What is in it, checked as it is read. What unpacks it takes its memory from the first read
+    /// on: a zip file may have many entries.
     pub fn open(&self) -> impl Read + Send + use<> {
         Checked {
             body: match self.deflated {
@@ -129,30 +129,30 @@ pub(super) fn list(file: &Section, most: usize) -> Result<Listing, zip::result::
     let archive = zip::ZipArchive::new(BufReader::new(file.clone()))?;
     let mut entries = Vec::new();
     for index in 0..archive.len().min(most) {
-        let found = archive
+        let entry = archive
             .by_index_data(index)
             .map_err(|error| error.to_string())
-            .and_then(|found| {
-                let name = found
+            .and_then(|file_entry| {
+                let name = file_entry
                     .name()
                     .map_or("unnamed entry".to_owned(), |name| name.into_owned());
-                let deflated = match found.compression() {
-                    _ if found.encrypted() => return Err("it is encrypted".to_owned()),
+                let deflated = match file_entry.compression() {
+                    _ if file_entry.encrypted() => return Err("it is encrypted".to_owned()),
                     CompressionMethod::Stored => false,
                     CompressionMethod::Deflated => true,
                     other => return Err(format!("compression {other} is not supported")),
                 };
-                let header = found.header_start();
+                let header = file_entry.header_start();
                 let start = data_start(file, header).map_err(|error| error.to_string())?;
                 Ok(Entry {
                     name,
                     header,
-                    data: file.part(start, start.saturating_add(found.compressed_size())),
+                    data: file.part(start, start.saturating_add(file_entry.compressed_size())),
                     deflated,
-                    crc: found.crc32(),
+                    crc: file_entry.crc32(),
                 })
             });
-        entries.push(found.map_err(|error| (index, error)));
+        entries.push(entry.map_err(|error| (index, error)));
     }
     let overlapping = drop_overlapping(&mut entries);
     Ok(Listing {
@@ -162,7 +162,7 @@ pub(super) fn list(file: &Section, most: usize) -> Result<Listing, zip::result::
     })
 }
 
-/// Where the bytes of an entry begin: behind its header, which has names of its own.
+/// Offset of an entry's bytes: after its header, which has names of its own.
 fn data_start(file: &Section, header: u64) -> io::Result<u64> {
     const SIZE: u64 = 30;
     let mut bytes = [0; SIZE as usize];
@@ -178,7 +178,8 @@ fn data_start(file: &Section, header: u64) -> io::Result<u64> {
     Ok(header + SIZE + names[0] + names[1])
 }
 
-/// Leaves out entries that begin in the bytes of another: a small file can claim any number of large ones by them.
+/// Leaves out entries that begin in the bytes of another: a small file can claim any number of
+/// large ones by them.
 fn drop_overlapping(entries: &mut Vec<Result<Entry, (usize, String)>>) -> u64 {
     let places = entries.iter().enumerate().filter_map(|(index, entry)| {
         let entry = entry.as_ref().ok()?;

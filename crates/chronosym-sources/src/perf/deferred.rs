@@ -2,14 +2,14 @@
 
 use chronosym_types::hash::HashMap;
 
-use chronosym_core::Session;
-use chronosym_core::Walked;
 use chronosym_core::facts::{self, At};
+use chronosym_core::{Session, Walked};
 
 /// A sample, and the frames of it that were recorded.
 type Deferring = (At, Vec<Walked>, facts::Sample);
 
-/// Samples of a thread in the kernel, of which the frames of user space follow once it goes back there.
+/// Samples of a thread in the kernel, of which the frames of user space follow once it goes back
+/// there.
 #[derive(Default)]
 struct Deferred {
     cookie: u64,
@@ -42,7 +42,8 @@ impl Waiting {
         waiting.samples.push(sample);
     }
 
-    /// Hands over the samples of a thread that waited, with the frames if they are those that they waited for.
+    /// Hands over the samples of a thread that waited, with the frames if they are those that they
+    /// waited for.
     pub fn release(
         &mut self,
         thread: (u32, u32),

@@ -1,7 +1,8 @@
 //! CPU profiles of Linux: perf.data.
 //!
-//! A process is what has an id between its first record and its end; an `exec` of one that was sampled before is another
-//! process. What is mapped in a process that begins as a copy of another is stated only if it is needed.
+//! A process is what has an id between its first record and its end; an `exec` of one that was
+//! sampled before is another process. What is mapped in a process that begins as a copy of another
+//! is stated only if it is needed.
 
 mod deferred;
 mod processes;
@@ -19,18 +20,12 @@ use chronosym_perf::{
 use chronosym_types::hash::HashMap;
 use deferred::Waiting;
 
-use chronosym_core::Addressing;
 use chronosym_core::DiagnosticKind::{Damage, Limit, Loss as Lost, LostEvents, Unused};
-use chronosym_core::Diagnostics;
-use chronosym_core::EventTypeId;
-use chronosym_core::Loss;
-use chronosym_core::RecordingId;
-use chronosym_core::SampleKind;
-use chronosym_core::Session;
-use chronosym_core::Walked;
 use chronosym_core::facts::{At, Image};
-use chronosym_core::file_name;
 use chronosym_core::unwind::{FileNumber, ImageFiles, Thread, Unwinder};
+use chronosym_core::{
+    Addressing, Diagnostics, EventTypeId, Loss, RecordingId, SampleKind, Session, Walked, file_name,
+};
 
 pub(crate) use processes::KERNEL;
 use processes::Processes;
@@ -53,8 +48,8 @@ pub(crate) struct Outcome {
     pub sampled: Vec<u32>,
     /// Jitdumps that were mapped: the process and the path.
     pub jitdumps: Vec<(u32, String)>,
-    /// Processes that mapped .NET's runtime: what such a process is, and whether it is in another pid namespace than the
-    /// machine's first, as far as that was recorded.
+    /// Processes that mapped .NET's runtime: what such a process is, and whether it is in another
+    /// pid namespace than the machine's first, as far as that was recorded.
     pub runtimes: BTreeMap<u32, bool>,
 }
 
@@ -70,24 +65,24 @@ struct Incomplete {
 }
 
 /// What a reader of perf.data found wrong.
-fn diagnostics(found: &chronosym_perf::Diagnostics) -> Diagnostics {
+fn diagnostics(counted: &chronosym_perf::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
-    diagnostics.add_gaps(&found.gaps);
+    diagnostics.add_gaps(&counted.gaps);
     #[rustfmt::skip]
     let counts = [
-        (u64::from(found.unfinished), Damage, "recording was never finished: the recorder was killed before it wrote what it knows of the machine"),
-        (found.lost_records, LostEvents, "records were lost while recording"),
-        (found.lost_samples, Lost, "samples were lost while recording"),
-        (found.throttles, Lost, "times the kernel paused sampling, too many samples having come"),
-        (found.cut_maps, Lost, "processes have more mappings than the recorder had time to list"),
-        (found.bad_records, Damage, "records make no sense and were left out"),
-        (found.bad_sections, Damage, "descriptions of the machine or of events cannot be read"),
-        (found.bad_compressed_bytes, Damage, "compressed bytes cannot be unpacked"),
-        (found.unknown_records, Unused, "records are of an unknown type"),
-        (found.unknown_events, Unused, "samples are of an event that is not described, and were left out"),
-        (found.late_records, Unused, "records could not be put in the order of time"),
-        (found.forced_rounds, Limit, "times the records were too many to be put in order as a whole"),
-        (found.aux_faults, Unused, "faults of hardware traces, which are not read"),
+        (u64::from(counted.unfinished), Damage, "recording was never finished: the recorder was killed before it wrote what it knows of the machine"),
+        (counted.lost_records, LostEvents, "records were lost while recording"),
+        (counted.lost_samples, Lost, "samples were lost while recording"),
+        (counted.throttles, Lost, "times the kernel paused sampling, too many samples having come"),
+        (counted.cut_maps, Lost, "processes have more mappings than the recorder had time to list"),
+        (counted.bad_records, Damage, "records make no sense and were left out"),
+        (counted.bad_sections, Damage, "descriptions of the machine or of events cannot be read"),
+        (counted.bad_compressed_bytes, Damage, "compressed bytes cannot be unpacked"),
+        (counted.unknown_records, Unused, "records are of an unknown type"),
+        (counted.unknown_events, Unused, "samples are of an event that is not described, and were left out"),
+        (counted.late_records, Unused, "records could not be put in the order of time"),
+        (counted.forced_rounds, Limit, "times the records were too many to be put in order as a whole"),
+        (counted.aux_faults, Unused, "faults of hardware traces, which are not read"),
     ];
     diagnostics.add_counts(&counts);
     diagnostics
@@ -106,7 +101,7 @@ pub struct PerfStream<R> {
     earliest_ns: Option<u64>,
     files: Option<Arc<dyn ImageFiles>>,
     /// Set once reading into a session has started.
-    feed: Option<Box<Feed>>,
+    importer: Option<Box<Importer>>,
     has_ended: bool,
 }
 
@@ -131,7 +126,7 @@ impl<R: Read> PerfStream<R> {
             is_joined: false,
             earliest_ns: None,
             files: None,
-            feed: None,
+            importer: None,
             has_ended: false,
         }
     }
@@ -142,8 +137,8 @@ impl<R: Read> PerfStream<R> {
         self
     }
 
-    /// To be read into a session of several recordings, whose time 0 is that of the first record, or
-    /// `earliest_ns` of its clock if that is before it.
+    /// To be read into a session of several recordings, whose time 0 is that of the first record,
+    /// or `earliest_ns` of its clock if that is before it.
     pub(crate) fn joined(self, earliest_ns: Option<u64>) -> Self {
         PerfStream {
             is_joined: true,
@@ -159,19 +154,24 @@ impl<R: Read> PerfStream<R> {
 
     /// Takes what was learned of processes, once all was read into a session.
     pub(crate) fn outcome(&mut self) -> Outcome {
-        let Some(feed) = &mut self.feed else {
+        let Some(importer) = &mut self.importer else {
             return Outcome::default();
         };
-        let sampled = std::mem::take(&mut feed.processes.sampled).into_iter();
+        let sampled = std::mem::take(&mut importer.processes.sampled).into_iter();
         let mut sampled: Vec<u32> = sampled.collect();
         sampled.sort_unstable();
-        for (pid, is_contained) in &mut feed.outcome.runtimes {
-            *is_contained = feed.processes.contained.get(pid).copied().unwrap_or(false);
+        for (pid, is_contained) in &mut importer.outcome.runtimes {
+            *is_contained = importer
+                .processes
+                .contained
+                .get(pid)
+                .copied()
+                .unwrap_or(false);
         }
         Outcome {
-            began_ns: feed.began_ns.unwrap_or_default(),
+            began_ns: importer.began_ns.unwrap_or_default(),
             sampled,
-            ..std::mem::take(&mut feed.outcome)
+            ..std::mem::take(&mut importer.outcome)
         }
     }
 
@@ -179,12 +179,12 @@ impl<R: Read> PerfStream<R> {
         if !self.is_joined {
             session.admit(RecordingId::Whole)?;
         }
-        self.feed = Some(Box::new(Feed {
+        self.importer = Some(Box::new(Importer {
             earliest_ns: self.earliest_ns,
             is_big: self.reader.byte_order() == ByteOrder::Big,
             unwinder: self.files.take().map(Unwinder::new),
             build_ids: build_ids(self.reader.info()),
-            ..Feed::default()
+            ..Importer::default()
         }));
         describe(self.reader.info(), self.reader.attrs(), session);
         Ok(())
@@ -192,11 +192,13 @@ impl<R: Read> PerfStream<R> {
 
     fn finish(&mut self, session: &mut Session) {
         self.has_ended = true;
-        let Some(feed) = &mut self.feed else { return };
-        feed.waiting.release_all(session);
+        let Some(importer) = &mut self.importer else {
+            return;
+        };
+        importer.waiting.release_all(session);
         describe(self.reader.info(), self.reader.attrs(), session);
         if let Some(clock) = self.reader.info().clock {
-            let began_ns = feed.began_ns.unwrap_or_default();
+            let began_ns = importer.began_ns.unwrap_or_default();
             let began = i128::from(began_ns) - i128::from(clock.clock_ns);
             session.facts().start_unix_ns = Some(i128::from(clock.wall_ns) + began);
         }
@@ -204,22 +206,24 @@ impl<R: Read> PerfStream<R> {
 
     /// Reads the next record into a session; returns its time.
     fn step(&mut self, session: &mut Session) -> Result<Option<u64>, chronosym_perf::Error> {
-        // Pipes tell of events while they are read: before the next record it is known which one it is of.
+        // Pipes tell of events while they are read: before the next record it is known which one it
+        // is of.
         self.reader.has_next()?;
-        let Some(feed) = &mut self.feed else {
+        let Some(importer) = &mut self.importer else {
             return Ok(None);
         };
-        if feed.attrs.len() < self.reader.attrs().len() {
-            feed.add_attrs(self.reader.attrs(), session);
+        if importer.attrs.len() < self.reader.attrs().len() {
+            importer.add_attrs(self.reader.attrs(), session);
         }
         let record = self.reader.next_record()?;
-        Ok(record.map(|record| feed.take(&record, session)))
+        Ok(record.map(|record| importer.take(&record, session)))
     }
 }
 
 impl<R: Read> EventStream for PerfStream<R> {
     fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, ReadError> {
-        // Pipes tell of events while they are read: before the next record it is known which one it is of.
+        // Pipes tell of events while they are read: before the next record it is known which one it
+        // is of.
         self.reader.has_next()?;
         if self.attrs.len() < self.reader.attrs().len() {
             self.attrs = self.reader.attrs().to_vec();
@@ -242,13 +246,13 @@ impl<R: Read> EventStream for PerfStream<R> {
 
     fn diagnostics(&self) -> Diagnostics {
         let mut diagnostics = diagnostics(self.reader.diagnostics());
-        if let Some(feed) = &self.feed {
-            let incomplete = &feed.incomplete;
+        if let Some(importer) = &self.importer {
+            let incomplete = &importer.incomplete;
             #[rustfmt::skip]
             let counts = [
                 (incomplete.not_unwound, Unused, "samples have a copy of the user stack, which is not unwound: of user code they show the innermost frame"),
                 (incomplete.broken_walks, Unused, "samples have a copy of the user stack, which is unwound up to a frame whose caller cannot be found"),
-                (feed.waiting.without, Unused, "samples lack their frames of user code, which were to follow and did not"),
+                (importer.waiting.without, Unused, "samples lack their frames of user code, which were to follow and did not"),
                 (incomplete.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
             ];
             diagnostics.add_counts(&counts);
@@ -260,7 +264,7 @@ impl<R: Read> EventStream for PerfStream<R> {
         if self.has_ended {
             return Ok(None);
         }
-        if self.feed.is_none() {
+        if self.importer.is_none() {
             self.begin(session)?;
         }
         let step = self.step(session);
@@ -297,7 +301,7 @@ pub(crate) fn build_ids(info: &Info) -> HashMap<Vec<u8>, BuildId> {
 }
 
 #[derive(Default)]
-struct Feed {
+struct Importer {
     earliest_ns: Option<u64>,
     began_ns: Option<u64>,
     build_ids: HashMap<Vec<u8>, BuildId>,
@@ -312,14 +316,14 @@ struct Feed {
     is_big: bool,
     unwinder: Option<Unwinder>,
     /// Build ids of files that the recording states none of.
-    found_ids: HashMap<(Vec<u8>, FileNumber), Option<String>>,
+    file_build_ids: HashMap<(Vec<u8>, FileNumber), Option<String>>,
     addresses: Vec<u64>,
     frames: Vec<Walked>,
     incomplete: Incomplete,
     outcome: Outcome,
 }
 
-impl Feed {
+impl Importer {
     fn add_attrs(&mut self, attrs: &[EventAttr], session: &mut Session) {
         for attr in &attrs[self.attrs.len()..] {
             // Processors of two kinds count the same with a counter each.
@@ -351,9 +355,8 @@ impl Feed {
         let at = At::new(self.time(record));
         let is_live = record.time_ns.is_some();
         if !matches!(record.event, Event::Sample(_)) {
-            let known = self.records.entry(record.kind);
-            let id =
-                *known.or_insert_with(|| session.event_type(schema(&record_name(record.kind))));
+            let id = self.records.entry(record.kind);
+            let id = *id.or_insert_with(|| session.event_type(schema(&record_name(record.kind))));
             session.count(id, 1, 0, at.time_ns);
         }
         match &record.event {
@@ -430,7 +433,8 @@ impl Feed {
         }
     }
 
-    /// Appends the frames of user space by the copy of its stack; without files of images, the innermost one.
+    /// Appends the frames of user space by the copy of its stack; without files of images, the
+    /// innermost one.
     fn unwind(&mut self, at: At, record: &Record<'_>, sample: &Sample<'_>, session: &mut Session) {
         let registers = sample
             .user_registers
@@ -476,7 +480,8 @@ impl Feed {
             const TEXT: &str = "[kernel.kallsyms]";
             let end = mmap.address.saturating_add(mmap.size);
             let (base, path) = match name.starts_with("[kernel") {
-                // It begins where the symbol is that it is named after; what comes before is no code.
+                // It begins where the symbol is that it is named after; what comes before is no
+                // code.
                 true => (mmap.file_offset.max(mmap.address), TEXT),
                 false => (mmap.address, &*name),
             };
@@ -515,16 +520,16 @@ impl Feed {
         session.apply(at.process(mmap.pid), image);
     }
 
-    /// The build id of a file by the file itself, where the recording does not say: `perf` states those of files that samples
-    /// fell in, not those of their callers.
+    /// The build id of a file by the file itself, where the recording does not say: `perf` states
+    /// those of files that samples fell in, not those of their callers.
     fn find_build_id(&mut self, mmap: &Mmap<'_>, path: &str) -> Option<String> {
         let (files, mapped) = (self.unwinder.as_ref()?.files(), mmap.file?);
         let number = FileNumber {
             device: (mapped.major, mapped.minor),
             inode: mapped.inode,
         };
-        let known = self.found_ids.entry((mmap.name.to_vec(), number));
-        known
+        let build_id = self.file_build_ids.entry((mmap.name.to_vec(), number));
+        build_id
             .or_insert_with(|| files.build_id(path, number))
             .clone()
     }
@@ -554,7 +559,8 @@ fn hex(id: BuildId) -> String {
     format!("{id:?}")
 }
 
-/// The process of `jit-PID.dump`, by the number that it has for itself: the writer maps a page of it to be found.
+/// The process of `jit-PID.dump`, by the number that it has for itself: the writer maps a page of
+/// it to be found.
 pub(crate) fn pid_of_jitdump(path: &str) -> Option<u32> {
     let name = file_name(path).strip_prefix("jit-")?;
     name.strip_suffix(".dump")?.parse().ok()

@@ -7,7 +7,8 @@ use chronosym_types::hash::{HashMap, HashSet};
 use chronosym_core::Session;
 use chronosym_core::facts::{At, Fact, Process};
 
-/// The process under which the kernel's own code stands, whose threads run while a processor is idle.
+/// The process under which the kernel's own code stands, whose threads run while a processor is
+/// idle.
 pub(crate) const KERNEL: u32 = 0;
 
 #[derive(Default)]

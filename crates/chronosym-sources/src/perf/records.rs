@@ -6,9 +6,7 @@ use chronosym_events::{EventKey, EventSchema, PointerSize, RawEvent};
 use chronosym_perf::{Event, EventAttr, Record, event_type};
 use chronosym_types::hash::HashMap;
 
-use chronosym_core::EventTypeId;
-use chronosym_core::facts;
-use chronosym_core::{SampleKind, Weight};
+use chronosym_core::{EventTypeId, SampleKind, Weight, facts};
 
 /// Whether an event is the processor's time, in ns.
 pub(super) fn is_clock(attr: &EventAttr) -> bool {

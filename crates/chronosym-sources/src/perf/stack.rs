@@ -5,8 +5,9 @@ use chronosym_types::{Processor, Registers};
 
 use chronosym_core::Session;
 
-/// Puts the addresses of a sample into `out`, innermost first: those of the kernel, then those of the program. Guests have
-/// none, since their addresses are another machine's. False if a copy of the user stack was not unwound.
+/// Puts the addresses of a sample into `out`, innermost first: those of the kernel, then those of
+/// the program. Guests have none, since their addresses are another machine's. False if a copy of
+/// the user stack was not unwound.
 pub(super) fn addresses(record: &Record<'_>, sample: &Sample<'_>, out: &mut Vec<u64>) -> bool {
     out.clear();
     if is_guest(record.cpu_mode) {

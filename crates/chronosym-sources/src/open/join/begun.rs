@@ -74,7 +74,8 @@ impl Profile {
 }
 
 impl Join<'_> {
-    /// Reads the headers of what runtimes recorded, and puts their clocks on that of the perf.data, or of the first of them.
+    /// Reads the headers of what runtimes recorded, and puts their clocks on that of the perf.data,
+    /// or of the first of them.
     pub(super) fn begin_runtimes(
         &mut self,
         streams: Vec<(String, ByteStream)>,
@@ -93,15 +94,15 @@ impl Join<'_> {
             let process = reader.header().process_id.map(|own| self.beside.pid(own));
             let (clock, start_ns) = Clock::of_nettrace(reader.header());
             let (other, against) = self.reference.get_or_insert_with(|| (name.clone(), clock));
-            for known in &runtimes {
-                if (known.process, known.start_ns) == (process, start_ns) {
+            for earlier in &runtimes {
+                if (earlier.process, earlier.start_ns) == (process, start_ns) {
                     return Err(OpenError::Copies {
-                        first: known.name.clone(),
+                        first: earlier.name.clone(),
                         second: name,
                     });
                 }
-                if known.process.is_none() || process.is_none() {
-                    return Err(not_joined(&known.name, &name));
+                if earlier.process.is_none() || process.is_none() {
+                    return Err(not_joined(&earlier.name, &name));
                 }
             }
             let source = profile.as_mut().map(|profile| &mut profile.source);
@@ -109,7 +110,7 @@ impl Join<'_> {
             if matches!(source, Some(ProfileBytes::Etl { .. })) && clock.kind.is_of_linux() {
                 return Err(not_joined(other, &name));
             }
-            let offset = match (clock.behind(against), again, source) {
+            let offset = match (clock.offset_to(against), again, source) {
                 (Some(Ok(offset)), ..) => offset,
                 (Some(Err(())), Some(file), Some(ProfileBytes::Perf { source, .. })) => {
                     let offset = estimate(source, reader, process.unwrap_or_default());
@@ -143,7 +144,7 @@ impl Join<'_> {
         let clock = Clock::of_ctf(&reader);
         let offset = match &self.reference {
             None => Offset::NONE,
-            Some((other, against)) => match clock.behind(against) {
+            Some((other, against)) => match clock.offset_to(against) {
                 Some(Ok(offset)) => offset,
                 Some(Err(())) => Offset::UNKNOWN,
                 None => return Err(of_another_boot(other, &name)),
@@ -158,7 +159,8 @@ impl Join<'_> {
         }))
     }
 
-    /// A stream that can be read once more: it takes a pass of its own to find out how far clocks are apart.
+    /// A stream that can be read once more: it takes a pass of its own to find out how far clocks
+    /// are apart.
     fn twice(
         &self,
         name: &str,
@@ -170,7 +172,8 @@ impl Join<'_> {
         Ok((rewound(name, file)?, Some(again)))
     }
 
-    /// Finds out when the session begins, in ns of the reference clock, as far as recordings of runtimes say.
+    /// Finds out when the session begins, in ns of the reference clock, as far as recordings of
+    /// runtimes say.
     pub(super) fn begin(
         &mut self,
         runtimes: &[Runtime],

@@ -9,15 +9,14 @@ use chronosym_types::hash::HashSet;
 use flate2::read::MultiGzDecoder;
 
 use super::joined::Join;
-use crate::jitdump::{self as dump, Place};
+use crate::jitdump::{self as dump, Target};
 use crate::open::bytes::ByteStream;
 use crate::open::clocks::Offset;
 use crate::open::error::{OpenError, in_perf};
 use crate::open::format::Format;
 use crate::open::meter::Meter;
 use crate::open::perf_map;
-use chronosym_core::Diagnostic;
-use chronosym_core::{ClockMatch, JoinedRecording};
+use chronosym_core::{ClockMatch, Diagnostic, JoinedRecording};
 
 /// A jitdump that is to be read.
 struct Dump {
@@ -77,7 +76,8 @@ impl Join<'_> {
         } = dump;
         let has_cycles = reader.header().has_cycles;
         let is_alone = self.format == Format::JitDump;
-        // Cycles become times of the kernel's own clock, which is that of a perf.data without another.
+        // Cycles become times of the kernel's own clock, which is that of a perf.data without
+        // another.
         let offset = match self.of_runtimes.filter(|_| !has_cycles) {
             Some(offset) => offset,
             None if is_alone || has_cycles && self.cycles.is_some() => Offset::NONE,
@@ -87,7 +87,7 @@ impl Join<'_> {
             dump::describe(&reader, self.session);
         }
         let (cycles, mut began) = (self.cycles, (!is_alone).then_some(self.began_ns));
-        let place = Place {
+        let target = Target {
             process,
             time: &mut |time| {
                 let time = dump::nanoseconds(time, has_cycles, cycles);
@@ -96,14 +96,14 @@ impl Join<'_> {
                 u64::try_from(time - began).unwrap_or(0)
             },
         };
-        let (mut found, end) = dump::read_from(reader, self.session, place);
+        let (mut diagnostics, end) = dump::read_from(reader, self.session, target);
         if is_alone {
-            for diagnostic in &mut found.list {
+            for diagnostic in &mut diagnostics.list {
                 *diagnostic = Diagnostic::of_file(diagnostic.kind, &*name, &diagnostic.text);
             }
-            self.found_in(&name, found);
+            self.found_in(&name, diagnostics);
         } else {
-            for diagnostic in found.list {
+            for diagnostic in diagnostics.list {
                 self.cannot_read(name.clone(), &diagnostic.text);
             }
         }

@@ -9,10 +9,8 @@ use crate::open::companions::Beside;
 use crate::open::format::Format;
 use crate::open::meter::Meter;
 use crate::perf::Outcome;
-use chronosym_core::JoinedRecording;
-use chronosym_core::Session;
 use chronosym_core::unwind::ImageFiles;
-use chronosym_core::{Diagnostic, DiagnosticKind, Diagnostics};
+use chronosym_core::{Diagnostic, DiagnosticKind, Diagnostics, JoinedRecording, Session};
 
 /// What is being joined, and what is known of it so far.
 pub(super) struct Join<'a> {
@@ -27,7 +25,7 @@ pub(super) struct Join<'a> {
     pub files: Option<Arc<dyn ImageFiles>>,
     /// The time of the reference clock at the session's time 0.
     pub began_ns: i128,
-    /// How far the clock of runtimes is behind the reference.
+    /// Offset of the clock of runtimes to the reference.
     pub of_runtimes: Option<Offset>,
     pub cycles: Option<TimeConversion>,
     pub perf: Outcome,

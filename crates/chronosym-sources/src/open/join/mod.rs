@@ -1,9 +1,10 @@
-//! Recordings of one machine, joined into one timeline: what the system saw of processors and processes, what runtimes say of
-//! code.
+//! Recordings of one machine, joined into one timeline: what the system saw of processors and
+//! processes, what runtimes say of code.
 //!
-//! The system's recording, a perf.data or .etl, is read first, since it says which processes there are; then what runtimes
-//! recorded, then their jitdumps and perf maps. Each counts its time from the earliest of all, or from the begin of the .etl:
-//! what runtimes say of the time before it holds at its begin.
+//! The system's recording, a perf.data or .etl, is read first, since it says which processes there
+//! are; then what runtimes recorded, then their jitdumps and perf maps. Each counts its time from
+//! the earliest of all, or from the begin of the .etl: what runtimes say of the time before it
+//! holds at its begin.
 
 mod begun;
 mod code;
@@ -30,15 +31,14 @@ use crate::error::ReadError;
 use crate::perf::{self, PerfStream};
 use crate::script::ScriptStream;
 use crate::stream::EventStream;
-use chronosym_core::Diagnostics;
-use chronosym_core::Session;
 use chronosym_core::unwind::ImageFiles;
+use chronosym_core::{Diagnostics, Session};
 
 /// What is joined.
 pub(super) struct Parts {
     pub perf: Option<(String, FileBytes)>,
-    /// What `perf script` printed: it has the names that were known where it was recorded, and the samples if the perf.data that
-    /// it was made of is not there.
+    /// What `perf script` printed: it has the names that were known where it was recorded, and the
+    /// samples if the perf.data that it was made of is not there.
     pub script: Option<(String, ByteStream)>,
     pub image_maps: ImageMaps,
     pub etl: Option<(String, Box<EtlReader<FileBytes>>)>,

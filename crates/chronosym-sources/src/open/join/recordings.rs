@@ -16,8 +16,8 @@ use crate::stream::EventStream;
 use chronosym_core::{ClockMatch, JoinedRecording};
 
 impl Join<'_> {
-    /// Reads what `perf script` printed: its names, where the perf.data that it was made of was read, else its samples, too.
-    /// Returns where files are.
+    /// Reads what `perf script` printed: its names, where the perf.data that it was made of was
+    /// read, else its samples, too. Returns where files are.
     pub(super) fn read_script(
         &mut self,
         (name, stream): (String, ByteStream),
