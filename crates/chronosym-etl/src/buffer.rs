@@ -30,6 +30,8 @@ pub(crate) struct BufferHeader {
     /// Bytes of header and records, after decompression.
     pub(crate) valid: u32,
     pub(crate) cpu: u16,
+    /// Number of the buffer in its session.
+    pub(crate) sequence: i64,
     flags: u16,
 }
 
@@ -41,6 +43,7 @@ impl BufferHeader {
         let valid = bytes::u32(bytes, 0x30)?;
         let flags = bytes::u16(bytes, 0x34)?;
         let cpu = bytes::u16(bytes, 0x28)?;
+        let sequence = bytes::i64(bytes, 0x18)?;
         let limit = if flags & COMPRESSED != 0 {
             MAX_BUFFER
         } else {
@@ -62,6 +65,7 @@ impl BufferHeader {
             stored,
             valid,
             cpu,
+            sequence,
             flags,
         })
     }
@@ -106,6 +110,8 @@ pub(crate) struct Buffer {
     pub(crate) rank: u32,
     pub(crate) file: u32,
     pub(crate) cpu: u16,
+    /// As in [`BufferHeader::sequence`].
+    pub(crate) sequence: i64,
     /// Where its header is in the file.
     pub(crate) offset: u64,
     /// Bytes to read, including the header: fewer than the buffer's size if the file is cut off.
@@ -117,6 +123,22 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
+    /// Whether this is a copy of another buffer of the same file. Sessions number their buffers
+    /// from 0; programs that rewrite files may leave 0 in all of them.
+    pub(crate) fn is_copy_of(&self, other: &Self) -> bool {
+        let key = |it: &Self| {
+            (
+                it.file,
+                it.cpu,
+                it.first_time,
+                it.sequence,
+                it.stored,
+                it.valid,
+            )
+        };
+        self.sequence != 0 && key(self) == key(other)
+    }
+
     /// The gap from offset `from` to the end of the buffer. A compressed buffer is a gap as a
     /// whole.
     pub(crate) fn gap(&self, from: usize, cause: GapCause) -> Gap {

@@ -33,6 +33,8 @@ pub struct Diagnostics {
     pub gaps: Gaps,
     /// Buffers whose records were out of time order; they were sorted.
     pub unordered_buffers: u64,
+    /// Buffers that the file has twice, by their number and time; left out the second time.
+    pub repeated_buffers: u64,
     /// Records delivered after one with a later time.
     pub late_records: u64,
     /// Records before the trace's start or long after its end; their `time_ns` is clamped.
@@ -74,6 +76,7 @@ impl Diagnostics {
         self.empty_buffers += other.empty_buffers;
         self.buffers_with_lost_events += other.buffers_with_lost_events;
         self.buffers_after_lost_buffer += other.buffers_after_lost_buffer;
+        self.repeated_buffers += other.repeated_buffers;
         self.gaps.append(&other.gaps, file);
     }
 

@@ -131,10 +131,14 @@ impl<S: ReadAt> Reader<S> {
         headers: Vec<TraceHeader>,
         clock: Clock,
         mut buffers: Vec<Buffer>,
-        scanned: Diagnostics,
+        mut scanned: Diagnostics,
         options: Options,
     ) -> Self {
         let max_open_bytes = max_open_bytes(&headers, &buffers, options);
+        buffers.sort_unstable_by_key(|b| (b.first_time, b.cpu, b.sequence, b.rank));
+        let count = buffers.len();
+        buffers.dedup_by(|copy, first| copy.is_copy_of(first));
+        scanned.repeated_buffers += (count - buffers.len()) as u64;
         buffers.sort_unstable_by_key(|b| (b.first_time, b.rank));
         Self {
             sources,

@@ -193,6 +193,7 @@ impl Scan {
             rank: u32::try_from(self.buffers.len()).unwrap_or(u32::MAX),
             file: 0,
             cpu: header.cpu,
+            sequence: header.sequence,
             offset,
             stored,
             valid: if compressed {

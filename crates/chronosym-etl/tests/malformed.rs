@@ -517,10 +517,13 @@ fn simultaneous_buffers_are_open_only_up_to_a_limit() {
     let [head, again] = buffers(&file)[..] else {
         panic!("two buffers");
     };
+    // Buffers without a number of their own are no copies.
+    let mut again = again.to_vec();
+    again[0x18..0x20].fill(0);
     for (times, late) in [(8, false), (20, true)] {
         let source = Repeated {
             head: head.to_vec(),
-            again: again.to_vec(),
+            again: again.clone(),
             times,
         };
         let mut reader = Reader::new(source, Default::default()).unwrap();
@@ -530,5 +533,23 @@ fn simultaneous_buffers_are_open_only_up_to_a_limit() {
         }
         assert_eq!(count, 1 + RECORDS * times);
         assert_eq!(reader.diagnostics().late_records > 0, late, "{times}");
+    }
+}
+
+#[test]
+fn repeated_buffers_are_left_out_and_counted() {
+    for compress in [false, true] {
+        let file = trace(compress);
+        let (whole, _) = read(&file);
+        let parts = buffers(&file);
+        let last = parts.len() - 1;
+        for (buffer, after) in [(3, 3), (3, 6), (last, last)] {
+            let mut repeated = parts.clone();
+            repeated.insert(after + 1, parts[buffer]);
+            let (times, found) = read(&repeated.concat());
+            assert_eq!(times, whole, "{compress}: {buffer} after {after}");
+            assert_eq!(found.repeated_buffers, 1, "{compress}");
+            assert!(!found.is_clean());
+        }
     }
 }

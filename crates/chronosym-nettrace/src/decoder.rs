@@ -27,6 +27,8 @@ pub(crate) struct Decoder {
     pub(crate) v6: bool,
     /// Bytes that the stacks or labels of a region may take, and its events.
     pub(crate) limit: usize,
+    /// Bytes modulo four that are missing from the file: alignments count from its original start.
+    pub(crate) shift: u64,
     sequences: Sequences,
     clear_tables: bool,
     /// The latest time of any event or sequence point before this region.
@@ -62,6 +64,8 @@ pub(crate) struct EventBlock {
     /// Whether the next event without a capture-thread field continues the previous event's
     /// sequence numbers.
     follows: bool,
+    /// Whether the file has those events twice.
+    is_repeated: bool,
 }
 
 impl Decoder {
@@ -74,6 +78,7 @@ impl Decoder {
             pointer_size,
             v6,
             limit,
+            shift: 0,
             sequences: Sequences::new(clock),
             clear_tables: false,
             last_time: i64::MIN,
@@ -121,6 +126,7 @@ impl Decoder {
             context_index: None,
             labels_missing: false,
             follows: false,
+            is_repeated: false,
         })
     }
 
@@ -137,7 +143,7 @@ impl Decoder {
     ) -> (usize, Stop) {
         let max_headers = self.limit / size_of::<EventHeader>();
         let readable = bytes.len().min(self.limit + 1);
-        block.follows = false;
+        block.follows &= block.is_repeated;
         loop {
             if at >= readable {
                 return match bytes.len() {
@@ -199,7 +205,7 @@ impl Decoder {
         if self.v6 {
             return end;
         }
-        match (base + end as u64) & 3 {
+        match (base + self.shift + end as u64) & 3 {
             0 => end,
             1 => end + 3,
             2 => end + 2,
@@ -268,13 +274,18 @@ impl Decoder {
             }
             return false;
         }
-        if block.follows {
+        if block.follows && !block.is_repeated {
             self.sequences.next(header.sequence, header.time);
-        } else {
+        } else if !block.follows {
             let seen = self.seen(header.capture_thread, header.time);
-            self.sequences
+            block.is_repeated = !self
+                .sequences
                 .event(seen, header.sequence, &mut self.diagnostics);
             block.follows = true;
+        }
+        if block.is_repeated {
+            self.diagnostics.repeated_events += 1;
+            return false;
         }
         if block.type_choice.event_type == NO_TYPE {
             self.diagnostics.unknown_metadata += 1;

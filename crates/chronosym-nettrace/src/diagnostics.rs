@@ -27,6 +27,11 @@ pub struct Diagnostics {
     pub bad_records: u64,
     /// Blocks and objects of unknown kinds, skipped.
     pub unknown_blocks: u64,
+    /// Blocks whose alignment shows that bytes before them are missing.
+    pub misaligned_blocks: u64,
+    /// Events that the file has twice, by their thread, sequence number and time; left out the
+    /// second time.
+    pub repeated_events: u64,
     /// Events whose type was never defined, left out.
     pub unknown_metadata: u64,
     /// Events whose stack id is undefined, delivered without a stack.

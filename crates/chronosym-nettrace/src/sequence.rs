@@ -29,7 +29,11 @@ struct ThreadSequence {
     loss: Option<usize>,
     /// Index of the last damage across which the numbers were continuous.
     damages: u64,
+    /// Number and time of the first event of each run: the latest ones, up to [`MAX_RUNS`].
+    runs: Vec<(u32, i64)>,
 }
+
+const MAX_RUNS: usize = 1024;
 
 /// The thread of a sequence number, and its time.
 #[derive(Clone, Copy)]
@@ -60,15 +64,27 @@ impl Sequences {
         self.last_time = time;
     }
 
-    /// An event of any thread. Numbers start at 1; a smaller number than before belongs to a new
-    /// thread with a reused id.
-    pub(crate) fn event(&mut self, seen: Seen, sequence: u32, diagnostics: &mut Diagnostics) {
+    /// An event of any thread, the first of a run of events of that thread. Numbers start at 1; a
+    /// smaller number than before belongs to a new thread with a reused id. False if a run began
+    /// with the same number at the same time: the file has it twice.
+    pub(crate) fn event(
+        &mut self,
+        seen: Seen,
+        sequence: u32,
+        diagnostics: &mut Diagnostics,
+    ) -> bool {
         let (clock, damages) = (self.clock, self.damages);
         let (current, thread) = self.thread(seen);
         let ahead = i64::from(sequence.wrapping_sub(thread.last).cast_signed());
+        if ahead <= 0 && thread.has_run(sequence, seen.time) {
+            self.current = usize::MAX;
+            return false;
+        }
+        thread.start_run(sequence, seen.time);
         thread.record(clock, damages, seen, sequence, ahead - 1, diagnostics);
         self.current = current;
         self.next(sequence, seen.time);
+        true
     }
 
     /// What a sequence point or a thread's removal says: the number of the thread's latest event.
@@ -76,7 +92,9 @@ impl Sequences {
         let (clock, damages) = (self.clock, self.damages);
         let (_, thread) = self.thread(seen);
         let ahead = i64::from(sequence.wrapping_sub(thread.last).cast_signed());
-        thread.record(clock, damages, seen, sequence, ahead, diagnostics);
+        if ahead >= 0 || seen.time > thread.last_time {
+            thread.record(clock, damages, seen, sequence, ahead, diagnostics);
+        }
         self.current = usize::MAX;
     }
 
@@ -113,6 +131,7 @@ impl Sequences {
                 last_time: seen.time,
                 loss: None,
                 damages: 0,
+                runs: Vec::new(),
             });
             self.threads.len() - 1
         });
@@ -121,6 +140,18 @@ impl Sequences {
 }
 
 impl ThreadSequence {
+    fn has_run(&self, sequence: u32, time: i64) -> bool {
+        sequence != 0 && self.runs.contains(&(sequence, time))
+    }
+
+    #[inline]
+    fn start_run(&mut self, sequence: u32, time: i64) {
+        if self.runs.len() == MAX_RUNS {
+            self.runs.drain(..MAX_RUNS / 2);
+        }
+        self.runs.push((sequence, time));
+    }
+
     /// Takes in a number, before which `missing` were not seen.
     fn record(
         &mut self,

@@ -74,7 +74,7 @@ impl<R: Read> Walk<R> {
     ) -> Parsed<T> {
         loop {
             let mut cursor = Cursor::starting_at(self.window.bytes(), self.at);
-            match read(&mut cursor, self.window.offset(0)) {
+            match read(&mut cursor, self.aligned_base()) {
                 Ok(value) => {
                     self.at = cursor.position();
                     return Ok(value);
@@ -83,6 +83,11 @@ impl<R: Read> Walk<R> {
                 Err(fault) => return Err(fault),
             }
         }
+    }
+
+    /// Offset of the window's first byte in the file as it was written, modulo four.
+    pub(crate) fn aligned_base(&self) -> u64 {
+        self.window.offset(0) + self.decoder.shift
     }
 
     /// Everything before the position has been used.

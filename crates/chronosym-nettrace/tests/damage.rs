@@ -724,3 +724,129 @@ fn stacks_from_before_lost_blocks_are_nobodys() {
     assert_ne!(events[1].stack, Some(vec![0x1111]));
     assert_eq!(trace.diagnostics.unknown_stacks, 1);
 }
+
+/// The events that a file has in one of its blocks.
+fn events_of(sample: &Sample, block: usize) -> std::ops::Range<usize> {
+    let before = block
+        .checked_sub(1)
+        .map_or(0, |before| sample.blocks[before].1);
+    before..sample.blocks[block].1
+}
+
+/// The bytes from the end of the block before one to its own end.
+fn bytes_of(sample: &Sample, block: usize) -> std::ops::Range<usize> {
+    sample.blocks[block - 1].0..sample.blocks[block].0
+}
+
+fn padded(name: &'static str, writer: NettraceWriter, padding: usize) -> Sample {
+    let mut writer = writer;
+    let event_type = writer.define(rich_type(0));
+    let mut blocks = Vec::new();
+    for block in 0..5i64 {
+        for time in 0..4i64 {
+            let payload = [block as u8; 16];
+            let length = 8 + (time == 3 && block == 2) as usize * padding;
+            let spec = EventSpec::new(event_type, block * 10 + time, 1 + (time % 2) as u64);
+            writer.record(&spec.payload(&payload[..length]));
+        }
+        writer.flush();
+        blocks.push((writer.written(), 4 * (block as usize + 1)));
+    }
+    Sample {
+        name,
+        bytes: writer.finish(),
+        blocks,
+    }
+}
+
+fn padded_samples() -> Vec<Sample> {
+    let with = |padding| {
+        [
+            padded("v4", NettraceWriter::v4(), padding),
+            padded(
+                "v4, uncompressed",
+                NettraceWriter::v4().uncompressed(),
+                padding,
+            ),
+            padded("v5", NettraceWriter::v5(), padding),
+            padded("v6", NettraceWriter::v6(), padding),
+        ]
+    };
+    (0..4).flat_map(with).collect()
+}
+
+#[test]
+fn blocks_after_a_missing_one_are_read_whatever_its_length() {
+    for sample in padded_samples() {
+        let whole = read(&sample.bytes).events();
+        let mut bytes = sample.bytes.clone();
+        let removed = bytes_of(&sample, 2);
+        let shift = removed.len() % 4;
+        bytes.drain(removed);
+        let mut expected = whole;
+        expected.drain(events_of(&sample, 2));
+        let trace = read(&bytes);
+        assert_eq!(trace.events(), expected, "{} by {shift}", sample.name);
+        assert!(!trace.diagnostics.is_clean());
+        let is_aligned = shift == 0 || sample.name == "v6";
+        let misaligned = trace.diagnostics.misaligned_blocks;
+        assert_eq!(misaligned == 0, is_aligned, "{} by {shift}", sample.name);
+    }
+}
+
+#[test]
+fn events_of_a_repeated_block_are_left_out_and_counted() {
+    for sample in padded_samples().into_iter().chain([
+        nettrace("v4", NettraceWriter::v4()),
+        nettrace("v6", NettraceWriter::v6()),
+    ]) {
+        let whole = read(&sample.bytes);
+        let last = sample.blocks.len() - 1;
+        // Right after itself, and after later ones.
+        for (block, to) in [(1, 1), (1, 2), (last, last)] {
+            let repeated = sample.bytes[bytes_of(&sample, block)].to_vec();
+            let mut bytes = sample.bytes.clone();
+            let at = sample.blocks[to].0;
+            bytes.splice(at..at, repeated);
+            let trace = read(&bytes);
+            let key = |event: &Event| (event.raw_time, event.capture_thread, event.sequence);
+            let keys = |events: &[Event]| events.iter().map(key).collect::<Vec<_>>();
+            let (name, events) = (sample.name, trace.events());
+            assert_eq!(
+                keys(&events),
+                keys(&whole.events()),
+                "{name}: {block} after {to}"
+            );
+            let count = events_of(&sample, block).len() as u64;
+            assert_eq!(trace.diagnostics.repeated_events, count, "{name}");
+            // A thread that is removed once more is another one, of which nothing was read.
+            let lost = trace.diagnostics.lost_events();
+            assert!(lost == 0 || name == "v6" && block == last, "{name}");
+        }
+    }
+}
+
+#[test]
+fn blocks_in_another_order_repeat_nothing() {
+    for sample in padded_samples() {
+        let (first, second) = (bytes_of(&sample, 2), bytes_of(&sample, 3));
+        let mut bytes = sample.bytes.clone();
+        bytes[first.start..second.end].rotate_left(first.len());
+        let trace = read(&bytes);
+        assert_eq!(trace.events().len(), 20, "{}", sample.name);
+        assert_eq!(trace.diagnostics.repeated_events, 0, "{}", sample.name);
+    }
+}
+
+#[test]
+fn a_thread_id_that_is_used_again_repeats_nothing() {
+    let mut writer = NettraceWriter::v4();
+    let event_type = writer.event_type("P", 1, 0);
+    writer.event(event_type, 1, 7, &[], &[]);
+    writer.event(event_type, 2, 7, &[], &[]);
+    writer.lose(7, 0u32.wrapping_sub(2));
+    writer.event(event_type, 3, 7, &[], &[]);
+    let trace = read(&writer.finish());
+    assert_eq!(trace.events().len(), 3);
+    assert!(trace.diagnostics.is_clean());
+}

@@ -189,10 +189,10 @@ fn stack_ids_may_come_in_any_order_and_be_given_again() {
     writer.flush();
     // Header; blob: flags 1|2|4|8|128, type 1, sequence, capture thread 1, processor, thread 1,
     // stack id, time, size 0.
-    for id in [[0x84, 0x07], [0x85, 0x00]] {
+    for (sequence, id) in [(1, [0x84, 0x07]), (2, [0x85, 0x00])] {
         let mut block = vec![20, 0, 1, 0];
         block.extend([0; 16]);
-        block.extend([0x8f, 1, 1, 1, 0, 1]);
+        block.extend([0x8f, 1, sequence, 1, 0, 1]);
         block.extend(id);
         block.extend([1, 0]);
         writer.object("EventBlock", &block);

@@ -9,7 +9,7 @@ use super::etw_stacks::{Finished, Mode, Reference, StackAssembler, StackOf, Wait
 use super::etw_types::Schemas;
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
-use chronosym_core::DiagnosticKind::{Loss as Lost, LostEvents, Unused};
+use chronosym_core::DiagnosticKind::{Damage, Loss as Lost, LostEvents, Unused};
 use chronosym_core::facts::{At, Sample};
 use chronosym_core::{
     ClassIndex, Diagnostics, EventTypeId, Loss, Payload, RecordingId, Role, SampleClass,
@@ -27,6 +27,7 @@ fn diagnostics(counted: &chronosym_etl::Diagnostics) -> Diagnostics {
         (counted.buffers_with_lost_events, Lost, "buffers are marked: events around them were lost"),
         (counted.buffers_after_lost_buffer, Lost, "buffers are marked: a buffer before them was lost"),
         (counted.lost_event_records, Lost, "times a real-time consumer was too slow and events were lost"),
+        (counted.repeated_buffers, Damage, "buffers are in the file twice; their copies were left out"),
         (counted.clamped_times, Unused, "records are from before the start or from long after the end, and were moved there"),
         (counted.unordered_buffers, Unused, "buffers had records out of the order of time, which were sorted"),
         (counted.late_records, Unused, "records could not be put in the order of time"),

@@ -10,7 +10,7 @@ use std::io::Read;
 use chronosym_types::GapCause;
 
 use super::{Stage, Step, Walk};
-use crate::fault::Fault;
+use crate::fault::{Fault, Parsed};
 use crate::framing::{Framing, LARGEST_BLOCK};
 use crate::netperf::{self, MetadataForm};
 use crate::objects::{Kind, block_start, end};
@@ -21,7 +21,7 @@ pub(crate) const NETPERF_REGION: usize = 1 << 20;
 impl<R: Read> Walk<R> {
     pub(crate) fn object(&mut self) -> Step {
         self.mark();
-        match self.read(block_start) {
+        match self.block_start() {
             Ok((Kind::End, _)) => self.end_of_stream(),
             Ok((Kind::Events, size)) if self.framing == Framing::NetperfObjects => {
                 if !self.may_be_block(size.into()) {
@@ -37,6 +37,28 @@ impl<R: Read> Walk<R> {
             Err(Fault::Bad) => self.lose(GapCause::BadBlock),
         }
         Step::Next
+    }
+
+    /// Reads the header of a block. If the block ends as blocks do only under another alignment,
+    /// bytes before it are missing, and that is the alignment from here on.
+    fn block_start(&mut self) -> Parsed<(Kind, u32)> {
+        let start = self.at;
+        let (kind, size) = self.read(block_start)?;
+        if matches!(kind, Kind::End) || !self.is_no_block_end(size.into()) {
+            return Ok((kind, size));
+        }
+        let (content, shift) = (self.at, self.decoder.shift);
+        for turn in 1..4 {
+            self.at = start;
+            self.decoder.shift = (shift + turn) % 4;
+            if self.read(block_start).is_ok() && self.is_block_end(size.into()) {
+                self.decoder.lost();
+                self.decoder.diagnostics.misaligned_blocks += 1;
+                return Ok((kind, size));
+            }
+        }
+        (self.at, self.decoder.shift) = (content, shift);
+        Ok((kind, size))
     }
 
     /// A block that is decoded as a whole.

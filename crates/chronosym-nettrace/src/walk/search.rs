@@ -38,8 +38,17 @@ impl<R: Read> Walk<R> {
         is_there && !matches!(self.follows(end), Err(Fault::Bad)) || !self.is_block_before(end)
     }
 
+    /// Whether no block ends `size` bytes from here: other bytes follow.
+    pub(crate) fn is_no_block_end(&mut self, size: u64) -> bool {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        let end = self.at.saturating_add(size);
+        size <= FARTHEST_LOOK
+            && self.window.fill_to(end)
+            && matches!(self.follows(end), Err(Fault::Bad))
+    }
+
     /// Whether a block ends `size` bytes from here, by what follows.
-    fn is_block_end(&mut self, size: u64) -> bool {
+    pub(crate) fn is_block_end(&mut self, size: u64) -> bool {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         if size > FARTHEST_LOOK || !self.window.fill_to(self.at + size) {
             return false;
@@ -74,7 +83,7 @@ impl<R: Read> Walk<R> {
             Framing::Events(_) => Search::NotBefore(bytes.len()),
             Framing::Blocks => blocks::find(bytes, from),
             Framing::NetperfObjects | Framing::Objects => {
-                objects::find(bytes, from, self.window.offset(0))
+                objects::find(bytes, from, self.aligned_base())
             }
         }
     }

@@ -310,6 +310,8 @@ pub fn diagnostics(counted: &chronosym_nettrace::Diagnostics) -> Diagnostics {
     #[rustfmt::skip]
     let counts = [
         (counted.bad_records, Damage, "rows of metadata and threads make no sense and were left out"),
+        (counted.misaligned_blocks, Damage, "blocks are not aligned: bytes before them are missing from the file"),
+        (counted.repeated_events, Damage, "events are in the file twice; their copies were left out"),
         (counted.unknown_blocks, Unused, "blocks are of an unknown kind"),
         (counted.unknown_metadata, Unused, "events have a type that was never defined"),
         (counted.unknown_stacks, Unused, "events name a stack that is not there"),
