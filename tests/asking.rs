@@ -51,7 +51,7 @@ fn without_a_time_the_sole_occupant_answers_and_of_several_each() {
     };
     let lives: Vec<_> = lives
         .iter()
-        .map(|c| (c.life.map(|life| life.from), text(&c.frames[0])))
+        .map(|c| (c.lifetime.map(|life| life.from), text(&c.frames[0])))
         .collect();
     let names = ["T.First", "T.Second"].map(str::to_owned);
     let [first, second] = names;
@@ -154,7 +154,7 @@ fn ids_of_another_timeline_find_nothing() {
     assert_eq!(timeline.modules(process).count(), 0);
     assert_eq!(timeline.images(process).count(), 0);
     assert!(timeline.bodies_at(process, 0x1010).is_empty());
-    assert!(timeline.lives_at(process, 0x1010).is_empty());
+    assert!(timeline.lifetimes_at(process, 0x1010).is_empty());
     assert!(timeline.untimed_at(process, 0x1010).is_empty());
     assert_eq!(timeline.stacks().addresses(stack).count(), 0);
     let known = timeline.find_process(PID, None).expect("the process");

@@ -322,7 +322,7 @@ fn kernel_stands_in_every_process_and_the_systems_user_mode_in_none() {
     assert!(names.contains(&"driver") && !names.contains(&"ntdll"));
     assert_eq!(timeline.images_at(app, KERNEL + 0x10_0010).count(), 1);
     assert_eq!(timeline.images_at(app, 0x7ffa_0000_0010).count(), 0);
-    assert_eq!(timeline.lives_at(app, KERNEL + 0x10_0010).len(), 1);
+    assert_eq!(timeline.lifetimes_at(app, KERNEL + 0x10_0010).len(), 1);
 }
 
 #[test]

@@ -467,8 +467,13 @@ fn lines_of_the_second_program() {
             let has_line = bodies.iter().filter(|b| native < b.size).any(|body| {
                 let address = body.start + native;
                 let position = Position::Exact;
-                let frames =
-                    timeline.frames(process, address, body.life.from, position, Some(&*symbols));
+                let frames = timeline.frames(
+                    process,
+                    address,
+                    body.lifetime.from,
+                    position,
+                    Some(&*symbols),
+                );
                 let line = frames.last().and_then(|frame| frame.line.as_ref().ok());
                 line.is_some_and(|line| (&*line.file, line.line) == (cells[7], number))
             });

@@ -233,7 +233,7 @@ fn il_maps_give_the_runtimes_own_offsets() {
                 .filter(|b| native < b.size)
                 .filter_map(|b| {
                     let address = b.start + native;
-                    let time = b.life.from;
+                    let time = b.lifetime.from;
                     let mut frames = timeline.frames(process, address, time, Position::Exact, None);
                     frames.pop()?.il_offset
                 })

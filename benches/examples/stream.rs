@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for process in timeline.processes() {
         for body in timeline.bodies(process.index).filter(|b| b.size > 0) {
             let last = body.start + (body.size - 1);
-            let life = body.life;
+            let life = body.lifetime;
             writeln!(
                 out,
                 "b {:#x} {last:#x} {} {}",

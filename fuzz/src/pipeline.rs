@@ -107,7 +107,7 @@ fn check_frames(timeline: &Timeline, profile: &Profile) {
                     frame.offset.is_none_or(|offset| offset <= body.size),
                     "{frame:?} {body:?}"
                 );
-                assert!(body.life.from <= body.life.to, "{body:?}");
+                assert!(body.lifetime.from <= body.lifetime.to, "{body:?}");
             }
             Code::Image { process, image, .. } => {
                 let image = timeline.image_ref(process, image).expect("the image");

@@ -1,4 +1,4 @@
-//! Filters that nothing can pass: refused with what there is instead.
+//! Rejects filters that select nothing, and lists what exists instead.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use chronosym::{EventSelector, EventTypeInfo, Timeline};
 use crate::args::{EventFilters, Filters, Usage};
 use crate::units::{show_count, show_time};
 
-/// How many of what there is are named.
+/// Maximum number of names in a list.
 const SHOWN: usize = 8;
 
-/// An interval that ends before it begins.
+/// Rejects an interval that ends before it starts.
 pub fn refuse_empty_span(filters: &Filters) -> Result<()> {
     match (filters.from, filters.to) {
         (Some(from), Some(to)) if from >= to => bail!(Usage(format!(
@@ -23,7 +23,7 @@ pub fn refuse_empty_span(filters: &Filters) -> Result<()> {
     }
 }
 
-/// A time after the trace, and threads and events that no sample of it is of.
+/// Rejects a time after the trace, and threads and events without samples.
 pub fn refuse(filters: &EventFilters, timeline: &Timeline) -> Result<()> {
     refuse_late(&filters.processes, timeline)?;
     refuse_events(&filters.event, timeline)?;
@@ -33,7 +33,7 @@ pub fn refuse(filters: &EventFilters, timeline: &Timeline) -> Result<()> {
     }
 }
 
-/// A time after the trace.
+/// Rejects a time after the trace.
 pub fn refuse_late(filters: &Filters, timeline: &Timeline) -> Result<()> {
     let duration = timeline.facts().duration_ns;
     match filters.from.filter(|&from| from > duration) {
@@ -72,10 +72,10 @@ fn refuse_thread(tid: u64, timeline: &Timeline) -> Result<()> {
 
 fn refuse_events(selectors: &[EventSelector], timeline: &Timeline) -> Result<()> {
     let types = || timeline.event_types().iter().filter(|t| t.count > 0);
-    let is_asked = |t: &&EventTypeInfo| selectors.iter().any(|s| s.matches(&t.schema));
-    let asked: Vec<_> = types().filter(is_asked).collect();
+    let is_selected = |t: &&EventTypeInfo| selectors.iter().any(|s| s.matches(&t.schema));
+    let selected: Vec<_> = types().filter(is_selected).collect();
     let has_samples = !timeline.samples().is_empty();
-    if selectors.is_empty() || has_samples || asked.iter().any(|t| t.stacks > 0) {
+    if selectors.is_empty() || has_samples || selected.iter().any(|t| t.stacks > 0) {
         return Ok(());
     }
     let mut with_stacks: Vec<_> = types().filter(|t| t.stacks > 0).collect();
@@ -85,9 +85,9 @@ fn refuse_events(selectors: &[EventSelector], timeline: &Timeline) -> Result<()>
         0 => "no event of the trace has any".to_owned(),
         _ => format!("there are stacks of {}", some(labels)),
     };
-    match asked.first() {
+    match selected.first() {
         Some(t) => {
-            let count = show_count(asked.iter().map(|t| t.count).sum());
+            let count = show_count(selected.iter().map(|t| t.count).sum());
             bail!(
                 "none of the {count} events {} has a stack; {instead}",
                 t.label()
@@ -97,7 +97,7 @@ fn refuse_events(selectors: &[EventSelector], timeline: &Timeline) -> Result<()>
     }
 }
 
-/// The first of what there is.
+/// Joins the first names of a list.
 pub fn some(all: impl ExactSizeIterator<Item = String>) -> String {
     let more = all.len().saturating_sub(SHOWN);
     let mut shown: Vec<String> = all.take(SHOWN).collect();

@@ -1,9 +1,9 @@
-//! Examples: at the head of each command's help, and in the manual page.
+//! Examples for each command's help and for the manual page.
 
 use clap::Command;
 use clap::builder::Styles;
 
-/// What is typed, and what it is for.
+/// A command line and its purpose.
 type Example = (&'static str, &'static str);
 
 /// By command.
@@ -74,7 +74,7 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
     ("man", &[("chronosym man | man -l -", "read the manual page")]),
 ];
 
-/// First things to try.
+/// Examples for the program.
 const FIRST: &[Example] = &[
     (
         "chronosym app.nettrace",
@@ -87,11 +87,11 @@ const FIRST: &[Example] = &[
     ),
 ];
 
-/// Help says what a command is, then shows examples, then lists the options.
+/// Help: the summary, examples, then the options.
 const TEMPLATE: &str =
     "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
-/// Adds its examples to each command's help.
+/// Adds the examples to each command's help.
 pub fn add(program: Command) -> Command {
     let program = program.help_template(TEMPLATE).before_help(text(FIRST));
     EXAMPLES.iter().fold(program, |program, (name, examples)| {

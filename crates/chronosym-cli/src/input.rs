@@ -1,4 +1,4 @@
-//! From the files on the command line to one recording.
+//! Opens the traces named on the command line as one recording.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,7 +12,7 @@ use chronosym::{Input, LimitReached, OpenError, Opener, Recording};
 use crate::args::Symbols;
 use crate::{limits, progress, symbols};
 
-/// Opens what is named together; `-` is standard input.
+/// Opens traces as one recording; `-` is standard input.
 pub fn open(paths: &[PathBuf], args: &Symbols) -> Result<Recording, OpenError> {
     let mut opener = Opener::new().limits(limits::get()).watch(|progress| {
         progress::show(progress.read, progress.total);
@@ -38,7 +38,7 @@ fn input(path: &Path) -> Input {
     }
 }
 
-/// Traces that can be opened more than once: what comes through a pipe is kept in a temporary file.
+/// Traces that can be opened repeatedly: data from a pipe is stored in a temporary file.
 pub struct Rereadable {
     paths: Vec<PathBuf>,
     _kept: Vec<tempfile::TempPath>,
@@ -64,11 +64,11 @@ impl Rereadable {
             };
             let mut kept =
                 tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
-            let most = limits::get().unpacked_bytes;
-            let copied = io::copy(&mut source.take(most.saturating_add(1)), &mut kept)
+            let max = limits::get().unpacked_bytes;
+            let copied = io::copy(&mut source.take(max.saturating_add(1)), &mut kept)
                 .with_context(|| format!("cannot read {name}"))?;
-            if copied > most {
-                bail!("{name}: {}", LimitReached::UnpackedBytes(most));
+            if copied > max {
+                bail!("{name}: {}", LimitReached::UnpackedBytes(max));
             }
             let kept = kept.into_temp_path();
             all.paths.push(kept.to_path_buf());

@@ -1,4 +1,4 @@
-//! What reading may cost, as the command line says.
+//! Limits from the command line.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,8 @@ use clap::Args;
 
 macro_rules! limits {
     ($($unit:literal $option:ident $limit:ident: $type:ty, $help:literal;)*) => {
-        /// What hostile or broken input may cost. What goes beyond is said, with the option that raises the limit.
+        /// What hostile or broken input may cost. What goes beyond is said, with the option that
+        /// raises the limit.
         #[derive(Clone, Debug, Default, Args)]
         #[command(next_help_heading = "Limits")]
         pub struct LimitOptions {
@@ -16,7 +17,8 @@ macro_rules! limits {
                 #[arg(long, global = true, value_name = $unit, hide_short_help = true)]
                 $option: Option<$type>,
             )*
-            /// Read symbol files whole: one that is cut short or changed meanwhile gives a wrong answer or a reason, never a signal.
+            /// Read symbol files whole: one that is cut short or changed meanwhile gives a wrong
+            /// answer or a reason, never a signal.
             #[arg(long, global = true, hide_short_help = true)]
             no_mmap: bool,
         }
@@ -47,7 +49,7 @@ limits! {
 
 static LIMITS: OnceLock<Limits> = OnceLock::new();
 
-/// Says once what the command line asks for.
+/// Sets the limits of this run; call once.
 pub fn set(options: &LimitOptions) {
     let _ = LIMITS.set(options.limits());
     if options.no_mmap {
@@ -55,7 +57,7 @@ pub fn set(options: &LimitOptions) {
     }
 }
 
-/// The limits of this run.
+/// Returns the limits of this run.
 pub fn get() -> Limits {
     LIMITS.get().cloned().unwrap_or_default()
 }

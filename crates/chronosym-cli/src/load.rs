@@ -1,4 +1,4 @@
-//! From the command line's trace to a timeline.
+//! Reads traces into a timeline.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use chronosym::{
     Timeline,
 };
 
-use crate::args::{self, Asked, Filters, Symbols, Usage};
+use crate::args::{self, AddressQuery, Filters, Symbols, Usage};
 use crate::units::show_time;
 use crate::{absent, input, limits};
 
-/// A trace that was read.
+/// A trace and its timeline.
 pub struct Loaded {
     pub timeline: Arc<Timeline>,
-    /// What is wrong with it.
+    /// Defects of the trace.
     pub diagnostics: Diagnostics,
-    /// Symbol files in the zip file that the trace came in.
+    /// Symbol files in the zip archive that contains the trace.
     pub symbol_entries: SymbolEntries,
-    /// The folders that the traces lie in.
+    /// The folders that contain the traces.
     pub folders: Vec<PathBuf>,
 }
 
-/// Reads traces into a timeline; the options say what is kept beside code.
+/// Reads traces into a timeline; the options select what it stores apart from code.
 pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -> Result<Loaded> {
     let mut session = Session::new(options);
     let recording = input::open(paths, symbols)?;
@@ -52,7 +52,7 @@ pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -
     })
 }
 
-/// The folders of files; a pipe is in none.
+/// Returns the folders of files; a pipe has none.
 fn folders(paths: &[PathBuf]) -> Vec<PathBuf> {
     let files = paths.iter().filter(|path| path.is_file());
     let folder = |path: &PathBuf| match path.parent() {
@@ -64,7 +64,8 @@ fn folders(paths: &[PathBuf]) -> Vec<PathBuf> {
     folders
 }
 
-/// `FILE` for the trace's only process, or `PID=FILE`. The pid is returned if the trace has no such process.
+/// Adds a perf map given as `FILE` for the trace's only process, or as `PID=FILE`. Returns the pid
+/// if the trace has no such process.
 fn add_perf_map(argument: &Path, session: &mut Session) -> Result<Option<u32>> {
     let (said, path) = args::perf_map(argument);
     let text = argument.display();
@@ -80,13 +81,13 @@ fn add_perf_map(argument: &Path, session: &mut Session) -> Result<Option<u32>> {
     Ok(None)
 }
 
-/// The pid of `perf-PID.map`.
+/// Returns the pid in `perf-PID.map`.
 fn pid_in_name(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?;
     name.strip_prefix("perf-")?.split('.').next()?.parse().ok()
 }
 
-/// The filter that the options make; a process that the trace does not know is an error.
+/// Returns the filter for the options; a process that is not in the trace is an error.
 pub fn filter(filters: &Filters, timeline: &Timeline) -> Result<Filter> {
     let mut filter = Filter::default();
     filter.pid = filters.pid;
@@ -111,11 +112,12 @@ pub fn filter(filters: &Filters, timeline: &Timeline) -> Result<Filter> {
     Ok(filter)
 }
 
-/// The processes that a command asks about: those that had the pid, of which a time tells which is meant; or the only one.
-pub fn processes(timeline: &Timeline, asked: &Asked) -> Result<Vec<ProcessIndex>> {
-    if let Some((pid, at)) = asked.pid {
+/// Returns the processes of a query: those with the pid, or the one with it at a time; without a
+/// pid the only process.
+pub fn processes(timeline: &Timeline, query: &AddressQuery) -> Result<Vec<ProcessIndex>> {
+    if let Some((pid, at)) = query.pid {
         let all = with_pid(timeline, (pid, at))?;
-        return Ok(match (at, asked.time) {
+        return Ok(match (at, query.time) {
             (None, Some(time)) => timeline.process_of(pid, time).into_iter().collect(),
             _ => all,
         });
@@ -131,7 +133,7 @@ pub fn processes(timeline: &Timeline, asked: &Asked) -> Result<Vec<ProcessIndex>
     }
 }
 
-/// The processes that had an id, or the one that had it at a time.
+/// Returns the processes with an id, or the one that had it at a time.
 fn with_pid(timeline: &Timeline, (pid, at): (u32, Option<u64>)) -> Result<Vec<ProcessIndex>> {
     let mut filter = Filter::default();
     filter.pid = Some((pid, at));
@@ -156,7 +158,7 @@ fn with_pid(timeline: &Timeline, (pid, at): (u32, Option<u64>)) -> Result<Vec<Pr
     }
 }
 
-/// The processes that had an id, and when, for error messages.
+/// Describes the processes with an id and their lifetimes, for error messages.
 pub fn lives_of(timeline: &Timeline, pid: u32) -> Vec<String> {
     let of_pid = timeline.processes().filter(|p| p.pid == Some(pid));
     let life = |p: ProcessView<'_>| {
@@ -167,7 +169,7 @@ pub fn lives_of(timeline: &Timeline, pid: u32) -> Vec<String> {
     of_pid.map(life).collect()
 }
 
-/// The first processes of a trace, for error messages.
+/// Lists the first processes of a trace, for error messages.
 pub fn known_processes(timeline: &Timeline) -> String {
     let all: Vec<_> = timeline.processes().collect();
     let name = |p: &ProcessView<'_>| match (p.name, p.pid) {

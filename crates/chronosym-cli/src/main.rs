@@ -11,7 +11,7 @@ mod load;
 mod output;
 mod profiled;
 mod progress;
-mod question;
+mod request;
 mod symbolizer;
 mod symbols;
 mod units;
@@ -19,7 +19,7 @@ mod units;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // clap exits with 2 on usage errors, with 0 after help and version.
+    // clap exits with status 2 after usage errors, and 0 after help and version.
     let (cli, files) = args::Cli::read();
     output::set_color(cli.color);
     limits::set(&cli.limits);

@@ -1,4 +1,4 @@
-//! Where results go.
+//! Output to standard output or a file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -16,12 +16,13 @@ use crate::interrupt;
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
-/// Says once what `--color` asks for.
+/// Sets the value of `--color`; call once.
 pub fn set_color(color: Color) {
     let _ = COLOR.set(color);
 }
 
-/// Whether results are coloured: as `--color` says, by default on a terminal unless `NO_COLOR` is set (no-color.org).
+/// Whether output is coloured: as `--color` states; by default on a terminal unless `NO_COLOR` is
+/// set (no-color.org).
 pub fn is_coloured(path: Option<&Path>) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     match COLOR.get().copied().unwrap_or(Color::Auto) {
@@ -34,7 +35,7 @@ pub fn is_coloured(path: Option<&Path>) -> bool {
     }
 }
 
-/// Columns of the terminal; `None` where results go elsewhere.
+/// Returns the columns of the terminal; `None` for other outputs.
 pub fn width(path: Option<&Path>) -> Option<usize> {
     if !is_terminal(path) {
         return None;
@@ -42,8 +43,8 @@ pub fn width(path: Option<&Path>) -> Option<usize> {
     terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
 }
 
-/// Standard output, or the file that `-o` names. The file gets its name, or its new content, when the writer is first flushed:
-/// a command that fails or is killed before that leaves it as it was.
+/// Opens standard output, or the file of `-o`. The file gets its name, or its new content, when the
+/// writer is first flushed: a command that fails or is killed before that leaves it unchanged.
 pub fn open(path: Option<&Path>) -> Box<dyn Write> {
     crate::progress::clear();
     match path {
@@ -60,7 +61,7 @@ pub fn open(path: Option<&Path>) -> Box<dyn Write> {
 
 const CAPACITY: usize = 1 << 16;
 
-/// As [`open`], for text without colours: on a terminal, lines that are too long are broken between words.
+/// Opens an output for uncoloured text: on a terminal, long lines are wrapped between words.
 pub fn open_text(path: Option<&Path>) -> Box<dyn Write> {
     let out = open(path);
     match width(path) {
@@ -73,7 +74,7 @@ pub fn open_text(path: Option<&Path>) -> Box<dyn Write> {
     }
 }
 
-/// For text as [`open_text`], for JSON as [`open`].
+/// Opens an output by [`open_text`] for text, by [`open`] for JSON.
 pub fn open_for(format: InfoFormat, path: Option<&Path>) -> Box<dyn Write> {
     match format {
         InfoFormat::Text => open_text(path),
@@ -81,7 +82,7 @@ pub fn open_for(format: InfoFormat, path: Option<&Path>) -> Box<dyn Write> {
     }
 }
 
-/// Writes results: an object for programs, text for people.
+/// Writes results: an object as JSON, or text.
 pub fn write(
     format: InfoFormat,
     mut out: Box<dyn Write>,
@@ -102,7 +103,7 @@ pub fn write(
 struct Wrapping<W> {
     out: W,
     width: usize,
-    /// What is not written yet: the begin of a line.
+    /// The start of a line that is not written yet.
     line: Vec<u8>,
 }
 
@@ -128,7 +129,7 @@ impl<W: Write> Write for Wrapping<W> {
     }
 }
 
-/// A file that is written beside the one that it replaces, and named in every error.
+/// A file that replaces another when it is complete; every error names it.
 struct Replacing {
     path: PathBuf,
     state: State,
@@ -136,18 +137,19 @@ struct Replacing {
 
 enum State {
     New,
-    /// Under a temporary name.
+    /// Written under a temporary name.
     Aside(NamedTempFile, PathBuf),
-    /// In its place.
+    /// Written in place.
     There(File),
 }
 
 impl Replacing {
-    /// Devices and pipes are written as they are, and so is a file in a folder in which none can be made.
+    /// Devices and pipes are written in place, and so is a file in a folder where no file can be
+    /// created.
     fn begin(&self) -> io::Result<State> {
         let old = self.path.metadata().ok();
         if old.as_ref().is_none_or(|old| old.is_file()) {
-            // A link stays a link.
+            // Replaces the target of a symbolic link, not the link.
             let path = self.path.canonicalize().unwrap_or(self.path.clone());
             let folder = path
                 .parent()
@@ -207,7 +209,7 @@ impl Write for Replacing {
     }
 }
 
-/// Results must not be written over what they are read from.
+/// Rejects an output that is also an input.
 pub fn refuse_inputs(files: &Files) -> Result<()> {
     let Some(output) = &files.output else {
         return Ok(());
@@ -225,8 +227,8 @@ pub fn refuse_inputs(files: &Files) -> Result<()> {
     )
 }
 
-/// Whether an output is one and the same file on a disk as what is read, by whatever names. Pipes and terminals are left
-/// alone: to open one may already take something from it.
+/// Whether output and input are the same file on disk, under any names. Pipes and terminals are not
+/// checked: opening one may consume input.
 fn is_same(output: &Path, input: &Path) -> bool {
     let is_file = |path: &Path| path.metadata().is_ok_and(|m| m.is_file());
     let read = match input.as_os_str() == "-" {
@@ -238,12 +240,12 @@ fn is_same(output: &Path, input: &Path) -> bool {
     is_file(output) && read.is_some() && read == Handle::from_path(output).ok()
 }
 
-/// Whether results are read by a person at a terminal.
+/// Whether the output is a terminal.
 pub fn is_terminal(path: Option<&Path>) -> bool {
     path.is_none() && io::stdout().is_terminal()
 }
 
-/// A reader such as `head` that has seen enough is no failure.
+/// Whether the reader of the output, such as `head`, has closed the pipe.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause

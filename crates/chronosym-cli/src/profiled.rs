@@ -1,4 +1,4 @@
-//! What commands that ask about samples have in common.
+//! Shared by commands that use samples.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::args::{OfTrace, Selection, Symbols};
 use crate::load::{self, Loaded};
 use crate::{absent, limits, output, progress, symbolizer};
 
-/// Traces whose samples are wanted: which of them, how their stacks are shaped, and what names them.
+/// The samples of traces: filter, shape and symbols.
 pub struct Sampled {
     pub loaded: Loaded,
     pub symbols: Arc<Symbolizer>,
@@ -21,7 +21,7 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Reads traces of one recording, with at most so many events of what runtimes did; says what is damaged.
+    /// Reads traces of one recording with at most `markers` marker events, and reports diagnostics.
     pub fn read(
         traces: &[PathBuf],
         symbols: &Symbols,
@@ -55,7 +55,7 @@ impl Sampled {
         })
     }
 
-    /// Their profile.
+    /// Returns the profile.
     pub fn profile(&self) -> Profile {
         let symbols = self.symbols.clone();
         let mut profile = self.loaded.timeline.profile(&self.filter, Some(symbols));
@@ -63,7 +63,7 @@ impl Sampled {
         profile
     }
 
-    /// Them in the order of time.
+    /// Returns the samples in time order.
     pub fn series(&self, granularity: Granularity) -> Series {
         let timeline = &self.loaded.timeline;
         let symbols = self.symbols.clone();
@@ -77,7 +77,7 @@ impl Sampled {
     }
 }
 
-/// The call tree of a profile; says what of it is left out.
+/// Returns the call tree of a profile, and reports what was left out.
 pub fn tree(profile: &Profile, mut options: TreeOptions) -> CallTree {
     options.max_nodes = limits::get().tree_nodes;
     let tree = CallTree::new(profile, options);
@@ -91,17 +91,17 @@ pub fn tree(profile: &Profile, mut options: TreeOptions) -> CallTree {
     tree
 }
 
-/// The profile that is asked about, and its symbols.
+/// Returns the profile of a trace, and its symbols.
 pub fn profile(args: &OfTrace) -> Result<(Profile, Arc<Symbolizer>)> {
     let input = &args.input;
     let sampled = Sampled::read(&input.traces, &input.symbols, &args.selection, 0)?;
     Ok((sampled.profile(), sampled.symbols))
 }
 
-/// How much of a table is shown.
-pub fn shown(most: usize, output: Option<&Path>) -> TableOptions {
+/// Returns the size and style of a table.
+pub fn shown(max_lines: usize, output: Option<&Path>) -> TableOptions {
     TableOptions {
-        most,
+        max_lines,
         width: output::width(output),
         color: output::is_coloured(output),
     }

@@ -1,4 +1,4 @@
-//! What a person who waits is shown: how far reading has come, on a terminal only and only once it has taken half a second.
+//! Progress of reading: on a terminal only, once it has taken half a second.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use chronosym_types::escape::terminal;
 
-/// Nothing is shown before this has passed, nor more often than a quarter of it.
+/// Delay of the first line; updates follow at a quarter of it or slower.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 static BEGIN: OnceLock<Instant> = OnceLock::new();
@@ -17,7 +17,7 @@ static QUIET: AtomicBool = AtomicBool::new(false);
 static SHOWN: AtomicBool = AtomicBool::new(false);
 static LAST_MS: AtomicU64 = AtomicU64::new(0);
 
-/// Shows progress from now on, if someone is there to see it.
+/// Enables progress if standard error is a terminal.
 pub fn begin(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
     if !quiet && io::stderr().is_terminal() {
@@ -25,50 +25,50 @@ pub fn begin(quiet: bool) {
     }
 }
 
-/// Shows no progress from now on: results come while the trace is read, which is progress enough.
+/// Disables progress, for commands that write results while they read.
 pub fn end() {
     clear();
     ENDED.store(true, Ordering::Relaxed);
 }
 
-/// Takes the line away, before anything else is printed.
+/// Clears the progress line before other output.
 pub fn clear() {
     if SHOWN.swap(false, Ordering::Relaxed) {
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
 }
 
-/// Says on standard error what was damaged, lost or left out, unless that is not wanted.
+/// Writes a diagnostic to standard error, unless suppressed.
 pub fn note(note: &str) {
     hint(&format!("note: {note}"));
 }
 
-/// As [`note`], of several things.
+/// Writes diagnostics to standard error, unless suppressed.
 pub fn notes(notes: &[impl Display]) {
     notes.iter().for_each(|text| note(&text.to_string()));
 }
 
-/// Says that the filters let nothing pass.
+/// Reports that the filters select nothing.
 pub fn nothing_passes(what: &str) {
     hint(&format!(
         "no {what} passes; `chronosym info` shows what the trace has"
     ));
 }
 
-/// Writes a line to standard error, unless only errors are wanted.
+/// Writes a hint to standard error, unless only errors are requested.
 pub fn hint(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         say(text);
     }
 }
 
-/// Writes a line to standard error. Where that cannot be written, nothing can be said.
+/// Writes a line to standard error, ignoring errors.
 pub fn say(text: &str) {
     clear();
     let _ = writeln!(io::stderr(), "chronosym: {}", terminal(text));
 }
 
-/// Shows how many bytes are read.
+/// Updates the number of bytes read.
 pub fn show(done: u64, total: Option<u64>) {
     let Some(begin) = BEGIN.get() else {
         return;

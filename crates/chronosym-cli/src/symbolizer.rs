@@ -1,4 +1,4 @@
-//! What names the code of a trace that was read.
+//! The symbol source of a trace.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::load::Loaded;
 use crate::progress::note;
 use crate::{limits, symbols};
 
-/// Looks where the options say, beside the trace, and in its own zip file. Says on standard error what of the options has no
-/// effect.
+/// Opens a symbol source that searches the locations of the options, the traces' folders and the
+/// trace's own zip archive. Reports options without effect on standard error.
 pub fn open(args: &Symbols, loaded: &Loaded) -> Result<Symbolizer> {
     open_with(args, symbols::config(args)?, loaded)
 }
 
-/// As [`open`], with another configuration.
+/// Opens a symbol source with another configuration.
 pub fn open_with(args: &Symbols, config: StoreConfig, loaded: &Loaded) -> Result<Symbolizer> {
     symbols::problems(&config)
         .iter()
@@ -42,7 +42,7 @@ pub fn open_with(args: &Symbols, config: StoreConfig, loaded: &Loaded) -> Result
     Ok(symbolizer)
 }
 
-/// The kernel's functions. Says on standard error if they are of another kernel than the trace's.
+/// Reads the kernel's symbols. Reports on standard error if they belong to another kernel.
 fn kallsyms(path: &Path, loaded: &Loaded) -> Result<Kallsyms> {
     let name = || format!("--kallsyms {}", path.display());
     let kallsyms = Kallsyms::open(path).with_context(name)?;

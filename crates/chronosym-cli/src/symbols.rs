@@ -1,4 +1,4 @@
-//! From the command line's options to a symbol source.
+//! The configuration of symbol stores.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use chronosym::symbols::{
 use crate::args::Symbols;
 use crate::limits;
 
-/// Where to look, as the options and the environment say.
+/// Returns the configuration from options and environment.
 pub fn config(args: &Symbols) -> Result<StoreConfig> {
     let mut config = StoreConfig::from_env();
     if let Some(path) = &args.symbol_path {
@@ -32,14 +32,16 @@ pub fn config(args: &Symbols) -> Result<StoreConfig> {
     Ok(config)
 }
 
-/// As [`config`], but fetches nothing unless this command line names a symbol path: for a first look at a trace.
+/// Returns a configuration that fetches only from a symbol path on this command line, for a first
+/// look at a trace.
 pub fn config_for_a_look(args: &Symbols) -> Result<StoreConfig> {
     let mut config = config(args)?;
     config.offline |= args.symbol_path.is_none();
     Ok(config)
 }
 
-/// Files of images for unwinding while the trace is read: those at hand, or of a symbol path that this command line names.
+/// Returns files of images for unwinding: local ones, and those of a symbol path on this command
+/// line.
 pub fn for_unwinding(args: &Symbols) -> Result<Symbolizer> {
     let config = config_for_a_look(args)?;
     Ok(Symbolizer::new(
@@ -48,13 +50,13 @@ pub fn for_unwinding(args: &Symbols) -> Result<Symbolizer> {
     ))
 }
 
-/// Parts of the symbol path that mean nothing.
+/// Returns the invalid parts of the symbol path.
 pub fn path_problems(config: &StoreConfig) -> Vec<String> {
     let problems = config.path.problems.iter();
     problems.map(|p| format!("symbol path: {p}")).collect()
 }
 
-/// Those, and a cache folder that cannot keep what is fetched.
+/// Returns the invalid parts of the symbol path, and a cache folder that is not writable.
 pub fn problems(config: &StoreConfig) -> Vec<String> {
     let mut problems = path_problems(config);
     if config.may_fetch()
@@ -69,7 +71,7 @@ pub fn problems(config: &StoreConfig) -> Vec<String> {
     problems
 }
 
-/// Whether a folder, or the one in which it would be made, can be written to.
+/// Whether a folder, or the one that would contain it, is writable.
 fn can_write(folder: &Path) -> std::io::Result<()> {
     let existing = folder.ancestors().find(|f| f.exists());
     let existing = existing.unwrap_or(Path::new("."));

@@ -1,9 +1,10 @@
-//! Times and addresses as people write them.
+//! Parses times and addresses.
 
 use anyhow::{Context, Result, anyhow};
 pub use chronosym_export::{show_count, show_time};
 
-/// `1.5s`, `200ms`, `3us`, `2m`, a number of s with a point, or a whole number of ns → ns.
+/// Parses `1.5s`, `200ms`, `3us`, `2m`, a decimal fraction of seconds, or an integer of ns; returns
+/// ns.
 pub fn parse_time(text: &str) -> Result<u64> {
     let text = text.trim();
     let units = [
@@ -34,7 +35,7 @@ pub fn parse_time(text: &str) -> Result<u64> {
     if unit.is_none() && !number.contains('.') {
         return Err(bad());
     }
-    // Nobody means a fraction of a nanosecond.
+    // Fractions of a nanosecond are rounding errors.
     let ns = value * unit.unwrap_or(SECOND) as f64;
     if ns.is_finite() && (0.0..1.8e19).contains(&ns) {
         Ok(ns.round() as u64)
@@ -45,7 +46,7 @@ pub fn parse_time(text: &str) -> Result<u64> {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// `0x…` or decimal; bare text with hex letters is hex, and so is text that is padded with zeros.
+/// Parses `0x…` or decimal; bare text with hexadecimal letters or leading zeros is hexadecimal.
 pub fn parse_address(text: &str) -> Option<u64> {
     let text = text.trim();
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -58,7 +59,7 @@ pub fn parse_address(text: &str) -> Option<u64> {
     }
 }
 
-/// `PID` or `PID@TIME`.
+/// Parses `PID` or `PID@TIME`.
 pub fn parse_pid(text: &str) -> Result<(u32, Option<u64>)> {
     let (pid, time) = match text.split_once('@') {
         Some((pid, time)) => (pid, Some(parse_time(time)?)),

@@ -1,35 +1,36 @@
-//! What the threads of samples did (rule 22), as `waiting.rs` finds it out.
+//! What sampled threads were doing (rule 22); `waiting.rs` determines it.
 
 use chronosym_types::closed_list;
 
 closed_list! {
-    /// What a thread did when a sample was taken.
+    /// What a thread was doing when a sample was taken.
     Activity {
-        /// It ran: on a processor or, of a wall-clock sample, in managed code.
+        /// On a processor or, for a wall-clock sample, in managed code.
         Running = "running",
-        /// It waited or, where the sample's flag says no more than that, was in native code.
+        /// Blocked or, if the sample's flag is all the evidence, in native code.
         Waiting = "waiting",
-        /// Nothing says so; of all samples that are no profiler's.
+        /// Unknown; always the case for samples that are not a profiler's.
         Unknown = "unknown",
     }
 }
 
-/// Whether the flag that wall-clock samples of a process carry (in managed code or outside) is believed.
+/// Whether the managed/external flag of a process's wall-clock samples is reliable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WallFlag {
-    /// It is.
+    /// The flag is reliable.
     Trusted,
     /// On Windows runtimes mark every sample as outside managed code: dotnet/runtime#45179.
     Windows,
-    /// .NET 9 and .NET 10 before 10.0.4 mark every sample as outside managed code: dotnet/runtime#123996.
+    /// .NET 9 and .NET 10 before 10.0.4 mark every sample as outside managed code:
+    /// dotnet/runtime#123996.
     Runtime,
-    /// Too many samples are marked as outside managed code that cannot all be.
+    /// The flags contradict each other.
     Contradicted,
 }
 
 impl WallFlag {
-    /// Why it is not believed, in words.
+    /// Returns why the flag is unreliable, in words.
     pub const fn reason(self) -> Option<&'static str> {
         match self {
             WallFlag::Trusted => None,
@@ -42,7 +43,7 @@ impl WallFlag {
     }
 }
 
-/// Activities of all classes of samples, and whether each process' flag is believed.
+/// The activity of each sample class, and the reliability of each process's flag.
 #[derive(Debug, Default)]
 pub(crate) struct Activities {
     pub of: Vec<Activity>,

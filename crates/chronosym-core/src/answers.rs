@@ -1,8 +1,8 @@
-//! Answers, kept for the times for which they hold.
+//! A cache of answers by the times at which they are valid.
 
 use std::ops::Range;
 
-/// Answers with the times for which they hold, in the order of time; nearly always there is just one.
+/// Answers with their validity, ordered by time; nearly always a single one.
 pub(crate) struct Answers<T>(Vec<(Range<u64>, T)>);
 
 impl<T> Default for Answers<T> {
@@ -12,7 +12,7 @@ impl<T> Default for Answers<T> {
 }
 
 impl<T> Answers<T> {
-    /// How many begin at or before a time.
+    /// Number of answers that start at or before `time`.
     fn begun(&self, time: u64) -> usize {
         self.0.partition_point(|(valid, _)| valid.start <= time)
     }
@@ -22,7 +22,7 @@ impl<T> Answers<T> {
         last.0.contains(&time).then_some(last)
     }
 
-    /// Keeps the answer for a time that had none.
+    /// Stores the answer for a time that had none.
     pub(crate) fn keep(&mut self, time: u64, valid: Range<u64>, answer: T) {
         let at = self.begun(time);
         let start = at.checked_sub(1).map_or(0, |before| self.0[before].0.end);

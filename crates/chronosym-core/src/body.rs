@@ -1,4 +1,4 @@
-//! Code bodies and modules, as events state them.
+//! Code bodies and modules.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::ids::NameId;
 use crate::ids::{BodyIndex, ModuleIndex};
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
-use crate::life::is_over;
+use crate::lifetime::is_over;
 use crate::strings::StringId;
 use crate::symbol_identity::PdbReference;
 use chronosym_types::ByOffset;
 use chronosym_types::Chunked;
 
-/// One native body, from one load occurrence to its end.
+/// One native code body, from one load to its end.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeBody {
     pub clr_instance: u16,
     pub start: u64,
-    /// Bytes; 0 while it is known by its entry point only.
+    /// Bytes; 0 while only the entry point is known.
     pub size: u32,
     pub token: u32,
     pub flags: MethodFlags,
@@ -31,27 +31,27 @@ pub(crate) struct CodeBody {
     pub name: NameId,
     pub module: Option<ModuleIndex>,
     pub evidence: EvidenceSet,
-    pub begin: Start,
+    pub loaded: Start,
     pub end: End,
-    /// Rule 8: from when on samples before the load event may be in it.
+    /// Rule 8: earliest sample before the load event that may be in this body.
     pub earliest: u64,
     pub il_map: Option<Arc<IlMap>>,
     pub rare: Option<Arc<Rare>>,
-    /// Its extent is a guess (rule 15).
+    /// The extent is a guess (rule 15).
     pub approximate: bool,
 }
 
-/// What few bodies have: in the others it takes no memory.
+/// Fields that few bodies have, allocated on demand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rare {
     pub inline_tree: Option<InlineTree>,
-    /// Index of its interop targets.
+    /// Index of the stub's interop targets.
     pub stub: Option<u32>,
     pub lines: Option<LineTable>,
 }
 
 impl CodeBody {
-    /// No body: stands where one was that a live session has dropped.
+    /// Placeholder for a body that a live session has dropped.
     pub const NONE: CodeBody = CodeBody {
         clr_instance: 0,
         start: 0,
@@ -63,7 +63,7 @@ impl CodeBody {
         name: NameId::NONE,
         module: None,
         evidence: EvidenceSet::NONE,
-        begin: Start::At(0),
+        loaded: Start::At(0),
         end: End::At(0),
         earliest: 0,
         il_map: None,
@@ -96,21 +96,21 @@ impl CodeBody {
         Arc::make_mut(self.rare.get_or_insert_default())
     }
 
-    /// When the first event spoke of it.
+    /// Time of the first event about the body.
     pub fn first_seen(&self) -> u64 {
-        match self.begin {
+        match self.loaded {
             Start::At(at) | Start::Before(at) => at,
             Start::Unbounded => 0,
         }
     }
 
-    /// Alive as far as its own events say.
+    /// Whether no event has ended the body.
     pub fn is_alive(&self) -> bool {
         !is_over(self.end)
     }
 }
 
-/// File and line from an offset on, as whoever compiled the body stated them.
+/// File and line by offset, as stated by the compiler of the body.
 pub(crate) type LineTable = ByOffset<(StringId, u32)>;
 
 /// A CLR module.
@@ -125,14 +125,14 @@ pub(crate) struct Module {
     pub simple_name: StringId,
     pub managed_pdb: Option<PdbReference>,
     pub native_pdb: Option<PdbReference>,
-    pub begin: Start,
+    pub loaded: Start,
     pub end: End,
     pub evidence: EvidenceSet,
     pub bodies: Chunked<BodyIndex>,
     pub app_domain: Option<u64>,
 }
 
-/// Entry points of precompiled methods, known without a size.
+/// The entry point of a precompiled method of unknown size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryPoint {
     pub time: u64,

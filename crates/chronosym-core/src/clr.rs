@@ -1,4 +1,4 @@
-//! What CLR events say: they become facts of code, or facts of the runtime that only the CLR knows.
+//! Applies CLR events: as facts of code, or to state that only the CLR has.
 
 use chronosym_events::{
     Event, MarkerPhase, MethodEvent, MethodNames, ModuleEvent, RuntimeInformation, Text,
@@ -14,7 +14,7 @@ use chronosym_types::PdbId;
 /// The runtime of .NET Core and .NET 5 and later.
 const CORE: u16 = 2;
 
-/// Applies an event of the runtime to the process that it is of.
+/// Applies an event of the runtime in `process`.
 pub(crate) fn apply(machine: &mut Machine, process: ProcessIndex, at: At, event: &Event<'_>) {
     let Machine { names, states, .. } = machine;
     let state = &mut states[process.index()];
@@ -25,7 +25,7 @@ pub(crate) fn apply(machine: &mut Machine, process: ProcessIndex, at: At, event:
         Event::ILToNativeMap(event) => {
             let map = IlMap {
                 clr_instance: event.clr_instance_id,
-                // Before V1 the version field is 0 whatever the tier.
+                // Before V1 the version field is 0 for every tier.
                 version: event.il_version_id.map(|_| event.version_id),
                 extent: event.extent,
                 ..IlMap::new(event.action, event.method_id, &[])
@@ -162,7 +162,7 @@ fn runtime_information(
     machine.name_by_command(process, command);
     let runtime = machine.processes.runtime(process, event.clr_instance_id);
     runtime.sku = event.sku;
-    // Since .NET 5 the class library's version is the product's; before, only the path may tell it.
+    // Since .NET 5 the class library's version is the product's; earlier, only the path has it.
     let library = [
         event.bcl_major,
         event.bcl_minor,
@@ -177,7 +177,7 @@ fn runtime_information(
     };
 }
 
-/// The version of the shared framework that a runtime library lies in: `…/Microsoft.NETCore.App/3.1.23/libcoreclr.so`.
+/// The version in a shared framework's path: `…/Microsoft.NETCore.App/3.1.23/libcoreclr.so`.
 fn shared_framework(path: &str) -> Option<[u16; 4]> {
     let mut parts = path.rsplit(['/', '\\']).skip(1);
     let (version, framework) = (parts.next()?, parts.next()?);

@@ -1,4 +1,4 @@
-//! What a process's CLR says beside its code.
+//! State of a process's CLR other than its code.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use crate::layers::Layers;
 use crate::strings::StringId;
 use crate::symbol_identity::InMemoryPdb;
 
-/// What a process's CLR events say beside its code.
+/// State from CLR events other than those about code.
 #[derive(Debug, Default)]
 pub(crate) struct ClrState {
-    /// Method id → what `MethodDetails` said of it, oldest first.
+    /// Method id → its `MethodDetails` by time, oldest first.
     details: Layers<u64, (u64, Details)>,
     /// Type id → its names, oldest first.
     type_names: Layers<u64, StringId>,
     /// In-memory symbols: module id → its PDB.
     code_symbols: Arc<HashMap<(u16, u64), SymbolChunks>>,
-    /// Inline trees that are not complete yet, by the thread that writes them.
+    /// Incomplete inline trees, by the thread that writes them.
     open_trees: HashMap<u64, RichDebugChunks>,
 }
 
 /// A PDB that arrives in chunks.
 #[derive(Clone, Debug)]
 enum SymbolChunks {
-    /// How many there are, and those that came, by their numbers.
+    /// The number of chunks, and those received by number.
     Open(u16, BTreeMap<u16, Vec<u8>>),
     Joined(InMemoryPdb),
 }
 
-/// `MethodDetails`: what a method is an instance of.
+/// `MethodDetails`: the type, token and loader module of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Details {
     pub type_id: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Details {
 }
 
 impl ClrState {
-    /// The PDB of an in-memory module, once all its chunks are there.
+    /// Returns the PDB of an in-memory module once all its chunks have arrived.
     pub fn in_memory_pdb(&self, clr_instance: u16, module_id: u64) -> Option<&InMemoryPdb> {
         match self.code_symbols.get(&(clr_instance, module_id))? {
             SymbolChunks::Joined(pdb) => Some(pdb),
@@ -49,27 +49,26 @@ impl ClrState {
         }
     }
 
-    /// What `MethodDetails` said of a method last before a time, or first.
+    /// Returns the last `MethodDetails` of a method before `time`, or else the first.
     pub fn details(&self, method_id: u64, time: u64) -> Option<Details> {
-        let mut known = self.details.of(method_id);
-        let before = known.rfind(|&(at, _)| at <= time);
+        let before = self.details.of(method_id).rfind(|&(at, _)| at <= time);
         let details = before.or_else(|| self.details.of(method_id).next());
         details.map(|(_, details)| details)
     }
 
-    /// The name of a type, as it was stated last.
+    /// Returns the latest name of a type.
     pub fn type_name(&self, type_id: u64) -> Option<StringId> {
         self.type_names.of(type_id).next_back()
     }
 
-    /// The name of a type, as it is stated now.
+    /// Records the name of a type.
     pub fn name_type(&mut self, type_id: u64, name: StringId) {
         if self.type_name(type_id) != Some(name) {
             self.type_names.push(type_id, name);
         }
     }
 
-    /// What answers need, as it is now.
+    /// Returns the state that queries need; later events do not change it.
     pub fn snapshot(&mut self) -> Self {
         ClrState {
             details: self.details.snapshot(),
@@ -79,7 +78,7 @@ impl ClrState {
         }
     }
 
-    /// Drops the details of methods whose loader module has gone: `keep` says of (time, module id) what stays.
+    /// Drops the details of methods for which `keep` (time, loader module id) is false.
     pub fn forget(&mut self, keep: impl Fn(u64, u64) -> bool) {
         self.details
             .retain(|(time, details)| keep(time, details.loader_module_id));
@@ -103,7 +102,7 @@ impl ClrState {
         }
     }
 
-    /// Keeps a chunk of an in-memory PDB, and joins them all once the last is there.
+    /// Stores a chunk of an in-memory PDB, and joins the chunks once the last one has arrived.
     pub fn symbols(&mut self, event: &CodeSymbols<'_>) {
         let key = (event.clr_instance_id, event.module_id);
         let symbols = Arc::make_mut(&mut self.code_symbols)
@@ -121,7 +120,8 @@ impl ClrState {
         }
     }
 
-    /// Keeps a piece of an inline tree; returns the tree when it is complete, an error if the pieces make none.
+    /// Adds a chunk of an inline tree. Returns the tree once it is complete, and an error if the
+    /// chunks do not form a tree.
     pub fn rich_debug_info(
         &mut self,
         writer: u64,
@@ -160,8 +160,10 @@ mod tests {
                     token: 2,
                     loader_module_id: n,
                 };
-                let known = &mut state.clr.details;
-                known.push(n * 10 + method, (at.time_ns, details));
+                state
+                    .clr
+                    .details
+                    .push(n * 10 + method, (at.time_ns, details));
             }
             let before = state.clr.snapshot();
             let at = At::new(n * 10 + 5);

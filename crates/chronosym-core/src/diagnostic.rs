@@ -1,43 +1,43 @@
-//! What is wrong with a recording: counted, and reported in words.
+//! Diagnostics: defects of a recording, counted and reported.
 
 use std::fmt;
 
 use chronosym_types::{Gap, GapCause, Gaps};
 
-/// Something that is wrong with a recording. Everything that it does not concern was read.
+/// A defect of a recording. Everything that it does not affect was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// What it means for the answers.
+    /// Effect on the answers.
     pub kind: DiagnosticKind,
-    /// How often it happened, or how much was lost.
+    /// Number of occurrences, or the amount lost.
     pub count: u64,
-    /// The file that it concerns, where it is one: a path or, in an archive, `x.zip (inside.etl)`.
+    /// The file affected, if it is one: a path or, in an archive, `x.zip (inside.etl)`.
     pub file: Option<String>,
     /// What happened, with the count and the file.
     pub text: String,
 }
 
-/// What a diagnostic means for the answers.
+/// Effect of a defect on the answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DiagnosticKind {
-    /// The recorder lost events: as many as the count states.
+    /// The recorder lost `count` events.
     LostEvents,
-    /// The recorder lost something else: samples, buffers, an unknown number of events.
+    /// The recorder lost samples, buffers or an unknown number of events.
     Loss,
-    /// The recording ends in the middle.
+    /// The recording is truncated.
     CutShort,
     /// Parts of the recording cannot be read.
     Damage,
     /// A limit of this library was reached.
     Limit,
-    /// Something was read, and could not be used.
+    /// Data was read but could not be used.
     Unused,
 }
 
 impl Diagnostic {
-    /// Something that happened once.
+    /// Creates a diagnostic that occurred once.
     pub fn new(kind: DiagnosticKind, text: impl Into<String>) -> Self {
         Diagnostic {
             kind,
@@ -47,7 +47,7 @@ impl Diagnostic {
         }
     }
 
-    /// Something that happened several times: the number, and `what`.
+    /// Creates a diagnostic that occurred `count` times; the text is the number and `what`.
     pub fn counted(kind: DiagnosticKind, count: u64, what: impl fmt::Display) -> Self {
         Diagnostic {
             count,
@@ -55,19 +55,19 @@ impl Diagnostic {
         }
     }
 
-    /// What happened at least once, of what is counted: how often, what it means, and what it is.
+    /// Creates a diagnostic for each non-zero count of (count, kind, text).
     pub fn of_counts(counts: &[(u64, DiagnosticKind, &str)]) -> impl Iterator<Item = Diagnostic> {
         let counts = counts.iter().filter(|(count, ..)| *count > 0);
         counts.map(|&(count, kind, what)| Diagnostic::counted(kind, count, what))
     }
 
-    /// Something that concerns a file: `file: what`.
+    /// Creates a diagnostic about a file; the text is `file: what`.
     pub fn of_file(kind: DiagnosticKind, file: impl Into<String>, what: impl fmt::Display) -> Self {
         let file = file.into();
         Diagnostic::new(kind, format!("{file}: {what}")).about(file)
     }
 
-    /// The same, about a file that the text names.
+    /// Sets the file that the text names.
     #[must_use]
     pub fn about(mut self, file: impl Into<String>) -> Self {
         self.file = Some(file.into());
@@ -81,44 +81,45 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Everything that is wrong with a recording.
+/// All defects of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostics {
-    /// Those of archives and compression layers first, then in the order in which the files were read.
+    /// Those of archives and compression layers first, then in the order in which files were read.
     pub list: Vec<Diagnostic>,
-    /// Where parts of files could not be used, by file and offset; of each recording at most [`Gaps::MOST_LISTED`].
+    /// Unusable ranges by file and offset; at most [`Gaps::MOST_LISTED`] for each recording.
     pub gaps: Vec<FileGap>,
-    /// Gaps that are counted and not listed.
+    /// Number of gaps that are not listed.
     pub gaps_left_out: u64,
 }
 
-/// A part of a file that could not be used.
+/// A range of a file that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct FileGap {
-    /// The file; empty where the reader does not know its name.
+    /// The file; empty if the reader does not know its name.
     pub file: String,
-    /// Where in it, and why.
+    /// Offset, length and cause.
     pub gap: Gap,
 }
 
 impl Diagnostics {
-    /// Adds one.
+    /// Adds a diagnostic.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.list.push(diagnostic);
     }
 
-    /// Adds what happened, as [`Diagnostic::of_counts`].
+    /// Adds diagnostics for counts; see [`Diagnostic::of_counts`].
     pub fn add_counts(&mut self, counts: &[(u64, DiagnosticKind, &str)]) {
         self.list.extend(Diagnostic::of_counts(counts));
     }
 
-    /// Adds the gaps of files that were read as one; [`name_files`](Self::name_files) names them.
+    /// Adds the gaps of files that were read as one; [`name_files`](Self::name_files) names the
+    /// files.
     pub fn add_gaps(&mut self, gaps: &Gaps) {
         self.list.extend(of_gaps(gaps));
         let mut listed: Vec<Gap> = gaps.listed().to_vec();
-        // Readers find some of them when their records are due.
+        // Readers find some gaps only when the records around them are due.
         listed.sort_unstable();
         self.gaps.extend(listed.into_iter().map(|gap| FileGap {
             file: String::new(),
@@ -127,7 +128,7 @@ impl Diagnostics {
         self.gaps_left_out += gaps.total().count - gaps.listed().len() as u64;
     }
 
-    /// Names the files of the gaps: of a recording that was read from these, in this order.
+    /// Sets the file names of the gaps of a recording that was read from `files`, in this order.
     pub fn name_files(&mut self, files: &[String]) {
         for FileGap { file, gap } in &mut self.gaps {
             let name = files.get(gap.file as usize);
@@ -135,25 +136,25 @@ impl Diagnostics {
         }
     }
 
-    /// Adds those of another recording.
+    /// Adds the diagnostics of another recording.
     pub fn append(&mut self, mut other: Diagnostics) {
         self.list.append(&mut other.list);
         self.gaps.append(&mut other.gaps);
         self.gaps_left_out += other.gaps_left_out;
     }
 
-    /// Events that recorders state to have lost.
+    /// Number of events that recorders report as lost.
     pub fn lost_events(&self) -> u64 {
         let lost = self.of(DiagnosticKind::LostEvents);
         lost.fold(0, |sum, diagnostic| sum.saturating_add(diagnostic.count))
     }
 
-    /// Whether a recording ends in the middle.
+    /// Whether the recording is truncated.
     pub fn is_cut_short(&self) -> bool {
         self.of(DiagnosticKind::CutShort).next().is_some()
     }
 
-    /// Whether parts of a recording cannot be read.
+    /// Whether parts of the recording are unreadable.
     pub fn is_damaged(&self) -> bool {
         self.is_cut_short() || self.of(DiagnosticKind::Damage).next().is_some()
     }
@@ -173,7 +174,7 @@ fn of_gaps(gaps: &Gaps) -> impl Iterator<Item = Diagnostic> {
         );
         Diagnostic::new(DiagnosticKind::CutShort, text)
     });
-    // The offset of one that is not listed is unknown.
+    // The offset of a gap that is not listed is unknown.
     let is_listed = of_cut.is_some();
     let others = GapCause::ALL.into_iter().filter_map(move |cause| {
         let total = gaps.of(cause);

@@ -1,4 +1,4 @@
-//! The event types of a session: each once, with what it means and how often it came.
+//! The event types of a session with their meanings and counts.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::ids::EventTypeId;
 use crate::meaning::Meaning;
 use crate::selection::Options;
 
-/// An event type and how often it came.
+/// An event type with its counts.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EventTypeInfo {
-    /// Who the event is.
+    /// Identity and fields of the type.
     pub schema: Arc<EventSchema>,
-    /// How many there were.
+    /// Number of events.
     pub count: u64,
-    /// How many had a stack.
+    /// Number of events with a stack.
     pub stacks: u64,
-    /// Their meaning, without marks unless the options request markers.
+    /// The meaning of the type, without marks unless the options request markers.
     pub(crate) meaning: Meaning,
-    /// Whether the options ask for the stacks of this very type.
+    /// Whether the options select the stacks of this type.
     pub(crate) selected: bool,
 }
 
@@ -31,22 +31,22 @@ pub struct EventTypeInfo {
 #[derive(Debug, Default)]
 pub(crate) struct EventTypes {
     pub all: Vec<EventTypeInfo>,
-    /// By the hash of what tells them apart.
+    /// Ids by the hash of the type's identity.
     by_hash: HashMap<u64, SmallVec<[EventTypeId; 1]>>,
     hash: RandomState,
 }
 
 impl EventTypes {
-    /// The id of a type, registered if it is new.
+    /// Returns the id of a type, registering it if it is new.
     pub fn register(&mut self, schema: Arc<EventSchema>, options: &Options) -> EventTypeId {
         let hash = self.type_hash(&schema);
-        let known = self
+        let ids = self
             .by_hash
             .get(&hash)
             .map_or(&[][..], |ids| ids.as_slice());
         let same = |id: &&EventTypeId| identity(&self.all[id.index()].schema) == identity(&schema);
-        if let Some(&known) = known.iter().find(same) {
-            return known;
+        if let Some(&id) = ids.iter().find(same) {
+            return id;
         }
         let id = EventTypeId(self.all.len() as u32);
         self.by_hash.entry(hash).or_default().push(id);
@@ -60,13 +60,13 @@ impl EventTypes {
         id
     }
 
-    /// Takes over a better description of a type that came after its first event.
+    /// Replaces the schema of a type by a better one that arrived after its first event.
     pub fn redescribe(&mut self, id: EventTypeId, schema: &Arc<EventSchema>) {
-        let known = &self.all[id.index()].schema;
-        if known.key() != schema.key() {
+        let old = &self.all[id.index()].schema;
+        if old.key() != schema.key() {
             return;
         }
-        if identity(known) != identity(schema) {
+        if identity(old) != identity(schema) {
             let hash = self.type_hash(schema);
             self.by_hash.entry(hash).or_default().push(id);
         }
@@ -78,7 +78,7 @@ impl EventTypes {
     }
 }
 
-/// What tells event types apart.
+/// The parts of a schema that distinguish event types.
 fn identity(schema: &EventSchema) -> (&EventKey, Option<&Arc<str>>, Option<&[Field]>) {
     (schema.key(), schema.event_name(), schema.fields())
 }

@@ -1,4 +1,4 @@
-//! Why an answer is believed, how far, and why there is none: the closed lists shared by the library, its JSON and its
+//! Evidence, certainty and reasons: closed lists shared by the library, its JSON and its
 //! documentation.
 
 use std::fmt;
@@ -7,9 +7,9 @@ use chronosym_events::Action;
 use chronosym_types::closed_list;
 
 closed_list! {
-    /// Which event or file says that code stood at an address.
+    /// The event or file that an answer rests on.
     Evidence {
-        /// A method load event: the body began at its time.
+        /// A method load event: the body starts at its time.
         Load,
         /// A method unload event: the body was alive until its time.
         Unload,
@@ -19,15 +19,15 @@ closed_list! {
         DCEnd,
         /// The runtime looked up the entry point of a precompiled method.
         EntryPoint,
-        /// A native image was mapped there.
+        /// A native image was mapped at the address.
         Image,
         /// The method table of a ReadyToRun image.
         ImageTable,
-        /// A perf map, which carries no time.
+        /// A perf map, which has no times.
         PerfMap,
         /// A jitdump file.
         JitDump,
-        /// A Universal `ProcessSymbol` record, which carries no life span.
+        /// A Universal `ProcessSymbol` record, which has no lifetime.
         ProcessSymbol,
         /// An interop stub event named the body's target.
         Stub,
@@ -35,13 +35,14 @@ closed_list! {
 }
 
 closed_list! {
-    /// How well the events bound the life that an answer comes from.
+    /// How well events bound the lifetime that an answer comes from.
     Certainty {
-        /// The time lies within bounds that events state.
+        /// The time lies within bounds stated by events, and no lost event could change the answer.
         Exact,
-        /// A bound is inferred: known from an end rundown only, untimed, or open while events were lost.
+        /// A bound is inferred: from an end rundown only, from code loaded over it, untimed, or
+        /// open while events were lost.
         Inferred,
-        /// A rule guessed, such as the extent of a body known only by its entry point.
+        /// A rule guessed, such as the extent of a body known by its entry point only.
         Approximate,
     }
 }
@@ -49,15 +50,16 @@ closed_list! {
 closed_list! {
     /// Why a frame has no name: the first that applies.
     NameReason {
-        /// The trace is complete as far as it can tell, and nothing ever stood there.
+        /// The trace is complete as far as it can tell, and no code was ever loaded at this
+        /// address.
         NoCodeAtAddress,
-        /// Something stood there, but only later.
+        /// Code was loaded at this address only later.
         BeforeFirstLoad,
-        /// Something stood there, but it had gone.
+        /// Code was loaded at this address earlier, and has been unloaded.
         AfterUnload,
-        /// Nothing is known of the address, and the trace lost events.
+        /// No event or module covers this address, and events were lost.
         EventsLost,
-        /// Nothing is known of the address, and the runtime never listed what was alive.
+        /// No event or module covers this address, and the runtime wrote no complete rundown.
         NoRundown,
         /// The image is known, but no symbol file for it was found.
         NoSymbolFile,
@@ -65,13 +67,13 @@ closed_list! {
         SymbolFileMismatch,
         /// A symbol file was found, but it cannot be read.
         SymbolFileDamaged,
-        /// The trace names a file, but files named by traces are not opened unasked.
+        /// The trace names a file, but paths from traces are not trusted.
         PathNotTrusted,
         /// The symbol file would have to be fetched, and fetching is off.
         Offline,
-        /// The symbol file is at hand, but to find the name in it would cost more than is allowed.
+        /// Finding the name in the symbol file would exceed a limit.
         LimitReached,
-        /// The code is known, but nothing says what it is called.
+        /// The code is known, but neither the trace nor a symbol file has a name for it.
         NoName,
         /// Without a time, several bodies claim the address.
         Ambiguous,
@@ -91,36 +93,37 @@ closed_list! {
         SymbolFileMismatch,
         /// A symbol file was found, but it cannot be read.
         SymbolFileDamaged,
-        /// The trace names a file, but files named by traces are not opened unasked.
+        /// The trace names a file, but paths from traces are not trusted.
         PathNotTrusted,
         /// The symbol file would have to be fetched, and fetching is off.
         Offline,
-        /// The symbol file is at hand, but to find the line in it would cost more than is allowed.
+        /// Finding the line in the symbol file would exceed a limit.
         LimitReached,
         /// The symbol file has no sequence point for the offset.
         NoSequencePoint,
         /// The symbol file has no line information for the code.
         NoLineInfo,
-        /// Lines were not asked for.
+        /// Lines were not requested.
         LinesDisabled,
     }
 }
 
 closed_list! {
-    /// By what a frame was found where the engine walked the stack itself.
+    /// How a caller was found if the engine walked the stack.
     #[non_exhaustive]
     CallerProof {
         /// The unwind table of the called function's image.
         UnwindTable,
         /// The chain of frame pointers.
         FramePointer,
-        /// The unwind table of what returns from a signal's handler: the frame was interrupted at its address, and did not call.
+        /// The unwind table of a signal trampoline: the frame was interrupted at its address and
+        /// did not call.
         Signal,
     }
 }
 
 impl Evidence {
-    /// What an event that says this of code is.
+    /// The evidence that a method event with this action is.
     pub(crate) fn of(action: Action) -> Self {
         match action {
             Action::Load => Evidence::Load,
@@ -132,7 +135,7 @@ impl Evidence {
 }
 
 impl Certainty {
-    /// As sure, unless a rule guessed.
+    /// The same certainty, or `Approximate` for a guess.
     pub(crate) fn or_guess(self, is_guess: bool) -> Self {
         if is_guess {
             Certainty::Approximate
@@ -147,15 +150,15 @@ impl Certainty {
 pub struct EvidenceSet(u16);
 
 impl EvidenceSet {
-    /// The set without members.
+    /// The empty set.
     pub const NONE: EvidenceSet = EvidenceSet(0);
 
-    /// The set that holds just `evidence`.
+    /// The set that contains only `evidence`.
     pub const fn of(evidence: Evidence) -> Self {
         EvidenceSet(1 << evidence as u16)
     }
 
-    /// All that is in either.
+    /// The union of two sets.
     pub(crate) const fn and(self, other: Self) -> Self {
         EvidenceSet(self.0 | other.0)
     }

@@ -1,6 +1,7 @@
 //! What a session can be fed: typed facts of processes, images, modules, methods and samples.
 //!
-//! Raw events decode into exactly these. A source without events of its own, such as a profiler, states them itself with
+//! Raw events decode into exactly these. A source without events of its own, such as a profiler,
+//! states them itself with
 //! [`Session::apply`](crate::Session::apply) and [`Session::sample`](crate::Session::sample):
 //!
 //! ```
@@ -25,22 +26,23 @@ use crate::ids::EventTypeId;
 use crate::symbol_identity::PdbReference;
 use crate::terms::{Addressing, SampleKind, Weight};
 
-/// When a fact was stated, and of whom.
+/// Time, process and thread of a fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct At {
     /// ns since the trace began.
     pub time_ns: u64,
-    /// The process that it is of, where that is known.
+    /// The process, if known.
     pub process: Option<u32>,
-    /// The thread that it is of, where that is known.
+    /// The thread, if known.
     pub thread: Option<u64>,
-    /// The thread that stated it, where that is another: what one thread states in a row belongs together (rule 12).
+    /// The thread that wrote the event, if it is another one: adjacent events of one thread belong
+    /// together (rule 12).
     pub writer: Option<u64>,
 }
 
 impl At {
-    /// A time, in ns since the trace began.
+    /// Creates a position at a time, in ns since the trace began.
     pub fn new(time_ns: u64) -> Self {
         At {
             time_ns,
@@ -48,18 +50,18 @@ impl At {
         }
     }
 
-    /// At another time, in ns since the trace began.
+    /// The same at another time, in ns since the trace began.
     pub fn at(self, time_ns: u64) -> Self {
         At { time_ns, ..self }
     }
 
-    /// Of this process.
+    /// Sets the process.
     pub fn process(self, pid: u32) -> Self {
         let process = Some(pid);
         At { process, ..self }
     }
 
-    /// Of these, where they are known.
+    /// Sets process and thread, if known.
     pub fn of(self, process: Option<u32>, thread: Option<u64>) -> Self {
         At {
             process,
@@ -68,72 +70,72 @@ impl At {
         }
     }
 
-    /// Stated by this thread.
+    /// Sets the thread that wrote the event.
     pub fn written_by(self, tid: u64) -> Self {
         let writer = Some(tid);
         At { writer, ..self }
     }
 
-    /// Of this thread.
+    /// Sets the thread.
     pub fn thread(self, tid: u64) -> Self {
         let thread = Some(tid);
         At { thread, ..self }
     }
 
-    /// Who stated it.
+    /// The thread that wrote the event.
     pub(crate) fn writer(self) -> u64 {
         self.writer.or(self.thread).unwrap_or(0)
     }
 }
 
-/// One statement about a process.
+/// One typed statement about a process.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Fact<'a> {
-    /// A process starts, stops, or is there.
+    /// A process starts, stops, or is alive.
     Process(Process<'a>),
-    /// A process begins as a copy of another: whatever is mapped there at this time is mapped here, too.
+    /// A process starts as a copy of another, with everything mapped there at this time.
     Fork {
-        /// The other process.
+        /// The parent process.
         parent: u32,
     },
-    /// A process runs another program from now on: nothing that was mapped or compiled is left.
+    /// A process replaces its program: all its mappings and code end.
     Exec,
-    /// What the thread is called.
+    /// The thread's name.
     ThreadName(Text<'a>),
     /// A file is mapped or unmapped.
     Image(Image<'a>),
-    /// A module of the CLR is loaded, unloaded or listed.
+    /// A CLR module is loaded, unloaded or listed by a rundown.
     Module(Module<'a>),
-    /// A native body of a method is loaded, unloaded or listed.
+    /// A code body is loaded, unloaded or listed by a rundown.
     Method(Method<'a>),
     /// The JIT starts to compile a method on this thread.
     JitStart {
         /// The method's id.
         method_id: u64,
     },
-    /// The IL-to-native map of a body: it follows the load of its body on the same thread, and precedes a body that a rundown
-    /// at the end lists.
+    /// The IL-to-native map of a body: it follows the body's load event on the same thread, and
+    /// precedes a body listed by an end rundown.
     IlMap(IlMap<'a>),
     /// The inline tree of the body that the same thread loaded last.
     InlineTree(InlineTree),
-    /// A runtime has listed all that is alive, to the last row.
+    /// A runtime has completed its rundown.
     RundownComplete {
         /// The runtime instance in the process.
         clr_instance: u16,
     },
-    /// An interop stub was made for a method, or serves one more.
+    /// An interop stub was generated for a method, or serves another one.
     Stub(Stub<'a>),
-    /// A body of a compiler that is not the CLR's: a jitdump record.
+    /// A code body of another compiler than the CLR's: a jitdump record.
     NativeMethod(NativeMethod<'a>),
-    /// Such a body stands at another address from now on.
+    /// A code body of another compiler moves to another address.
     NativeMove {
-        /// An address in it until now.
+        /// An address in the body until now.
         from: u64,
-        /// The address in its place.
+        /// The corresponding address from now on.
         to: u64,
     },
-    /// A named range without a life (rule 18).
+    /// A named range without a lifetime (rule 18).
     Symbol(Symbol<'a>),
 }
 
@@ -158,22 +160,22 @@ facts!(
     Symbol<'a>
 );
 
-/// A process starts (`Load`), stops (`Unload`), or is there (`DCStart`, `DCEnd`).
+/// A process that starts (`Load`), stops (`Unload`), or is alive (`DCStart`, `DCEnd`).
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Process<'a> {
     /// What happened.
     pub action: Action,
-    /// What it is called; empty if that is not known.
+    /// The program's name; empty if unknown.
     pub name: Text<'a>,
-    /// Its command line; empty if that is not known.
+    /// The command line; empty if unknown.
     pub command_line: Text<'a>,
-    /// Whether its pointers are half as wide as the system's.
+    /// Whether it is a 32-bit process of a 64-bit Windows.
     pub is_wow64: bool,
 }
 
 impl<'a> Process<'a> {
-    /// A process by its name, which may be empty.
+    /// Creates a process by its name, which may be empty.
     pub fn new(action: Action, name: impl Into<Text<'a>>) -> Self {
         Process {
             action,
@@ -191,26 +193,26 @@ pub struct Image<'a> {
     pub action: Action,
     /// The first address.
     pub base: u64,
-    /// Bytes; 0 says nothing but where an image is unmapped.
+    /// Bytes; 0 only when an image is unmapped.
     pub size: u64,
-    /// The file. Memory without one (`//anon`, `/memfd:…`, `[heap]`) is no image.
+    /// The file's path. Memory without a file (`//anon`, `/memfd:…`, `[heap]`) is not an image.
     pub path: Text<'a>,
-    /// Where in the file the mapping begins, in bytes: 0 for images mapped as a whole.
+    /// File offset of the mapping, in bytes: 0 for images mapped as a whole.
     pub file_offset: u64,
-    /// How its addresses are found in an ELF file.
+    /// How addresses in the mapping correspond to addresses of an ELF file.
     pub addressing: Addressing,
-    /// It is one function, called as the path says: an eBPF program.
+    /// The image is one function, an eBPF program, and `path` is its name.
     pub is_function: bool,
-    /// The time stamp in its header.
+    /// The time stamp in the PE header.
     pub timestamp: Option<u32>,
-    /// Its PDB.
+    /// The PDB's identity.
     pub pdb: Option<PdbReference>,
-    /// Its build id, in hex digits.
+    /// The build id, in hex digits.
     pub build_id: &'a str,
 }
 
 impl<'a> Image<'a> {
-    /// A file at a base, `size` in bytes.
+    /// Creates a file mapped at `base`, `size` in bytes.
     pub fn new(action: Action, base: u64, size: u64, path: impl Into<Text<'a>>) -> Self {
         Image {
             action,
@@ -230,22 +232,22 @@ pub struct Module<'a> {
     pub action: Action,
     /// The runtime instance in the process.
     pub clr_instance: u16,
-    /// Its id, unique in a runtime instance while it lives.
+    /// The module's id, unique in a runtime instance during its lifetime.
     pub id: u64,
     /// The id of its assembly.
     pub assembly_id: u64,
-    /// Where its IL was loaded from.
+    /// Path of the IL image.
     pub il_path: Text<'a>,
-    /// Where its native image was loaded from; often empty.
+    /// Path of the native image; often empty.
     pub native_path: Text<'a>,
-    /// The PDB of its IL.
+    /// Identity of the PDB of its IL.
     pub managed_pdb: Option<PdbReference>,
-    /// The PDB of its native image.
+    /// Identity of the PDB of its native image.
     pub native_pdb: Option<PdbReference>,
 }
 
 impl<'a> Module<'a> {
-    /// A module by its id and the path of its IL.
+    /// Creates a module by its id and the path of its IL.
     pub fn new(action: Action, id: u64, il_path: impl Into<Text<'a>>) -> Self {
         Module {
             action,
@@ -256,7 +258,7 @@ impl<'a> Module<'a> {
     }
 }
 
-/// A native body of a method of the CLR.
+/// A code body of a CLR method.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Method<'a> {
@@ -266,24 +268,25 @@ pub struct Method<'a> {
     pub clr_instance: u16,
     /// The method's id.
     pub id: u64,
-    /// The id of its module; 0 if it has none.
+    /// The id of its module; 0 for none.
     pub module_id: u64,
     /// The first address.
     pub start: u64,
     /// Bytes.
     pub size: u32,
-    /// The metadata token; 0 if it has none.
+    /// The metadata token; 0 for none.
     pub token: u32,
-    /// What kind of code it is.
+    /// The kind of code.
     pub flags: MethodFlags,
-    /// The full name of its type, its own name, its signature as the runtime spells it; all empty if they are not known.
+    /// The full name of its type, its own name, and its signature as the runtime spells it; all
+    /// empty if unknown.
     pub names: [Text<'a>; 3],
-    /// The native code version; 0 is the default one.
+    /// The native code version; 0 is the default version.
     pub native_code_version: u64,
 }
 
 impl<'a> Method<'a> {
-    /// A jitted body of the method `id`, `size` in bytes.
+    /// Creates a jitted body of the method `id`, `size` in bytes.
     pub fn new(action: Action, id: u64, start: u64, size: u32) -> Self {
         Method {
             action,
@@ -295,13 +298,13 @@ impl<'a> Method<'a> {
         }
     }
 
-    /// Of this type, name and signature.
+    /// Sets type, name and signature.
     pub fn named<T: Into<Text<'a>>>(mut self, namespace: T, name: T, signature: T) -> Self {
         self.names = [namespace.into(), name.into(), signature.into()];
         self
     }
 
-    /// In this module.
+    /// Sets the module and the metadata token.
     pub fn in_module(mut self, id: u64, token: u32) -> Self {
         (self.module_id, self.token) = (id, token);
         self
@@ -318,16 +321,17 @@ pub struct IlMap<'a> {
     pub clr_instance: u16,
     /// The method's id.
     pub method_id: u64,
-    /// The native code version, where it is known: it binds a map whose body is no neighbour.
+    /// The native code version, if known: it identifies the body if no adjacent event does.
     pub version: Option<u64>,
-    /// The part of the code that it speaks of.
+    /// The extent of the code that the map covers.
     pub extent: Extent,
-    /// (IL offset, native offset in bytes from the start of the body); −1 no mapping, −2 prolog, −3 epilog.
+    /// (IL offset, native offset in bytes from the start of the body); IL offset −1 is no mapping,
+    /// −2 prolog, −3 epilog.
     pub entries: &'a [(i32, u32)],
 }
 
 impl<'a> IlMap<'a> {
-    /// The map of the body of `method_id`.
+    /// Creates the map of a body of `method_id`.
     pub fn new(action: Action, method_id: u64, entries: &'a [(i32, u32)]) -> Self {
         IlMap {
             action,
@@ -348,12 +352,12 @@ pub struct InlineTree {
     pub method_id: u64,
     /// The native code version of the body.
     pub version: u64,
-    /// What was inlined where.
+    /// The inlinees and their native offsets.
     pub tree: chronosym_events::InlineTree,
 }
 
 impl InlineTree {
-    /// The tree of the default version of a method.
+    /// Creates the tree of the default version of a method.
     pub fn new(method_id: u64, tree: chronosym_events::InlineTree) -> Self {
         InlineTree {
             clr_instance: 0,
@@ -364,7 +368,7 @@ impl InlineTree {
     }
 }
 
-/// What an interop stub serves (rule 16).
+/// The target of an interop stub (rule 16).
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Stub<'a> {
@@ -372,14 +376,14 @@ pub struct Stub<'a> {
     pub clr_instance: u16,
     /// The method id of the stub.
     pub method_id: u64,
-    /// Type, name and signature of the method that it serves.
+    /// Type, name and signature of the target method.
     pub target: [Text<'a>; 3],
-    /// Whether the stub was there already and serves one more.
+    /// Whether the stub existed before and serves another target.
     pub is_shared: bool,
 }
 
 impl<'a> Stub<'a> {
-    /// A stub that was made for a method: its type, name and signature.
+    /// Creates a stub for a target's type, name and signature.
     pub fn new<T: Into<Text<'a>>>(method_id: u64, target: [T; 3]) -> Self {
         Stub {
             method_id,
@@ -389,22 +393,22 @@ impl<'a> Stub<'a> {
     }
 }
 
-/// A body that a compiler other than the CLR's JIT made, as jitdump files state it.
+/// A code body of another compiler than the CLR's JIT, from a jitdump file.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct NativeMethod<'a> {
-    /// What it is called.
+    /// The function's name.
     pub name: Text<'a>,
     /// The first address.
     pub start: u64,
     /// Bytes.
     pub size: u32,
-    /// Its lines: (first address, file, line), in any order.
+    /// Lines as (first address, file, line), in any order.
     pub lines: &'a [(u64, &'a str, u32)],
 }
 
 impl<'a> NativeMethod<'a> {
-    /// A body without lines.
+    /// Creates a body without lines.
     pub fn new(name: impl Into<Text<'a>>, start: u64, size: u32) -> Self {
         NativeMethod {
             name: name.into(),
@@ -414,31 +418,33 @@ impl<'a> NativeMethod<'a> {
         }
     }
 
-    /// With lines: (first address, file, line), in any order.
+    /// Sets the lines: (first address, file, line), in any order.
     pub fn with_lines(mut self, lines: &'a [(u64, &'a str, u32)]) -> Self {
         self.lines = lines;
         self
     }
 }
 
-/// A named range without a life: it answers last, and of several the latest.
+/// A named range without a lifetime: it is used only if no code body covers the address, and the
+/// latest of several wins.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Symbol<'a> {
     /// The first address.
     pub start: u64,
-    /// The last address.
+    /// The address of the last byte.
     pub last: u64,
-    /// Its name, or a runtime's own text for a method: `void [Module] Ns.Type::Method(args)[Tier]`.
+    /// The name, or a runtime's symbol text for a method: `void [Module]
+    /// Ns.Type::Method(args)[Tier]`.
     pub name: Text<'a>,
-    /// The simple name of its module, where its text has none.
+    /// The simple name of its module, if the text has none.
     pub module: Text<'a>,
-    /// Who says so.
+    /// The source of the symbol.
     pub evidence: Evidence,
 }
 
 impl<'a> Symbol<'a> {
-    /// A row of a perf map; `last` is part of it.
+    /// Creates a symbol of a perf map.
     pub fn new(start: u64, last: u64, name: impl Into<Text<'a>>) -> Self {
         Symbol {
             start,
@@ -450,22 +456,22 @@ impl<'a> Symbol<'a> {
     }
 }
 
-/// What a sample says beside its stack.
+/// Properties of a sample other than its stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sample {
-    /// What it says of its thread.
+    /// The kind of sample.
     pub kind: SampleKind,
-    /// What it stands for.
+    /// The weight.
     pub weight: Weight,
-    /// The event that carried it; without one, samples of a kind have a type of their own.
+    /// The event that carried the sample; samples without one have a type for each kind.
     pub event: Option<EventTypeId>,
-    /// The processor had nothing to do.
+    /// Whether the processor was idle.
     pub idle: bool,
 }
 
 impl Sample {
-    /// A sample of a kind, of weight one.
+    /// Creates a sample of a kind, with a weight of one.
     pub fn new(kind: SampleKind) -> Self {
         Sample {
             kind,
@@ -475,17 +481,17 @@ impl Sample {
         }
     }
 
-    /// The thread was running.
+    /// Creates a CPU sample.
     pub fn cpu() -> Self {
         Sample::new(SampleKind::Cpu)
     }
 
-    /// Of this weight.
+    /// Sets the weight.
     pub fn weighing(self, weight: Weight) -> Self {
         Sample { weight, ..self }
     }
 
-    /// Of this event.
+    /// Sets the event.
     pub fn of(self, event: EventTypeId) -> Self {
         let event = Some(event);
         Sample { event, ..self }

@@ -1,4 +1,4 @@
-//! Which samples are wanted.
+//! The filter of samples.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use crate::samples::SampleClass;
 use crate::terms::SampleKind;
 use crate::timeline::Timeline;
 
-/// Which samples are wanted. The default lets CPU samples pass or, in a trace without any, the ticks of wall-clock
-/// profilers, and leaves out the idle process.
+/// Selects samples. The default selects CPU samples or, in a trace without any, wall-clock samples,
+/// and excludes the idle process.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Filter {
-    /// This process id, in all its incarnations, or the one that was alive at a time (ns).
+    /// This process id in all its incarnations, or the incarnation alive at a time (ns).
     pub pid: Option<(u32, Option<u64>)>,
-    /// Processes of this name; case does not count.
+    /// Processes with this name, compared without case.
     pub process: Option<String>,
     /// This thread id.
     pub tid: Option<u64>,
@@ -23,9 +23,9 @@ pub struct Filter {
     pub from_ns: Option<u64>,
     /// Before this time, ns since the trace began.
     pub to_ns: Option<u64>,
-    /// `Some(false)`: leave out samples of threads that waited. `Some(true)`: only those.
+    /// `Some(false)` excludes samples of blocked threads; `Some(true)` selects only those.
     pub waiting: Option<bool>,
-    /// Keep the idle process.
+    /// Whether to include the idle process.
     pub idle: bool,
 }
 
@@ -34,7 +34,7 @@ impl Filter {
         self.from_ns.is_none_or(|from| time >= from) && self.to_ns.is_none_or(|to| time < to)
     }
 
-    /// Whether a process is meant; one of another timeline is not.
+    /// Whether the filter selects a process; false for one of another timeline.
     pub fn has_process(&self, timeline: &Timeline, index: ProcessIndex) -> bool {
         let Some(process) = timeline.processes.all.get(index.index()) else {
             return false;
@@ -50,14 +50,14 @@ impl Filter {
             .is_none_or(|wanted| name.eq_ignore_ascii_case(wanted))
     }
 
-    /// For each class of samples whether it passes, times aside.
+    /// Whether the filter selects each sample class, ignoring times.
     pub(crate) fn classes(&self, timeline: &Timeline) -> Vec<bool> {
         let classes = timeline.samples.classes();
         let has_cpu = classes.iter().any(|c| c.kind == SampleKind::Cpu);
         let processes: Vec<bool> = (0..timeline.processes.all.len())
             .map(|i| self.has_process(timeline, ProcessIndex(i as u32)))
             .collect();
-        // They cost a look at every sample.
+        // Only on request: activities read every sample.
         let activities = self
             .waiting
             .map(|wanted| (timeline.class_activities(), wanted));
@@ -77,7 +77,7 @@ impl Filter {
         classes.iter().enumerate().map(passes).collect()
     }
 
-    /// The times that pass.
+    /// The selected times.
     pub fn times(&self) -> Range<u64> {
         self.from_ns.unwrap_or(0)..self.to_ns.unwrap_or(u64::MAX)
     }

@@ -10,66 +10,69 @@ use crate::ids::{BodyIndex, ImageIndex, ModuleIndex, ProcessIndex};
 use crate::il_map::IlOffset;
 use crate::source_line::SourceLine;
 
-/// What stands at an address. Its ids are those of the timeline that answered, which has all that is known of them.
+/// The code at an address. Ids are those of the timeline that resolved it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
     /// A code body of a process ([`Timeline::body_view`](crate::Timeline::body_view)).
     Body(ProcessIndex, BodyIndex),
-    /// A precompiled method of a module that no event tells of: the module's image does.
+    /// A precompiled method found in the image of a module; no event covers it.
     Precompiled(ProcessIndex, ModuleIndex),
     /// An image ([`Timeline::image_ref`](crate::Timeline::image_ref)).
     Image {
-        /// Whose image it is: the system's for kernel addresses.
+        /// The image's process: the system's for kernel addresses.
         process: ProcessIndex,
-        /// Which of its images.
+        /// The image in that process.
         image: ImageIndex,
         /// Bytes from the image's base to the address.
         rva: u64,
     },
-    /// A symbol without a time; they are counted from 0 in the order in which they came.
+    /// A symbol without a time, numbered from 0 in the order of arrival.
     Untimed(ProcessIndex, u32),
-    /// No code that is known.
+    /// No code.
     Nothing,
 }
 
-/// What an address of a stack stands for.
+/// One function at an address of a stack.
 ///
-/// Absent means unknown: no field holds an empty string or a zero that stands for unknown.
+/// Absent means unknown: no field uses an empty string or a zero for that.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Frame {
-    /// The address, as the stack has it.
+    /// The address, as in the stack.
     pub address: u64,
-    /// What stands there. Of an inlined frame: the body that it is inlined into.
+    /// The code at the address; for an inlinee, the body that contains it.
     pub code: Code,
-    /// The function. Frames of one function share it.
+    /// The function, shared by all its frames.
     pub function: Arc<Function>,
-    /// The address minus the start of the code body or symbol; of an inlined frame, of the body that it is inlined into.
+    /// The address minus the start of the code body or symbol; for an inlinee, of the body that
+    /// contains it.
     pub offset: Option<u64>,
-    /// Bytes from the start of the method's IL, and how they were found.
+    /// The IL offset, and how it was found.
     pub il_offset: Option<IlOffset>,
-    /// The source line, or why there is none; without a name there is no line either, and the reason says nothing more.
+    /// The source line, or why there is none. A frame without a name has no line, and the reason is
+    /// meaningless.
     pub line: Result<SourceLine, LineReason>,
-    /// Inlined into the next frame that is not.
+    /// Whether the function is inlined into the next frame.
     pub inlined: bool,
-    /// How the code was compiled.
+    /// The tier that the code was compiled at.
     pub tier: Option<OptimizationTier>,
-    /// What says so.
+    /// The evidence for the answer.
     pub evidence: Option<Evidence>,
-    /// How sure that is.
+    /// The certainty of the answer.
     pub certainty: Option<Certainty>,
-    /// By what it was found as the caller of the frame before it, where the engine walked the stack itself; absent where the
-    /// recorder did.
+    /// How the engine found this frame as the caller of the frame before it; absent if the recorder
+    /// walked the stack.
     pub proof: Option<CallerProof>,
-    /// Path of the file that the name of native code is from, if the image's first symbol file had no answer.
+    /// Path of the file with the name of native code, if the image's first symbol file had no
+    /// answer.
     pub symbol_file: Option<Arc<str>>,
-    /// Why there is no name, where the function has none.
+    /// Why the frame has no name, if the function has none.
     pub(crate) unnamed: NameReason,
 }
 
 impl Frame {
-    /// A frame of which only the address and the function are known.
+    /// Creates a frame of which only address and function are known.
     pub(crate) fn bare(address: u64, function: Arc<Function>, reason: NameReason) -> Self {
         Frame {
             address,
@@ -88,18 +91,19 @@ impl Frame {
         }
     }
 
-    /// Namespace, type and method; for native code the demangled symbol. Or why there is none.
+    /// Returns namespace, type and method, or the demangled symbol of native code; or why there is
+    /// no name.
     pub fn name(&self) -> Result<&str, NameReason> {
         self.function.name().ok_or(self.unnamed)
     }
 
-    /// Why there is no name, or not all of it.
+    /// Returns why the name is missing or incomplete.
     pub fn name_reason(&self) -> Option<NameReason> {
         let cut = self.unnamed == NameReason::LimitReached;
         (self.name().is_err() || cut).then_some(self.unnamed)
     }
 
-    /// Whether it has a name that is a guess.
+    /// Whether the name is a guess.
     pub fn is_guess(&self) -> bool {
         self.name().is_ok() && self.certainty == Some(Certainty::Approximate)
     }
@@ -114,7 +118,7 @@ impl Frame {
         self.function.binary().map(|binary| binary.name())
     }
 
-    /// Why a frame with a name has no line.
+    /// Returns why a frame with a name has no line.
     pub fn line_reason(&self) -> Option<LineReason> {
         let reason = self.line.as_ref().err().copied();
         reason.filter(|_| self.name().is_ok())

@@ -1,4 +1,4 @@
-//! The functions that frames are of, each once, with the text that every output shows.
+//! Functions and binaries of frames, each stored once, with their labels.
 
 use std::fmt::Write;
 use std::hash::BuildHasher;
@@ -13,7 +13,7 @@ use crate::ids::{BinaryId, FunctionId, ImageIndex, ModuleIndex, ProcessIndex};
 use crate::source_line::SourceLine;
 use crate::strings::StringId;
 
-/// A module or image: a file, the same in all processes that have it.
+/// A module or image: a file, the same in all processes.
 #[derive(Debug)]
 pub struct Binary {
     id: BinaryId,
@@ -23,28 +23,28 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// Its number.
+    /// Returns its number.
     pub fn id(&self) -> BinaryId {
         self.id
     }
 
-    /// Simple name: no folder, no extension.
+    /// Returns the simple name: no folder, no extension.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its path, where that is known.
+    /// Returns the path, if known.
     pub fn path(&self) -> Option<&str> {
         Some(&*self.path).filter(|path| !path.is_empty())
     }
 
-    /// The id of its PDB, for precompiled images of the IL's, or its build id.
+    /// Returns the id of the PDB (for precompiled images, of the IL's PDB), or the build id.
     pub fn identity(&self) -> Option<&str> {
         self.identity.as_deref()
     }
 }
 
-/// Binaries of any two resolvers are equal if name, path and identity are.
+/// Binaries of any two resolvers are equal if name, path and identity are equal.
 impl Binary {
     fn hash(&self, state: &RandomState) -> u64 {
         state.hash_one((&self.name, &self.path, &self.identity))
@@ -57,20 +57,20 @@ impl PartialEq for Binary {
     }
 }
 
-/// A function: binary, name and signature. Code without a name counts as a function for each address.
+/// A function: binary, name and signature. Each address of code without a name is a function.
 #[derive(Debug)]
 pub struct Function {
     id: FunctionId,
     binary: Option<Arc<Binary>>,
     label: Box<str>,
-    /// Where in the label the name begins.
+    /// Start of the name in the label, in bytes.
     name_at: Option<u32>,
     signature: Option<Box<str>>,
     compiled_as: Option<Box<str>>,
 }
 
 impl Function {
-    /// What stands for a function that is not there; no table has it.
+    /// Placeholder for a function that does not exist; no table contains it.
     pub(crate) fn nothing() -> Arc<Self> {
         Arc::new(Function {
             id: FunctionId(u32::MAX),
@@ -82,32 +82,32 @@ impl Function {
         })
     }
 
-    /// Its number.
+    /// Returns its number.
     pub fn id(&self) -> FunctionId {
         self.id
     }
 
-    /// The module or image that it is of.
+    /// Returns the module or image of the function.
     pub fn binary(&self) -> Option<&Binary> {
         self.binary.as_deref()
     }
 
-    /// Namespace, type and method; for native code the demangled symbol.
+    /// Returns namespace, type and method; for native code the demangled symbol.
     pub fn name(&self) -> Option<&str> {
         self.name_at.map(|at| &self.label[at as usize..])
     }
 
-    /// The method's signature as the runtime spells it.
+    /// Returns the method's signature as the runtime spells it.
     pub fn signature(&self) -> Option<&str> {
         self.signature.as_deref()
     }
 
-    /// The name that the compiler gave it, where [`Function::name`] is the one in the source.
+    /// Returns the compiler-generated name if [`Function::name`] is the name in the source.
     pub fn compiled_as(&self) -> Option<&str> {
         self.compiled_as.as_deref()
     }
 
-    /// `module!name`, `module!+0xrva`, or the bare address.
+    /// Returns `module!name`, `module!+0xrva`, or the bare address.
     pub fn label(&self) -> &str {
         &self.label
     }
@@ -123,7 +123,7 @@ impl Function {
     }
 }
 
-/// Functions of any two resolvers are equal if their binary, name and signature are.
+/// Functions of any two resolvers are equal if binary, name and signature are equal.
 impl PartialEq for Function {
     fn eq(&self, other: &Self) -> bool {
         let (own, others) = (self.key(), other.key());
@@ -145,7 +145,7 @@ struct FunctionKey<'a> {
     compiled_as: Option<&'a str>,
 }
 
-/// `module!name`, or the name alone: the one place that says how. Gives where the name begins.
+/// Appends `module!name`, or the name alone. Returns the start of the name in bytes.
 pub(crate) fn push_label(module: Option<&str>, name: &str, out: &mut String) -> usize {
     if let Some(module) = module {
         out.push_str(module);
@@ -156,21 +156,21 @@ pub(crate) fn push_label(module: Option<&str>, name: &str, out: &mut String) -> 
     at
 }
 
-/// Where the name, path and identity of a binary are written in a timeline.
+/// The source of a binary's name, path and identity in a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum BinarySource {
     Module(ProcessIndex, ModuleIndex),
     Image(ProcessIndex, ImageIndex),
-    /// A name alone, of an untimed symbol.
+    /// The module name of an untimed symbol.
     Name(StringId),
 }
 
-/// Functions, binaries and names of source files, each distinct one once.
+/// Functions, binaries and source file names, each stored once.
 #[derive(Debug, Default)]
 pub(crate) struct FunctionTable {
     functions: Vec<Arc<Function>>,
     index: HashTable<u32>,
-    /// Functions by the timeline's own names: most are met at many addresses.
+    /// Functions by the timeline's name ids: most functions occur at many addresses.
     by_name: FxHashMap<(Option<BinaryId>, NameId), Arc<Function>>,
     binaries: Vec<Arc<Binary>>,
     binary_index: HashTable<u32>,
@@ -189,14 +189,15 @@ impl FunctionTable {
         &self.binaries
     }
 
-    /// The binary that `source` stands for, made of (name, path, identity) when it is first asked for; `None` if it has no name.
+    /// Returns the binary of `source`, created from (name, path, identity) on first use; `None`
+    /// without a name.
     pub(crate) fn binary<'t>(
         &mut self,
         source: BinarySource,
         make: impl FnOnce() -> (&'t str, &'t str, Option<String>),
     ) -> Option<Arc<Binary>> {
-        if let Some(known) = self.by_source.get(&source) {
-            return known.clone();
+        if let Some(binary) = self.by_source.get(&source) {
+            return binary.clone();
         }
         let (name, path, identity) = make();
         let binary = (!name.is_empty()).then(|| {
@@ -207,8 +208,8 @@ impl FunctionTable {
                 identity: identity.map(String::into_boxed_str),
             };
             let (hash, all) = (new.hash(&self.hash), &mut self.binaries);
-            let known = self.binary_index.find(hash, |&at| *all[at as usize] == new);
-            let at = known.copied().unwrap_or_else(|| {
+            let same = self.binary_index.find(hash, |&at| *all[at as usize] == new);
+            let at = same.copied().unwrap_or_else(|| {
                 let at = all.len() as u32;
                 all.push(Arc::new(new));
                 let rehash = |&at: &u32| all[at as usize].hash(&self.hash);
@@ -221,8 +222,8 @@ impl FunctionTable {
         binary
     }
 
-    /// The function that a timeline names so, if it was met before.
-    pub(crate) fn known(
+    /// Returns the function cached for a name of the timeline.
+    pub(crate) fn cached(
         &self,
         binary: Option<&Arc<Binary>>,
         name: NameId,
@@ -231,13 +232,13 @@ impl FunctionTable {
         self.by_name.get(&key).cloned()
     }
 
-    /// From now on [`FunctionTable::known`].
-    pub(crate) fn remember(&mut self, name: NameId, function: &Arc<Function>) {
+    /// Caches a function for [`FunctionTable::cached`].
+    pub(crate) fn cache(&mut self, name: NameId, function: &Arc<Function>) {
         let binary = function.binary.as_ref().map(|binary| binary.id);
         self.by_name.insert((binary, name), Arc::clone(function));
     }
 
-    /// The function of a name.
+    /// Returns the function with a name.
     pub(crate) fn named(
         &mut self,
         binary: Option<&Arc<Binary>>,
@@ -252,7 +253,7 @@ impl FunctionTable {
         self.intern(binary, label, Some(name_at), signature, compiled_as)
     }
 
-    /// What stands for code without a name.
+    /// Returns the function for code without a name.
     pub(crate) fn unnamed(
         &mut self,
         binary: Option<&Arc<Binary>>,
@@ -269,12 +270,8 @@ impl FunctionTable {
         self.intern(binary, label, None, None, None)
     }
 
-    /// What stands for several functions: all of its label is its name.
-    pub(crate) fn standing_for(
-        &mut self,
-        label: &str,
-        binary: Option<&Arc<Binary>>,
-    ) -> Arc<Function> {
+    /// Returns the function for a group of functions: its label is its name.
+    pub(crate) fn collapsed(&mut self, label: &str, binary: Option<&Arc<Binary>>) -> Arc<Function> {
         self.intern(binary, label.to_owned(), Some(0), None, None)
     }
 
@@ -296,7 +293,7 @@ impl FunctionTable {
         let hash = self.hash.hash_one(key);
         let same = |&id: &u32| self.functions[id as usize].key() == key;
         let function = match self.index.find(hash, same) {
-            Some(&known) => Arc::clone(&self.functions[known as usize]),
+            Some(&id) => Arc::clone(&self.functions[id as usize]),
             None => {
                 let id = self.functions.len() as u32;
                 let function = Arc::new(Function {
@@ -318,10 +315,10 @@ impl FunctionTable {
         function
     }
 
-    /// A line whose file's name is shared by all frames in it.
+    /// Shares the file name of a line with all other lines in that file.
     pub(crate) fn line(&mut self, line: SourceLine) -> SourceLine {
         let file = match self.files.get(&line.file) {
-            Some(known) => Arc::clone(known),
+            Some(file) => Arc::clone(file),
             None => {
                 self.files.insert(Arc::clone(&line.file));
                 line.file
@@ -341,7 +338,7 @@ mod tests {
     fn many_binaries_cost_what_their_number_lets_expect() {
         let timed = |many: u32| {
             let paths: Vec<String> = (0..many).map(|n| format!("/lib/{n}.so")).collect();
-            let begin = Instant::now();
+            let started = Instant::now();
             let mut table = FunctionTable::default();
             for source in 0..2 {
                 for (at, path) in (0..many).zip(&paths) {
@@ -351,7 +348,7 @@ mod tests {
                 }
             }
             assert_eq!(table.binaries().len(), paths.len());
-            begin.elapsed()
+            started.elapsed()
         };
         let best = |many| (0..3).map(|_| timed(many)).min().expect("three runs");
         let (before, after) = (best(2_000), best(32_000));

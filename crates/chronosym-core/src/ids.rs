@@ -1,4 +1,4 @@
-//! Numbers of what is kept in a table, each kind a type of its own.
+//! Typed indices into tables.
 
 macro_rules! index_type {
     ($(#[$meta:meta])* $name:ident) => {
@@ -7,7 +7,7 @@ macro_rules! index_type {
         pub struct $name(pub(crate) u32);
 
         impl $name {
-            /// The position in its table, dense from 0.
+            /// Returns the position in its table, dense from 0.
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
@@ -16,32 +16,32 @@ macro_rules! index_type {
 }
 
 index_type! {
-    /// Names an event type of a session.
+    /// An event type of a session.
     EventTypeId
 }
 
 index_type! {
-    /// Names one process incarnation: a process id between its start and its stop.
+    /// One process incarnation: a process id from start to stop.
     ProcessIndex
 }
 
 index_type! {
-    /// Names one thread of one process incarnation.
+    /// One thread of one process incarnation.
     ThreadIndex
 }
 
 index_type! {
-    /// Names a code body of one process, dense from 0 in the order in which events stated them.
+    /// A code body of one process, dense from 0 in the order of first events.
     BodyIndex
 }
 
 index_type! {
-    /// Names a CLR module of one process.
+    /// A CLR module of one process.
     ModuleIndex
 }
 
 index_type! {
-    /// Names an image of one process, dense from 0 in the order in which events stated them.
+    /// An image of one process, dense from 0 in the order of first events.
     ImageIndex
 }
 
@@ -52,12 +52,12 @@ index_type! {
 }
 
 index_type! {
-    /// Names a function of one [`Resolver`](crate::Resolver).
+    /// A function of one [`Resolver`](crate::Resolver).
     FunctionId
 }
 
 index_type! {
-    /// Names a binary of one [`Resolver`](crate::Resolver).
+    /// A binary of one [`Resolver`](crate::Resolver).
     BinaryId
 }
 
@@ -67,15 +67,15 @@ index_type! {
 }
 
 impl StackId {
-    /// Stands for a stack that is not known yet.
+    /// The id of a stack that is still to come.
     pub const PENDING: StackId = StackId(u32::MAX);
 }
 
-/// Names a method name of one [`Names`].
+/// A method name of one [`NameTable`](crate::names::NameTable).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NameId(pub(crate) u32);
 
 impl NameId {
-    /// No name is known.
+    /// The id of an unknown name.
     pub(crate) const NONE: NameId = NameId(u32::MAX);
 }

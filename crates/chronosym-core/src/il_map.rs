@@ -9,33 +9,35 @@ const PROLOG: i32 = -2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IlMap(ByOffset<i32>);
 
-/// What a map says of a native offset.
+/// An IL offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IlOffset {
     /// Bytes from the start of the method's IL.
     pub offset: u32,
-    /// How it was found.
+    /// How the offset was found.
     pub source: IlSource,
 }
 
 /// How an IL offset was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IlSource {
-    /// The entry at or before the native offset has it.
+    /// From the entry at or before the native offset.
     Mapped,
-    /// The native offset lies in the prolog, or in unmapped code right behind it: the method's first sequence point.
+    /// From the method's first sequence point: the native offset is in the prolog, or in unmapped
+    /// code directly after it.
     Prolog,
-    /// The native offset lies in an epilog or in unmapped code: the nearest entry before it that has an IL offset.
+    /// From the nearest preceding entry with an IL offset: the native offset is in an epilog or in
+    /// unmapped code.
     Nearest,
 }
 
 impl IlOffset {
-    /// An offset, and how it was found.
+    /// Creates an offset.
     pub fn new(offset: u32, source: IlSource) -> Self {
         IlOffset { offset, source }
     }
 
-    /// An offset that stands in a map, or is known for certain.
+    /// Creates an offset that a map contains.
     pub fn mapped(offset: u32) -> Self {
         IlOffset::new(offset, IlSource::Mapped)
     }
@@ -60,7 +62,7 @@ impl IlMap {
             _ => {
                 let means = |il: i32| il >= 0 || il == PROLOG;
                 match before.iter().rev().find(|&&(_, il)| means(il))?.1 {
-                    // Unmapped code behind the prolog, such as what zeroes locals.
+                    // Unmapped code after the prolog, such as zeroing of locals.
                     PROLOG => Some(BEGIN),
                     il => Some(IlOffset::new(il as u32, IlSource::Nearest)),
                 }
@@ -83,7 +85,7 @@ mod tests {
         use IlSource::{Mapped, Nearest, Prolog};
         let lookup = |entries: &[(i32, u32)], native| {
             let map = IlMap::new(entries.iter().copied());
-            map.lookup(native).map(|found| (found.offset, found.source))
+            map.lookup(native).map(|il| (il.offset, il.source))
         };
         let map = [(-2, 0), (0, 10), (7, 30), (3, 20), (-3, 40), (-1, 50)];
         for (native, expected) in [

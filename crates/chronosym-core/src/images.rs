@@ -1,4 +1,4 @@
-//! Native images: files mapped at a base, and what identifies them.
+//! Native images: mapped files and their identities.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use chronosym_timeline::{End, Start};
 
 use crate::facts;
 use crate::ids::ImageIndex;
-use crate::life::{has_ended, is_over, life_of};
-use crate::names::Names;
+use crate::lifetime::{has_ended, is_over, lifetime_of};
+use crate::names::NameTable;
 use crate::strings::StringId;
 use crate::symbol_identity::PdbReference;
 use crate::terms::Addressing;
@@ -19,9 +19,10 @@ pub(crate) struct Image {
     pub base: u64,
     /// Bytes.
     pub size: u64,
-    /// Where in the file the mapping begins, in bytes.
+    /// File offset of the mapping, in bytes.
     pub file_offset: u64,
-    /// What must be added to (address − base) to get an RVA: 0 for whole images, more for a segment of an ELF file.
+    /// Added to (address − base) to get an RVA: 0 for whole images, more for a segment of an ELF
+    /// file.
     pub rva_bias: u64,
     pub addressing: Addressing,
     pub is_function: bool,
@@ -34,32 +35,44 @@ pub(crate) struct Image {
     pub il_pdb: Option<PdbReference>,
     /// Hex digits.
     pub build_id: StringId,
-    /// Which part of a PE file is mapped, where a runtime mapped it piece by piece.
+    /// The mapped part of a PE file, if the runtime mapped the file section by section.
     pub part: Option<PePart>,
-    pub begin: Start,
+    pub loaded: Start,
     pub end: End,
 }
 
-/// A piece of a PE file that the runtime mapped itself: what recorders on Linux tell of it.
+/// A part of a PE file mapped by the runtime itself, as recorders on Linux describe it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PePart {
-    /// Where in the file the mapping begins, in bytes.
+    /// File offset of the mapping, in bytes.
     pub file_offset: u64,
     /// The RVA of the section with the code minus its offset in the file.
     pub code_delta: u64,
     pub perf_map: Option<PerfMapId>,
 }
 
-/// The perf map (`r2rmap`) that a precompiled image says it was compiled with.
+/// The perf map (`r2rmap`) that a precompiled image names as its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PerfMapId {
-    /// The signature in file order: no GUID.
+    /// The signature in file order; not a GUID.
     pub signature: [u8; 16],
-    /// The version of its format.
+    /// The format's version.
     pub version: u32,
-    /// Its file name: not to be trusted.
+    /// The file name; not trusted.
     pub name: String,
+}
+
+/// A range of a file mapped into a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileMapping {
+    /// The first address.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// File offset of the mapping, in bytes.
+    pub file_offset: u64,
 }
 
 impl Image {
@@ -68,38 +81,47 @@ impl Image {
         self.base.saturating_add(self.size.max(1) - 1)
     }
 
+    pub fn mapping(&self, file_offset: u64) -> FileMapping {
+        FileMapping {
+            base: self.base,
+            size: self.size,
+            file_offset,
+        }
+    }
+
     pub fn rva(&self, address: u64) -> u64 {
         address.wrapping_sub(self.base).wrapping_add(self.rva_bias)
     }
 }
 
-/// Which images of a process stand where.
+/// The current mappings of a process.
 #[derive(Debug, Default)]
 pub(crate) struct MappedImages {
-    /// The image that stands at a base now, and the time of the event that spoke of it last.
+    /// The image at a base now, and the time of its latest event.
     current: BTreeMap<u64, (ImageIndex, u64)>,
 }
 
 impl MappedImages {
-    /// The image that was last said to stand at a base, and when.
+    /// The image last mapped at a base, and the time of its latest event.
     pub fn at(&self, base: u64) -> Option<(ImageIndex, u64)> {
         self.current.get(&base).copied()
     }
 
-    /// The image that stands at an address now.
+    /// The image mapped at an address now.
     pub fn covering<'i>(&self, images: &'i [Image], address: u64) -> Option<&'i Image> {
-        let index = self.holding(images, address, address)?;
+        let index = self.spanning(images, address, address)?;
         images.get(index.index())
     }
 
-    /// The image that stands at all addresses from first to last.
-    fn holding(&self, images: &[Image], first: u64, last: u64) -> Option<ImageIndex> {
+    /// The image that covers all addresses from `first` to `last`.
+    fn spanning(&self, images: &[Image], first: u64, last: u64) -> Option<ImageIndex> {
         let (_, &(index, _)) = self.current.range(..=first).next_back()?;
         let image = &images[index.index()];
         (image.last() >= last && !is_over(image.end)).then_some(index)
     }
 
-    /// Takes the addresses from first to last away from what stands there; what is left of it are images of their own.
+    /// Unmaps the addresses from `first` to `last`; what remains of an image becomes images of its
+    /// own.
     fn cut(&mut self, images: &mut Vec<Image>, time: u64, first: u64, last: u64) {
         let covered = self.current.range(..=last).rev();
         let covered: Vec<_> = covered
@@ -115,52 +137,52 @@ impl MappedImages {
             images[index.index()].end = End::At(time);
             let before = first.checked_sub(whole.base).filter(|&size| size > 0);
             let after = whole.last().checked_sub(last).filter(|&size| size > 0);
-            let pieces = [
+            let remainders = [
                 before.map(|size| (whole.base, size)),
                 after.map(|size| (last + 1, size)),
             ];
-            for (base, size) in pieces.into_iter().flatten() {
-                let behind = base - whole.base;
-                let piece = Image {
+            for (base, size) in remainders.into_iter().flatten() {
+                let offset = base - whole.base;
+                let remainder = Image {
                     base,
                     size,
-                    file_offset: whole.file_offset.wrapping_add(behind),
-                    rva_bias: whole.rva_bias.wrapping_add(behind),
+                    file_offset: whole.file_offset.wrapping_add(offset),
+                    rva_bias: whole.rva_bias.wrapping_add(offset),
                     ..whole.clone()
                 };
-                self.inherit(images, piece, time);
+                self.inherit(images, remainder, time);
             }
         }
     }
 
-    /// Maps what stands in the process that this one is a copy of.
+    /// Adds a copy of an image of the parent process.
     pub fn inherit(&mut self, images: &mut Vec<Image>, image: Image, time: u64) {
         let index = ImageIndex(images.len() as u32);
         self.current.insert(image.base, (index, time));
         images.push(Image {
-            begin: Start::At(time),
+            loaded: Start::At(time),
             end: End::Open,
             ..image
         });
     }
 
-    /// Applies an image event; returns the image that it speaks of, and whether it is a new one.
+    /// Applies an image event. Returns its image, and whether it is new.
     pub fn apply(
         &mut self,
         images: &mut Vec<Image>,
         time: u64,
         fact: &facts::Image<'_>,
-        names: &mut Names,
+        names: &mut NameTable,
     ) -> Option<(ImageIndex, bool)> {
         let ends = matches!(fact.action, Action::Unload | Action::DCEnd);
         let path = names.text(fact.path);
         let text = names.strings.get(path);
-        // On Linux a mapping takes the place of what it covers and of nothing else, whatever it is of.
+        // On Linux a mapping replaces exactly what it covers, whatever it maps.
         if let (Addressing::FileOffset, false, Some(size)) =
             (fact.addressing, ends, fact.size.checked_sub(1))
         {
             let (first, last) = (fact.base, fact.base.saturating_add(size));
-            if let Some(index) = self.holding(images, first, last)
+            if let Some(index) = self.spanning(images, first, last)
                 && images[index.index()].path == path
                 && images[index.index()].rva(first) == fact.file_offset
             {
@@ -168,25 +190,25 @@ impl MappedImages {
             }
             self.cut(images, time, first, last);
         }
-        // Modules of the Linux kernel are named so, too.
+        // Modules of the Linux kernel have such names, too.
         let is_kernel = fact.base >> 63 == 1 && text != "[vsyscall]";
         if is_anonymous(text) && !is_kernel {
             return None;
         }
         let name = file_name(text);
-        let known = self.at(fact.base).map(|(index, _)| index);
-        let same = known.filter(|index| {
+        let current = self.at(fact.base).map(|(index, _)| index);
+        let same = current.filter(|index| {
             let image = &images[index.index()];
-            let known = file_name(names.strings.get(image.path));
+            let old_name = file_name(names.strings.get(image.path));
             (image.size == fact.size || (fact.size == 0 && ends))
                 && (image.file_offset == fact.file_offset || ends)
                 && (fact.action == Action::Unload || !has_ended(image.end, time))
-                && (name.is_empty() || known.is_empty() || name.eq_ignore_ascii_case(known))
+                && (name.is_empty() || old_name.is_empty() || name.eq_ignore_ascii_case(old_name))
         });
         if same.is_none() && fact.size == 0 {
             return None;
         }
-        let (begin, end) = life_of(fact.action, time);
+        let (loaded, end) = lifetime_of(fact.action, time);
         let index = same.unwrap_or_else(|| {
             let simple = simple_name(names.strings.get(path)).to_owned();
             images.push(Image {
@@ -203,7 +225,7 @@ impl MappedImages {
                 il_pdb: None,
                 build_id: names.strings.intern(fact.build_id),
                 part: None,
-                begin,
+                loaded,
                 end,
             });
             ImageIndex(images.len() as u32 - 1)
@@ -218,7 +240,8 @@ impl MappedImages {
     }
 }
 
-/// Memory that no file stands behind names nothing; jitted code can lie in it, and events or a perf map know that.
+/// Whether a path denotes memory without a file. It may contain jitted code, named by events or a
+/// perf map.
 pub fn is_anonymous(path: &str) -> bool {
     let anonymous =
         path.starts_with("/memfd:") || path.starts_with("//anon") || path.starts_with('[');
@@ -226,12 +249,12 @@ pub fn is_anonymous(path: &str) -> bool {
     anonymous && !is_file
 }
 
-/// The file name of a path of any operating system.
+/// Returns the file name of a path of any operating system.
 pub fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
-/// The file name without folder and extension: `ntdll`, `System.Private.CoreLib`, `libc`.
+/// Returns the file name without folder and extension: `ntdll`, `System.Private.CoreLib`, `libc`.
 pub fn simple_name(path: &str) -> &str {
     const EXTENSIONS: [&str; 8] = [
         "dll",
@@ -248,7 +271,7 @@ pub fn simple_name(path: &str) -> &str {
     if let Some(at) = split(name)
         && EXTENSIONS
             .iter()
-            .any(|known| name[at + 1..].eq_ignore_ascii_case(known))
+            .any(|extension| name[at + 1..].eq_ignore_ascii_case(extension))
     {
         let stem = &name[..at];
         let native = split(stem).filter(|&at| stem[at..].eq_ignore_ascii_case(".ni"));

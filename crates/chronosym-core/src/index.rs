@@ -1,8 +1,8 @@
-//! The two shapes of a map from address and time: frozen, and a snapshot of one that still grows.
+//! A map from address and time: frozen, or a snapshot of one that still grows.
 
 use chronosym_timeline::{Id, Lifetime, Neighbours, Snapshot, Start, VersionedMap};
 
-/// Who stood where and when.
+/// Occupants by address and time.
 #[derive(Debug)]
 pub(crate) enum Index {
     Frozen(Box<VersionedMap>),
@@ -10,7 +10,7 @@ pub(crate) enum Index {
 }
 
 impl Index {
-    /// Who was alive at an address and time, with its life.
+    /// Returns the occupant at an address and time, with its lifetime.
     pub(crate) fn find(&self, address: u64, time: u64) -> Option<(Id, Lifetime)> {
         match self {
             Index::Frozen(map) => map.lookup(address, time).map(|id| (id, map.lifetime(id))),
@@ -18,7 +18,7 @@ impl Index {
         }
     }
 
-    /// Who stood at an address next before and next after a time.
+    /// Returns the occupants of an address before and after a time.
     pub(crate) fn neighbours(&self, address: u64, time: u64) -> Neighbours {
         match self {
             Index::Frozen(map) => map.neighbours(address, time),
@@ -26,7 +26,7 @@ impl Index {
         }
     }
 
-    /// Everyone who ever stood at an address.
+    /// Returns all occupants that an address ever had.
     pub(crate) fn occupants(&self, address: u64) -> Vec<(Id, Lifetime)> {
         match self {
             Index::Frozen(map) => map.occupants(address).collect(),
@@ -34,17 +34,18 @@ impl Index {
         }
     }
 
-    /// The life of the occupant of a number, whose first address is `start`; one of no length where it is forgotten.
-    pub(crate) fn life(&self, number: usize, start: u64, begin: Start) -> Lifetime {
-        let known = match (self, begin, Id::from_index(number)) {
+    /// Returns the lifetime of an occupant whose first address is `start`; an empty one if it was
+    /// dropped.
+    pub(crate) fn lifetime(&self, number: usize, start: u64, loaded: Start) -> Lifetime {
+        let lifetime = match (self, loaded, Id::from_index(number)) {
             (Index::Frozen(map), _, Some(id)) => Some(map.lifetime(id)),
             (Index::Live(map), Start::At(instant) | Start::Before(instant), Some(id)) => {
                 map.lifetime(id, start, instant)
             }
-            // What events state is known from some instant on.
+            // Lifetimes stated by events are known from some instant on.
             _ => None,
         };
-        known.unwrap_or(Lifetime {
+        lifetime.unwrap_or(Lifetime {
             from: 0,
             to: 0,
             from_known: false,
@@ -52,7 +53,7 @@ impl Index {
         })
     }
 
-    /// Whether events to come may change the answer.
+    /// Whether later events may change the answer.
     pub(crate) fn is_provisional(&self, address: u64, time: u64) -> bool {
         match self {
             Index::Frozen(_) => false,

@@ -1,5 +1,5 @@
-//! What the adapters of trace formats need of a session beyond events, facts and samples: stacks that become known later,
-//! walks over copied stacks, and the state that earlier events left.
+//! What trace adapters need of a session beyond events, facts and samples: deferred stacks, walks
+//! over copied stacks, and state from earlier events.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use chronosym_events::{DecodeError, EventSchema};
 
 use crate::facts::{At, Symbol};
 use crate::ids::{EventTypeId, ProcessIndex, StackId, ThreadIndex};
+use crate::images::FileMapping;
 use crate::machine::Machine;
 use crate::meaning::Role;
 use crate::samples::{ClassIndex, SampleClass};
@@ -16,25 +17,13 @@ use crate::strings::StringId;
 use crate::terms::Weight;
 use crate::unwind::{Thread, Unwinder};
 
-/// A file range that a process has mapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FileMapping {
-    /// The first address.
-    pub base: u64,
-    /// Bytes.
-    pub size: u64,
-    /// Where in the file the mapping begins, in bytes.
-    pub file_offset: u64,
-}
-
 impl Session {
-    /// What events of a type mean to the session.
+    /// Returns the role of an event type.
     pub fn role(&self, id: EventTypeId) -> Role {
         self.info(id).map_or(Role::Other, |info| info.meaning.role)
     }
 
-    /// The weight of an event's stack: the bytes that it states were allocated, or else one.
+    /// Returns the weight of an event's stack: the bytes allocated according to the event, or one.
     pub fn weight(&self, id: EventTypeId, payload: &[u8]) -> Weight {
         let field = self.info(id).and_then(|info| info.meaning.bytes);
         field.map_or(Weight::One, |field| {
@@ -42,7 +31,7 @@ impl Session {
         })
     }
 
-    /// Whether the options ask for the stacks of this very event type.
+    /// Whether the options select the stacks of this event type.
     pub fn is_selected(&self, id: EventTypeId) -> bool {
         self.info(id).is_some_and(|info| info.selected)
     }
@@ -52,23 +41,23 @@ impl Session {
         self.machine.counters.undecodable(id, error);
     }
 
-    /// Replaces the description of an event type by one that came after its first event.
+    /// Replaces the schema of an event type by one that arrived after its first event.
     pub fn redescribe(&mut self, id: EventTypeId, schema: &Arc<EventSchema>) {
         self.types.redescribe(id, schema);
     }
 
-    /// The process incarnation that something is stated of.
+    /// Returns the process incarnation of a fact.
     pub fn process_at(&mut self, at: At) -> ProcessIndex {
         self.machine.process_at(at)
     }
 
-    /// The thread of a process incarnation.
+    /// Returns the thread of a process incarnation.
     pub fn thread(&mut self, pid: Option<u32>, tid: u64, time_ns: u64) -> ThreadIndex {
         let process = self.machine.process(pid, time_ns);
         self.machine.processes.thread(process, tid)
     }
 
-    /// Names a process that nothing else has named.
+    /// Names a process that has no name.
     pub fn name_process(&mut self, pid: u32, name: &[u8]) {
         let Machine {
             names, processes, ..
@@ -81,7 +70,7 @@ impl Session {
         }
     }
 
-    /// Where a process has a file mapped, or had.
+    /// Returns all mappings of a file that a process ever had.
     pub fn mappings_of(
         &self,
         process: ProcessIndex,
@@ -90,32 +79,29 @@ impl Session {
         let names = &self.machine.names.strings;
         let images = self.machine.states[process.index()].images.iter();
         let images = images.filter(move |image| names.get(image.path) == path);
-        images.map(|image| FileMapping {
-            base: image.base,
-            size: image.size,
-            file_offset: image.file_offset,
-        })
+        images.map(|image| image.mapping(image.file_offset))
     }
 
-    /// Names addresses of a process by a symbol without times (rule 18).
+    /// Adds a symbol without a lifetime (rule 18).
     pub fn name_untimed(&mut self, process: ProcessIndex, symbol: Symbol<'_>) {
         self.machine.apply_to(process, At::new(0), symbol.into());
     }
 
-    /// Whether an event of a runtime was the last to state what code is at an address.
+    /// Whether the latest event about an address is a runtime's, not a jitdump's.
     pub fn is_stated_by_events(&mut self, at: At, address: u64) -> bool {
         let process = self.machine.process_at(at);
         let code = &self.machine.state(process).code;
         code.is_stated_by_events(address)
     }
 
-    /// Ends what was compiled where an image was mapped later (rule 5), for sources that state images first.
+    /// Ends code over which an image was mapped later (rule 5), for sources that state images
+    /// first.
     pub fn map_images_over_code(&mut self) {
         self.machine.map_images_over_code();
     }
 
-    /// Walks the copied stack of a thread; appends its frames, innermost first. False if the walk broke off before a frame
-    /// that states that it is the outermost.
+    /// Walks the copied stack of a thread and appends its frames, innermost first. Returns false if
+    /// the walk ended before a frame that is marked as outermost.
     pub fn walk_stack(
         &mut self,
         at: At,
@@ -129,22 +115,22 @@ impl Session {
         unwinder.walk(thread, state, &self.machine.names, frames)
     }
 
-    /// The process that a thread of Windows belongs to now.
+    /// Returns the process that a Windows thread belongs to now.
     pub fn process_of_thread(&self, tid: u32) -> Option<u32> {
         self.kernel.process_of(tid)
     }
 
-    /// The base of the lowest image of the Windows kernel in a 32-bit address space.
+    /// Returns the base of the lowest kernel image of a 32-bit Windows.
     pub fn lowest_kernel_image(&self) -> Option<u64> {
         self.kernel.lowest_kernel_image
     }
 
-    /// Gives images of Windows the paths that programs use: what volumes mean is often stated last.
+    /// Converts NT device paths of Windows images to DOS paths: volume mappings often come last.
     pub fn rename_volumes(&mut self) {
         self.kernel.finish(&mut self.machine);
     }
 
-    /// Adds a class of samples whose stack, and perhaps thread, are not known yet.
+    /// Adds a sample class whose stack, and perhaps thread, are still unknown.
     pub fn open_class(&mut self, class: SampleClass) -> ClassIndex {
         self.samples.open_class(class)
     }
@@ -154,12 +140,12 @@ impl Session {
         self.samples.log(class, time_ns, weight);
     }
 
-    /// States the stack of a class that was opened.
+    /// Sets the stack of an open class.
     pub fn set_stack(&mut self, class: ClassIndex, stack: StackId) {
         self.samples.class_mut(class).stack = stack;
     }
 
-    /// States the thread of a class that was opened: a thread of Windows whose process only later events stated, if any.
+    /// Sets the thread of an open class to a Windows thread whose process only later events state.
     pub fn set_early_thread(&mut self, class: ClassIndex, tid: u32) {
         let process = match self.kernel.owner_before(tid) {
             Some(process) => process,
@@ -169,7 +155,7 @@ impl Session {
         self.samples.class_mut(class).thread = thread;
     }
 
-    /// Counts stacks that could not be kept.
+    /// Counts stacks that could not be stored.
     pub fn stacks_dropped(&mut self, count: u64) {
         self.machine.counters.stacks_dropped += count;
     }

@@ -1,29 +1,30 @@
-//! Inline trees: which methods the compiler inlined into a body, and where (rule 17).
+//! Inline trees: the inlinees of a body and their native ranges (rule 17).
 
-/// Deeper chains are cut: no compiler inlines that deep, but a damaged trace can say so.
+/// Deeper chains are cut: no compiler inlines that deep, but a corrupt trace can claim it.
 const DEEPEST: usize = 256;
 
 /// The inline tree of one code body.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InlineTree(pub chronosym_events::InlineTree);
 
-/// One frame of a chain of inlined methods.
+/// One frame of a chain of inlinees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InlineFrame {
     pub method_id: u64,
     pub il_offset: Option<u32>,
     pub approximate: bool,
-    /// What the tree says of where it calls the frame before; to be checked where that may be uninitialised.
+    /// The call offset in the tree; uninitialised in some runtimes.
     pub stated: Option<u32>,
-    /// The method itself, into which the others are inlined.
+    /// The method that the others are inlined into.
     pub is_root: bool,
 }
 
 impl InlineTree {
-    /// The chain at `native` bytes from the start of the body, innermost first, the method itself last.
+    /// Returns the chain at `native` bytes from the start of the body, innermost first, the method
+    /// itself last.
     ///
-    /// `calls_are_valid` is false for runtimes that leave the call offsets uninitialised: the parent's own last mapping
-    /// before the child's first one then takes their place.
+    /// `calls_are_valid` is false for runtimes that leave call offsets uninitialised: the parent's
+    /// own last mapping before the child's first one then replaces them.
     pub(crate) fn chain(&self, native: u32, calls_are_valid: bool) -> Vec<InlineFrame> {
         let Some(here) = self.0.mapping_at(native) else {
             return Vec::new();
@@ -78,7 +79,7 @@ impl InlineTree {
     }
 }
 
-/// Special IL offsets (−1 no mapping, −2 prolog, −3 epilog) are none.
+/// Returns none for special IL offsets (−1 no mapping, −2 prolog, −3 epilog).
 fn real(il: i32) -> Option<u32> {
     u32::try_from(il).ok()
 }

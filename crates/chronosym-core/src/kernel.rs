@@ -1,4 +1,4 @@
-//! What the events of the Windows kernel say: processes, threads, images.
+//! Applies events of the Windows kernel: processes, threads, images.
 
 use chronosym_events::kernel::{DbgId, Image as ImageEvent, KernelEvent, ProcessAction};
 use chronosym_events::{Action, Text};
@@ -13,21 +13,21 @@ use crate::strings::StringId;
 use crate::symbol_identity::PdbReference;
 use chronosym_types::PdbId;
 
-/// What kernel events say beside processes and images.
+/// State from kernel events other than processes and images.
 #[derive(Debug, Default)]
 pub(crate) struct KernelState {
-    /// Which process a thread is of now.
+    /// The current process of each thread.
     process_of_thread: HashMap<u32, u32>,
-    /// Whose thread it was before the first event of it; `None` if that event was its start.
+    /// The process of each thread before its first event; `None` if that event was its start.
     owner_before: HashMap<u32, Option<ProcessIndex>>,
     /// NT device path → DOS path, for the longest prefix of an image's path.
     volumes: Vec<(String, String)>,
-    /// What `\SystemRoot` means.
+    /// The folder that `\SystemRoot` denotes.
     windows_folder: Option<String>,
     has_images: bool,
-    /// Whose image the last image event was of.
+    /// The process of the last image event.
     last_image: Option<ProcessIndex>,
-    /// What identifies images that events of the same time speak of: base → (pid where it is known, identity).
+    /// Identities from events with the time of an image event: base → (pid if known, identity).
     identities: HashMap<u64, Vec<(Option<u32>, Identity)>>,
     /// The time of `identities`.
     identities_at: u64,
@@ -36,7 +36,7 @@ pub(crate) struct KernelState {
 }
 
 impl KernelState {
-    /// Which process a thread is of now.
+    /// Returns the current process of a thread.
     pub fn process_of(&self, tid: u32) -> Option<u32> {
         if tid == 0 {
             return Some(0);
@@ -44,13 +44,13 @@ impl KernelState {
         self.process_of_thread.get(&tid).copied()
     }
 
-    /// Whose thread it was before any event of it.
+    /// Returns the process of a thread before its first event.
     pub fn owner_before(&self, tid: u32) -> Option<ProcessIndex> {
         self.owner_before.get(&tid).copied().flatten()
     }
 }
 
-/// What the events that merging adds say of an image.
+/// The identity of an image, from the events that merging adds.
 #[derive(Clone, Debug, Default)]
 struct Identity {
     timestamp: Option<u32>,
@@ -58,13 +58,14 @@ struct Identity {
     il_pdb: Option<PdbReference>,
 }
 
-/// Images of the kernel are logged under either of two ids.
+/// Kernel images are logged under either of two process ids.
 fn image_pid(pid: u32) -> u32 {
     if pid == 4 { 0 } else { pid }
 }
 
 impl KernelState {
-    /// Applies an event of the kernel: it names the process that it is of itself, whoever logs it.
+    /// Applies a kernel event. The event states its process; the process that logs it is
+    /// irrelevant.
     pub fn apply(&mut self, machine: &mut Machine, time: u64, event: &KernelEvent<'_>) {
         let of = |pid: u32| At::new(time).process(pid);
         let thread = |pid: u32, tid: u32| of(pid).thread(tid.into());
@@ -98,7 +99,7 @@ impl KernelState {
             }
             KernelEvent::Image(event) => self.image(machine, time, event),
             KernelEvent::ImageId(event) => {
-                // Most say process 0, whosever image it is.
+                // Most have process 0, whatever the image's process.
                 let pid = Some(event.process_id).filter(|&pid| pid != 0);
                 let identity = Identity {
                     timestamp: Some(event.time_date_stamp).filter(|&t| t != 0),
@@ -146,7 +147,7 @@ impl KernelState {
             Action::Load | Action::DCStart => {
                 self.process_of_thread.insert(tid, pid);
             }
-            // Samples of the thread can still follow within the same instant.
+            // Samples of the thread may still follow within the same instant.
             Action::Unload | Action::DCEnd => {
                 self.process_of_thread.entry(tid).or_insert(pid);
             }
@@ -178,7 +179,7 @@ impl KernelState {
         if self.identities_at == time
             && let Some(identities) = self.identities.get(&event.base)
         {
-            // Not all say whose they are.
+            // Not all state their process.
             let own = identities
                 .iter()
                 .filter(|(of, _)| of.is_none_or(|of| of == pid));
@@ -186,7 +187,8 @@ impl KernelState {
         }
     }
 
-    /// ImageID and RSDS records have exactly the time of the image event that they belong to, and come before or after it.
+    /// ImageID and RSDS records have exactly the time of their image event, and precede or follow
+    /// it.
     fn image_identity(
         &mut self,
         machine: &mut Machine,
@@ -215,15 +217,15 @@ impl KernelState {
         identities.push((pid, identity));
     }
 
-    /// Gives images the paths that programs know: what volumes mean is often stated last.
+    /// Converts the paths of images to DOS paths: volume mappings often come last.
     pub fn finish(&self, machine: &mut Machine) {
         if !self.has_images {
             return;
         }
         let Machine { names, states, .. } = machine;
-        let mut known: FxHashMap<StringId, StringId> = FxHashMap::default();
+        let mut dos_paths: FxHashMap<StringId, StringId> = FxHashMap::default();
         for image in states.iter_mut().flat_map(|s| &mut s.images) {
-            image.path = *known.entry(image.path).or_insert_with(|| {
+            image.path = *dos_paths.entry(image.path).or_insert_with(|| {
                 let dos = self.dos_path(names.strings.get(image.path));
                 match dos {
                     Some(dos) => names.strings.intern(&dos),
@@ -233,7 +235,7 @@ impl KernelState {
         }
     }
 
-    /// The DOS form of an NT path, as far as the trace says what its beginning means.
+    /// Returns the DOS form of an NT path, if the trace states its volume.
     fn dos_path(&self, path: &str) -> Option<String> {
         if let Some(rest) = path.strip_prefix(r"\??\") {
             return Some(rest.to_owned());
@@ -263,7 +265,7 @@ impl Image {
     }
 }
 
-/// Whether a path lies in a folder. Case does not count.
+/// Whether a path is in a folder, compared without case.
 fn is_in_folder(path: &str, folder: &str) -> bool {
     let starts = path
         .get(..folder.len())

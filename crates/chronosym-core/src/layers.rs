@@ -1,4 +1,4 @@
-//! A map of lists, in layers that copies share.
+//! A multimap in layers that snapshots share.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use chronosym_types::hash::HashMap;
 use smallvec::SmallVec;
 
-/// Nearly always a key has one value.
+/// Nearly every key has one value.
 type Values<V> = SmallVec<[V; 1]>;
 type Layer<K, V> = HashMap<K, Values<V>>;
 
-/// Layers are not joined to more keys than this: copying many at once would take a writer long.
+/// Layers are not merged beyond this number of keys: a large merge would delay the writer.
 const LARGEST: usize = 1 << 16;
 
-/// Key → its values. What comes after a copy was made goes to a layer of its own, and layers of like size are joined: there
-/// are few, and each value is moved a few times only.
+/// Key → values. Values added after a snapshot go to a new layer, and layers of similar size are
+/// merged: there are few layers, and each value moves a few times only.
 #[derive(Clone, Debug)]
 pub(crate) struct Layers<K, V> {
-    /// Oldest first, each more than twice as large as the next, or as large as may be.
+    /// Oldest first, each more than twice as large as the next, or of maximum size.
     old: Vec<Arc<Layer<K, V>>>,
     new: Layer<K, V>,
 }
@@ -36,7 +36,7 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
         self.new.entry(key).or_default().push(value);
     }
 
-    /// The values of a key, oldest first.
+    /// Returns the values of a key, oldest first.
     pub(crate) fn of(&self, key: K) -> impl DoubleEndedIterator<Item = V> + '_ {
         let layers = self.old.iter().map(AsRef::as_ref).chain([&self.new]);
         layers
@@ -45,7 +45,7 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
             .copied()
     }
 
-    /// A copy that later changes do not reach.
+    /// Returns a copy that later changes do not affect.
     pub(crate) fn snapshot(&mut self) -> Self {
         if !self.new.is_empty() {
             self.old.push(Arc::new(std::mem::take(&mut self.new)));
@@ -58,8 +58,7 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
             let larger = self.old.pop().map(Arc::unwrap_or_clone);
             let (mut joined, last) = (larger.unwrap_or_default(), last.unwrap_or_default());
             for (key, values) in last {
-                let known = joined.entry(key).or_default();
-                known.extend(values);
+                joined.entry(key).or_default().extend(values);
             }
             self.old.push(Arc::new(joined));
         }
@@ -78,7 +77,8 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
             .sum()
     }
 
-    /// Drops the values that are not to be kept. Takes as long as there are values; layers that lose none stay shared.
+    /// Drops the values for which `keep` is false, in time linear in the number of values. Layers
+    /// that lose none stay shared.
     pub(crate) fn retain(&mut self, keep: impl Fn(V) -> bool) {
         let stays = |values: &Values<V>| values.iter().all(|&value| keep(value));
         for layer in &mut self.old {

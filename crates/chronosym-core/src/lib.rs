@@ -1,17 +1,20 @@
 //! The engine of chronosym: typed facts and raw events in, (process, address, time) to frames out.
 //!
-//! A [`Session`] takes events and typed [`facts`], and keeps what they state of processes, code and samples.
-//! [`Session::finish`] freezes it into a [`Timeline`], which is immutable and can be queried from any thread:
+//! A [`Session`] takes events and typed [`facts`], and keeps what they state of processes, code and
+//! samples. [`Session::finish`] freezes it into a [`Timeline`], which is immutable and can be
+//! queried from any thread:
 //!
-//! - [`Timeline::frames`] resolves one address of a process at a time, with evidence, certainty or a reason; without a
-//!   time [`Timeline::resolve`] returns everything that was ever at the address;
+//! - [`Timeline::frames`] resolves one address of a process at a time, with evidence, certainty or
+//!   a reason; without a time [`Timeline::resolve`] returns everything that was ever at the
+//!   address;
 //! - [`Timeline::profile`] counts the samples that pass a [`Filter`] by resolved stack;
-//! - [`Timeline::for_each_sample`] with a [`Resolver`] walks all samples in time order; the resolver also resolves stacks
-//!   that are not samples of the timeline;
-//! - [`Timeline::body`] and [`Timeline::bodies_of_batch`] return body numbers and allocate nothing per query.
+//! - [`Timeline::for_each_sample`] with a [`Resolver`] walks all samples in time order; the
+//!   resolver also resolves stacks that are not samples of the timeline;
+//! - [`Timeline::body`] and [`Timeline::bodies_of_batch`] return body numbers and allocate nothing
+//!   per query.
 //!
-//! A [`LiveSession`] resolves while events still arrive. Names and lines beyond what the trace states come from a
-//! [`SymbolSource`]. The engine does no I/O.
+//! A [`LiveSession`] resolves while events still arrive. Names and lines beyond what the trace
+//! states come from a [`SymbolSource`]. The engine does no I/O.
 #![deny(missing_docs)]
 
 mod activity;
@@ -38,7 +41,7 @@ mod ingest;
 mod inline_tree;
 mod kernel;
 mod layers;
-mod life;
+mod lifetime;
 mod limits;
 mod live;
 mod lookup;
@@ -97,8 +100,7 @@ pub use ids::{
     StackId, ThreadIndex,
 };
 pub use il_map::{IlOffset, IlSource};
-pub use images::{PerfMapId, file_name, is_anonymous, simple_name};
-pub use ingest::FileMapping;
+pub use images::{FileMapping, PerfMapId, file_name, is_anonymous, simple_name};
 pub use limits::{FREE_OF_RATIO, LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};
 pub use marker_kind::MarkerKind;
@@ -116,8 +118,8 @@ pub use source_line::SourceLine;
 pub use stacks::{StackTable, Walked};
 pub use symbol_identity::{InMemoryPdb, PdbReference, SymbolIdentity};
 pub use symbol_source::{
-    CodeStart, ImageRef, MappedPiece, ModuleRef, NativeFrame, PartRef, PrecompiledCode,
-    SnapshotKey, SymbolSource,
+    CodeStart, ImageRef, ModuleRef, NativeFrame, PartRef, PrecompiledCode, SnapshotKey,
+    SymbolSource,
 };
 pub use terms::{Addressing, Position, SampleKind, Weight};
 pub use timeline::Timeline;

@@ -1,43 +1,46 @@
-//! What reading may cost, in one place.
+//! Limits of time and memory, in one place.
 
 use std::fmt;
 
-/// The most that hostile or broken input may cost. A limit that is reached costs what lies beyond it: that is said in a
-/// note or an error that names the limit, and what was read before stays.
+/// Bounds on the cost of hostile or corrupt input. Data beyond a limit is left out; a diagnostic or
+/// error names the limit, and everything read before stays valid.
 ///
 /// `let mut limits = Limits::default(); limits.layers = 2;` sets one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes that the wrappers of one recording (zip, gzip) may unpack to, and that are kept of a pipe in a temporary
-    /// file. 64 GiB: more than the largest traces that people keep; what streams through takes neither memory nor disk.
+    /// Bytes that the compression layers of one recording (zip, gzip) may unpack to, and that are
+    /// kept of a pipe in a temporary file. 64 GiB: more than the largest traces in use; streamed
+    /// data takes neither memory nor disk.
     pub unpacked_bytes: u64,
-    /// How many times as large as what was read the unpacked may be. 200: traces shrink to a fifth or a tenth, made-up
-    /// input to a thousandth. The first 512 MiB are free, for files of a size given in advance that are mostly zeros. Of what
-    /// has to be held at once (perf maps, open packets of LTTng) it is a quarter, and 16 MiB are free.
+    /// Maximum ratio of unpacked to packed size. 200: real traces compress five- to tenfold,
+    /// crafted input a thousandfold. The first 512 MiB are exempt, for preallocated files that are
+    /// mostly zeros. For data held in memory at once (perf maps, open packets of LTTng) the ratio
+    /// is a quarter, and 16 MiB are exempt.
     pub unpacked_ratio: u64,
-    /// Entries of a zip file that are looked at. 65,536: what PerfView and perfcollect write has hundreds.
+    /// Files in a zip archive. 65,536: archives of PerfView and perfcollect have hundreds.
     pub zip_entries: usize,
-    /// Wrappers in wrappers. 8: people make two.
+    /// Nested archives and compression layers. 8: real traces have at most two.
     pub layers: u32,
-    /// Bytes of a perf map, unpacked, all of which are held at once. 256 MiB: some three million methods.
+    /// Bytes of an unpacked perf map, held in memory at once. 256 MiB: about three million methods.
     pub perf_map_bytes: u64,
-    /// Nodes of a call tree that is made to be written. 1,500,000, some 150 MB: a stack that thousands of threads share is a
-    /// small file and a tree of any size.
+    /// Nodes of a call tree in one output. 1,500,000, about 150 MB: a small file with a stack
+    /// shared by thousands of threads unfolds to a tree of any size.
     pub tree_nodes: u32,
-    /// Events of what runtimes did (collections, exceptions, compilations, …) that pictures show. 1,000,000, some 40 MB and their
-    /// texts: a service that compiles 100,000 methods has a quarter of that.
+    /// Runtime events (collections, exceptions, compilations, …) in one output. 1,000,000, about 40
+    /// MB and their text: a service that compiles 100,000 methods has a quarter of that.
     pub markers: usize,
-    /// Bytes of one file from a symbol server, packed or not. 4 GiB: no PDB in common use is larger.
+    /// Bytes of one file from a symbol server, packed or unpacked. 4 GiB: no PDB in common use is
+    /// larger.
     pub download_bytes: u64,
-    /// Bytes of symbol files that are open at a time. 4 GiB: they are mapped, so it is address space more than memory; the
-    /// one that was used least lately is closed.
+    /// Bytes of symbol files that are mapped at a time. 4 GiB, mostly of address space; the least
+    /// recently used file is closed.
     pub open_symbol_bytes: u64,
-    /// Bytes that are kept of what was found out of symbol files. 512 MiB: the tables of a browser's debug information; what
-    /// does not fit is found out again.
+    /// Bytes of decoded symbol data that are cached. 512 MiB: the tables of a browser's debug
+    /// information. Data beyond it is decoded again.
     pub symbol_memory_bytes: u64,
-    /// For how many units each line table of DWARF is read, on average. 4: tables are a unit's own, or shared by a few; thousands
-    /// of units in a small file that name one large table would take hours.
+    /// Units that each DWARF line table is read for, on average. 4: a table belongs to one unit or
+    /// a few; thousands of units in a small file that name one large table would take hours.
     pub line_share: usize,
 }
 
@@ -60,20 +63,20 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How much may be held at once of what so many bytes unpack to. What streams through may be more.
+    /// Returns the number of unpacked bytes of `packed` that may be held in memory at once.
     pub fn held_of(&self, packed: u64) -> u64 {
         const FREE: u64 = 16 << 20;
         packed.saturating_mul(self.held_ratio()).max(FREE)
     }
 
-    /// How many times its packed size may be held at once. Real input unpacks to ten or twenty times its size where most of
-    /// it is no padding.
+    /// Returns the ratio of unpacked to packed size for data held in memory at once. Real input
+    /// unpacks to ten or twenty times its size where little of it is padding.
     pub fn held_ratio(&self) -> u64 {
         self.unpacked_ratio / 4
     }
 }
 
-/// Unpacked bytes for which [`Limits::unpacked_ratio`] does not count.
+/// Unpacked bytes exempt from [`Limits::unpacked_ratio`].
 pub const FREE_OF_RATIO: u64 = 512 << 20;
 
 /// A limit that was reached, with its value.
@@ -108,7 +111,7 @@ impl fmt::Display for LimitReached {
 }
 
 impl LimitReached {
-    /// The limit's name, and what is said of it.
+    /// The limit's name and the parts of its message.
     fn row(&self) -> (&'static str, &'static str, u64, &'static str) {
         match *self {
             Self::UnpackedBytes(n) => ("unpacked_bytes", "it unpacks to", n, "bytes"),

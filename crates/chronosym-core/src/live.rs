@@ -257,7 +257,7 @@ impl LiveSpace {
                 Some(_) => {}
             }
         }
-        self.untimed.catch_up(&state.untimed.rows);
+        self.untimed.catch_up(&state.untimed.symbols);
         self.state = Arc::new(state.snapshot());
     }
 }

@@ -1,4 +1,4 @@
-//! Lookups that allocate nothing: for profilers that keep bodies, not names.
+//! Lookups that allocate nothing, for profilers that store bodies instead of names.
 
 use chronosym_timeline::Query;
 
@@ -8,13 +8,13 @@ use crate::resolve::AddressAt;
 use crate::terms::Position;
 use crate::timeline::Timeline;
 
-/// Queries are passed on in blocks of so many.
+/// Batches are processed in blocks of this size.
 const BLOCK: usize = 256;
 
 impl Timeline {
-    /// The code body at an address of a process, at a time in ns since the trace began.
+    /// Returns the code body at an address of a process, at a time in ns since the trace began.
     ///
-    /// Says nothing of images and of sources without time; [`Timeline::frames`] does.
+    /// Ignores images and untimed symbols; [`Timeline::frames`] includes them.
     pub fn body(
         &self,
         process: ProcessIndex,
@@ -31,18 +31,20 @@ impl Timeline {
         };
         match position {
             Position::Exact => find(address),
-            // The call lies before the return address, unless nothing does.
+            // The call precedes the return address, unless no code does.
             Position::Return => find(position.looked_up(address)).or_else(|| find(address)),
         }
     }
 
-    /// As [`Timeline::body`] for many at once; answers stand where their queries do. Allocates nothing.
+    /// Looks up many addresses as [`Timeline::body`] does; the answer to a query has its index.
+    /// Allocates nothing.
     ///
-    /// Faster than asking one by one, the more so the more bodies there are, where queries of one process follow each other.
+    /// Faster than single lookups if queries of one process are adjacent, increasingly so with the
+    /// number of bodies.
     ///
     /// # Panics
     ///
-    /// If `answers` is not as long as `queries`.
+    /// If `answers` and `queries` differ in length.
     pub fn bodies_of_batch(&self, queries: &[AddressAt], mut answers: &mut [Option<BodyIndex>]) {
         assert_eq!(queries.len(), answers.len(), "one answer a query");
         for of_process in queries.chunk_by(|a, b| a.process == b.process) {
@@ -54,7 +56,7 @@ impl Timeline {
         }
     }
 
-    /// Answers at most [`BLOCK`] queries of one process.
+    /// Looks up at most [`BLOCK`] addresses of one process.
     fn bodies_of_block(&self, queries: &[AddressAt], answers: &mut [Option<BodyIndex>]) {
         let one = |at: &AddressAt| self.body(at.process, at.address, at.time, at.position);
         let process = queries.first().map(|at| at.process);
@@ -65,15 +67,15 @@ impl Timeline {
             }
             return;
         };
-        let mut asked = [Query { addr: 0, time: 0 }; BLOCK];
-        let mut found = [None; BLOCK];
-        let (asked, found) = (&mut asked[..queries.len()], &mut found[..queries.len()]);
-        for (query, at) in asked.iter_mut().zip(queries) {
+        let mut keys = [Query { addr: 0, time: 0 }; BLOCK];
+        let mut ids = [None; BLOCK];
+        let (keys, ids) = (&mut keys[..queries.len()], &mut ids[..queries.len()]);
+        for (query, at) in keys.iter_mut().zip(queries) {
             query.addr = at.position.looked_up(self.normalise(at.address));
             query.time = at.time;
         }
-        map.resolve_batch(asked, found);
-        for ((answer, at), id) in answers.iter_mut().zip(queries).zip(found) {
+        map.resolve_batch(keys, ids);
+        for ((answer, at), id) in answers.iter_mut().zip(queries).zip(ids) {
             *answer = match id {
                 Some(id) => Some(BodyIndex(id.index() as u32)),
                 None if at.position == Position::Return => one(at),

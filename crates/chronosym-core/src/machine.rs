@@ -1,4 +1,4 @@
-//! The machine that was recorded: its processes, and what stands in each of them.
+//! The recorded machine: its processes and their states.
 
 use chronosym_events::Action;
 use chronosym_timeline::Start;
@@ -7,48 +7,49 @@ use crate::counters::Counters;
 use crate::facts::{self, At, Fact};
 use crate::ids::{ImageIndex, ProcessIndex};
 use crate::images::{Image, simple_name};
-use crate::life::{floor, has_ended};
-use crate::names::Names;
+use crate::lifetime::{floor, has_ended};
+use crate::names::NameTable;
 use crate::process::Processes;
 use crate::recording::TraceFacts;
 use crate::state::{ProcessState, States};
 use crate::strings::StringId;
 
-/// Everything that is known of the machine.
+/// State of the machine and all its processes.
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
     pub facts: TraceFacts,
     pub counters: Counters,
-    pub names: Names,
+    pub names: NameTable,
     pub processes: Processes,
-    /// Of each process.
+    /// One state for each process.
     pub states: States,
-    /// Mappings that were looked at and copied for processes that began as copies.
-    looked_at: usize,
+    /// Mappings visited and copied for forks.
+    visited: usize,
     copied: usize,
 }
 
-/// Mappings that may be copied for processes that begin as copies of others, about 1 GB, and looked at for that.
+/// Maximum number of mappings copied for forks, about 1 GB, and visited for that.
 #[cfg(not(test))]
-const MOST_COPIED: usize = 4 << 20;
+const MAX_COPIED: usize = 4 << 20;
 #[cfg(test)]
-const MOST_COPIED: usize = 1000;
-const MOST_LOOKED_AT: usize = 1 << 30;
+const MAX_COPIED: usize = 1000;
+const MAX_VISITED: usize = 1 << 30;
 
 impl Machine {
-    /// The process that a fact is of. What names none is of the trace's only process, or of one without an id.
+    /// Returns the process of a fact. A fact without a pid belongs to the trace's only process, or
+    /// to one without an id.
     pub fn process_at(&mut self, at: At) -> ProcessIndex {
         self.process(at.process.or(self.facts.process_id), at.time_ns)
     }
 
-    /// The incarnation of `pid` at a time, with its state.
+    /// Returns the incarnation of `pid` at a time, with its state.
     pub fn process(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
         let process = self.processes.at(pid, time_ns);
         self.ensure_states();
         process
     }
 
-    /// Each process has a state from now on.
+    /// Adds states until every process has one.
     pub fn ensure_states(&mut self) {
         let count = self.processes.all.len();
         self.states.ensure(count);
@@ -58,7 +59,7 @@ impl Machine {
         &mut self.states[process.index()]
     }
 
-    /// Applies what is stated of a process.
+    /// Applies a fact.
     pub fn apply(&mut self, at: At, fact: Fact<'_>) {
         match fact {
             Fact::Process(process) => self.apply_process(at, &process),
@@ -69,7 +70,7 @@ impl Machine {
         }
     }
 
-    /// As [`Machine::apply`], where it is known which process that is.
+    /// Applies a fact of a process that is already determined.
     pub fn apply_to(&mut self, process: ProcessIndex, at: At, fact: Fact<'_>) {
         let Machine { names, states, .. } = self;
         let state = &mut states[process.index()];
@@ -128,16 +129,16 @@ impl Machine {
             self.names.text(fact.name),
             self.names.text(fact.command_line),
         );
-        let known = &mut self.processes.all[process.index()];
+        let state = &mut self.processes.all[process.index()];
         if name != StringId::EMPTY {
-            known.name = name;
+            state.name = name;
         }
         if command != StringId::EMPTY {
-            known.command_line = command;
+            state.command_line = command;
         }
-        known.is_wow64 |= fact.is_wow64;
+        state.is_wow64 |= fact.is_wow64;
         if fact.action == Action::Unload {
-            known.end = Some(at.time_ns);
+            state.end = Some(at.time_ns);
             self.states[process.index()].close(at.time_ns);
         }
         if name == StringId::EMPTY && command != StringId::EMPTY {
@@ -145,23 +146,23 @@ impl Machine {
         }
     }
 
-    /// Remembers the command line of a process, and its name unless the system gave one.
+    /// Sets the command line of a process, and its name unless the system stated one.
     pub fn name_by_command(&mut self, process: ProcessIndex, command: StringId) {
         if command == StringId::EMPTY {
             return;
         }
         let name = process_name(self.names.strings.get(command)).to_owned();
         let name = self.names.strings.intern(&name);
-        let known = &mut self.processes.all[process.index()];
-        if known.command_line == StringId::EMPTY {
-            known.command_line = command;
+        let state = &mut self.processes.all[process.index()];
+        if state.command_line == StringId::EMPTY {
+            state.command_line = command;
         }
-        if known.name == StringId::EMPTY {
-            known.name = name;
+        if state.name == StringId::EMPTY {
+            state.name = name;
         }
     }
 
-    /// Applies an image event; returns the image that it speaks of, and whether it is a new one.
+    /// Applies an image event. Returns its image, and whether it is new.
     pub fn apply_image(
         &mut self,
         process: ProcessIndex,
@@ -172,42 +173,43 @@ impl Machine {
         let ProcessState { images, mapped, .. } = state;
         let (index, is_new) = mapped.apply(images, time, fact, &mut self.names)?;
         let image = &state.images[index.index()];
-        if is_new && let Start::At(at) = image.begin {
+        if is_new && let Start::At(at) = image.loaded {
             let (first, last) = (image.base, image.last());
             state.code.image_mapped(first, last, at);
         }
         Some((index, is_new))
     }
 
-    /// Maps what stands in one process in another.
+    /// Copies the mappings of a process to its child.
     fn fork(&mut self, parent: ProcessIndex, child: ProcessIndex, time: u64) {
-        let stood = |image: &&Image| floor(image.begin) <= time && !has_ended(image.end, time);
-        let known = &self.states[parent.index()].images;
-        self.looked_at = self.looked_at.saturating_add(known.len());
-        if self.looked_at > MOST_LOOKED_AT || self.copied > MOST_COPIED {
+        let is_alive = |image: &&Image| floor(image.loaded) <= time && !has_ended(image.end, time);
+        let mapped = &self.states[parent.index()].images;
+        self.visited = self.visited.saturating_add(mapped.len());
+        if self.visited > MAX_VISITED || self.copied > MAX_COPIED {
             self.counters.copies_left_out += 1;
             return;
         }
-        let images: Vec<Image> = known.iter().filter(stood).cloned().collect();
+        let images: Vec<Image> = mapped.iter().filter(is_alive).cloned().collect();
         self.copied += images.len();
-        let mapped = &mut self.states[child.index()];
+        let state = &mut self.states[child.index()];
         for image in images {
-            mapped.mapped.inherit(&mut mapped.images, image, time);
+            state.mapped.inherit(&mut state.images, image, time);
         }
     }
 
-    /// Ends what was compiled where an image was mapped later (rule 5), for sources that told of images first.
+    /// Ends code over which an image was mapped later (rule 5), for sources that state images
+    /// first.
     pub fn map_images_over_code(&mut self) {
         for state in self.states.iter_mut() {
             for image in &state.images {
-                if let Start::At(at) = image.begin {
+                if let Start::At(at) = image.loaded {
                     state.code.image_mapped(image.base, image.last(), at);
                 }
             }
         }
     }
 
-    /// What was stated of a process after its end does not outlive it either.
+    /// Ends what was stated of a process after its end.
     pub fn close_ended(&mut self) {
         self.ensure_states();
         let processes = self.processes.all.iter();
@@ -219,7 +221,8 @@ impl Machine {
     }
 }
 
-/// What a person calls the program of a command line: the file name, or for `dotnet app.dll` the application's.
+/// Returns the usual name of a command's program: its file name, or for `dotnet app.dll` the
+/// application's.
 fn process_name(command: &str) -> &str {
     let mut words = Words(command);
     let first = words.next().map_or("", simple_name);
@@ -234,7 +237,7 @@ fn process_name(command: &str) -> &str {
     first
 }
 
-/// The words of a command line; quoted ones can hold blanks.
+/// The words of a command line; quoted words may contain spaces.
 struct Words<'a>(&'a str);
 
 impl<'a> Iterator for Words<'a> {
@@ -272,7 +275,7 @@ mod tests {
         }
         let states = machine.states.into_states();
         let images: usize = states.map(|state| state.images.len()).sum();
-        assert_eq!(images, 50 + MOST_COPIED + 50);
+        assert_eq!(images, 50 + MAX_COPIED + 50);
         assert_eq!(machine.counters.copies_left_out, 100 - 21);
     }
 

@@ -3,7 +3,7 @@
 use chronosym_types::closed_list;
 
 closed_list! {
-    /// What a runtime did.
+    /// A kind of runtime activity.
     #[non_exhaustive]
     MarkerKind {
         /// A garbage collection.

@@ -1,5 +1,5 @@
-//! What the runtime did beside running code: collections, pauses, exceptions, waits for locks, compilations. Kept only
-//! where [`Options::markers`](crate::Options::markers) asks for it.
+//! Markers: collections, pauses, exceptions, waits for locks and compilations. Stored only if
+//! [`Options::markers`](crate::Options::markers) requests them.
 //!
 //! Fields are those of the CLR's manifest, `ClrEtwAll.man`.
 
@@ -10,38 +10,39 @@ use chronosym_types::hash::HashMap;
 
 use crate::ids::{ProcessIndex, ThreadIndex};
 use crate::marker_kind::{Mark, MarkerKind, Phase};
-use crate::names::Names;
+use crate::names::NameTable;
 use crate::strings::StringId;
 use crate::strings::Strings;
 
-/// Something that a runtime did, and when.
+/// One activity of a runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Marker<'t> {
-    /// What it was.
+    /// The kind of activity.
     pub kind: MarkerKind,
-    /// The thread that said so: the one that collected, threw, waited or compiled.
+    /// The thread that collected, threw, waited or compiled.
     pub thread: ThreadIndex,
     /// ns since the trace began.
     pub start_ns: u64,
-    /// When it ended. Exceptions are moments; of others the trace has no end.
+    /// When it ended; absent for exceptions, which are instants, and for activities whose end is
+    /// not in the trace.
     pub end_ns: Option<u64>,
     /// Generation and cause, type and message, or the method.
     pub text: Option<&'t str>,
 }
 
-/// An event that marks something.
+/// An event that starts, ends or is a marker.
 #[derive(Debug)]
 struct Seen {
     time_ns: u64,
     thread: ThreadIndex,
     mark: Mark,
-    /// What begin and end have in common beside the thread.
+    /// Identifies the start and end of one activity, together with the thread.
     key: u64,
     text: StringId,
 }
 
-/// The events of a session that mark something.
+/// The marker events of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Markers {
     seen: Vec<Seen>,
@@ -49,16 +50,16 @@ pub(crate) struct Markers {
 }
 
 impl Markers {
-    /// Keeps an event, unless there are `most` already.
+    /// Stores an event, unless there are `max` already.
     pub fn push(
         &mut self,
         mark: Mark,
         (time_ns, thread): (u64, ThreadIndex),
         fields: &FieldList<'_>,
-        most: usize,
-        names: &mut Names,
+        max: usize,
+        names: &mut NameTable,
     ) {
-        if self.seen.len() >= most {
+        if self.seen.len() >= max {
             self.left_out += 1;
             return;
         }
@@ -82,20 +83,21 @@ impl Markers {
 }
 
 impl Markers {
-    /// What was marked, by time. `process_of` gives the process of a thread. An end without its start is left out.
+    /// Pairs starts and ends, and returns markers by time. `process_of` returns the process of a
+    /// thread. An end without a start is dropped.
     pub fn paired<'t>(
         &self,
         strings: &'t Strings,
         process_of: impl Fn(ThreadIndex) -> ProcessIndex,
     ) -> Vec<Marker<'t>> {
         let mut seen: Vec<&Seen> = self.seen.iter().collect();
-        // Stable: events of one time keep the order in which they came.
+        // Stable: events of one time keep their order of arrival.
         seen.sort_by_key(|seen| seen.time_ns);
         let mut markers: Vec<Marker<'t>> = Vec::new();
         let mut open: HashMap<(MarkerKind, usize, u64), usize> = HashMap::default();
         for seen in seen {
             let kind = seen.mark.kind;
-            // A collection may end on another thread than it began on.
+            // A collection may end on another thread than it started on.
             let owner = match kind {
                 MarkerKind::Collection => process_of(seen.thread).index(),
                 _ => seen.thread.index(),
@@ -119,12 +121,12 @@ impl Markers {
                 text: Some(text).filter(|text| !text.is_empty()),
             });
         }
-        // Of what begins at one time the longest contains the others.
+        // Of several markers that start at one time, the longest contains the others.
         markers.sort_by_key(|m| (m.start_ns, Reverse(m.end_ns)));
         markers
     }
 
-    /// How many events were left out because there were too many.
+    /// Number of events dropped because the limit was reached.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -142,7 +144,7 @@ fn words(fields: &FieldList<'_>, name: &str) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// What is said of a marker.
+/// The text of a marker.
 fn text(kind: MarkerKind, fields: &FieldList<'_>) -> String {
     let named = |name, names: &[&'static str]| -> Option<&'static str> {
         let number = usize::try_from(number(fields, name)?).ok()?;
@@ -248,7 +250,8 @@ mod tests {
             markers,
             ..Options::default()
         }));
-        // Two collections, the first in the background and ended by another thread; its end comes before it in the trace.
+        // Two collections, the first in the background and ended by another thread; its end comes
+        // before it in the trace.
         feed.push((2, 1), 50, 2, &numbers(&[3, 2]));
         feed.push((1, 1), 10, 1, &numbers(&[3, 2, 1, 1]));
         feed.push((1, 1), 20, 1, &numbers(&[4, 0, 0, 0]));
@@ -272,7 +275,7 @@ mod tests {
     #[test]
     fn begins_find_their_ends() {
         let timeline = feed(100).finish();
-        let found: Vec<_> = timeline
+        let markers: Vec<_> = timeline
             .markers()
             .iter()
             .map(|m| (m.kind.as_str(), m.start_ns, m.end_ns, m.text))
@@ -294,7 +297,7 @@ mod tests {
             ("contention", 32, None, None),
             ("exception", 33, None, None),
         ];
-        assert_eq!(found, expected);
+        assert_eq!(markers, expected);
         assert_eq!(timeline.markers_left_out(), 0);
         assert_eq!(timeline.diagnostics(), []);
     }

@@ -1,6 +1,7 @@
-//! What each event type means to the engine: the one table.
+//! The meaning of each event type to the engine.
 //!
-//! Ids are those of the CLR's manifest, `ClrEtwAll.man`, and of the kernel's classes, `wmicore.mof`.
+//! Ids are those of the CLR's manifest, `ClrEtwAll.man`, and of the kernel's classes,
+//! `wmicore.mof`.
 
 use chronosym_events::Provider::{
     self, EventTracing, NativeRuntime, Private, Rundown, Runtime, SampleProfiler, UniversalEvents,
@@ -151,7 +152,8 @@ impl Meaning {
             // MethodJittingStarted, MethodLoad, MethodLoadVerbose.
             (Runtime, 145) => self.starts(Compilation),
             (Runtime, 141 | 143) => self.ends(Compilation),
-            // Assemblies, module ranges, threads, tiered compilation and checkpoints: the process exists.
+            // Assemblies, module ranges, threads, tiered compilation and checkpoints: the process
+            // exists.
             (Runtime | NativeRuntime, 154 | 155 | 158 | 280..=282 | 300)
             | (Rundown, 155 | 156 | 159..=161 | 280 | 300)
             | (Private, 158) => Role::Code.into(),

@@ -1,4 +1,5 @@
-//! Method names: namespace (the full type name), method name and signature, each distinct triple once.
+//! Method names: namespace (the full type name), method name and signature, each triple stored
+//! once.
 
 use std::hash::BuildHasher;
 
@@ -21,14 +22,14 @@ pub(crate) struct MethodName {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct NameTable {
     pub strings: Strings,
     all: Chunked<MethodName>,
     index: HashTable<NameId>,
     scratch: String,
 }
 
-impl Names {
+impl NameTable {
     pub(crate) fn intern(&mut self, namespace: &str, name: &str, signature: &str) -> NameId {
         let key = MethodName {
             namespace: self.strings.intern(namespace),
@@ -42,26 +43,26 @@ impl Names {
         let same = |id: &NameId| self.all[id.0 as usize] == key;
         let rehash = |id: &NameId| hash(&self.all[id.0 as usize]);
         match self.index.entry(hash(&key), same, rehash) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(place) => {
+            Entry::Occupied(slot) => *slot.get(),
+            Entry::Vacant(slot) => {
                 let id = NameId(self.all.len() as u32);
-                place.insert(id);
+                slot.insert(id);
                 self.all.push(key);
                 id
             }
         }
     }
 
-    /// Whether a name has these three parts: namespace, name, signature.
+    /// Whether a name consists of these parts: namespace, name, signature.
     pub(crate) fn is(&self, id: NameId, parts: [Text<'_>; 3]) -> bool {
-        self.get(id).is_some_and(|known| {
-            let known = [known.namespace, known.name, known.signature];
-            let mut pairs = known.into_iter().zip(parts);
-            pairs.all(|(known, part)| part == *self.strings.get(known))
+        self.get(id).is_some_and(|name| {
+            let ids = [name.namespace, name.name, name.signature];
+            let mut pairs = ids.into_iter().zip(parts);
+            pairs.all(|(id, part)| part == *self.strings.get(id))
         })
     }
 
-    /// As [`Names::intern`], from text of any kind: namespace, name, signature.
+    /// Interns the parts of a name, as text of any encoding: namespace, name, signature.
     pub(crate) fn method(&mut self, parts: [Text<'_>; 3]) -> NameId {
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
@@ -74,7 +75,7 @@ impl Names {
         id
     }
 
-    /// Interns text of any kind.
+    /// Interns text of any encoding.
     pub(crate) fn text<'a>(&mut self, text: impl Into<Text<'a>>) -> StringId {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
@@ -88,16 +89,16 @@ impl Names {
         self.all.get(id.0 as usize).copied()
     }
 
-    /// The names as they are now, to be read.
+    /// Returns a read-only copy of the table.
     pub(crate) fn snapshot(&self) -> Self {
-        Names {
+        NameTable {
             strings: self.strings.snapshot(),
             all: self.all.clone(),
-            ..Names::default()
+            ..NameTable::default()
         }
     }
 
-    /// Appends `Namespace.Type.Method`; false where the method has no name.
+    /// Appends `Namespace.Type.Method`; returns false if the method has no name.
     pub(crate) fn push_full(&self, id: NameId, out: &mut String) -> bool {
         let Some(name) = self.get(id) else {
             return false;

@@ -1,19 +1,21 @@
-//! Telling a symbol source beforehand which native addresses are to come: large files answer many at once much faster.
+//! Announces native addresses to a symbol source: large files resolve a batch much faster than
+//! single addresses.
 
 use chronosym_types::hash::HashSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::filter::Filter;
 use crate::ids::{ImageIndex, ProcessIndex};
-use crate::resolve::{AddressAt, Found};
+use crate::resolve::{AddressAt, CodeAt};
 use crate::resolver::Resolver;
 use crate::stacks::Walked;
 use crate::terms::Position;
 
 impl Resolver {
-    /// Tells the symbol source of the native addresses on the stacks of the samples that pass `filter`.
+    /// Announces the native addresses on the stacks of all samples that pass `filter` to the symbol
+    /// source.
     ///
-    /// Needed for nothing but speed; [`Timeline::profile`](crate::Timeline::profile) does it by itself.
+    /// Only for speed; [`Timeline::profile`](crate::Timeline::profile) calls it.
     pub fn prepare(&mut self, filter: &Filter) {
         let timeline = self.timeline().clone();
         let has_images = |space: &crate::space::AddressSpace| !space.state.images.is_empty();
@@ -24,24 +26,24 @@ impl Resolver {
             return;
         }
         let passing = filter.classes(&timeline);
-        let mut met = vec![false; timeline.samples.classes().len()];
+        let mut visited = vec![false; timeline.samples.classes().len()];
         let mut nodes = FxHashSet::default();
         let mut rvas: FxHashMap<(ProcessIndex, ImageIndex), HashSet<u64>> = FxHashMap::default();
         for (class, time) in timeline.samples.iter() {
             let at = class as usize;
-            if !passing[at] || !filter.has_time(time) || std::mem::replace(&mut met[at], true) {
+            if !passing[at] || !filter.has_time(time) || std::mem::replace(&mut visited[at], true) {
                 continue;
             }
             let class = timeline.samples.classes()[at];
             let process = timeline.thread(class.thread).process;
             let mut position = class.kind.leaf_position();
             let mut node = Some(class.stack);
-            // The callers of a stack that was met were met with it.
+            // The callers of a visited stack have been visited, too.
             while let Some(stack) = node.filter(|&stack| nodes.insert((process, stack, position)))
                 && let Some((Walked { address, .. }, caller)) = timeline.stacks.split(stack)
             {
                 let location = self.locate(AddressAt::new(process, address, time, position));
-                if let Found::Image(owner, image) = location.found {
+                if let CodeAt::Image(owner, image) = location.code {
                     let rva = timeline.spaces[owner.index()].state.images[image.index()]
                         .rva(location.looked_up);
                     rvas.entry((owner, image)).or_default().insert(rva);

@@ -1,4 +1,4 @@
-//! Processes, their incarnations, and threads.
+//! Process incarnations and threads.
 
 use chronosym_types::hash::HashMap;
 
@@ -7,18 +7,18 @@ use crate::layers::Layers;
 use crate::strings::StringId;
 use chronosym_types::Chunked;
 
-/// What the trace says of a process incarnation.
+/// A process incarnation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Process {
-    /// Where it is known.
+    /// The process id, if known.
     pub pid: Option<u32>,
     pub name: StringId,
     pub command_line: StringId,
-    /// When it started, where an event says so.
+    /// When it started, if an event states it.
     pub start: Option<u64>,
-    /// When it stopped, where an event says so.
+    /// When it stopped, if an event states it.
     pub end: Option<u64>,
-    /// Whether its pointers are half as wide as the system's.
+    /// Whether it is a 32-bit process of a 64-bit Windows.
     pub is_wow64: bool,
     pub runtimes: Vec<Runtime>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Runtime {
     /// Product version: major, minor, build, revision.
     pub version: [u16; 4],
     pub sku: u16,
-    /// Whether it listed what was alive: at the start or at the end of the recording, to the last row.
+    /// Whether it completed a rundown, at the start or at the end of the recording.
     pub rundown: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Thread {
     pub process: ProcessIndex,
     pub tid: u64,
     pub name: StringId,
-    /// What it was called before, and until when.
+    /// Earlier names, each with the time until which it was valid.
     pub earlier: Vec<(u64, StringId)>,
 }
 
@@ -52,7 +52,7 @@ impl Thread {
         }
     }
 
-    /// What it was called at a time.
+    /// Returns the name at a time.
     pub fn name_at(&self, time_ns: u64) -> StringId {
         let then = self.earlier.iter().find(|(until, _)| time_ns < *until);
         then.map_or(self.name, |&(_, name)| name)
@@ -65,29 +65,30 @@ pub(crate) struct Processes {
     pub all: Chunked<Process>,
     pub threads: Chunked<Thread>,
     by_pid: Layers<Option<u32>, ProcessIndex>,
-    /// Who adds threads needs it.
+    /// Needed only to add threads.
     by_tid: HashMap<(ProcessIndex, u64), ThreadIndex>,
-    /// The pid that was asked for last, if it is of one incarnation: most events come in runs.
+    /// The last pid that was looked up, if it has one incarnation: most events come in runs.
     last: Option<(Option<u32>, ProcessIndex)>,
     last_thread: Option<(ProcessIndex, u64, ThreadIndex)>,
 }
 
 impl Processes {
-    /// The incarnation of `pid` that events of `time_ns` speak of: the latest that had started, made if there is none.
+    /// Returns the incarnation of `pid` for events of `time_ns`: the latest that had started,
+    /// created if there is none.
     pub fn at(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
         if let Some((last, process)) = self.last
             && last == pid
         {
             return process;
         }
-        let found = self.find(pid, time_ns);
-        let found = found.unwrap_or_else(|| self.add(pid, None));
+        let process = self.find(pid, time_ns);
+        let process = process.unwrap_or_else(|| self.add(pid, None));
         let is_only = self.by_pid.of(pid).nth(1).is_none();
-        self.last = is_only.then_some((pid, found));
-        found
+        self.last = is_only.then_some((pid, process));
+        process
     }
 
-    /// As [`Processes::at`], without making one.
+    /// Returns the incarnation of `pid` for events of `time_ns`, if there is one.
     pub fn find(&self, pid: Option<u32>, time_ns: u64) -> Option<ProcessIndex> {
         let started = |i: &ProcessIndex| {
             let start = self.all[i.index()].start;
@@ -97,7 +98,7 @@ impl Processes {
         last.or_else(|| self.by_pid.of(pid).next())
     }
 
-    /// A process started: a new incarnation, unless it is the one that started at this very time.
+    /// Starts a new incarnation, unless the last one started at this very time.
     pub fn start(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
         if let Some(last) = self.by_pid.of(pid).next_back()
             && self.all[last.index()].start == Some(time_ns)
@@ -119,12 +120,12 @@ impl Processes {
         index
     }
 
-    /// The incarnations of `pid`, oldest first.
+    /// Returns the incarnations of `pid`, oldest first.
     pub fn incarnations(&self, pid: Option<u32>) -> impl DoubleEndedIterator<Item = ProcessIndex> {
         self.by_pid.of(pid)
     }
 
-    /// What answers need, as it is now.
+    /// Returns the state that queries need; later events do not change it.
     pub fn snapshot(&mut self) -> Self {
         Processes {
             all: self.all.clone(),
@@ -134,7 +135,7 @@ impl Processes {
         }
     }
 
-    /// The thread `tid` of a process, made if it is new.
+    /// Returns the thread `tid` of a process, created if it is new.
     pub fn thread(&mut self, process: ProcessIndex, tid: u64) -> ThreadIndex {
         if let Some((of, last, thread)) = self.last_thread
             && (of, last) == (process, tid)
@@ -155,18 +156,18 @@ impl Processes {
         thread
     }
 
-    /// The runtime `clr_instance` of a process, made if it is new.
+    /// Returns the runtime `clr_instance` of a process, created if it is new.
     pub fn runtime(&mut self, process: ProcessIndex, clr_instance: u16) -> &mut Runtime {
         let runtimes = &mut self.all[process.index()].runtimes;
-        let found = runtimes.iter().position(|r| r.clr_instance == clr_instance);
-        let at = found.unwrap_or_else(|| {
+        let index = runtimes.iter().position(|r| r.clr_instance == clr_instance);
+        let index = index.unwrap_or_else(|| {
             runtimes.push(Runtime {
                 clr_instance,
                 ..Runtime::default()
             });
             runtimes.len() - 1
         });
-        &mut runtimes[at]
+        &mut runtimes[index]
     }
 }
 

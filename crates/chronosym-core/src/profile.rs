@@ -1,4 +1,4 @@
-//! Samples with their stacks resolved.
+//! Profiles: samples counted by resolved stack.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::symbol_source::SymbolSource;
 use crate::terms::{SampleKind, Weight};
 use crate::timeline::Timeline;
 
-/// Samples of one thread with one resolved stack.
+/// The samples of one thread with one resolved stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProfileEntry {
@@ -24,19 +24,19 @@ pub struct ProfileEntry {
     pub thread: ThreadIndex,
     /// The stack.
     pub stack: ResolvedStack,
-    /// What the samples say of the thread.
+    /// The kind of samples.
     pub kind: SampleKind,
-    /// What the thread did.
+    /// What the thread was doing.
     pub activity: Activity,
-    /// How many samples.
+    /// Number of samples.
     pub samples: u64,
-    /// The time in ns that those of them stand for of which it is known.
+    /// Sum of the times, in ns, of the samples whose time is known.
     pub time_ns: u64,
-    /// How many of them have no such time.
+    /// Number of samples whose time is unknown.
     pub untimed: u64,
-    /// Bytes that they stand for, such as those of allocations.
+    /// Sum of the bytes, such as those of allocations.
     pub bytes: u64,
-    /// How many of them state bytes.
+    /// Number of samples that state bytes.
     pub sized: u64,
 }
 
@@ -63,19 +63,21 @@ pub struct Profile {
     pub resolver: Resolver,
     /// In no particular order.
     pub entries: Vec<ProfileEntry>,
-    /// Distance of two samples in ns that was asked for, where it is known. What was achieved is in the entries.
+    /// The requested sampling interval in ns, if known. The actual interval follows from the
+    /// entries.
     pub sample_interval_ns: Option<u64>,
     /// From the first sample to the last, ns since the trace began; empty without a sample.
     pub times: Range<u64>,
 }
 
 impl Profile {
-    /// The number of samples.
+    /// Returns the number of samples.
     pub fn samples(&self) -> u64 {
         self.entries.iter().map(|e| e.samples).sum()
     }
 
-    /// The time in ns that the samples stand for; `None` where that of any is unknown (rule 21).
+    /// Returns the time in ns that the samples represent; `None` if the time of any is unknown
+    /// (rule 21).
     pub fn time_ns(&self) -> Option<u64> {
         let is_timed = self.entries.iter().all(|e| e.untimed == 0);
         let sum = |all: u64, e: &ProfileEntry| all.saturating_add(e.time_ns);
@@ -93,7 +95,7 @@ impl Timeline {
         let mut resolver = Resolver::new(self, symbols);
         resolver.prepare(filter);
         let passing = filter.classes(self);
-        // For each class the answers so far; nearly always there is just one.
+        // The answers for each class so far; nearly always one.
         let mut answers: Vec<Answers<usize>> = Vec::new();
         answers.resize_with(self.samples.classes().len(), Answers::default);
         let mut entries: Vec<ProfileEntry> = Vec::new();
@@ -143,13 +145,13 @@ impl Timeline {
         }
     }
 
-    /// Calls `each` for every sample that passes `filter`, in the order of time: (class, time in ns).
+    /// Calls `each` for every sample that passes `filter`, in time order: (class, time in ns).
     pub fn for_each_sample(&self, filter: &Filter, mut each: impl FnMut(&SampleClass, u64)) {
         self.for_each_weighed_sample(filter, |class, time, _| each(class, time));
     }
 
-    /// As [`Timeline::for_each_sample`], with what each sample stands for: of profilers' samples time, wherever it is known
-    /// (rule 21).
+    /// Calls `each` for every sample that passes `filter`, in time order, with its weight: for
+    /// profiler samples a time, if known (rule 21).
     pub fn for_each_weighed_sample(
         &self,
         filter: &Filter,
@@ -161,7 +163,7 @@ impl Timeline {
             .filter(|&(class, time, _)| passing[class as usize] && filter.has_time(time))
             .map(|(class, time, weight)| (time, class, weight))
             .collect();
-        // Stable: samples of one time keep the order in which they came.
+        // Stable: samples of one time keep their order of arrival.
         samples.sort_by_key(|&(time, ..)| time);
         for (time, class, weight) in samples {
             let class = &self.samples.classes()[class as usize];

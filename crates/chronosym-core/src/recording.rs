@@ -1,25 +1,26 @@
-//! What is known of a recording as a whole: its facts, what it lost, what could not be used.
+//! Properties of a recording as a whole: facts, losses, joined recordings.
 
 use chronosym_types::closed_list;
 
-/// Events that the trace lost.
+/// A loss of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
-    /// ns since the trace began; the loss lies after this time…
+    /// ns since the trace began; the loss is after this time…
     pub from_ns: u64,
     /// …and not after this one.
     pub to_ns: u64,
-    /// How many events, as far as the recorder counted them.
+    /// Number of lost events, as far as the recorder counted them.
     pub events: u64,
-    /// How many buffers, each of any number of events.
+    /// Number of lost buffers, each with any number of events.
     pub buffers: u64,
-    /// How often the recorder noted that something was lost, without saying how much.
+    /// Number of times the recorder reported a loss of unknown size.
     pub notices: u64,
 }
 
 impl Loss {
-    /// A loss after one time and not after another, both in ns since the trace began; of how much is not known.
+    /// Creates a loss of unknown size after one time and not after another, both in ns since the
+    /// trace began.
     pub fn between(from_ns: u64, to_ns: u64) -> Self {
         Loss {
             from_ns,
@@ -28,7 +29,7 @@ impl Loss {
         }
     }
 
-    /// As [`Loss::between`], of this many events.
+    /// Creates a loss of a number of events.
     pub fn of_events(from_ns: u64, to_ns: u64, events: u64) -> Self {
         Loss {
             events,
@@ -37,7 +38,7 @@ impl Loss {
     }
 }
 
-/// What is known of the whole trace.
+/// Properties of the whole trace.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TraceFacts {
@@ -49,21 +50,22 @@ pub struct TraceFacts {
     pub start_unix_ns: Option<i128>,
     /// Time of the last event, ns since the trace began.
     pub duration_ns: u64,
-    /// Bytes of a pointer of the machine.
+    /// Pointer size of the machine, in bytes.
     pub pointer_size: Option<u8>,
-    /// Processors of the machine.
+    /// Number of processors.
     pub processors: Option<u32>,
-    /// Distance of two samples in ns, as the trace states it first.
+    /// The first sampling interval of the trace, in ns.
     pub sample_interval_ns: Option<u64>,
-    /// Where the distance changes later: (ns since the trace began, distance in ns), by time.
+    /// Later sampling intervals by time: (ns since the trace began, interval in ns).
     pub sample_interval_changes: Vec<(u64, u64)>,
-    /// Operating system and architecture, as the trace states them.
+    /// Operating system and architecture.
     pub machine: Option<String>,
-    /// The pid of a trace that is of one process only.
+    /// The pid of a trace of a single process.
     pub process_id: Option<u32>,
-    /// What several recordings were joined from; empty for one.
+    /// The recordings that were joined; empty for one.
     pub recordings: Vec<JoinedRecording>,
-    /// How far the clocks of those can be apart, in ns: what begins or ends within that of a time may be on either side of it.
+    /// Maximum error of their clocks, in ns: events within it may have happened on either side of a
+    /// time.
     pub clock_error_ns: u64,
 }
 
@@ -71,22 +73,22 @@ pub struct TraceFacts {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct JoinedRecording {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Its format, and what of it is used.
+    /// Its format, and which part of it is used.
     pub gives: &'static str,
-    /// How its clock was put on the timeline's.
+    /// How its clock was mapped to the timeline's.
     pub clock: ClockMatch,
-    /// ns that its clock is behind the timeline's.
+    /// Offset of its clock to the timeline's, in ns.
     pub offset_ns: i64,
-    /// How far that can be wrong, in ns.
+    /// Maximum error of the offset, in ns.
     pub error_ns: u64,
-    /// Of a recording of one process that calls itself otherwise than the timeline does, in a container: both ids.
+    /// The process id inside a container and on the host, if they differ.
     pub own_pid: Option<(u32, u32)>,
 }
 
 impl JoinedRecording {
-    /// What came from a recording, by a clock without offset or error.
+    /// Creates a recording with the timeline's clock, without offset or error.
     pub fn new(name: &str, gives: &'static str, clock: ClockMatch) -> Self {
         JoinedRecording {
             name: name.to_owned(),
@@ -100,24 +102,24 @@ impl JoinedRecording {
 }
 
 closed_list! {
-    /// How the clock of a recording was put on that of another.
+    /// How the clock of a recording was mapped to another's.
     #[non_exhaustive]
     ClockMatch {
-        /// It is the same clock.
+        /// Both use the same clock.
         Same = "same clock",
-        /// Both say what time it was on the wall.
+        /// By the wall time that both state.
         Wall = "by wall time",
-        /// From what both saw: starts and ends of threads.
+        /// From starts and ends of threads in both.
         Estimated = "estimated from starts and ends of threads",
-        /// Nothing tells: taken for the same.
+        /// Assumed to be the same clock, without evidence.
         Assumed = "assumed to be the same clock",
-        /// It has no times.
+        /// The recording has no times.
         Timeless = "no times",
     }
 }
 
 impl TraceFacts {
-    /// Notes the distance of two samples from a time on, both in ns.
+    /// Records the sampling interval from a time on, both in ns.
     pub fn sampled_every(&mut self, time_ns: u64, interval_ns: u64) {
         if self.sample_interval_ns.is_none() {
             self.sample_interval_ns = Some(interval_ns);
@@ -126,7 +128,7 @@ impl TraceFacts {
         }
     }
 
-    /// The distance of two samples at a time, in ns.
+    /// Returns the sampling interval at a time, in ns.
     pub fn sample_interval_at(&self, time_ns: u64) -> Option<u64> {
         let later = self
             .sample_interval_changes

@@ -1,53 +1,54 @@
-//! Which recording a session was read from: a second one has no place in it unless both are of one process and clock.
+//! Identity of the recordings of a session: a second one must be of the same process and clock.
 
-/// How a recording differs from the one that a session was read from.
+/// Why a recording cannot be added to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnotherRecording {
-    /// It does not: all of it would count twice.
+    /// It is the same one: all of it would count twice.
     #[error("it is the same one")]
     Same,
-    /// Another format.
+    /// It has another format.
     #[error("it is of another format")]
     Format,
-    /// .etl files have to be merged before they are read.
+    /// .etl files must be merged before they are read.
     #[error("it was already read whole")]
     Whole,
-    /// Another process, or a process that is not stated.
+    /// It is of another process, or states none.
     #[error("it is of another process")]
     Process,
-    /// Another clock, by its frequency or by when it began to count.
+    /// Its clock differs in frequency or origin.
     #[error("it has another clock")]
     Clock,
-    /// It began before the other: the session's times begin there.
+    /// It starts before the first: the session's times start there.
     #[error("it began before it; read the earlier one first")]
     Earlier,
 }
 
-/// What tells recordings apart.
+/// The properties that distinguish recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordingId {
     /// An EventPipe session.
     EventPipe {
-        /// The process that was recorded.
+        /// The recorded process.
         process_id: Option<u32>,
         /// The clock at its start, in ticks.
         start: i64,
-        /// Ticks a second.
+        /// Ticks per second.
         frequency: u64,
-        /// When it began, in ns since 1970-01-01 UTC.
+        /// Start, in ns since 1970-01-01 UTC.
         start_unix_ns: Option<i64>,
     },
-    /// What is read as a whole: .etl files, or what `open` joins.
+    /// A recording that is read as a whole: .etl files, or recordings joined by `open`.
     Whole,
 }
 
-/// Setting the time of a machine moves this along; no two machines or boots are so close.
+/// Setting a machine's time moves the origin; no two machines or boots are this close.
 const SAME_CLOCK_NS: i128 = 5_000_000_000;
 
 impl RecordingId {
-    /// When this recording begins, in ns since time 0 of a session that was read from `first`. A `live` session may read
-    /// recordings that begin at any time of its process and repeat what others said.
+    /// Returns the start of this recording, in ns since time 0 of a session that was read from
+    /// `first`. A `live` session accepts recordings that start at any time and repeat facts of
+    /// others.
     pub(crate) fn follows(self, first: RecordingId, live: bool) -> Result<i64, AnotherRecording> {
         match (first, self) {
             (

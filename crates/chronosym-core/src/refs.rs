@@ -1,17 +1,17 @@
-//! A timeline's modules and images, as symbol sources need to know them.
+//! References to a timeline's modules and images, for symbol sources.
 
 use crate::ids::{ImageIndex, ModuleIndex, ProcessIndex};
 use crate::symbol_source::{ImageRef, ModuleCode, ModuleRef, PartRef, SnapshotKey};
 use crate::timeline::Timeline;
 
 impl Timeline {
-    /// A module, as a symbol source needs to know it.
+    /// Returns a reference to a module.
     pub fn module_ref(&self, process: ProcessIndex, module: ModuleIndex) -> Option<ModuleRef<'_>> {
         let modules = &self.space(process)?.state.code.modules;
         (module.index() < modules.len()).then(|| self.module_of(process, module))
     }
 
-    /// As [`Timeline::module_ref`], of a module that is known to be there.
+    /// Returns a reference to a module that is in the timeline.
     pub(crate) fn module_of(&self, process: ProcessIndex, module: ModuleIndex) -> ModuleRef<'_> {
         let state = &self.spaces[process.index()].state;
         let m = &state.code.modules[module.index()];
@@ -38,13 +38,13 @@ impl Timeline {
         }
     }
 
-    /// An image, as a symbol source needs to know it.
+    /// Returns a reference to an image.
     pub fn image_ref(&self, owner: ProcessIndex, index: ImageIndex) -> Option<ImageRef<'_>> {
         let images = &self.space(owner)?.state.images;
         (index.index() < images.len()).then(|| self.image_of(owner, index))
     }
 
-    /// As [`Timeline::image_ref`], of an image that is known to be there.
+    /// Returns a reference to an image that is in the timeline.
     pub(crate) fn image_of(&self, owner: ProcessIndex, index: ImageIndex) -> ImageRef<'_> {
         let images = &self.spaces[owner.index()].state.images;
         let image = &images[index.index()];

@@ -1,4 +1,4 @@
-//! The first step of resolution: (process, address, time) → what stood there (rules 8 to 11 and 18 to 19).
+//! The first step of resolution: (process, address, time) → code (rules 8 to 11 and 18 to 19).
 
 use std::ops::Range;
 
@@ -12,17 +12,17 @@ use crate::space::AddressSpace;
 use crate::terms::Position;
 use crate::timeline::Timeline;
 
-/// What stands at an address.
+/// The code at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum CodeAt {
     Body(BodyIndex),
-    /// Row of the process's untimed symbols.
+    /// Index of one of the process's untimed symbols.
     Untimed {
-        row: usize,
-        /// Another one there has a different name.
+        index: usize,
+        /// Whether a symbol with another name covers the address, too.
         contested: bool,
     },
-    /// An image, and the process whose image it is: the system's for kernel addresses.
+    /// An image and its process: the system's for kernel addresses.
     Image(ProcessIndex, ImageIndex),
     Nothing(NameReason),
 }
@@ -32,28 +32,28 @@ pub(crate) enum Found {
 pub struct AddressAt {
     pub(crate) process: ProcessIndex,
     pub(crate) address: u64,
-    /// Before the end of all times.
+    /// Less than `u64::MAX`.
     pub(crate) time: u64,
     pub(crate) position: Position,
 }
 
 impl AddressAt {
-    /// An address as a stack has it; the time is in ns since the trace began.
+    /// Creates an address as in a stack; the time is in ns since the trace began.
     pub fn new(process: ProcessIndex, address: u64, time: u64, position: Position) -> Self {
         AddressAt {
             process,
             address,
-            // What never ended is there until the end of times, which is no time itself: lives are half open.
+            // Code that never ended has a lifetime up to `u64::MAX`, which is half-open.
             time: time.min(u64::MAX - 1),
             position,
         }
     }
 }
 
-/// An answer, and the times for which it is the same.
+/// The code at an address, and the times for which the answer is the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Location {
-    pub found: Found,
+    pub code: CodeAt,
     pub certainty: Certainty,
     /// The address that was looked up: one less than a return address.
     pub looked_up: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// Rule 23: where clocks can be so many ns apart, what begins or ends within that of a time may do so on its other side.
+    /// Rule 23: events within the clock error may have happened on either side of `time`.
     fn within(mut self, error_ns: u64, time: u64) -> Self {
         if error_ns == 0 || self.certainty != Certainty::Exact {
             return self;
@@ -91,7 +91,7 @@ impl Location {
     }
 }
 
-/// All times. What never ended ends here.
+/// All times. Lifetimes without an end end here.
 pub(crate) const ALWAYS: Range<u64> = 0..u64::MAX;
 
 pub(crate) fn meet(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
@@ -99,7 +99,7 @@ pub(crate) fn meet(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
 }
 
 impl Timeline {
-    /// What stood at an address of a process at a time.
+    /// Looks up the code at an address of a process at a time.
     pub(crate) fn locate(&self, at: AddressAt) -> Location {
         let AddressAt {
             process,
@@ -110,14 +110,14 @@ impl Timeline {
         let address = self.normalise(at.address);
         let Some(space) = self.space(process) else {
             return Location {
-                found: Found::Nothing(NameReason::NoCodeAtAddress),
+                code: CodeAt::Nothing(NameReason::NoCodeAtAddress),
                 certainty: Certainty::Inferred,
                 looked_up: address,
                 valid: ALWAYS,
             };
         };
         let exact = |address| self.locate_exact(process, space, address, time);
-        let is_code = |l: &Location| !matches!(l.found, Found::Nothing(_));
+        let is_code = |l: &Location| !matches!(l.code, CodeAt::Nothing(_));
         match position {
             Position::Exact => exact(address),
             Position::Return => {
@@ -125,7 +125,8 @@ impl Timeline {
                 if is_code(&call) {
                     return call;
                 }
-                // Nothing before it: then it is the first byte of what stands there, however it got on the stack.
+                // Without code before it, the address is the first byte of a function that did not
+                // call.
                 let own = exact(address);
                 if is_code(&own) {
                     Location {
@@ -139,7 +140,8 @@ impl Timeline {
         }
     }
 
-    /// Whether an address can be the kernel's: 32-bit systems give user mode 2 GB or more, others the lower half.
+    /// Whether an address may be the kernel's: user mode has 2 GB or more of a 32-bit address
+    /// space, and the lower half of others.
     fn is_kernel(&self, address: u64) -> bool {
         match self.facts.pointer_size {
             Some(4) => address >= 1 << 31,
@@ -148,8 +150,8 @@ impl Timeline {
         }
     }
 
-    /// The processes whose images can be at an address of a process: its own, and the system's, whose user mode (its ntdll) is
-    /// nobody else's.
+    /// The processes whose images may be at an address: its own, and the system's, whose user mode
+    /// (its ntdll) belongs to itself only.
     pub(crate) fn image_owners(
         &self,
         process: ProcessIndex,
@@ -160,7 +162,7 @@ impl Timeline {
         std::iter::once(process).chain(system.filter(move |&s| shared && s != process))
     }
 
-    /// Clears what is no part of an address: the Thumb bit and pointer authentication.
+    /// Clears the Thumb bit and pointer authentication.
     pub(crate) fn normalise(&self, address: u64) -> u64 {
         self.address_mask.apply(address)
     }
@@ -176,10 +178,10 @@ impl Timeline {
         if let Some(location) = body {
             return location.within(self.facts.clock_error_ns, time);
         }
-        if let Some((row, contested)) = space.untimed.at(address, &space.state.untimed.rows) {
-            let found = Found::Untimed { row, contested };
+        if let Some((index, contested)) = space.untimed.at(address, &space.state.untimed.symbols) {
+            let code = CodeAt::Untimed { index, contested };
             return Location {
-                found,
+                code,
                 certainty: Certainty::Inferred,
                 looked_up: address,
                 valid: gap,
@@ -188,30 +190,30 @@ impl Timeline {
         let mut valid = gap;
         for owner in self.image_owners(process, address) {
             let AddressSpace { images, state, .. } = &self.spaces[owner.index()];
-            if let Some((id, life)) = images.find(address, time) {
+            if let Some((id, lifetime)) = images.find(address, time) {
                 let image = &state.images[id.index()];
-                let life = life.from..life.to;
-                let (certainty, known) =
-                    certainty(image.begin, image.end, life, time, &self.losses);
+                let lifetime = lifetime.from..lifetime.to;
+                let (certainty, sure) =
+                    certainty(image.loaded, image.end, lifetime, time, &self.losses);
                 return Location {
-                    found: Found::Image(owner, ImageIndex(id.index() as u32)),
+                    code: CodeAt::Image(owner, ImageIndex(id.index() as u32)),
                     certainty,
                     looked_up: address,
-                    valid: meet(&valid, &known),
+                    valid: meet(&valid, &sure),
                 };
             }
             valid = meet(&valid, &between(&images.neighbours(address, time)));
         }
         let reason = self.why_nothing(process, space, address, time);
         Location {
-            found: Found::Nothing(reason),
+            code: CodeAt::Nothing(reason),
             certainty: Certainty::Inferred,
             looked_up: address,
             valid,
         }
     }
 
-    /// The first reason that applies to an address where nothing stands at a time.
+    /// Returns the first reason that applies to an address without code.
     fn why_nothing(
         &self,
         process: ProcessIndex,
@@ -224,7 +226,7 @@ impl Timeline {
             return NameReason::InvalidAddress;
         }
         let near = [&space.bodies, &space.images].map(|map| map.neighbours(address, time));
-        // What was dropped stood there before anything that is still known.
+        // Code that was dropped precedes everything still stored.
         if space.forgotten.contains(address) || near.iter().any(|near| near.before.is_some()) {
             return NameReason::AfterUnload;
         }
@@ -241,10 +243,10 @@ impl Timeline {
     }
 }
 
-/// The time between two lives.
+/// The time between two lifetimes.
 fn between(near: &Neighbours) -> Range<u64> {
-    let from = near.before.map_or(0, |(_, life)| life.to);
-    from..near.after.map_or(u64::MAX, |(_, life)| life.from)
+    let from = near.before.map_or(0, |(_, lifetime)| lifetime.to);
+    from..near.after.map_or(u64::MAX, |(_, lifetime)| lifetime.from)
 }
 
 impl AddressSpace {
@@ -252,20 +254,20 @@ impl AddressSpace {
         &self.state.code.bodies[index.index()]
     }
 
-    /// The body at an address and time; without one, the time for which there is none.
+    /// The body at an address and time, or else the time during which there is none.
     fn body_at(&self, address: u64, time: u64, losses: &[Loss]) -> (Option<Location>, Range<u64>) {
-        if let Some((id, life)) = self.bodies.find(address, time) {
+        if let Some((id, lifetime)) = self.bodies.find(address, time) {
             let index = BodyIndex(id.index() as u32);
-            let (body, life) = (self.body(index), life.from..life.to);
+            let (body, lifetime) = (self.body(index), lifetime.from..lifetime.to);
             let (certainty, valid) = if body.approximate {
-                (Certainty::Approximate, life)
+                (Certainty::Approximate, lifetime)
             } else {
-                certainty(body.begin, body.end, life, time, losses)
+                certainty(body.loaded, body.end, lifetime, time, losses)
             };
-            let found = Found::Body(index);
+            let code = CodeAt::Body(index);
             return (
                 Some(Location {
-                    found,
+                    code,
                     certainty,
                     looked_up: address,
                     valid: valid.clone(),
@@ -275,20 +277,20 @@ impl AddressSpace {
         }
         let near = self.bodies.neighbours(address, time);
         let mut gap = between(&near);
-        // Rule 8: the load event can be a little late, where nothing stood before.
+        // Rule 8: the load event may be logged late, if there was no code before.
         if near.before.is_none()
             && !self.forgotten.contains(address)
-            && let Some((id, life)) = near.after
+            && let Some((id, lifetime)) = near.after
         {
             let index = BodyIndex(id.index() as u32);
             let body = self.body(index);
-            let loaded =
-                body.flags.is_jitted() && matches!(body.begin, Start::At(at) if at == life.from);
+            let loaded = body.flags.is_jitted()
+                && matches!(body.loaded, Start::At(at) if at == lifetime.from);
             if loaded && body.earliest <= time {
-                let valid = body.earliest..life.from;
-                let found = Found::Body(index);
+                let valid = body.earliest..lifetime.from;
+                let code = CodeAt::Body(index);
                 let location = Location {
-                    found,
+                    code,
                     certainty: Certainty::Approximate,
                     looked_up: address,
                     valid: valid.clone(),
@@ -303,43 +305,47 @@ impl AddressSpace {
     }
 }
 
-/// How sure it is that what events say began and ended so stood there at `time`, and the part of its life for which that holds.
+/// How sure it is that what events say began and ended so stood there at `time`, and the part of
+/// its life for which that holds.
 fn certainty(
-    begin: Start,
+    loaded: Start,
     end: End,
-    life: Range<u64>,
+    lifetime: Range<u64>,
     time: u64,
     losses: &[Loss],
 ) -> (Certainty, Range<u64>) {
-    let known_from = match begin {
+    let first_seen = match loaded {
         Start::At(at) | Start::Before(at) => at,
         Start::Unbounded => u64::MAX,
     };
-    if time < known_from {
-        return (Certainty::Inferred, life.start..life.end.min(known_from));
+    if time < first_seen {
+        return (
+            Certainty::Inferred,
+            lifetime.start..lifetime.end.min(first_seen),
+        );
     }
-    let known = known_from.max(life.start)..life.end;
+    let sure = first_seen.max(lifetime.start)..lifetime.end;
     match end {
-        End::At(_) => (Certainty::Exact, known),
+        End::At(_) => (Certainty::Exact, sure),
         End::After(at) if time <= at => (
             Certainty::Exact,
-            known.start..known.end.min(at.saturating_add(1)),
+            sure.start..sure.end.min(at.saturating_add(1)),
         ),
         End::After(at) => (
             Certainty::Inferred,
-            known.start.max(at.saturating_add(1))..known.end,
+            sure.start.max(at.saturating_add(1))..sure.end,
         ),
-        // Closed by what was put over it: when it went is not known.
-        End::Open if life.end != u64::MAX => (Certainty::Inferred, known),
+        // Ended by code loaded over it; the time of its own end is unknown.
+        End::Open if lifetime.end != u64::MAX => (Certainty::Inferred, sure),
         End::Open => match losses
             .iter()
-            .filter(|l| l.to_ns > known_from)
+            .filter(|l| l.to_ns > first_seen)
             .map(|l| l.from_ns)
             .min()
         {
-            None => (Certainty::Exact, known),
-            Some(lost) if time < lost => (Certainty::Exact, known.start..known.end.min(lost)),
-            Some(lost) => (Certainty::Inferred, known.start.max(lost)..known.end),
+            None => (Certainty::Exact, sure),
+            Some(lost) if time < lost => (Certainty::Exact, sure.start..sure.end.min(lost)),
+            Some(lost) => (Certainty::Inferred, sure.start.max(lost)..sure.end),
         },
     }
 }

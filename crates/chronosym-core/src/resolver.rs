@@ -1,4 +1,5 @@
-//! Stacks to frames: each distinct stack is resolved once for each span of time in which the answer is the same.
+//! Resolves stacks: each distinct stack once for each range of time in which the answer is the
+//! same.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,12 +20,12 @@ use crate::symbol_source::SymbolSource;
 use crate::terms::Position;
 use crate::timeline::Timeline;
 
-/// A resolved stack of one [`Resolver`]: the node of its innermost frame.
+/// A resolved stack of one [`Resolver`], identified by its innermost node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResolvedStack(u32);
 
 impl ResolvedStack {
-    /// The position among all nodes, dense from 0; a caller comes before what it calls.
+    /// Returns the index among all nodes, dense from 0; a caller precedes its callees.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -32,25 +33,25 @@ impl ResolvedStack {
 
 const ROOT: u32 = u32::MAX;
 
-/// An address of a process: how it came to be in a stack and what proves that, and whether a time is known.
+/// An address of a process: its position and proof, and whether a time is given.
 type AddressKey = (ProcessIndex, Walked, Position, bool);
 
-/// Resolves stacks and keeps what it has resolved: frames, functions and binaries, each once, by number.
+/// Resolves stacks, and stores frames, functions and binaries, each once.
 pub struct Resolver {
     timeline: Arc<Timeline>,
     symbols: Option<Arc<dyn SymbolSource>>,
     functions: FunctionTable,
     frames: Vec<Frame>,
-    /// What ids of another resolver lead to.
+    /// The frame for ids of another resolver.
     nothing: Frame,
-    /// How many frames each of those stands for that stand for several.
-    standing_for: FxHashMap<FrameId, u32>,
+    /// Number of frames that each collapsed frame represents.
+    collapsed: FxHashMap<FrameId, u32>,
     /// (frame, caller)
     nodes: Vec<(FrameId, u32)>,
     node_index: FxHashMap<(FrameId, u32), u32>,
     by_address: HashMap<AddressKey, Answers<Range<u32>>>,
     by_stack: FxHashMap<(ProcessIndex, StackId, Position, bool), Answers<u32>>,
-    /// What was located before its frames were made.
+    /// Locations whose frames are not built yet.
     located: HashMap<(ProcessIndex, u64, Position), Location>,
     path: Vec<(StackId, Walked)>,
 }
@@ -65,7 +66,7 @@ impl std::fmt::Debug for Resolver {
 }
 
 impl Resolver {
-    /// A resolver with nothing resolved yet.
+    /// Creates a resolver with an empty cache.
     pub fn new(timeline: &Arc<Timeline>, symbols: Option<Arc<dyn SymbolSource>>) -> Self {
         Resolver {
             timeline: Arc::clone(timeline),
@@ -73,7 +74,7 @@ impl Resolver {
             functions: FunctionTable::default(),
             frames: Vec::new(),
             nothing: Frame::bare(0, Function::nothing(), NameReason::InvalidAddress),
-            standing_for: FxHashMap::default(),
+            collapsed: FxHashMap::default(),
             nodes: Vec::new(),
             node_index: FxHashMap::default(),
             by_address: HashMap::default(),
@@ -83,7 +84,8 @@ impl Resolver {
         }
     }
 
-    /// The stack of a sample, and for which times it is the answer; `None` for a sample of another timeline.
+    /// Returns the stack of a sample and the times for which it is valid; `None` for a sample of
+    /// another timeline.
     pub fn resolve(
         &mut self,
         class: &SampleClass,
@@ -94,10 +96,11 @@ impl Resolver {
         self.resolve_stack(process, class.stack, When::At(time_ns), position)
     }
 
-    /// An interned stack of a process, and for which times it is the answer; `position` says what its innermost address is.
-    /// `None` for a stack that the timeline does not have.
+    /// Returns an interned stack of a process and the times for which it is valid; `position` is
+    /// that of the innermost address. `None` for a stack of another timeline.
     ///
-    /// Without a time, an address where several stood is a frame with the reason [`NameReason::Ambiguous`].
+    /// Without a time, an address that several bodies occupied is a frame with the reason
+    /// [`NameReason::Ambiguous`].
     pub fn resolve_stack(
         &mut self,
         process: ProcessIndex,
@@ -106,18 +109,18 @@ impl Resolver {
         position: Position,
     ) -> Option<(ResolvedStack, Range<u64>)> {
         let (time, timed) = time_of(when);
-        // Up to a prefix that is known already, then down again.
+        // Up to a cached prefix, then down again.
         let mut path = std::mem::take(&mut self.path);
         path.clear();
         let of = |is_leaf: bool| if is_leaf { position } else { Position::Return };
-        let mut known = (ROOT, ALWAYS);
+        let mut top = (ROOT, ALWAYS);
         let mut next = Some(stack);
         while let Some(node) = next {
             let answers = self
                 .by_stack
                 .get(&(process, node, of(path.is_empty()), timed));
             if let Some((valid, node)) = answers.and_then(|a| a.at(time)) {
-                known = (*node, valid.clone());
+                top = (*node, valid.clone());
                 break;
             }
             let Some((frame, caller)) = self.timeline.stacks.split(node) else {
@@ -133,17 +136,18 @@ impl Resolver {
                 _ => own,
             };
             let at = AddressAt::new(process, frame.address, time, position);
-            known = self.push(known, at, frame.proof, timed);
+            top = self.push(top, at, frame.proof, timed);
             self.by_stack
                 .entry((process, node, own, timed))
                 .or_default()
-                .keep(time, known.1.clone(), known.0);
+                .keep(time, top.1.clone(), top.0);
         }
         self.path = path;
-        (known.0 != ROOT).then_some((ResolvedStack(known.0), known.1))
+        (top.0 != ROOT).then_some((ResolvedStack(top.0), top.1))
     }
 
-    /// As [`Resolver::resolve_stack`], of a stack that is not interned: its addresses, innermost first. `None` if there is none.
+    /// Resolves a stack that is not interned: its addresses, innermost first. `None` for an empty
+    /// stack.
     pub fn resolve_addresses(
         &mut self,
         process: ProcessIndex,
@@ -152,7 +156,7 @@ impl Resolver {
         position: Position,
     ) -> Option<(ResolvedStack, Range<u64>)> {
         let (time, timed) = time_of(when);
-        let mut known = (ROOT, ALWAYS);
+        let mut top = (ROOT, ALWAYS);
         for (depth, &address) in leaf_first.iter().enumerate().rev() {
             let position = if depth == 0 {
                 position
@@ -160,12 +164,12 @@ impl Resolver {
                 Position::Return
             };
             let at = AddressAt::new(process, address, time, position);
-            known = self.push(known, at, None, timed);
+            top = self.push(top, at, None, timed);
         }
-        (known.0 != ROOT).then_some((ResolvedStack(known.0), known.1))
+        (top.0 != ROOT).then_some((ResolvedStack(top.0), top.1))
     }
 
-    /// What stands at an address that was called from a resolved stack.
+    /// Appends the frames of an address to the stack of its callers.
     fn push(
         &mut self,
         (mut top, callers): (u32, Range<u64>),
@@ -174,7 +178,7 @@ impl Resolver {
         timed: bool,
     ) -> (u32, Range<u64>) {
         let (valid, frames) = self.frames_at(at, proof, timed);
-        // Frames come innermost first; the tree grows from the outermost.
+        // Frames are innermost first; the tree grows from the outermost.
         for frame in frames.rev() {
             top = self.node(FrameId(frame), top);
         }
@@ -207,7 +211,7 @@ impl Resolver {
         (valid, frames)
     }
 
-    /// Appends the frames at an address, and gives the times for which they hold.
+    /// Appends the frames at an address, and returns the times for which they are valid.
     fn make_frames(&mut self, mut at: AddressAt, timed: bool) -> Range<u64> {
         let timeline = Arc::clone(&self.timeline);
         let key = (at.process, at.address, at.position);
@@ -222,18 +226,20 @@ impl Resolver {
             let location = location.unwrap_or_else(|| timeline.locate(at));
             return builder.frames(at, location, &mut self.frames);
         }
-        let lives = timeline.lives_of(at.process, at.address, at.position);
-        if lives.len() > 1 {
+        let lifetimes = timeline.lifetimes_of(at.process, at.address, at.position);
+        if lifetimes.len() > 1 {
             let frame = builder.nothing(at.address, NameReason::Ambiguous);
             self.frames.push(frame);
         } else {
-            at.time = lives.first().map_or(ALWAYS.end - 1, |life| life.from);
+            at.time = lifetimes
+                .first()
+                .map_or(ALWAYS.end - 1, |lifetime| lifetime.from);
             builder.frames(at, timeline.locate(at), &mut self.frames);
         }
         ALWAYS
     }
 
-    /// What stands at an address at a time, kept for when its frames are made.
+    /// Looks up the code at an address and time, and keeps it for when its frames are built.
     pub(crate) fn locate(&mut self, at: AddressAt) -> &Location {
         let located = self.located.entry((at.process, at.address, at.position));
         let located = located.or_insert_with(|| self.timeline.locate(at));
@@ -254,89 +260,89 @@ impl Resolver {
             })
     }
 
-    /// The stack that is a frame called from another.
+    /// Returns the stack of a frame and its caller.
     pub fn calling(&mut self, caller: Option<ResolvedStack>, frame: FrameId) -> ResolvedStack {
         ResolvedStack(self.node(frame, caller.map_or(ROOT, |caller| caller.0)))
     }
 
-    /// A new frame that stands for so many, of which one is `first`.
-    pub fn add_standing_for(
+    /// Adds a frame that represents `frames` collapsed ones, of which `first` is one.
+    pub fn add_collapsed(
         &mut self,
         label: &str,
         binary: Option<&Arc<Binary>>,
         first: FrameId,
         frames: u32,
     ) -> FrameId {
-        let function = self.functions.standing_for(label, binary);
+        let function = self.functions.collapsed(label, binary);
         let address = self.frame(first).address;
         self.frames
             .push(Frame::bare(address, function, NameReason::NoName));
         let id = FrameId(self.frames.len() as u32 - 1);
-        self.standing_for.insert(id, frames);
+        self.collapsed.insert(id, frames);
         id
     }
 
-    /// How many frames of the stacks as they were a frame stands for, where one frame was made of several.
+    /// Returns the number of original frames that a collapsed frame represents.
     pub fn stands_for(&self, frame: FrameId) -> Option<u32> {
-        self.standing_for.get(&frame).copied()
+        self.collapsed.get(&frame).copied()
     }
 
-    /// The innermost frame of a stack. A stack that only another resolver has is taken to be the frame at address 0, where nothing
-    /// is.
+    /// Returns the innermost frame of a stack. For a stack of another resolver it is a frame at
+    /// address 0 without code.
     pub fn leaf(&self, stack: ResolvedStack) -> FrameId {
         let node = self.nodes.get(stack.index());
         node.map_or(FrameId(u32::MAX), |&(frame, _)| frame)
     }
 
-    /// The stack without its innermost frame; nothing of a stack of another resolver.
+    /// Returns the stack without its innermost frame; `None` for a stack of another resolver.
     pub fn caller(&self, stack: ResolvedStack) -> Option<ResolvedStack> {
         let &(_, caller) = self.nodes.get(stack.index())?;
         (caller != ROOT).then_some(ResolvedStack(caller))
     }
 
-    /// The frames of a stack, innermost first; none of a stack of another resolver.
+    /// Returns the frames of a stack, innermost first; none for a stack of another resolver.
     pub fn stack(&self, stack: ResolvedStack) -> impl Iterator<Item = FrameId> {
         let callers = std::iter::successors(Some(stack), |&s| self.caller(s));
         callers.map_while(|s| Some(self.nodes.get(s.index())?.0))
     }
 
-    /// A frame. One that only another resolver has is taken to be at address 0, where nothing is.
+    /// Returns a frame. For an id of another resolver it is a frame at address 0 without code.
     pub fn frame(&self, frame: FrameId) -> &Frame {
         self.frames.get(frame.index()).unwrap_or(&self.nothing)
     }
 
-    /// All frames so far, by [`FrameId`].
+    /// Returns all frames so far, by [`FrameId`].
     pub fn frames(&self) -> &[Frame] {
         &self.frames
     }
 
-    /// The ids of all frames so far.
+    /// Returns the ids of all frames so far.
     pub fn frame_ids(&self) -> impl Iterator<Item = FrameId> + use<> {
         (0..self.frames.len() as u32).map(FrameId)
     }
 
-    /// All functions so far, by [`FunctionId`](crate::FunctionId).
+    /// Returns all functions so far, by [`FunctionId`](crate::FunctionId).
     pub fn functions(&self) -> &[Arc<Function>] {
         self.functions.functions()
     }
 
-    /// All modules and images so far that functions are of, by [`BinaryId`](crate::BinaryId).
+    /// Returns all binaries so far, by [`BinaryId`](crate::BinaryId).
     pub fn binaries(&self) -> &[Arc<Binary>] {
         self.functions.binaries()
     }
 
-    /// The timeline that answers come from.
+    /// Returns the timeline.
     pub fn timeline(&self) -> &Arc<Timeline> {
         &self.timeline
     }
 
-    /// Where names and lines beyond the trace come from.
+    /// Returns the source of names and lines beyond the trace.
     pub fn symbols(&self) -> Option<&Arc<dyn SymbolSource>> {
         self.symbols.as_ref()
     }
 }
 
-/// The time that answers are kept for, and whether it is one.
+/// The key of a time in the caches, and whether a time is given.
 fn time_of(when: When) -> (u64, bool) {
     match when {
         When::At(time) => (time.min(ALWAYS.end - 1), true),

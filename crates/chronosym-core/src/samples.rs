@@ -1,12 +1,12 @@
-//! The log of samples: which stack was seen when. A sample takes a few bytes, so that memory follows the number of
-//! distinct stacks and not the size of the trace.
+//! The sample log. A sample takes a few bytes, so memory grows with the number of distinct stacks,
+//! not with the size of the trace.
 
 use rustc_hash::FxHashMap;
 
 use crate::ids::{EventTypeId, StackId, ThreadIndex};
 use crate::terms::{SampleKind, Weight};
 
-/// What samples of one kind, thread and stack have in common.
+/// What samples of one kind, thread and stack share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SampleClass {
@@ -16,34 +16,36 @@ pub struct SampleClass {
     pub stack: StackId,
     /// The event that carried the stack.
     pub event: EventTypeId,
-    /// What the sample says of the thread.
+    /// The kind of sample.
     pub kind: SampleKind,
-    /// The processor had nothing to do.
+    /// Whether the processor was idle.
     pub idle: bool,
 }
 
-/// Names a [`SampleClass`] of a [`SampleLog`], dense from 0.
+/// Index of a [`SampleClass`] in a [`SampleLog`], dense from 0.
 pub type ClassIndex = u32;
 
-/// Samples in the order in which they arrived.
+/// Samples in order of arrival.
 #[derive(Debug, Default)]
 pub struct SampleLog {
     classes: Vec<SampleClass>,
     index: FxHashMap<SampleClass, ClassIndex>,
-    /// For each sample: class, then the distance in time to the sample before it, both as variable-length integers.
+    /// For each sample its class and the difference to the previous sample's time, as
+    /// variable-length integers.
     bytes: Vec<u8>,
     last_time: u64,
-    /// Where weights change: (number of bytes before the sample, weight from there on). At first it is one.
+    /// Changes of the weight: (position in `bytes`, weight from there on). The initial weight is
+    /// one.
     weights: Vec<(usize, Weight)>,
     len: u64,
-    /// Whether classes were added that may turn out to be the same as others.
+    /// Whether classes were added that may turn out to be equal to others.
     has_open_classes: bool,
-    /// Where classes were joined: for each class of `bytes` the one that it belongs to now.
+    /// For each class in `bytes` the class that it was merged into.
     joined: Vec<ClassIndex>,
 }
 
 impl SampleClass {
-    /// A class whose thread, unless it is given, and stack are not known yet.
+    /// Creates a class whose stack, and perhaps thread, are still unknown.
     pub fn open(
         thread: Option<ThreadIndex>,
         event: EventTypeId,
@@ -61,12 +63,12 @@ impl SampleClass {
 }
 
 impl SampleLog {
-    /// Adds a sample of weight one. `time_ns` since the trace began.
+    /// Adds a sample of weight one; `time_ns` since the trace began.
     pub fn push(&mut self, class: SampleClass, time_ns: u64) {
         self.push_weighing(class, time_ns, Weight::One);
     }
 
-    /// Adds a sample of a weight. Memory is taken only where the weight is another than the sample's before.
+    /// Adds a sample. A weight takes memory only if it differs from the previous sample's.
     pub fn push_weighing(&mut self, class: SampleClass, time_ns: u64, weight: Weight) {
         let next = self.classes.len() as ClassIndex;
         let class = *self.index.entry(class).or_insert_with_key(|&key| {
@@ -76,19 +78,19 @@ impl SampleLog {
         self.log(class, time_ns, weight);
     }
 
-    /// Adds a class of its own, whose stack is not known yet.
+    /// Adds a class whose stack is still unknown.
     pub(crate) fn open_class(&mut self, class: SampleClass) -> ClassIndex {
         self.has_open_classes = true;
         self.classes.push(class);
         self.classes.len() as ClassIndex - 1
     }
 
-    /// A class of [`SampleLog::open_class`], to say what its stack is.
+    /// Returns a class added by [`SampleLog::open_class`].
     pub(crate) fn class_mut(&mut self, class: ClassIndex) -> &mut SampleClass {
         &mut self.classes[class as usize]
     }
 
-    /// Makes one class of those that turned out to be the same, and drops those without a stack; no sample comes after.
+    /// Merges classes that turned out equal, and drops those without a stack. No sample may follow.
     pub(crate) fn join_classes(&mut self) {
         if !self.has_open_classes {
             return;
@@ -131,24 +133,24 @@ impl SampleLog {
         self.len += 1;
     }
 
-    /// The distinct classes.
+    /// Returns the distinct classes.
     pub fn classes(&self) -> &[SampleClass] {
         &self.classes
     }
 
-    /// All samples as (class, time in ns since the trace began), in the order in which they arrived.
+    /// Returns all samples in order of arrival: (class, time in ns since the trace began).
     pub fn iter(&self) -> impl Iterator<Item = (ClassIndex, u64)> {
-        self.rows().map(|(class, time, _)| (class, time))
+        self.weighed().map(|(class, time, _)| (class, time))
     }
 
-    /// What the samples from a change of weights on stand for.
+    /// The weight after a number of changes.
     pub(crate) fn weight(&self, change: u32) -> Weight {
         let before = change.checked_sub(1).map(|at| self.weights[at as usize].1);
         before.unwrap_or_default()
     }
 
-    /// As [`SampleLog::iter`], with the number of changes of weights up to each.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (ClassIndex, u64, u32)> {
+    /// Returns all samples with the number of weight changes up to each.
+    pub(crate) fn weighed(&self) -> impl Iterator<Item = (ClassIndex, u64, u32)> {
         let mut rest = self.bytes.as_slice();
         let (mut time, mut changes) = (0u64, 0u32);
         let all = std::iter::from_fn(move || {
@@ -163,12 +165,12 @@ impl SampleLog {
         all.filter(|&(class, ..)| class != ClassIndex::MAX)
     }
 
-    /// The number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there is no sample.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -244,14 +246,14 @@ mod tests {
         for (time, &weight) in weights.iter().enumerate() {
             log.push_weighing(class, time as u64, weight);
         }
-        assert!(log.rows().map(|(.., at)| log.weight(at)).eq(weights));
+        assert!(log.weighed().map(|(.., at)| log.weight(at)).eq(weights));
         assert_eq!((log.classes().len(), log.weights.len()), (1, 2));
     }
 
     #[test]
     fn classes_that_turn_out_the_same_become_one() {
         let mut stacks = crate::stacks::StackTable::default();
-        let known = stacks.intern([1].into_iter()).unwrap();
+        let stack = stacks.intern([1].into_iter()).unwrap();
         let other = stacks.intern([2].into_iter()).unwrap();
         let mut log = SampleLog::default();
         let opened: Vec<_> = (0..4)
@@ -260,11 +262,11 @@ mod tests {
         for (time, &class) in opened.iter().enumerate() {
             log.log(class, time as u64, Weight::One);
         }
-        for (&opened, stack) in opened.iter().zip([known, other, known]) {
+        for (&opened, stack) in opened.iter().zip([stack, other, stack]) {
             log.class_mut(opened).stack = stack;
         }
         log.join_classes();
-        assert_eq!(log.classes(), [class(known), class(other)]);
+        assert_eq!(log.classes(), [class(stack), class(other)]);
         assert_eq!(log.len(), 3, "the one whose stack never came is gone");
         let back: Vec<_> = log.iter().collect();
         assert_eq!(back, [(0, 0), (1, 1), (0, 2)]);

@@ -1,23 +1,23 @@
-//! Which stacks a session is to keep.
+//! Options of a session: which stacks it stores.
 
 use chronosym_events::{EventKey, EventSchema};
 
 use crate::meaning::{Meaning, Role};
 
-/// Which events' stacks are kept as samples.
+/// The events whose stacks are stored as samples.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum SampleSelection {
-    /// Profiler samples: CPU samples, and the ticks of wall-clock profilers.
+    /// CPU samples, and wall-clock samples.
     #[default]
     Profilers,
-    /// The stacks of these events.
+    /// The stacks of the selected events.
     Events(Vec<EventSelector>),
-    /// None: only what the events say of code is wanted.
+    /// None: only code is of interest.
     None,
 }
 
-/// `PROVIDER` or `PROVIDER/ID`; the id can be the event's name.
+/// `PROVIDER` or `PROVIDER/ID`; the id may be the event's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSelector {
     provider: String,
@@ -38,7 +38,7 @@ impl EventSelector {
         })
     }
 
-    /// Whether an event type is meant. Case does not count.
+    /// Whether an event type is selected, compared without case.
     pub fn matches(&self, schema: &EventSchema) -> bool {
         let provider = schema.provider_name();
         let is_classic = matches!(schema.key(), EventKey::Classic { .. });
@@ -47,7 +47,7 @@ impl EventSelector {
         same_provider
             && self.event.as_deref().is_none_or(|event| {
                 let name = schema.name();
-                // A kernel event can be named with its class or without: `Thread/CSwitch`, `CSwitch`.
+                // The class of a kernel event is optional: `Thread/CSwitch`, `CSwitch`.
                 let last = name.rsplit('/').next().filter(|_| is_classic);
                 name.eq_ignore_ascii_case(event)
                     || last.is_some_and(|last| last.eq_ignore_ascii_case(event))
@@ -56,14 +56,14 @@ impl EventSelector {
     }
 }
 
-/// What a session is to remember. A [`SampleSelection`] alone makes one.
+/// What a session stores. A [`SampleSelection`] converts to options.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
     /// Which stacks are kept.
     pub samples: SampleSelection,
-    /// How many events at most are kept of what runtimes did beside running code
-    /// ([`Timeline::markers`](crate::Timeline::markers)); 0: none. Each takes 40 bytes and its text.
+    /// Maximum number of marker events to store ([`Timeline::markers`](crate::Timeline::markers));
+    /// 0 for none. Each takes 40 bytes and its text.
     pub markers: usize,
 }
 
@@ -77,7 +77,7 @@ impl From<SampleSelection> for Options {
 }
 
 impl Options {
-    /// Whether the stacks of events of this very type are asked for.
+    /// Whether the stacks of this event type are selected.
     pub(crate) fn selects(&self, schema: &EventSchema) -> bool {
         match &self.samples {
             SampleSelection::Events(selectors) => selectors.iter().any(|s| s.matches(schema)),
@@ -85,19 +85,19 @@ impl Options {
         }
     }
 
-    /// The meaning of an event type, without marks unless markers are requested.
+    /// Returns the meaning of an event type, without marks unless markers are requested.
     pub(crate) fn meaning(&self, schema: &EventSchema) -> Meaning {
         let meaning = Meaning::of(schema);
         let mark = meaning.mark.filter(|_| self.markers > 0);
         Meaning { mark, ..meaning }
     }
 
-    /// Whether the samples of profilers are asked for.
+    /// Whether profiler samples are selected.
     pub fn wants_profilers(&self) -> bool {
         matches!(self.samples, SampleSelection::Profilers)
     }
 
-    /// Whether events of a type must be pushed; the others need only be counted.
+    /// Whether events of a type must be pushed; others need only be counted.
     pub fn wants(&self, schema: &EventSchema) -> bool {
         let meaning = self.meaning(schema);
         let means_something = match meaning.role {

@@ -1,4 +1,4 @@
-//! A session: routes what a source delivers, in the order in which it comes, to the states that it speaks of.
+//! A session: applies events and facts, in their order, to the state of the machine.
 
 use std::sync::Arc;
 
@@ -24,17 +24,17 @@ use crate::universal::UniversalState;
 /// The bytes of one event.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
-    /// The width of pointers in them.
+    /// The pointer size in the payload.
     pub pointer_size: PointerSize,
     /// The bytes.
     pub bytes: &'a [u8],
 }
 
-/// Takes events and facts, and keeps what they say of processes, code and samples.
+/// Applies events and facts to the state of processes, code and samples.
 ///
-/// Feed it from any source: with raw events ([`Session::push`]) of which it knows many types, as the
-/// adapters of trace formats do, or with typed facts ([`Session::apply`], [`Session::sample`]). [`Session::finish`] freezes it into a
-/// [`crate::Timeline`].
+/// Sources are trace adapters, which push raw events ([`Session::push`]), and profilers, which
+/// apply typed facts ([`Session::apply`], [`Session::sample`]). [`Session::finish`] freezes the
+/// session into a [`crate::Timeline`].
 #[derive(Debug, Default)]
 pub struct Session {
     pub(crate) options: Options,
@@ -46,15 +46,15 @@ pub struct Session {
     pub(crate) samples: SampleLog,
     pub(crate) losses: Vec<Loss>,
     pub(crate) markers: Markers,
-    /// Some of the addresses in stacks, kept or not, of a 32-bit machine: they tell what processor it is.
+    /// Some addresses of stacks of a 32-bit machine, from which its architecture is inferred.
     pub(crate) seen_addresses: HashSet<u64>,
-    /// What the session was read from first.
+    /// The first recording read into the session.
     recording: Option<RecordingId>,
     pub(crate) is_live: bool,
 }
 
 impl Session {
-    /// An empty session.
+    /// Creates an empty session.
     pub fn new(options: impl Into<Options>) -> Self {
         Session {
             options: options.into(),
@@ -62,22 +62,22 @@ impl Session {
         }
     }
 
-    /// What the session keeps.
+    /// Returns the options.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Whether a recording was read into the session.
+    /// Whether a recording has been read into the session.
     pub fn has_recording(&self) -> bool {
         self.recording.is_some()
     }
 
-    /// Starts to read a recording; returns when it starts, in ns since the session's time 0. Recordings that a live session
-    /// reads may start at any time of its process, and may repeat what another one states.
+    /// Starts a recording. Returns its start, in ns since the session's time 0. Recordings of a
+    /// live session may start at any time of their process, and may repeat facts of others.
     ///
     /// # Errors
     ///
-    /// [`AnotherRecording`] if the session was read from a recording that this one does not belong to.
+    /// [`AnotherRecording`] if the recording does not belong to those read before.
     pub fn admit(&mut self, recording: RecordingId) -> Result<i64, AnotherRecording> {
         match self.recording {
             None => {
@@ -88,12 +88,12 @@ impl Session {
         }
     }
 
-    /// Registers an event type; the same type twice has one id.
+    /// Registers an event type; equal types have one id.
     pub fn event_type(&mut self, schema: Arc<EventSchema>) -> EventTypeId {
         self.types.register(schema, &self.options)
     }
 
-    /// All event types seen, with their counts.
+    /// Returns all event types with their counts.
     pub fn event_types(&self) -> &[EventTypeInfo] {
         &self.types.all
     }
@@ -102,13 +102,13 @@ impl Session {
         self.types.all.get(id.index())
     }
 
-    /// Whether events of this type must be pushed in time order: those that speak of code.
+    /// Whether events of this type must be pushed in time order: those about code.
     pub fn needs_order(&self, id: EventTypeId) -> bool {
         self.info(id)
             .is_some_and(|info| info.meaning.role.states_code())
     }
 
-    /// Whether the stack of an event of this type would be kept.
+    /// Whether the stack of an event of this type is stored.
     pub fn wants_stack(&self, id: EventTypeId) -> bool {
         let sampled = |role| matches!(role, Role::ThreadSample | Role::CodeOrSample);
         self.info(id).is_some_and(|info| {
@@ -116,12 +116,13 @@ impl Session {
         })
     }
 
-    /// The schema of an event type of this session.
+    /// Returns the schema of an event type.
     pub fn schema(&self, id: EventTypeId) -> Option<&Arc<EventSchema>> {
         self.info(id).map(|info| &info.schema)
     }
 
-    /// Counts events that need not be pushed: `events` of a type, `stacks` of them with a stack, none later than `last_ns`.
+    /// Counts events without pushing them: `events` of a type, `stacks` of them with a stack, none
+    /// later than `last_ns`.
     pub fn count(&mut self, id: EventTypeId, events: u64, stacks: u64, last_ns: u64) {
         let info = &mut self.types.all[id.index()];
         info.count += events;
@@ -129,24 +130,24 @@ impl Session {
         self.reach(last_ns);
     }
 
-    /// The trace goes on until this time at least.
+    /// Extends the duration of the trace up to a time.
     fn reach(&mut self, time_ns: u64) {
         let facts = &mut self.machine.facts;
         facts.duration_ns = facts.duration_ns.max(time_ns);
     }
 
-    /// The samples so far.
+    /// Returns the samples so far.
     pub fn samples(&self) -> &SampleLog {
         &self.samples
     }
 
-    /// The stacks that were interned.
+    /// Returns the interned stacks.
     pub fn stacks(&self) -> &StackTable {
         &self.stacks
     }
 
-    /// Interns the stack of an event to come, innermost address first. `None` for an empty one, or when 2^32 nodes are used
-    /// up, which is counted.
+    /// Interns the stack of an event to come, innermost address first. `None` for an empty stack,
+    /// or once 2^32 nodes are used up, which is counted.
     pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
         let mut leaf_first = leaf_first.peekable();
         let is_empty = leaf_first.peek().is_none();
@@ -155,12 +156,12 @@ impl Session {
         stack
     }
 
-    /// What is known of the whole trace, for the source to fill in.
+    /// Returns the properties of the whole trace, for the source to fill in.
     pub fn facts(&mut self) -> &mut TraceFacts {
         &mut self.machine.facts
     }
 
-    /// Looks at addresses in stacks, whether those are kept or not.
+    /// Observes addresses of stacks, to infer the architecture.
     pub fn see_addresses(&mut self, addresses: impl Iterator<Item = u64>) {
         const MOST: usize = 4096;
         if self.machine.facts.pointer_size == Some(4) {
@@ -169,26 +170,26 @@ impl Session {
         }
     }
 
-    /// Notes that events were lost: answers that hang on the absence of an event are then less certain.
+    /// Records a loss of events: answers that a lost event could change become less certain.
     pub fn lost(&mut self, loss: Loss) {
         self.losses.push(loss);
     }
 
-    /// Applies one fact. Facts of code must come in the order of their times.
+    /// Applies a fact. Facts about code must be in time order.
     pub fn apply<'a>(&mut self, at: At, fact: impl Into<Fact<'a>>) {
         self.reach(at.time_ns);
         self.machine.apply(at, fact.into());
     }
 
-    /// Adds a sample, innermost address first. Samples can come in any order.
+    /// Adds a sample, innermost address first, in any order.
     ///
-    /// It is kept unless the [`Options`] ask for no samples, or for those of other events.
+    /// It is stored unless the [`Options`] exclude it.
     pub fn sample(&mut self, at: At, leaf_first: &[u64], sample: Sample) {
         let frames = leaf_first.iter().copied();
         self.sample_walked(at, frames.map(Walked::from), sample);
     }
 
-    /// As [`Session::sample`], of frames with what proves them.
+    /// Adds a sample whose frames have proofs.
     pub fn sample_walked(
         &mut self,
         at: At,
@@ -217,11 +218,11 @@ impl Session {
         }
     }
 
-    /// Takes one event in bytes, of a type of this session.
+    /// Applies a raw event of a registered type.
     ///
-    /// Events that speak of code ([`Session::needs_order`]) must come in the order of their times; others may come in
-    /// any order. A payload that does not decode is counted in the diagnostics, and so is an event of a type that is not
-    /// registered here.
+    /// Events about code ([`Session::needs_order`]) must be in time order; others may be in any
+    /// order. A payload that does not decode, and an event of an unregistered type, are counted in
+    /// the diagnostics.
     pub fn push(&mut self, id: EventTypeId, at: At, payload: Payload<'_>, stack: Option<StackId>) {
         let machine = &mut self.machine;
         let Some(info) = self.types.all.get_mut(id.index()) else {
@@ -260,7 +261,7 @@ impl Session {
                     SampleKind::Event
                 }
                 Err(error) => {
-                    // A method event that ends too early still says where code is, if not more.
+                    // A truncated method event may still state the range of the code.
                     if let Some(method) = raw.method_in_part() {
                         route(&Event::Method(method));
                     }
@@ -282,7 +283,7 @@ impl Session {
         }
     }
 
-    /// Keeps what an event marks. What cannot be decoded marks nothing.
+    /// Stores a marker event. One that does not decode marks nothing.
     fn mark(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
         let pid = at.process.or(self.machine.facts.process_id);
         let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
@@ -307,21 +308,21 @@ impl Session {
         self.samples.push_weighing(class, at.time_ns, sample.weight);
     }
 
-    /// Names the code of a process from a perf map (rule 18: untimed, so it answers last).
+    /// Adds the symbols of a perf map to a process (rule 18).
     pub fn perf_map(&mut self, pid: u32, text: &[u8]) {
         self.image_map(pid, 0, text);
     }
 
-    /// As [`Session::perf_map`], from a map whose addresses count from the first byte of an image.
+    /// Adds the symbols of a perf map whose addresses are relative to the base of an image.
     pub fn image_map(&mut self, pid: u32, base: u64, text: &[u8]) {
         let process = self.machine.process(Some(pid), u64::MAX);
         let Machine { names, states, .. } = &mut self.machine;
         let untimed = &mut states[process.index()].untimed;
         let bad = crate::untimed::read_perf_map(text, base, names, untimed);
-        self.machine.counters.bad_perf_map_rows += bad;
+        self.machine.counters.bad_perf_map_lines += bad;
     }
 
-    /// Whether anything that was pushed speaks of a process of this id.
+    /// Whether any event is about a process with this id.
     pub fn has_process(&self, pid: u32) -> bool {
         (self.machine.processes.incarnations(Some(pid)))
             .next()

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-/// A place in source code.
+/// A position in source code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourceLine {
-    /// The file, as the symbols name it.
+    /// The file, as the symbol file names it.
     pub file: Arc<str>,
     /// From 1.
     pub line: u32,

@@ -1,4 +1,4 @@
-//! Hash-consed stacks: a prefix tree whose nodes are (caller, address, proof), so that stacks share what they have in common.
+//! Hash-consed stacks: a prefix tree of (caller, address, proof) nodes.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -12,9 +12,9 @@ use chronosym_types::Chunked;
 /// A frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Walked {
-    /// Where the thread stood, or where a call returns to.
+    /// The address of the leaf, or a return address.
     pub address: u64,
-    /// `None` for what the recorder walked, and for where the thread stood.
+    /// `None` for a frame found by the recorder, and for the leaf.
     pub proof: Option<CallerProof>,
 }
 
@@ -29,11 +29,11 @@ impl From<u64> for Walked {
 
 const ROOT: u32 = u32::MAX;
 
-/// Nodes of a table: ids are smaller than that of the root.
+/// Maximum number of nodes: ids are less than the root's.
 #[cfg(not(test))]
-const MOST: usize = ROOT as usize;
+const MAX_NODES: usize = ROOT as usize;
 #[cfg(test)]
-const MOST: usize = 1 << 16;
+const MAX_NODES: usize = 1 << 16;
 
 /// A frame and its caller, in 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ struct Node {
     proof: Option<CallerProof>,
 }
 
-/// In two words: every frame of every sample is looked up.
+/// Hashed as two words: every frame of every sample is looked up.
 impl Hash for Node {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -53,12 +53,12 @@ impl Hash for Node {
     }
 }
 
-/// All stacks of a session, each distinct prefix once.
+/// All stacks of a session, each distinct prefix stored once.
 #[derive(Debug, Default)]
 pub struct StackTable {
     nodes: Chunked<Node>,
     index: HashMap<Node, u32>,
-    /// Stacks that were interned as a whole, by their addresses.
+    /// Stacks interned as a whole, by their addresses.
     whole: HashTable<StackId>,
 }
 
@@ -69,13 +69,13 @@ fn hash_of(hasher: &impl BuildHasher, frames: impl Iterator<Item = Walked>) -> u
 }
 
 impl StackTable {
-    /// The id of the stack whose addresses are `leaf_first`; `None` for an empty one, or when 2^32 nodes are used up.
+    /// Returns the id of a stack; `None` for an empty stack, or once 2^32 nodes are used up.
     pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
         self.extend(None, leaf_first)
     }
 
-    /// As [`StackTable::intern`], on top of a stack that is known already (its innermost frame called the outermost
-    /// of `leaf_first`).
+    /// Returns the id of the stack that extends `onto`, whose innermost frame called the outermost
+    /// of `leaf_first`.
     pub fn extend(
         &mut self,
         onto: Option<StackId>,
@@ -84,7 +84,7 @@ impl StackTable {
         self.extend_walked(onto, leaf_first.map(Walked::from))
     }
 
-    /// As [`StackTable::extend`], of frames with what proves them.
+    /// Extends a stack by frames with proofs.
     pub(crate) fn extend_walked(
         &mut self,
         onto: Option<StackId>,
@@ -109,25 +109,25 @@ impl StackTable {
         (top != ROOT).then_some(StackId(top))
     }
 
-    /// As [`StackTable::intern`], of stacks that come again and again: one lookup finds all of their frames.
+    /// Interns a stack that is likely to recur: a single lookup covers all frames.
     pub(crate) fn intern_whole(
         &mut self,
         leaf_first: impl DoubleEndedIterator<Item = Walked> + Clone,
     ) -> Option<StackId> {
         let hash = hash_of(self.index.hasher(), leaf_first.clone());
-        if let Some(&known) = (self.whole).find(hash, |&known| self.is(known, leaf_first.clone())) {
-            return Some(known);
+        if let Some(&stack) = (self.whole).find(hash, |&stack| self.is(stack, leaf_first.clone())) {
+            return Some(stack);
         }
         let stack = self.extend_walked(None, leaf_first)?;
         let mut whole = std::mem::take(&mut self.whole);
-        whole.insert_unique(hash, stack, |&known| {
-            hash_of(self.index.hasher(), self.frames(known))
+        whole.insert_unique(hash, stack, |&stack| {
+            hash_of(self.index.hasher(), self.frames(stack))
         });
         self.whole = whole;
         Some(stack)
     }
 
-    /// Whether a stack has these frames.
+    /// Whether a stack consists of these frames.
     #[inline]
     fn is(&self, stack: StackId, leaf_first: impl Iterator<Item = Walked>) -> bool {
         let mut top = stack.0;
@@ -142,7 +142,7 @@ impl StackTable {
         top == ROOT
     }
 
-    /// The innermost frame, and the stack without it; `None` for a stack that is not in this table.
+    /// Returns the innermost frame and its caller; `None` for a stack of another table.
     pub(crate) fn split(&self, stack: StackId) -> Option<(Walked, Option<StackId>)> {
         let &Node {
             address,
@@ -153,12 +153,12 @@ impl StackTable {
         Some((Walked { address, proof }, caller))
     }
 
-    /// The stack without its innermost frame.
+    /// Returns the stack without its innermost frame.
     pub fn caller(&self, stack: StackId) -> Option<StackId> {
         self.split(stack)?.1
     }
 
-    /// The addresses from the innermost frame outwards; none for a stack that is not in this table.
+    /// Returns the addresses from the innermost frame outwards; none for a stack of another table.
     pub fn addresses(&self, stack: StackId) -> impl Iterator<Item = u64> {
         self.frames(stack).map(|frame| frame.address)
     }
@@ -168,17 +168,17 @@ impl StackTable {
         std::iter::successors(self.split(stack), next).map(|(frame, _)| frame)
     }
 
-    /// Whether all nodes are used up: no further stack can be added.
+    /// Whether all nodes are used up.
     pub fn is_full(&self) -> bool {
-        self.nodes.len() >= MOST
+        self.nodes.len() >= MAX_NODES
     }
 
-    /// The number of distinct prefixes.
+    /// Returns the number of distinct prefixes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether no stack was added.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -201,9 +201,9 @@ mod tests {
         let onto = table.intern([2, 1].into_iter());
         assert_eq!(table.extend(onto, [3].into_iter()), Some(a));
         let walked = |addresses: &'static [u64]| addresses.iter().map(|&it| Walked::from(it));
-        for (addresses, known) in [(&[3, 2, 1][..], a), (&[4, 2, 1], b)] {
-            assert_eq!(table.intern_whole(walked(addresses)), Some(known));
-            assert_eq!(table.intern_whole(walked(addresses)), Some(known));
+        for (addresses, stack) in [(&[3, 2, 1][..], a), (&[4, 2, 1], b)] {
+            assert_eq!(table.intern_whole(walked(addresses)), Some(stack));
+            assert_eq!(table.intern_whole(walked(addresses)), Some(stack));
         }
         assert_ne!(table.intern_whole(walked(&[2, 1])), Some(a));
         assert_eq!(table.len(), 4);
@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn no_stacks_can_be_chosen_to_fall_together() {
-        // What `rustc_hash` multiplies by, and its inverse: these two-frame stacks have one hash there.
+        // What `rustc_hash` multiplies by, and its inverse: these two-frame stacks have one hash
+        // there.
         const FACTOR: u64 = 0xf135_7aea_2e62_a9c5;
         let inverse = (0..6).fold(FACTOR, |x, _| {
             x.wrapping_mul(2u64.wrapping_sub(FACTOR.wrapping_mul(x)))

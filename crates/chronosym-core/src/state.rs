@@ -7,7 +7,7 @@ use chronosym_timeline::End;
 use crate::clr_state::ClrState;
 use crate::code::ProcessCode;
 use crate::images::{Image, MappedImages};
-use crate::life::has_ended;
+use crate::lifetime::has_ended;
 use crate::untimed::Untimed;
 
 /// Everything that is known of one process.

@@ -1,4 +1,4 @@
-//! Interned strings: each distinct text is kept once, in one arena.
+//! Interned strings: each distinct text is stored once, in one arena.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 
 use chronosym_types::Chunked;
 
-/// Names a string of one [`Strings`]. `StringId::EMPTY` is the empty string.
+/// A string of one [`Strings`]; `StringId::EMPTY` is the empty string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StringId(u32);
 
@@ -19,15 +19,15 @@ impl StringId {
 /// An append-only set of strings.
 #[derive(Debug)]
 pub(crate) struct Strings {
-    /// Text in pieces that copies share; each holds whole strings.
-    pieces: Vec<Arc<String>>,
-    /// Piece, begin and end of each string.
-    places: Chunked<(u32, u32, u32)>,
+    /// Chunks of text shared by copies; each holds whole strings.
+    chunks: Vec<Arc<String>>,
+    /// Chunk, start and end of each string.
+    ranges: Chunked<(u32, u32, u32)>,
     index: HashTable<Slot>,
     hasher: RandomState,
 }
 
-/// A string in the index: half of its hash spares looking at most others.
+/// A string in the index: half of its hash avoids most comparisons.
 #[derive(Debug)]
 struct Slot {
     hash: u32,
@@ -35,20 +35,20 @@ struct Slot {
 }
 
 impl Slot {
-    /// The table looks at the lowest and at the highest bits.
+    /// The hash table uses the lowest and the highest bits.
     fn spread(hash: u32) -> u64 {
         u64::from(hash) << 32 | u64::from(hash)
     }
 }
 
-/// Bytes of a piece, unless one string is longer.
-const PIECE: usize = 1 << 16;
+/// Bytes of a chunk, unless one string is longer.
+const CHUNK: usize = 1 << 16;
 
 impl Default for Strings {
     fn default() -> Self {
         let mut strings = Strings {
-            pieces: Vec::new(),
-            places: Chunked::default(),
+            chunks: Vec::new(),
+            ranges: Chunked::default(),
             index: HashTable::new(),
             hasher: RandomState::default(),
         };
@@ -58,17 +58,18 @@ impl Default for Strings {
 }
 
 impl Strings {
-    /// The id of `text`, which is added if it is new. Past 4 Gi strings everything new is the empty string.
+    /// Returns the id of `text`, adding it if it is new. Beyond 4 Gi strings, new text maps to the
+    /// empty string.
     pub(crate) fn intern(&mut self, text: &str) -> StringId {
         let hash = self.hasher.hash_one(text) as u32;
         let same = |slot: &Slot| slot.hash == hash && self.get(StringId(slot.id)) == text;
-        if let Some(known) = self.index.find(Slot::spread(hash), same) {
-            return StringId(known.id);
+        if let Some(slot) = self.index.find(Slot::spread(hash), same) {
+            return StringId(slot.id);
         }
-        let (Ok(id), Some(place)) = (u32::try_from(self.places.len()), self.append(text)) else {
+        let (Ok(id), Some(range)) = (u32::try_from(self.ranges.len()), self.append(text)) else {
             return StringId::EMPTY;
         };
-        self.places.push(place);
+        self.ranges.push(range);
         let rehash = |slot: &Slot| Slot::spread(slot.hash);
         self.index
             .insert_unique(Slot::spread(hash), Slot { hash, id }, rehash);
@@ -77,31 +78,31 @@ impl Strings {
 
     fn append(&mut self, text: &str) -> Option<(u32, u32, u32)> {
         if self
-            .pieces
+            .chunks
             .last()
-            .is_none_or(|piece| piece.len() + text.len() > PIECE)
+            .is_none_or(|chunk| chunk.len() + text.len() > CHUNK)
         {
-            let room = if self.pieces.is_empty() { 0 } else { PIECE };
-            self.pieces.push(Arc::new(String::with_capacity(room)));
+            let room = if self.chunks.is_empty() { 0 } else { CHUNK };
+            self.chunks.push(Arc::new(String::with_capacity(room)));
         }
-        let piece = u32::try_from(self.pieces.len() - 1).ok()?;
-        let last = Arc::make_mut(self.pieces.last_mut()?);
+        let chunk = u32::try_from(self.chunks.len() - 1).ok()?;
+        let last = Arc::make_mut(self.chunks.last_mut()?);
         let start = u32::try_from(last.len()).ok()?;
         let end = u32::try_from(last.len() + text.len()).ok()?;
         last.push_str(text);
-        Some((piece, start, end))
+        Some((chunk, start, end))
     }
 
     pub(crate) fn get(&self, id: StringId) -> &str {
-        let (piece, start, end) = self.places[id.0 as usize];
-        &self.pieces[piece as usize][start as usize..end as usize]
+        let (chunk, start, end) = self.ranges[id.0 as usize];
+        &self.chunks[chunk as usize][start as usize..end as usize]
     }
 
-    /// The strings as they are now, to be read.
+    /// Returns a read-only copy of the strings.
     pub(crate) fn snapshot(&self) -> Self {
         Strings {
-            pieces: self.pieces.clone(),
-            places: self.places.clone(),
+            chunks: self.chunks.clone(),
+            ranges: self.ranges.clone(),
             index: HashTable::new(),
             hasher: self.hasher.clone(),
         }

@@ -1,4 +1,4 @@
-//! What symbol files are found by, and PDBs that a trace carries.
+//! Identities of symbol files, and PDBs embedded in a trace.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::ops::Deref;
@@ -6,20 +6,20 @@ use std::sync::{Arc, LazyLock};
 
 use chronosym_types::PdbId;
 
-/// What the files of a module or an image are found by: equal wherever the same one is spoken of, in any process, timeline or
-/// snapshot. It holds as long as this process runs.
+/// Identity of the symbol files of a module or image: equal in all processes, timelines and
+/// snapshots of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SymbolIdentity([u64; 2]);
 
 impl SymbolIdentity {
-    /// With keys that no trace can know: its texts cannot be made to collide.
+    /// Hashed with random keys: a trace cannot construct collisions.
     pub(crate) fn of(value: impl Hash) -> Self {
         static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
         SymbolIdentity(KEYS.each_ref().map(|key| key.hash_one(&value)))
     }
 }
 
-/// A PDB that a trace carries.
+/// A PDB embedded in a trace.
 #[derive(Clone, Debug)]
 pub struct InMemoryPdb {
     bytes: Arc<[u8]>,
@@ -27,14 +27,14 @@ pub struct InMemoryPdb {
 }
 
 impl InMemoryPdb {
-    /// The bytes of a PDB.
+    /// Creates a PDB from its bytes.
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes = bytes.into();
         let content = SymbolIdentity::of(&bytes);
         InMemoryPdb { bytes, content }
     }
 
-    /// The bytes, shared.
+    /// Returns the bytes, shared.
     pub fn shared(&self) -> Arc<[u8]> {
         self.bytes.clone()
     }
@@ -48,7 +48,7 @@ impl Deref for InMemoryPdb {
     }
 }
 
-/// A PDB as a trace refers to it.
+/// A reference to a PDB.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PdbReference {
     /// The id that the file must have.

@@ -1,4 +1,4 @@
-//! What the engine asks of symbol files, and what it tells of the modules and images that it asks about.
+//! The interface of symbol sources, and the references to modules and images that it takes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,38 +7,38 @@ use crate::code::ProcessCode;
 use crate::evidence::{Evidence, LineReason, NameReason};
 use crate::ids::ProcessIndex;
 use crate::il_map::IlOffset;
-use crate::images::{Image, PerfMapId};
-use crate::names::Names;
+use crate::images::{FileMapping, Image, PerfMapId};
+use crate::names::NameTable;
 use crate::source_line::SourceLine;
 use crate::strings::Strings;
 use crate::symbol_identity::PdbReference;
 use crate::symbol_identity::{InMemoryPdb, SymbolIdentity};
 use crate::terms::Addressing;
 
-/// Names a module or an image of one snapshot of one timeline, of all that this process ever makes.
+/// Identifies a module or image of one snapshot of a timeline, unique in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SnapshotKey {
     pub(crate) snapshot: u64,
     pub(crate) process: ProcessIndex,
-    /// Of the module or the image.
+    /// Index of the module or image.
     pub(crate) index: u32,
 }
 
-/// A CLR module, as a symbol source needs to know it.
+/// A CLR module.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ModuleRef<'t> {
-    /// Path of the IL image, as the trace names it.
+    /// Path of the IL image, as in the trace.
     pub il_path: &'t str,
-    /// Path of the precompiled image, where it is another file.
+    /// Path of the precompiled image, if it is another file.
     pub native_path: &'t str,
     /// Identity of the managed PDB.
     pub managed_pdb: Option<&'t PdbReference>,
     /// Identity of the native PDB.
     pub native_pdb: Option<&'t PdbReference>,
-    /// The PDB itself, where the trace carries it (CodeSymbols).
+    /// The PDB itself, if the trace contains it (CodeSymbols).
     pub in_memory_pdb: Option<&'t InMemoryPdb>,
-    /// Operating system and processor, as the trace states them.
+    /// Operating system and architecture, as in the trace.
     pub machine: Option<&'t str>,
     pub(crate) code: Option<ModuleCode<'t>>,
 }
@@ -47,26 +47,26 @@ pub struct ModuleRef<'t> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ModuleCode<'t> {
     pub key: SnapshotKey,
-    pub names: &'t Names,
+    pub names: &'t NameTable,
     pub code: &'t ProcessCode,
 }
 
-/// The start of a precompiled body, as events give it.
+/// The start of a precompiled body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CodeStart<'t> {
     /// Its first address.
     pub address: u64,
-    /// Bytes, where an event says so.
+    /// Bytes, if an event states them.
     pub size: Option<u32>,
-    /// Metadata token of the method, where an event says so.
+    /// Metadata token of the method, if an event states it.
     pub token: Option<u32>,
-    /// Namespace with type, and name, where an event says so.
+    /// Namespace with type, and name, if an event states them.
     pub name: Option<(&'t str, &'t str)>,
 }
 
 impl<'t> ModuleRef<'t> {
-    /// A module of no timeline, of which only this is known: more can be set.
+    /// Creates a module without a timeline; other fields can be set.
     pub fn new(il_path: &'t str) -> Self {
         ModuleRef {
             il_path,
@@ -74,18 +74,19 @@ impl<'t> ModuleRef<'t> {
         }
     }
 
-    /// Which module of which snapshot of a timeline it is, if of any.
+    /// Returns the key of the module in its snapshot, if it has one.
     pub fn snapshot_key(&self) -> Option<SnapshotKey> {
         self.code.map(|code| code.key)
     }
 
-    /// What its files are found by.
+    /// Returns the identity of its symbol files.
     pub fn identity(&self) -> SymbolIdentity {
         let in_memory = self.in_memory_pdb.map(|pdb| pdb.content);
         SymbolIdentity::of((self.il_path, self.managed_pdb, in_memory))
     }
 
-    /// The starts of all precompiled bodies of the module: what tells an image of it from another build.
+    /// Returns the starts of all precompiled bodies of the module, which distinguish its image from
+    /// other builds.
     pub fn precompiled_starts(&self) -> impl Iterator<Item = CodeStart<'t>> + use<'t> {
         self.code
             .into_iter()
@@ -109,13 +110,13 @@ impl<'t> ModuleRef<'t> {
     }
 }
 
-/// A native image, as a symbol source needs to know it.
+/// A native image.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ImageRef<'t> {
-    /// Its path, as the trace names it.
+    /// Its path, as in the trace.
     pub path: &'t str,
-    /// The address of its first byte, or of the first byte of the [part](ImageRef::part) that this is.
+    /// The address of its first byte, or of the first byte of the [part](ImageRef::part).
     pub base: u64,
     /// Bytes.
     pub size: u64,
@@ -127,19 +128,19 @@ pub struct ImageRef<'t> {
     pub il_pdb: Option<&'t PdbReference>,
     /// Build id in hex.
     pub build_id: Option<&'t str>,
-    /// What its RVAs are in an ELF file.
+    /// How its RVAs correspond to addresses of an ELF file.
     pub addressing: Addressing,
-    /// Where in an ELF file the mapping starts, in bytes.
+    /// File offset of the mapping, in bytes.
     pub file_offset: u64,
-    /// Which part of a PE file this is, where the runtime mapped it piece by piece: then neither base nor size are the
-    /// image's, and RVAs are those of the section with the code.
+    /// The mapped part of a PE file, if the runtime mapped it section by section: base and size are
+    /// then the part's, and RVAs those of the code section.
     pub part: Option<PartRef<'t>>,
-    /// Operating system and processor, as the trace states them.
+    /// Operating system and architecture, as in the trace.
     pub machine: Option<&'t str>,
 }
 
 impl<'t> ImageRef<'t> {
-    /// An image of no timeline, of which only this is known: more can be set.
+    /// Creates an image without a timeline; other fields can be set.
     pub fn new(path: &'t str) -> Self {
         ImageRef {
             path,
@@ -147,7 +148,7 @@ impl<'t> ImageRef<'t> {
         }
     }
 
-    /// What a trace says of an image.
+    /// Creates a reference to an image of a timeline.
     pub(crate) fn of(image: &'t Image, strings: &'t Strings) -> Self {
         ImageRef {
             base: image.base,
@@ -162,23 +163,23 @@ impl<'t> ImageRef<'t> {
         }
     }
 
-    /// What its files are found by.
+    /// Returns the identity of its symbol files.
     pub fn identity(&self) -> SymbolIdentity {
         SymbolIdentity::of((
             (self.path, self.size, self.timestamp, self.pdb, self.il_pdb),
             (self.build_id, self.addressing, self.file_offset),
             self.machine,
-            // Files of what is mapped piece by piece are held to all pieces of the process.
+            // A file that is mapped in parts is checked against all parts of the process.
             self.part.map(|part| part.key),
         ))
     }
 }
 
-/// A piece of a PE file that the runtime mapped itself.
+/// A part of a PE file mapped by the runtime itself.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PartRef<'t> {
-    /// Where in the file the piece begins, in bytes.
+    /// File offset of the part, in bytes.
     pub file_offset: u64,
     /// The RVA of the section with the code minus its offset in the file.
     pub code_delta: u64,
@@ -189,67 +190,46 @@ pub struct PartRef<'t> {
     pub(crate) key: SnapshotKey,
 }
 
-/// Where a piece of a file stands in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MappedPiece {
-    /// Its first address.
-    pub start: u64,
-    /// Bytes.
-    pub size: u64,
-    /// Where in the file it begins, in bytes.
-    pub file_offset: u64,
-}
-
 impl PartRef<'_> {
-    /// The piece itself.
-    pub fn piece(&self) -> MappedPiece {
-        MappedPiece::of(&self.images[self.key.index as usize], self.file_offset)
+    /// Returns the mapping of this part.
+    pub fn mapping(&self) -> FileMapping {
+        self.images[self.key.index as usize].mapping(self.file_offset)
     }
 
-    /// Every piece of the same file that the process ever mapped, this one among them.
-    pub fn pieces(&self) -> impl Iterator<Item = MappedPiece> {
+    /// Returns every mapping of the same file that the process ever had, this one included.
+    pub fn mappings(&self) -> impl Iterator<Item = FileMapping> {
         let own = &self.images[self.key.index as usize];
         let is_same = |image: &&Image| image.path == own.path && image.pdb == own.pdb;
         self.images.iter().filter(is_same).filter_map(|image| {
             let part = image.part.as_ref()?;
-            Some(MappedPiece::of(image, part.file_offset))
+            Some(image.mapping(part.file_offset))
         })
     }
 }
 
-impl MappedPiece {
-    fn of(image: &Image, file_offset: u64) -> Self {
-        MappedPiece {
-            start: image.base,
-            size: image.size,
-            file_offset,
-        }
-    }
-}
-
-/// A frame that a symbol file knows.
+/// A frame from a symbol file.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NativeFrame {
     /// The demangled symbol.
     pub name: Arc<str>,
-    /// Whether that is only the beginning of a symbol that would be too long.
+    /// Whether the name is truncated by a limit.
     pub name_limited: bool,
-    /// Bytes from the start of the code body or symbol; of an inlined frame, of the body that it is inlined into.
+    /// Bytes from the start of the code body or symbol; for an inlinee, of the body that contains
+    /// it.
     pub offset: Option<u64>,
     /// The source line, or why there is none.
     pub line: Result<SourceLine, LineReason>,
-    /// Nearest symbol without a known extent, or another guess.
+    /// A guess, such as the nearest symbol of unknown extent.
     pub approximate: bool,
-    /// What says so: [`Evidence::Image`] or [`Evidence::ImageTable`].
+    /// [`Evidence::Image`] or [`Evidence::ImageTable`].
     pub evidence: Evidence,
-    /// Path of the file that the name is from, if the image's first symbol file had no answer.
+    /// Path of the file with the name, if the image's first symbol file had no answer.
     pub symbol_file: Option<Arc<str>>,
 }
 
 impl NativeFrame {
-    /// A frame of which only the name is known: more can be set.
+    /// Creates a frame with a name only; other fields can be set.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         NativeFrame {
             name: name.into(),
@@ -263,7 +243,7 @@ impl NativeFrame {
     }
 }
 
-/// What a precompiled image says of an address in it.
+/// A method of a precompiled image.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PrecompiledCode {
@@ -271,18 +251,18 @@ pub struct PrecompiledCode {
     pub name: Option<Arc<str>>,
     /// The method's signature as the runtime spells it.
     pub signature: Option<Arc<str>>,
-    /// The method's token, where it is one of the image's own.
+    /// The method's token, if the method is the image's own.
     pub token: Option<u32>,
-    /// Bytes from the method's first byte.
+    /// Bytes from the start of the method.
     pub offset: u32,
-    /// The IL offset by the image's own debug info.
+    /// The IL offset from the image's debug info.
     pub il: Option<IlOffset>,
-    /// What says so: [`Evidence::ImageTable`], or [`Evidence::PerfMap`] where only the image's perf map was at hand.
+    /// [`Evidence::ImageTable`], or [`Evidence::PerfMap`] from the image's perf map.
     pub evidence: Evidence,
 }
 
 impl PrecompiledCode {
-    /// Code this many bytes into a method of which nothing else is known: more can be set.
+    /// Creates code this many bytes into an unknown method; other fields can be set.
     pub fn new(offset: u32) -> Self {
         PrecompiledCode {
             name: None,
@@ -295,19 +275,19 @@ impl PrecompiledCode {
     }
 }
 
-/// Where names and lines beyond the trace come from. The engine without one answers what the trace alone says.
+/// Names and lines beyond the trace. Without a source, the engine uses the trace alone.
 ///
-/// One source serves any number of timelines, also those of live sessions, on any thread: what it remembers it should
-/// remember by [`ModuleRef::identity`] and [`ImageRef::identity`]. Each method may be left out: then the source knows nothing
-/// of that kind.
+/// One source serves any number of timelines, live ones included, on any thread: its caches should
+/// be keyed by [`ModuleRef::identity`] and [`ImageRef::identity`]. Every method has a default that
+/// returns nothing.
 #[expect(unused_variables)]
 pub trait SymbolSource: Send + Sync {
-    /// Whether lines are wanted at all. If not, those that a recording itself states are left out, too.
+    /// Whether lines are requested. If not, lines stated by a recording are left out, too.
     fn wants_lines(&self) -> bool {
         true
     }
 
-    /// The line of an IL offset of a method (rule 14).
+    /// Returns the line of an IL offset of a method (rule 14).
     fn managed_line(
         &self,
         module: &ModuleRef<'_>,
@@ -317,24 +297,26 @@ pub trait SymbolSource: Send + Sync {
         Err(LineReason::NoSymbolFile)
     }
 
-    /// Namespace-qualified type and method of a token.
+    /// Returns the namespace-qualified type and the method of a token.
     fn method_name(&self, module: &ModuleRef<'_>, token: u32) -> Option<(String, String)> {
         None
     }
 
-    /// The addresses of a module's precompiled image, as its precompiled methods give them away. Or why its methods have no
-    /// lines where there is no IL map: the image at hand may be another build's.
+    /// Returns the addresses of a module's precompiled image, inferred from its precompiled
+    /// methods; or why its methods have no lines without an IL map: the image at hand may be
+    /// another build's.
     fn precompiled_range(&self, module: &ModuleRef<'_>) -> Result<Range<u64>, LineReason> {
         Err(LineReason::NoILMap)
     }
 
-    /// The precompiled method at an address of that image: for a return address that of the call before it.
+    /// Returns the precompiled method at an address of that image; for a return address, at the
+    /// call before it.
     fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode> {
         None
     }
 
-    /// The IL offset at which the method `token` calls the method named `callee`: `stated` if there is such a call,
-    /// else the only such call. `None` where the IL is not at hand or does not tell.
+    /// Returns the IL offset at which the method `token` calls `callee`: `stated` if there is such
+    /// a call, or else the only such call. `None` if the IL is not available or ambiguous.
     fn call_site(
         &self,
         module: &ModuleRef<'_>,
@@ -345,16 +327,16 @@ pub trait SymbolSource: Send + Sync {
         None
     }
 
-    /// What to show in place of the name that a compiler gave managed code, such as `Program+<>c.<Main>b__0_1`.
+    /// Returns the source name for a compiler-generated one such as `Program+<>c.<Main>b__0_1`.
     fn display_name(&self, name: &str) -> Option<String> {
         None
     }
 
-    /// Addresses of an image that [`SymbolSource::native`] will be asked for, ascending: a source that answers many at
-    /// once faster can do so now.
+    /// Announces the addresses of an image that [`SymbolSource::native`] will be called for,
+    /// ascending, so that a source can resolve them as a batch.
     fn prepare(&self, image: &ImageRef<'_>, rvas: &[u64]) {}
 
-    /// The frames at an RVA of an image, innermost first.
+    /// Returns the frames at an RVA of an image, innermost first.
     fn native(&self, image: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
         Err(NameReason::NoSymbolFile)
     }

@@ -2,7 +2,7 @@
 
 use chronosym_events::OptimizationTier;
 
-/// A runtime's own text for a method, taken apart: `void [Module] Ns.Type::Method(args)[Tier]`.
+/// The parts of a runtime's symbol text for a method: `void [Module] Ns.Type::Method(args)[Tier]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SymbolText<'a> {
     pub module: &'a str,
@@ -15,7 +15,7 @@ pub(crate) struct SymbolText<'a> {
 }
 
 impl<'a> SymbolText<'a> {
-    /// Text of any other form is a name as it stands.
+    /// Parses symbol text. Text of any other form is a plain name.
     pub fn parse(text: &'a str) -> Self {
         let (text, tier) = split_tier(text.trim());
         let Some((returns, module, rest)) = split_module(text) else {
@@ -47,8 +47,9 @@ impl<'a> SymbolText<'a> {
     }
 }
 
-/// `returns [Module] rest`: the module stands between blanks, unlike the assembly references inside types. A name with
-/// blanks of its own (`Anonymously Hosted DynamicMethods Assembly`) is known from other text by the method after it.
+/// Splits `returns [Module] rest`: the module is delimited by spaces, unlike assembly references in
+/// types. A name with spaces of its own (`Anonymously Hosted DynamicMethods Assembly`) is
+/// recognised by the method after it.
 fn split_module(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(open) = text[from..].find('[').map(|at| at + from) {

@@ -1,18 +1,18 @@
-//! Terms that facts, samples, symbol sources and frames share.
+//! Terms shared by facts, samples, symbol sources and frames.
 
 use chronosym_types::closed_list;
 
-/// How an address came to be in a stack (rule 9).
+/// The kind of an address in a stack (rule 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Position {
-    /// The thread stood at this very address.
+    /// The address of the next instruction of an interrupted function.
     Exact,
-    /// A call will return to it: the call itself lies before it.
+    /// A return address: the call precedes it.
     Return,
 }
 
 impl Position {
-    /// The address to look up: for a return address, the last byte of the call.
+    /// Returns the address to look up: for a return address, the last byte of the call.
     pub fn looked_up(self, address: u64) -> u64 {
         match self {
             Position::Exact => address,
@@ -22,22 +22,23 @@ impl Position {
 }
 
 closed_list! {
-    /// What a sample says of its thread.
+    /// The kind of a sample.
     #[non_exhaustive]
     SampleKind {
         /// The thread was running on a processor.
         Cpu = "cpu",
-        /// A tick of a wall-clock profiler found the thread in managed code. It need not have been running.
+        /// A wall-clock sample of a thread in managed code, running or not.
         WallManaged = "wall_managed",
-        /// A tick of a wall-clock profiler found the thread outside managed code: in native code, or blocked.
+        /// A wall-clock sample of a thread outside managed code: in native code, or blocked.
         WallExternal = "wall_external",
-        /// The stack of any other event.
+        /// The stack of another event.
         Event = "event",
     }
 }
 
 impl SampleKind {
-    /// What the innermost address is: where the thread stood, or where the call returns to that took the stack.
+    /// Returns the position of the innermost address: exact for interrupted threads, a return
+    /// address for stacks captured by a call.
     pub const fn leaf_position(self) -> Position {
         match self {
             SampleKind::Cpu | SampleKind::WallManaged => Position::Exact,
@@ -46,32 +47,33 @@ impl SampleKind {
     }
 }
 
-/// What one sample stands for.
+/// The weight of one sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Weight {
-    /// One occurrence. Of a profiler's samples a [`Timeline`](crate::Timeline) says `Ns` or `Unknown` in its place.
+    /// One occurrence. A [`Timeline`](crate::Timeline) replaces it by `Ns` or `Unknown` for
+    /// profiler samples.
     #[default]
     One,
-    /// Nothing is known of it: the recorder states no period of a CPU sample or counter, or a wall-clock sample is of the only
-    /// tick of its process.
+    /// Unknown: the recorder states no period for a CPU sample or counter, or a wall-clock sample
+    /// belongs to the only tick of its process.
     Unknown,
-    /// ns that the sample stands for.
+    /// Time in ns.
     Ns(u64),
-    /// So many events, of which this is the last: the period of a counter.
+    /// A number of events, of which this is the last: the period of a counter.
     Count(u64),
     /// Bytes, such as those of an allocation.
     Bytes(u64),
 }
 
-/// What becomes of an address in a mapping when it is looked up in an ELF file.
+/// How an address in a mapping corresponds to an address of an ELF file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Addressing {
-    /// The recorder said which of the file's own addresses stand there.
+    /// RVAs are the file's own virtual addresses, as the recorder states.
     #[default]
     Virtual,
-    /// Only the offset in the file is known: the file's program headers lead on.
+    /// RVAs are file offsets, which the program headers map to addresses.
     FileOffset,
-    /// Bytes from the first one that the file has: a kernel, whose parts stay together wherever it is put.
+    /// RVAs are relative to the file's lowest address: a kernel, which is relocated as a whole.
     Rva,
 }

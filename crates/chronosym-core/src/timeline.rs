@@ -1,4 +1,4 @@
-//! The frozen answer machine of one trace.
+//! The frozen state of one trace.
 
 use std::sync::OnceLock;
 
@@ -13,25 +13,25 @@ use crate::event_types::EventTypeInfo;
 use crate::ids::NameId;
 use crate::ids::{BodyIndex, ProcessIndex, ThreadIndex};
 use crate::markers::{Marker, Markers};
-use crate::names::Names;
+use crate::names::NameTable;
 use crate::process::{Process, Processes, Runtime, Thread};
 use crate::recording::{Loss, TraceFacts};
 use crate::samples::SampleLog;
 use crate::space::AddressSpace;
 use crate::stacks::StackTable;
 
-/// What a trace says of its processes, their code and its samples; immutable and [`Sync`].
+/// The processes of a trace, their code and samples; immutable and [`Sync`].
 ///
-/// An index that is not this timeline's, but of a later one of a live session or of another trace's, finds nothing.
+/// An index of another trace, or of a later snapshot of a live session, has no answer here.
 #[derive(Debug)]
 pub struct Timeline {
-    /// No other timeline or snapshot of one in this process has the same.
+    /// Unique among all timelines and snapshots in this process.
     pub(crate) snapshot: u64,
     pub(crate) types: Vec<EventTypeInfo>,
-    pub(crate) names: Names,
+    pub(crate) names: NameTable,
     pub(crate) processes: Processes,
     pub(crate) spaces: Vec<AddressSpace>,
-    /// Whose images stand in every address space (rule 10).
+    /// The processes whose images are in every address space (rule 10).
     pub(crate) system: Vec<ProcessIndex>,
     pub(crate) stacks: StackTable,
     pub(crate) samples: SampleLog,
@@ -41,18 +41,19 @@ pub struct Timeline {
     pub(crate) facts: TraceFacts,
     pub(crate) address_mask: AddressMask,
     pub(crate) watermark: u64,
-    /// What follows from all samples together, found when it is first asked for.
+    /// Derived from all samples, on first use.
     pub(crate) wall_times: OnceLock<Vec<u64>>,
     pub(crate) activities: OnceLock<Activities>,
 }
 
-/// What of a pointer is no address (rule 9).
+/// The bits of a pointer that are not part of the address (rule 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddressMask {
     None,
-    /// arm32: bit 0 says that the code is Thumb.
+    /// arm32: bit 0 marks Thumb code.
     Thumb,
-    /// arm64: the upper bits of a user address can carry authentication; kernel addresses have them all set.
+    /// arm64: the upper bits of a user address may hold authentication; those of kernel addresses
+    /// are all set.
     PointerAuthentication,
 }
 
@@ -79,8 +80,9 @@ impl AddressMask {
     }
 }
 
-/// Whether the addresses of stacks say themselves that they are Thumb code: many runtimes before .NET 5 do not name their
-/// processor. Instructions of a 32-bit x86 lie at odd and even addresses alike; of 64 there, 60 are odd once in 10^13.
+/// Whether the addresses of stacks are Thumb code: many runtimes before .NET 5 do not state the
+/// architecture. On 32-bit x86, odd and even addresses are equally likely; that 60 of 64 are odd
+/// has a probability of 10^-13.
 fn is_thumb(addresses: &HashSet<u64>) -> bool {
     const LEAST: usize = 64;
     let odd = addresses.iter().filter(|&address| address & 1 == 1).count();
@@ -88,56 +90,58 @@ fn is_thumb(addresses: &HashSet<u64>) -> bool {
 }
 
 impl Timeline {
-    /// Up to when answers that name code are final, ns since the trace began; `u64::MAX` if no event is to come.
+    /// Returns the time up to which answers that name code are final, in ns since the trace began;
+    /// `u64::MAX` if no event is to come.
     pub fn watermark(&self) -> u64 {
         self.watermark
     }
 
-    /// What is known of the whole trace.
+    /// Returns the properties of the whole trace.
     pub fn facts(&self) -> &TraceFacts {
         &self.facts
     }
 
-    /// The event types that came, with their counts.
+    /// Returns the event types with their counts.
     pub fn event_types(&self) -> &[EventTypeInfo] {
         &self.types
     }
 
-    /// What of the events and facts could not be used.
+    /// Returns diagnostics of unusable events and facts.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         self.counters
             .diagnostics(&self.types, self.unbound_il_maps())
     }
 
-    /// Events that the trace lost.
+    /// Returns the losses of events.
     pub fn losses(&self) -> &[Loss] {
         &self.losses
     }
 
-    /// The samples that were kept.
+    /// Returns the stored samples.
     pub fn samples(&self) -> &SampleLog {
         &self.samples
     }
 
-    /// What runtimes did, by time, as far as [`Options::markers`](crate::Options::markers) asked for it. An end without its
-    /// start is left out.
+    /// Returns runtime activities by time, if [`Options::markers`](crate::Options::markers)
+    /// requests them. An end without a start is left out.
     pub fn markers(&self) -> Vec<Marker<'_>> {
         let process_of = |thread| self.thread(thread).process;
         self.markers.paired(&self.names.strings, process_of)
     }
 
-    /// Events that state what runtimes did and were left out, because there were more than
+    /// Returns the number of marker events dropped because of the limit
     /// [`Options::markers`](crate::Options::markers).
     pub fn markers_left_out(&self) -> u64 {
         self.markers.left_out()
     }
 
-    /// The stacks of the samples.
+    /// Returns the stacks of the samples.
     pub fn stacks(&self) -> &StackTable {
         &self.stacks
     }
 
-    /// File and line of an offset in a body, in bytes from its start, where the compiler itself gave lines (jitdump).
+    /// Returns file and line of an offset in a body, in bytes from its start, as stated by the
+    /// compiler itself (jitdump).
     pub fn stated_line(
         &self,
         process: ProcessIndex,
@@ -150,7 +154,7 @@ impl Timeline {
         Some((self.names.strings.get(file), line))
     }
 
-    /// The address space of a process, if it is one of this timeline's.
+    /// Returns the address space of a process of this timeline.
     pub(crate) fn space(&self, process: ProcessIndex) -> Option<&AddressSpace> {
         self.spaces.get(process.index())
     }
@@ -163,7 +167,7 @@ impl Timeline {
         &self.processes.threads[index.index()]
     }
 
-    /// Whether a CLR runs in the process, as far as events tell.
+    /// Whether a CLR runs in the process, as far as events state.
     pub(crate) fn is_managed(&self, process: ProcessIndex) -> bool {
         let code = &self.spaces[process.index()].state.code;
         !self.process(process).runtimes.is_empty()
@@ -173,7 +177,7 @@ impl Timeline {
                 && self.facts.process_id == self.process(process).pid)
     }
 
-    /// Whether a runtime of the process listed all that was alive.
+    /// Whether a runtime of the process completed a rundown.
     pub(crate) fn has_rundown(&self, process: ProcessIndex) -> bool {
         self.process(process).runtimes.iter().any(|r| r.rundown)
     }
@@ -183,7 +187,7 @@ impl Timeline {
         runtimes.find(|r| r.clr_instance == clr_instance)
     }
 
-    /// How a body was compiled.
+    /// Returns the tier of a body.
     pub(crate) fn tier(&self, process: ProcessIndex, body: &CodeBody) -> Option<OptimizationTier> {
         body.flags.tier().or_else(|| {
             let precompiled =
@@ -205,7 +209,8 @@ impl Timeline {
         }
     }
 
-    /// .NET 10 leaves the call offsets of inline trees uninitialised; 8 and 9 are known to fill them in.
+    /// Whether call offsets of inline trees are valid: .NET 10 leaves them uninitialised; 8 and 9
+    /// fill them in.
     pub(crate) fn call_offsets_are_valid(&self, process: ProcessIndex, clr_instance: u16) -> bool {
         let runtime = self.runtime(process, clr_instance);
         runtime.is_some_and(|r| r.version[0] > 0 && r.version[0] < 10)

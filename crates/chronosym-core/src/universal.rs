@@ -1,4 +1,5 @@
-//! What the Universal providers of nettrace V6 recorders say (Linux): processes, mappings, symbols, samples.
+//! Applies events of the Universal providers of nettrace V6 (Linux): processes, mappings, symbols,
+//! samples.
 
 use chronosym_events::universal::{
     ProcessMapping, ProcessSymbol, SampleKind, SymbolMetadata, UniversalEvent,
@@ -15,24 +16,24 @@ use crate::strings::StringId;
 use crate::symbol_identity::PdbReference;
 use chronosym_types::PdbId;
 
-/// What Universal events say beside processes, images and symbols: what mappings are of.
+/// State of Universal events other than processes, images and symbols.
 #[derive(Debug, Default)]
 pub(crate) struct UniversalState {
-    /// Mapping id → the name that its symbols' module has.
+    /// Mapping id → module name of its symbols.
     modules: HashMap<(ProcessIndex, u64), StringId>,
     metadata: HashMap<u64, SymbolMetadata>,
-    /// Mappings whose metadata has not come yet: metadata id → (process, image).
+    /// Mappings whose metadata is still to come: metadata id → (process, image).
     waiting: HashMap<u64, Vec<(ProcessIndex, ImageIndex)>>,
 }
 
 impl UniversalState {
-    /// Applies an event. True if it is a CPU sample.
+    /// Applies an event. Returns true for a CPU sample.
     pub fn apply(&mut self, machine: &mut Machine, at: At, event: &UniversalEvent<'_>) -> bool {
         match event {
             UniversalEvent::ExistingProcess(event) => {
                 machine.apply(at, Process::new(Action::DCStart, event.name).into());
             }
-            // What was said of a process before its creation is of the one before.
+            // Facts about a pid before a process creation belong to the previous incarnation.
             UniversalEvent::ProcessCreate(event) => {
                 machine.apply(at, Process::new(Action::Load, event.name).into());
             }
@@ -68,7 +69,7 @@ impl UniversalState {
         if path.is_empty() {
             return;
         }
-        // Recorders write the mappings of processes that ran before at their own start.
+        // At their start, recorders write the mappings of processes that are already running.
         let start = machine.processes.all[process.index()].start;
         let action = if start.is_some_and(|start| start <= at.time_ns) {
             Action::Load
@@ -93,7 +94,7 @@ impl UniversalState {
         let process = machine.process_at(at);
         let module = self.modules.get(&(process, event.mapping_id)).copied();
         let module = module.map_or("", |module| machine.names.strings.get(module));
-        // Jit pages that are mapped twice are code of the runtime, and no module.
+        // Double-mapped JIT pages are code of the runtime, not a module.
         let module = match module.contains("doublemapper") {
             true => String::new(),
             false => module.to_owned(),
@@ -107,7 +108,7 @@ impl UniversalState {
     }
 }
 
-/// Notes what the file behind an image is.
+/// Records the identity of an image's file.
 fn identify(
     machine: &mut Machine,
     process: ProcessIndex,
@@ -121,7 +122,7 @@ fn identify(
             if let Some(build_id) = &elf.build_id {
                 image.build_id = names.strings.intern(build_id);
             }
-            // From an offset in the file to an address in it.
+            // Converts a file offset to an address of the file.
             let (address, offset) = (elf.p_vaddr.unwrap_or(0), elf.p_offset.unwrap_or(0));
             let delta = address.wrapping_sub(offset);
             image.rva_bias = image.rva_bias.wrapping_add(delta);

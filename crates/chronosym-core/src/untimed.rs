@@ -5,38 +5,38 @@ use chronosym_events::OptimizationTier;
 use crate::evidence::Evidence;
 use crate::facts::Symbol;
 use crate::ids::NameId;
-use crate::names::Names;
+use crate::names::NameTable;
 use crate::strings::StringId;
 use crate::symbol_text::SymbolText;
 use chronosym_types::Chunked;
 
-/// A named range without a life.
+/// A named range without a lifetime.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UntimedSymbol {
     pub start: u64,
     pub last: u64,
     pub name: NameId,
-    /// Simple name; empty where the text has none.
+    /// Simple name; empty if the text has none.
     pub module: StringId,
     pub tier: Option<OptimizationTier>,
     pub evidence: Evidence,
 }
 
-/// The untimed symbols of one process; where rows overlap the latest wins.
+/// The untimed symbols of one process; where they overlap, the latest wins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Untimed {
-    pub rows: Chunked<UntimedSymbol>,
+    pub symbols: Chunked<UntimedSymbol>,
 }
 
 impl Untimed {
-    pub fn add(&mut self, symbol: &Symbol<'_>, names: &mut Names) {
+    pub fn add(&mut self, symbol: &Symbol<'_>, names: &mut NameTable) {
         let text = symbol.name.to_text();
         let text = SymbolText::parse(&text);
         let module = match text.module {
             "" => names.text(symbol.module),
             named => names.strings.intern(named),
         };
-        self.rows.push(UntimedSymbol {
+        self.symbols.push(UntimedSymbol {
             start: symbol.start,
             last: symbol.last.max(symbol.start),
             name: names.intern(text.namespace, text.name, &text.signature()),
@@ -47,8 +47,14 @@ impl Untimed {
     }
 }
 
-/// Parses a perf map (`START SIZE name`, hexadecimal, from a base on). Returns the number of lines that are not of this form.
-pub(crate) fn read_perf_map(text: &[u8], base: u64, names: &mut Names, into: &mut Untimed) -> u64 {
+/// Parses a perf map (`START SIZE name`, hexadecimal, relative to `base`). Returns the number of
+/// malformed lines.
+pub(crate) fn read_perf_map(
+    text: &[u8],
+    base: u64,
+    names: &mut NameTable,
+    into: &mut Untimed,
+) -> u64 {
     let mut bad = 0;
     for line in text.split(|&b| b == b'\n') {
         let line = String::from_utf8_lossy(line);
@@ -81,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_latest_row_of_a_perf_map_wins() {
-        let (mut names, mut untimed) = (Names::default(), Untimed::default());
+        let (mut names, mut untimed) = (NameTable::default(), Untimed::default());
         let bad = read_perf_map(
             b"8 10 old\n0x10 4 new\nnonsense\n18 0 empty\r\n28 1 \xff\n",
             8,
@@ -89,8 +95,8 @@ mod tests {
             &mut untimed,
         );
         assert_eq!(bad, 2);
-        let index = UntimedIndex::of(&untimed.rows);
-        let at = |address| index.at(address, &untimed.rows);
+        let index = UntimedIndex::of(&untimed.symbols);
+        let at = |address| index.at(address, &untimed.symbols);
         assert_eq!(
             (at(0x18), at(0x10), at(0x30), at(0x20)),
             (Some((1, true)), Some((0, false)), Some((2, false)), None)

@@ -1,9 +1,9 @@
-//! From the registers and the stack of a sampled thread to its callers.
+//! Walks a stack from the registers and the copied stack of a sampled thread.
 //!
-//! Through an image by its unwind tables, if a file of it is at hand; through code of a compiler at run time by frame
-//! pointers, and likewise where the tables of an image leave a function out. An image without a file ends the stack: what
-//! it does with the frame pointer is not known, and a guess would name callers that there were not. The stack is never
-//! scanned for what looks like an address.
+//! Callers of functions in an image are found by its unwind tables, if its file is available;
+//! callers of jitted code, and of functions that the tables omit, by frame pointers. An image
+//! without a file ends the stack: whether it keeps frame pointers is unknown, and a guess would
+//! produce wrong callers. The stack is never scanned for plausible addresses.
 
 use std::sync::Arc;
 
@@ -12,31 +12,31 @@ use rustc_hash::FxHashMap;
 
 use crate::evidence::CallerProof;
 use crate::images::Image;
-use crate::names::Names;
+use crate::names::NameTable;
 use crate::stacks::Walked;
 use crate::state::ProcessState;
 use crate::strings::StringId;
 use crate::symbol_source::ImageRef;
 use crate::terms::Position;
 
-/// What became of the search for a caller.
+/// Result of a step to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// The registers are those of the caller now, by this proof.
+    /// The registers are now those of the caller, by this proof.
     Caller(CallerProof),
-    /// The table says nothing of the address.
+    /// The table does not cover the address.
     NoEntry,
     /// The function has no caller.
     Outermost,
-    /// The table cannot be followed, or the stack ends before it should.
+    /// The table is invalid, or the copied stack ends too early.
     Lost,
 }
 
-/// How the functions of one image save registers.
+/// Unwind tables of one image.
 pub trait CallFrames: Send + Sync {
-    /// From the registers in a function to those in its caller. `rva` is where the thread stands in the image, or where it
-    /// stands in the call; `read` gives 8 bytes of the stack.
+    /// Steps from the registers of a function to those of its caller. `rva` is the address in the
+    /// image, inside the call for a caller; `read` returns 8 bytes of the stack.
     fn step(
         &self,
         image: &ImageRef<'_>,
@@ -46,33 +46,33 @@ pub trait CallFrames: Send + Sync {
     ) -> Step;
 }
 
-/// The file that was mapped, as the kernel knows it.
+/// The identity of a mapped file in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileNumber {
-    /// Major and minor number of its device.
+    /// Major and minor device number.
     pub device: (u32, u32),
     /// Its inode.
     pub inode: u64,
 }
 
-/// The files of images, for what has to be known of them while a recording is read.
+/// Files of images that are needed while a recording is read.
 pub trait ImageFiles: Send + Sync {
-    /// How the functions of an image save registers; `None` if no file of it is at hand.
+    /// Returns the unwind tables of an image; `None` if its file is not available.
     fn call_frames(&self, image: &ImageRef<'_>) -> Option<Arc<dyn CallFrames>>;
 
-    /// The build id of a file of this machine, in hex digits, if it is still the one that was mapped. For recorders that do
-    /// not state one.
+    /// Returns the build id of a local file, in hex digits, if the file is still the one that was
+    /// mapped. For recorders that do not state it.
     fn build_id(&self, path: &str, file: FileNumber) -> Option<String> {
         let _ = (path, file);
         None
     }
 }
 
-/// A thread as a sample found it.
+/// A sampled thread.
 pub struct Thread<'a> {
     /// Its registers.
     pub registers: Registers,
-    /// The bytes of its stack from the stack pointer up, in the order of little-endian machines.
+    /// The bytes of its stack from the stack pointer up, in little-endian order.
     pub stack: &'a [u8],
 }
 
@@ -86,41 +86,41 @@ impl Thread<'_> {
     }
 }
 
-/// Where images are found, by path and build id: each is asked for once.
-type Known = FxHashMap<(StringId, StringId), Option<Arc<dyn CallFrames>>>;
+/// Unwind tables by path and build id of their image; each is requested once.
+type TableCache = FxHashMap<(StringId, StringId), Option<Arc<dyn CallFrames>>>;
 
 /// Walks stacks.
 pub struct Unwinder {
     files: Arc<dyn ImageFiles>,
-    known: Known,
+    tables: TableCache,
 }
 
-/// More frames than any stack that can be copied has room for.
-const MOST_FRAMES: usize = 8192;
-/// Below this there is no code.
+/// More frames than any copied stack has room for.
+const MAX_FRAMES: usize = 8192;
+/// No code is below this address.
 const LOWEST: u64 = 0x1000;
 
 impl Unwinder {
-    /// Asks `files` for the tables of images.
+    /// Creates an unwinder that gets unwind tables from `files`.
     pub fn new(files: Arc<dyn ImageFiles>) -> Self {
         Unwinder {
             files,
-            known: Known::default(),
+            tables: TableCache::default(),
         }
     }
 
-    /// The files of images.
+    /// Returns the files of images.
     pub fn files(&self) -> &dyn ImageFiles {
         &*self.files
     }
 
-    /// Appends the frames of a thread, innermost first, each with what proves it. False if the walk broke off before a frame
-    /// that says that it is the outermost.
+    /// Appends the frames of a thread, innermost first, each with its proof. Returns false if the
+    /// walk ended before a frame that is marked as outermost.
     pub(crate) fn walk(
         &mut self,
         thread: Thread<'_>,
         state: &ProcessState,
-        names: &Names,
+        names: &NameTable,
         out: &mut Vec<Walked>,
     ) -> bool {
         let Some(read) = thread.reader() else {
@@ -128,7 +128,7 @@ impl Unwinder {
         };
         let mut registers = thread.registers.clone();
         let mut proof = None;
-        for _ in 0..MOST_FRAMES {
+        for _ in 0..MAX_FRAMES {
             let address = code_address(&registers);
             if address < LOWEST {
                 return true;
@@ -149,7 +149,8 @@ impl Unwinder {
                 Step::Outermost => return true,
                 Step::NoEntry | Step::Lost => return false,
             };
-            // Stacks grow downwards: a caller's frame lies further up. Only a leaf may have none of its own.
+            // Stacks grow downwards: a caller's frame is at a higher address. Only a leaf may have
+            // no frame.
             let is_up = registers.stack_pointer() > before;
             let is_leaf = out.len() == 1 && registers.stack_pointer() == before;
             if !is_up && !is_leaf {
@@ -162,7 +163,7 @@ impl Unwinder {
     fn step(
         &mut self,
         image: &Image,
-        names: &Names,
+        names: &NameTable,
         address: u64,
         registers: &mut Registers,
         read: &dyn Fn(u64) -> Option<u64>,
@@ -170,17 +171,17 @@ impl Unwinder {
         let reference = ImageRef::of(image, &names.strings);
         let key = (image.path, image.build_id);
         let files = &self.files;
-        let known = self.known.entry(key);
-        match known.or_insert_with(|| files.call_frames(&reference)) {
+        let table = self.tables.entry(key);
+        match table.or_insert_with(|| files.call_frames(&reference)) {
             Some(table) => table.step(&reference, image.rva(address), registers, read),
-            // Compilers of managed code keep frame pointers, whether they compile beforehand or not.
+            // Compilers of managed code keep frame pointers, JIT or ahead of time.
             None if is_managed(reference.path) => Step::NoEntry,
             None => Step::Lost,
         }
     }
 }
 
-/// A frame that was found so stands at its address, or waits for a call to return there.
+/// The position of a frame: exact if a signal interrupted it, else a return address.
 fn position(proof: Option<CallerProof>) -> Position {
     match proof {
         None | Some(CallerProof::Signal) => Position::Exact,
@@ -193,7 +194,7 @@ fn is_managed(path: &str) -> bool {
     ending.is_some_and(|ending| ending.eq_ignore_ascii_case(".dll"))
 }
 
-/// Where a thread stands, without what Arm's pointer authentication adds.
+/// The instruction address of a thread, without Arm's pointer authentication.
 fn code_address(registers: &Registers) -> u64 {
     const ADDRESS: u64 = (1 << 48) - 1;
     match registers.processor() {

@@ -1,4 +1,4 @@
-//! What a timeline holds, for listings: processes, threads, modules, images, bodies.
+//! Views of a timeline's processes, threads, modules, images and bodies, for listings.
 
 use chronosym_events::OptimizationTier;
 use chronosym_timeline::Lifetime;
@@ -16,28 +16,28 @@ use crate::untimed::UntimedSymbol;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ProcessView<'t> {
-    /// Its position.
+    /// Its index.
     pub index: ProcessIndex,
-    /// The process id, where it is known.
+    /// The process id, if known.
     pub pid: Option<u32>,
     /// The program's name.
     pub name: Option<&'t str>,
     /// The command line.
     pub command_line: Option<&'t str>,
-    /// When it started, ns since the trace began, where an event says so.
+    /// When it started, ns since the trace began, if an event states it.
     pub start_ns: Option<u64>,
-    /// When it stopped, ns since the trace began, where an event says so.
+    /// When it stopped, ns since the trace began, if an event states it.
     pub end_ns: Option<u64>,
     /// The runtimes in it, such as `.NET 10.0.12`.
     pub runtimes: Vec<String>,
-    /// Whether a CLR runs in it, as far as events tell.
+    /// Whether a CLR runs in it, as far as events state.
     pub is_managed: bool,
-    /// Whether a runtime listed all that was alive.
+    /// Whether a runtime completed a rundown.
     pub has_rundown: bool,
 }
 
 impl ProcessView<'_> {
-    /// Its name and its id, as far as they are known: `app (42)`.
+    /// Returns name and id, as far as they are known: `app (42)`.
     pub fn label(&self) -> String {
         let name = self.name.unwrap_or("process");
         self.pid
@@ -53,7 +53,7 @@ pub struct ThreadView<'t> {
     pub process: ProcessIndex,
     /// The system's thread id.
     pub tid: u64,
-    /// Its name, the last one if it had several: [`Timeline::thread_name`].
+    /// Its latest name; see [`Timeline::thread_name`].
     pub name: Option<&'t str>,
 }
 
@@ -61,19 +61,19 @@ pub struct ThreadView<'t> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ModuleView<'t> {
-    /// Its position in its process.
+    /// Its index in the process.
     pub index: ModuleIndex,
     /// Simple name.
     pub name: &'t str,
     /// Its files.
     pub module: ModuleRef<'t>,
-    /// First time it is known to be there, ns.
-    pub begin: chronosym_timeline::Start,
-    /// What is known of its end.
+    /// Start of its lifetime, ns.
+    pub start: chronosym_timeline::Start,
+    /// End of its lifetime, ns.
     pub end: chronosym_timeline::End,
-    /// What says so.
+    /// The evidence for it.
     pub evidence: EvidenceSet,
-    /// How many code bodies it has.
+    /// Number of code bodies.
     pub bodies: usize,
 }
 
@@ -81,53 +81,53 @@ pub struct ModuleView<'t> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ImageView<'t> {
-    /// Its position in its process.
+    /// Its index in the process.
     pub index: ImageIndex,
     /// Simple name.
     pub name: &'t str,
-    /// Where it is, and its file.
+    /// Its mapping and its file.
     pub image: ImageRef<'t>,
-    /// When it was there, ns.
-    pub life: Lifetime,
+    /// Its lifetime, ns.
+    pub lifetime: Lifetime,
 }
 
 /// A code body.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BodyView<'t> {
-    /// Its position in its process.
+    /// Its index in the process.
     pub index: BodyIndex,
     /// First address.
     pub start: u64,
     /// Bytes.
     pub size: u64,
-    /// When it was there, ns.
-    pub life: Lifetime,
+    /// Its lifetime, ns.
+    pub lifetime: Lifetime,
     /// Namespace, type and method.
     pub name: Option<String>,
     /// The signature as the runtime spells it.
     pub signature: Option<&'t str>,
     /// Simple name of the module.
     pub module: Option<&'t str>,
-    /// The module's position in the process.
+    /// The module's index in the process.
     pub module_index: Option<ModuleIndex>,
     /// The runtime's id of the method.
     pub method_id: u64,
     /// Metadata token.
     pub token: u32,
-    /// How it was compiled.
+    /// The tier that it was compiled at.
     pub tier: Option<OptimizationTier>,
     /// The native code version, 0 for the default one.
     pub native_code_version: u64,
-    /// Whether it is the cold part of a split method.
+    /// Whether it is the cold extent of a split method.
     pub is_cold: bool,
-    /// What says so.
+    /// The evidence for it.
     pub evidence: EvidenceSet,
-    /// Entries of its IL map.
+    /// Number of entries of its IL map.
     pub il_map_entries: Option<usize>,
-    /// Whether its inline tree is known.
+    /// Whether it has an inline tree.
     pub has_inline_tree: bool,
-    /// What an interop stub serves.
+    /// The targets of an interop stub.
     pub stub_targets: Vec<String>,
 }
 
@@ -141,20 +141,21 @@ pub struct UntimedView {
     pub last: u64,
     /// Its name.
     pub name: Option<String>,
-    /// What says so.
+    /// The source of the symbol.
     pub evidence: crate::evidence::Evidence,
 }
 
 impl EventTypeInfo {
-    /// [`event_label`] of its schema.
+    /// Returns the [`event_label`] of its schema.
     pub fn label(&self) -> String {
         event_label(&self.schema)
     }
 }
 
-/// `provider/id`; `Kernel/Class/Name` for classic kernel events, `provider/name` for others that have no id.
+/// Returns `provider/id`; `Kernel/Class/Name` for classic kernel events, `provider/name` for others
+/// without an id.
 ///
-/// Any label parses as a [`crate::EventSelector`] of the event.
+/// Every label parses as a [`crate::EventSelector`] of the event.
 pub fn event_label(schema: &chronosym_events::EventSchema) -> String {
     use chronosym_events::EventKey;
     let (provider, name) = (schema.provider_name(), schema.name());
@@ -170,12 +171,12 @@ impl Timeline {
         Some(self.names.strings.get(id)).filter(|text| !text.is_empty())
     }
 
-    /// All process incarnations.
+    /// Returns all process incarnations.
     pub fn processes(&self) -> impl Iterator<Item = ProcessView<'_>> {
         (0..self.processes.all.len()).filter_map(|i| self.process_view(ProcessIndex(i as u32)))
     }
 
-    /// One process incarnation.
+    /// Returns one process incarnation.
     pub fn process_view(&self, index: ProcessIndex) -> Option<ProcessView<'_>> {
         let process = self.processes.all.get(index.index())?;
         let version = |v: [u16; 4]| match v {
@@ -210,7 +211,7 @@ impl Timeline {
         })
     }
 
-    /// One thread.
+    /// Returns one thread.
     pub fn thread_view(&self, index: ThreadIndex) -> Option<ThreadView<'_>> {
         let thread = self.processes.threads.get(index.index())?;
         Some(ThreadView {
@@ -220,30 +221,31 @@ impl Timeline {
         })
     }
 
-    /// What a thread was called at a time in ns; [`ThreadView::name`] is the last name that it had.
+    /// Returns the name of a thread at a time in ns; [`ThreadView::name`] is its latest name.
     pub fn thread_name(&self, index: ThreadIndex, time_ns: u64) -> Option<&str> {
         let thread = self.processes.threads.get(index.index())?;
         self.some(thread.name_at(time_ns))
     }
 
-    /// The incarnation of `pid` that was alive at a time in ns; without a time the latest one.
+    /// Returns the incarnation of `pid` that was alive at a time in ns; without a time the latest
+    /// one.
     pub fn find_process(&self, pid: u32, time_ns: Option<u64>) -> Option<ProcessIndex> {
-        let found = self.process_of(pid, time_ns.unwrap_or(u64::MAX))?;
-        let process = self.process(found);
+        let index = self.process_of(pid, time_ns.unwrap_or(u64::MAX))?;
+        let process = self.process(index);
         let is_alive = |time| {
             process.start.is_none_or(|start| start <= time)
                 && process.end.is_none_or(|end| time < end)
         };
-        time_ns.is_none_or(is_alive).then_some(found)
+        time_ns.is_none_or(is_alive).then_some(index)
     }
 
-    /// The incarnation of `pid` that an event of a time, in ns, speaks of: events can come a little before the start of their
-    /// process, and after its end.
+    /// Returns the incarnation of `pid` for an event at a time in ns: events may come a little
+    /// before the start of their process, and after its end.
     pub fn process_of(&self, pid: u32, time_ns: u64) -> Option<ProcessIndex> {
         self.processes.find(Some(pid), time_ns)
     }
 
-    /// The CLR modules of a process.
+    /// Returns the CLR modules of a process.
     pub fn modules(&self, process: ProcessIndex) -> impl Iterator<Item = ModuleView<'_>> {
         let space = self.space(process).into_iter();
         let modules = space.flat_map(|space| space.state.code.modules.iter().enumerate());
@@ -251,14 +253,14 @@ impl Timeline {
             index: ModuleIndex(i as u32),
             name: self.names.strings.get(m.simple_name),
             module: self.module_of(process, ModuleIndex(i as u32)),
-            begin: m.begin,
+            start: m.loaded,
             end: m.end,
             evidence: m.evidence,
             bodies: m.bodies.len(),
         })
     }
 
-    /// The native images of a process.
+    /// Returns the native images of a process.
     pub fn images(&self, process: ProcessIndex) -> impl Iterator<Item = ImageView<'_>> {
         let space = self.space(process).into_iter();
         let images = space.flat_map(|s| s.state.images.iter().enumerate().map(move |i| (s, i)));
@@ -266,11 +268,12 @@ impl Timeline {
             index: ImageIndex(i as u32),
             name: self.names.strings.get(image.simple_name),
             image: self.image_of(process, ImageIndex(i as u32)),
-            life: space.images.life(i, image.base, image.begin),
+            lifetime: space.images.lifetime(i, image.base, image.loaded),
         })
     }
 
-    /// The images that ever stood at an address of a process: for kernel addresses the system's too.
+    /// Returns the images that were ever mapped at an address of a process: for kernel addresses
+    /// the system's, too.
     pub fn images_at(
         &self,
         process: ProcessIndex,
@@ -282,7 +285,8 @@ impl Timeline {
         })
     }
 
-    /// All the images in which addresses of a process can lie: its own, and the system's at kernel addresses.
+    /// Returns all images that addresses of a process may be in: its own, and the system's at
+    /// kernel addresses.
     pub fn images_in_space(&self, process: ProcessIndex) -> impl Iterator<Item = ImageView<'_>> {
         let system = self.system.iter().copied().filter(move |&s| s != process);
         std::iter::once(process)
@@ -296,24 +300,30 @@ impl Timeline {
             })
     }
 
-    /// The lives of what ever stood at an address of a process, oldest first: of code bodies or, where there are none, of images.
-    /// Without a time, the only one answers.
-    pub fn lives_at(&self, process: ProcessIndex, address: u64) -> Vec<Lifetime> {
-        let lives_in = |map: &Index| map.occupants(address).into_iter().map(|(_, life)| life);
+    /// Returns the lifetimes of everything that was ever at an address of a process, oldest first:
+    /// of code bodies or, if there are none, of images.
+    pub fn lifetimes_at(&self, process: ProcessIndex, address: u64) -> Vec<Lifetime> {
+        let lifetimes_in = |map: &Index| {
+            map.occupants(address)
+                .into_iter()
+                .map(|(_, lifetime)| lifetime)
+        };
         let space = self.space(process).into_iter();
-        let mut lives: Vec<Lifetime> = space.flat_map(|space| lives_in(&space.bodies)).collect();
-        lives.sort_by_key(|life| (life.from, life.to));
-        if lives.is_empty() {
+        let mut lifetimes: Vec<Lifetime> = space
+            .flat_map(|space| lifetimes_in(&space.bodies))
+            .collect();
+        lifetimes.sort_by_key(|lifetime| (lifetime.from, lifetime.to));
+        if lifetimes.is_empty() {
             let owners = self.image_owners(process, address);
             let spaces = owners.filter_map(|owner| self.space(owner));
-            lives.extend(spaces.flat_map(|space| lives_in(&space.images)));
-            lives.sort_by_key(|life| life.from);
-            lives.dedup_by_key(|life| life.from);
+            lifetimes.extend(spaces.flat_map(|space| lifetimes_in(&space.images)));
+            lifetimes.sort_by_key(|lifetime| lifetime.from);
+            lifetimes.dedup_by_key(|lifetime| lifetime.from);
         }
-        lives
+        lifetimes
     }
 
-    /// The code bodies of a process, in the order in which events stated them.
+    /// Returns the code bodies of a process, in the order of their first events.
     pub fn bodies(&self, process: ProcessIndex) -> impl Iterator<Item = BodyView<'_>> {
         let space = self.space(process).into_iter();
         space
@@ -322,18 +332,19 @@ impl Timeline {
             .filter_map(move |(i, _)| self.body_view(process, BodyIndex(i as u32)))
     }
 
-    /// The bodies that ever stood at an address, oldest life first.
+    /// Returns the bodies that ever covered an address, oldest lifetime first.
     pub fn bodies_at(&self, process: ProcessIndex, address: u64) -> Vec<BodyView<'_>> {
         let space = self.space(process).into_iter();
         let ids = space.flat_map(|space| space.bodies.occupants(address));
         let mut bodies: Vec<_> = ids
             .filter_map(|(id, _)| self.body_view(process, BodyIndex(id.index() as u32)))
             .collect();
-        bodies.sort_by_key(|b| (b.life.from, b.life.to));
+        bodies.sort_by_key(|b| (b.lifetime.from, b.lifetime.to));
         bodies
     }
 
-    /// The untimed symbols at an address; the last one wins. Looks at all of the process.
+    /// Returns the untimed symbols that cover an address; the last one wins. Visits all symbols of
+    /// the process.
     pub fn untimed_at(&self, process: ProcessIndex, address: u64) -> Vec<UntimedView> {
         let Some(space) = self.space(process) else {
             return Vec::new();
@@ -348,13 +359,14 @@ impl Timeline {
                 evidence: symbol.evidence,
             }
         };
-        let rows = space.state.untimed.rows.iter();
-        rows.filter(|row| (row.start..=row.last).contains(&address))
+        let symbols = space.state.untimed.symbols.iter();
+        symbols
+            .filter(|symbol| (symbol.start..=symbol.last).contains(&address))
             .map(view)
             .collect()
     }
 
-    /// One code body.
+    /// Returns one code body.
     pub fn body_view(&self, process: ProcessIndex, index: BodyIndex) -> Option<BodyView<'_>> {
         let space = self.space(process)?;
         let code = &space.state.code;
@@ -363,13 +375,15 @@ impl Timeline {
             let mut text = String::new();
             self.names.push_full(id, &mut text).then_some(text)
         };
-        let life = space.bodies.life(index.index(), body.start, body.begin);
+        let lifetime = space
+            .bodies
+            .lifetime(index.index(), body.start, body.loaded);
         let targets = body.stub().map_or(&[][..], |s| &code.stubs[s as usize]);
         Some(BodyView {
             index,
             start: body.start,
             size: u64::from(body.size),
-            life,
+            lifetime,
             name: full(body.name),
             signature: self
                 .names
@@ -391,7 +405,7 @@ impl Timeline {
         })
     }
 
-    /// IL maps that could not be bound to a body, over all processes.
+    /// Returns the number of IL maps without a body, over all processes.
     pub fn unbound_il_maps(&self) -> u64 {
         self.spaces.iter().map(|s| s.state.code.unbound_maps).sum()
     }

@@ -1,4 +1,4 @@
-//! Whether a thread ran or waited when it was sampled (rule 22).
+//! Whether a thread was running or blocked when it was sampled (rule 22).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,11 +10,12 @@ use crate::samples::SampleClass;
 use crate::terms::{Position, SampleKind};
 use crate::timeline::Timeline;
 
-/// Methods in which threads wait, a line for each type.
+/// Methods in which threads block, one line for each type.
 ///
-/// From the sources of System.Private.CoreLib and its libraries (dotnet/runtime, `src/libraries` and
-/// `src/coreclr/System.Private.CoreLib`, release/3.1 to release/10.0): what blocks in the end, and what calls that, because the
-/// former may be inlined or an internal call without a frame. Of monitors, Enter is a wait only once it has left its fast path.
+/// From the sources of System.Private.CoreLib and its libraries (dotnet/runtime, `src/libraries`
+/// and `src/coreclr/System.Private.CoreLib`, release/3.1 to release/10.0): the methods that block,
+/// and their callers, because the former may be inlined or internal calls without a frame.
+/// `Monitor.Enter` blocks only after its fast path.
 const WAITING: &str = "
     System.Threading.Monitor: Wait ObjWait Enter_Slowpath TryEnter_Slowpath
     System.Threading.Lock: TryEnterSlow
@@ -39,33 +40,33 @@ const WAITING: &str = "
     Interop+User32: GetMessageW WaitMessage MsgWaitForMultipleObjectsEx
 ";
 
-/// Which methods wait.
+/// The methods in which threads block.
 struct Waits {
     /// Type and method.
     table: FxHashSet<(&'static str, &'static str)>,
-    /// Those that were asked about.
-    known: FxHashMap<NameId, bool>,
+    /// Results by name id.
+    cache: FxHashMap<NameId, bool>,
 }
 
 impl Waits {
     fn new() -> Self {
-        let rows = WAITING
+        let lines = WAITING
             .lines()
-            .filter_map(|row| row.trim().split_once(": "));
+            .filter_map(|line| line.trim().split_once(": "));
         let methods =
-            rows.flat_map(|(of, methods)| methods.split(' ').map(move |method| (of, method)));
+            lines.flat_map(|(of, methods)| methods.split(' ').map(move |method| (of, method)));
         Waits {
             table: methods.collect(),
-            known: FxHashMap::default(),
+            cache: FxHashMap::default(),
         }
     }
 
-    /// Whether a method (`Namespace.Type.Method`) waits.
+    /// Whether threads block in a method (`Namespace.Type.Method`).
     fn has(&self, name: &str) -> bool {
         let Some((of_type, method)) = name.rsplit_once('.') else {
             return false;
         };
-        // What the compiler makes of a P/Invoke: `<Poll>g____PInvoke|12_0`.
+        // The compiler's name of a P/Invoke: `<Poll>g____PInvoke|12_0`.
         let method = method.strip_prefix('<').map_or(method, |inner| {
             inner.split_once('>').map_or(inner, |(name, _)| name)
         });
@@ -73,7 +74,7 @@ impl Waits {
     }
 }
 
-/// What the samples of a class come to, before their flag is judged.
+/// The leaf of a sample class.
 #[derive(Clone, Copy)]
 struct Leaf {
     method: Option<NameId>,
@@ -81,12 +82,13 @@ struct Leaf {
 }
 
 impl Timeline {
-    /// Whether the flag of a process' wall-clock samples is believed; `None` where it has none.
+    /// Returns the reliability of the flag of a process's wall-clock samples; `None` if it has
+    /// none.
     pub fn wall_flag(&self, process: ProcessIndex) -> Option<WallFlag> {
         *self.activities().flags.get(process.index())?
     }
 
-    /// What the threads of each class of samples did.
+    /// Returns the activity of each sample class.
     pub(crate) fn class_activities(&self) -> &[Activity] {
         &self.activities().of
     }
@@ -98,10 +100,10 @@ impl Timeline {
             let is_wall =
                 |class: &SampleClass| is_external(class) || class.kind == SampleKind::WallManaged;
             let any_wall = classes.iter().any(is_wall);
-            // Of each class, how many samples there are and when the first was taken.
-            let mut met = vec![(0u64, 0u64); classes.len()];
+            // Number of samples of each class, and the time of its first.
+            let mut counts = vec![(0u64, 0u64); classes.len()];
             for (index, time) in self.samples.iter().filter(|_| any_wall) {
-                let (count, first) = &mut met[index as usize];
+                let (count, first) = &mut counts[index as usize];
                 if *count == 0 {
                     *first = time;
                 }
@@ -110,14 +112,14 @@ impl Timeline {
             let mut waits = Waits::new();
             let mut waiting = vec![false; classes.len()];
             let mut sums = vec![Sums::default(); self.processes.all.len()];
-            // How often a method that does not wait was seen in managed code and outside.
+            // Samples of each method that does not block: (managed, external).
             let mut methods: FxHashMap<(usize, NameId), (u64, u64)> = FxHashMap::default();
             for (index, class) in classes
                 .iter()
                 .enumerate()
                 .filter(|(_, class)| is_wall(class))
             {
-                let (count, first) = met[index];
+                let (count, first) = counts[index];
                 if count == 0 {
                     continue;
                 }
@@ -166,7 +168,7 @@ impl Timeline {
         })
     }
 
-    /// The flag of runtimes of which it is known that they write it wrongly.
+    /// The flag of runtimes that are known to write it wrongly.
     fn stated_flag(&self, process: &Process) -> Option<WallFlag> {
         let machine = self.facts.machine.as_deref().unwrap_or("");
         if machine.starts_with("Windows") {
@@ -179,13 +181,13 @@ impl Timeline {
             .then_some(WallFlag::Runtime)
     }
 
-    /// The method at the innermost address of a stack, or of a stub's caller, and whether it waits.
+    /// The method of the innermost frame, or of a stub's caller, and whether it blocks.
     fn leaf(&self, class: &SampleClass, time: u64, waits: &mut Waits) -> Leaf {
-        /// Stubs stand between a method and what it calls.
+        /// Number of stubs between a method and its callee.
         const STUBS: usize = 2;
         let process = self.thread(class.thread).process;
         let mut position = class.kind.leaf_position();
-        let mut found = Leaf {
+        let mut leaf = Leaf {
             method: None,
             waits: false,
         };
@@ -199,22 +201,22 @@ impl Timeline {
                 break;
             };
             let mut is_stub = false;
-            found.method = Some(body.name).filter(|&name| name != NameId::NONE);
-            found.waits = waits.known.get(&body.name).copied().unwrap_or_else(|| {
+            leaf.method = Some(body.name).filter(|&name| name != NameId::NONE);
+            leaf.waits = waits.cache.get(&body.name).copied().unwrap_or_else(|| {
                 let mut name = String::new();
                 self.names.push_full(body.name, &mut name);
                 let waits_there = waits.has(&name);
-                waits.known.insert(body.name, waits_there);
+                waits.cache.insert(body.name, waits_there);
                 waits_there
             });
             if let Some(name) = self.names.get(body.name) {
                 is_stub = self.names.strings.get(name.name).starts_with("IL_STUB");
             }
-            if found.waits || !is_stub {
+            if leaf.waits || !is_stub {
                 break;
             }
         }
-        found
+        leaf
     }
 }
 
@@ -223,17 +225,18 @@ impl Timeline {
 struct Sums {
     managed: u64,
     external: u64,
-    /// Of the external ones those in methods that wait.
+    /// External samples in methods that block.
     waiting: u64,
-    /// What methods that do not wait have of both, the fewer.
+    /// For methods that do not block, the lesser number of managed and external samples.
     both: u64,
 }
 
 impl Sums {
-    /// Whether the flag contradicts itself: hardly anything is managed although most of what is external does not wait, or
-    /// methods that compute are external nearly as often as not.
+    /// Whether the flag contradicts itself: hardly any sample is managed although most external
+    /// ones are in methods that do not block, or running methods are external nearly as often as
+    /// managed.
     fn judge(&self) -> WallFlag {
-        /// Fewer samples say nothing.
+        /// Fewer samples are inconclusive.
         const LEAST: u64 = 20;
         let elsewhere = self.external - self.waiting;
         let all_external = self.external >= LEAST

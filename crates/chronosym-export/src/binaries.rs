@@ -36,12 +36,12 @@ impl<'t> Binaries<'t> {
         times: &Range<u64>,
     ) -> Option<Self> {
         let is_module_listed = |m: &ModuleView<'_>| {
-            let is_later = matches!(m.begin, Start::At(at) if at >= times.end);
+            let is_later = matches!(m.start, Start::At(at) if at >= times.end);
             let is_earlier = matches!(m.end, End::At(at) if at <= times.start);
             !is_later && !is_earlier
         };
         let is_image_listed =
-            |i: &ImageView<'_>| i.life.from < times.end && i.life.to > times.start;
+            |i: &ImageView<'_>| i.lifetime.from < times.end && i.lifetime.to > times.start;
         let modules = timeline.modules(process).filter(is_module_listed);
         let images = timeline.images(process).filter(is_image_listed);
         let binaries = Binaries {
@@ -77,7 +77,7 @@ impl<'t> Binaries<'t> {
                 out,
                 "  module {:<40} {:<28} {} bodies, {}",
                 binary.name,
-                Lifetime::from((binary.begin, binary.end)),
+                Lifetime::from((binary.start, binary.end)),
                 binary.bodies,
                 binary.evidence
             )?;
@@ -92,7 +92,7 @@ impl<'t> Binaries<'t> {
                 out,
                 "  image  {:<40} {:<28} {}",
                 binary.name,
-                Lifetime::from(binary.life),
+                Lifetime::from(binary.lifetime),
                 show_range(image.base, image.size)
             )?;
             let build_id = image.build_id.unwrap_or_default();
@@ -116,7 +116,7 @@ impl Fields for WithSymbols<ModuleView<'_>> {
         let (view, module) = (&self.binary, &self.binary.module);
         object
             .field("name", view.name)
-            .fields_of(&Lifetime::from((view.begin, view.end)))
+            .fields_of(&Lifetime::from((view.start, view.end)))
             .field("bodies", view.bodies)
             .shown("evidence", view.evidence)
             .text("il_path", module.il_path)
@@ -132,7 +132,7 @@ impl Fields for WithSymbols<ImageView<'_>> {
         let (view, image) = (&self.binary, &self.binary.image);
         object
             .field("name", view.name)
-            .fields_of(&Lifetime::from(view.life))
+            .fields_of(&Lifetime::from(view.lifetime))
             .field("address", HexNumber(image.base))
             .field("size", image.size)
             .text("path", image.path)

@@ -26,11 +26,11 @@ impl<'t> Bodies<'t> {
         lower_case: Option<&str>,
     ) -> Option<Self> {
         let is_listed = |body: &BodyView<'_>| {
-            let is_alive = body.life.to > times.start && body.life.from < times.end;
+            let is_alive = body.lifetime.to > times.start && body.lifetime.from < times.end;
             is_alive && lower_case.is_none_or(|text| label(body).to_lowercase().contains(text))
         };
         let mut bodies: Vec<_> = timeline.bodies(process).filter(is_listed).collect();
-        bodies.sort_by_key(|body| (body.start, body.life.from));
+        bodies.sort_by_key(|body| (body.start, body.lifetime.from));
         (!bodies.is_empty()).then_some(Bodies(bodies))
     }
 
@@ -63,7 +63,7 @@ impl Fields for BodyView<'_> {
         object
             .field("address", HexNumber(self.start))
             .field("size", self.size)
-            .fields_of(&Lifetime::from(self.life))
+            .fields_of(&Lifetime::from(self.lifetime))
             .some("name", self.name.as_ref())
             .some("module", self.module)
             .some("signature", self.signature)
@@ -104,7 +104,7 @@ pub(crate) fn write_body(body: &BodyView<'_>, out: &mut dyn Write) -> io::Result
         out,
         "  {} {:<22} {kind:<22} {:<17} {name}",
         show_range(body.start, body.size),
-        Lifetime::from(body.life),
+        Lifetime::from(body.lifetime),
         body.evidence.to_string()
     )
 }

@@ -130,7 +130,7 @@ pub fn write_butterfly(
 }
 
 fn write_side(side: &[Neighbour], table: &mut Table<'_, impl Write>) -> io::Result<()> {
-    for neighbour in side.iter().take(table.options.most) {
+    for neighbour in side.iter().take(table.options.max_lines) {
         let text = neighbour.label.text();
         let name = Name {
             before: "  ",
@@ -142,7 +142,7 @@ fn write_side(side: &[Neighbour], table: &mut Table<'_, impl Write>) -> io::Resu
         );
         table.line(&cells, share, name)?;
     }
-    match side.len().saturating_sub(table.options.most) {
+    match side.len().saturating_sub(table.options.max_lines) {
         0 => Ok(()),
         more => writeln!(table.out, "{:>17}    {more} more: see -n", ""),
     }

@@ -60,16 +60,16 @@ pub(crate) struct Node {
 
 /// Extends a range to contain a number.
 pub(crate) fn widen(range: &mut Option<(u32, u32)>, n: u32) {
-    let (least, most) = range.unwrap_or((n, n));
-    *range = Some((least.min(n), most.max(n)));
+    let (min, max) = range.unwrap_or((n, n));
+    *range = Some((min.min(n), max.max(n)));
 }
 
 /// `3 frames`, or `3 to 5 frames`.
-pub(crate) fn frames((least, most): (u32, u32)) -> String {
-    match (least, most) {
+pub(crate) fn frames((min, max): (u32, u32)) -> String {
+    match (min, max) {
         (1, 1) => "1 frame".to_owned(),
-        _ if least == most => format!("{most} frames"),
-        _ => format!("{least} to {most} frames"),
+        _ if min == max => format!("{max} frames"),
+        _ => format!("{min} to {max} frames"),
     }
 }
 

@@ -183,8 +183,8 @@ fn changes(before: &MethodSamples, after: &MethodSamples) -> Vec<Change> {
 
 impl MethodSamples {
     fn main_tier(&self) -> Option<&'static str> {
-        let most = self.tiers.iter().max_by_key(|&(_, samples)| samples);
-        most.map(|(tier, _)| *tier)
+        let main = self.tiers.iter().max_by_key(|&(_, samples)| samples);
+        main.map(|(tier, _)| *tier)
     }
 
     fn shown_lines(&self) -> String {
@@ -288,7 +288,7 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
     for method in &diff.methods {
         *alike.entry(&method.name).or_default() += 1;
     }
-    for method in methods.iter().take(options.most) {
+    for method in methods.iter().take(options.max_lines) {
         let own = |samples: &MethodSamples| unit.show(samples.counts.own.weight(unit));
         let cells = format!(
             "{:>+7.1} {:>+7.1} {:>9} {:>9}  {:<5}",

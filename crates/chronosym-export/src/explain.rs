@@ -85,7 +85,8 @@ impl<'t> Explanation<'t> {
 
     /// The time at which a candidate's frames are resolved.
     fn time_of(&self, candidate: &Candidate) -> Option<u64> {
-        self.time_ns.or(candidate.life.map(|life| life.from))
+        self.time_ns
+            .or(candidate.lifetime.map(|lifetime| lifetime.from))
     }
 
     /// Writes it as text.
@@ -100,12 +101,12 @@ impl<'t> Explanation<'t> {
             text_line!(out, "a return address: what called is found at {looked_up}")?;
         }
         writeln!(out, "\nwhat ever stood there")?;
-        let mark = |life: chronosym_core::Lifetime| match self.time_ns {
-            Some(time) if life.contains(time) => ">",
+        let mark = |lifetime: chronosym_core::Lifetime| match self.time_ns {
+            Some(time) if lifetime.contains(time) => ">",
             _ => " ",
         };
         for body in &self.bodies {
-            write!(out, "{}", mark(body.life))?;
+            write!(out, "{}", mark(body.lifetime))?;
             write_body(body, out)?;
         }
         for symbol in &self.untimed {
@@ -118,9 +119,9 @@ impl<'t> Explanation<'t> {
             text_line!(
                 out,
                 "{}  {} {:<22} image {}: {}",
-                mark(view.life),
+                mark(view.lifetime),
                 show_range(view.image.base, view.image.size),
-                Lifetime::from(view.life),
+                Lifetime::from(view.lifetime),
                 view.name,
                 path.unwrap_or("-")
             )?;
@@ -190,7 +191,7 @@ impl Fields for ImageFields<'_> {
             .field("name", view.name)
             .field("address", HexNumber(view.image.base))
             .field("size", view.image.size)
-            .fields_of(&Lifetime::from(view.life))
+            .fields_of(&Lifetime::from(view.lifetime))
             .text("path", view.image.path);
     }
 }

@@ -50,23 +50,23 @@ impl fmt::Display for Lifetime {
 }
 
 impl From<chronosym_core::Lifetime> for Lifetime {
-    fn from(life: chronosym_core::Lifetime) -> Self {
-        let from_ns = Some(life.from).filter(|&at| at > 0 || life.from_known);
-        let to_ns = Some(life.to).filter(|&at| at < u64::MAX);
+    fn from(lifetime: chronosym_core::Lifetime) -> Self {
+        let from_ns = Some(lifetime.from).filter(|&at| at > 0 || lifetime.from_known);
+        let to_ns = Some(lifetime.to).filter(|&at| at < u64::MAX);
         Lifetime {
             from_ns,
             to_ns,
-            from_inferred: from_ns.is_some() && !life.from_known,
-            to_inferred: to_ns.is_some() && !life.to_known,
+            from_inferred: from_ns.is_some() && !lifetime.from_known,
+            to_inferred: to_ns.is_some() && !lifetime.to_known,
             ..Lifetime::default()
         }
     }
 }
 
 impl From<(Start, End)> for Lifetime {
-    fn from((begin, end): (Start, End)) -> Self {
+    fn from((start, end): (Start, End)) -> Self {
         let mut lifetime = Lifetime::default();
-        match begin {
+        match start {
             Start::At(at) => lifetime.from_ns = Some(at),
             Start::Before(at) => lifetime.before_ns = Some(at),
             Start::Unbounded => {}

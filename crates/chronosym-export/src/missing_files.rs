@@ -17,7 +17,7 @@ use crate::weight::{Amount, WeightUnit};
 pub struct MissingFiles<'p> {
     profile: &'p Profile,
     files: Vec<MissingFile<'p>>,
-    most: usize,
+    max_lines: usize,
 }
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ struct MissingFile<'p> {
 
 impl<'p> MissingFiles<'p> {
     /// Returns those of a profile, of which at most `most` are shown.
-    pub fn new(profile: &'p Profile, missing: &'p [MissingSymbols], most: usize) -> Self {
+    pub fn new(profile: &'p Profile, missing: &'p [MissingSymbols], max_lines: usize) -> Self {
         let is_timed = profile.time_ns().is_some();
         let amount = |samples, ns| Amount {
             samples,
@@ -44,7 +44,7 @@ impl<'p> MissingFiles<'p> {
         MissingFiles {
             profile,
             files: files.collect(),
-            most,
+            max_lines,
         }
     }
 
@@ -87,7 +87,7 @@ impl<'p> MissingFiles<'p> {
             "line %",
             unit.head("line")
         )?;
-        for file in missing.iter().take(self.most) {
+        for file in missing.iter().take(self.max_lines) {
             text_line!(
                 out,
                 "{} {}  {}: {}",
@@ -105,7 +105,7 @@ impl<'p> MissingFiles<'p> {
                 text_line!(out, "{INDENT}server  {path}")?;
             }
         }
-        match missing.len().saturating_sub(self.most) {
+        match missing.len().saturating_sub(self.max_lines) {
             0 => {}
             more => writeln!(out, "\n{more} more: see -n")?,
         }
@@ -122,7 +122,7 @@ const INDENT: &str = "         ";
 impl Serialize for MissingFiles<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let files: Vec<_> = self.files.iter().map(Json).collect();
-        TableObject::new(self.profile, "symbol_file", &files, self.most).serialize(serializer)
+        TableObject::new(self.profile, "symbol_file", &files, self.max_lines).serialize(serializer)
     }
 }
 

@@ -1,25 +1,27 @@
-//! Shaping stacks before any output is made of them: which are wanted, and which of their frames are joined.
+//! Shaping of stacks before output: which stacks are included, and which of their frames are
+//! merged.
 
 use regex_lite::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
 use chronosym_core::{BinaryId, FrameId, Function, Profile, ResolvedStack, Resolver, Timeline};
 
-/// How resolved stacks are shaped. The default leaves them as they are.
+/// Shapes resolved stacks. The default leaves them unchanged.
 ///
-/// A pattern is a regular expression, matched anywhere in a function's label (`module!Namespace.Type.Method`), in which case
-/// counts. The steps, in their order:
+/// A pattern is a regular expression, matched anywhere in a function's label
+/// (`module!Namespace.Type.Method`), case-sensitively. The steps, in their order:
 ///
-/// 1. [`include`](Shape::include) and [`exclude`](Shape::exclude) choose stacks by the frames that they were resolved to. Only
-///    these two change how many samples there are.
-/// 2. [`no_inlines`](Shape::no_inlines) and [`fold`](Shape::fold) take frames out: what was theirs is their caller's. A stack
-///    of which nothing is left becomes the one frame `[folded]`.
-/// 3. [`just_my_code`](Shape::just_my_code) joins neighbours that are not one's own to `[framework]`, and
-///    [`group_modules`](Shape::group_modules) those of one module to a frame with its name.
-/// 4. [`collapse_recursion`](Shape::collapse_recursion) leaves of frames that repeat one round.
+/// 1. [`include`](Shape::include) and [`exclude`](Shape::exclude) select stacks by their original
+/// frames. Only these two change the number of samples.
+/// 2. [`no_inlines`](Shape::no_inlines) and [`fold`](Shape::fold) remove frames: their weight is
+/// their caller's. A stack without remaining frames becomes the single frame `[folded]`.
+/// 3. [`just_my_code`](Shape::just_my_code) merges adjacent frames that are not user code into
+/// `[framework]`, and [`group_modules`](Shape::group_modules) those of one module into a frame with
+/// its name.
+/// 4. [`collapse_recursion`](Shape::collapse_recursion) reduces repeated rounds of calls to one.
 ///
-/// A frame that stands for several has the address of the first of them that was met, and neither line nor tier;
-/// [`Resolver::stands_for`] says how many they are.
+/// A merged frame has the address of the first of its frames, and neither line nor tier;
+/// [`Resolver::stands_for`] returns their number.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
     include: Vec<Regex>,
@@ -31,16 +33,16 @@ pub struct Shape {
     collapse_recursion: bool,
 }
 
-/// What of a [`Shape`] cannot be understood.
+/// Why a [`Shape`] is invalid.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShapeError {
-    /// Not a regular expression.
+    /// A pattern is not a regular expression.
     #[error("'{pattern}' is no regular expression: {reason}")]
     Pattern {
-        /// What was given.
+        /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
@@ -57,8 +59,8 @@ fn regex(pattern: &str, text: &str, any_case: bool) -> Result<Regex, ShapeError>
 }
 
 impl Shape {
-    /// Shapes all stacks of a profile, and drops the entries of those that are not wanted. Entries that come to have one
-    /// stack stay apart.
+    /// Shapes all stacks of a profile, and drops the entries of excluded ones. Entries whose stacks
+    /// become equal stay separate.
     pub fn apply(&self, profile: &mut Profile) {
         let mut shaper = Shaper::new(self);
         let resolver = &mut profile.resolver;
@@ -69,44 +71,48 @@ impl Shape {
         });
     }
 
-    /// Only stacks with a frame that matches this pattern, or another that is included.
+    /// Includes only stacks with a frame that matches this pattern, or another included one.
     ///
     /// # Errors
     ///
-    /// If the pattern is no regular expression; so do [`Shape::exclude`] and [`Shape::fold`].
+    /// If the pattern is not a regular expression; likewise for [`Shape::exclude`] and
+    /// [`Shape::fold`].
     pub fn include(mut self, pattern: &str) -> Result<Self, ShapeError> {
         self.include.push(regex(pattern, pattern, false)?);
         Ok(self)
     }
 
-    /// No stacks with a frame that matches this pattern.
+    /// Excludes stacks with a frame that matches this pattern.
     pub fn exclude(mut self, pattern: &str) -> Result<Self, ShapeError> {
         self.exclude.push(regex(pattern, pattern, false)?);
         Ok(self)
     }
 
-    /// Frames that match this pattern merge into their callers.
+    /// Merges frames that match this pattern into their callers.
     pub fn fold(mut self, pattern: &str) -> Result<Self, ShapeError> {
         self.fold.push(regex(pattern, pattern, false)?);
         Ok(self)
     }
 
-    /// A frame for each module, in place of those of its functions.
+    /// Replaces the frames of each module by one frame.
     pub fn group_modules(mut self) -> Self {
         self.group_modules = true;
         self
     }
 
-    /// What is not one's own becomes `[framework]`: modules of the runtime and of the system, by their names and paths, the
-    /// stubs between managed and native code and, where a PDB at hand says so, libraries that were built elsewhere (their
-    /// documents begin with `/_/`, while those of another module do not). What has neither name nor module stays as it is: whose it is nobody knows.
+    /// Merges frames that are not user code into `[framework]`: modules of the runtime and the
+    /// system, by name and path; stubs between managed and native code; and, if an available PDB
+    /// shows it, libraries built elsewhere (their documents start with `/_/`, while those of
+    /// another module do not). Frames with neither name nor module are unchanged: their owner is
+    /// unknown.
     pub fn just_my_code(mut self) -> Self {
         self.mine.get_or_insert_default();
         self
     }
 
-    /// As [`Shape::just_my_code`], but one's own are the modules whose simple names match this pattern, or another that was
-    /// given so, and no others: `*` stands for any text, `?` for one character; case does not count.
+    /// Merges frames like [`Shape::just_my_code`], but user code is exactly the modules whose
+    /// simple names match this pattern, or another given one: `*` matches any text, `?` one
+    /// character, without case.
     ///
     /// # Errors
     ///
@@ -123,19 +129,19 @@ impl Shape {
         Ok(self)
     }
 
-    /// What is inlined merges into what it is inlined into.
+    /// Merges inlinees into the functions that contain them.
     pub fn no_inlines(mut self) -> Self {
         self.no_inlines = true;
         self
     }
 
-    /// Up to eight functions in a row that call each other over and over become one round of them.
+    /// Collapses rounds of up to eight functions that call each other repeatedly.
     pub fn collapse_recursion(mut self) -> Self {
         self.collapse_recursion = true;
         self
     }
 
-    /// Whether it leaves every stack as it is.
+    /// Whether it leaves every stack unchanged.
     pub fn is_plain(&self) -> bool {
         let patterns = [&self.include, &self.exclude, &self.fold];
         patterns.iter().all(|patterns| patterns.is_empty())
@@ -170,7 +176,7 @@ impl Shape {
     }
 }
 
-/// What a shape makes of the frames of a function.
+/// The shape's verdict on the frames of a function.
 #[derive(Clone, Copy)]
 struct Verdict {
     included: bool,
@@ -185,7 +191,7 @@ enum Becomes {
     Part(Group),
 }
 
-/// What a frame that stands for several is of.
+/// The kind of a merged frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Group {
     Framework,
@@ -193,10 +199,10 @@ enum Group {
     Module(Option<BinaryId>),
 }
 
-/// What became of a stack.
+/// The result for a stack.
 #[derive(Clone, Copy)]
 struct Shaped {
-    /// Nothing where all its frames are folded.
+    /// `None` if all its frames are folded.
     stack: Option<ResolvedStack>,
     included: bool,
     excluded: bool,
@@ -209,11 +215,12 @@ pub struct Shaper<'s> {
     shaped: Vec<Option<Shaped>>,
     /// By function.
     verdicts: Vec<Option<Verdict>>,
-    /// The frames that stand for so many of a group.
+    /// The merged frame for a group and number of frames.
     groups: FxHashMap<(Group, u32), FrameId>,
-    /// The group of each of them.
+    /// The group of each merged frame.
     grouped: FxHashMap<FrameId, Group>,
-    /// Whether the documents of a PDB tell where it was built; known from the first stack on.
+    /// Whether the documents of PDBs show where modules were built; determined with the first
+    /// stack.
     has_own_builds: Option<bool>,
     path: Vec<ResolvedStack>,
 }
@@ -227,7 +234,7 @@ impl std::fmt::Debug for Shaper<'_> {
 }
 
 impl<'s> Shaper<'s> {
-    /// With nothing shaped yet.
+    /// Creates a shaper with an empty cache.
     pub fn new(shape: &'s Shape) -> Self {
         Shaper {
             shape,
@@ -240,11 +247,11 @@ impl<'s> Shaper<'s> {
         }
     }
 
-    /// A stack as the shape makes it; nothing for one that is not wanted.
+    /// Returns the shaped stack; `None` for an excluded one.
     ///
     /// # Panics
     ///
-    /// If the stack is another resolver's. All calls are to be with one and the same.
+    /// If the stack belongs to another resolver. All calls must pass the same one.
     pub fn shape(
         &mut self,
         resolver: &mut Resolver,
@@ -256,7 +263,7 @@ impl<'s> Shaper<'s> {
         if self.shaped.len() <= stack.index() {
             self.shaped.resize(stack.index() + 1, None);
         }
-        // Up to what is known, then down again.
+        // Up to a cached stack, then down again.
         let mut shaped = Shaped {
             stack: None,
             included: self.shape.include.is_empty(),
@@ -265,8 +272,8 @@ impl<'s> Shaper<'s> {
         let mut path = std::mem::take(&mut self.path);
         let mut next = Some(stack);
         while let Some(at) = next {
-            if let Some(known) = self.shaped[at.index()] {
-                shaped = known;
+            if let Some(cached) = self.shaped[at.index()] {
+                shaped = cached;
                 break;
             }
             path.push(at);
@@ -286,7 +293,7 @@ impl<'s> Shaper<'s> {
         }))
     }
 
-    /// A shaped stack that calls a frame.
+    /// Adds a frame to the shaped stack of its callers.
     fn push(&mut self, resolver: &mut Resolver, callers: Shaped, frame: FrameId) -> Shaped {
         let function = &resolver.frame(frame).function;
         let index = function.id().index();
@@ -340,7 +347,7 @@ impl<'s> Shaper<'s> {
         if !self.shape.collapse_recursion {
             return called;
         }
-        // The round that this frame ends is left out, if it is as the one before it.
+        // The round that ends with this frame is dropped if it equals the one before it.
         let (mut before, mut stacks) = ([None; 2 * LONGEST_ROUND], Some(called));
         let mut depth = 0;
         while let (Some(stack), true) = (stacks, depth < before.len()) {
@@ -357,7 +364,7 @@ impl<'s> Shaper<'s> {
         first.map_or(called, |(stack, _)| stack)
     }
 
-    /// The frame that stands for so many of a group.
+    /// Returns the merged frame for a group and number of frames.
     fn group(
         &mut self,
         resolver: &mut Resolver,
@@ -376,20 +383,21 @@ impl<'s> Shaper<'s> {
                 (Group::Module(_), None) => "[no module]",
                 (Group::Module(_), Some(binary)) => binary.name(),
             };
-            let frame = resolver.add_standing_for(label, binary.as_ref(), first, frames);
+            let frame = resolver.add_collapsed(label, binary.as_ref(), first, frames);
             self.grouped.insert(frame, group);
             frame
         })
     }
 }
 
-/// What stands for frames that are not one's own ([`Shape::just_my_code`]) is called.
+/// Name of the frame for code that is not user code ([`Shape::just_my_code`]).
 pub const FRAMEWORK: &str = "[framework]";
 
-/// How the documents of a deterministic build begin, which are not where they were built.
+/// The start of document paths in a deterministic build, which replaces the actual folder.
 const BUILT_ELSEWHERE: &str = "/_/";
 
-/// Whether a module that is not the framework's was built where its sources lie: then those that were not are others'.
+/// Whether a module outside the framework was built at its sources' actual path: modules that were
+/// not are then others'.
 fn has_own_builds(timeline: &Timeline) -> bool {
     let modules = timeline.processes().flat_map(|p| timeline.modules(p.index));
     modules
@@ -398,9 +406,9 @@ fn has_own_builds(timeline: &Timeline) -> bool {
         .any(|pdb| pdb.path.contains(['/', '\\']) && !pdb.path.starts_with(BUILT_ELSEWHERE))
 }
 
-/// Whether a function is the runtime's or the system's.
+/// Whether a function belongs to the runtime or the system.
 fn is_framework(function: &Function) -> bool {
-    // Frames of the runtime's making between managed and native code.
+    // Frames that the runtime generates between managed and native code.
     let is_stub = |name: &str| name.starts_with("dynamicClass.IL_STUB_");
     let Some(binary) = function.binary() else {
         return true;
@@ -408,10 +416,10 @@ fn is_framework(function: &Function) -> bool {
     is_framework_module(binary.name(), binary.path()) || function.name().is_some_and(is_stub)
 }
 
-/// Whether a module or image is .NET's own or the system's, by its simple name and its path.
+/// Whether a module or image belongs to .NET or the system, by its simple name and path.
 pub fn is_framework_module(name: &str, path: Option<&str>) -> bool {
     const PREFIXES: [&str; 4] = ["system.", "microsoft.", "libsystem.", "api-ms-win-"];
-    // Of the .NET Framework and of runtimes that are installed somewhere else than usual.
+    // Modules of the .NET Framework, and of runtimes installed in other folders.
     const NAMES: [&str; 24] = [
         "system",
         "mscorlib",

@@ -33,7 +33,7 @@ pub(crate) fn write_symbol_file(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match &file.found {
-        Ok(found) => text_line!(out, "{indent}{what} found: {found}")?,
+        Ok(location) => text_line!(out, "{indent}{what} found: {location}")?,
         Err(none) if file.wanted.is_some() => {
             text_line!(out, "{indent}no {what}: {}: {none}", none.name())?;
         }

@@ -16,7 +16,7 @@ use crate::weight::{Amount, Counts, WeightUnit};
 #[derive(Clone, Copy, Debug)]
 pub struct TableOptions {
     /// The maximum number of lines.
-    pub most: usize,
+    pub max_lines: usize,
     /// Columns of the terminal, to which names are shortened and text is wrapped; `None` for no
     /// limit.
     pub width: Option<usize>,
@@ -27,7 +27,7 @@ pub struct TableOptions {
 impl Default for TableOptions {
     fn default() -> Self {
         TableOptions {
-            most: 30,
+            max_lines: 30,
             width: None,
             color: false,
         }
@@ -210,7 +210,7 @@ impl<'o, W: Write> Table<'o, W> {
     /// Writes how many lines were left out.
     pub fn more(&mut self, count: usize, what: &str) -> io::Result<()> {
         let plural = if what.ends_with('s') { "es" } else { "s" };
-        match count.saturating_sub(self.options.most) {
+        match count.saturating_sub(self.options.max_lines) {
             0 => Ok(()),
             1 => writeln!(self.out, "\n1 more {what}: see -n"),
             more => writeln!(self.out, "\n{more} more {what}{plural}: see -n"),
@@ -258,9 +258,9 @@ pub struct TableObject<'a, T> {
 }
 
 impl<'a, T> TableObject<'a, T> {
-    /// Returns a table of at most `most` of these elements, which are grouped by `by`.
-    pub fn new(profile: &Profile, by: &'a str, rows: &'a [T], most: usize) -> Self {
-        let (rows, more) = rows.split_at(rows.len().min(most));
+    /// Returns a table of at most `max_lines` of these elements, which are grouped by `by`.
+    pub fn new(profile: &Profile, by: &'a str, rows: &'a [T], max_lines: usize) -> Self {
+        let (rows, more) = rows.split_at(rows.len().min(max_lines));
         TableObject {
             all: Amount::all(profile),
             by,

@@ -130,8 +130,8 @@ pub fn write_text(
 }
 
 /// Returns the last columns of a text that is too long.
-fn last_columns(text: String, most: usize) -> String {
-    match columns(&text).checked_sub(most) {
+fn last_columns(text: String, max: usize) -> String {
+    match columns(&text).checked_sub(max) {
         None | Some(0) => text,
         Some(cut) => format!("…{}", text.chars().skip(cut + 1).collect::<String>()),
     }

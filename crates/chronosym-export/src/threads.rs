@@ -116,7 +116,7 @@ pub fn write_threads(
         "\n{head}{running} {thread:>9}  name, and its hottest method"
     )?;
     let unit = table.unit;
-    for thread in threads.iter().take(options.most) {
+    for thread in threads.iter().take(options.max_lines) {
         let of_thread = |amount: &Amount| {
             let all = thread.amount.weight(unit).max(1);
             amount.weight(unit) as f64 * 100.0 / all as f64

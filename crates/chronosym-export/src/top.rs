@@ -241,7 +241,7 @@ pub fn write_top(
         return Ok(());
     };
     table.head(by.as_str())?;
-    for hotspot in hotspots.iter().take(options.most) {
+    for hotspot in hotspots.iter().take(options.max_lines) {
         let text = hotspot.label.text();
         let position = hotspot.position.as_ref().map(SourcePosition::text);
         let (mut before, mut after) = (String::new(), String::new());

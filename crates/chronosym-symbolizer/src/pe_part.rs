@@ -8,7 +8,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use chronosym_core::{
-    ImageRef, LineReason, MappedPiece, NameReason, NativeFrame, PartRef, file_name, simple_name,
+    FileMapping, ImageRef, LineReason, NameReason, NativeFrame, PartRef, file_name, simple_name,
 };
 use chronosym_pdb::pe::{PeImage, TargetOs};
 use chronosym_pdb::r2r::R2rMap;
@@ -130,7 +130,7 @@ struct Stretch {
 
 impl Stretch {
     /// All pieces as far from their place in the file as `displacement`.
-    fn of(pieces: impl Iterator<Item = MappedPiece>, displacement: u64) -> Option<Self> {
+    fn of(pieces: impl Iterator<Item = FileMapping>, displacement: u64) -> Option<Self> {
         pieces
             .filter(|piece| displacement_of(*piece) == displacement)
             .map(|piece| {
@@ -148,8 +148,8 @@ impl Stretch {
     }
 }
 
-fn displacement_of(piece: MappedPiece) -> u64 {
-    piece.start.wrapping_sub(piece.file_offset)
+fn displacement_of(piece: FileMapping) -> u64 {
+    piece.base.wrapping_sub(piece.file_offset)
 }
 
 fn whole_pages(from: u64, to: u64) -> (u64, u64) {
@@ -158,9 +158,9 @@ fn whole_pages(from: u64, to: u64) -> (u64, u64) {
 
 /// Where the code of a piece begins, if the base has the headers at the place that the code's RVAs give.
 fn code_stretch(part: &PartRef<'_>, code_delta: u64) -> Option<Stretch> {
-    let code = Stretch::of(part.pieces(), displacement_of(part.piece()))?;
+    let code = Stretch::of(part.mappings(), displacement_of(part.mapping()))?;
     let base = code.displacement.wrapping_sub(code_delta);
-    let headers = Stretch::of(part.pieces(), base)?;
+    let headers = Stretch::of(part.mappings(), base)?;
     (headers.from == 0).then_some(code)
 }
 
@@ -185,9 +185,9 @@ fn check_image(
     }
     let target = Target::of_image(image);
     target.must_agree(of_linux(image_ref))?;
-    let piece = part.piece();
+    let piece = part.mapping();
     let flat = whole_pages(0, image.data().len() as u64);
-    let stretch = Stretch::of(part.pieces(), displacement_of(piece));
+    let stretch = Stretch::of(part.mappings(), displacement_of(piece));
     let is_flat = stretch.is_some_and(|all| (all.from, all.to) == flat);
     let is_section = |section: chronosym_pdb::pe::Section<'_>| {
         let from = u64::from(section.file_offset);

@@ -1,29 +1,29 @@
-//! What holds from an offset in code on.
+//! A table of values by code offset.
 
-/// (bytes from the start of the code, what holds from there on), by offset.
+/// Values that apply from an offset on, in bytes from the start of the code, sorted by offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ByOffset<T>(Box<[(u32, T)]>);
 
 impl<T> ByOffset<T> {
-    /// Entries of one offset stay in their order.
+    /// Creates a table. Values with equal offsets keep their order.
     pub fn new(entries: impl Iterator<Item = (u32, T)>) -> Self {
         let mut entries: Vec<_> = entries.collect();
         entries.sort_by_key(|&(offset, _)| offset);
         ByOffset(entries.into())
     }
 
-    /// What begins at or before an offset: the last of it holds there.
+    /// Returns the values up to an offset: the last one applies there.
     pub fn upto(&self, offset: u32) -> &[(u32, T)] {
         let upto = self.0.partition_point(|&(start, _)| start <= offset);
         &self.0[..upto]
     }
 
-    /// How many entries there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

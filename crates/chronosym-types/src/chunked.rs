@@ -1,4 +1,5 @@
-//! A vector in shared chunks: a copy of it is cheap, and a writer copies only the chunks that it touches afterwards.
+//! A vector in shared chunks: copies are cheap, and a writer copies only the chunks that it
+//! modifies afterwards.
 
 use std::ops::Index;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ const CHUNK: usize = 1 << BITS;
 pub struct Chunked<T> {
     chunks: Vec<Arc<Vec<T>>>,
     len: usize,
-    /// The chunk that stands for all whose items are [shared](Chunked::share_where).
+    /// The chunk that replaces all chunks of [equal values](Chunked::share_where).
     alike: Option<Arc<Vec<T>>>,
 }
 
@@ -26,22 +27,22 @@ impl<T> Default for Chunked<T> {
 }
 
 impl<T> Chunked<T> {
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the vector is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The value at an index.
+    /// Returns the value at an index.
     pub fn get(&self, index: usize) -> Option<&T> {
         self.chunks.get(index >> BITS)?.get(index & (CHUNK - 1))
     }
 
-    /// All values in order.
+    /// Iterates over all values in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
@@ -51,7 +52,7 @@ impl<T: Clone> Chunked<T> {
     /// Appends a value.
     pub fn push(&mut self, value: T) {
         if self.len & (CHUNK - 1) == 0 {
-            // Most processes have a few of everything.
+            // Most processes have few values of any kind.
             let capacity = if self.len == 0 { 4 } else { CHUNK };
             self.chunks.push(Arc::new(Vec::with_capacity(capacity)));
         }
@@ -61,8 +62,8 @@ impl<T: Clone> Chunked<T> {
         self.len += 1;
     }
 
-    /// Gives back the memory of chunks all of whose items are `same`: one stands for all of them. Looks at the chunks of the
-    /// items `touched` only.
+    /// Frees chunks whose values are all `same` by sharing one of them. Checks only the chunks of
+    /// the indices in `touched`.
     pub fn share_where(&mut self, touched: impl Iterator<Item = usize>, same: impl Fn(&T) -> bool) {
         let mut last = None;
         for number in touched.map(|index| index >> BITS) {

@@ -329,10 +329,10 @@ mod tests {
         assert_eq!(cursor.array::<3>(), Err(ended(3)));
         assert_eq!((cursor.position(), cursor.remaining()), (1, 2));
         assert_eq!((cursor.u16(), cursor.is_at_end()), (Ok(0x302), true));
-        let mut behind = Cursor::starting_at(&[1], 9);
-        assert!(behind.rest().is_empty() && behind.is_at_end());
-        assert!(behind.u8().is_err() && behind.take(0).is_err());
-        assert!(behind.var_u64().is_err() && behind.wide().is_err());
+        let mut cursor = Cursor::starting_at(&[1], 9);
+        assert!(cursor.rest().is_empty() && cursor.is_at_end());
+        assert!(cursor.u8().is_err() && cursor.take(0).is_err());
+        assert!(cursor.var_u64().is_err() && cursor.wide().is_err());
         assert_eq!(Cursor::new(&[0, 0, 0, 0x80]).length(), malformed());
     }
 

@@ -94,8 +94,8 @@ pub struct FrameObject<'a> {
     pub signature: Option<&'a str>,
     /// Simple name of the module or image.
     pub module: Option<&'a str>,
-    /// The printed address minus the start of the code body or symbol, which of an inlined frame is that of the body it is
-    /// inlined into.
+    /// The printed address minus the start of the code body or symbol; for an inlinee, of the body
+    /// that contains it.
     pub offset: Option<u64>,
     /// Bytes from the image's base, if there is no name.
     #[serde(serialize_with = "number")]

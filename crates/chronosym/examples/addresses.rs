@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for address in arguments {
         let address = u64::from_str_radix(address.trim_start_matches("0x"), 16)?;
         for body in timeline.bodies_at(process, address) {
-            let at = body.life.from;
+            let at = body.lifetime.from;
             for frame in timeline.frames(process, address, at, Position::Exact, None) {
                 println!("{address:#x} from {at} ns on: {}", frame.label());
             }

@@ -15,12 +15,12 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 
 pub use self::parts::*;
 use crate::limits::LimitOptions;
-use crate::question::Question;
+use crate::request::AddressRequest;
 
 /// What code was at address A of process P at time T?
 ///
-/// Reads .NET and kernel traces (.nettrace, .netperf, .etl, perf.data, LTTng) on any operating system and names every frame
-/// of every sample for the moment it was taken, or says why not.
+/// Reads .NET and kernel traces (.nettrace, .netperf, .etl, perf.data, LTTng) on any operating
+/// system and names every frame of every sample for the moment it was taken, or says why not.
 #[derive(Debug, Parser)]
 #[command(
     name = "chronosym",
@@ -53,17 +53,19 @@ impl Cli {
         crate::examples::add(Self::command())
     }
 
-    /// What the command line says; help and errors of usage end the program. A trace in place of a command means `info`.
+    /// What the command line says; help and errors of usage end the program. A trace in place of a
+    /// command means `info`.
     pub fn read() -> (Self, Files) {
         let mut args: Vec<OsString> = std::env::args_os().collect();
-        let mut found = Self::with_examples().try_get_matches_from(&args);
-        if let Err(error) = &found
+        let mut matches = Self::with_examples().try_get_matches_from(&args);
+        if let Err(error) = &matches
             && let Some(at) = trace_for_command(error, &args)
         {
             args.insert(at, "info".into());
-            found = Self::with_examples().try_get_matches_from(&args);
+            matches = Self::with_examples().try_get_matches_from(&args);
         }
-        let cli = found.and_then(|found| Ok((Self::from_arg_matches(&found)?, Files::of(&found))));
+        let cli = matches
+            .and_then(|matches| Ok((Self::from_arg_matches(&matches)?, Files::of(&matches))));
         cli.unwrap_or_else(|error| error.exit())
     }
 }
@@ -79,11 +81,11 @@ impl Files {
     /// Arguments that name files to be read.
     const READ: [&str; 6] = ["traces", "trace", "before", "after", "obj", "pdb"];
 
-    fn of(found: &ArgMatches) -> Self {
-        let Some((_, found)) = found.subcommand() else {
+    fn of(matches: &ArgMatches) -> Self {
+        let Some((_, matches)) = matches.subcommand() else {
             return Files::default();
         };
-        let named = |id: &str| found.try_get_many::<PathBuf>(id).ok().flatten();
+        let named = |id: &str| matches.try_get_many::<PathBuf>(id).ok().flatten();
         let paths = |id: &&str| named(id).into_iter().flatten().cloned();
         let maps = paths(&"perf_map").map(|map| perf_map(&map).1.to_owned());
         Files {
@@ -117,8 +119,8 @@ pub enum Color {
 pub enum Command {
     /// What is in a trace, and what is missing: the first thing to run on an unknown one.
     ///
-    /// Nothing is fetched for it unless this command line names servers with --symbol-path; _NT_SYMBOL_PATH and
-    /// DEBUGINFOD_URLS alone do not make it fetch.
+    /// Nothing is fetched for it unless this command line names servers with --symbol-path;
+    /// _NT_SYMBOL_PATH and DEBUGINFOD_URLS alone do not make it fetch.
     Info(Info),
     /// Resolved stacks of samples or other events.
     Stacks(Stacks),
@@ -126,9 +128,10 @@ pub enum Command {
     Top(Top),
     /// Show the samples in Firefox Profiler: serve them to this machine's browser until stopped.
     ///
-    /// Only this machine can connect, and only who knows the address that is printed: it holds a random part. Nothing is
-    /// served but the profile, its symbols, and the source files that it names, where they may be read: embedded in PDBs,
-    /// in folders of --sources, anywhere with --trust-trace-paths, or, where fetching is on, where Source Link says.
+    /// Only this machine can connect, and only who knows the address that is printed: it holds a
+    /// random part. Nothing is served but the profile, its symbols, and the source files that it
+    /// names, where they may be read: embedded in PDBs, in folders of --sources, anywhere with
+    /// --trust-trace-paths, or, where fetching is on, where Source Link says.
     Serve(Serve),
     /// Threads: time, running share, and the hottest method of each.
     Threads(OfTrace),
@@ -140,9 +143,9 @@ pub enum Command {
     Diff(Diff),
     /// Every record, decoded with the field names of its manifest.
     ///
-    /// Process and thread are those that the record itself states. What nothing describes is shown as `Payload` in hex, what
-    /// is left over after the described fields as `Rest`. Stacks that a trace holds as records of their own are printed as
-    /// such.
+    /// Process and thread are those that the record itself states. What nothing describes is shown
+    /// as `Payload` in hex, what is left over after the described fields as `Rest`. Stacks that a
+    /// trace holds as records of their own are printed as such.
     Events(Events),
     /// CLR modules and native images with life span and symbol identity.
     Modules(Listing),
@@ -200,8 +203,8 @@ fn radix(text: &str) -> Result<u32> {
 }
 
 /// An address of `symbolize` stays as it was written: answers repeat it.
-fn place(text: &str) -> Result<String> {
-    match Question::parse(text).place {
+fn address_argument(text: &str) -> Result<String> {
+    match AddressRequest::parse(text).target {
         Some(_) => Ok(text.to_owned()),
         None => bail!("expected 0x…, a number, or module+0x…"),
     }
@@ -222,17 +225,19 @@ pub struct Stacks {
     pub input: Input,
     #[command(flatten)]
     pub selection: Selection,
-    /// The default is what the name after -o says (.svg, .html, .pb.gz, .speedscope.json, .folded, …), else text.
+    /// The default is what the name after -o says (.svg, .html, .pb.gz, .speedscope.json, .folded,
+    /// …), else text.
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
-    /// What folded stacks, text and flame graphs count. The default is samples for folded stacks, else time or bytes where
-    /// they are known of each sample.
+    /// What folded stacks, text and flame graphs count. The default is samples for folded stacks,
+    /// else time or bytes where they are known of each sample.
     #[arg(long, value_parser = one_of::<WeightUnit>(WEIGHTS.map(meant)))]
     pub weight: Option<WeightUnit>,
     /// Join the threads of a process.
     #[arg(long)]
     pub no_threads: bool,
-    /// Tell frames of one function apart by source line. Formats that have a place for lines have them anyway.
+    /// Tell frames of one function apart by source line. Formats that have a place for lines have
+    /// them anyway.
     #[arg(long)]
     pub lines: bool,
 }
@@ -270,8 +275,8 @@ pub struct OfTrace {
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
     /// How many rows.
-    #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
-    pub most: usize,
+    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
+    pub max_lines: usize,
 }
 
 #[derive(Debug, Args)]
@@ -297,14 +302,15 @@ pub struct Top {
 
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input. Several .etl files of
-    /// one recording may be named together.
+    /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input.
+    /// Several .etl files of one recording may be named together.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// The port; 0 takes a free one.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub port: u16,
-    /// Look for source files in this folder; may be given several times. A file is used if its checksum is the one in the PDB.
+    /// Look for source files in this folder; may be given several times. A file is used if its
+    /// checksum is the one in the PDB.
     #[arg(long, alias = "source", value_name = "DIR")]
     pub sources: Vec<PathBuf>,
     /// The viewer's address, if it is not Firefox Profiler's own site.
@@ -328,8 +334,9 @@ pub struct Lines {
     /// The method: its name, the end of its name, or a part of it.
     #[arg(value_name = "METHOD")]
     pub method: String,
-    /// Look for source files in this folder; may be given several times. A file is used if its checksum is the one in
-    /// the PDB. Where fetching is on, what is nowhere else is fetched from where Source Link says.
+    /// Look for source files in this folder; may be given several times. A file is used if its
+    /// checksum is the one in the PDB. Where fetching is on, what is nowhere else is fetched from
+    /// where Source Link says.
     #[arg(long, value_name = "DIR")]
     pub sources: Vec<PathBuf>,
     /// Write results to this file.
@@ -363,8 +370,8 @@ pub struct Diff {
     #[arg(long, value_enum)]
     pub format: Option<DiffFormat>,
     /// How many rows.
-    #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
-    pub most: usize,
+    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
+    pub max_lines: usize,
 }
 
 /// How a comparison is shown.
@@ -431,7 +438,7 @@ pub struct Explain {
     #[command(flatten)]
     pub symbols: Symbols,
     #[command(flatten)]
-    pub asked: Asked,
+    pub query: AddressQuery,
     /// For people or for programs.
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
@@ -443,12 +450,14 @@ pub struct Symbolize {
     /// Addresses of this trace's processes.
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]
     pub trace: Option<PathBuf>,
-    /// Addresses of this ELF or PE file, as the file itself states them; of several, FILE+0x… says which. The PDB of a PE file, and
-    /// the debug file of a stripped ELF file, is looked for beside it, in --symbols, on the symbol path and, for ELF, at debuginfod.
+    /// Addresses of this ELF or PE file, as the file itself states them; of several, FILE+0x… says
+    /// which. The PDB of a PE file, and the debug file of a stripped ELF file, is looked for beside
+    /// it, in --symbols, on the symbol path and, for ELF, at debuginfod.
     #[arg(long, value_name = "FILE")]
     pub obj: Vec<PathBuf>,
-    /// Addresses of the image of this Windows PDB: bytes from the image's base or, with --obj, as the image states them. Of a
-    /// portable PDB, and of any of managed code: tokens with IL offsets.
+    /// Addresses of the image of this Windows PDB: bytes from the image's base or, with --obj, as
+    /// the image states them. Of a portable PDB, and of any of managed code: tokens with IL
+    /// offsets.
     #[arg(long, value_name = "FILE")]
     pub pdb: Option<PathBuf>,
     /// Plain addresses of --obj are bytes from the image's base too.
@@ -458,9 +467,9 @@ pub struct Symbolize {
     #[arg(long, requires = "obj")]
     pub no_recorded_paths: bool,
     #[command(flatten)]
-    pub asked: Asked,
-    /// Whether numbers without 0x are decimal or hexadecimal. Unless said, they are decimal as far as they can be; a list with one
-    /// that cannot is hexadecimal.
+    pub query: AddressQuery,
+    /// Whether numbers without 0x are decimal or hexadecimal. Unless said, they are decimal as far
+    /// as they can be; a list with one that cannot is hexadecimal.
     #[arg(long, value_parser = radix, value_name = "10|16")]
     pub radix: Option<u32>,
     /// Replace addresses in the text on standard input by what stands there.
@@ -474,8 +483,8 @@ pub struct Symbolize {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub symbols: Symbols,
-    /// Addresses: 0x…, decimal, module+0xrva or module!0xrva; of managed code 0x06……+0xil or Type.Method+0xil; .section+0x… of objects. Without any, they
-    /// are read from standard input.
-    #[arg(value_name = "ADDR", value_parser = place)]
+    /// Addresses: 0x…, decimal, module+0xrva or module!0xrva; of managed code 0x06……+0xil or
+    /// Type.Method+0xil; .section+0x… of objects. Without any, they are read from standard input.
+    #[arg(value_name = "ADDR", value_parser = address_argument)]
     pub addresses: Vec<String>,
 }

@@ -32,9 +32,10 @@ pub fn perf_map(argument: &Path) -> (Option<u32>, &Path) {
 /// The trace and where results go.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is standard input. Several .etl files
-    /// of one recording may be named together, and recordings of one machine and time that become one timeline: a
-    /// perf.data, LTTng's traces, nettrace files of its processes, jitdumps and perf maps.
+    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is
+    /// standard input. Several .etl files of one recording may be named together, and recordings of
+    /// one machine and time that become one timeline: a perf.data, LTTng's traces, nettrace files
+    /// of its processes, jitdumps and perf maps.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// Write results to this file, which is none of those that are read.
@@ -47,8 +48,8 @@ pub struct Input {
 /// The trace and where results go, for commands that need no symbols.
 #[derive(Debug, Args)]
 pub struct PlainInput {
-    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is standard input. Several .etl files
-    /// of one recording may be named together.
+    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is
+    /// standard input. Several .etl files of one recording may be named together.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// Write results to this file.
@@ -58,8 +59,9 @@ pub struct PlainInput {
 
 /// Of which process and time addresses are, and whether something calls from them.
 #[derive(Debug, Args)]
-pub struct Asked {
-    /// The process; PID@TIME means the one that had it then. Not needed where the trace is of one process.
+pub struct AddressQuery {
+    /// The process; PID@TIME means the one that had it then. Not needed where the trace is of one
+    /// process.
     #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
     /// The time after the begin of the trace: 1.5s, 200ms, 2m, or ns.
@@ -70,7 +72,7 @@ pub struct Asked {
     pub caller: bool,
 }
 
-impl Asked {
+impl AddressQuery {
     /// The time that either states, in ns.
     pub fn time_ns(&self) -> Option<u64> {
         self.time.or(self.pid.and_then(|(_, at)| at))
@@ -88,10 +90,12 @@ impl Asked {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Symbols")]
 pub struct Symbols {
-    /// Look for symbol files in this folder first: PDBs, images, debug files; may be given several times.
+    /// Look for symbol files in this folder first: PDBs, images, debug files; may be given several
+    /// times.
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
-    /// Folders and servers in the syntax of _NT_SYMBOL_PATH, in place of that and of DEBUGINFOD_URLS.
+    /// Folders and servers in the syntax of _NT_SYMBOL_PATH, in place of that and of
+    /// DEBUGINFOD_URLS.
     #[arg(long, value_name = "PATH")]
     pub symbol_path: Option<String>,
     /// Fetch nothing.
@@ -103,7 +107,8 @@ pub struct Symbols {
     /// Look no source lines up.
     #[arg(long)]
     pub no_lines: bool,
-    /// Show lambdas, local functions, async and iterator methods under the names they have in the source.
+    /// Show lambdas, local functions, async and iterator methods under the names they have in the
+    /// source.
     #[arg(long)]
     pub pretty: bool,
     /// Open files at the paths that the trace names: it was recorded on this machine.
@@ -112,10 +117,12 @@ pub struct Symbols {
     /// Name code from a perf map, which knows no times. For a trace of several processes: PID=FILE.
     #[arg(long, value_name = "FILE")]
     pub perf_map: Vec<PathBuf>,
-    /// Name the kernel's functions from /proc/kallsyms or a copy of it, where it is of the kernel in the perf.data.
+    /// Name the kernel's functions from /proc/kallsyms or a copy of it, where it is of the kernel
+    /// in the perf.data.
     #[arg(long, value_name = "FILE")]
     pub kallsyms: Option<PathBuf>,
-    /// A process of a container that calls itself OWN is PID in the perf.data; may be given several times.
+    /// A process of a container that calls itself OWN is PID in the perf.data; may be given several
+    /// times.
     #[arg(long, value_name = "OWN=PID", value_parser = pid_pair)]
     pub map_pid: Vec<(u32, u32)>,
 }
@@ -206,12 +213,12 @@ pub struct Shaping {
     /// Join neighbouring frames of one module.
     #[arg(long, value_enum, value_name = "WHAT")]
     group: Option<Grouping>,
-    /// Join what is not of the program itself: the frames of runtime, class library and system, and of libraries whose PDBs
-    /// say that they were built elsewhere.
+    /// Join what is not of the program itself: the frames of runtime, class library and system, and
+    /// of libraries whose PDBs say that they were built elsewhere.
     #[arg(long)]
     just_my_code: bool,
-    /// As --just-my-code, but the program is the modules of this name, in which * and ? stand for others; may be given
-    /// several times.
+    /// As --just-my-code, but the program is the modules of this name, in which * and ? stand for
+    /// others; may be given several times.
     #[arg(long, value_name = "GLOB")]
     my_modules: Vec<String>,
     /// Merge inlined frames into what they are inlined into.

@@ -28,18 +28,18 @@ pub fn run(args: &Diff) -> Result<()> {
     let before = Side::read(args, &args.before)?;
     let after = Side::read(args, &args.after)?;
     let mut diff = chronosym_export::Diff::new(&before.profile, &after.profile);
-    let options = shown(args.most, path);
+    let options = shown(args.max_lines, path);
     let mut out = output::open(path);
     match format {
         DiffFormat::Text => chronosym_export::write_diff(&diff, options, &mut out)?,
         DiffFormat::Json => {
-            diff.methods.truncate(options.most);
+            diff.methods.truncate(options.max_lines);
             chronosym_types::json::to_writer(&mut out, &diff)?;
             writeln!(out)?;
         }
         DiffFormat::Svg | DiffFormat::Html => {
             let (old, new) = (&before.profile, &after.profile);
-            // What is known of both alone can be compared.
+            // A unit can be compared only if both profiles have it.
             let unit = WeightUnit::of_both(old, new);
             let (old_tree, new_tree) = (before.tree(unit), after.tree(unit));
             let (old_facts, new_facts) = (&before.facts, &after.facts);
@@ -56,7 +56,7 @@ pub fn run(args: &Diff) -> Result<()> {
     Ok(())
 }
 
-/// One of the two.
+/// One of the two profiles.
 struct Side {
     profile: Profile,
     facts: PageFacts,
@@ -74,7 +74,7 @@ impl Side {
         })
     }
 
-    /// Processes and threads have other ids in each trace.
+    /// Process and thread ids differ between traces.
     fn tree(&self, unit: WeightUnit) -> CallTree {
         let options = TreeOptions {
             threads: false,

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use chronosym::{ProcessIndex, SampleSelection, Timeline};
 use chronosym_export::{Explanation, Json};
 
-use crate::args::{Asked, Explain, Usage};
+use crate::args::{AddressQuery, Explain, Usage};
 use crate::units::parse_address;
 use crate::{load, output, progress, symbolizer};
 
@@ -23,8 +23,8 @@ pub fn run(args: &Explain) -> Result<()> {
     let loaded = load::load(traces, SampleSelection::None, &args.symbols)?;
     progress::notes(&loaded.diagnostics.list);
     let timeline = &loaded.timeline;
-    let process = find_process(timeline, &args.asked)?;
-    let (time, position) = (args.asked.time_ns(), args.asked.position());
+    let process = find_process(timeline, &args.query)?;
+    let (time, position) = (args.query.time_ns(), args.query.position());
     let symbols = symbolizer::open(&args.symbols, &loaded)?;
     let explanation = Explanation::new(timeline, &symbols, process, (address, position), time);
     let out = output::open_for(args.format, args.output.as_deref());
@@ -33,9 +33,9 @@ pub fn run(args: &Explain) -> Result<()> {
     })
 }
 
-/// The one process that is meant.
-fn find_process(timeline: &Timeline, asked: &Asked) -> Result<ProcessIndex> {
-    match (asked.pid, load::processes(timeline, asked)?.as_slice()) {
+/// Returns the process of the query.
+fn find_process(timeline: &Timeline, query: &AddressQuery) -> Result<ProcessIndex> {
+    match (query.pid, load::processes(timeline, query)?.as_slice()) {
         (_, [only]) => Ok(*only),
         (pid, _) => {
             let pid = pid.map_or(0, |(pid, _)| pid);

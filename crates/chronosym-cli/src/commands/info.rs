@@ -11,7 +11,7 @@ use chronosym_export::{Json, Overview};
 use crate::args::Info;
 use crate::{load, output, symbolizer, symbols};
 
-/// Sentences are no wider than this.
+/// Maximum width of sentences.
 const WIDTH: usize = 100;
 
 pub fn run(args: &Info) -> Result<()> {
@@ -31,7 +31,7 @@ pub fn run(args: &Info) -> Result<()> {
     })
 }
 
-/// Paths as a shell takes them.
+/// Quotes paths for a shell.
 fn quoted(paths: &[PathBuf]) -> String {
     let names = paths.iter().map(|path| path.to_string_lossy());
     let quoted = names.map(

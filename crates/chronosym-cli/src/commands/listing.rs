@@ -1,4 +1,4 @@
-//! What `modules` and `methods` have in common: a trace without its samples, process by process.
+//! Shared by `modules` and `methods`: listings of a trace without its samples, by process.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::args::{InfoFormat, Listing};
 use crate::load::{self, Loaded};
 use crate::{absent, output, progress};
 
-/// A process, and what is listed of it.
+/// A process and its list.
 struct Listed<'t, T> {
     process: ProcessView<'t>,
     list: T,
@@ -29,7 +29,7 @@ impl<T: Fields> Fields for Listed<'_, T> {
     }
 }
 
-/// Reads the trace that the options name.
+/// Reads the trace.
 pub fn load(args: &Listing) -> Result<Loaded> {
     absent::refuse_empty_span(&args.filters)?;
     let input = &args.input;
@@ -39,8 +39,8 @@ pub fn load(args: &Listing) -> Result<Loaded> {
     Ok(loaded)
 }
 
-/// Writes what the processes have that the filters let through: `of` says what that is, `text` writes it below the name of the
-/// process. A process that has none of it is left out.
+/// Writes the lists of all processes that pass the filters: `of` returns the list of a process,
+/// `text` writes it below the name of the process. Processes without a list are omitted.
 pub fn write<T: Fields>(
     args: &Listing,
     timeline: &Timeline,

@@ -62,7 +62,7 @@ pub fn write(out: &mut impl Write) -> io::Result<()> {
     man.render_version_section(out)
 }
 
-/// A section of terms, each with what is to be said of it.
+/// A section of terms with their descriptions.
 fn terms<'a>(title: &str, terms: impl Iterator<Item = &'a (&'a str, &'a str)>) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", [title]);

@@ -10,7 +10,7 @@ use crate::profiled::profile;
 pub fn run(args: &OfTrace) -> Result<()> {
     let (profile, symbols) = profile(args)?;
     let missing = symbols.missing(&profile);
-    let missing = MissingFiles::new(&profile, &missing, args.most);
+    let missing = MissingFiles::new(&profile, &missing, args.max_lines);
     let out = output::open_for(args.format, args.input.output.as_deref());
     output::write(args.format, out, &missing, |out| missing.write(out))
 }

@@ -24,7 +24,7 @@ use anyhow::Result;
 use crate::args::{Cli, Command};
 use crate::output;
 
-/// Runs what the command line says.
+/// Runs a command.
 pub fn run(command: Command) -> Result<()> {
     match command {
         Command::Stacks(args) => stacks::run(&args),

@@ -1,4 +1,4 @@
-//! The formats of `stacks` and `diff` that other programs show.
+//! Formats of `stacks` and `diff` for other programs.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use chronosym_export::PageFacts;
 
 use crate::args::StackFormat;
 
-/// The format that a file's name stands for.
+/// Returns the format for the extension of a file name.
 pub fn format_of(path: &Path) -> Option<StackFormat> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let endings = [
@@ -29,7 +29,7 @@ pub fn format_of(path: &Path) -> Option<StackFormat> {
     ending.map(|(_, format)| *format)
 }
 
-/// What a page says of traces.
+/// Returns the facts about traces that a page shows.
 pub fn facts(traces: &[PathBuf], diagnostics: &Diagnostics) -> PageFacts {
     let names = traces
         .iter()

@@ -86,7 +86,7 @@ pub fn run(args: &Stacks) -> Result<()> {
     Ok(())
 }
 
-/// Whether a format is made of a call tree.
+/// Whether a format needs a call tree.
 fn is_tree(format: StackFormat) -> bool {
     matches!(
         format,

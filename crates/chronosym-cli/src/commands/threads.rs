@@ -11,8 +11,8 @@ pub fn run(args: &OfTrace) -> Result<()> {
     let (profile, _) = profile(args)?;
     let threads = hot_threads(&profile);
     let path = args.input.output.as_deref();
-    let object = TableObject::new(&profile, "thread", &threads, args.most);
+    let object = TableObject::new(&profile, "thread", &threads, args.max_lines);
     output::write(args.format, output::open(path), &object, |out| {
-        write_threads(&profile, &threads, shown(args.most, path), out)
+        write_threads(&profile, &threads, shown(args.max_lines, path), out)
     })
 }

@@ -11,7 +11,7 @@ use crate::profiled::{profile, shown};
 pub fn run(args: &Top) -> Result<()> {
     let (profile, _) = profile(&args.of)?;
     let path = args.of.input.output.as_deref();
-    let (format, options) = (args.of.format, shown(args.of.most, path));
+    let (format, options) = (args.of.format, shown(args.of.max_lines, path));
     if let Some(butterfly) = butterfly(args, &profile)? {
         return output::write(format, output::open(path), &butterfly, |out| {
             write_butterfly(&profile, &butterfly, options, out)
@@ -22,13 +22,13 @@ pub fn run(args: &Top) -> Result<()> {
     if let Some(matching) = &args.matching {
         rows.retain(|row| matching.is_match(&row.label.name));
     }
-    let object = TableObject::new(&profile, args.by.as_str(), &rows, options.most);
+    let object = TableObject::new(&profile, args.by.as_str(), &rows, options.max_lines);
     output::write(format, output::open(path), &object, |out| {
         write_top(&profile, args.by, &rows, options, out)
     })
 }
 
-/// What is asked about a method: of its callers and callees only those that are wanted.
+/// Returns the callers and callees of a method, as far as they are requested.
 fn butterfly(args: &Top, profile: &Profile) -> Result<Option<Butterfly>> {
     let (callers, callees) = (args.callers.as_ref(), args.callees.as_ref());
     let Some(method) = callers.or(callees) else {

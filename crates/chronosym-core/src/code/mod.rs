@@ -1,4 +1,4 @@
-//! What one process's events say of its code: bodies and their lives, before anything is frozen (rules 1 to 7).
+//! Code bodies and their lifetimes in one process, before the timeline is frozen (rules 1 to 7).
 
 mod entry_points;
 mod modules;
@@ -21,8 +21,8 @@ use crate::ids::NameId;
 use crate::ids::{BodyIndex, ModuleIndex};
 use crate::il_map::IlMap;
 use crate::layers::Layers;
-use crate::life::{has_ended, life_of};
-use crate::names::Names;
+use crate::lifetime::{has_ended, lifetime_of};
+use crate::names::NameTable;
 use crate::symbol_text::SymbolText;
 use chronosym_types::Chunked;
 
@@ -31,78 +31,78 @@ use chronosym_types::Chunked;
 pub(crate) struct ProcessCode {
     pub bodies: Chunked<CodeBody>,
     pub modules: Vec<Module>,
-    /// What each interop stub serves, in the order in which it was stated.
+    /// The targets of each interop stub, in order of arrival.
     pub stubs: Vec<Vec<NameId>>,
     pub entry_points: BTreeMap<u64, EntryPoint>,
-    /// IL maps that no body could be found for.
+    /// IL maps without a body.
     pub unbound_maps: u64,
     /// The bodies of each method: (clr, method id) → bodies.
     pub by_method: Layers<(u16, u64), BodyIndex>,
     module_by_id: Arc<HashMap<(u16, u64), ModuleIndex>>,
-    /// The modules that were said to be in a domain: (clr, domain) → modules.
+    /// The modules of each domain: (clr, domain) → modules.
     by_domain: HashMap<(u16, u64), Vec<ModuleIndex>>,
-    /// The bodies that the end of a module closes, unless they ended before.
+    /// Bodies that end with their module, unless they ended before.
     open_bodies: FxHashMap<ModuleIndex, Vec<BodyIndex>>,
     stub_by_method: HashMap<(u16, u64), u32>,
-    /// The targets that a stub has already.
+    /// The targets recorded for each stub.
     stub_targets: HashSet<(u32, NameId)>,
-    /// Who was last said to occupy a range: start → (last byte, body).
+    /// The latest body at each range: start → (last byte, body).
     occupied: BTreeMap<u64, (u64, BodyIndex)>,
     threads: HashMap<u64, ThreadState>,
-    /// Bodies whose module was not known when they were stated: (clr, module id) → bodies.
+    /// Bodies whose module was unknown at their first event: (clr, module id) → bodies.
     orphans: HashMap<(u16, u64), Vec<BodyIndex>>,
-    /// IL maps that came.
+    /// Number of IL maps.
     il_maps: usize,
-    /// V1 maps whose body has not been stated.
+    /// V1 maps whose body is still to come.
     waiting_maps: Vec<Pending>,
-    /// Bodies that are new or have another end, for whoever mirrors them; `None` where nobody does.
+    /// Bodies that are new or have another end, for a live mirror; `None` without one.
     changes: Option<Vec<BodyIndex>>,
 }
 
 /// Runtime instance, method, native code version, extent.
 type VersionKey = (u16, u64, u64, Extent);
 
-/// A map that waits for the event which it belongs to.
+/// A map that waits for its body's event.
 #[derive(Debug)]
 struct Pending {
     time: u64,
     method_id: u64,
     extent: Extent,
-    /// Where the event has the native code version (V1).
+    /// The version, if the event states one (V1).
     version: Option<VersionKey>,
     map: Arc<IlMap>,
-    /// How many maps came before it.
+    /// Number of maps before it.
     before: usize,
 }
 
-/// What a thread said last: maps belong to their neighbours (rule 12).
+/// The last events of a thread: maps belong to adjacent events (rule 12).
 #[derive(Debug, Default)]
 struct ThreadState {
-    /// The method that it stated, unless that was the last word on it.
+    /// The last method event, unless it ended the method.
     last_method: Option<(u64, BodyIndex)>,
     pending: Option<Pending>,
     jitting: Vec<(u64, u64)>,
 }
 
-/// Without a `MethodJittingStarted`, code may run this long before its load event is logged (rule 8).
+/// Without a `MethodJittingStarted`, code may run this long before its load event is logged (rule
+/// 8).
 const LOAD_LAG_NS: u64 = 1_000_000;
 
 impl ProcessCode {
-    /// Applies what is stated of a body of the CLR's.
-    pub fn apply_method(&mut self, at: At, method: &facts::Method<'_>, names: &mut Names) {
-        let standing = self.standing(method.clr_instance, method.id, method.start);
+    /// Applies a method event of the CLR.
+    pub fn apply_method(&mut self, at: At, method: &facts::Method<'_>, names: &mut NameTable) {
+        let current = self.current(method.clr_instance, method.id, method.start);
         let [namespace, name, _] = &method.names;
         let name = if namespace.is_empty() && name.is_empty() {
             NameId::NONE
         } else {
-            // Unloads and rundowns say again what a load said.
-            let known = standing.map(|body| self.bodies[body.index()].name);
-            known
-                .filter(|&known| names.is(known, method.names))
+            // Unloads and rundowns repeat the load's name.
+            let name = current.map(|body| self.bodies[body.index()].name);
+            name.filter(|&name| names.is(name, method.names))
                 .unwrap_or_else(|| names.method(method.names))
         };
         let (time, thread) = (at.time_ns, at.writer());
-        let (begin, end) = life_of(method.action, time);
+        let (loaded, end) = lifetime_of(method.action, time);
         let stated = CodeBody {
             clr_instance: method.clr_instance,
             start: method.start,
@@ -114,7 +114,7 @@ impl ProcessCode {
             name,
             module: self.module(method.clr_instance, method.module_id),
             evidence: EvidenceSet::of(Evidence::of(method.action)),
-            begin,
+            loaded,
             end,
             earliest: match method.action {
                 Action::Load => self.jitted_from(method.id, time, thread),
@@ -123,10 +123,10 @@ impl ProcessCode {
             ..CodeBody::NONE
         };
         let opens = matches!(method.action, Action::Load | Action::DCStart);
-        let known = self.known(standing, &stated);
-        // What has ended and comes again is another body.
-        let known = known.filter(|body| !opens || self.bodies[body.index()].is_alive());
-        let body = match known {
+        let same = self.matching(current, &stated);
+        // Code loaded again after its end is another body.
+        let same = same.filter(|body| !opens || self.bodies[body.index()].is_alive());
+        let body = match same {
             Some(body) => {
                 match method.action {
                     Action::Load | Action::DCStart => {}
@@ -141,7 +141,7 @@ impl ProcessCode {
         self.follow(thread, (method.id, method.flags.extent()), body, opens);
     }
 
-    /// From when on code may run that is loaded now (rule 8).
+    /// Rule 8: earliest time at which code loaded now may run.
     fn jitted_from(&mut self, method_id: u64, time: u64, thread: u64) -> u64 {
         let jitting = &mut self.threads.entry(thread).or_default().jitting;
         let started = jitting.iter().rposition(|&(id, _)| id == method_id);
@@ -150,12 +150,13 @@ impl ProcessCode {
         })
     }
 
-    /// Applies a body of another compiler than the CLR's. It ends where something else comes to stand.
+    /// Applies a body of another compiler than the CLR's. It ends where other code is loaded over
+    /// it.
     pub fn native_method(
         &mut self,
         time: u64,
         method: &facts::NativeMethod<'_>,
-        names: &mut Names,
+        names: &mut NameTable,
     ) {
         let text = method.name.to_text();
         let text = SymbolText::parse(&text);
@@ -165,12 +166,12 @@ impl ProcessCode {
             flags: MethodFlags::jitted(text.tier),
             name: names.intern(text.namespace, text.name, &text.signature()),
             evidence: EvidenceSet::of(Evidence::JitDump),
-            begin: Start::At(time),
+            loaded: Start::At(time),
             end: End::Open,
             earliest: time,
             ..CodeBody::NONE
         };
-        let body = match self.known(self.standing(0, 0, method.start), &stated) {
+        let body = match self.matching(self.current(0, 0, method.start), &stated) {
             Some(body) if self.bodies[body.index()].is_alive() => body,
             _ => self.add(stated, 0),
         };
@@ -183,25 +184,25 @@ impl ProcessCode {
         }
     }
 
-    /// Code of such a compiler was moved: the two places may overlap.
+    /// Moves a body of another compiler; the old and new range may overlap.
     pub fn native_move(&mut self, time: u64, from: u64, to: u64) {
         let Some(old) = self.occupant(from) else {
             return;
         };
-        let known = &self.bodies[old.index()];
+        let body = &self.bodies[old.index()];
         let moved = CodeBody {
-            start: known.start.wrapping_sub(from).wrapping_add(to),
-            begin: Start::At(time),
+            start: body.start.wrapping_sub(from).wrapping_add(to),
+            loaded: Start::At(time),
             end: End::Open,
             earliest: time,
-            ..known.clone()
+            ..body.clone()
         };
-        self.occupied.remove(&known.start);
+        self.occupied.remove(&body.start);
         self.close(old, time);
         self.push((0, 0), moved);
     }
 
-    /// Whether an event of a runtime was the last to say what stands at an address.
+    /// Whether the latest event about an address is a runtime's, not a jitdump's.
     pub fn is_stated_by_events(&self, address: u64) -> bool {
         let body = self
             .occupant(address)
@@ -209,56 +210,57 @@ impl ProcessCode {
         body.is_some_and(|body| body.evidence != EvidenceSet::of(Evidence::JitDump))
     }
 
-    /// A rundown at the end lists the body: that extends the life of one that the same shutdown had unloaded before.
+    /// Extends the lifetime of a body listed by an end rundown, even if the same shutdown had
+    /// unloaded it before.
     fn extend(&mut self, body: BodyIndex, time: u64) {
-        let known = &mut self.bodies[body.index()];
-        let had_ended = !known.is_alive();
-        known.end = End::After(time);
-        if had_ended && let Some(module) = known.module {
+        let state = &mut self.bodies[body.index()];
+        let had_ended = !state.is_alive();
+        state.end = End::After(time);
+        if had_ended && let Some(module) = state.module {
             self.open_bodies.entry(module).or_default().push(body);
         }
         self.changed(body);
     }
 
-    /// The body of a method that was last said to stand at a start, unless something was put over it since.
-    fn standing(&self, clr_instance: u16, method_id: u64, start: u64) -> Option<BodyIndex> {
+    /// The latest body at a start, if it is of the method and nothing was loaded over it.
+    fn current(&self, clr_instance: u16, method_id: u64, start: u64) -> Option<BodyIndex> {
         let &(_, body) = self.occupied.get(&start)?;
-        let known = &self.bodies[body.index()];
-        (known.method_id == method_id && known.clr_instance == clr_instance).then_some(body)
+        let state = &self.bodies[body.index()];
+        (state.method_id == method_id && state.clr_instance == clr_instance).then_some(body)
     }
 
-    /// The body that a statement can be of: it stands, and size and name agree.
-    fn known(&self, standing: Option<BodyIndex>, stated: &CodeBody) -> Option<BodyIndex> {
-        standing.filter(|body| {
-            let known = &self.bodies[body.index()];
-            known.size == stated.size
-                && (known.name == stated.name
-                    || known.name == NameId::NONE
+    /// The current body, if its size and name agree with an event.
+    fn matching(&self, current: Option<BodyIndex>, stated: &CodeBody) -> Option<BodyIndex> {
+        current.filter(|body| {
+            let old = &self.bodies[body.index()];
+            old.size == stated.size
+                && (old.name == stated.name
+                    || old.name == NameId::NONE
                     || stated.name == NameId::NONE)
-                && (known.native_code_version == stated.native_code_version
-                    || known.native_code_version == 0
+                && (old.native_code_version == stated.native_code_version
+                    || old.native_code_version == 0
                     || stated.native_code_version == 0)
         })
     }
 
     fn confirm(&mut self, body: BodyIndex, stated: &CodeBody) {
-        let known = &mut self.bodies[body.index()];
-        known.evidence = known.evidence.and(stated.evidence);
-        if known.name == NameId::NONE {
-            known.name = stated.name;
+        let old = &mut self.bodies[body.index()];
+        old.evidence = old.evidence.and(stated.evidence);
+        if old.name == NameId::NONE {
+            old.name = stated.name;
         }
-        if known.native_code_version == 0 {
-            known.native_code_version = stated.native_code_version;
+        if old.native_code_version == 0 {
+            old.native_code_version = stated.native_code_version;
         }
-        if known.module.is_none()
+        if old.module.is_none()
             && let Some(module) = stated.module
         {
-            known.module = Some(module);
+            old.module = Some(module);
             self.contain(module, body);
         }
     }
 
-    /// Adds a body; `module_id` is what its module is or will be known by.
+    /// Adds a body; `module_id` identifies its module, now or later.
     fn add(&mut self, mut body: CodeBody, module_id: u64) -> BodyIndex {
         let method = (body.clr_instance, body.method_id);
         if let Some(&stub) = self.stub_by_method.get(&method) {
@@ -285,10 +287,10 @@ impl ProcessCode {
         index
     }
 
-    /// Notes that `body` was last said to stand at its range; whatever overlaps it stands there no more.
+    /// Makes `body` the latest one of its range, in place of all bodies that overlap it.
     fn occupy(&mut self, body: BodyIndex) {
-        let known = &self.bodies[body.index()];
-        let (start, last) = (known.start, known.last());
+        let old = &self.bodies[body.index()];
+        let (start, last) = (old.start, old.last());
         let below = self.occupied.range(..=last).rev();
         let covered = below.take_while(|&(_, &(end, _))| end >= start);
         let covered: SmallVec<[u64; 4]> = covered.map(|(&other, _)| other).collect();
@@ -298,7 +300,7 @@ impl ProcessCode {
         self.occupied.insert(start, (last, body));
     }
 
-    /// An image was mapped at `time` over [start, last]: what was jitted there before has gone (rule 5).
+    /// Rule 5: an image mapped at `time` over [start, last] ends the jitted code there.
     pub fn image_mapped(&mut self, start: u64, last: u64, time: u64) {
         let covered: Vec<_> = self
             .occupied
@@ -308,15 +310,15 @@ impl ProcessCode {
             .map(|(_, (_, body))| *body)
             .collect();
         for body in covered {
-            let known = &self.bodies[body.index()];
-            if known.flags.is_jitted() && known.first_seen() <= time {
-                self.occupied.remove(&known.start);
+            let old = &self.bodies[body.index()];
+            if old.flags.is_jitted() && old.first_seen() <= time {
+                self.occupied.remove(&old.start);
                 self.close(body, time);
             }
         }
     }
 
-    /// Who was last said to be at an address.
+    /// The latest body at an address.
     pub fn occupant(&self, address: u64) -> Option<BodyIndex> {
         let (_, &(last, body)) = self.occupied.range(..=address).next_back()?;
         (address <= last).then_some(body)
@@ -327,7 +329,7 @@ impl ProcessCode {
         self.open_bodies.entry(module).or_default().push(body);
     }
 
-    /// Ends the life of a body, unless it has ended.
+    /// Ends a body, unless it has ended.
     fn close(&mut self, body: BodyIndex, time: u64) {
         if self.bodies[body.index()].is_alive() {
             self.bodies[body.index()].end = End::At(time);
@@ -335,7 +337,7 @@ impl ProcessCode {
         }
     }
 
-    /// The process ended: nothing lives on.
+    /// Ends all bodies with their process.
     pub fn close_all(&mut self, time: u64) {
         for index in 0..self.bodies.len() {
             if !has_ended(self.bodies[index].end, time) {
@@ -351,13 +353,15 @@ impl ProcessCode {
         }
     }
 
-    /// Binds what waited for a neighbour that never came, and places what has no size; call once after the last event.
+    /// Binds maps without an adjacent event, and gives bodies without a size an extent. Call once
+    /// after the last event.
     pub fn finish(&mut self) {
         self.bind_waiting();
         self.place_entry_points();
     }
 
-    /// From now on keeps a list of bodies that are new or have another end; returns what came on it since the last call.
+    /// Returns the bodies that are new or have another end since the last call, and keeps track of
+    /// them from now on.
     pub fn take_changes(&mut self) -> Vec<BodyIndex> {
         match &mut self.changes {
             Some(changes) => std::mem::take(changes),
@@ -368,7 +372,7 @@ impl ProcessCode {
         }
     }
 
-    /// What answers need, as it is now; cheap, and later events do not change it.
+    /// Returns the state that queries need; later events do not change it.
     pub fn snapshot(&mut self) -> Self {
         ProcessCode {
             bodies: self.bodies.clone(),
@@ -381,14 +385,14 @@ impl ProcessCode {
         }
     }
 
-    /// Drops bodies that are long gone, and all that hangs on them.
+    /// Drops bodies that ended long ago, with all that belongs to them.
     pub fn forget(&mut self, dead: &[BodyIndex]) {
         for &body in dead {
-            let known = std::mem::replace(&mut self.bodies[body.index()], CodeBody::NONE);
-            if let Some(&(_, top)) = self.occupied.get(&known.start)
+            let dropped = std::mem::replace(&mut self.bodies[body.index()], CodeBody::NONE);
+            if let Some(&(_, top)) = self.occupied.get(&dropped.start)
                 && top == body
             {
-                self.occupied.remove(&known.start);
+                self.occupied.remove(&dropped.start);
             }
         }
         let touched = dead.iter().map(|body| body.index());

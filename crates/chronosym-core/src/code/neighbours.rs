@@ -1,5 +1,5 @@
-//! What belongs to a body because the runtime wrote it beside the body's event on the same thread (rule 12): IL maps,
-//! inline trees, and when the JIT began.
+//! Binds IL maps, inline trees and the start of compilation to the adjacent method event of the
+//! same thread (rule 12).
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::facts::{self, At};
 use crate::ids::BodyIndex;
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
-use crate::life::has_ended;
+use crate::lifetime::has_ended;
 
 impl ProcessCode {
     /// `MethodJittingStarted`.
     pub fn jitting_started(&mut self, method_id: u64, time: u64, thread: u64) {
         let jitting = &mut self.threads.entry(thread).or_default().jitting;
-        // Methods that are started and never loaded must not pile up.
+        // Bounds the number of methods that were started and never loaded.
         if jitting.len() >= 64 {
             jitting.remove(0);
         }
         jitting.push((method_id, time));
     }
 
-    /// An IL map, in the order of its events. Those of loads and of a rundown at the start follow the event of their method,
-    /// those of a rundown at the end precede it.
+    /// Applies an IL map, in the order of events. Maps of loads and of a start rundown follow the
+    /// event of their method; those of an end rundown precede it.
     pub fn il_map(
         &mut self,
         at: At,
@@ -61,7 +61,7 @@ impl ProcessCode {
         }
     }
 
-    /// A thread stated a method: a map that it wrote just before belongs to it. `more` may follow.
+    /// Binds a map that the thread wrote directly before a method event. `more` may follow.
     pub(super) fn follow(
         &mut self,
         thread: u64,
@@ -81,12 +81,12 @@ impl ProcessCode {
     }
 
     fn bind(&mut self, body: BodyIndex, pending: Pending) {
-        let known = &mut self.bodies[body.index()].il_map;
-        known.get_or_insert(pending.map);
+        let il_map = &mut self.bodies[body.index()].il_map;
+        il_map.get_or_insert(pending.map);
     }
 
-    /// A map without its neighbour: V1 says which version it is of. V0 does not, and guessing would give tiers each
-    /// other's maps.
+    /// Binds a map without an adjacent event by its version (V1). V0 has none, and a guess would
+    /// swap the maps of tiers.
     fn bind_alone(&mut self, pending: Pending) {
         match pending
             .version
@@ -98,7 +98,7 @@ impl ProcessCode {
         }
     }
 
-    /// The body of this version that is known to have been alive at a time.
+    /// The body of this version that was alive at a time.
     fn by_version(&self, key: VersionKey, time: u64) -> Option<BodyIndex> {
         let bodies = self.by_method.of((key.0, key.1)).rev();
         bodies
@@ -118,7 +118,8 @@ impl ProcessCode {
         )
     }
 
-    /// Applies an inline tree: it is of the body of its method that `thread` loaded last. False if there is no such body.
+    /// Applies the inline tree of the body of its method that the thread loaded last. Returns false
+    /// if there is none.
     pub fn inline_tree(&mut self, at: At, fact: facts::InlineTree) -> bool {
         let thread = self.threads.get(&at.writer());
         let neighbour = thread
@@ -134,7 +135,7 @@ impl ProcessCode {
         true
     }
 
-    /// Binds what waited for a neighbour that never came, now that all bodies and their ends are known.
+    /// Binds maps without an adjacent event, now that all bodies and their ends are last.
     pub(super) fn bind_waiting(&mut self) {
         let pending = self
             .threads
@@ -142,15 +143,16 @@ impl ProcessCode {
             .filter_map(|state| state.pending.take());
         let mut waiting = std::mem::take(&mut self.waiting_maps);
         waiting.extend(pending);
-        // Of several maps the latest before the body is its own; older ones were of bodies that nothing states.
+        // The latest map before a body is its own; older ones belong to bodies that no event
+        // states.
         waiting.sort_by_key(|pending| Reverse((pending.time, pending.before)));
         let versions = self.versions(&waiting);
         for pending in waiting {
             let bodies = pending.version.and_then(|key| versions.get(&key));
             match bodies.and_then(|bodies| self.alive_then(bodies.as_slice(), pending.time)) {
                 Some(body) => {
-                    let known = &mut self.bodies[body.index()].il_map;
-                    let is_other = *known.get_or_insert(Arc::clone(&pending.map)) != pending.map;
+                    let il_map = &mut self.bodies[body.index()].il_map;
+                    let is_other = *il_map.get_or_insert(Arc::clone(&pending.map)) != pending.map;
                     self.unbound_maps += u64::from(is_other);
                 }
                 None => self.unbound_maps += 1,
@@ -158,7 +160,7 @@ impl ProcessCode {
         }
     }
 
-    /// The bodies that maps may be of, in the order in which they were stated.
+    /// The bodies of the versions of these maps, in the order of their first events.
     fn versions(&self, maps: &[Pending]) -> HashMap<VersionKey, SmallVec<[BodyIndex; 1]>> {
         let keys = maps.iter().filter_map(|pending| pending.version);
         let mut versions: HashMap<_, _> = keys.map(|key| (key, SmallVec::default())).collect();
@@ -175,17 +177,17 @@ impl ProcessCode {
         versions
     }
 
-    /// Which of the bodies of one version was alive at a time: the one that was stated last before it, or the next one if
-    /// that may have been there already.
+    /// Of the bodies of one version, the one alive at a time: the last before it, or the next one
+    /// if that may have been alive already.
     fn alive_then(&self, bodies: &[BodyIndex], time: u64) -> Option<BodyIndex> {
         let body = |at: usize| bodies.get(at).map(|b| (*b, &self.bodies[b.index()]));
         let after = bodies.partition_point(|b| self.bodies[b.index()].first_seen() <= time);
-        let known = after.checked_sub(1).and_then(body);
-        let known = known.filter(|(_, body)| !has_ended(body.end, time));
-        let next = body(after).filter(|(_, body)| matches!(body.begin, Start::Before(_)));
-        known.or(next).map(|(index, _)| index)
+        let last = after.checked_sub(1).and_then(body);
+        let last = last.filter(|(_, body)| !has_ended(body.end, time));
+        let next = body(after).filter(|(_, body)| matches!(body.loaded, Start::Before(_)));
+        last.or(next).map(|(index, _)| index)
     }
 }
 
-/// How many of a method's bodies are looked through before a map is left to wait: methods have a few.
+/// Maximum number of a method's bodies to search; methods have a few.
 const VERSIONS_SEARCHED: usize = 32;

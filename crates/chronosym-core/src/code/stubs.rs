@@ -1,14 +1,14 @@
-//! Interop stubs and what they serve (rule 16).
+//! Interop stubs and their targets (rule 16).
 
 use super::ProcessCode;
 use crate::evidence::Evidence;
 use crate::facts;
 use crate::ids::NameId;
-use crate::names::Names;
+use crate::names::NameTable;
 
 impl ProcessCode {
-    /// Applies what an interop stub serves.
-    pub fn stub(&mut self, stub: &facts::Stub<'_>, names: &mut Names) {
+    /// Applies the target of an interop stub.
+    pub fn stub(&mut self, stub: &facts::Stub<'_>, names: &mut NameTable) {
         let target = names.method(stub.target);
         if target != NameId::NONE {
             if stub.is_shared {
@@ -19,14 +19,14 @@ impl ProcessCode {
         }
     }
 
-    /// An interop stub was made for `target`.
+    /// Adds a stub generated for `target`.
     fn stub_generated(&mut self, clr_instance: u16, stub_method_id: u64, target: NameId) {
         let index = self.stubs.len() as u32;
         self.stubs.push(vec![target]);
         self.stub_targets.insert((index, target));
         self.stub_by_method
             .insert((clr_instance, stub_method_id), index);
-        // The event can also follow the load of its stub.
+        // The event may follow the load of its stub.
         let mut bodies = self.by_method.of((clr_instance, stub_method_id));
         if let Some(body) = bodies.next_back()
             && let body = &mut self.bodies[body.index()]
@@ -38,7 +38,7 @@ impl ProcessCode {
         }
     }
 
-    /// A stub that exists already serves another target.
+    /// Adds a target to an existing stub.
     fn stub_shared(&mut self, clr_instance: u16, stub_method_id: u64, target: NameId) {
         match self.stub_by_method.get(&(clr_instance, stub_method_id)) {
             None => self.stub_generated(clr_instance, stub_method_id, target),

@@ -12,7 +12,7 @@ use crate::resolve::{AddressAt, Location};
 use crate::source_line::SourceLine;
 
 impl FrameBuilder<'_> {
-    /// Appends the frames of a body: what is inlined into it at the address, then its method.
+    /// Appends the frames of a body: the inlinees at the address, then its method.
     pub(super) fn body_frames(
         &mut self,
         at: AddressAt,
@@ -74,7 +74,7 @@ impl FrameBuilder<'_> {
         });
     }
 
-    /// The function of a body; a stub is named after what it serves, if that is one method (rule 16).
+    /// The function of a body; a stub with a single target is named after it (rule 16).
     fn body_function(
         &mut self,
         at: AddressAt,

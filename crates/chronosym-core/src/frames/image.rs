@@ -9,7 +9,8 @@ use crate::resolve::{AddressAt, Location};
 use crate::symbol_source::NativeFrame;
 
 impl FrameBuilder<'_> {
-    /// Appends the frames of an image: those that its symbol file knows, or one that says why there is no name.
+    /// Appends the frames of an image: those of its symbol file, or one with the reason for the
+    /// missing name.
     pub(super) fn image_frames(
         &mut self,
         at: AddressAt,
@@ -21,7 +22,7 @@ impl FrameBuilder<'_> {
         let timeline = self.timeline;
         let image = &timeline.spaces[process.index()].state.images[index.index()];
         let rva = image.rva(timeline.normalise(at.address));
-        let found = match self.symbols {
+        let frames = match self.symbols {
             _ if image.is_function => Ok(vec![NativeFrame {
                 offset: Some(image.rva(location.looked_up)),
                 ..NativeFrame::new(self.text(image.path))
@@ -47,11 +48,11 @@ impl FrameBuilder<'_> {
             image: index,
             rva,
         };
-        let (found, reason) = match found {
-            Ok(found) => (found, NameReason::NoName),
+        let (frames, reason) = match frames {
+            Ok(frames) => (frames, NameReason::NoName),
             Err(reason) => (Vec::new(), reason),
         };
-        if found.is_empty() {
+        if frames.is_empty() {
             let function = self
                 .functions
                 .unnamed(binary.as_ref(), Some(rva), at.address);
@@ -62,12 +63,12 @@ impl FrameBuilder<'_> {
                 ..Frame::bare(at.address, function, reason)
             });
         }
-        let outermost = found.len().saturating_sub(1);
-        // A frame stands at its own address, the call before it is what was looked up.
+        let outermost = frames.len().saturating_sub(1);
+        // Frames are reported at their own address; the call before it was looked up.
         let back = self.distance(at.address, location.looked_up);
-        for (i, native) in found.into_iter().enumerate() {
+        for (i, native) in frames.into_iter().enumerate() {
             let function = match native.evidence {
-                // Names of native code are their authors' own, however odd.
+                // Names of native code are never rewritten.
                 Evidence::Image => self
                     .functions
                     .named(binary.as_ref(), &native.name, None, None),

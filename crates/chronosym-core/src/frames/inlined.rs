@@ -1,4 +1,4 @@
-//! Frames of methods that are inlined into a body (rule 17).
+//! Frames of inlinees (rule 17).
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::il_map::{IlOffset, IlSource};
 use crate::resolve::{AddressAt, Location};
 
 impl<'a> FrameBuilder<'a> {
-    /// Appends the frames of what is inlined at an address of a body. Gives the IL offset of the method itself: its own map's, or
-    /// that of the call that was inlined.
+    /// Appends the frames of the inlinees at an address of a body. Returns the IL offset of the
+    /// method itself: its own map's, or that of the inlined call.
     pub(super) fn inlined_frames(
         &mut self,
         at: AddressAt,
@@ -40,7 +40,7 @@ impl<'a> FrameBuilder<'a> {
                 (Some(function), method)
             };
             let (mut call, mut approximate) = (inlined.il_offset, inlined.approximate);
-            // Rule 17: a call that the IL at hand shows is no guess.
+            // Rule 17: a call confirmed by the IL is not a guess.
             if approximate
                 && let (Some(symbols), Some((module, token))) = (self.symbols, &method)
                 && let Some(callee) = out[first..].last().map(|child| &child.function)
@@ -51,7 +51,8 @@ impl<'a> FrameBuilder<'a> {
             }
             let il = call.map(IlOffset::mapped);
             let Some(function) = function else {
-                // The body's own map comes first, but where inlined code has no place in it the call has one.
+                // The body's own map comes first; inside inlined code, without an entry of its own,
+                // the call's offset does.
                 let is_mapped = own.is_some_and(|own| own.source != IlSource::Nearest);
                 let is_call = !is_mapped && (own.is_none() || !approximate);
                 return il.filter(|_| is_call).or(own);
@@ -70,7 +71,7 @@ impl<'a> FrameBuilder<'a> {
         own
     }
 
-    /// A method known by its id only: the name of a body of it, or what `MethodDetails` leads to.
+    /// The function of a method id: named by one of its bodies, or by `MethodDetails`.
     fn inlined_function(
         &mut self,
         at: AddressAt,
@@ -79,7 +80,8 @@ impl<'a> FrameBuilder<'a> {
     ) -> (Arc<Function>, Option<Method<'a>>) {
         let timeline = self.timeline;
         let state = &timeline.spaces[at.process.index()].state;
-        // Method ids are used again: the body that was stated last before the time counts, else the first after it.
+        // Method ids are reused: the last body stated before the time counts, or else the first
+        // after it.
         let stated = |b: &BodyIndex| state.code.bodies[b.index()].first_seen() <= at.time;
         let bodies = || state.code.by_method.of((clr_instance, method_id));
         if let Some(index) = bodies().rev().find(stated).or_else(|| bodies().next()) {

@@ -1,4 +1,5 @@
-//! The second step: what stands at an address → frames, with names, IL offsets, inlined methods and lines.
+//! The second step of resolution: the code at an address → frames, with names, IL offsets, inlinees
+//! and lines.
 
 mod body;
 mod image;
@@ -17,14 +18,14 @@ use crate::functions::{Binary, BinarySource, Function, FunctionTable};
 use crate::ids::NameId;
 use crate::ids::{ModuleIndex, ProcessIndex};
 use crate::il_map::IlOffset;
-use crate::resolve::{AddressAt, Found, Location};
+use crate::resolve::{AddressAt, CodeAt, Location};
 use crate::source_line::SourceLine;
 use crate::strings::StringId;
 use crate::symbol_source::{ModuleRef, SymbolSource};
 use crate::terms::Position;
 use crate::timeline::Timeline;
 
-/// When something is asked about.
+/// The time of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum When {
     /// At a time, in ns since the trace began.
@@ -33,27 +34,29 @@ pub enum When {
     Unknown,
 }
 
-/// What stood at an address during one life.
+/// The code at an address during one lifetime.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// When it was there; `None` where the time was given, or nothing with a life ever stood there.
-    pub life: Option<Lifetime>,
-    /// Its frames, innermost first; never none.
+    /// The lifetime; `None` if the query has a time, or no code with a lifetime was ever at the
+    /// address.
+    pub lifetime: Option<Lifetime>,
+    /// The frames, innermost first; at least one.
     pub frames: Vec<Frame>,
 }
 
 /// The answer to [`Timeline::resolve`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// What stood there at the time; without a time, all that ever did.
+    /// The code at the time; without a time, the only code that was ever there.
     One(Candidate),
-    /// Without a time: the several that stood there, oldest first.
+    /// Without a time: several lifetimes, oldest first.
     Ambiguous(Vec<Candidate>),
 }
 
 impl Timeline {
-    /// What stood at an address of a process. Without a time the sole occupant answers, and of several each does.
+    /// Resolves an address of a process. Without a time, a sole occupant is the answer, and several
+    /// are all returned.
     pub fn resolve(
         &self,
         process: ProcessIndex,
@@ -62,29 +65,31 @@ impl Timeline {
         position: Position,
         symbols: Option<&dyn SymbolSource>,
     ) -> Answer {
-        let candidate = |time, life| Candidate {
-            life,
+        let candidate = |time, lifetime| Candidate {
+            lifetime,
             frames: self.frames(process, address, time, position, symbols),
         };
-        let lives = match when {
+        let lifetimes = match when {
             When::At(time) => return Answer::One(candidate(time, None)),
-            When::Unknown => self.lives_of(process, address, position),
+            When::Unknown => self.lifetimes_of(process, address, position),
         };
-        match lives.as_slice() {
+        match lifetimes.as_slice() {
             [] => Answer::One(candidate(u64::MAX, None)),
-            [life] => Answer::One(candidate(life.from, Some(*life))),
-            lives => {
-                let each = lives.iter().map(|life| candidate(life.from, Some(*life)));
+            [lifetime] => Answer::One(candidate(lifetime.from, Some(*lifetime))),
+            lifetimes => {
+                let each = lifetimes
+                    .iter()
+                    .map(|lifetime| candidate(lifetime.from, Some(*lifetime)));
                 Answer::Ambiguous(each.collect())
             }
         }
     }
 
-    /// The frames at an address of a process, at a time.
+    /// Returns the frames at an address of a process, at a time.
     ///
-    /// `time_ns` is counted from the begin of the trace. Frames come innermost first: those that are inlined, then the
-    /// method which they are inlined into. Nothing is ever left out: an address without a name is a frame with a reason. In a
-    /// process that this timeline does not have there is no code.
+    /// `time_ns` is in ns since the trace began. Frames are innermost first: the inlinees, then the
+    /// method that contains them. No frame is left out: an address without a name is a frame with a
+    /// reason. A process of another timeline has no code.
     pub fn frames(
         &self,
         process: ProcessIndex,
@@ -104,27 +109,27 @@ impl Timeline {
         frames
     }
 
-    /// The lives of what stands at an address as a stack has it.
-    pub(crate) fn lives_of(
+    /// The lifetimes of the code at an address as in a stack.
+    pub(crate) fn lifetimes_of(
         &self,
         process: ProcessIndex,
         address: u64,
         position: Position,
     ) -> Vec<Lifetime> {
         let address = self.normalise(address);
-        let lives = self.lives_at(process, position.looked_up(address));
+        let lifetimes = self.lifetimes_at(process, position.looked_up(address));
         match position {
-            // Nothing before it: then it is the first byte of what stands there.
-            Position::Return if lives.is_empty() => self.lives_at(process, address),
-            _ => lives,
+            // Without code before it, the address is a first byte.
+            Position::Return if lifetimes.is_empty() => self.lifetimes_at(process, address),
+            _ => lifetimes,
         }
     }
 }
 
-/// A method, as a symbol source knows it: its module and its token.
+/// A method of a module, by its token.
 type Method<'t> = (ModuleRef<'t>, u32);
 
-/// Makes frames of what stands at addresses.
+/// Builds the frames of addresses.
 pub(crate) struct FrameBuilder<'a> {
     pub timeline: &'a Timeline,
     pub symbols: Option<&'a dyn SymbolSource>,
@@ -132,35 +137,36 @@ pub(crate) struct FrameBuilder<'a> {
 }
 
 impl<'a> FrameBuilder<'a> {
-    /// Appends the frames at an address, innermost inlined first, the method itself last; gives the times for which they hold.
+    /// Appends the frames at an address, innermost first, the method itself last; returns the times
+    /// for which they are valid.
     pub(crate) fn frames(
         &mut self,
         at: AddressAt,
         location: Location,
         out: &mut Vec<Frame>,
     ) -> Range<u64> {
-        if let Some((frame, life)) = self.precompiled_frame(at, &location) {
+        if let Some((frame, lifetime)) = self.precompiled_frame(at, &location) {
             out.push(frame);
-            return location.valid.start.max(life.start)..location.valid.end.min(life.end);
+            return location.valid.start.max(lifetime.start)..location.valid.end.min(lifetime.end);
         }
-        match location.found {
-            Found::Body(body) => self.body_frames(at, body, &location, out),
-            Found::Untimed { row, contested } => {
-                out.push(self.untimed_frame(at, row, contested));
+        match location.code {
+            CodeAt::Body(body) => self.body_frames(at, body, &location, out),
+            CodeAt::Untimed { index, contested } => {
+                out.push(self.untimed_frame(at, index, contested));
             }
-            Found::Image(owner, image) => self.image_frames(at, owner, image, &location, out),
-            Found::Nothing(reason) => out.push(self.nothing(at.address, reason)),
+            CodeAt::Image(owner, image) => self.image_frames(at, owner, image, &location, out),
+            CodeAt::Nothing(reason) => out.push(self.nothing(at.address, reason)),
         }
         location.valid
     }
 
-    /// The frame of an address where no code is known.
+    /// The frame of an address without code.
     pub(crate) fn nothing(&mut self, address: u64, reason: NameReason) -> Frame {
         let function = self.functions.unnamed(None, None, address);
         Frame::bare(address, function, reason)
     }
 
-    /// Bytes from a start to an address as a stack has it.
+    /// Bytes from a start to an address as in a stack.
     fn distance(&self, address: u64, start: u64) -> u64 {
         self.timeline.normalise(address).saturating_sub(start)
     }
@@ -169,7 +175,7 @@ impl<'a> FrameBuilder<'a> {
         self.timeline.names.strings.get(id)
     }
 
-    /// A module's file.
+    /// The binary of a module.
     fn module_binary(&mut self, process: ProcessIndex, index: ModuleIndex) -> Option<Arc<Binary>> {
         let timeline = self.timeline;
         self.functions
@@ -184,15 +190,15 @@ impl<'a> FrameBuilder<'a> {
             })
     }
 
-    /// The function that a name of the timeline stands for; without one, the code at the address alone.
+    /// The function of a name of the timeline; without a name, of the address.
     fn timeline_function(
         &mut self,
         binary: Option<&Arc<Binary>>,
         name: NameId,
         address: u64,
     ) -> Arc<Function> {
-        if let Some(known) = self.functions.known(binary, name) {
-            return known;
+        if let Some(function) = self.functions.cached(binary, name) {
+            return function;
         }
         let mut full = String::new();
         if !self.timeline.names.push_full(name, &mut full) || full.is_empty() {
@@ -200,7 +206,7 @@ impl<'a> FrameBuilder<'a> {
         }
         let signature = self.signature(name);
         let function = self.managed_function(binary, &full, signature);
-        self.functions.remember(name, &function);
+        self.functions.cache(name, &function);
         function
     }
 
@@ -209,7 +215,7 @@ impl<'a> FrameBuilder<'a> {
         Some(self.text(name.signature)).filter(|text| !text.is_empty())
     }
 
-    /// A function of managed code, whose compiler may have given it a name that is not in the source.
+    /// The function of managed code, by its source name if a compiler generated another.
     fn managed_function(
         &mut self,
         binary: Option<&Arc<Binary>>,

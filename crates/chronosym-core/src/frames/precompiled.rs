@@ -1,4 +1,4 @@
-//! Frames of code that no event tells of, in precompiled images whose bases their other methods give away.
+//! Frames of precompiled code without events, in images whose bases follow from other methods.
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use super::FrameBuilder;
 use crate::evidence::{Certainty, NameReason};
 use crate::frame::{Code, Frame};
 use crate::ids::ModuleIndex;
-use crate::life::floor;
-use crate::resolve::{AddressAt, Found, Location};
+use crate::lifetime::floor;
+use crate::resolve::{AddressAt, CodeAt, Location};
 use crate::terms::Position;
 
 impl FrameBuilder<'_> {
-    /// The frame of a precompiled method, with the life of its module, where no body of known bounds stands and the image's own
-    /// table knows more.
+    /// The frame of a precompiled method with the lifetime of its module, if no body with known
+    /// bounds covers the address and the image's method table does.
     pub(super) fn precompiled_frame(
         &mut self,
         at: AddressAt,
@@ -23,21 +23,22 @@ impl FrameBuilder<'_> {
         let symbols = self.symbols?;
         let timeline = self.timeline;
         let code = &timeline.space(at.process)?.state.code;
-        let guessed = match location.found {
-            Found::Body(body) => {
+        let guessed = match location.code {
+            CodeAt::Body(body) => {
                 let body = &code.bodies[body.index()];
                 Some(body.start).filter(|_| body.approximate)
             }
             _ => None,
         };
-        if guessed.is_none() && !matches!(location.found, Found::Nothing(_) | Found::Untimed { .. })
+        if guessed.is_none()
+            && !matches!(location.code, CodeAt::Nothing(_) | CodeAt::Untimed { .. })
         {
             return None;
         }
         let back = u64::from(at.position == Position::Return);
         let looked_up = timeline.normalise(at.address).checked_sub(back)?;
         for (index, module) in code.modules.iter().enumerate() {
-            let from = floor(module.begin);
+            let from = floor(module.loaded);
             let to = match module.end {
                 End::At(at) => at,
                 End::After(_) | End::Open => u64::MAX,

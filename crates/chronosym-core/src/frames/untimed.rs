@@ -7,17 +7,22 @@ use crate::functions::BinarySource;
 use crate::resolve::AddressAt;
 
 impl FrameBuilder<'_> {
-    /// `is_contested`: which of several names was right at the time, nothing says.
-    pub(super) fn untimed_frame(&mut self, at: AddressAt, row: usize, is_contested: bool) -> Frame {
+    /// `is_contested`: symbols with other names cover the address, too.
+    pub(super) fn untimed_frame(
+        &mut self,
+        at: AddressAt,
+        index: usize,
+        is_contested: bool,
+    ) -> Frame {
         let space = &self.timeline.spaces[at.process.index()];
-        let rows = &space.state.untimed.rows;
-        let symbol = &rows[row];
+        let symbols = &space.state.untimed.symbols;
+        let symbol = &symbols[index];
         let module = self.text(symbol.module);
         let source = BinarySource::Name(symbol.module);
         let binary = self.functions.binary(source, || (module, "", None));
         let function = self.timeline_function(binary.as_ref(), symbol.name, at.address);
         Frame {
-            code: Code::Untimed(at.process, row as u32),
+            code: Code::Untimed(at.process, index as u32),
             offset: Some(self.distance(at.address, symbol.start)),
             line: Err(LineReason::NoILMap),
             tier: symbol.tier,

@@ -44,14 +44,14 @@ pub(super) type Column<'c, R> = (&'c str, &'c dyn Fn(&R) -> Cell);
 pub(super) fn begin_table<'r, R: 'r, I: IntoIterator<Item = &'r R> + Copy>(
     out: &mut impl Write,
     name: &str,
-    rows: I,
+    items: I,
     columns: &[Column<'_, R>],
 ) -> io::Result<()> {
-    let length = rows.into_iter().count();
+    let length = items.into_iter().count();
     write!(out, ",\n\"{name}\":{{\"length\":{length}")?;
     for (column, cell) in columns {
         write!(out, ",\"{column}\":[")?;
-        write_list(out, rows, |out, row| write!(out, "{}", cell(row)))?;
+        write_list(out, items, |out, item| write!(out, "{}", cell(item)))?;
         write!(out, "]")?;
     }
     Ok(())

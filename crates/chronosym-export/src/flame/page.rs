@@ -21,9 +21,9 @@ use crate::weight::{Counts, WeightUnit};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// The number of methods in a table.
-const MOST: usize = 30;
+const MAX_METHODS: usize = 30;
 /// The number of processes in the summary.
-const MOST_PROCESSES: usize = 8;
+const MAX_PROCESSES: usize = 8;
 
 /// What a page states about a trace.
 #[derive(Clone, Debug, Default)]
@@ -141,7 +141,7 @@ fn push_summary(profile: &Profile, facts: &PageFacts, text: &mut String) {
     let processes: BTreeSet<_> = threads
         .filter_map(|thread| Some(timeline.thread_view(thread)?.process))
         .collect();
-    for &process in processes.iter().take(MOST_PROCESSES) {
+    for &process in processes.iter().take(MAX_PROCESSES) {
         if let Some(view) = timeline.process_view(process) {
             let label = std::iter::once(view.label());
             let runtimes = view.runtimes.iter().cloned();
@@ -151,8 +151,8 @@ fn push_summary(profile: &Profile, facts: &PageFacts, text: &mut String) {
             );
         }
     }
-    if processes.len() > MOST_PROCESSES {
-        let more = processes.len() - MOST_PROCESSES;
+    if processes.len() > MAX_PROCESSES {
+        let more = processes.len() - MAX_PROCESSES;
         fact("process", &format!("and {more} more"));
     }
     if let Some(machine) = &timeline.facts().machine {
@@ -169,7 +169,7 @@ fn push_methods(profile: &Profile, unit: WeightUnit, addresses: bool, text: &mut
     methods.sort_by_key(|method| Reverse(weights(&method.counts)));
     let whole = unit.total(profile);
     text.push_str("<h2>Hottest methods</h2>\n<table id=\"top\"><tr><th class=\"n\">self</th><th class=\"n\">with callees</th><th>method</th></tr>\n");
-    for method in methods.iter().take(MOST) {
+    for method in methods.iter().take(MAX_METHODS) {
         let label = method.label.text();
         let name = xml(&label);
         let line = method.position.as_ref().map(SourcePosition::text);
@@ -188,15 +188,15 @@ fn push_methods(profile: &Profile, unit: WeightUnit, addresses: bool, text: &mut
 }
 
 fn push_more(all: usize, what: &str, text: &mut String) {
-    if all > MOST {
-        let _ = writeln!(text, "<p>{} {what}.</p>", all - MOST);
+    if all > MAX_METHODS {
+        let _ = writeln!(text, "<p>{} {what}.</p>", all - MAX_METHODS);
     }
 }
 
 fn push_changes(diff: &Diff, text: &mut String) {
     text.push_str("<h2>What changed most</h2>\n<table id=\"changes\"><tr><th class=\"n\">self, points</th><th class=\"n\">with callees</th><th class=\"n\">samples before</th><th class=\"n\">after</th><th>method</th></tr>\n");
     let methods = diff.changed();
-    for method in methods.iter().take(MOST) {
+    for method in methods.iter().take(MAX_METHODS) {
         let name = xml(&method.name);
         let _ = writeln!(
             text,

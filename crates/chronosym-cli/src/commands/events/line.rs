@@ -20,18 +20,18 @@ pub struct Lines {
     format: EventFormat,
     selectors: Vec<EventSelector>,
     out: Box<dyn Write>,
-    /// By the schema's place in memory: each is kept, so that no other comes to stand there.
+    /// By the schema's address: each schema is kept, so an address is never reused.
     types: HashMap<*const EventSchema, TypeLine>,
     line: Vec<u8>,
     text: String,
     is_empty: bool,
 }
 
-/// What is the same in the lines of one event type.
+/// The constant parts of the lines of one event type.
 struct TypeLine {
     schema: Arc<EventSchema>,
     wanted: bool,
-    /// The event's name; in text with what says which event it is.
+    /// The event's name; in text with provider and id.
     name: String,
     undecodable: Option<(u64, DecodeError)>,
 }
@@ -49,12 +49,13 @@ impl Lines {
         }
     }
 
-    /// Whether nothing was printed.
+    /// Whether no record was printed.
     pub fn is_empty(&self) -> bool {
         self.is_empty
     }
 
-    /// Prints a record of the type that `schema` describes, with the addresses of its stack, leaf first.
+    /// Prints a record of the type that `schema` describes, with the addresses of its stack, leaf
+    /// first.
     pub fn push(
         &mut self,
         raw: &RawEvent<'_>,
@@ -91,7 +92,7 @@ impl Lines {
                     tid: raw.thread_id,
                     provider: schema.provider_name(),
                     id: schema.id(),
-                    // Events known by name have neither number.
+                    // Events identified by name have neither number.
                     version: schema.id().map(|_| schema.version()),
                     name: &of_type.name,
                     fields: fields.map_or(Fields::Payload(raw.payload), Fields::List),
@@ -102,7 +103,7 @@ impl Lines {
             EventFormat::Text => {
                 self.text.clear();
                 text(&mut self.text, raw, &of_type.name, fields, stack);
-                // Text out of a trace must not steer the terminal, nor break the line.
+                // Text from a trace must neither control the terminal nor break the line.
                 self.line
                     .extend_from_slice(printable(&self.text).as_bytes());
             }
@@ -112,7 +113,7 @@ impl Lines {
         self.out.write_all(&self.line)
     }
 
-    /// An event that no record is of is an error, where there are others.
+    /// Fails if no record is of a selected event, but the trace has others.
     pub fn check(&self) -> anyhow::Result<()> {
         let types = || self.types.values();
         if types().any(|of_type| of_type.wanted) || self.types.is_empty() {
@@ -126,7 +127,7 @@ impl Lines {
         anyhow::bail!("no record is of an event that --event asks for; there are {others}")
     }
 
-    /// Writes what is buffered; says what did not decode.
+    /// Flushes the output; returns notes on undecodable events.
     pub fn finish(&mut self) -> io::Result<Vec<String>> {
         self.out.flush()?;
         let bad = self.types.values().filter_map(|of_type| {
@@ -142,7 +143,7 @@ impl Lines {
     }
 }
 
-/// A line of JSON; what is absent is left out.
+/// A line of JSON; absent values are omitted.
 #[skip_serializing_none]
 #[derive(Serialize)]
 struct Line<'a> {
@@ -162,7 +163,7 @@ fn addresses<S: Serializer>(stack: &[u64], serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_seq(stack.iter().copied().map(HexNumber))
 }
 
-/// The fields of an event, or the bytes of one that does not decode.
+/// The fields of an event, or the payload if it does not decode.
 enum Fields<'a> {
     List(FieldList<'a>),
     Payload(&'a [u8]),
@@ -180,7 +181,7 @@ impl Serialize for Fields<'_> {
     }
 }
 
-/// `provider/id name`; what has no id is known by its name alone.
+/// `provider/id name`, or the name of an event without an id.
 fn text_head(schema: &EventSchema) -> String {
     let label = chronosym::event_label(schema);
     match schema.key() {

@@ -1,10 +1,10 @@
-//! `chronosym events`: every record in the order of time, as it is read.
+//! `chronosym events`: every record in time order, while the trace is read.
 //!
-//! Nothing is kept but the event types, so that memory does not follow the trace. Only `--process` and `--pid PID@T` need to
-//! know the processes first, which takes a pass of its own.
+//! Only event types are stored, so memory does not grow with the trace. `--process` and `--pid
+//! PID@T` need a first pass to find the processes.
 
 mod line;
-mod place;
+mod owners;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use chronosym::{SampleSelection, Timeline};
 use chronosym_events::RawEvent;
 
 use self::line::Lines;
-use self::place::Owners;
+use self::owners::Owners;
 use crate::args::{EventFilters, EventFormat, Events, Symbols};
 use crate::input::{self, Rereadable};
 use crate::{absent, load, output, progress};
@@ -28,14 +28,14 @@ pub fn run(args: &Events) -> Result<()> {
     let needs_processes =
         processes.process.is_some() || processes.pid.is_some_and(|(_, at)| at.is_some());
     let kept;
-    let (paths, wanted) = if needs_processes {
+    let (paths, filter) = if needs_processes {
         kept = Rereadable::new(traces)?;
         (
             kept.paths(),
-            Wanted::after_a_pass(kept.paths(), &args.filters)?,
+            RecordFilter::after_a_pass(kept.paths(), &args.filters)?,
         )
     } else {
-        (traces.as_slice(), Wanted::new(&args.filters))
+        (traces.as_slice(), RecordFilter::new(&args.filters))
     };
     let path = args.input.output.as_deref();
     if output::is_terminal(path) {
@@ -49,7 +49,7 @@ pub fn run(args: &Events) -> Result<()> {
             EventFormat::Jsonl => output::open(path),
         },
     );
-    let mut sink = Sink { wanted, lines };
+    let mut sink = Sink { filter, lines };
     let recording = input::open(paths, &Symbols::default())?;
     let (name, damage) = (recording.names().join(", "), recording.layer_diagnostics());
     let format = recording.format();
@@ -62,7 +62,7 @@ pub fn run(args: &Events) -> Result<()> {
     read(&mut *events, &name, &mut sink)?;
     progress::notes(&damage.take());
     progress::notes(&events.diagnostics().list);
-    sink.wanted.check()?;
+    sink.filter.check()?;
     sink.lines.check()?;
     progress::notes(&sink.lines.finish()?);
     if sink.lines.is_empty() {
@@ -74,40 +74,40 @@ pub fn run(args: &Events) -> Result<()> {
 const ONLY_CTF: &str =
     "of these recordings only the events of LTTng are shown; `chronosym stacks` has the samples";
 
-/// Where records go that pass.
+/// The output of selected records.
 struct Sink {
-    wanted: Wanted,
+    filter: RecordFilter,
     lines: Lines,
 }
 
 impl Sink {
     fn take(&mut self, it: &StreamEvent<'_>) -> std::io::Result<()> {
-        // A later event may be earlier, and pass.
-        let is_past = self.wanted.ends_before(it.event.time_ns);
-        if !is_past && self.wanted.has(&it.event) {
+        // A later record may have an earlier time.
+        let is_past = self.filter.ends_before(it.event.time_ns);
+        if !is_past && self.filter.has(&it.event) {
             self.lines.push(&it.event, it.schema, it.stack)?;
         }
         Ok(())
     }
 }
 
-/// An id that is asked for, or none; whether a record was of it, and what ids others had.
-struct Asked {
+/// A filter by id: whether a record matched, and which ids others have.
+struct IdFilter {
     id: Option<u64>,
     seen: bool,
     others: BTreeSet<u64>,
 }
 
-impl Asked {
+impl IdFilter {
     fn new(id: Option<u64>) -> Self {
-        Asked {
+        IdFilter {
             id,
             seen: false,
             others: BTreeSet::new(),
         }
     }
 
-    /// Whether what has these ids is wanted.
+    /// Whether one of the ids matches.
     fn has(&mut self, ids: &[u64]) -> bool {
         let Some(id) = self.id else {
             return true;
@@ -125,24 +125,24 @@ impl Asked {
     }
 }
 
-/// Which records are wanted.
-struct Wanted {
-    pid: Asked,
-    tid: Asked,
+/// The filter of records.
+struct RecordFilter {
+    pid: IdFilter,
+    tid: IdFilter,
     from_ns: u64,
     to_ns: Option<u64>,
-    /// The processes of the trace and which of them are meant, where that takes more than a pid.
+    /// The timeline and its process filter, if a pid is not sufficient.
     processes: Option<(Arc<Timeline>, chronosym::Filter)>,
-    /// Whose the threads are, so that records which name no process find theirs.
+    /// Owners of threads, for records that name no process.
     owners: Owners,
 }
 
-impl Wanted {
+impl RecordFilter {
     fn new(filters: &EventFilters) -> Self {
         let processes = &filters.processes;
-        Wanted {
-            pid: Asked::new(processes.pid.map(|(pid, _)| pid.into())),
-            tid: Asked::new(filters.tid),
+        RecordFilter {
+            pid: IdFilter::new(processes.pid.map(|(pid, _)| pid.into())),
+            tid: IdFilter::new(filters.tid),
             from_ns: processes.from.unwrap_or(0),
             to_ns: processes.to,
             processes: None,
@@ -153,74 +153,71 @@ impl Wanted {
     fn after_a_pass(paths: &[std::path::PathBuf], filters: &EventFilters) -> Result<Self> {
         let loaded = load::load(paths, SampleSelection::None, &Symbols::default())?;
         let filter = load::filter(&filters.processes, &loaded.timeline)?;
-        Ok(Wanted {
+        Ok(RecordFilter {
             processes: Some((loaded.timeline, filter)),
-            ..Wanted::new(filters)
+            ..RecordFilter::new(filters)
         })
     }
 
-    /// Whether it matters which process or thread a record is of.
-    fn asks_where(&self) -> bool {
+    /// Whether the filter depends on process or thread.
+    fn needs_ids(&self) -> bool {
         self.pid.id.is_some() || self.tid.id.is_some() || self.processes.is_some()
     }
 
     fn has(&mut self, raw: &RawEvent<'_>) -> bool {
         let time = raw.time_ns;
         let in_time = time >= self.from_ns && self.to_ns.is_none_or(|to| time < to);
-        if !self.asks_where() {
+        if !self.needs_ids() {
             return in_time;
         }
-        let place = self.owners.place(raw);
-        let is_it = self.pid.has(&place.processes) && self.tid.has(&place.threads);
+        let ids = self.owners.ids(raw);
+        let is_it = self.pid.has(&ids.processes) && self.tid.has(&ids.threads);
         is_it
             && in_time
             && self.processes.as_ref().is_none_or(|(timeline, filter)| {
-                let mut pids = place
-                    .processes
-                    .iter()
-                    .filter_map(|&pid| pid.try_into().ok());
+                let mut pids = ids.processes.iter().filter_map(|&pid| pid.try_into().ok());
                 let process = |pid| timeline.process_of(pid, time);
                 pids.any(|pid| process(pid).is_some_and(|p| filter.has_process(timeline, p)))
             })
     }
 
-    /// Whether nothing after this time can pass.
+    /// Whether no record after this time can match.
     fn ends_before(&self, time_ns: u64) -> bool {
         let looks_on = self.pid.is_missing() || self.tid.is_missing();
         self.to_ns.is_some_and(|to| time_ns >= to) && !looks_on
     }
 
-    /// An id that no record has is an error.
+    /// Fails if no record has the selected id.
     fn check(&self) -> Result<()> {
-        // Of a pid at a time the trace itself was asked.
-        let (what, asked) = if self.pid.is_missing() && self.processes.is_none() {
+        // A pid at a time was checked against the timeline.
+        let (what, filter) = if self.pid.is_missing() && self.processes.is_none() {
             ("process", &self.pid)
         } else if self.tid.is_missing() && !self.pid.is_missing() {
             ("thread", &self.tid)
         } else {
             return Ok(());
         };
-        let id = asked.id.unwrap_or_default();
-        if asked.others.is_empty() {
+        let id = filter.id.unwrap_or_default();
+        if filter.others.is_empty() {
             bail!("no record of the trace is of {what} id {id}");
         }
-        let others = absent::some(asked.others.iter().map(u64::to_string));
+        let others = absent::some(filter.others.iter().map(u64::to_string));
         bail!("no record of the trace is of {what} id {id}; it has records of {others}")
     }
 }
 
-/// Reads until nothing more can pass.
+/// Reads until no further record can match.
 fn read(events: &mut dyn EventStream, name: &str, sink: &mut Sink) -> Result<()> {
     let in_trace = || name.to_owned();
-    // Whose a thread is may be stated anywhere in the trace.
-    if sink.wanted.asks_where() && events.rewind() {
+    // The owner of a thread may be stated anywhere in the trace.
+    if sink.filter.needs_ids() && events.rewind() {
         while let Some(event) = events.next_event().with_context(in_trace)? {
-            sink.wanted.owners.observe(&event.event);
+            sink.filter.owners.observe(&event.event);
         }
         events.rewind();
     }
     while let Some(event) = events.next_event().with_context(in_trace)? {
-        if sink.wanted.ends_before(event.watermark_ns) {
+        if sink.filter.ends_before(event.watermark_ns) {
             break;
         }
         sink.take(&event)?;

@@ -1,5 +1,5 @@
-//! What the viewer asks for and gets, as JSON: symbols of addresses, source files, machine code. The questions and answers
-//! are those of samply's API, which go back to Mozilla's symbol server.
+//! The viewer's JSON API: symbols of addresses, source files, machine code. Requests and responses
+//! are those of samply's API, which follows Mozilla's symbol server.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -16,26 +16,26 @@ use serde_with::skip_serializing_none;
 
 use super::assembly;
 
-/// Functions are shown this far, in bytes.
-const LONGEST_CODE: usize = 1 << 16;
+/// Maximum size of a shown function, in bytes.
+const MAX_CODE: usize = 1 << 16;
 
-/// Answers from one profile: what it does not have is not known.
+/// Responses from one profile only.
 pub struct Api {
     resolver: Resolver,
     symbols: Arc<Symbolizer>,
-    /// Where source files are.
+    /// Folders with source files.
     folders: Vec<PathBuf>,
-    /// Binaries by what the profile calls them: name and identity.
+    /// Binaries by name and identity, as in the profile.
     binaries: HashMap<(String, String), usize>,
-    /// The innermost frame at an address of a binary, as the profile counts addresses.
+    /// The innermost frame at an address of a binary, with the profile's addresses.
     frames: HashMap<(usize, u64), FrameId>,
-    /// Each source file that a frame of a binary names, and one such frame.
+    /// For each source file that a frame of a binary names, one such frame.
     files: HashMap<(usize, Arc<str>), FrameId>,
-    /// An image that each binary is, where it is one.
+    /// For each binary that is an image, one such image.
     images: HashMap<usize, (ProcessIndex, ImageIndex)>,
 }
 
-/// A library of the viewer's: name and id.
+/// A library in the viewer's terms: name and id.
 type Library = (String, String);
 
 #[derive(Deserialize)]
@@ -49,7 +49,7 @@ enum Symbolicate {
 struct Job {
     #[serde(rename = "memoryMap")]
     memory_map: Vec<Library>,
-    /// (library, address in it); a library of -1 is none.
+    /// (library, address in it); −1 is no library.
     stacks: Vec<Vec<(i64, u64)>>,
 }
 
@@ -111,8 +111,8 @@ struct Inline<'a> {
     line: Option<u32>,
 }
 
-fn read<'q, T: Deserialize<'q>>(question: &'q [u8]) -> Result<T> {
-    serde_json::from_slice(question).map_err(|error| anyhow!("not understood: {error}"))
+fn read<'q, T: Deserialize<'q>>(request: &'q [u8]) -> Result<T> {
+    serde_json::from_slice(request).map_err(|error| anyhow!("not understood: {error}"))
 }
 
 impl Api {
@@ -148,20 +148,20 @@ impl Api {
         }
     }
 
-    /// The answer to a question of this path; what went wrong is said in it, as `error`.
-    pub fn answer(&self, path: &str, question: &[u8]) -> String {
+    /// Returns the response to a request for this path; errors are in its field `error`.
+    pub fn answer(&self, path: &str, request: &[u8]) -> String {
         let answer = match path {
-            "/symbolicate/v5" => read(question).map(|q| self.symbolicate(q)),
-            "/source/v1" => read(question).and_then(|q| self.source(&q)),
-            _ => read(question).and_then(|q| self.assembly(&q)),
+            "/symbolicate/v5" => read(request).map(|q| self.symbolicate(q)),
+            "/source/v1" => read(request).and_then(|q| self.source(&q)),
+            _ => read(request).and_then(|q| self.assembly(&q)),
         };
         let answer = answer.unwrap_or_else(|why| json!({ "error": why.to_string() }));
-        // Values always serialise.
+        // Values always serialize.
         chronosym_types::json::to_string(&answer).unwrap_or_default()
     }
 
-    fn symbolicate(&self, question: Symbolicate) -> Value {
-        let jobs = match question {
+    fn symbolicate(&self, request: Symbolicate) -> Value {
+        let jobs = match request {
             Symbolicate::Jobs { jobs } => jobs,
             Symbolicate::Job(job) => vec![job],
         };
@@ -171,11 +171,11 @@ impl Api {
 
     fn job(&self, job: &Job) -> Value {
         let used: HashSet<i64> = job.stacks.iter().flatten().map(|at| at.0).collect();
-        let mut found = serde_json::Map::new();
+        let mut modules = serde_json::Map::new();
         for (at, library) in job.memory_map.iter().enumerate() {
             let is_used = used.contains(&(at as i64));
             let is_known = is_used.then(|| self.binaries.contains_key(library));
-            found.insert(format!("{}/{}", library.0, library.1), is_known.into());
+            modules.insert(format!("{}/{}", library.0, library.1), is_known.into());
         }
         let stacks = job.stacks.iter().map(|stack| {
             let symbols = stack.iter().enumerate();
@@ -184,7 +184,7 @@ impl Api {
                 .collect()
         });
         let stacks: Vec<Vec<Symbol<'_>>> = stacks.collect();
-        json!({"stacks": stacks, "found_modules": found})
+        json!({"stacks": stacks, "found_modules": modules})
     }
 
     fn symbol<'a>(&'a self, job: &'a Job, at: usize, library: i64, address: u64) -> Symbol<'a> {
@@ -204,7 +204,7 @@ impl Api {
         let Some(&first) = binary.and_then(|&binary| self.frames.get(&(binary, address))) else {
             return symbol;
         };
-        // Those inlined stand before what they are inlined into.
+        // Inlinees precede the function that contains them.
         for frame in &self.resolver.frames()[first.index()..] {
             let line = frame.line.as_ref().ok();
             let (file, number) = (line.map(|line| &*line.file), line.map(|line| line.line));
@@ -229,10 +229,10 @@ impl Api {
         self.binaries.get(&library).copied()
     }
 
-    /// Only of files that the profile itself names.
-    fn source(&self, question: &Source) -> Result<Value> {
-        let binary = self.binary(&question.debug_name, &question.debug_id);
-        let key = binary.map(|binary| (binary, Arc::from(question.file.as_str())));
+    /// Only files that the profile names are read.
+    fn source(&self, request: &Source) -> Result<Value> {
+        let binary = self.binary(&request.debug_name, &request.debug_id);
+        let key = binary.map(|binary| (binary, Arc::from(request.file.as_str())));
         let frame = key.and_then(|key| self.files.get(&key));
         let frame = frame.context("the profile names no such file of this library")?;
         let timeline = self.resolver.timeline();
@@ -240,33 +240,33 @@ impl Api {
         let module = module.and_then(|(process, module)| timeline.module_ref(process, module));
         let source = self
             .symbols
-            .source(module.as_ref(), &question.file, &self.folders);
+            .source(module.as_ref(), &request.file, &self.folders);
         let source = source.map_err(|why| match why {
             NoSource::NotFound => anyhow!(
                 "{} is not in the PDB nor in a folder of --sources; --trust-trace-paths would read it where it was compiled",
-                question.file
+                request.file
             ),
             why => anyhow!("{why}"),
         })?;
         Ok(json!({
             "symbolsLastModified": null,
             "sourceLastModified": null,
-            "file": question.file,
+            "file": request.file,
             "source": source.text,
         }))
     }
 
-    /// Code of images that are at hand, as instructions.
-    fn assembly(&self, question: &Assembly) -> Result<Value> {
-        let binary = self.binary(&question.debug_name, &question.debug_id);
+    /// Returns the instructions of an image whose file is available.
+    fn assembly(&self, request: &Assembly) -> Result<Value> {
+        let binary = self.binary(&request.debug_name, &request.debug_id);
         let image = binary.and_then(|binary| self.images.get(&binary));
         let timeline = self.resolver.timeline();
         let image = image.and_then(|&(process, image)| timeline.image_ref(process, image));
         let image = image.context(
             "the profile has no image of that name: of code compiled while the program ran, no bytes are at hand",
         )?;
-        let (Hex(start), Hex(size)) = (question.start_address, question.size);
-        let code = self.symbols.machine_code(&image, start, LONGEST_CODE);
+        let (Hex(start), Hex(size)) = (request.start_address, request.size);
+        let code = self.symbols.machine_code(&image, start, MAX_CODE);
         let (processor, code) = code.ok_or_else(|| {
             let why = self.symbols.image_file(&image).found.err();
             let why = why.map_or_else(|| "it has no code there".to_owned(), |why| why.to_string());
@@ -284,7 +284,7 @@ impl Api {
         let function = self.function_start(&image, start);
         let instructions = assembly::x86(bits, &code, start, |at| {
             at >= end
-                && !(question.continue_until_function_end
+                && !(request.continue_until_function_end
                     && function.is_some()
                     && self.function_start(&image, at) == function)
         });
@@ -297,7 +297,7 @@ impl Api {
         }))
     }
 
-    /// Where the function begins that has code at an RVA.
+    /// Returns the start of the function at an RVA.
     fn function_start(&self, image: &ImageRef<'_>, rva: u64) -> Option<u64> {
         let frames = self.symbols.native(image, rva).ok()?;
         rva.checked_sub(frames.last()?.offset?)

@@ -1,9 +1,9 @@
-//! Machine code as instructions.
+//! Disassembly.
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 
-/// Instructions of x86 code that stands at an address, up to the first for which `ends` says so of its address: (bytes from
-/// the first, text). What is no instruction is shown as such.
+/// Disassembles x86 code at an address, up to the first instruction for whose address `ends` is
+/// true: (offset in bytes, text). Invalid instructions are shown as such.
 pub fn x86(
     bits: u32,
     code: &[u8],

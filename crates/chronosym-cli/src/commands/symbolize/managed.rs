@@ -11,7 +11,7 @@ use chronosym_types::json::{FrameObject, HexNumber};
 use super::shown::{self, Layout, Why};
 use super::source::{self, Answers, Source};
 use crate::args::Symbolize;
-use crate::question::{At, Method, Place, Question, token};
+use crate::request::{AddressRequest, At, Method, Target, token};
 
 const NO_METHOD: Why = ("no such method", NameReason::NoName);
 const SEVERAL: Why = (
@@ -84,13 +84,13 @@ impl ManagedSource {
             module,
             name: source::simple_name(path),
             layout: Layout::new(args.style, args.filter),
-            back: u64::from(args.asked.caller),
+            back: u64::from(args.query.caller),
             rva: args.rva,
             notes,
         }))
     }
 
-    fn asked(&self, place: Place<'_>) -> Result<Located, Why> {
+    fn asked(&self, place: Target<'_>) -> Result<Located, Why> {
         // `Type.Method+0x1a` looks like `module+0x1a`.
         if let (Some(name), At::Rva(offset)) = (place.file, place.at)
             && let Ok(il) = u32::try_from(offset)
@@ -164,8 +164,8 @@ impl ManagedSource {
         })
     }
 
-    fn write(&self, question: &Question<'_>, out: &mut Vec<u8>) {
-        let asked = question.place.ok_or(shown::NO_ADDRESS);
+    fn write(&self, question: &AddressRequest<'_>, out: &mut Vec<u8>) {
+        let asked = question.target.ok_or(shown::NO_ADDRESS);
         let asked = asked.and_then(|place| self.asked(place));
         let mut unknown = |why| {
             self.layout.write_unknown(question, question.text, why, out);
@@ -237,7 +237,7 @@ impl ManagedSource {
 }
 
 impl Source for ManagedSource {
-    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>> {
+    fn answer<'s>(&'s mut self, questions: Vec<AddressRequest<'s>>) -> Result<Answers<'s>> {
         let own: &Self = self;
         Ok(Box::new(move |index, out| {
             own.write(&questions[index], out)

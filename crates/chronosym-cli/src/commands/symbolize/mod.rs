@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 
 use self::source::Source;
 use crate::args::{Symbolize, Usage};
-use crate::question::{self, Numbers, Question};
+use crate::request::{self, AddressRequest, Numbers};
 use crate::{output, progress};
 
 /// Answers come in batches: a file's parts are read once a batch, and whoever sends one address at a time is answered at once.
@@ -56,7 +56,11 @@ pub fn run(args: &Symbolize) -> Result<()> {
 }
 
 /// Prints the answers in the order of the questions.
-fn print(source: &mut dyn Source, questions: Vec<Question<'_>>, out: &mut dyn Write) -> Result<()> {
+fn print(
+    source: &mut dyn Source,
+    questions: Vec<AddressRequest<'_>>,
+    out: &mut dyn Write,
+) -> Result<()> {
     let count = questions.len();
     let answers = source.answer(questions)?;
     Ok(ordered::write(count, answers, out)?)
@@ -89,7 +93,7 @@ fn list<R: Read>(
         let text = String::from_utf8_lossy(&lines);
         let mut words: Vec<&str> = Vec::new();
         for line in text.lines() {
-            if question::is_command(line) {
+            if request::is_command(line) {
                 words.push(line.trim_end());
             } else {
                 words.extend(line.split_whitespace());

@@ -16,7 +16,7 @@ use super::pdb::PdbSource;
 use super::shown::{self, Layout};
 use super::source::{Answers, Source};
 use crate::args::{Symbolize, Usage};
-use crate::question::{At, Method, Place, Question};
+use crate::request::{AddressRequest, At, Method, Target};
 use crate::symbols;
 
 /// The most files that are opened because a text names them.
@@ -132,7 +132,7 @@ impl<'a> Modules<'a> {
     }
 
     /// The module that a place is in.
-    fn choose(&mut self, place: Place<'_>) -> Result<usize, shown::Why> {
+    fn choose(&mut self, place: Target<'_>) -> Result<usize, shown::Why> {
         let part = match place.at {
             // What is of another build is not of this one.
             _ if place.id.is_some() => None,
@@ -160,7 +160,7 @@ impl<'a> Modules<'a> {
     }
 
     /// Of the open files the one that a place names; of several the one whose path has most in common with the name.
-    fn known(&self, place: Place<'_>) -> Option<usize> {
+    fn known(&self, place: Target<'_>) -> Option<usize> {
         let name = place.file.map(|file| file_name(file).to_lowercase());
         let is_it = |module: &Module| {
             let is_called = name.as_ref().is_none_or(|name| module.is_called(name));
@@ -179,7 +179,7 @@ impl<'a> Modules<'a> {
 
     /// Opens the file that a place names: in the folders that the user names, at its own path only if that is trusted, or by its
     /// build id wherever the options say.
-    fn search(&mut self, place: Place<'_>) -> Option<usize> {
+    fn search(&mut self, place: Target<'_>) -> Option<usize> {
         let (file, id) = (place.file.unwrap_or_default(), place.id.unwrap_or_default());
         let key = (file.to_owned(), plain_id(id));
         if self.missed.contains(&key) {
@@ -250,12 +250,12 @@ fn in_common(path: &Path, file: &str) -> usize {
 }
 
 impl Source for Modules<'_> {
-    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>> {
+    fn answer<'s>(&'s mut self, questions: Vec<AddressRequest<'s>>) -> Result<Answers<'s>> {
         // Each module is asked once for all that is its.
-        let mut of_module: HashMap<usize, Vec<Question<'s>>> = HashMap::new();
+        let mut of_module: HashMap<usize, Vec<AddressRequest<'s>>> = HashMap::new();
         let mut turns = Vec::with_capacity(questions.len());
         for question in &questions {
-            let chosen = match question.place {
+            let chosen = match question.target {
                 Some(place) => self.choose(place),
                 None => Err(shown::NO_ADDRESS),
             };

@@ -11,7 +11,7 @@ use super::companion;
 use super::shown::{self, Layout};
 use super::source::{self, Answers, Source};
 use crate::args::Symbolize;
-use crate::question::{At, Place, Question};
+use crate::request::{AddressRequest, At, Target};
 use crate::symbols;
 
 pub struct ObjectSource {
@@ -55,7 +55,7 @@ impl ObjectSource {
             module: source::simple_name(path),
             layout,
             query,
-            back: u64::from(args.asked.caller),
+            back: u64::from(args.query.caller),
             rva: args.rva,
             answers: chronosym_symbols::Answers::new(),
             damage: HashSet::new(),
@@ -65,7 +65,7 @@ impl ObjectSource {
     }
 
     /// The address to look up, and the one to show.
-    fn address(&self, place: Place<'_>) -> Option<(Address, u64)> {
+    fn address(&self, place: Target<'_>) -> Option<(Address, u64)> {
         let back = |at: u64| at.wrapping_sub(self.back);
         if let (Some(name), At::Rva(at)) = (place.file, place.at)
             && let Some(section) = self.symbols.section(name)
@@ -84,13 +84,13 @@ impl ObjectSource {
 }
 
 impl Source for ObjectSource {
-    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>> {
+    fn answer<'s>(&'s mut self, questions: Vec<AddressRequest<'s>>) -> Result<Answers<'s>> {
         let mut addresses = Vec::with_capacity(questions.len());
         // The address to print, and which of the answers is its.
         let asked: Vec<Option<(u64, usize)>> = questions
             .iter()
             .map(|question| {
-                let (address, shown) = self.address(question.place?)?;
+                let (address, shown) = self.address(question.target?)?;
                 addresses.push(address);
                 Some((shown, addresses.len() - 1))
             })
@@ -119,7 +119,7 @@ impl Source for ObjectSource {
                     layout.write(question, "", printer.frames(shown, &answer), out);
                 }
                 (None, _) => {
-                    let why = match question.place {
+                    let why = match question.target {
                         Some(_) => shown::OTHER_KIND,
                         None => shown::NO_ADDRESS,
                     };

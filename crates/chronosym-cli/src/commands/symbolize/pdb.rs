@@ -21,7 +21,7 @@ use super::ordered;
 use super::shown::{self, Layout};
 use super::source::{self, Answers, Source};
 use crate::args::Symbolize;
-use crate::question::{At, Question};
+use crate::request::{AddressRequest, At};
 
 self_cell::self_cell! {
     struct Open {
@@ -80,7 +80,7 @@ impl PdbSource {
             id: format!("{id:#}"),
             name,
             layout: Layout::new(args.style, args.filter),
-            back: u32::from(args.asked.caller),
+            back: u32::from(args.query.caller),
             lines: !args.symbols.no_lines,
             base: if args.rva { 0 } else { base },
             damage: Mutex::default(),
@@ -89,8 +89,8 @@ impl PdbSource {
     }
 
     /// The RVA and the address to show; or why there is none.
-    fn rva(&self, question: &Question<'_>) -> Result<(u64, u64), shown::Why> {
-        match question.place.ok_or(shown::NO_ADDRESS)?.at {
+    fn rva(&self, question: &AddressRequest<'_>) -> Result<(u64, u64), shown::Why> {
+        match question.target.ok_or(shown::NO_ADDRESS)?.at {
             At::Address(address) => match address.checked_sub(self.base) {
                 Some(rva) => Ok((rva, address)),
                 None => Err(shown::OUTSIDE),
@@ -104,7 +104,7 @@ impl PdbSource {
     fn write(
         &self,
         pdb: &WindowsPdb<'_>,
-        question: &Question<'_>,
+        question: &AddressRequest<'_>,
         frames: &mut Frames,
         out: &mut Vec<u8>,
     ) {
@@ -232,7 +232,7 @@ impl PdbSource {
     fn write_sorted(
         &self,
         pdb: &WindowsPdb<'_>,
-        questions: &[Question<'_>],
+        questions: &[AddressRequest<'_>],
         order: &[(Option<u64>, u32)],
     ) -> (Vec<u8>, Vec<Range<usize>>) {
         let (mut frames, mut text) = (Frames::default(), Vec::new());
@@ -271,7 +271,7 @@ impl PdbSource {
 
 impl Source for PdbSource {
     /// Looks addresses up in their order, so that each part of the file is read once.
-    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>> {
+    fn answer<'s>(&'s mut self, questions: Vec<AddressRequest<'s>>) -> Result<Answers<'s>> {
         let own: &Self = self;
         let rva = |question| own.rva(question).ok().map(|(rva, _)| rva);
         let mut order: Vec<(Option<u64>, u32)> = questions.iter().map(rva).zip(0..).collect();

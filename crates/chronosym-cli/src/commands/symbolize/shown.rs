@@ -7,7 +7,7 @@ use chronosym_symbols::style::{self, Style};
 use chronosym_types::json::{FrameObject, HexNumber};
 
 use crate::output::printable;
-use crate::question::{Form, Question};
+use crate::request::{AddressRequest, Form};
 
 /// How answers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Layout {
     /// Appends the frames of one answer, innermost first; `address` is what stands before them.
     pub fn write<'a>(
         self,
-        question: &Question<'_>,
+        question: &AddressRequest<'_>,
         address: &str,
         frames: impl IntoIterator<Item = FrameObject<'a>>,
         out: &mut Vec<u8>,
@@ -55,7 +55,7 @@ impl Layout {
     /// Appends that nothing can be answered, and why.
     pub fn write_unknown(
         self,
-        question: &Question<'_>,
+        question: &AddressRequest<'_>,
         address: &str,
         why: Why,
         out: &mut Vec<u8>,
@@ -65,9 +65,9 @@ impl Layout {
 }
 
 /// The frame of what cannot be answered.
-pub fn unknown<'a>(question: &Question<'_>, why: Why) -> FrameObject<'a> {
+pub fn unknown<'a>(question: &AddressRequest<'_>, why: Why) -> FrameObject<'a> {
     let (meaning, reason) = why;
-    let address = question.place.and_then(|place| place.address());
+    let address = question.target.and_then(|place| place.address());
     let mut frame = FrameObject::default();
     frame.address = address.map(HexNumber);
     frame.name_reason = Some(reason.as_str());

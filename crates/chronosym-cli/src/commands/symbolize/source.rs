@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::question::Question;
+use crate::request::AddressRequest;
 
 /// Appends the answer to a question, given by its number, from any thread.
 pub type Answers<'s> = Box<dyn Fn(usize, &mut Vec<u8>) + Sync + 's>;
@@ -12,7 +12,7 @@ pub type Answers<'s> = Box<dyn Fn(usize, &mut Vec<u8>) + Sync + 's>;
 /// Something that knows what stands at addresses.
 pub trait Source {
     /// Finds what stands at the places of the questions.
-    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>>;
+    fn answer<'s>(&'s mut self, questions: Vec<AddressRequest<'s>>) -> Result<Answers<'s>>;
 
     /// What tells the file from others of its name: ids of its build, its PDB, its module version.
     fn ids(&self) -> Vec<String> {

@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use chronosym::file_name;
 
-use crate::question::{At, Form, Method, Place, Question, hex, is_prefixed, split, token};
+use crate::request::{AddressRequest, At, Form, Method, Target, hex, is_prefixed, split, token};
 use crate::units::parse_address;
 
 /// Digits without `0x` are taken for an address from this many on: shorter runs are numbers more often than not.
 const BARE_DIGITS: usize = 8;
 
 /// Where in a text an address stands, and what it asks.
-pub type FoundAddress<'a> = (Range<usize>, Question<'a>);
+pub type FoundAddress<'a> = (Range<usize>, AddressRequest<'a>);
 
 /// All that may be an address in a text. It stands as a word of its own: what is part of a longer one, or the value of a
 /// register, is left alone.
@@ -38,7 +38,7 @@ fn dotnet(line: &str) -> Option<FoundAddress<'_>> {
     let (_, file) = before.rsplit_once(" in ")?;
     let (method, rest) = after.split_once('+')?;
     let il = prefix(rest, |b| b == b'x' || b.is_ascii_hexdigit());
-    let place = Place::new(
+    let place = Target::new(
         Some(file),
         At::Il(
             Method::Token(token(method)?),
@@ -63,7 +63,7 @@ fn mono(line: &str) -> Option<FoundAddress<'_>> {
     let mvid = prefix(id, |b| b.is_ascii_hexdigit());
     let is_form = is_prefixed(il) && mvid.len() == 32 && method.ends_with(')');
     let il = parse_address(il).filter(|_| is_form)?;
-    let mut place = Place::new(None, At::Il(Method::Named(method), il.try_into().ok()?));
+    let mut place = Target::new(None, At::Il(Method::Named(method), il.try_into().ok()?));
     place.id = Some(mvid);
     let range = line.len() - after.len() - 1..line.len() - rest.len();
     Some(asking(line, range, place, Form::Line(":")))
@@ -75,7 +75,7 @@ fn native_aot(line: &str) -> Option<FoundAddress<'_>> {
     let digits = prefix(after, |b| b == b'x' || b.is_ascii_hexdigit());
     let rva = parse_address(digits).filter(|_| is_prefixed(digits))?;
     let start = path_start(line.as_bytes(), before.len());
-    let place = Place::new(Some(line.get(start..before.len())?), At::Rva(rva));
+    let place = Target::new(Some(line.get(start..before.len())?), At::Rva(rva));
     let range = start..line.len() - after.len() + digits.len();
     Some(asking(line, range, place, Form::Names))
 }
@@ -94,11 +94,11 @@ fn perf(line: &str) -> Option<FoundAddress<'_>> {
     }
     let end = line.trim_end().len() - 1;
     if let Some((path, offset)) = file.rsplit_once("+0x") {
-        let place = Place::new(Some(path), At::FileOffset(hex(offset)?));
+        let place = Target::new(Some(path), At::FileOffset(hex(offset)?));
         return Some(asking(line, end - file.len()..end, place, Form::Names));
     }
     let start = line.len() - tail.trim_start().len();
-    let place = Place::new(Some(file), At::Address(hex(address)?));
+    let place = Target::new(Some(file), At::Address(hex(address)?));
     Some(asking(
         line,
         start..start + address.len(),
@@ -110,11 +110,11 @@ fn perf(line: &str) -> Option<FoundAddress<'_>> {
 fn asking<'a>(
     line: &'a str,
     range: Range<usize>,
-    place: Place<'a>,
+    place: Target<'a>,
     form: Form,
 ) -> FoundAddress<'a> {
     let text = line.get(range.clone()).unwrap_or_default();
-    let mut question = Question::at(text, Some(place));
+    let mut question = AddressRequest::at(text, Some(place));
     question.form = form;
     (range, question)
 }
@@ -194,9 +194,9 @@ fn word(text: &[u8], start: usize, end: usize) -> Option<FoundAddress<'_>> {
         let module = start.checked_sub(1).filter(|&at| text[at] == b'(')?;
         let module = utf8(path_start(text, module)..module)?;
         let rva = is_prefixed(rva).then(|| parse_address(rva)).flatten()?;
-        let place = Place::new(Some(module), At::Rva(rva));
+        let place = Target::new(Some(module), At::Rva(rva));
         let is_named = !file_name(module).is_empty();
-        return is_named.then(|| (start..end, Question::at(own, Some(place))));
+        return is_named.then(|| (start..end, AddressRequest::at(own, Some(place))));
     }
     if is_prefixed(number) {
         let start = if module.is_empty() {
@@ -204,14 +204,14 @@ fn word(text: &[u8], start: usize, end: usize) -> Option<FoundAddress<'_>> {
         } else {
             path_start(text, start + module.len())
         };
-        let mut question = Question::parse(utf8(start..end)?);
-        question.place.as_mut()?.id = build_id(&text[end..]);
+        let mut question = AddressRequest::parse(utf8(start..end)?);
+        question.target.as_mut()?.id = build_id(&text[end..]);
         return Some((start..end, question));
     }
     // In a text bare digits are hex.
     let bare = module.is_empty() && number.len() >= BARE_DIGITS;
-    let place = Place::new(None, At::Address(bare.then(|| hex(number)).flatten()?));
-    Some((start..end, Question::at(own, Some(place))))
+    let place = Target::new(None, At::Address(bare.then(|| hex(number)).flatten()?));
+    Some((start..end, AddressRequest::at(own, Some(place))))
 }
 
 /// Sanitizers say behind a place which build it is in: `(prog+0x10) (BuildId: c0ffee)`.
@@ -229,11 +229,11 @@ mod tests {
     fn addresses_are_found_in_text() {
         let text =
             b"at 0x7f00, [00007fcc`a43da4a7] in coreclr+0x1a2. (12345678901) \xff day 2026 0xyz";
-        let found: Vec<(&str, Option<Place<'_>>)> = find_all(text)
+        let found: Vec<(&str, Option<Target<'_>>)> = find_all(text)
             .iter()
-            .map(|(_, q)| (q.text, q.place))
+            .map(|(_, q)| (q.text, q.target))
             .collect();
-        let address = |at| Some(Place::new(None, At::Address(at)));
+        let address = |at| Some(Target::new(None, At::Address(at)));
         assert_eq!(
             found,
             [
@@ -241,7 +241,7 @@ mod tests {
                 ("00007fcc`a43da4a7", address(0x7fcc_a43d_a4a7)),
                 (
                     "coreclr+0x1a2",
-                    Some(Place::new(Some("coreclr"), At::Rva(0x1a2)))
+                    Some(Target::new(Some("coreclr"), At::Rva(0x1a2)))
                 ),
                 ("12345678901", address(0x123_4567_8901)),
             ]
@@ -253,7 +253,7 @@ mod tests {
         let replaced = |text: &str| {
             let mut out = text.to_owned();
             for (range, question) in find_all(text.as_bytes()).into_iter().rev() {
-                let Place { file, id, at } = question.place.unwrap();
+                let Target { file, id, at } = question.target.unwrap();
                 let at = match at {
                     At::Address(address) => format!("{address:x}"),
                     At::Rva(rva) => format!("+{rva:x}"),
@@ -368,7 +368,7 @@ mod tests {
                         for (range, question) in find_all(text.as_bytes()) {
                             assert!(end <= range.start && range.start < range.end, "{text:?}");
                             assert!(
-                                range.end <= text.len() && question.place.is_some(),
+                                range.end <= text.len() && question.target.is_some(),
                                 "{text:?}"
                             );
                             end = range.end;

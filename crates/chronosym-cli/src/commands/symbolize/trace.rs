@@ -20,7 +20,7 @@ use super::source::{Answers, Source};
 use crate::args::Symbolize;
 use crate::load::{self, Loaded};
 use crate::progress;
-use crate::question::{At, Place, Question};
+use crate::request::{AddressRequest, At, Target};
 use crate::units::show_time;
 
 /// Answers that are kept, in bytes: real lists name the same addresses again and again.
@@ -94,7 +94,7 @@ impl TraceSource {
         let loaded = load::load(&traces, SampleSelection::None, &args.symbols)?;
         progress::notes(&loaded.diagnostics.list);
         let timeline = &loaded.timeline;
-        let processes = load::processes(timeline, &args.asked)?;
+        let processes = load::processes(timeline, &args.query)?;
         let images = processes.iter().flat_map(|&process| {
             let images = timeline.images_in_space(process);
             images.map(move |view| Image {
@@ -104,15 +104,15 @@ impl TraceSource {
                     file_name(view.image.path).to_lowercase(),
                 ],
                 base: view.image.base,
-                life: view.life,
+                life: view.lifetime,
             })
         });
         let images = images.collect();
         Ok(TraceSource {
             symbols: crate::symbolizer::open(&args.symbols, &loaded)?,
             processes,
-            time: args.asked.time_ns(),
-            position: args.asked.position(),
+            time: args.query.time_ns(),
+            position: args.query.position(),
             layout: Layout::new(args.style, args.filter),
             images,
             kept: HashMap::new(),
@@ -122,7 +122,7 @@ impl TraceSource {
     }
 
     /// The addresses that a place can mean in a process, each with the life of the image that makes it so.
-    fn addresses(&self, process: ProcessIndex, place: Place<'_>) -> Vec<(u64, Option<Lifetime>)> {
+    fn addresses(&self, process: ProcessIndex, place: Target<'_>) -> Vec<(u64, Option<Lifetime>)> {
         let (name, rva) = match (place.file, place.at) {
             (_, At::Address(address)) => return vec![(address, None)],
             (Some(file), At::Rva(rva)) => (file_name(file).to_lowercase(), rva),
@@ -141,7 +141,7 @@ impl TraceSource {
         found
     }
 
-    fn occupants(&self, place: Place<'_>) -> Result<Vec<Occupant>> {
+    fn occupants(&self, place: Target<'_>) -> Result<Vec<Occupant>> {
         let several = self.processes.len() > 1;
         let mut all: Vec<Occupant> = Vec::new();
         for &process in &self.processes {
@@ -164,7 +164,7 @@ impl TraceSource {
     fn occupants_in(
         &self,
         process: ProcessIndex,
-        place: Place<'_>,
+        place: Target<'_>,
         several: bool,
     ) -> Result<Vec<Occupant>> {
         let addresses = self.addresses(process, place);
@@ -176,12 +176,12 @@ impl TraceSource {
             match timeline.resolve(process, address, when, self.position, symbols) {
                 // Rule 19: the sole occupant answers.
                 Answer::One(candidate) => {
-                    let life = candidate.life.map(|life| of_image.unwrap_or(life));
+                    let life = candidate.lifetime.map(|life| of_image.unwrap_or(life));
                     all.push(self.occupant(&candidate, life.filter(|_| several))?);
                 }
                 Answer::Ambiguous(candidates) => {
                     for candidate in &candidates {
-                        all.push(self.occupant(candidate, candidate.life)?);
+                        all.push(self.occupant(candidate, candidate.lifetime)?);
                     }
                 }
             }
@@ -204,8 +204,8 @@ impl TraceSource {
         })
     }
 
-    fn write(&self, question: &Question<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let Some(place) = question.place else {
+    fn write(&self, question: &AddressRequest<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let Some(place) = question.target else {
             let why = shown::NO_ADDRESS;
             self.layout.write_unknown(question, question.text, why, out);
             return Ok(());
@@ -225,7 +225,7 @@ impl TraceSource {
 
     fn write_one(
         &self,
-        question: &Question<'_>,
+        question: &AddressRequest<'_>,
         before: &str,
         occupant: &Occupant,
         out: &mut Vec<u8>,
@@ -239,7 +239,7 @@ impl TraceSource {
     /// Rule 19: without a time, all that ever stood there.
     fn write_several(
         &self,
-        question: &Question<'_>,
+        question: &AddressRequest<'_>,
         address: &str,
         occupants: &[Occupant],
         out: &mut Vec<u8>,
@@ -286,7 +286,7 @@ impl TraceSource {
     }
 
     /// The answer to a question, which may be kept: in a text the same words may stand for several places.
-    fn answer_of(&mut self, question: &Question<'_>) -> Result<Arc<[u8]>> {
+    fn answer_of(&mut self, question: &AddressRequest<'_>) -> Result<Arc<[u8]>> {
         let is_kept = self.layout != Layout::InText;
         if let Some(known) = self.kept.get(question.text).filter(|_| is_kept) {
             return Ok(Arc::clone(known));
@@ -308,7 +308,7 @@ impl TraceSource {
 }
 
 impl Source for TraceSource {
-    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>> {
+    fn answer<'s>(&'s mut self, questions: Vec<AddressRequest<'s>>) -> Result<Answers<'s>> {
         let answers: Result<Vec<Arc<[u8]>>> = questions.iter().map(|q| self.answer_of(q)).collect();
         let answers = answers?;
         Ok(Box::new(move |index, out| {

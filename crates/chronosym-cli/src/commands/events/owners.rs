@@ -1,15 +1,15 @@
-//! Which processes and threads a record is of.
+//! The processes and threads that a record is about.
 //!
-//! The header of a kernel record says who happened to run when it was logged, or nothing at all: its payload names the
-//! process or the thread that it speaks of, and other records say whose thread that is.
+//! The header of a kernel record has the process that happened to run when it was logged, or none:
+//! the payload names the process or thread, and other records state the owner of a thread.
 
 use std::collections::HashMap;
 
 use chronosym_events::{EventKey, RawEvent, Value};
 
-/// Names under which kernel payloads have process ids.
+/// Names of fields with process ids in kernel payloads.
 const PROCESS: [&str; 3] = ["ProcessId", "PID", "StackProcess"];
-/// Names under which they have thread ids.
+/// Names of fields with thread ids in kernel payloads.
 const THREAD: [&str; 7] = [
     "ThreadId",
     "TThreadId",
@@ -20,24 +20,24 @@ const THREAD: [&str; 7] = [
     "OldThreadId",
 ];
 
-/// Where a record belongs: by its header, by its payload, and by whose its threads are.
+/// The ids of a record: from its header, its payload, and the owners of its threads.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct RecordIds {
     pub processes: Vec<u64>,
     pub threads: Vec<u64>,
 }
 
-/// Whose the threads of a trace are.
+/// The owners of threads.
 #[derive(Debug, Default)]
 pub struct Owners {
-    /// For each thread id, from when on (ns) it is of which process.
+    /// For each thread id, its processes with the time from which each applies, in ns.
     threads: HashMap<u64, Vec<(u64, u64)>>,
 }
 
 impl Owners {
-    /// Takes what a record says of a thread's process. Records must come in the order of time.
+    /// Records the owner of a thread that a record states. Records must be in time order.
     pub fn observe(&mut self, raw: &RawEvent<'_>) {
-        let named = Place::named(raw);
+        let named = RecordIds::named(raw);
         let ids = match (named.processes.first(), named.threads.first()) {
             (Some(process), Some(thread)) => Some((*process, *thread)),
             _ => raw.process_id.map(u64::from).zip(raw.thread_id),
@@ -50,44 +50,43 @@ impl Owners {
         }
     }
 
-    /// Where a record belongs.
-    pub fn place(&self, raw: &RawEvent<'_>) -> Place {
-        let mut place = Place::named(raw);
-        for thread in &place.threads {
+    /// Returns the ids of a record.
+    pub fn ids(&self, raw: &RawEvent<'_>) -> RecordIds {
+        let mut ids = RecordIds::named(raw);
+        for thread in &ids.threads {
             let owners = self.threads.get(thread).map_or(&[][..], Vec::as_slice);
             let later = owners.partition_point(|owner| owner.0 <= raw.time_ns);
-            // Before the first record that says so, the thread was no other's.
+            // Before the first record about it, the thread had the same owner.
             let owner = owners.get(later.saturating_sub(1));
-            place.processes.extend(owner.map(|owner| owner.1));
+            ids.processes.extend(owner.map(|owner| owner.1));
         }
-        place.processes.extend(raw.process_id.map(u64::from));
-        place.threads.extend(raw.thread_id);
-        place
+        ids.processes.extend(raw.process_id.map(u64::from));
+        ids.threads.extend(raw.thread_id);
+        ids
     }
 }
 
-impl Place {
-    /// What the payload names, where it is the kernel's.
+impl RecordIds {
+    /// The ids in the payload of a kernel record.
     fn named(raw: &RawEvent<'_>) -> Self {
-        let mut place = Self::default();
+        let mut ids = Self::default();
         if !matches!(raw.schema.key(), EventKey::Classic { .. }) {
-            return place;
+            return ids;
         }
         let Ok(Some(fields)) = raw.fields() else {
-            return place;
+            return ids;
         };
         for (name, value) in fields.iter() {
             let (Value::U64(id) | Value::Hex(id)) = value else {
                 continue;
             };
             if PROCESS.contains(&name) {
-                place
-                    .processes
+                ids.processes
                     .extend(Some(*id).filter(|&id| id <= u32::MAX.into()));
             } else if THREAD.contains(&name) {
-                place.threads.push(*id);
+                ids.threads.push(*id);
             }
         }
-        place
+        ids
     }
 }

@@ -1,14 +1,14 @@
-//! Addresses as people and programs write them.
+//! Parses addresses as written by people and programs.
 
 use crate::units::parse_address;
 
-/// One address that is asked for.
+/// A queried address.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question<'a> {
-    /// As it was written.
+pub struct AddressRequest<'a> {
+    /// The text as written.
     pub text: &'a str,
-    /// What it means; `None` if it is no address.
-    pub place: Option<Place<'a>>,
+    /// Its meaning; `None` if it is not an address.
+    pub target: Option<Target<'a>>,
     /// What replaces it in a text.
     pub form: Form,
 }
@@ -19,21 +19,21 @@ pub enum Form {
     /// The names, each with its line.
     #[default]
     Names,
-    /// File and line, with this between them: the name stands there already.
+    /// File and line with this separator; the text already contains the name.
     Line(&'static str),
 }
 
-/// Where an address points.
+/// The target of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
-    /// The module, where one is named: by its name or a path.
+pub struct Target<'a> {
+    /// The module, by name or path, if stated.
     pub file: Option<&'a str>,
-    /// What else tells which module: its build id, the id of its PDB, or its module version id.
+    /// Another identity of the module: its build id, the id of its PDB, or its module version id.
     pub id: Option<&'a str>,
     pub at: At<'a>,
 }
 
-/// Where in a module.
+/// An address in a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At<'a> {
     /// An address as it is.
@@ -55,15 +55,15 @@ pub enum Method<'a> {
     Named(&'a str),
 }
 
-impl<'a> Place<'a> {
+impl<'a> Target<'a> {
     pub fn new(file: Option<&'a str>, at: At<'a>) -> Self {
         let file = file.filter(|file| !file.is_empty());
-        Place { file, id: None, at }
+        Target { file, id: None, at }
     }
 }
 
-impl Place<'_> {
-    /// The number that frames show, where it is one of an image.
+impl Target<'_> {
+    /// The number that frames show for an address of an image.
     pub fn address(&self) -> Option<u64> {
         match self.at {
             At::Address(n) | At::Rva(n) | At::FileOffset(n) => Some(n),
@@ -72,35 +72,36 @@ impl Place<'_> {
     }
 }
 
-impl<'a> Question<'a> {
-    /// `0x…`, decimal, `module+0xrva` or `module!0xrva`, the module by its name or path; `0x06……+0xil` is a method's token with
-    /// an IL offset, `module!` before it names the module, and `CODE module 0x…` is how llvm-symbolizer is asked.
+impl<'a> AddressRequest<'a> {
+    /// Parses `0x…`, decimal, and `module+0xrva` or `module!0xrva`, with the module's name or path;
+    /// `0x06……+0xil`, a method's token with an IL offset, optionally after `module!`; and `CODE
+    /// module 0x…`, the input of llvm-symbolizer.
     pub fn parse(text: &'a str) -> Self {
         Self::read(text, parse_address)
     }
 
-    pub fn at(text: &'a str, place: Option<Place<'a>>) -> Self {
+    pub fn at(text: &'a str, target: Option<Target<'a>>) -> Self {
         let form = Form::default();
-        Question { text, place, form }
+        AddressRequest { text, target, form }
     }
 
     fn read(text: &'a str, number: impl Fn(&str) -> Option<u64>) -> Self {
         if is_command(text) {
-            return Question::at(text, command(text, number));
+            return AddressRequest::at(text, command(text, number));
         }
         let (module, digits) = split(text);
-        let place = number(digits).map(|value| match module {
-            "" => Place::new(None, At::Address(value)),
+        let target = number(digits).map(|value| match module {
+            "" => Target::new(None, At::Address(value)),
             module => {
-                method(module, value).unwrap_or_else(|| Place::new(Some(module), At::Rva(value)))
+                method(module, value).unwrap_or_else(|| Target::new(Some(module), At::Rva(value)))
             }
         });
-        Question::at(text, place)
+        AddressRequest::at(text, target)
     }
 }
 
 /// `0x06……` or `module!0x06……`, or `module!Type.Method`.
-fn method(text: &str, il: u64) -> Option<Place<'_>> {
+fn method(text: &str, il: u64) -> Option<Target<'_>> {
     let (module, method) = match text.rsplit_once('!') {
         Some((module, method)) => (Some(module), method),
         None => (None, text),
@@ -110,7 +111,7 @@ fn method(text: &str, il: u64) -> Option<Place<'_>> {
         (None, Some(_)) if !method.is_empty() => Method::Named(method),
         _ => return None,
     };
-    Some(Place::new(module, At::Il(method, il.try_into().ok()?)))
+    Some(Target::new(module, At::Il(method, il.try_into().ok()?)))
 }
 
 /// The token of a method: `0x06……`.
@@ -129,23 +130,23 @@ pub fn is_command(line: &str) -> bool {
         .any(|start| line.starts_with(start))
 }
 
-/// `[CODE] [FILE:]path address` or `[CODE] BUILDID:id address`; a path with blanks stands in quotes.
-fn command(line: &str, number: impl Fn(&str) -> Option<u64>) -> Option<Place<'_>> {
+/// `[CODE] [FILE:]path address` or `[CODE] BUILDID:id address`; a path with spaces is quoted.
+fn command(line: &str, number: impl Fn(&str) -> Option<u64>) -> Option<Target<'_>> {
     let line = line.strip_prefix("CODE ").unwrap_or(line);
     let (module, digits) = line.trim().rsplit_once(char::is_whitespace)?;
     let module = module.trim();
-    let mut place = Place::new(None, At::Address(number(digits)?));
+    let mut target = Target::new(None, At::Address(number(digits)?));
     match module.strip_prefix("BUILDID:") {
-        Some(id) => place.id = Some(id),
+        Some(id) => target.id = Some(id),
         None => {
             let file = module.strip_prefix("FILE:").unwrap_or(module);
-            place.file = Some(file.trim_matches(['"', '\'']));
+            target.file = Some(file.trim_matches(['"', '\'']));
         }
     }
-    Some(place)
+    Some(target)
 }
 
-/// The module, if one is named, and the number.
+/// Splits into the module, if stated, and the number.
 pub fn split(text: &str) -> (&str, &str) {
     match text.rfind(['+', '!']) {
         Some(at) if at > 0 => {
@@ -164,14 +165,14 @@ pub fn hex(digits: &str) -> Option<u64> {
     u64::from_str_radix(&digits.replace('`', ""), 16).ok()
 }
 
-/// How the numbers of a list are read: decimal as far as they can be, unless one shows that the list is hexadecimal.
+/// The radix of a list of numbers: decimal where possible, unless one number requires hexadecimal.
 #[derive(Debug, Default)]
 pub struct Numbers {
-    /// What the user says, if he does.
+    /// The radix requested by the user.
     radix: Option<u32>,
-    /// A number without `0x` had the letters of a hexadecimal one.
+    /// A number without `0x` has hexadecimal letters.
     bare_hex: bool,
-    /// Others would have been decimal.
+    /// Other numbers would have been decimal.
     changed: bool,
 }
 
@@ -183,7 +184,7 @@ impl Numbers {
         }
     }
 
-    pub fn read<'a>(&mut self, words: &[&'a str]) -> Vec<Question<'a>> {
+    pub fn read<'a>(&mut self, words: &[&'a str]) -> Vec<AddressRequest<'a>> {
         let is_decimal = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit());
         let is_hex = |word: &&str| {
             let (_, digits) = split(word);
@@ -196,17 +197,17 @@ impl Numbers {
             10 if !is_prefixed(digits) => digits.parse().ok(),
             _ => parse_address(digits),
         };
-        let questions: Vec<_> = words
+        let requests: Vec<_> = words
             .iter()
-            .map(|word| Question::read(word, number))
+            .map(|word| AddressRequest::read(word, number))
             .collect();
         self.changed |= self.bare_hex
-            && (words.iter().zip(&questions))
-                .any(|(word, q)| q.place != Question::parse(word).place);
-        questions
+            && (words.iter().zip(&requests))
+                .any(|(word, q)| q.target != AddressRequest::parse(word).target);
+        requests
     }
 
-    /// What is worth saying of how the list was read.
+    /// Returns a note if the radix of other numbers changed.
     pub fn note(&self) -> Option<String> {
         self.changed.then(|| {
             "some addresses without 0x have hexadecimal digits: all are read as hexadecimal (--radix 10 for decimal)"
@@ -243,13 +244,13 @@ mod tests {
             ("FILE:a.out  16", Some("a.out"), At::Address(0x10)),
         ] {
             assert_eq!(
-                Question::parse(text).place,
-                Some(Place::new(file, at)),
+                AddressRequest::parse(text).target,
+                Some(Target::new(file, at)),
                 "{text}"
             );
         }
-        let by_id = Question::parse("BUILDID:c0ffee 0x10").place;
-        assert_eq!(by_id.map(|place| place.id), Some(Some("c0ffee")));
+        let by_id = AddressRequest::parse("BUILDID:c0ffee 0x10").target;
+        assert_eq!(by_id.map(|target| target.id), Some(Some("c0ffee")));
         for text in [
             "word",
             "",
@@ -258,34 +259,34 @@ mod tests {
             "CODE a b",
             "0x06000001+0x1ffffffff0",
         ] {
-            let place = Question::parse(text).place;
-            assert!(place.is_none_or(|p| !matches!(p.at, At::Il(..))), "{text}");
+            let target = AddressRequest::parse(text).target;
+            assert!(target.is_none_or(|p| !matches!(p.at, At::Il(..))), "{text}");
         }
-        assert_eq!(Question::parse("CODE 0x10").place, None);
+        assert_eq!(AddressRequest::parse("CODE 0x10").target, None);
     }
 
     #[test]
     fn one_hexadecimal_number_makes_a_list_hexadecimal() {
-        let places = |radix, words: &[&'static str]| {
+        let targets = |radix, words: &[&'static str]| {
             let mut numbers = Numbers::new(radix);
-            let questions = numbers.read(words);
-            let places: Vec<_> = questions.iter().map(|q| q.place).collect();
-            (places, numbers.note().is_some())
+            let requests = numbers.read(words);
+            let targets: Vec<_> = requests.iter().map(|q| q.target).collect();
+            (targets, numbers.note().is_some())
         };
         let at = |all: &[u64]| {
             all.iter()
-                .map(|&a| Some(Place::new(None, At::Address(a))))
+                .map(|&a| Some(Target::new(None, At::Address(a))))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(places(None, &["5730", "0x10"]), (at(&[5730, 0x10]), false));
+        assert_eq!(targets(None, &["5730", "0x10"]), (at(&[5730, 0x10]), false));
         assert_eq!(
-            places(None, &["5730", "8c70", "0x10"]),
+            targets(None, &["5730", "8c70", "0x10"]),
             (at(&[0x5730, 0x8c70, 0x10]), true)
         );
-        assert_eq!(places(Some(16), &["5730"]), (at(&[0x5730]), false));
-        let decimal = places(Some(10), &["5730", "8c70"]);
+        assert_eq!(targets(Some(16), &["5730"]), (at(&[0x5730]), false));
+        let decimal = targets(Some(10), &["5730", "8c70"]);
         assert_eq!(decimal, (vec![at(&[5730])[0], None], false));
-        let module = places(None, &["m+10", "8c70"]).0;
-        assert_eq!(module[0], Some(Place::new(Some("m"), At::Rva(0x10))));
+        let module = targets(None, &["m+10", "8c70"]).0;
+        assert_eq!(module[0], Some(Target::new(Some("m"), At::Rva(0x10))));
     }
 }

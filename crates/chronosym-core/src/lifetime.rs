@@ -1,15 +1,15 @@
-//! When things begin and end, by what events say of them.
+//! Starts and ends of lifetimes, as events state them.
 
 use chronosym_events::Action;
 use chronosym_timeline::{End, Start};
 
-/// Whether a thing is known to have ended by a time.
+/// Whether a lifetime is known to have ended by `time`.
 pub(crate) fn has_ended(end: End, time: u64) -> bool {
     matches!(end, End::At(at) if at <= time)
 }
 
-/// When a thing that an action speaks of began and ended.
-pub(crate) fn life_of(action: Action, time: u64) -> (Start, End) {
+/// Returns the bounds that an event states.
+pub(crate) fn lifetime_of(action: Action, time: u64) -> (Start, End) {
     match action {
         Action::Load => (Start::At(time), End::Open),
         Action::Unload => (Start::Before(time), End::At(time)),
@@ -18,15 +18,15 @@ pub(crate) fn life_of(action: Action, time: u64) -> (Start, End) {
     }
 }
 
-/// From when on a thing can have been there.
-pub(crate) fn floor(begin: Start) -> u64 {
-    match begin {
+/// Returns the earliest time at which a lifetime can start.
+pub(crate) fn floor(start: Start) -> u64 {
+    match start {
         Start::At(time) => time,
         Start::Before(_) | Start::Unbounded => 0,
     }
 }
 
-/// Whether a thing is known to have ended.
+/// Whether the time of the end is known.
 pub(crate) fn is_over(end: End) -> bool {
     matches!(end, End::At(_))
 }
