@@ -1,10 +1,10 @@
-//! What a symbol file says about addresses: frames in a buffer that is reused from batch to batch.
+//! The frames of a batch of addresses, in a buffer that is reused.
 
 #![cfg_attr(
     not(test),
     expect(
         clippy::cast_possible_truncation,
-        reason = "ids and places of frames have 32 bits: more of them than that fit no memory"
+        reason = "ids and indexes of frames have 32 bits: more do not fit into memory"
     )
 )]
 
@@ -17,18 +17,18 @@ use hashbrown::HashTable;
 
 use crate::demangle::{Unreadable, demangle};
 
-/// An address in one of the three ways in which tools write them. They differ by up to gigabytes, so they are told apart.
+/// An address in one of the three forms that tools use. They can differ by gigabytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
-    /// Bytes from where the image's first byte is mapped: what remains of a sampled address when the base is taken off.
+    /// Bytes from the image's first byte in memory: a sampled address minus the base of the image.
     Rva(u64),
-    /// As the file itself states addresses: in its symbol table, its DWARF, its program headers.
+    /// An address as in the file's symbol table, DWARF and program headers.
     VirtualAddress(u64),
     /// Bytes from the start of the file.
     FileOffset(u64),
 }
 
-/// Where a name comes from.
+/// The source of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
@@ -36,9 +36,10 @@ pub enum Source {
     DebugInfo,
     /// The symbol table (`.symtab`, also the one in `.gnu_debugdata`; COFF symbols).
     SymbolTable,
-    /// The dynamic symbol table: what the file exports, so a name may be that of a function some way before the address.
+    /// The dynamic symbol table. It lists exported functions only, so the name may be that of an
+    /// earlier function.
     DynamicSymbols,
-    /// The export table of a PE image, with the same weakness.
+    /// The export table of a PE image, with the same limitation.
     Export,
 }
 
@@ -46,15 +47,16 @@ pub enum Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Missing {
-    /// The address lies outside everything that the image maps.
+    /// The image maps nothing at the address.
     OutsideImage,
-    /// Of a file offset: the file is a debug file, whose program headers do not say where the image's bytes are mapped.
+    /// A file offset cannot be converted: the program headers of a debug file do not state where
+    /// the image's bytes are mapped.
     NoSegment,
-    /// Nothing in the file names this address.
+    /// No symbol of the file covers the address.
     NoName,
-    /// What would name it is damaged: see [`Answers::damage`].
+    /// The data that covers the address is damaged; see [`Answers::damage`].
     Damaged,
-    /// To find it out would cost more than is allowed: see [`Answers::damage`].
+    /// A limit on work was reached; see [`Answers::damage`].
     LimitReached,
 }
 
@@ -73,7 +75,7 @@ impl NameId {
     }
 }
 
-/// One frame as kept: 40 bytes, ids for text.
+/// A frame in 40 bytes, with ids for text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredFrame {
     pub(crate) name: Option<NonZeroId>,
@@ -86,12 +88,12 @@ pub(crate) struct StoredFrame {
     pub(crate) has_function: bool,
     pub(crate) inlined: bool,
     pub(crate) plain_names: bool,
-    /// Its line was not looked up, since that would have cost too much.
+    /// The line was not looked up because of a limit.
     pub(crate) line_limited: bool,
     pub(crate) source: Source,
 }
 
-/// An id stored as id + 1, so that `Option` takes no more room.
+/// An id stored as id + 1, so that `Option` takes no more space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NonZeroId(NonZeroU32);
 
@@ -105,22 +107,22 @@ impl NonZeroId {
     }
 }
 
-/// Interned strings, each one once: one buffer of text, ends by id.
+/// Interned strings: one buffer of text, and the end of each string by id.
 #[derive(Debug, Default)]
 pub(crate) struct Strings {
     text: String,
     copy: Vec<u8>,
     ends: Vec<u32>,
-    known: HashTable<u32>,
+    ids: HashTable<u32>,
     hash: RandomState,
 }
 
 impl Strings {
-    /// The id of a string; `None` once 4 GiB of text are held.
+    /// The id of a string; `None` once 4 GiB of text are stored.
     pub(crate) fn intern(&mut self, text: &[u8]) -> Option<NonZeroId> {
         let hash = self.hash.hash_one(text);
         let same = |&id: &u32| span(&self.text, &self.ends, id).as_bytes() == text;
-        if let Some(&id) = self.known.find(hash, same) {
+        if let Some(&id) = self.ids.find(hash, same) {
             return Some(NonZeroId::new(id));
         }
         let id = u32::try_from(self.ends.len()).ok()?;
@@ -130,7 +132,7 @@ impl Strings {
         self.copy.extend_from_slice(text);
         match std::str::from_utf8(&self.copy) {
             Ok(text) => self.text.push_str(text),
-            // What replaces the bytes is text, so this goes one deep.
+            // The replacement is UTF-8, so this recurs once.
             Err(_) => {
                 let replaced = String::from_utf8_lossy(&self.copy).into_owned();
                 return self.intern(replaced.as_bytes());
@@ -139,7 +141,7 @@ impl Strings {
         self.ends.push(end);
         let (texts, ends, hash_of) = (&self.text, &self.ends, &self.hash);
         let rehash = |&id: &u32| hash_of.hash_one(span(texts, ends, id).as_bytes());
-        self.known.insert_unique(hash, id, rehash);
+        self.ids.insert_unique(hash, id, rehash);
         Some(NonZeroId::new(id))
     }
 
@@ -154,10 +156,10 @@ impl Strings {
     fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
-        self.known.clear();
+        self.ids.clear();
     }
 
-    /// Takes over another table: the id that each of its strings has here.
+    /// Interns the strings of another table and returns their ids here.
     fn merge(&mut self, other: &Strings) -> Vec<Option<NonZeroId>> {
         (0..other.ends.len() as u32)
             .map(|id| self.intern(other.get(id).as_bytes()))
@@ -179,10 +181,10 @@ pub(crate) struct StoredAnswer {
     pub(crate) missing: Missing,
 }
 
-/// Answers to a batch of addresses, in the order asked.
+/// The answers to a batch of addresses, in the order of the query.
 ///
-/// A buffer to be used again and again: a batch clears it and keeps its memory. Names and paths are interned, so that
-/// within a batch comparing [`NameId`]s is comparing names.
+/// A buffer to reuse: a batch clears it and keeps its memory. Names and paths are interned, so
+/// equal names of a batch have equal [`NameId`]s.
 #[derive(Debug, Default)]
 pub struct Answers {
     pub(crate) names: Strings,
@@ -190,15 +192,15 @@ pub struct Answers {
     pub(crate) frames: Vec<StoredFrame>,
     pub(crate) answers: Vec<StoredAnswer>,
     pub(crate) damage: Vec<String>,
-    /// Whether lines were asked for.
+    /// Whether the query wanted lines.
     pub(crate) lines: bool,
     demangled: Vec<OnceLock<Readable>>,
 }
 
-/// A name without its mangling, or why there is none.
+/// A demangled name, or why there is none.
 type Readable = Result<Box<str>, Unreadable>;
 
-/// At most this many kinds of damage are described; more of them would say no more.
+/// The number of descriptions of damage that are kept.
 const MAX_DAMAGE: usize = 64;
 
 impl Answers {
@@ -207,7 +209,7 @@ impl Answers {
         Self::default()
     }
 
-    /// Number of answers: one for every address asked.
+    /// The number of answers: one for every address of the query.
     pub fn len(&self) -> usize {
         self.answers.len()
     }
@@ -223,23 +225,23 @@ impl Answers {
         Some(Answer { all: self, raw })
     }
 
-    /// All answers in the order asked.
+    /// All answers in the order of the query.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Answer<'_>> {
         self.answers.iter().map(|&raw| Answer { all: self, raw })
     }
 
-    /// Number of distinct names; every [`NameId`] is below it.
+    /// The number of distinct names; every [`NameId`] is less than it.
     pub fn name_count(&self) -> usize {
         self.names.len()
     }
 
-    /// A name as the file has it.
+    /// A name as in the file.
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id.0)
     }
 
-    /// The name without its mangling ([`demangle`]), worked out when first asked for; else what is shown in its
-    /// place.
+    /// The demangled name ([`demangle`]), or the name as in the file, cut to 4 KiB if a limit was
+    /// reached. Demangled on first use.
     pub fn demangled(&self, id: NameId) -> &str {
         let raw = self.names.get(id.0);
         match self.readable(id) {
@@ -249,7 +251,7 @@ impl Answers {
         }
     }
 
-    /// True if the name is too long or unfolds to too much to be shown without its mangling.
+    /// True if the name is not demangled because a limit was reached.
     pub fn name_limited(&self, id: NameId) -> bool {
         matches!(self.readable(id), Some(Err(Unreadable::LimitReached)))
     }
@@ -265,7 +267,7 @@ impl Answers {
         self.files.get(id.0)
     }
 
-    /// Damage met while answering this batch, described once each, the first 64 of them.
+    /// Descriptions of the damage met in this batch, each once, at most 64.
     pub fn damage(&self) -> &[String] {
         &self.damage
     }
@@ -285,12 +287,13 @@ impl Answers {
         }
     }
 
-    /// Called once the names are all there.
+    /// Called once all names are interned.
     pub(crate) fn seal(&mut self) {
         self.demangled.resize_with(self.names.len(), OnceLock::new);
     }
 
-    /// Takes over the text and frames of another buffer; returns how far its frame indexes moved.
+    /// Moves the text and frames of another buffer here; returns the number to add to its frame
+    /// indexes.
     pub(crate) fn append(&mut self, other: &mut Answers) -> u32 {
         let names = self.names.merge(&other.names);
         let files = self.files.merge(&other.files);
@@ -319,12 +322,13 @@ pub struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// The virtual address asked for (for an [`Address::Rva`] or a file offset: what it stands for).
+    /// The virtual address, converted from an [`Address::Rva`] or a file offset if need be.
     pub fn address(&self) -> u64 {
         self.raw.address
     }
 
-    /// The frames, innermost first: the function inlined deepest, its callers, last the function whose code this is.
+    /// The frames, innermost first: the innermost inlinee, its callers, and last the function whose
+    /// code this is.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = Frame<'a>> + use<'a> {
         let all = self.all;
         let start = self.raw.start as usize;
@@ -347,8 +351,8 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The function's name as the file has it, mangled: the debug information's linkage name before its plain one, else the
-    /// symbol's.
+    /// The name of the function as in the file, mangled: its linkage name, else its plain name,
+    /// else that of the symbol.
     pub fn name(&self) -> Option<&'a str> {
         self.name_id().map(|id| self.all.name(id))
     }
@@ -358,24 +362,24 @@ impl<'a> Frame<'a> {
         self.raw.name.map(|id| NameId(id.get()))
     }
 
-    /// The name without its mangling.
+    /// The demangled name; see [`Answers::demangled`].
     pub fn demangled(&self) -> Option<&'a str> {
         self.name_id().map(|id| self.all.demangled(id))
     }
 
-    /// True if the name is shown in part and mangled: see [`Answers::name_limited`].
+    /// True if the name is not demangled because a limit was reached.
     pub fn name_limited(&self) -> bool {
         let id = self.name_id();
         id.is_some_and(|id| self.all.name_limited(id))
     }
 
-    /// The symbol table's name for this code, in the last frame, if it was asked for
-    /// ([`Query::symbol_names`](crate::Query::symbol_names)) and is there.
+    /// The name of the symbol that covers this code, in the last frame, if the query wanted it
+    /// ([`Query::symbol_names`](crate::Query::symbol_names)).
     pub fn symbol_id(&self) -> Option<NameId> {
         self.raw.symbol.map(|id| NameId(id.get()))
     }
 
-    /// The source file: of the code itself in the first frame, of the call in the others.
+    /// The source file: that of the code in the first frame, those of the calls in the others.
     pub fn file(&self) -> Option<&'a str> {
         self.file_id().map(|id| self.all.file(id))
     }
@@ -385,17 +389,17 @@ impl<'a> Frame<'a> {
         self.raw.file.map(|id| FileId(id.get()))
     }
 
-    /// The line, from 1; `None` where the compiler states that the code belongs to no line.
+    /// The line, from 1; `None` for code that belongs to no line.
     pub fn line(&self) -> Option<NonZeroU32> {
         NonZeroU32::new(self.raw.line)
     }
 
-    /// True if the line was not looked up because that would have cost more than is allowed: see [`Answers::damage`].
+    /// True if the line was not looked up because a limit was reached; see [`Answers::damage`].
     pub fn line_limited(&self) -> bool {
         self.raw.line_limited
     }
 
-    /// The column, from 1, if known.
+    /// The column, from 1; `None` if it is not recorded.
     pub fn column(&self) -> Option<NonZeroU32> {
         NonZeroU32::new(self.raw.column)
     }
@@ -410,17 +414,17 @@ impl<'a> Frame<'a> {
         self.raw.inlined
     }
 
-    /// Virtual address where this function's code begins (an inlined one's: its code in this place).
+    /// The virtual address of the start of the function's code, or of the inlined code.
     pub fn function_start(&self) -> Option<u64> {
         self.raw.has_function.then_some(self.raw.function)
     }
 
-    /// True in the code of languages that do not mangle (C), where a plain name is the name the linker sees.
+    /// True for languages that do not mangle names, such as C: the plain name is the linkage name.
     pub(crate) fn plain_names(&self) -> bool {
         self.raw.plain_names
     }
 
-    /// Where the name comes from.
+    /// The source of the name.
     pub fn source(&self) -> Source {
         self.raw.source
     }

@@ -1,8 +1,8 @@
-//! The cache folder on disk: where it is, what it remembers as missing, and how it is kept small.
+//! The cache folder on disk: its location, its records of missing files, and its pruning.
 //!
-//! Files stand in it as in a symbol store (`name/identity/name`), so that other tools can read it. Any number of
-//! processes may use it at once: files appear under their names whole or not at all, and pruning takes away only what
-//! nobody used for a while.
+//! It has the layout of a symbol store (`name/identity/name`), so other tools can read it. Any
+//! number of processes may use it at once: files appear under their names complete or not at all,
+//! and pruning removes only files that were not used for a while.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -10,31 +10,32 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How much a cache folder holds unless told otherwise, in bytes: 10 GiB.
+/// The default size limit of a cache folder in bytes: 10 GiB.
 pub const DEFAULT_LIMIT: u64 = 10 << 30;
 
-/// The ending of files that are being written.
+/// The suffix of partial files.
 pub(crate) const PARTIAL: &str = ".part";
 
-/// Marks a folder as a cache that this library made (<https://bford.info/cachedir/>): no other folder is ever pruned,
-/// and backup programs pass it over.
+/// Marks a folder as a cache of this library (<https://bford.info/cachedir/>): other folders are
+/// never pruned, and backup programs skip it.
 pub(crate) const TAG: &str = "CACHEDIR.TAG";
 const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
                         # Symbol files fetched by chronosym. May be removed at any time.\n";
 const MISSING: &str = ".missing";
 const PRUNE_LOCK: &str = ".prune";
 
-/// Not pruned: somebody has just been given the path of such a file.
+/// Files used within this time are not pruned: their paths may be in use.
 const GRACE: Duration = Duration::from_secs(300);
-/// A file still being written after so long belongs to a process that died.
+/// A partial file of this age belongs to a process that died.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
-/// Notes of missing files are removed after so long, whatever their reader believes.
-const OLDEST_NOTE: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Depth of a two-tier store's files below its root, and one to spare.
+/// Records of missing files are removed after this time.
+const MAX_RECORD_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Depth of a two-tier store's files below its root, plus one.
 const DEPTH: u32 = 5;
 
-/// The platform's folder for caches, `chronosym/symbols` in it: `%LOCALAPPDATA%`, `~/Library/Caches`, or
-/// `$XDG_CACHE_HOME` and else `~/.cache`. `None` where the environment names none; never the working directory.
+/// The folder `chronosym/symbols` in the platform's folder for caches: `%LOCALAPPDATA%`,
+/// `~/Library/Caches`, or `$XDG_CACHE_HOME` and else `~/.cache`. `None` if the environment names
+/// none.
 pub fn default_folder(var: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let folder = |name| {
         var(name)
@@ -51,7 +52,7 @@ pub fn default_folder(var: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf>
     Some(caches.join("chronosym").join("symbols"))
 }
 
-/// Makes a cache folder ready; a folder that is new or empty is marked as one that may be pruned.
+/// Creates a cache folder if need be; marks a new or empty one as one that may be pruned.
 pub(crate) fn prepare(cache: &Path) -> io::Result<()> {
     fs::create_dir_all(cache)?;
     if fs::read_dir(cache)?.next().is_none() {
@@ -73,36 +74,37 @@ fn set_modified(path: &Path, time: SystemTime) -> io::Result<()> {
     File::options().append(true).open(path)?.set_modified(time)
 }
 
-/// Notes that `what` is not to be had.
+/// Records `what` as missing.
 pub(crate) fn note_missing(cache: &Path, what: &str) -> io::Result<()> {
-    let note = note_path(cache, what);
     fs::create_dir_all(cache.join(MISSING))?;
-    fs::write(note, what)
+    fs::write(record_path(cache, what), what)
 }
 
-/// Whether `what` was noted as missing no longer than `max_age` ago.
+/// Whether `what` was recorded as missing at most `max_age` ago.
 pub(crate) fn recall_missing(cache: &Path, what: &str, max_age: Duration) -> bool {
     let recall = || -> io::Result<bool> {
-        let path = note_path(cache, what);
-        let note = File::open(&path)?;
-        let written = note.metadata()?.modified()?;
-        // A time to come means that a clock was set back: not to be believed for ever.
+        let path = record_path(cache, what);
+        let record = File::open(&path)?;
+        let written = record.metadata()?.modified()?;
+        // A future time means that the clock was set back.
         let age = SystemTime::now().duration_since(written);
         if age.is_err() || age.is_ok_and(|age| age >= max_age) {
-            drop(note);
+            drop(record);
             fs::remove_file(&path)?;
             return Ok(false);
         }
         let mut text = String::new();
-        note.take((what.len() as u64).saturating_add(1))
+        record
+            .take((what.len() as u64).saturating_add(1))
             .read_to_string(&mut text)?;
         Ok(text == what)
     };
     recall().unwrap_or(false)
 }
 
-/// The note's name is a hash (FNV-1a, 64 bits) of what it holds: whoever reads it compares the text as well.
-fn note_path(cache: &Path, what: &str) -> PathBuf {
+/// The path of a record, whose name is a hash (FNV-1a, 64 bits) of its text. Hashes may collide, so
+/// readers compare the text.
+fn record_path(cache: &Path, what: &str) -> PathBuf {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in what.bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
@@ -110,14 +112,15 @@ fn note_path(cache: &Path, what: &str) -> PathBuf {
     cache.join(MISSING).join(format!("{hash:016x}"))
 }
 
-/// Removes the longest unused files of a cache folder until it holds at most nine tenths of `limit` bytes, if it holds
-/// more than `limit`; and what dead processes left. Gives the bytes that were freed.
+/// Removes partial files of dead processes and, if a cache folder exceeds `limit` bytes, its least
+/// recently used files until it has at most nine tenths of `limit`. Returns the number of bytes
+/// freed.
 ///
-/// Only a folder that was new or empty when it became a cache is ever pruned: any other belongs to somebody else. Of
-/// several processes one prunes. Files used within the last five minutes stay.
+/// Prunes only a folder that was new or empty when it became a cache. Of several processes, one
+/// prunes. Files used within the last five minutes stay.
 ///
 /// # Errors
-/// The lock file cannot be made or removed.
+/// The lock file cannot be created or removed.
 pub fn prune(cache: &Path, limit: u64) -> io::Result<u64> {
     if !is_ours(cache) {
         return Ok(0);
@@ -128,7 +131,7 @@ pub fn prune(cache: &Path, limit: u64) -> io::Result<u64> {
         if error.kind() == io::ErrorKind::AlreadyExists
             && age(&lock, now).is_some_and(|a| a > GRACE)
         {
-            // Its process died. The next time is free.
+            // Its process died; the next call prunes.
             fs::remove_file(&lock)?;
         }
         return Ok(0);
@@ -160,7 +163,7 @@ fn prune_locked(cache: &Path, limit: u64, now: SystemTime) -> u64 {
     let mut remove = |file: &Cached| {
         if fs::remove_file(&file.path).is_ok() {
             freed = freed.saturating_add(file.bytes);
-            // Folders that became empty; the others refuse.
+            // Removes folders that became empty; fails for others.
             for folder in file.path.ancestors().skip(1).take_while(|f| *f != cache) {
                 if fs::remove_dir(folder).is_err() {
                     break;
@@ -171,12 +174,12 @@ fn prune_locked(cache: &Path, limit: u64, now: SystemTime) -> u64 {
     let mut total = 0_u64;
     files.retain(|file| {
         let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-        let note = file.path.parent() == Some(&cache.join(MISSING));
+        let record = file.path.parent() == Some(&cache.join(MISSING));
         let partial = name.starts_with('.') && name.ends_with(PARTIAL);
-        if (note && file.age > OLDEST_NOTE) || (partial && file.age > ABANDONED) {
+        if (record && file.age > MAX_RECORD_AGE) || (partial && file.age > ABANDONED) {
             remove(file);
         }
-        if note || partial {
+        if record || partial {
             return false;
         }
         total = total.saturating_add(file.bytes);
@@ -197,7 +200,7 @@ fn prune_locked(cache: &Path, limit: u64, now: SystemTime) -> u64 {
     freed
 }
 
-/// Regular files below a folder, but for the cache's own; symbolic links are neither followed nor touched.
+/// Lists the regular files below a folder, except the cache's own; does not follow symbolic links.
 fn list(folder: &Path, depth: u32, now: SystemTime, files: &mut Vec<Cached>) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
@@ -275,13 +278,13 @@ mod tests {
     }
 
     #[test]
-    fn never_prunes_what_is_not_its_own() {
+    fn never_prunes_other_folders() {
         let dir = tempfile::tempdir().unwrap();
         let store = dir.path();
-        let precious = file(store, "a.pdb", 400, 9);
+        let kept = file(store, "a.pdb", 400, 9);
         prepare(store).unwrap();
         assert_eq!(prune(store, 1).unwrap(), 0);
-        assert!(precious.exists());
+        assert!(kept.exists());
         assert!(!store.join(TAG).exists(), "not marked: it was not empty");
     }
 
@@ -298,18 +301,18 @@ mod tests {
         set_modified(&abandoned, ago(25)).unwrap();
         let lock = cache.join(PRUNE_LOCK);
         fs::write(&lock, "").unwrap();
-        assert_eq!(prune(&cache, 1000).unwrap(), 0, "somebody else prunes");
+        assert_eq!(prune(&cache, 1000).unwrap(), 0, "another process prunes");
         assert!(lock.exists() && abandoned.exists());
         set_modified(&lock, ago(1)).unwrap();
         prune(&cache, 1000).unwrap();
-        assert!(!lock.exists(), "nobody does");
+        assert!(!lock.exists(), "that process died");
         prune(&cache, 1000).unwrap();
         assert!(!abandoned.exists());
         assert!(current.exists());
     }
 
     #[test]
-    fn notes_of_missing_files_expire() {
+    fn records_of_missing_files_expire() {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path();
         let hour = Duration::from_secs(3600);
@@ -317,15 +320,15 @@ mod tests {
         note_missing(cache, "x").unwrap();
         assert!(recall_missing(cache, "x", hour));
         assert!(!recall_missing(cache, "y", hour));
-        let note = note_path(cache, "x");
-        fs::write(&note, "xy").unwrap();
+        let record = record_path(cache, "x");
+        fs::write(&record, "xy").unwrap();
         assert!(!recall_missing(cache, "x", hour), "another text, same hash");
-        fs::write(&note, "x").unwrap();
-        set_modified(&note, ago(2)).unwrap();
+        fs::write(&record, "x").unwrap();
+        set_modified(&record, ago(2)).unwrap();
         assert!(!recall_missing(cache, "x", hour));
-        assert!(!note.exists());
-        fs::write(&note, "x").unwrap();
-        set_modified(&note, SystemTime::now() + 2 * hour).unwrap();
+        assert!(!record.exists());
+        fs::write(&record, "x").unwrap();
+        set_modified(&record, SystemTime::now() + 2 * hour).unwrap();
         assert!(!recall_missing(cache, "x", hour), "a clock was set back");
     }
 }

@@ -1,13 +1,13 @@
-//! Machine code out of ELF files.
+//! Reads machine code from ELF files.
 
 use chronosym_pdb::pe::Machine;
 use object::{Architecture, BinaryFormat, Object, ObjectSegment};
 
 use crate::Address;
 
-/// The processor, where it is one of [`Machine`]'s, and up to `most` bytes of an ELF file from an address on, as far as one of its segments has them; `None` for other files, and
-/// where no segment has bytes.
-pub fn elf_code(file: &[u8], address: Address, most: usize) -> Option<(Option<Machine>, &[u8])> {
+/// The processor of an ELF file, if it is one of [`Machine`]'s, and up to `max` bytes from an
+/// address on. `None` for other formats and if no segment has bytes at the address.
+pub fn elf_code(file: &[u8], address: Address, max: usize) -> Option<(Option<Machine>, &[u8])> {
     let object = object::File::parse(file).ok()?;
     if object.format() != BinaryFormat::Elf {
         return None;
@@ -18,17 +18,17 @@ pub fn elf_code(file: &[u8], address: Address, most: usize) -> Option<(Option<Ma
         Architecture::Aarch64 => Some(Machine::Arm64),
         _ => None,
     };
-    // Where the first byte of the image is mapped.
+    // The address of the image's first byte.
     let base = object.segments().map(|segment| segment.address()).min()?;
     let code = object.segments().find_map(|segment| {
         let bytes = segment.data().ok()?;
         let start = match address {
             Address::Rva(rva) => base.checked_add(rva)?.checked_sub(segment.address())?,
-            Address::VirtualAddress(at) => at.checked_sub(segment.address())?,
-            Address::FileOffset(at) => at.checked_sub(segment.file_range().0)?,
+            Address::VirtualAddress(va) => va.checked_sub(segment.address())?,
+            Address::FileOffset(offset) => offset.checked_sub(segment.file_range().0)?,
         };
         let rest = bytes.get(usize::try_from(start).ok()?..)?;
-        let code = rest.get(..most).unwrap_or(rest);
+        let code = rest.get(..max).unwrap_or(rest);
         Some(code).filter(|code| !code.is_empty())
     })?;
     Some((processor, code))

@@ -2,28 +2,28 @@ use std::path::PathBuf;
 
 use crate::identity::BuildId;
 
-/// Why a symbol file could not be found, read or used.
+/// Why a symbol file could not be read or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file system refused.
+    /// An I/O error.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file concerned.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The bytes are in no format that is read here.
+    /// The file is in another format.
     #[error("not an ELF or PE file")]
     UnknownFormat,
-    /// A known format in a variant that is not read.
+    /// A format or variant that is recognised but not read.
     #[error("{what} is not read")]
     Unsupported {
         /// The variant.
         what: &'static str,
     },
-    /// A structure of the file contradicts itself or its format.
+    /// A structure of the file is malformed.
     #[error("{what} is damaged: {problem}")]
     Damaged {
         /// The structure: a section, a table, a unit.
@@ -31,26 +31,26 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// The file is of another build than the one asked for.
+    /// The file is of another build.
     #[error("build id {} wanted, the file has {}", wanted, found.as_ref().map_or_else(|| "none".to_owned(), |f| f.to_string()))]
     BuildIdMismatch {
-        /// The build asked for.
+        /// The build ID of the request.
         wanted: BuildId,
-        /// The build that the file says it is of, if it says so.
+        /// The build ID of the file, if it has one.
         found: Option<BuildId>,
     },
     /// The file is not the debug file of an image.
     #[error("not the debug file of this image: {problem}")]
     NotItsDebugFile {
-        /// In what it differs.
+        /// The difference.
         problem: String,
     },
-    /// Unpacking something would exceed the limit.
+    /// Decompression would exceed the limit.
     #[error("{what} would unpack to {size} bytes, the limit is {limit}")]
     TooLarge {
-        /// What would be unpacked.
+        /// The data to decompress.
         what: String,
-        /// The size stated or reached, in bytes.
+        /// The recorded or reached size, in bytes.
         size: u64,
         /// The limit, in bytes.
         limit: u64,

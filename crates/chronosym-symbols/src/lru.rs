@@ -1,4 +1,4 @@
-//! A cache of decoded files that is bounded by bytes, not by entries: a PDB may be 50 KB or 2 GB.
+//! A cache of decoded files that is bounded by bytes: a PDB may have 50 KB or 2 GB.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
-/// Keeps the most recently used values up to a budget in bytes. `Sync`: share it behind an `Arc` or a reference.
+/// Keeps the most recently used values up to a budget in bytes. Threads may share it.
 ///
-/// No lock of the cache is held while a value is loaded, and threads that ask for the same key at the same time load it
-/// once. Values in use stay alive through their `Arc` after the cache has let go of them.
+/// The cache is not locked while a value is loaded, and threads that need the same key at the same
+/// time load it once. Values in use stay alive through their `Arc` after the cache has dropped
+/// them.
 #[derive(Debug)]
 pub struct WeightedLru<K: Hash + Eq, T> {
     budget: u64,
@@ -25,7 +26,7 @@ struct State<K: Hash + Eq, T> {
 }
 
 impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
-    /// A cache that keeps at most `budget` bytes, by the weights that the loaders state.
+    /// A cache that keeps at most `budget` bytes, by the weights that the loaders return.
     pub fn new(budget: u64) -> Self {
         let state = State {
             kept: LruCache::unbounded(),
@@ -38,14 +39,16 @@ impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
         }
     }
 
-    /// The value of `key`, loaded with `load` if it is not there. `load` gives the value and its weight in bytes.
+    /// The value of `key`, loaded with `load` if it is not cached. `load` returns the value and its
+    /// weight in bytes.
     ///
-    /// A value heavier than the whole budget is returned but not kept. A thread that finds another one loading the same
-    /// key waits for its result; if that load fails or panics, it loads itself. So a failure is not remembered: where it
-    /// should be, make it part of `T`. `load` must not ask for the same key again, that would wait for itself.
+    /// A value heavier than the budget is returned but not kept. If another thread is loading the
+    /// same key, this one waits for the result, and loads itself if that load fails or panics.
+    /// Failures are not cached; make them part of `T` if they should be. `load` must not use the
+    /// same key: it would wait for itself.
     ///
     /// # Errors
-    /// Whatever `load` gives.
+    /// The error of `load`.
     pub fn get_or_load<E>(
         &self,
         key: &K,
@@ -64,7 +67,7 @@ impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
         }
         let loaded = load();
         let mut state = self.lock();
-        // Waiting threads hold the flight themselves; whoever comes from now on finds the value or starts anew.
+        // Waiting threads have the flight; later ones get the value or start again.
         let current = state.loading.get(key);
         if current.is_some_and(|current| Arc::ptr_eq(current, &flight)) {
             state.loading.remove(key);
@@ -73,19 +76,19 @@ impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
         *result = Some(Arc::clone(&value));
         let evicted = state.keep(key.clone(), Arc::clone(&value), weight, self.budget);
         drop(state);
-        // Dropping a decoded file may unmap gigabytes: not under the lock.
+        // Dropping a decoded file may unmap gigabytes, so the lock is released first.
         drop(evicted);
         Ok(value)
     }
 
-    /// As [`get_or_load`](Self::get_or_load), where nothing can fail.
+    /// As [`get_or_load`](Self::get_or_load), for loads that cannot fail.
     pub fn get_or_make(&self, key: &K, make: impl FnOnce() -> (Arc<T>, u64)) -> Arc<T> {
         match self.get_or_load(key, || Ok::<_, Infallible>(make())) {
             Ok(value) => value,
         }
     }
 
-    /// The value of `key` if it is there, and marks it as used.
+    /// The value of `key` if it is cached; marks it as used.
     pub fn get(&self, key: &K) -> Option<Arc<T>> {
         self.lock()
             .kept
@@ -93,17 +96,17 @@ impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
             .map(|(value, _)| Arc::clone(value))
     }
 
-    /// The weight of what is kept, in bytes: never more than the budget.
+    /// The weight of all values in bytes; at most the budget.
     pub fn weight(&self) -> u64 {
         self.lock().weight
     }
 
-    /// The number of values kept.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.lock().kept.len()
     }
 
-    /// True if nothing is kept.
+    /// True if there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -154,7 +157,7 @@ mod tests {
         assert_eq!(cache.weight(), 9);
         assert!(cache.get(&1).is_some());
         load(&cache, 4, 5);
-        assert!(cache.get(&2).is_none(), "the least recently used went");
+        assert!(cache.get(&2).is_none(), "the least recently used");
         assert!(cache.get(&3).is_none(), "and the next");
         assert!(cache.get(&1).is_some());
         assert_eq!((cache.weight(), cache.len()), (8, 2));
@@ -166,12 +169,12 @@ mod tests {
         load(&cache, 1, 4);
         assert_eq!(load(&cache, 2, 11), 2);
         assert!(cache.get(&2).is_none());
-        assert!(cache.get(&1).is_some(), "nothing else was pushed out");
+        assert!(cache.get(&1).is_some(), "nothing else was dropped");
         assert_eq!(cache.weight(), 4);
     }
 
     #[test]
-    fn same_key_is_loaded_once_and_others_are_not_held_up() {
+    fn a_key_is_loaded_once_and_does_not_block_others() {
         let cache = WeightedLru::new(100);
         let loads = AtomicU32::new(0);
         let barrier = Barrier::new(8);
@@ -181,7 +184,7 @@ mod tests {
                     barrier.wait();
                     let value: Result<_, Infallible> = cache.get_or_load(&7, || {
                         loads.fetch_add(1, Ordering::Relaxed);
-                        // Another key is loaded while this one is: no lock is held.
+                        // Another key can be loaded meanwhile.
                         assert_eq!(load(&cache, 8, 1), 8);
                         std::thread::sleep(std::time::Duration::from_millis(20));
                         Ok((Arc::new(70), 1))
@@ -205,14 +208,14 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The cache keeps what a list of entries in order of use, cut to the budget from its old end, keeps.
+        /// The model is a list in the order of use, cut to the budget from its old end.
         #[test]
         fn keeps_what_a_naive_model_keeps(loads in proptest::collection::vec((0..6_u32, 0..7_u64), 0..60)) {
             let cache = WeightedLru::new(12);
             let mut model: Vec<(u32, u64)> = Vec::new();
             for (key, weight) in loads {
                 load(&cache, key, weight);
-                match model.iter().position(|&(known, _)| known == key) {
+                match model.iter().position(|&(other, _)| other == key) {
                     Some(at) => {
                         let entry = model.remove(at);
                         model.push(entry);
@@ -226,7 +229,7 @@ mod tests {
                 proptest::prop_assert_eq!(cache.weight(), model.iter().map(|&(_, weight)| weight).sum::<u64>());
                 proptest::prop_assert_eq!(cache.len(), model.len());
             }
-            // Looked at in the model's own order, which leaves the order as it is.
+            // In the order of the model, which does not change the order of use.
             for (key, _) in model {
                 proptest::prop_assert!(cache.get(&key).is_some());
             }

@@ -1,8 +1,8 @@
-//! The one module of the workspace with `unsafe` code: files mapped into memory.
+//! Maps files into memory; the only module of the workspace with `unsafe` code.
 //!
-//! Object files with debug information are hundreds of megabytes of which one answer needs a few pages. Reading them
-//! whole would cost more than the answer, so they are mapped, and mapping cannot be expressed in safe Rust: another process
-//! may change the file under the mapping. Small files are read, and all of them after [`map_nothing`].
+//! Object files with debug information have hundreds of megabytes, of which one answer needs a few
+//! pages, so they are mapped. Safe Rust cannot express that, because another process may change a
+//! mapped file. Small files are read instead, and all files after [`map_nothing`].
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -14,12 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Files of at most so many bytes are read: that costs no more than to map them.
+/// Files of at most this size in bytes are read, which takes no longer than mapping them.
 const SMALL: u64 = 1 << 20;
 
 static MAP_NOTHING: AtomicBool = AtomicBool::new(false);
 
-/// From now on this process reads files whole, however large: what changes or shortens them later changes nothing here.
+/// Makes this process read files of any size from now on, so that later changes to them have no
+/// effect.
 pub fn map_nothing() {
     MAP_NOTHING.store(true, Ordering::Relaxed);
 }
@@ -35,14 +36,16 @@ enum Source {
 }
 
 impl FileData {
-    /// The bytes of a regular file: read where it is small or [`map_nothing`] was called, else mapped read-only.
+    /// The bytes of a regular file: read if it is small or [`map_nothing`] was called, else mapped
+    /// read-only.
     ///
-    /// Replacing a file by another (unlink, rename) is harmless. A mapped one that is changed in place gives wrong answers or
-    /// reasons, since every length and offset is checked when it is used and text is copied before it is checked; one that
-    /// is cut short ends the process on most systems: `map_nothing` is for whoever has to fear that.
+    /// Replacing the file (unlink, rename) is harmless. Changing a mapped file in place can give
+    /// wrong answers, but nothing worse: every length and offset is checked when it is used, and
+    /// text is copied before it is checked. Truncating a mapped file ends the process on most
+    /// systems; [`map_nothing`] prevents that.
     ///
     /// # Errors
-    /// [`Error::Io`] if it is no regular file, or cannot be opened, read or mapped.
+    /// [`Error::Io`] if it is not a regular file, or cannot be opened, read or mapped.
     pub fn map(path: &Path) -> Result<Self> {
         let io = |source| Error::Io {
             path: path.to_owned(),
@@ -52,34 +55,39 @@ impl FileData {
             true => Ok(meta.len()),
             false => Err(std::io::Error::other("not a regular file")),
         };
-        // To open a pipe would wait for whoever writes to it.
+        // Opening a pipe would wait for a writer.
         path.metadata().and_then(regular).map_err(io)?;
         let file = File::open(path).map_err(io)?;
         let len = file.metadata().and_then(regular).map_err(io)?;
         if len <= SMALL || MAP_NOTHING.load(Ordering::Relaxed) {
             return read(&file, len).map_err(io);
         }
-        // SAFETY: the mapping is private to this type, read-only, and handed out only as `&[u8]` of plain bytes, for which
-        // every bit pattern is valid. Every reader checks each length and offset when it uses it and copies text before it
-        // checks it, and so survives bytes that another process changes.
+        // SAFETY: the mapping is private to this type, read-only, and passed on only as `&[u8]` of
+        // plain bytes, for which every bit pattern is valid. Readers check each length and offset
+        // when they use it and copy text before they check it, so they tolerate bytes that another
+        // process changes.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
         Ok(Self(Source::Mapped(Arc::new(map))))
     }
 
-    /// Gives the pages of a byte range back to the system, to be read from the file again when they are needed.
+    /// Releases the pages of a byte range; the system reads them from the file again when they are
+    /// used.
     ///
-    /// Keeps the resident size down in sweeps over large files. A hint: nothing happens where it is not supported.
+    /// Keeps the resident size small in passes over large files. Has no effect where it is not
+    /// supported.
     pub fn release(&self, range: Range<usize>) {
         #[cfg(unix)]
         if let Source::Mapped(map) = &self.0 {
-            // The smallest page there is; a larger one makes the system refuse the call, which changes nothing.
+            // The smallest page size; with larger pages the system rejects the call, which is
+            // harmless.
             const PAGE: usize = 4096;
             let start = range.start.next_multiple_of(PAGE);
             let end = range.end.min(map.len());
             let len = end.saturating_sub(end % PAGE).saturating_sub(start);
             if len > 0 {
-                // SAFETY: `DontNeed` on a file-backed mapping that is never written drops pages which the next access
-                // reads from the file again: the bytes seen through `&[u8]` stay the same.
+                // SAFETY: `DontNeed` on a file-backed mapping that is never written drops pages,
+                // which the next access reads from the file again: the bytes seen through `&[u8]`
+                // stay the same.
                 let _ = unsafe {
                     map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, len)
                 };
@@ -92,8 +100,8 @@ impl FileData {
 
 fn read(file: &File, len: u64) -> std::io::Result<FileData> {
     let mut bytes = Vec::new();
-    let most = usize::try_from(len).map_err(std::io::Error::other)?;
-    bytes.try_reserve_exact(most)?;
+    let size = usize::try_from(len).map_err(std::io::Error::other)?;
+    bytes.try_reserve_exact(size)?;
     file.take(len).read_to_end(&mut bytes)?;
     Ok(FileData::from(bytes))
 }
@@ -138,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_file_stays_what_it_was_whoever_writes_to_it() {
+    fn later_writes_to_a_small_file_have_no_effect() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), [7; 5000]).unwrap();
         let data = FileData::map(file.path()).unwrap();
@@ -147,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_refused_at_once() {
+    fn only_regular_files_are_opened() {
         let folder = tempfile::tempdir().unwrap();
         assert!(FileData::map(folder.path()).is_err());
         #[cfg(unix)]

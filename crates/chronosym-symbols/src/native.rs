@@ -1,4 +1,4 @@
-//! One native object file, ELF or PE with DWARF, and what it says about addresses.
+//! The symbols of one native object file: ELF, or PE with DWARF.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -24,22 +24,23 @@ use crate::identity::BuildId;
 use crate::lru::WeightedLru;
 use crate::mmap::FileData;
 
-/// What is wanted of each address.
+/// What to look up for each address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Query {
-    /// Give inlined functions frames of their own. Without it there is one frame: the function whose code it is, at the
-    /// line of the innermost.
+    /// Whether inlined functions have frames of their own. If not, an address has one frame: the
+    /// function whose code it is, at the line of the innermost.
     pub inlines: bool,
-    /// Look source lines up.
+    /// Whether to look up source lines.
     pub lines: bool,
-    /// Look each address up in the symbol table too, for tools that print its names rather than the debug information's
-    /// ([`Frame::symbol_id`](crate::Frame::symbol_id)).
+    /// Whether to look up each address in the symbol table as well, for tools that print its names
+    /// rather than those of the debug information ([`Frame::symbol_id`](crate::Frame::symbol_id)).
     pub symbol_names: bool,
-    /// How many threads a large batch may use; 0 for as many as there are processors.
+    /// Threads that a large batch may use; 0 for one per processor.
     pub threads: usize,
-    /// For how many units each line table is read, on average: beyond that lines say that a limit was reached
-    /// ([`Frame::line_limited`](crate::Frame::line_limited)). 4: tables are a unit's own, or shared by a few.
+    /// Units for which each line table is read, on average; further units have no lines
+    /// ([`Frame::line_limited`](crate::Frame::line_limited)). The default is 4: units have tables
+    /// of their own, or a few share one.
     pub line_share: usize,
 }
 
@@ -57,18 +58,18 @@ impl Default for Query {
 
 /// The symbols of one native object file: ELF, or PE with DWARF or a symbol table.
 ///
-/// Opening reads the headers. Everything else is read when an address needs it, by `&self`: it may be shared by threads.
+/// Opening reads the headers. Everything else is read on demand. Threads may share it.
 #[derive(Debug)]
 pub struct NativeSymbols {
     pub(crate) image: Container,
     search: DebugFileSearch,
-    /// What the file is called, also where it is a link.
+    /// The names of the file: of a link, its own and that of its target.
     names: Vec<OsString>,
     pub(crate) index: UnitIndex,
     pub(crate) starts: UnitStarts,
     pub(crate) supplement_starts: UnitStarts,
     pub(crate) line_tables: LineTables,
-    /// And what was met instead.
+    /// With what the search for it rejected.
     debug_file: OnceLock<(Option<Container>, Missed)>,
     supplement: OnceLock<Option<Container>>,
     packages: OnceLock<Vec<Arc<SplitFile>>>,
@@ -79,7 +80,7 @@ pub struct NativeSymbols {
     pub(crate) cached_units: WeightedLru<usize, CachedUnit>,
 }
 
-/// The symbol table, and why what the image holds of one besides cannot be read.
+/// The symbol table, and the problem with the image's mini debug information, if any.
 #[derive(Debug)]
 struct Symbols {
     table: SymbolTable,
@@ -87,25 +88,26 @@ struct Symbols {
     problem: Option<String>,
 }
 
-/// What was found of split units.
+/// The files of split units.
 #[derive(Debug, Default)]
 struct SplitUnits {
-    /// Their files by their ids; of those that are not there, the name.
+    /// By unit id; the file's name if it is missing.
     by_id: HashMap<u64, Result<Arc<SplitFile>, String>>,
-    /// Files by their paths: any number of units may name one.
+    /// By path: any number of units may name one.
     files: HashMap<PathBuf, Option<Arc<SplitFile>>>,
 }
 
-/// What a file keeps of its units for single lookups, in bytes.
+/// Units that a file caches for single lookups, in bytes.
 const MAX_CACHED_UNITS: u64 = 32 << 20;
 
 impl NativeSymbols {
-    /// Reads the headers of an object file in memory or mapped, which may be compressed by gzip, xz or zstd. No other file is
-    /// opened.
+    /// Reads the headers of an object file, which may be compressed by gzip, xz or zstd. Opens no
+    /// other file.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for formats of symbols that are known by name only, [`Error::UnknownFormat`] for anything else
-    /// but ELF and PE, [`Error::Damaged`] for headers that contradict themselves.
+    /// [`Error::Unsupported`] for symbol formats that are recognised but not read,
+    /// [`Error::UnknownFormat`] for other formats than ELF and PE, [`Error::Damaged`] for
+    /// inconsistent headers.
     pub fn open(data: impl Into<FileData>) -> Result<Self> {
         let image = Container::parse(data.into())?;
         Ok(Self::with_search(
@@ -115,7 +117,7 @@ impl NativeSymbols {
         ))
     }
 
-    /// Maps an object file and reads its headers; the files it names are looked for beside it
+    /// Maps an object file and reads its headers. The files that it names are searched next to it
     /// ([`DebugFileSearch::next_to`]).
     ///
     /// # Errors
@@ -124,7 +126,8 @@ impl NativeSymbols {
         Self::open_path_with(path, DebugFileSearch::next_to(path))
     }
 
-    /// Maps an object file and reads its headers; `search` says what else may be opened.
+    /// Maps an object file and reads its headers; `search` has the locations of the files that it
+    /// names.
     ///
     /// # Errors
     /// As [`NativeSymbols::open`], and [`Error::Io`].
@@ -158,10 +161,10 @@ impl NativeSymbols {
         }
     }
 
-    /// Takes the debug information from a file found elsewhere. To be called before the first question.
+    /// Uses the debug information of the file at `path`. Call it before the first lookup.
     ///
     /// # Errors
-    /// As [`NativeSymbols::open_path`], and [`Error::NotItsDebugFile`] unless the build id says that it is of this build or,
+    /// As [`NativeSymbols::open_path`], and [`Error::NotItsDebugFile`] if the build ID differs or,
     /// without one, the checksum of `.gnu_debuglink`.
     pub fn set_debug_file(&mut self, path: &Path) -> Result<()> {
         let file = Container::open(path)?;
@@ -172,27 +175,27 @@ impl NativeSymbols {
         Ok(())
     }
 
-    /// The name of the file that the debug information was moved to (`.gnu_debuglink`), if any was.
+    /// The name of the separate debug file (`.gnu_debuglink`), if the file names one.
     pub fn debug_link(&self) -> Option<String> {
         let (name, _) = debug_files::debug_link(&self.image)?;
         Some(name.to_string_lossy().into_owned())
     }
 
-    /// The build id and the path of the supplementary file that holds what the debug information shares with that of others
-    /// (`.gnu_debugaltlink`), where it is named but was not found.
+    /// The build ID and the path of the supplementary file (`.gnu_debugaltlink`), if it is missing.
     pub fn missing_supplement(&self) -> Option<(BuildId, String)> {
         if self.supplement().is_some() {
             return None;
         }
         let (path, id) = debug_files::supplement_link(self.debug())?;
-        // Copied before it is checked: the file may be mapped.
+        // Copied before it is checked: the file may be mapped and change.
         Some((id, chronosym_types::copied_text(path)))
     }
 
-    /// Takes the supplementary file from elsewhere. To be called before the first question.
+    /// Uses the supplementary file at `path`. Call it before the first lookup.
     ///
     /// # Errors
-    /// As [`NativeSymbols::open_path`], and [`Error::BuildIdMismatch`] if it is another one, or if none is named.
+    /// As [`NativeSymbols::open_path`]; [`Error::BuildIdMismatch`] if it is another file, and
+    /// [`Error::NotItsDebugFile`] if the file names none.
     pub fn set_supplement(&mut self, path: &Path) -> Result<()> {
         let file = Container::open(path)?;
         let Some((_, wanted)) = debug_files::supplement_link(self.debug()) else {
@@ -205,18 +208,18 @@ impl NativeSymbols {
         Ok(())
     }
 
-    /// True if nothing but what other images may link to has names: neither debug information nor a symbol table was found.
+    /// True if the file has neither debug information nor a symbol table other than `.dynsym`.
     pub fn is_stripped(&self) -> bool {
         !self.debug().debug.has(gimli::SectionId::DebugInfo, false) && !self.symbols().1.has_own()
     }
 
-    /// True if a debug file was met that is of another build.
+    /// True if the search found a debug file of another build.
     pub fn has_rejected_debug_file(&self) -> bool {
         let met = self.debug_file.get();
         met.is_some_and(|(_, missed)| missed.other_build)
     }
 
-    /// Which other files were missed so far, or are not of this build.
+    /// A description of each file that was missing so far, or is of another build.
     pub fn missing_files(&self) -> Vec<String> {
         if self.search.folders.is_empty() {
             return Vec::new();
@@ -248,33 +251,34 @@ impl NativeSymbols {
         notes
     }
 
-    /// The GNU build id, if the file has one.
+    /// The GNU build ID, if the file has one.
     pub fn build_id(&self) -> Option<&BuildId> {
         self.image.build_id.as_ref()
     }
 
-    /// Virtual address of the image's first byte: what an [`Address::Rva`](crate::Address::Rva) counts from.
+    /// The virtual address of the image's first byte, from which an
+    /// [`Address::Rva`](crate::Address::Rva) counts.
     pub fn base(&self) -> u64 {
         self.image.segments.base()
     }
 
-    /// True if file offsets can be looked up: the program headers say where each byte of the image's file is mapped. Those of a
-    /// debug file do not.
+    /// True if file offsets can be looked up: the program headers state where each byte of the
+    /// image's file is mapped. Those of a debug file do not.
     pub fn has_offsets(&self) -> bool {
         self.image.segments.has_offsets()
     }
 
-    /// What is added to offsets of the image's file in an executable mapping to get virtual addresses, for a debug file; `None`
-    /// where nothing proves it.
+    /// The number to add to file offsets of the image in an executable mapping to get virtual
+    /// addresses, for a debug file; `None` if it cannot be proved.
     pub fn offset_bias(&self, mapping: Mapping) -> Option<u64> {
         self.image.segments.offset_bias(mapping)
     }
 
-    /// The virtual addresses of a section, as `.text`, if it is loaded; of several of one name the first.
+    /// The virtual addresses of the first loaded section of this name, such as `.text`.
     ///
-    /// The sections of objects and kernel modules, which are not linked, have no addresses of their own: here code stands at 0,
-    /// `.text` first, the rest after it. So an address of a running kernel module less where the module begins is a virtual
-    /// address of its file.
+    /// Objects and kernel modules are not linked, so their sections have no addresses. They are
+    /// laid out from 0 here: `.text` first, then other code, then data. So an address in a running
+    /// kernel module minus the start of the module is a virtual address of its file.
     pub fn section(&self, name: &str) -> Option<Range<u64>> {
         self.image.section(name)
     }
@@ -284,8 +288,8 @@ impl NativeSymbols {
         &self.image.code
     }
 
-    /// What the file and that with its debug information come to hold in memory once everything in them was asked for, beside
-    /// their bytes as they are, in bytes.
+    /// Bytes of memory that decompression uses at most for the file and its debug file, in addition
+    /// to their own bytes.
     pub fn unpacked_bytes(&self) -> u64 {
         let (own, debug) = (&self.image, self.debug());
         let other = (!std::ptr::eq(own, debug)).then(|| debug.unpacked_bytes());
@@ -297,7 +301,7 @@ impl NativeSymbols {
         self.debug().debug.has(gimli::SectionId::DebugLine, false)
     }
 
-    /// What was found to be damaged so far in the file as a whole.
+    /// Damage met so far that concerns the file as a whole.
     pub(crate) fn damage(&self) -> impl Iterator<Item = String> {
         let index = self.index.damage();
         let index = index.map(|bad| format!("extents of the units: {bad}"));
@@ -305,7 +309,7 @@ impl NativeSymbols {
         self.debug().debug.damage().chain(index).chain(symbols)
     }
 
-    /// The file with the debug information: this one, or the one its debug link leads to.
+    /// The file with the debug information: this one or its debug file.
     pub(crate) fn debug(&self) -> &Container {
         if self.image.debug.has(gimli::SectionId::DebugInfo, false) {
             return &self.image;
@@ -323,7 +327,8 @@ impl NativeSymbols {
             .as_ref()
     }
 
-    /// The file of a split unit, opened once: a package, or a file of its own. Where none has the unit, the first that should.
+    /// The file of a split unit: a package or a file of its own, opened once. If none has the unit,
+    /// the first that should.
     pub(crate) fn split_unit(
         &self,
         id: DwoId,
@@ -369,7 +374,7 @@ impl NativeSymbols {
     pub(crate) fn symbols(&self) -> (&Container, &SymbolTable) {
         let debug = self.debug();
         let symbols = self.symbols.get_or_init(|| {
-            // Without symbols in the debug file, those that the image is linked by.
+            // If the debug file has no symbols, the dynamic symbols of the image.
             let is_of_debug_file = debug.has_symbols();
             let named = if is_of_debug_file { debug } else { &self.image };
             let (mini, problem) = match debug_files::mini_debug_info(&self.image) {
@@ -403,13 +408,13 @@ mod tests {
     use crate::answer::Address;
     use crate::answer::Answers;
 
-    /// The test program itself is an object file with debug information; it knows where its own functions stand.
+    /// The test program is an object file with debug information.
     #[test]
     fn finds_a_function_of_this_very_program() {
         let path = std::env::current_exe().unwrap();
         let symbols = NativeSymbols::open_path(&path).unwrap();
         let mut out = Answers::new();
-        // Where this function stands is not known beforehand, so the whole code is asked.
+        // The address of this function is unknown, so all code is looked up.
         let code = symbols.code().to_vec();
         let addresses: Vec<Address> = code
             .iter()
@@ -429,12 +434,12 @@ mod tests {
         assert!(own.file().is_some_and(|f| f.ends_with("native.rs")));
     }
 
-    /// One at a time, addresses are answered out of what is kept of their unit: in the same words.
+    /// Single lookups use cached units.
     #[test]
     fn single_lookups_agree_with_a_batch() {
         let symbols = NativeSymbols::open_path(&std::env::current_exe().unwrap()).unwrap();
         let code = symbols.code().to_vec();
-        // Neighbours, in some fifty places.
+        // Nearby addresses, in about fifty groups.
         let len: u64 = code.iter().map(|r| r.end - r.start).sum();
         let addresses: Vec<Address> = code
             .iter()
@@ -444,9 +449,9 @@ mod tests {
             .collect();
         let print = |answer: crate::Answer<'_>| {
             let frames = answer.frames().map(|f| {
-                let place = (f.file(), f.line(), f.column(), f.discriminator());
+                let line = (f.file(), f.line(), f.column(), f.discriminator());
                 format!(
-                    "{:?} {place:?} {:x?} {}",
+                    "{:?} {line:?} {:x?} {}",
                     f.name(),
                     f.function_start(),
                     f.inlined()
@@ -459,8 +464,8 @@ mod tests {
         let mut single = Answers::new();
         for (&address, expected) in addresses.iter().zip(batch.iter()) {
             symbols.find(address, &Query::default(), &mut single);
-            let found = single.get(0).map(print);
-            assert_eq!(found, Some(print(expected)), "{address:x?}");
+            let answer = single.get(0).map(print);
+            assert_eq!(answer, Some(print(expected)), "{address:x?}");
         }
         assert!(
             !symbols.cached_units.is_empty() && symbols.cached_units.weight() <= MAX_CACHED_UNITS

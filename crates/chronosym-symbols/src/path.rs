@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use crate::store::url::{ServerUrl, UrlError};
 
-/// Microsoft's public symbol server, asked only where a symbol path says so or is the bare `srv*`.
+/// Microsoft's public symbol server, queried only if a symbol path names it or contains `srv*`.
 pub const MICROSOFT_SERVER: &str = "https://msdl.microsoft.com/download/symbols";
 
 /// A parsed symbol path.
@@ -28,7 +28,7 @@ pub const MICROSOFT_SERVER: &str = "https://msdl.microsoft.com/download/symbols"
 pub struct SymbolPath {
     /// In the order of the search.
     pub elements: Vec<PathElement>,
-    /// Elements that mean nothing, and why: left out of the search, for the caller to show.
+    /// Descriptions of invalid elements, which the search ignores.
     pub problems: Vec<String>,
 }
 
@@ -38,7 +38,8 @@ pub struct SymbolPath {
 pub enum PathElement {
     /// A plain folder.
     Folder(PathBuf),
-    /// From here on, fetched files are cached in this folder; `None` is the default cache folder.
+    /// Files fetched by later elements are cached in this folder; `None` is the default cache
+    /// folder.
     Cache(Option<PathBuf>),
     /// A chain of stores, the nearest first. Never empty.
     Chain(Vec<Store>),
@@ -57,7 +58,7 @@ pub enum Store {
 }
 
 impl SymbolPath {
-    /// Parses a symbol path. Empty elements are nothing; what cannot be understood ends up in
+    /// Parses a symbol path. Ignores empty elements; describes invalid ones in
     /// [`problems`](Self::problems).
     pub fn parse(text: &str) -> Self {
         let mut path = Self::default();
@@ -74,7 +75,7 @@ impl SymbolPath {
         path
     }
 
-    /// True if a server is configured: something might be fetched.
+    /// True if the path has a server.
     pub fn has_server(&self) -> bool {
         self.elements.iter().any(|element| match element {
             PathElement::Chain(stores) => stores.iter().any(|s| matches!(s, Store::Server(_))),
@@ -109,7 +110,7 @@ impl fmt::Display for SymbolPath {
     }
 }
 
-/// Why an element means nothing.
+/// Why an element is invalid.
 #[derive(Debug, thiserror::Error)]
 enum ElementError {
     #[error("{0}: no store is named")]
@@ -172,25 +173,24 @@ fn is_url(text: &str) -> bool {
     lower.starts_with("http://") || lower.starts_with("https://")
 }
 
-/// True for a share (`\\server\share`; on Windows in any mixture of slashes), which is another machine.
+/// True for a share of another machine: `\\server\share`, on Windows with any mixture of slashes.
 pub(crate) fn is_share(path: &Path) -> bool {
     let slash = |byte: &u8| *byte == b'\\' || (cfg!(windows) && *byte == b'/');
     let bytes = path.as_os_str().as_encoded_bytes();
     bytes.get(..2).is_some_and(|two| two.iter().all(slash))
 }
 
-/// Servers out of `DEBUGINFOD_URLS`: separated by white space. Gives the servers and what could not be understood.
+/// Parses `DEBUGINFOD_URLS`, which is separated by white space. Returns the servers and
+/// descriptions of invalid elements.
 ///
-/// Words with which elfutils sets a verification policy (`ima:enforcing` and the like) are passed over: every file is
-/// verified by its build id.
+/// Ignores the verification policies of elfutils (such as `ima:enforcing`): every file is verified
+/// by its build ID.
 pub fn parse_debuginfod_urls(text: &str) -> (Vec<ServerUrl>, Vec<String>) {
     let mut servers = Vec::new();
     let mut problems = Vec::new();
-    for word in text.split_whitespace() {
-        if word.starts_with("ima:") {
-            continue;
-        }
-        match ServerUrl::parse(word) {
+    let elements = text.split_whitespace();
+    for element in elements.filter(|element| !element.starts_with("ima:")) {
+        match ServerUrl::parse(element) {
             Ok(server) => servers.push(server),
             Err(why) => problems.push(why.to_string()),
         }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_leave_the_rest_standing() {
+    fn other_elements_of_an_invalid_path_count() {
         let path = SymbolPath::parse("symsrv*x.dll;foo*bar;cache*/a*/b;srv*https://;/ok");
         assert_eq!(path.elements, [PathElement::Folder("/ok".into())]);
         assert_eq!(path.problems.len(), 4, "{:?}", path.problems);
@@ -288,7 +288,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_parses_and_what_is_shown_means_the_same(text in "([a-zA-Z:/*; .\\\\]|srv\\*|cache\\*|https?://[a-z/?@]|\\PC){0,40}") {
+        fn any_text_parses_and_its_display_parses_to_the_same(text in "([a-zA-Z:/*; .\\\\]|srv\\*|cache\\*|https?://[a-z/?@]|\\PC){0,40}") {
             let path = SymbolPath::parse(&text);
             let again = SymbolPath::parse(&path.to_string());
             proptest::prop_assert_eq!(path.to_string(), again.to_string());

@@ -1,6 +1,7 @@
-//! What compressed data may unpack to.
+//! The size to which compressed data may decompress.
 
-/// The most bytes that `packed` bytes may unpack to. Real symbol files unpack to five or ten times their size.
+/// The number of bytes to which `packed` bytes may decompress. Real symbol files decompress to five
+/// or ten times their size.
 pub(crate) fn unpack_limit(packed: u64) -> u64 {
     const FREE: u64 = 8 << 20;
     const RATIO: u64 = 64;

@@ -1,8 +1,9 @@
-//! Where the parts of a file are mapped: from file offsets and RVAs to virtual addresses.
+//! The segments of a file: converts file offsets and RVAs to virtual addresses.
 //!
-//! `objcopy --only-keep-debug` and its like leave the addresses and sizes in the program headers of a debug file, but not the
-//! offsets: its code was removed. There an offset of the image is translated only where something proves how: a segment that keeps
-//! its place, or a mapping that no other segment fits.
+//! `objcopy --only-keep-debug` and similar tools keep the addresses and sizes in the program
+//! headers of a debug file, but not the offsets, because they remove the code. An offset of the
+//! image is converted only if it can be proved: by a segment that keeps its offset, or by a mapping
+//! that no other segment fits.
 
 use std::ops::Range;
 
@@ -17,16 +18,16 @@ use crate::answer::Address;
 /// The bits of offsets within the pages of Linux: loaders map whole ones.
 const PAGES: [u64; 3] = [0xfff, 0x3fff, 0xffff];
 
-/// A range of a file that a loader mapped, as a recorder states it.
+/// A range of a file that a loader mapped, as recorded in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mapping {
-    /// Where in the file it starts, in bytes.
+    /// Offset in the file of its first byte.
     pub file_offset: u64,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
 }
 
-/// A part of a file that is mapped.
+/// A segment: a part of a file that is mapped.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
     pub(super) memory: Range<u64>,
@@ -35,7 +36,7 @@ pub(super) struct Segment {
     pub(super) writable: bool,
 }
 
-/// The parts of a file that are mapped.
+/// The segments of a file.
 #[derive(Debug)]
 pub(crate) struct Segments {
     list: Vec<Segment>,
@@ -51,7 +52,7 @@ impl Segments {
             Some(layout) => file.sections().filter_map(|s| placed(&s, layout)).collect(),
         };
         let is_pe = file.format() == BinaryFormat::Pe;
-        // Of ELF files, where the system maps the first page.
+        // For ELF files, the address of the first page.
         let base = match is_pe {
             true => file.relative_address_base(),
             false => (list.iter().map(|s| s.memory.start & !0xfff).min()).unwrap_or(0),
@@ -95,13 +96,13 @@ impl Segments {
         }
     }
 
-    /// True if the program headers say where each byte of the image's file is mapped.
+    /// True if the program headers state where each byte of the image's file is mapped.
     pub(crate) fn has_offsets(&self) -> bool {
         self.has_code
     }
 
-    /// What is added to offsets of the image's file to get virtual addresses, in an executable mapping, where the program headers of
-    /// a debug file or the mapping prove it.
+    /// The number to add to file offsets of the image in an executable mapping to get virtual
+    /// addresses, if the program headers of a debug file or the mapping prove it.
     pub(crate) fn offset_bias(&self, mapping: Mapping) -> Option<u64> {
         let last = mapping.file_offset.checked_add(mapping.size)?;
         let kept = self.list.iter().find(|segment| {
@@ -114,7 +115,7 @@ impl Segments {
         }
     }
 
-    /// The one bias with which an executable segment fills the mapping.
+    /// The only bias with which an executable segment fills the mapping.
     fn bias_by_size(&self, mapping: Mapping) -> Option<u64> {
         let first = self
             .list
@@ -124,7 +125,7 @@ impl Segments {
         let mut biases = PAGES.into_iter().flat_map(|page| {
             let code = self.list.iter().filter(|segment| segment.is_code());
             code.filter_map(move |segment| {
-                // Loaders reserve room for all segments with the first.
+                // Loaders reserve memory for all segments with the first.
                 let is_first = std::ptr::eq(segment, first);
                 let fills = mapping.is_filled_by(segment.memory.clone(), page)
                     || is_first && mapping.is_filled_by(segment.memory.start..end, page);
@@ -141,7 +142,7 @@ impl Segments {
 }
 
 impl Mapping {
-    /// True if a range of addresses, in whole pages, is as long as the mapping.
+    /// True if a range of addresses, in whole pages, has the size of the mapping.
     fn is_filled_by(&self, memory: Range<u64>, page: u64) -> bool {
         let end = memory.end.checked_add(page).map(|end| end & !page);
         let size = end.and_then(|end| end.checked_sub(memory.start & !page));
@@ -150,7 +151,7 @@ impl Mapping {
 }
 
 impl Segment {
-    /// Code that no data follows: as long in the file as in memory.
+    /// True for code, which has the same size in the file as in memory.
     fn is_code(&self) -> bool {
         self.executable && !self.writable && !self.memory.is_empty()
     }
@@ -159,15 +160,16 @@ impl Segment {
         self.memory.end.saturating_sub(self.memory.start)
     }
 
-    /// How long it is in the image's file, if it is code and a debug file still says where: it kept its length (`eu-strip`), or
-    /// starts with the file's headers.
+    /// Its size in the image's file, if it is code and a debug file still has its offset: it kept
+    /// its size (`eu-strip`), or starts with the file's headers.
     fn kept(&self) -> Option<u64> {
         let in_file = self.file.end.saturating_sub(self.file.start);
         let is_whole = in_file > 0 && in_file == self.len();
         (self.is_code() && (is_whole || self.headers().is_some())).then(|| self.len())
     }
 
-    /// Its length, if it starts with the file's headers and is as long in the file as in memory.
+    /// Its size, if it starts with the file's headers and has the same size in the file as in
+    /// memory.
     fn headers(&self) -> Option<u64> {
         (self.file.start == 0 && self.file.end > 0 && !self.writable).then(|| self.len())
     }
@@ -238,12 +240,12 @@ mod tests {
     ];
 
     #[test]
-    fn mappings_prove_the_place_of_code() {
+    fn mappings_prove_the_offset_of_code() {
         let gnu = segments(false, &GNU);
         assert!(!gnu.has_offsets());
         assert_eq!(gnu.virtual_address(Address::FileOffset(0x1010)), None);
         assert_eq!(gnu.offset_bias(mapping(0x1000, 0x2000)), Some(0x40_0000));
-        // Part of the code, of which part is not known; what is mapped of the headers; other sizes.
+        // An unknown part of the code; headers only; other sizes.
         assert_eq!(gnu.offset_bias(mapping(0x1000, 0x1000)), None);
         assert_eq!(gnu.offset_bias(mapping(0, 0x2000)), None);
         assert_eq!(gnu.offset_bias(mapping(0x1000, 0x3000)), None);
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_keeps_its_place_is_found_without_a_mapping() {
+    fn code_that_keeps_its_offset_is_found_without_a_mapping() {
         // Linked without a segment for code alone; loaders map the whole with it.
         let joined = [("rx", 0, 0xd63, 0, 0x32c), ("rw", 0x1db0, 0x2a0, 0xdb0, 0)];
         let joined = segments(false, &joined);

@@ -1,4 +1,4 @@
-//! Where to look, and what is allowed.
+//! The configuration of a search: locations, permissions and limits.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,30 +8,29 @@ use super::url::ServerUrl;
 use crate::cache;
 use crate::path::{SymbolPath, parse_debuginfod_urls};
 
-/// Where to look, and what is allowed.
+/// The locations of a search, its permissions and its limits.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoreConfig {
-    /// Folders given by the user: searched first, by file name and in the keyed layouts. A file
-    /// will do as well.
+    /// Folders given by the user: searched first, by file name and in the keyed layouts. An element
+    /// may also be a file.
     pub folders: Vec<PathBuf>,
-    /// Folders of symbol files that came with the trace: beside it, or unpacked out of its
-    /// archive. Searched by file name and in the keyed layouts; pointers to files elsewhere
-    /// are not followed.
+    /// Folders of symbol files that came with the trace: next to it, or in its archive. Searched by
+    /// file name and in the keyed layouts; pointers to files elsewhere are not followed.
     pub trace_folders: Vec<PathBuf>,
     /// The symbol path (`_NT_SYMBOL_PATH`).
     pub path: SymbolPath,
     /// Debuginfod servers (`DEBUGINFOD_URLS`).
     pub debuginfod: Vec<ServerUrl>,
-    /// The cache folder: the default downstream store, and the location of what debuginfod gave.
-    /// `None`: what would have to be stored there is not fetched.
+    /// The cache folder: the default downstream store, and the store of files from debuginfod. With
+    /// `None`, files that would be stored there are not fetched.
     pub cache: Option<PathBuf>,
-    /// The most that the cache folder should hold, in bytes; older files go first. 0: no limit.
-    /// Folders that a symbol path names are never pruned.
+    /// The size limit of the cache folder in bytes; the least recently used files are removed
+    /// first. 0 is no limit. Folders that a symbol path names are never pruned.
     pub cache_limit: u64,
-    /// Never asks a server.
+    /// Whether servers are never queried.
     pub offline: bool,
-    /// Opens files at the paths that the trace names: the trace was made on this machine.
+    /// Whether to open files at the paths that the trace names, for traces of this machine.
     pub trust_trace_paths: bool,
     /// Bounds of fetching.
     pub fetch: FetchLimits,
@@ -41,26 +40,26 @@ pub struct StoreConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchLimits {
-    /// To connect, TLS included.
+    /// For connecting, including TLS.
     pub connect_timeout: Duration,
-    /// Longest silence of a server that is connected.
+    /// The longest pause within a response.
     pub idle_timeout: Duration,
-    /// For one request as a whole.
+    /// For one request.
     pub total_timeout: Duration,
-    /// Bytes a second that a body has to come in at, on the whole; slower ones are given up.
+    /// The minimum average speed of a body in bytes per second; slower downloads are abandoned.
     pub least_speed: u64,
-    /// How long after its begin the speed of a body counts.
+    /// The time after which the speed of a body is checked.
     pub speed_after: Duration,
-    /// Largest file taken, in bytes, packed or unpacked.
+    /// The maximum size of a file in bytes, compressed or not.
     pub max_bytes: u64,
-    /// Redirects followed for one request: to any host, and from http to https, but never from
-    /// https to http.
+    /// The number of redirects followed for one request: to any host, and from http to https, but
+    /// never from https to http.
     pub max_redirects: u32,
-    /// How often a request is repeated after a 5xx, a 429 or a broken connection.
+    /// The number of retries after a 5xx, a 429 or a broken connection.
     pub retries: u32,
-    /// Pause before the first repetition; doubles each time.
+    /// The pause before the first retry; doubles each time.
     pub back_off: Duration,
-    /// How long a server's "not found" is believed, on disk.
+    /// The time for which a "not found" is cached on disk.
     pub missing_age: Duration,
 }
 
@@ -82,7 +81,7 @@ impl Default for FetchLimits {
 }
 
 impl StoreConfig {
-    /// No folder, no server, no cache: finds nothing.
+    /// A configuration without folders, servers and cache.
     pub fn new() -> Self {
         Self {
             cache_limit: cache::DEFAULT_LIMIT,
@@ -90,8 +89,8 @@ impl StoreConfig {
         }
     }
 
-    /// What the environment says: `_NT_SYMBOL_PATH`, `DEBUGINFOD_URLS`, and the platform's cache
-    /// folder.
+    /// The configuration of the environment: `_NT_SYMBOL_PATH`, `DEBUGINFOD_URLS`, and the
+    /// platform's cache folder.
     pub fn from_env() -> Self {
         Self::from_vars(|name| std::env::var_os(name))
     }
@@ -112,7 +111,7 @@ impl StoreConfig {
         config
     }
 
-    /// True if something might be fetched.
+    /// True if servers may be queried.
     pub fn may_fetch(&self) -> bool {
         !self.offline && (self.path.has_server() || !self.debuginfod.is_empty())
     }

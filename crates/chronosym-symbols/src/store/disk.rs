@@ -1,4 +1,4 @@
-//! Doing what a search asks of the disk, blocking.
+//! Accesses the disk for a search, blocking.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -11,12 +11,12 @@ use std::time::{Duration, SystemTime};
 use super::name::below;
 use crate::unpack_limit::unpack_limit;
 
-/// More than this of a pointer file is not read, in bytes.
-const LONGEST_TEXT: u64 = 4096;
-/// A listing made so soon after its folder changed may have missed a change of the same tick.
+/// Bytes of a pointer file that are read.
+const MAX_TEXT: u64 = 4096;
+/// A listing made so soon after a change of its folder may lack a change within the same tick.
 const RACY: Duration = Duration::from_secs(2);
 
-/// What folders were seen to hold: listings count while they are current.
+/// Cached folder listings, used while they are current.
 #[derive(Debug, Default)]
 pub struct Disk {
     listings: Mutex<HashMap<PathBuf, Listing>>,
@@ -26,15 +26,14 @@ pub struct Disk {
 struct Listing {
     modified: SystemTime,
     listed: SystemTime,
-    /// Lower-case names to the names as they are.
+    /// From lower-case names to names.
     names: Arc<HashMap<String, Vec<OsString>>>,
 }
 
 impl Disk {
     pub(super) fn find(&self, folder: &Path, candidates: &[Vec<String>]) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = Vec::new();
-        // Most of what is looked for is not there: one look at the folder says so of all
-        // candidates.
+        // Most candidates are absent: one listing of the folder rules them out.
         let by_case = !cfg!(windows) && candidates.iter().any(|names| !names.is_empty());
         let listing = by_case.then(|| self.listing(folder).ok()).flatten();
         let is_absent = |candidate: &[String]| match (&listing, candidate) {
@@ -42,7 +41,7 @@ impl Disk {
             _ => false,
         };
         for candidate in candidates.iter().filter(|names| !is_absent(names)) {
-            // Hostile names were sorted out long before: this is the last guard.
+            // The last check; hostile names were rejected before.
             let Some(exact) = below(folder, candidate) else {
                 continue;
             };
@@ -120,13 +119,11 @@ impl Disk {
 
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    File::open(path)?
-        .take(LONGEST_TEXT)
-        .read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_TEXT).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Writes a new file with `write`; leaves none behind if that fails.
+/// Writes a new file with `write`, and removes it if that fails.
 fn write_new(to: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut file = create_new(to)?;
     let result = write(&mut file);
@@ -137,7 +134,7 @@ fn write_new(to: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::
     result
 }
 
-/// Creates a new file, and its folder if somebody has pruned that in the meantime.
+/// Creates a new file, and its folder, which may have been pruned.
 pub(super) fn create_new(to: &Path) -> io::Result<File> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
@@ -187,9 +184,8 @@ pub(super) fn unpack(from: &Path, to: &Path, limit: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The name of the only file in a cabinet, which must begin where its data begins: what `compress`
-/// and SymStore make. With any other start the reader would decompress up to it, and on a hostile
-/// one fail badly.
+/// The name of the only file in a cabinet, which must start where the data starts, as in cabinets
+/// of `compress` and SymStore. With another start the reader would decompress everything before it.
 ///
 /// Source: MS-CAB 2.1 (CFHEADER) and 2.3 (CFFILE).
 fn only_file<R: Read + Seek>(source: &mut R) -> io::Result<String> {
@@ -215,7 +211,7 @@ fn only_file<R: Read + Seek>(source: &mut R) -> io::Result<String> {
     let start = u32_at(u64::from(first_file) + 4)?;
     source.seek(SeekFrom::Start(0))?;
     if start != 0 {
-        return Err(invalid("a cabinet whose file does not begin at its data"));
+        return Err(invalid("a cabinet whose file does not start at its data"));
     }
     Ok(name)
 }
@@ -262,14 +258,14 @@ mod tests {
             let unpack = |limit| unpack(&from, &to, limit).map_err(|error| error.kind());
             let too_large = Err(io::ErrorKind::FileTooLarge);
             assert_eq!(unpack(data.len() as u64 - 1), too_large);
-            assert!(!to.exists(), "nothing stays behind");
+            assert!(!to.exists(), "it is removed");
             assert_eq!(unpack(data.len() as u64), Ok(true));
             assert_eq!(fs::read(&to).unwrap(), data);
             fs::write(&from, &packed[..packed.len() / 2]).unwrap();
             fs::remove_file(&to).unwrap();
             let damaged = unpack(1 << 20);
             assert!(damaged.is_err() && damaged != too_large);
-            assert!(!to.exists(), "nothing stays behind");
+            assert!(!to.exists(), "it is removed");
         }
     }
 

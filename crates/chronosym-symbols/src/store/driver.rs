@@ -73,7 +73,7 @@ pub trait Driver: Sync {
     }
 
     /// Moves a file to its location on the same file system at once, making folders as needed, over
-    /// what may stand there.
+    /// an existing file.
     fn install(&self, from: &Path, to: &Path) -> impl Future<Output = io::Result<()>> + Send {
         ready(disk::install(from, to))
     }

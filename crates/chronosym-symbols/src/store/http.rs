@@ -1,7 +1,7 @@
 //! One request at a time to a symbol server: the blocking driver's half of HTTP.
 //!
-//! What a status means, where a redirect may lead and what is repeated is decided by the search,
-//! for every driver alike; this follows no redirect and repeats nothing.
+//! The search interprets the status and decides about redirects and retries for every driver;
+//! this module follows no redirect and repeats nothing.
 
 use std::cell::Cell;
 use std::fs;
@@ -25,8 +25,8 @@ use super::driver::{Fetched, NotFetched};
 use super::url::authority;
 use crate::unpack_limit::unpack_limit;
 
-/// More than this of the body of anything but a 200 is not read, in bytes.
-const LONGEST_APOLOGY: u64 = 64 << 10;
+/// Bytes that are read of the body of an error response.
+const MAX_ERROR_BODY: u64 = 64 << 10;
 
 /// An HTTP client that keeps its connections. Uses the proxy that the environment names.
 ///
@@ -37,7 +37,7 @@ const LONGEST_APOLOGY: u64 = 64 << 10;
 pub struct Client {
     plain: ureq::Agent,
     limits: FetchLimits,
-    /// Reading the roots takes a while: only where https is asked for.
+    /// For https; made on first use, because reading the roots takes a while.
     secure: OnceLock<ureq::Agent>,
 }
 
@@ -121,7 +121,7 @@ impl Client {
             let location = header(LOCATION).map(str::to_owned);
             // A connection is kept only if its last body was read to the end: max answers are such
             // a 404. It may drip, too.
-            let mut body = response.into_body().into_reader().take(LONGEST_APOLOGY);
+            let mut body = response.into_body().into_reader().take(MAX_ERROR_BODY);
             let _ = save(&mut body, &mut io::sink(), &|| u64::MAX, None, &self.limits);
             return Fetched::Status {
                 code,
@@ -180,7 +180,7 @@ fn system_roots() -> TlsConfig {
     TlsConfig::builder().root_certs(roots).build()
 }
 
-/// Counts what is read of a source.
+/// Counts the bytes read from a source.
 struct Counted<'c, R> {
     source: R,
     count: &'c Cell<u64>,
@@ -251,7 +251,7 @@ fn failed(error: ureq::Error) -> Fetched {
         | ureq::Error::Tls(_)
         | ureq::Error::Rustls(_)
         | ureq::Error::Pem(_) => Fetched::Unreachable(error.to_string()),
-        // Its text repeats the URI, and what is secret in it.
+        // Its text repeats the URI, which may contain secrets.
         ureq::Error::BadUri(_) => Fetched::Unreachable("bad address".into()),
         error => Fetched::Broken(error.to_string()),
     }
@@ -279,7 +279,7 @@ mod tests {
     impl Read for Drip {
         fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
             self.0 += 1;
-            assert!(self.0 < 1000, "it is read for ever");
+            assert!(self.0 < 1000, "it is read without end");
             std::thread::sleep(Duration::from_millis(10));
             to[0] = 0;
             Ok(1)
@@ -295,7 +295,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let fetched = save(&mut Drip(0), &mut file, &|| 1 << 20, None, &limits);
         assert_eq!(fetched, Fetched::TimedOut);
-        // One that has no end ends at the max that is taken.
+        // An endless body ends at the limit.
         let fetched = save(&mut io::repeat(0), &mut file, &|| 1 << 20, None, &limits);
         assert_eq!(fetched, Fetched::TooLarge);
     }

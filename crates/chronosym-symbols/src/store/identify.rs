@@ -38,10 +38,10 @@ impl From<std::io::Error> for IdentifyError {
 pub type Identify<'a> = dyn Fn(&Path, &Wanted) -> Result<FileIdentity, IdentifyError> + Sync + 'a;
 
 /// Reads the identity of a PDB in either format, a PE image, an ELF file (also one compressed by
-/// gzip, xz or zstd) or an `r2rmap`, told apart by content.
+/// gzip, xz or zstd) or an `r2rmap`, detected by content.
 ///
 /// Reads headers and directories only, but enough to notice that a file was cut short. It is an
-/// [`Identify`] as it stands.
+/// [`Identify`].
 ///
 /// # Errors
 /// The file cannot be read, is in none of these formats, or is damaged or cut short.
@@ -74,7 +74,7 @@ pub fn identity_of(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
     } else if let Some(file) = packing::whole_file(data).map_err(damaged)? {
         elf(&file)
     } else {
-        Err(damaged("none of the formats known"))
+        Err(damaged("in none of the supported formats"))
     }
 }
 
@@ -84,7 +84,7 @@ fn damaged(why: impl ToString) -> IdentifyError {
 
 fn image(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
     let image = PeImage::parse(data).map_err(damaged)?;
-    // Raw sizes, for what is padding in one tool is data in another.
+    // Raw sizes, because tools differ in what they treat as padding.
     let sections = image.sections();
     check(
         data,
@@ -151,16 +151,16 @@ mod tests {
         for (name, ending, format) in pairs {
             let image = read(&format!("{name}.{ending}"));
             let pdb = read(&format!("{name}.pdb"));
-            let found = identity_of(&image).unwrap();
-            let FileIdentity::Image { pe, pdbs } = &found else {
-                panic!("{name} is {found}");
+            let actual = identity_of(&image).unwrap();
+            let FileIdentity::Image { pe, pdbs } = &actual else {
+                panic!("{name} is {actual}");
             };
             let (pe, id) = (Some(*pe), pdbs[0]);
             let stamp = None;
             let wanted = Wanted::Pdb { id, stamp, format };
             let pdb_says = identity_of(&pdb).unwrap();
             assert!(wanted.accepts(&pdb_says), "{wanted}, found {pdb_says}");
-            assert!(Wanted::Image { pe, pdb: Some(id) }.accepts(&found));
+            assert!(Wanted::Image { pe, pdb: Some(id) }.accepts(&actual));
             for file in [&image, &pdb] {
                 for part in 0..8 {
                     assert!(damaged(&file[..file.len() * part / 8]), "{name}: {part}/8");
@@ -184,8 +184,8 @@ mod tests {
                 signature: Some(id.signature),
                 version: id.version,
             };
-            let found = identity_of(&map).unwrap();
-            assert!(wanted.accepts(&found), "{wanted}, found {found}");
+            let actual = identity_of(&map).unwrap();
+            assert!(wanted.accepts(&actual), "{wanted}, found {actual}");
         }
     }
 

@@ -112,7 +112,7 @@ impl<'s, D: Driver> Search<'s, D> {
     }
 }
 
-/// A name for a file that is being written: nobody else's, in this process or another.
+/// A unique name for a partial file, in this process and others.
 pub(super) fn temp_path(folder: &Path) -> PathBuf {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::{SystemTime, UNIX_EPOCH};

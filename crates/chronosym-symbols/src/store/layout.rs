@@ -5,7 +5,7 @@ use super::name::{FileName, packed, tier};
 use super::url::ServerUrl;
 use crate::identity::Wanted;
 
-/// The pointer file of a store: it stands where the file would, and says where the file is.
+/// The pointer file of a store, which is at the path of a file and has its path.
 pub(super) const POINTER: &str = "file.ptr";
 /// The file whose presence in its root makes a store two-tier.
 pub(super) const TWO_TIER: &str = "index2.txt";
@@ -13,7 +13,7 @@ pub(super) const TWO_TIER: &str = "index2.txt";
 /// Subfolders in which plain folders keep the symbols of images, by the images' kinds.
 const KIND_FOLDERS: [&str; 3] = ["dll", "exe", "sys"];
 
-/// Paths below a plain folder at which the wanted file may stand under its own name or build id.
+/// Paths below a plain folder at which the wanted file may be under its own name or build ID.
 pub(super) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     let mut add = |parts: &[&str]| paths.push(parts.iter().map(|&part| part.to_owned()).collect());
@@ -61,7 +61,7 @@ pub(super) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
     paths
 }
 
-/// Paths below a store at which the wanted file, its compressed form or a pointer to it may stand,
+/// Paths below a store at which the wanted file, its compressed form or a pointer to it may be,
 /// in one or two tiers.
 pub(super) fn keyed(keys: &[StoreKey]) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
@@ -101,7 +101,7 @@ impl Form {
         path
     }
 
-    /// The form of a file that was found, by its name.
+    /// The form of an existing file, by its name.
     pub(super) fn of_found(name: &str, names: &[FileName]) -> Self {
         if name.eq_ignore_ascii_case(POINTER) {
             return Self::Pointer;
@@ -114,7 +114,7 @@ impl Form {
     }
 }
 
-/// The URLs to ask of a symbol server, and the form of what each would give.
+/// The URLs of a wanted file on a symbol server, and the form of each.
 pub(super) fn symbol_urls(
     server: &ServerUrl,
     keys: &[StoreKey],
@@ -144,7 +144,7 @@ pub(super) fn symbol_urls(
     urls
 }
 
-/// The URL to ask of a debuginfod server.
+/// The URL of a wanted file on a debuginfod server.
 pub(super) fn debuginfod_urls(server: &ServerUrl, wanted: &Wanted) -> Vec<(String, Form)> {
     let path = debuginfod(wanted);
     path.iter()
@@ -152,12 +152,12 @@ pub(super) fn debuginfod_urls(server: &ServerUrl, wanted: &Wanted) -> Vec<(Strin
         .collect()
 }
 
-/// What a pointer file says.
+/// The content of a pointer file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
-    /// The file is there.
+    /// The path of the file.
     Path(String),
-    /// There is none, for this reason.
+    /// The reason why there is none.
     Message(String),
 }
 

@@ -4,8 +4,8 @@
 //! [`Driver`] of the caller: the search itself decides and keeps state, and the driver accesses
 //! disk and network.
 //!
-//! Places are searched in this order, and the first file whose own identity is the wanted one ends
-//! the search:
+//! Locations are searched in this order, and the first file whose own identity is the wanted one
+//! ends the search:
 //! 1. the folders given by the user ([`StoreConfig::folders`]), flat and keyed;
 //! 2. the folders that came with the trace ([`StoreConfig::trace_folders`]), flat and keyed;
 //! 3. the paths that the trace names, only with [`StoreConfig::trust_trace_paths`];
@@ -15,7 +15,7 @@
 //! Nothing is fetched unless a server is configured, and nothing at all with
 //! [`StoreConfig::offline`]. Whatever a trace says is untrusted: a name is reduced to one harmless
 //! path component, so that nothing outside the folders of the configuration is ever looked at, no
-//! share is ever opened on a trace's word, and no private file is read. Every location
+//! share is ever opened because a trace names it, and no private file is read. Every location
 //! that was looked at is recorded with what came of it.
 
 mod config;

@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FileName(String);
 
-/// Longest file name taken, in bytes: leaves room for an ending within the 255 that file systems
-/// have.
+/// The longest file name in bytes, which leaves space for an ending within the 255 that file
+/// systems allow.
 const MAX_LEN: usize = 200;
 
-/// Names that open a device on Windows, whatever stands after the first dot.
+/// Names that open a device on Windows, whatever follows the first dot.
 const DEVICES: [&str; 7] = ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"];
 
 impl FileName {
     /// The last component of a path that a trace names, with either kind of separator, if it is
     /// harmless: not empty, `.` or `..`, no drive letter or stream (`:`), no control or
     /// reserved character, no reserved device name, no dot or blank at the end (Windows drops
-    /// them: two names, one file), no dot at the beginning (what a cache keeps for
-    /// itself begins with one), at most 200 bytes.
+    /// them: two names, one file), no dot at the start (the cache's own
+    /// files start with one), at most 200 bytes.
     pub fn from_untrusted(path: &str) -> Option<Self> {
         let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
         let harmless = !name.is_empty()
@@ -38,7 +38,7 @@ impl FileName {
     }
 }
 
-/// The name of the file that `compress` makes of one so named: an underscore for the last letter.
+/// The name that `compress` gives a file: its last letter becomes an underscore.
 pub(super) fn packed(name: &str) -> String {
     let mut name = name.to_owned();
     name.pop();
@@ -46,8 +46,8 @@ pub(super) fn packed(name: &str) -> String {
     name
 }
 
-/// The folder that a two-tier store puts above a file: the first two letters of its name; `None`
-/// where those are no usable folder name.
+/// The folder that holds a file in a two-tier store: the first two letters of its name; `None`
+/// if those are not a valid folder name.
 pub(super) fn tier(name: &str) -> Option<String> {
     let tier: String = name.chars().take(2).collect();
     is_component(&tier).then_some(tier)
@@ -82,7 +82,7 @@ fn is_component(text: &str) -> bool {
 }
 
 /// `root` with `components` below it, or `None` if one of them is not exactly one ordinary
-/// component: the last guard before a path is touched, whoever built it.
+/// component: the last check before a path is used.
 pub(super) fn below<S: AsRef<str>>(root: &Path, components: &[S]) -> Option<PathBuf> {
     let mut path = root.to_path_buf();
     for component in components {

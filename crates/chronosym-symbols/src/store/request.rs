@@ -17,7 +17,7 @@ pub struct Request {
     pub reach: Reach,
 }
 
-/// Which places are searched: what is embedded in a module comes between the two halves.
+/// The locations to search. Symbols embedded in a module come between the two halves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reach {

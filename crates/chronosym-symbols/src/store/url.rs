@@ -12,7 +12,7 @@ const ESCAPED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'+');
 
-/// Why a text is no server's address. Each holds the text, without secrets.
+/// Why a text is not a server's address. Each has the text, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
@@ -25,10 +25,10 @@ pub enum UrlError {
     /// Blanks or control characters.
     #[error("{0}: white space in a URL")]
     WhiteSpace(String),
-    /// Nothing where the host should be.
+    /// The host is missing.
     #[error("{0}: no host")]
     NoHost(String),
-    /// Something that is no host's name.
+    /// The host name is invalid.
     #[error("{0}: not a host")]
     NotAHost(String),
 }
@@ -57,7 +57,7 @@ pub(super) enum RedirectError {
 pub struct ServerUrl {
     /// Scheme, authority and path, no slash at the end.
     base: String,
-    /// With its question mark, or empty: kept behind every path that is asked for.
+    /// The query with its question mark, or empty; appended to every path.
     query: String,
 }
 
@@ -65,7 +65,7 @@ impl ServerUrl {
     /// Parses an address.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The text is not a valid address.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         let text = text.trim();
         let bad = |error: fn(String) -> UrlError| Err(error(redacted(text)));
@@ -151,9 +151,8 @@ fn host(authority: &str) -> &str {
 
 /// Where a redirect from `from` to `location` leads.
 ///
-/// It may go to another host and from `http` to `https`, never from `https` to `http` (what was
-/// asked for in secret would travel in the open, and anybody on the way could answer) nor to any
-/// other scheme.
+/// It may lead to another host and from `http` to `https`, never from `https` to `http` (the
+/// request would be public, and could be answered by others) nor to another scheme.
 ///
 /// # Errors
 /// Why it is not followed.

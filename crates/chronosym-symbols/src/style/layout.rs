@@ -1,4 +1,4 @@
-//! The four layouts of an answer.
+//! The four styles of output.
 
 use std::io::{self, Write};
 use std::str::FromStr;
@@ -7,30 +7,31 @@ use chronosym_types::escape::terminal;
 use chronosym_types::json::{self, FrameObject};
 use serde::Serialize;
 
-/// How answers are laid out.
+/// A style of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Style {
-    /// For people: the address, then a frame a line.
+    /// Readable text: the address, then one frame per line.
     #[default]
     Text,
-    /// One JSON object a line: `{"address","frames"}`.
+    /// One JSON object per line: `{"address","frames"}`.
     Json,
-    /// As `llvm-symbolizer` prints: name and `file:line:column` in turn, a blank line after each address.
+    /// The output of `llvm-symbolizer`: name and `file:line:column` in turn, a blank line after
+    /// each address.
     Llvm,
-    /// As `addr2line -f -i -C` prints: name and `file:line` in turn.
+    /// The output of `addr2line -f -i -C`: name and `file:line` in turn.
     Gnu,
 }
 
 impl Style {
-    /// True if the style prints the symbol table's names, which then have to be asked for
-    /// ([`Query::symbol_names`](crate::Query::symbol_names)).
+    /// True if the style prints names of symbols, which needs
+    /// [`Query::symbol_names`](crate::Query::symbol_names).
     pub fn wants_symbol_names(self) -> bool {
         matches!(self, Self::Llvm | Self::Gnu)
     }
 }
 
-/// A layout of no such name.
+/// The name of a style is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}: not one of text, json, llvm, gnu")]
 pub struct UnknownStyle(String);
@@ -49,7 +50,7 @@ impl FromStr for Style {
     }
 }
 
-/// Prints the frames of one answer, innermost first. `address` is what was asked for.
+/// Prints the frames of one address, innermost first.
 ///
 /// # Errors
 /// Those of the writer.
@@ -68,7 +69,7 @@ pub fn print<'a>(
     }
 }
 
-/// For people: the address and its function, then who it is inlined into, each with its line.
+/// Prints the address and its function, then the functions it is inlined into, each with its line.
 fn text<'a>(
     out: &mut impl Write,
     address: &str,
@@ -104,7 +105,7 @@ fn text<'a>(
     Ok(())
 }
 
-/// One JSON object a line, its frames as everywhere else in this project's JSON.
+/// Prints one JSON object on a line.
 fn object<'a>(
     out: &mut impl Write,
     address: &str,
@@ -120,7 +121,7 @@ fn object<'a>(
     out.write_all(b"\n")
 }
 
-/// As `llvm-symbolizer --output-style=LLVM`.
+/// Prints like `llvm-symbolizer --output-style=LLVM`.
 fn llvm<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameObject<'a>>) -> io::Result<()> {
     for frame in frames {
         put(out, frame.name.unwrap_or("??"))?;
@@ -135,7 +136,7 @@ fn llvm<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameObject<'a>>)
     out.write_all(b"\n")
 }
 
-/// As `addr2line -f -i -C`.
+/// Prints like `addr2line -f -i -C`.
 fn gnu<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameObject<'a>>) -> io::Result<()> {
     let mut discriminator = None;
     for frame in frames {
@@ -148,7 +149,7 @@ fn gnu<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameObject<'a>>) 
             None if frame.meaning.is_some() => out.write_all(b"0")?,
             None => out.write_all(b"?")?,
         }
-        // The discriminator belongs to the first frame's line; binutils print it after every frame's.
+        // The discriminator belongs to the first frame's line; binutils print it on every line.
         match *discriminator.get_or_insert(frame.discriminator) {
             0 => out.write_all(b"\n")?,
             n => writeln!(out, " (discriminator {n})")?,
@@ -162,7 +163,8 @@ fn put(out: &mut impl Write, text: &str) -> io::Result<()> {
     out.write_all(terminal(text).as_bytes())
 }
 
-/// Writes a number: what the formatting of the standard library makes of it takes longer than all else of a frame.
+/// Writes a number without the formatting of the standard library, which would take longer than
+/// everything else.
 fn number(out: &mut impl Write, number: u32) -> io::Result<()> {
     out.write_all(itoa::Buffer::new().format(number).as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Answers as text: for people, as JSON, or as llvm-symbolizer and addr2line lay them out.
+//! Prints answers: as text, as JSON, or as llvm-symbolizer and addr2line print them.
 
 mod layout;
 
@@ -17,37 +17,37 @@ pub use layout::{Style, print};
 
 const LIMIT_REACHED: &str = "LimitReached";
 
-/// The image that the answers are of, for what JSON says of frames without a name.
+/// The image that the addresses are in, for frames without a name.
 #[derive(Clone, Debug)]
 pub struct Image<'a> {
-    /// Its simple name.
+    /// Its file name.
     pub module: &'a str,
-    /// What RVAs count from.
+    /// The virtual address from which RVAs count.
     pub base: u64,
-    /// Its build id, if it has one.
+    /// Its build ID, if it has one.
     pub build_id: Option<&'a BuildId>,
-    /// The id of the PDB that a PE image asks for.
+    /// The id of the PDB that a PE image names.
     pub pdb_id: Option<&'a str>,
-    /// Why code of the image has no name, where nothing else says so: one of the closed list of reasons.
+    /// The reason of frames without a name that have no other reason.
     pub no_name: &'a str,
-    /// What was taken off the addresses before they were looked up: 1 for those that calls return to.
+    /// The number that was subtracted from addresses before the lookup: 1 for return addresses.
     pub subtracted: u64,
 }
 
-/// Prints the answers of one batch, from any number of threads. Every name is demangled at most once.
+/// Prints the answers of one batch, from any number of threads. Demangles each name at most once.
 #[derive(Debug)]
 pub struct Printer<'a> {
     style: Style,
     answers: &'a Answers,
     demangle: bool,
     image: Option<Image<'a>>,
-    /// The image's build id as text.
+    /// The image's build ID as text.
     build_id: Option<String>,
     readable: Vec<OnceLock<Result<Box<str>, Unreadable>>>,
 }
 
 impl<'a> Printer<'a> {
-    /// For one batch of answers.
+    /// A printer of one batch of answers.
     pub fn new(style: Style, answers: &'a Answers) -> Self {
         Self {
             style,
@@ -58,26 +58,26 @@ impl<'a> Printer<'a> {
             readable: if style.wants_symbol_names() {
                 vec![OnceLock::new(); answers.name_count()]
             } else {
-                // The buffer keeps its own.
+                // The buffer caches them.
                 Vec::new()
             },
         }
     }
 
-    /// Whether names are printed readable (the default) or as the file has them.
+    /// Whether names are printed demangled (the default) or as in the file.
     pub fn demangle(mut self, demangle: bool) -> Self {
         self.demangle = demangle;
         self
     }
 
-    /// Says which image the answers are of.
+    /// Sets the image that the addresses are in.
     pub fn image(mut self, image: Image<'a>) -> Self {
         self.build_id = image.build_id.map(BuildId::to_string);
         self.image = Some(image);
         self
     }
 
-    /// Prints one answer. `address` is what it is printed as having been asked for.
+    /// Prints one answer under `address`.
     ///
     /// # Errors
     /// Those of the writer.
@@ -96,8 +96,8 @@ impl<'a> Printer<'a> {
             .try_for_each(|answer| self.print(out, answer.address(), &answer))
     }
 
-    /// The frames of an answer, innermost first, or the one that says why there are none. `address` is what it is printed as having
-    /// been asked for.
+    /// The frames of an answer, innermost first, or one frame with the reason why there are none.
+    /// `address` is the printed address.
     pub fn frames(
         &self,
         address: u64,
@@ -105,17 +105,17 @@ impl<'a> Printer<'a> {
     ) -> impl Iterator<Item = FrameObject<'_>> {
         let missing = answer.missing();
         let missing = missing.map(|missing| self.missing(address, answer, missing));
-        // Offsets count from the body that the code is in, for inlined frames as for its own.
+        // Offsets count from the start of the outermost function, for inlined frames as well.
         let body = answer.frames().last().and_then(|f| f.function_start());
-        let offset = body.and_then(|start| self.asked(answer).checked_sub(start));
+        let offset = body.and_then(|start| self.printed_address(answer).checked_sub(start));
         let answer = *answer;
         let frames = answer.frames();
         let frames = frames.map(move |frame| self.frame(address, &answer, &frame, offset));
         missing.into_iter().chain(frames)
     }
 
-    /// The virtual address that was asked for, before anything was taken off.
-    fn asked(&self, answer: &Answer<'_>) -> u64 {
+    /// The virtual address of the printed address, which [`Image::subtracted`] undoes.
+    fn printed_address(&self, answer: &Answer<'_>) -> u64 {
         let subtracted = self.image.as_ref().map_or(0, |image| image.subtracted);
         answer.address().saturating_add(subtracted)
     }
@@ -124,11 +124,11 @@ impl<'a> Printer<'a> {
     fn name_id(&self, frame: &Frame<'_>) -> Option<NameId> {
         let symbol = match self.style {
             Style::Text | Style::Json => None,
-            // Of the function whose code it is, LLVM prints the symbol table's name.
+            // LLVM prints the symbol's name for the outermost function.
             Style::Llvm => frame.symbol_id(),
-            // Of a C++ function without a linkage name in the debug information, one of an unnamed namespace for
-            // instance, binutils print the symbol table's name. (Of inlined ones they may print that of the function
-            // around them, depending on what was asked before; that is not followed.)
+            // If a C++ function has no linkage name in the debug information, as in an unnamed
+            // namespace, binutils print the symbol's name. (For inlined functions they may print
+            // that of the outer function, depending on earlier addresses; that is not followed.)
             Style::Gnu => frame.symbol_id().filter(|_| {
                 let is_linkage_name = frame.name().is_some_and(is_linkage_name);
                 !frame.inlined() && !frame.plain_names() && !is_linkage_name
@@ -183,7 +183,7 @@ impl<'a> Printer<'a> {
         object.column = frame.column().map(NonZeroU32::get);
         object.discriminator = frame.discriminator();
         object.inlined = frame.inlined();
-        // What stands next before an address in a list that names only some functions is a guess.
+        // The preceding symbol of a table that lists only some functions is a guess.
         object.certainty = matches!(frame.source(), Source::Export | Source::DynamicSymbols)
             .then_some("Approximate");
         object.mark = match frame.source() {
@@ -199,13 +199,13 @@ impl<'a> Printer<'a> {
         self.image.as_ref().map_or("NoName", |image| image.no_name)
     }
 
-    /// Says where in which image the code is, for what has no name.
+    /// Sets the image and the RVA of a frame without a name.
     fn locate<'o>(&'o self, answer: &Answer<'_>, object: &mut FrameObject<'o>) {
         let Some(image) = &self.image else {
             return;
         };
         object.module = Some(image.module);
-        object.rva = self.asked(answer).checked_sub(image.base);
+        object.rva = self.printed_address(answer).checked_sub(image.base);
         object.build_id = self.build_id.as_deref().map(Cow::Borrowed);
         object.pdb_id = image.pdb_id.map(Cow::Borrowed);
     }
@@ -230,7 +230,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// True for what compilers put into `DW_AT_linkage_name`, told by its mangling.
+/// True for a mangled name, as compilers write in `DW_AT_linkage_name`.
 fn is_linkage_name(name: &str) -> bool {
     name.starts_with("_Z") || name.starts_with("_R")
 }
