@@ -1,4 +1,4 @@
-//! Names without their mangling: Rust (both schemes), C++ as GCC and Clang mangle it, C++ as MSVC does.
+//! Demangles names of Rust (both schemes) and C++ (Itanium and MSVC).
 
 mod itanium;
 mod output;
@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 
 use msvc_demangler::DemangleFlags;
 
-pub use output::{Dialect, Unreadable};
+pub use output::{Dialect, Scheme, Unreadable};
 use output::{Limited, MAX_OUTPUT};
 
-/// Longer names are left as they are: MSVC hashes what exceeds 4,096 characters, and no C++ program is readable beyond this.
+/// The length in bytes up to which names are demangled.
 const MAX_LEN: usize = 16 << 10;
 
-/// MSVC names longer than this are left as they are (the compiler's own limit).
+/// The same for MSVC, which hashes longer names.
 const MAX_MSVC_LEN: usize = 4096;
 
 /// Names up to this length cannot nest deeply enough to exhaust a thread's stack.
@@ -22,30 +22,26 @@ const SHALLOW: usize = 256;
 /// Stack for a name that may nest deeply.
 const DEEP_STACK: usize = 64 << 20;
 
-/// The readable form of a mangled name.
+/// Demangles a name.
 ///
 /// # Errors
-/// Why it has none.
+/// The name is not mangled, or a limit was reached.
 pub fn demangle(name: &str) -> Result<String, Unreadable> {
     demangle_as(name, Dialect::Plain)
 }
 
-/// The readable form in a tool's way of writing.
+/// Demangles a name in the dialect of a tool.
 ///
 /// # Errors
 /// As [`demangle`].
 pub fn demangle_as(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
-    match name.as_bytes() {
-        [b'?', ..] | [b'_', b'R' | b'Z', ..] | [b'R', ..] | [b'_', b'_', b'Z', ..] => {}
-        [b'_', b'_', b'_', b'Z', ..] => {}
-        _ => return Err(Unreadable::NotMangled),
-    }
+    let scheme = Scheme::of(name).ok_or(Unreadable::NotMangled)?;
     if name.len() > MAX_LEN {
         return Err(Unreadable::LimitReached);
     }
-    match name.as_bytes() {
-        [b'?', ..] if name.len() > MAX_MSVC_LEN => Err(Unreadable::LimitReached),
-        [b'?', ..] if dialect == Dialect::Llvm => with_stack(name, |name| {
+    match scheme {
+        Scheme::Msvc if name.len() > MAX_MSVC_LEN => Err(Unreadable::LimitReached),
+        Scheme::Msvc if dialect == Dialect::Llvm => with_stack(name, |name| {
             msvc(
                 name,
                 DemangleFlags::llvm()
@@ -55,15 +51,16 @@ pub fn demangle_as(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
                     | DemangleFlags::NO_FUNCTION_RETURNS,
             )
         }),
-        [b'?', ..] => with_stack(name, |name| msvc(name, DemangleFlags::llvm())),
-        [b'_', b'R', ..] | [b'R', ..] => match name.split_once('.') {
-            // Nothing in the scheme itself has a dot; the demangler drops what follows one.
+        Scheme::Msvc => with_stack(name, |name| msvc(name, DemangleFlags::llvm())),
+        Scheme::RustV0 => match name.split_once('.') {
+            // The scheme has no dots; the demangler drops the text after one.
             Some((own, mark)) if dialect == Dialect::Llvm => {
                 Ok(format!("{} (.{mark})", rust(own)?))
             }
             _ => rust(name),
         },
-        _ => {
+        Scheme::Swift | Scheme::D => Err(Unreadable::Unsupported(scheme)),
+        Scheme::Itanium => {
             if dialect != Dialect::Llvm {
                 match rust(name) {
                     Err(Unreadable::NotMangled) => {}
@@ -91,10 +88,10 @@ fn msvc(name: &str, flags: DemangleFlags) -> Result<String, Unreadable> {
     }
 }
 
-/// Names that nest no deeper are read on any stack, and nearly every name is of these.
+/// The depth of nesting that any stack allows; nearly every name stays below it.
 const DEPTH: usize = 96;
 
-/// Names that nest deeper are not read.
+/// The depth of nesting up to which names are demangled.
 const MAX_DEPTH: usize = 2048;
 
 fn cpp(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
@@ -106,7 +103,7 @@ fn cpp(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
     }
 }
 
-/// Runs `work` where deep recursion does no harm.
+/// Runs `work` with a stack for deep recursion.
 fn with_stack(
     name: &str,
     work: impl Fn(&str) -> Result<String, Unreadable> + Sync,
@@ -154,19 +151,19 @@ mod tests {
             ("_ZN1AC1IiPcEET_T0_", "A::A<int, char*>(int, char*)"),
             ("_ZN1A1BIiEC2IS_EERKT_", "A::B<int>::B<A>(A const&)"),
             ("_ZN1AcvT_IiEEv", "A::operator int<int>()"),
-            // None of these is one, whatever stands in it.
+            // Not constructors from templates.
             ("_ZN1AC2Ei", "A::A(int)"),
             ("_ZN3AC21fEi", "AC2::f(int)"),
             ("_ZN3C2I1fIiEEvT_", "void C2I::f<int>(int)"),
             ("_ZN3C2I1fEiPc", "C2I::f(int, char*)"),
             ("_ZN3C2I1fEv", "C2I::f()"),
         ] {
-            let known = demangle(mangled).unwrap_or_else(|_| mangled.to_owned());
-            assert_eq!(known, readable, "{mangled}");
+            let actual = demangle(mangled).unwrap_or_else(|_| mangled.to_owned());
+            assert_eq!(actual, readable, "{mangled}");
         }
     }
 
-    /// What a lambda takes is its own, also among the arguments of a template that takes something else.
+    /// A lambda has template parameters of its own, also in the arguments of another template.
     #[test]
     fn parameters_of_generic_lambdas_are_automatic() {
         let within = "_Z1gIvZ1fvEUlOT_E_EvT0_";
@@ -223,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn deep_and_endless_names_are_survived() {
+    fn deep_and_endless_names_reach_a_limit() {
         let deep = format!("?f@@YAX{}H@Z", "PEA".repeat(1300));
         let _ = demangle(&deep);
         let deep = format!("_Z1f{}i", "P".repeat(15_000));
         let _ = demangle(&deep);
         let deep = format!("_R{}C1a", "INvC1a1b".repeat(2000));
         let _ = demangle(&deep);
-        // Doubling twenty times over: a megabyte out of a few dozen bytes.
+        // Doubles twenty times: a megabyte from a few dozen bytes.
         let digit = |n| char::from_digit(n, 36).unwrap().to_ascii_uppercase();
         let pairs = (0..20).map(|n| format!("S_IS{0}_S{0}_E", digit(n)));
         let bomb = format!("_Z1fSt4pairIiiE{}", pairs.collect::<String>());
@@ -238,8 +235,8 @@ mod tests {
     }
 
     #[test]
-    fn names_that_unfold_without_end_are_shown_as_they_are() {
-        // Each function pointer takes the one before it many times over, as template arguments do.
+    fn names_that_expand_without_end_stay_mangled() {
+        // Each function pointer takes the one before it many times.
         let digits = |n: usize, level: usize| level.saturating_sub(1).to_string().repeat(n);
         let pointers = |levels: usize| -> String {
             let level = |i| {
@@ -277,11 +274,48 @@ mod tests {
         assert_eq!(Unreadable::NotMangled.shown(&deep), deep);
     }
 
+    /// Names of every production of the grammar, as GNU's and LLVM's tools (version 22) write them.
+    /// Where GNU's tools do not know a production, the text is ours.
+    #[test]
+    fn names_of_the_whole_grammar_are_demangled() {
+        for line in include_str!("demangle/itanium/names.tsv").lines() {
+            let [name, llvm, gnu] = line.split('\t').collect::<Vec<_>>()[..] else {
+                panic!("{line}");
+            };
+            assert_eq!(
+                demangle_as(name, Dialect::Llvm).as_deref(),
+                Ok(llvm),
+                "{name}"
+            );
+            assert_eq!(
+                demangle_as(name, Dialect::Gnu).as_deref(),
+                Ok(gnu),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_of_swift_and_d_are_recognised() {
+        for (name, scheme) in [
+            ("$s4main3fooyyF", Scheme::Swift),
+            ("_$s4main3fooyyF", Scheme::Swift),
+            ("_T04main3fooyyF", Scheme::Swift),
+            ("_D3std5stdio7writelnFZv", Scheme::D),
+        ] {
+            assert_eq!(demangle(name), Err(Unreadable::Unsupported(scheme)));
+            assert_eq!(Unreadable::Unsupported(scheme).shown(name), name);
+        }
+        for plain in ["_Deadlock", "$x", "_Tree", "main"] {
+            assert_eq!(Scheme::of(plain), None, "{plain}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn no_name_ends_the_program(
-            body in "[NZSTIJELCDPRKFAMXUOdtvcliabef0-9_@.é]{0,60}",
-            scheme in proptest::sample::select(vec!["_Z", "_ZN1a", "_Z1fI", "_ZZ1fvE", "?f@@", "_R", "_Z1fDp"]),
+            body in "[NZSTIJELCDPRKFAMXUOHQWYdtvcliabefknpqrs0-9_@.é]{0,60}",
+            scheme in proptest::sample::select(vec!["_Z", "_ZN1a", "_Z1fI", "_ZZ1fvE", "?f@@", "_R", "_Z1fDp", "_Z1fITt", "_Z1fIiEDTrq", "___Z1f"]),
         ) {
             for dialect in [Dialect::Plain, Dialect::Llvm, Dialect::Gnu] {
                 let readable = demangle_as(&format!("{scheme}{body}"), dialect);

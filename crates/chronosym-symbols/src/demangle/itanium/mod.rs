@@ -1,6 +1,8 @@
-//! C++ names as GCC and Clang mangle them (the Itanium C++ ABI, section 5.1): read into nodes, written in a tool's dialect.
+//! Demangles C++ names of GCC and Clang (Itanium C++ ABI, section 5.1): parses them into nodes, and
+//! writes these in a tool's dialect.
 
 mod expressions;
+mod floats;
 mod names;
 mod node;
 mod operators;
@@ -12,7 +14,7 @@ use super::output::{Dialect, Unreadable};
 use parser::Parser;
 use writer::Writer;
 
-/// The readable form of a name that nests no deeper than that.
+/// The demangled form of a name that nests at most `max_depth` levels.
 pub(super) fn demangle(
     name: &str,
     dialect: Dialect,
@@ -21,11 +23,16 @@ pub(super) fn demangle(
     let own = name.trim_start_matches('_').strip_prefix('Z');
     let own = own.ok_or(Unreadable::NotMangled)?;
     let mut parser = Parser::new(own, dialect, max_depth);
-    let read = parser.whole();
-    // `@GLIBC_2.2` and the like: a version is no part of the name, but not part of the mangling either.
+    // Three underscores, or four where the linker adds one, mark the function of a block.
+    let is_block = name.len().saturating_sub(own.len()) > 3;
+    let parsed = match is_block {
+        true => parser.block(),
+        false => parser.whole(),
+    };
+    // A symbol version, such as `@GLIBC_2.2`, is not part of the mangling.
     let tail = own.get(parser.at..);
     let tail = tail.filter(|tail| tail.is_empty() || tail.starts_with('@'));
-    match (read, tail) {
+    match (parsed, tail) {
         (Some(whole), Some(tail)) => {
             Writer::new(&parser.nodes, dialect, max_depth).text(whole, tail)
         }

@@ -1,28 +1,31 @@
-//! Names of functions and of all else that has a symbol (section 5.1.2 to 5.1.4).
+//! Names of functions and of all else that has a symbol (sections 5.1.2 to 5.1.4).
 
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
-    reason = "places in a name of at most 16 KiB, and of its parts"
+    reason = "offsets in a name of at most 16 KiB, and indexes of its nodes"
 )]
 
 use super::node::{Id, Node, Part, Signature, parts};
-use super::operators::operator_symbol;
+use super::operators::{Kind, operator};
 use super::parser::Parser;
 
-/// What a name says of how its function is to be read.
+/// Properties of a name that decide how its function is parsed.
 #[derive(Default)]
 struct Naming {
-    /// The name is that of the function whose parameters stand for its template arguments.
+    /// The name is that of the function whose parameters refer to its template arguments.
     own: bool,
-    /// A constructor, destructor or conversion: these state no return type.
+    /// A constructor, destructor or conversion, which has no return type.
     bare: bool,
     ends_in_arguments: bool,
-    qualifiers: String,
+    qualifiers: &'static str,
+    reference: &'static str,
+    /// The first parameter is an explicit object parameter.
+    explicit_object: bool,
 }
 
 impl<'a> Parser<'a> {
-    /// All of a name, with what compilers add to the names of copies.
+    /// A whole name, with the suffixes that compilers give to copies.
     pub(super) fn whole(&mut self) -> Option<Id> {
         let mut whole = self.encoding()?;
         while self.peek() == b'.' {
@@ -36,6 +39,16 @@ impl<'a> Parser<'a> {
             whole = self.parts(parts![whole, open, &self.text[from..self.at], close]);
         }
         Some(whole)
+    }
+
+    /// The function of a block of Objective-C.
+    pub(super) fn block(&mut self) -> Option<Id> {
+        let around = self.encoding()?;
+        self.eat("_block_invoke").then_some(())?;
+        self.eat("_");
+        self.digits();
+        self.take_while(|byte| byte != 0);
+        Some(self.parts(parts!["invocation function for block in ", around]))
     }
 
     /// `.part.0`, `.123`.
@@ -58,16 +71,12 @@ impl<'a> Parser<'a> {
 
     pub(super) fn encoding(&mut self) -> Option<Id> {
         self.deeper(|p| {
-            if matches!(p.peek(), b'G' | b'T') {
-                return p.special();
-            }
-            let saved = std::mem::take(&mut p.parameters);
-            let in_lambda = std::mem::take(&mut p.in_lambda);
-            let whole = p.function();
-            p.in_lambda = in_lambda;
-            if p.depth > 1 {
-                p.parameters = saved;
-            }
+            let lambda_level = p.lambda_level.take();
+            let whole = p.in_own_scope(|p| match p.peek() {
+                b'G' | b'T' => p.special(),
+                _ => p.function(),
+            });
+            p.lambda_level = lambda_level;
             whole
         })
     }
@@ -80,24 +89,35 @@ impl<'a> Parser<'a> {
         };
         let name = self.name_as(&mut naming)?;
         for (forward, index) in self.forwards.split_off(first_forward) {
-            let found = *self.parameters.get(index)?;
-            self.nodes[forward] = Node::Forward(Some(found));
+            let argument = self.parameters.get(0, index)?;
+            self.nodes[forward] = Node::Forward(Some(argument));
         }
         if self.ends() {
             return Some(name);
         }
         let mut signature = Signature {
             qualifiers: naming.qualifiers,
+            reference: naming.reference,
             ..Signature::default()
         };
+        if self.eat("Ua9enable_ifI") {
+            let conditions = self.until("E", Self::argument)?;
+            signature.tail = parts![" [enable_if:", conditions, "]"];
+        }
         if !naming.bare && naming.ends_in_arguments {
             signature.returns = Some(self.kind()?);
         }
         if !self.eat("v") {
-            while !self.ends() {
-                signature.takes.push(self.kind()?);
+            while !self.ends() && self.peek() != b'Q' {
+                let mut parameter = self.kind()?;
+                if naming.explicit_object && signature.takes.is_empty() {
+                    parameter = self.parts(parts!["this ", parameter]);
+                }
+                signature.takes.push(parameter);
             }
         }
+        let requires = self.requires_clause()?;
+        signature.tail.extend(requires);
         Some(self.add(Node::Encoding(name, Box::new(signature))))
     }
 
@@ -118,27 +138,28 @@ impl<'a> Parser<'a> {
                 let parts = parts!["construction vtable for ", base, "-in-", derived];
                 return Some(self.parts(parts));
             }
-            "TW" | "TH" => {
-                let prefix = match code {
-                    "TW" => self.either(
-                        "TLS wrapper function for ",
-                        "thread-local wrapper routine for ",
-                    ),
-                    _ => self.either(
-                        "TLS init function for ",
-                        "thread-local initialization routine for ",
-                    ),
-                };
-                (prefix, self.name()?)
+            "TW" => {
+                let (gnu, llvm) = ("TLS wrapper function", "thread-local wrapper routine");
+                let parts = parts![self.either(gnu, llvm), " for ", self.name()?];
+                return Some(self.parts(parts));
+            }
+            "TH" => {
+                let (gnu, llvm) = ("TLS init function", "thread-local initialization routine");
+                let parts = parts![self.either(gnu, llvm), " for ", self.name()?];
+                return Some(self.parts(parts));
             }
             "GV" => ("guard variable for ", self.name()?),
             "GR" => {
                 let name = self.name()?;
-                let number = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
-                let numbered = !self.take_while(number).is_empty() || self.peek() != b'_';
-                (self.eat("_") || !numbered).then_some(())?;
-                ("reference temporary for ", name)
+                let digits = self.sequence_number();
+                (self.eat("_") || digits.is_empty()).then_some(())?;
+                let number = u32::from_str_radix(digits, 36).map_or(0, |n| n.saturating_add(1));
+                let gnu = parts!["reference temporary #", Part::Number(number), " for ", name];
+                let llvm = parts!["reference temporary for ", name];
+                let parts = self.either(gnu, llvm);
+                return Some(self.parts(parts));
             }
+            "GI" => ("initializer for module ", self.module(None)??),
             "Th" | "Tv" | "Tc" => {
                 let prefix = match code {
                     "Th" => "non-virtual thunk to ",
@@ -146,11 +167,11 @@ impl<'a> Parser<'a> {
                     _ => "covariant return thunk to ",
                 };
                 if code == "Tc" {
-                    self.offset()?;
+                    self.call_offset()?;
                 } else {
                     self.at -= 1;
                 }
-                self.offset()?;
+                self.call_offset()?;
                 (prefix, self.encoding()?)
             }
             "GT" => {
@@ -166,16 +187,15 @@ impl<'a> Parser<'a> {
         Some(self.parts(parts![prefix, of]))
     }
 
-    fn offset(&mut self) -> Option<()> {
-        let parts = match self.peek() {
+    fn call_offset(&mut self) -> Option<()> {
+        let numbers = match self.peek() {
             b'h' => 1,
             b'v' => 2,
             _ => return None,
         };
         self.at += 1;
-        for _ in 0..parts {
-            self.eat("n");
-            self.digits();
+        for _ in 0..numbers {
+            self.signed();
             self.eat("_").then_some(())?;
         }
         Some(())
@@ -189,131 +209,162 @@ impl<'a> Parser<'a> {
         self.deeper(|p| match p.peek() {
             b'N' => p.nested(naming),
             b'Z' => p.local(naming),
-            b'S' if p.peek_at(1) != b't' => {
-                let name = p.substitution()?;
-                (p.peek() == b'I').then_some(())?;
-                p.with_own_arguments(name, naming)
-            }
             _ => {
-                let scope = p.eat("St").then(|| p.text("std"));
-                let mut name = p.unqualified(naming)?;
-                if let Some(scope) = scope {
-                    name = p.add(Node::Scoped(scope, name));
+                let (name, is_substitution) = p.unscoped(naming)?;
+                match (p.peek(), is_substitution) {
+                    (b'I', _) => {
+                        if !is_substitution {
+                            p.substitutions.push(name);
+                        }
+                        p.with_own_arguments(name, naming)
+                    }
+                    (_, true) => None,
+                    (_, false) => Some(name),
                 }
-                if p.peek() != b'I' {
-                    return Some(name);
-                }
-                p.substitutions.push(name);
-                p.with_own_arguments(name, naming)
             }
         })
     }
 
+    /// A name outside classes and namespaces other than `std`, and whether it is a substitution.
+    fn unscoped(&mut self, naming: &mut Naming) -> Option<(Id, bool)> {
+        let scope = self.eat("St").then(|| self.text("std"));
+        let mut module = None;
+        if self.peek() == b'S' {
+            let substitution = self.substitution()?;
+            if let Node::Module(..) = self.nodes[substitution] {
+                module = Some(substitution);
+            } else {
+                return scope.is_none().then_some((substitution, true));
+            }
+        }
+        Some((self.unqualified(naming, scope, module)?, false))
+    }
+
+    /// A substitution as a type, with template arguments or a name that may follow it.
+    pub(super) fn substituted_kind(&mut self) -> Option<Id> {
+        let (name, is_substitution) = self.unscoped(&mut Naming::default())?;
+        if self.peek() == b'I' && (!is_substitution || self.takes_arguments) {
+            if !is_substitution {
+                self.substitutions.push(name);
+            }
+            let whole = self.with_arguments(name)?;
+            self.substitutions.push(whole);
+            return Some(whole);
+        }
+        if !is_substitution {
+            self.substitutions.push(name);
+        }
+        Some(name)
+    }
+
     pub(super) fn with_arguments(&mut self, name: Id) -> Option<Id> {
-        self.eat("I").then_some(())?;
-        let all = self.until_e(Self::argument)?;
-        Some(self.add(Node::WithArguments(name, all)))
+        self.with_own_arguments(name, &mut Naming::default())
     }
 
-    /// Template arguments; those of the function's own name are what its parameters stand for.
+    /// Template arguments; parameters refer to those of the function's own name.
     fn with_own_arguments(&mut self, name: Id, naming: &mut Naming) -> Option<Id> {
-        naming.ends_in_arguments = true;
-        if !naming.own {
-            return self.with_arguments(name);
-        }
         self.eat("I").then_some(())?;
-        let mut all = Vec::new();
-        self.parameters.clear();
-        while !self.eat("E") {
-            let saved = self.parameters.clone();
-            let argument = self.argument()?;
-            self.parameters = saved;
-            all.push(argument);
-            let stands_for = match self.nodes[argument].clone() {
-                Node::ArgumentPack(pack) => self.add(Node::Pack(pack)),
-                _ => argument,
-            };
-            self.parameters.push(stands_for);
+        naming.ends_in_arguments = true;
+        if naming.own {
+            self.parameters.clear();
+            self.parameters.open_level();
         }
+        let outer = std::mem::replace(&mut self.takes_arguments, true);
+        let mut all = Vec::new();
+        while !self.eat("E") {
+            if self.peek() == b'Q' {
+                // The requires clause is not shown.
+                self.requires_clause()?;
+                self.eat("E").then_some(())?;
+                break;
+            }
+            let is_declared = self.is_declaration();
+            let argument = self.argument()?;
+            all.push(argument);
+            if naming.own {
+                let parameter = match &self.nodes[argument] {
+                    Node::ArgumentPack(pack) if !is_declared => {
+                        let pack = Node::Pack(pack.clone());
+                        self.add(pack)
+                    }
+                    _ => argument,
+                };
+                self.parameters.push(parameter);
+            }
+        }
+        self.takes_arguments = outer;
         Some(self.add(Node::WithArguments(name, all)))
     }
 
-    fn argument(&mut self) -> Option<Id> {
+    /// A template argument.
+    pub(super) fn argument(&mut self) -> Option<Id> {
         self.deeper(|p| match p.peek() {
             b'X' => {
                 p.at += 1;
                 let value = p.expression()?;
                 p.eat("E").then_some(value)
             }
-            // The second is how old compilers wrote packs.
+            // `I` is how old compilers encoded packs.
             b'J' | b'I' => {
                 p.at += 1;
-                let pack = p.until_e(Self::argument)?;
+                let pack = p.until("E", Self::argument)?;
                 Some(p.add(Node::ArgumentPack(pack)))
             }
             b'L' => p.literal(),
+            b'T' if p.is_declaration() => {
+                // The declaration is not shown.
+                p.declaration(false)?;
+                p.argument()
+            }
             _ => p.kind(),
         })
     }
 
     fn nested(&mut self, naming: &mut Naming) -> Option<Id> {
         self.eat("N").then_some(())?;
-        let mut qualifiers = self.qualifiers().to_owned();
-        if self.eat("O") {
-            qualifiers.push_str(" &&");
-        } else if self.eat("R") {
-            qualifiers.push_str(" &");
+        if self.eat("H") {
+            naming.explicit_object = true;
         }
+        let qualifiers = self.qualifiers();
+        let reference = match self.peek() {
+            b'O' => " &&",
+            b'R' => " &",
+            _ => "",
+        };
+        self.at += usize::from(!reference.is_empty());
         let mut so_far: Option<Id> = None;
         while !self.eat("E") {
             naming.ends_in_arguments = false;
-            let part = match self.peek() {
-                b'T' => self.parameter()?,
-                b'I' => {
-                    let name = so_far.take()?;
-                    self.with_own_arguments(name, naming)?
+            let whole = match self.peek() {
+                b'T' => self.parameter().filter(|_| so_far.is_none())?,
+                b'I' => self.with_own_arguments(so_far?, naming)?,
+                b'D' if matches!(self.peek_at(1), b't' | b'T') => {
+                    self.decltype().filter(|_| so_far.is_none())?
                 }
-                b'D' if matches!(self.peek_at(1), b't' | b'T') => self.decltype()?,
                 b'S' if self.peek_at(1) == b't' => {
                     self.at += 2;
                     so_far = Some(self.text("std"));
                     continue;
                 }
                 b'S' => {
-                    so_far = Some(self.substitution()?);
-                    continue;
-                }
-                b'C' | b'D' if self.peek_at(1) != b'C' => {
-                    let of = so_far?;
-                    naming.bare = true;
-                    let dtor = self.peek() == b'D';
-                    self.at += 1;
-                    let inherited = !dtor && self.eat("I");
-                    self.at += 1;
-                    if inherited {
-                        self.name()?;
+                    let substitution = self.substitution()?;
+                    match self.nodes[substitution] {
+                        Node::Module(..) => self.unqualified(naming, so_far, Some(substitution))?,
+                        _ => {
+                            so_far = Some(substitution);
+                            continue;
+                        }
                     }
-                    if let Node::Standard(_, full) = self.nodes[of] {
-                        so_far = Some(self.text(full));
-                    }
-                    let name = self.add(Node::Structor(of, dtor));
-                    self.tags(name)?
                 }
-                b'M' => {
-                    self.at += 1;
-                    continue;
-                }
-                _ => self.unqualified(naming)?,
-            };
-            let whole = match so_far {
-                Some(scope) => self.add(Node::Scoped(scope, part)),
-                None => part,
+                _ => self.unqualified(naming, so_far, None)?,
             };
             so_far = Some(whole);
             self.substitutions.push(whole);
+            // A data member whose initializer has a lambda; old encodings mark it.
+            self.eat("M");
         }
         self.substitutions.pop();
-        naming.qualifiers = qualifiers;
+        (naming.qualifiers, naming.reference) = (qualifiers, reference);
         so_far
     }
 
@@ -324,10 +375,21 @@ impl<'a> Parser<'a> {
         let entity = if self.eat("s") {
             self.text("string literal")
         } else {
-            if self.eat("d") {
-                self.index()?;
+            let argument = match self.eat("d") {
+                true => Some(u32::try_from(self.index()?).ok()?.checked_add(1)?),
+                false => None,
+            };
+            let name = match naming.own {
+                true => self.name_as(naming)?,
+                false => self.in_own_scope(|p| p.name_as(naming))?,
+            };
+            match argument.filter(|_| self.either(true, false)) {
+                Some(number) => {
+                    let scope = self.parts(parts!["{default arg#", Part::Number(number), "}"]);
+                    self.add(Node::Scoped(scope, name))
+                }
+                None => name,
             }
-            self.name_as(naming)?
         };
         self.discriminator();
         Some(self.add(Node::Local(within, entity)))
@@ -340,31 +402,90 @@ impl<'a> Parser<'a> {
             if some && self.eat("_") {
                 return;
             }
-        } else if self.eat("_") && self.peek().is_ascii_digit() {
-            self.at += 1;
+        } else if self.eat("_") {
+            if self.peek().is_ascii_digit() {
+                self.at += 1;
+                return;
+            }
+        } else if !self.digits().is_empty() && self.peek() == 0 {
+            // Old compilers end a name with a plain number.
             return;
         }
         self.at = from;
     }
 
-    fn unqualified(&mut self, naming: &mut Naming) -> Option<Id> {
+    /// A module and its submodules and partitions; the inner `None` if there is none.
+    fn module(&mut self, mut module: Option<Id>) -> Option<Option<Id>> {
+        while self.eat("W") {
+            let is_partition = self.eat("P");
+            let name = self.source_name()?;
+            let name = self.text(name);
+            let whole = self.add(Node::Module(module, name, is_partition));
+            self.substitutions.push(whole);
+            module = Some(whole);
+        }
+        Some(module)
+    }
+
+    fn unqualified(
+        &mut self,
+        naming: &mut Naming,
+        scope: Option<Id>,
+        module: Option<Id>,
+    ) -> Option<Id> {
+        let module = self.module(module)?;
+        let is_friend = scope.is_some() && self.eat("F");
         self.eat("L");
-        let name = match self.peek() {
-            b'U' => self.unnamed()?,
+        let mut name = match self.peek() {
+            b'U' => self.unnamed(naming)?,
             b'1'..=b'9' => match self.source_name()? {
                 name if name.starts_with("_GLOBAL__N") => self.text("(anonymous namespace)"),
                 name => self.text(name),
             },
             b'D' if self.eat("DC") => {
-                let bindings = self.until_e(|p| {
+                let bindings = self.until("E", |p| {
                     let name = p.source_name()?;
                     Some(p.text(name))
                 })?;
                 self.parts(parts!["[", bindings, "]"])
             }
-            _ => self.operator(naming)?,
+            b'C' | b'D' => self.structor(scope.filter(|_| module.is_none())?, naming)?,
+            _ => self.operator_name(naming)?,
         };
-        self.tags(name)
+        if let Some(module) = module {
+            name = self.add(Node::InModule(name, module));
+        }
+        name = self.tags(name)?;
+        if is_friend {
+            name = self.parts(parts!["friend ", name]);
+        }
+        let Some(mut scope) = scope else {
+            return Some(name);
+        };
+        if let (Node::Structor(..), Node::Standard(_, full)) =
+            (&self.nodes[name], &self.nodes[scope])
+        {
+            let close = match full.contains('<') {
+                true => self.either(" >", ">"),
+                false => "",
+            };
+            scope = self.parts(parts![*full, close]);
+        }
+        Some(self.add(Node::Scoped(scope, name)))
+    }
+
+    /// A constructor or destructor of `class`.
+    fn structor(&mut self, class: Id, naming: &mut Naming) -> Option<Id> {
+        naming.bare = true;
+        let dtor = self.peek() == b'D';
+        self.at += 1;
+        let inherited = !dtor && self.eat("I");
+        matches!(self.peek(), b'0'..=b'5').then_some(())?;
+        self.at += 1;
+        if inherited {
+            self.name_as(naming)?;
+        }
+        Some(self.add(Node::Structor(class, dtor)))
     }
 
     pub(super) fn tags(&mut self, mut name: Id) -> Option<Id> {
@@ -375,34 +496,73 @@ impl<'a> Parser<'a> {
         Some(name)
     }
 
-    fn unnamed(&mut self) -> Option<Id> {
+    /// The type of a lambda or of another type without a name.
+    fn unnamed(&mut self, naming: &Naming) -> Option<Id> {
+        if naming.own {
+            self.parameters.clear();
+        }
         let mut parts = Vec::new();
         if self.eat("Ut") {
             let number = self.index()?;
             parts.push(self.either("{unnamed type#", "'unnamed").into());
             self.push_number(number, &mut parts)?;
+        } else if self.eat("Ub") {
+            self.index()?;
+            parts.push("'block-literal'".into());
         } else {
             self.eat("Ul").then_some(())?;
-            let saved = std::mem::replace(&mut self.in_lambda, true);
-            let takes = match self.eat("vE") {
-                true => Some(Vec::new()),
-                false => self.until_e(Self::kind),
-            };
-            self.in_lambda = saved;
-            let (takes, number) = (takes?, self.index()?);
+            let signature = self.lambda()?;
+            let number = self.index()?;
             if self.either(true, false) {
-                parts = parts!["{lambda(", takes, ")#"];
+                parts.push("{lambda".into());
+                parts.extend(signature);
+                parts.push("#".into());
                 self.push_number(number, &mut parts)?;
             } else {
                 parts.push("'lambda".into());
                 self.push_number(number, &mut parts)?;
-                parts.extend(parts!["(", takes, ")"]);
+                parts.extend(signature);
             }
         }
         Some(self.parts(parts))
     }
 
-    /// GNU's numbers begin with 1; LLVM's with none, then 0.
+    /// The signature of a lambda, up to its `E`.
+    pub(super) fn lambda(&mut self) -> Option<Vec<Part<'a>>> {
+        let levels = self.parameters.levels();
+        let outer = self.lambda_level.replace(levels);
+        let signature = self.lambda_signature(levels);
+        self.lambda_level = outer;
+        self.parameters.truncate(levels);
+        signature
+    }
+
+    fn lambda_signature(&mut self, levels: usize) -> Option<Vec<Part<'a>>> {
+        self.parameters.open_level();
+        let mut parts = match self.declarations()? {
+            none if none.is_empty() => {
+                self.parameters.truncate(levels);
+                Vec::new()
+            }
+            declarations => parts!["<", declarations, ">"],
+        };
+        let requires = self.requires_clause()?;
+        if !requires.is_empty() {
+            parts.extend(requires);
+            parts.push(" ".into());
+        }
+        let mut takes = Vec::new();
+        if !self.eat("v") {
+            while !matches!(self.peek(), b'E' | b'Q') {
+                takes.push(self.kind()?);
+            }
+        }
+        parts.extend(parts!["(", takes, ")"]);
+        parts.extend(self.requires_clause()?);
+        self.eat("E").then_some(parts)
+    }
+
+    /// GNU counts from 1; LLVM shows no number for the first, then counts from 0.
     fn push_number(&self, number: usize, parts: &mut Vec<Part<'a>>) -> Option<()> {
         let number = u32::try_from(number).ok()?;
         let shown = self.either(number.checked_add(1), number.checked_sub(1));
@@ -411,25 +571,32 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    pub(super) fn operator_name(&mut self) -> Option<Id> {
-        self.operator(&mut Naming::default())
+    /// The name of an operator outside a function's own name.
+    pub(super) fn plain_operator_name(&mut self) -> Option<Id> {
+        self.operator_name(&mut Naming::default())
     }
 
-    fn operator(&mut self, naming: &mut Naming) -> Option<Id> {
-        let code = self.two();
-        if let Some(symbol) = operator_symbol(code) {
+    fn operator_name(&mut self, naming: &mut Naming) -> Option<Id> {
+        if let Some(operator) = operator(self.two()) {
             self.at += 2;
-            return Some(self.parts(parts!["operator", symbol]));
+            if operator.kind == Kind::Cast {
+                let may_forward = self.may_forward || naming.own;
+                let outer = std::mem::replace(&mut self.may_forward, may_forward);
+                let to = self.without_arguments();
+                self.may_forward = outer;
+                naming.bare = true;
+                return Some(self.parts(parts!["operator ", to?]));
+            }
+            return Some(self.parts(parts!["operator", operator.function_name()?]));
         }
-        if self.eat("cv") {
-            let saved = std::mem::replace(&mut self.may_forward, true);
-            let to = self.kind();
-            self.may_forward = saved;
-            naming.bare = true;
-            return Some(self.parts(parts!["operator ", to?]));
+        if self.eat("li") {
+            let name = self.source_name()?;
+            return Some(self.parts(parts!["operator\"\" ", name]));
         }
-        self.eat("li").then_some(())?;
+        self.eat("v").then_some(())?;
+        self.peek().is_ascii_digit().then_some(())?;
+        self.at += 1;
         let name = self.source_name()?;
-        Some(self.parts(parts!["operator\"\" ", name]))
+        Some(self.parts(parts!["operator ", name]))
     }
 }

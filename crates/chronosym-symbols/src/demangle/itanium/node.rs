@@ -1,4 +1,4 @@
-//! What a name consists of.
+//! The nodes of a parsed name.
 
 /// Index of a node.
 pub(super) type Id = usize;
@@ -6,32 +6,47 @@ pub(super) type Id = usize;
 #[derive(Clone, Debug)]
 pub(super) enum Node<'a> {
     Text(&'a str),
-    /// `std::string` and the like: as written, and in full where a constructor follows.
+    /// `std::string` and the like: abbreviated, and in full before a constructor, without the
+    /// last `>`.
     Standard(&'static str, &'static str),
     Scoped(Id, Id),
     Local(Id, Id),
     WithArguments(Id, Vec<Id>),
-    /// Template arguments in one place.
+    /// A C++20 module: its parent, its name, and whether it is a partition.
+    Module(Option<Id>, Id, bool),
+    /// An entity and its module.
+    InModule(Id, Id),
+    /// Template arguments of a pack.
     ArgumentPack(Vec<Id>),
-    /// What a parameter stands for that is a pack.
+    /// The arguments that a parameter pack refers to.
     Pack(Vec<Id>),
     Expansion(Id),
-    /// A parameter of a conversion's type, known only later.
+    /// A parameter of a conversion's type, whose argument follows later.
     Forward(Option<Id>),
     Qualified(Id, &'static str),
     Pointer(Id),
     Reference(Id, bool),
     MemberPointer(Id, Id),
     Array(Id, Option<Id>),
-    Function(Box<Signature>),
-    /// A function's name and its signature; nothing of it where only a name is wanted.
-    Encoding(Id, Box<Signature>),
+    Function(Box<Signature<'a>>),
+    /// The name of a function and its signature.
+    Encoding(Id, Box<Signature<'a>>),
     Structor(Id, bool),
     Tagged(Id, &'a str),
-    /// Anything else: written part by part, as the dialect wants it.
-    Parts(Vec<Part<'a>>),
-    /// The same, needing no brackets around it as an operand.
+    /// A template parameter: its type or kind, and its name.
+    Declaration(Id, Id),
+    /// The declaration of a template parameter pack.
+    PackDeclaration(Id),
+    /// A string as a list of literals: `Lc104ELc105E`.
+    String(&'a str),
+    /// A floating-point literal: its type and its digits.
+    Float(u8, &'a str),
+    /// Anything else, with its precedence as an operand.
+    Parts(u8, Vec<Part<'a>>),
+    /// As `Parts`; GNU does not parenthesize it as an operand.
     Closed(Vec<Part<'a>>),
+    /// An expression with `>`, in parentheses where that would end template arguments.
+    Guarded(Id),
 }
 
 #[derive(Clone, Debug)]
@@ -39,8 +54,9 @@ pub(super) enum Part<'a> {
     Text(&'a str),
     Number(u32),
     Node(Id),
-    /// A node in brackets, unless it is simple.
-    Operand(Id),
+    /// A node, in parentheses if its precedence is this one or weaker; in GNU's style, unless it is
+    /// simple.
+    Operand(Id, u8),
     List(Vec<Id>),
 }
 
@@ -71,8 +87,11 @@ macro_rules! parts {
 pub(super) use parts;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Signature {
+pub(super) struct Signature<'a> {
     pub(super) returns: Option<Id>,
     pub(super) takes: Vec<Id>,
-    pub(super) qualifiers: String,
+    pub(super) qualifiers: &'static str,
+    pub(super) reference: &'static str,
+    /// Exception specification, attributes and requires clause.
+    pub(super) tail: Vec<Part<'a>>,
 }

@@ -1,30 +1,35 @@
-//! Nodes as text. Types stand around what they are of: each has a left and a right half.
+//! Writes nodes as text. A type is written around its declarator, so each node has a left and a
+//! right half.
 
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
-    reason = "parts are named by places in their list, which never shrinks; depths are bounded"
+    reason = "ids are indexes of the list of nodes, which never shrinks; depths are bounded"
 )]
 
 use std::fmt::Write as _;
 
+use super::floats;
 use super::node::{Id, Node, Part, Signature};
+use super::operators::prec;
 use crate::demangle::output::{Dialect, Limited, Unreadable};
 
-/// What stands for something else leads to it in no more steps.
+/// Steps through nodes that refer to another one.
 const MAX_STEPS: usize = 4096;
 
 pub(super) struct Writer<'p, 'a> {
     nodes: &'p [Node<'a>],
     dialect: Dialect,
     out: Limited,
-    /// Inside an expansion: which element is written, of how many once a pack was met.
+    /// In an expansion: the index of the element, and their number once a pack was written.
     pack: Option<(usize, Option<usize>)>,
+    /// Parentheses since the start of the template arguments; `None` outside template arguments.
+    parentheses: Option<usize>,
     depth: usize,
     max_depth: usize,
 }
 
-/// Which right half a node has.
+/// The right half of a node.
 #[derive(Clone, Copy, PartialEq)]
 enum Right {
     None,
@@ -40,12 +45,13 @@ impl<'p, 'a> Writer<'p, 'a> {
             dialect,
             out: Limited::default(),
             pack: None,
+            parentheses: None,
             depth: 0,
             max_depth,
         }
     }
 
-    /// The text of a node, and what follows it.
+    /// The text of a node and `tail`.
     pub(super) fn text(mut self, id: Id, tail: &str) -> Result<String, Unreadable> {
         let written = self.whole(id).and_then(|()| self.put(tail));
         self.out.text(written.ok_or(std::fmt::Error))
@@ -63,7 +69,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         self.dialect == Dialect::Llvm
     }
 
-    /// Which element of a pack is written; the first pack that is met says how many there are.
+    /// The index of the element of a pack; the first pack determines their number.
     fn element(&mut self, count: usize) -> usize {
         self.pack.as_mut().map_or(0, |(index, len)| {
             len.get_or_insert(count);
@@ -71,7 +77,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         })
     }
 
-    /// What a node is in the end: the element of a pack, what a parameter stands for.
+    /// The node that a node refers to: the element of a pack, the argument of a parameter.
     fn resolved(&mut self, mut id: Id) -> Option<Id> {
         let nodes = self.nodes;
         for _ in 0..MAX_STEPS {
@@ -100,6 +106,7 @@ impl<'p, 'a> Writer<'p, 'a> {
                     return Some(Right::Some);
                 }
                 Node::Qualified(of, _) => *of,
+                Node::Declaration(..) | Node::PackDeclaration(_) => return Some(Right::Some),
                 Node::Pointer(to) | Node::Reference(to, _) | Node::MemberPointer(_, to) => {
                     only_some = true;
                     *to
@@ -124,8 +131,11 @@ impl<'p, 'a> Writer<'p, 'a> {
                 self.put(", ")?;
             }
             let after = self.out.text.len();
-            self.whole(id)?;
-            // An empty pack leaves nothing, not even its comma.
+            match self.llvm() {
+                true => self.operand(id, prec::COMMA)?,
+                false => self.whole(id)?,
+            }
+            // An empty pack has no text and no comma.
             if self.out.text.len() == after {
                 self.out.text.truncate(before);
             } else {
@@ -135,32 +145,38 @@ impl<'p, 'a> Writer<'p, 'a> {
         Some(())
     }
 
-    fn signature_right(&mut self, signature: &Signature, returns: Option<Id>) -> Option<()> {
-        self.put("(")?;
+    fn signature_right(&mut self, signature: &Signature<'_>, returns: Option<Id>) -> Option<()> {
+        self.text_part("(")?;
         self.list(&signature.takes)?;
-        self.put(")")?;
+        self.text_part(")")?;
         if let Some(returns) = returns {
             self.right(returns)?;
         }
-        self.put(&signature.qualifiers)
+        self.put(signature.qualifiers)?;
+        self.put(signature.reference)?;
+        self.parts(&signature.tail)
     }
 
     fn arguments(&mut self, all: &[Id]) -> Option<()> {
         if self.last() == Some(b'<') && !self.llvm() {
             self.put(" ")?;
         }
+        let outer = self.parentheses.replace(0);
         self.put("<")?;
         self.list(all)?;
-        self.put(if self.last() == Some(b'>') { " >" } else { ">" })
+        self.parentheses = outer;
+        let is_next_to_another = self.last() == Some(b'>') && !self.llvm();
+        self.put(if is_next_to_another { " >" } else { ">" })
     }
 
-    /// The last part of a class's name, without its arguments: what constructors are called.
+    /// The last component of a class's name, without arguments: the name of its constructors.
     fn base(&mut self, id: Id) -> Option<()> {
         let mut id = self.resolved(id)?;
         for _ in 0..MAX_STEPS {
             let next = match &self.nodes[id] {
                 Node::Scoped(_, name)
                 | Node::Local(_, name)
+                | Node::InModule(name, _)
                 | Node::WithArguments(name, _)
                 | Node::Tagged(name, _) => *name,
                 Node::Standard(_, full) => {
@@ -177,29 +193,55 @@ impl<'p, 'a> Writer<'p, 'a> {
     fn parts(&mut self, parts: &[Part<'_>]) -> Option<()> {
         for part in parts {
             match part {
-                Part::Text(text) => self.put(text)?,
+                Part::Text(text) => self.text_part(text)?,
                 Part::Number(number) => write!(self.out, "{number}").ok()?,
                 Part::Node(node) => self.whole(*node)?,
-                Part::Operand(node) => self.operand(*node)?,
+                Part::Operand(node, limit) => self.operand(*node, *limit)?,
                 Part::List(all) => self.list(all)?,
             }
         }
         Some(())
     }
 
-    fn operand(&mut self, id: Id) -> Option<()> {
-        let id = self.resolved(id)?;
-        let node = &self.nodes[id];
-        let simple = matches!(node, Node::Text(_) | Node::Scoped(..) | Node::Closed(_));
-        if simple && !self.llvm() {
-            return self.whole(id);
+    /// Writes a text and counts its parentheses.
+    fn text_part(&mut self, text: &str) -> Option<()> {
+        if let (Some(open), [first, .., last] | [first @ last]) =
+            (&mut self.parentheses, text.as_bytes())
+        {
+            *open = open.saturating_sub(usize::from(matches!(first, b')' | b']')));
+            *open += usize::from(matches!(last, b'(' | b'['));
         }
-        self.put("(")?;
-        self.whole(id)?;
-        self.put(")")
+        self.put(text)
     }
 
-    /// References to references are one.
+    fn operand(&mut self, id: Id, limit: u8) -> Option<()> {
+        let id = self.resolved(id)?;
+        let node = &self.nodes[id];
+        let is_open = match self.llvm() {
+            true => self.prec(node) >= limit,
+            false => !matches!(node, Node::Text(_) | Node::Scoped(..) | Node::Closed(_)),
+        };
+        match is_open {
+            true => self.parenthesized(id),
+            false => self.whole(id),
+        }
+    }
+
+    fn prec(&self, node: &Node<'_>) -> u8 {
+        match node {
+            Node::Parts(prec, _) => *prec,
+            Node::Guarded(of) => self.prec(&self.nodes[*of]),
+            _ => prec::PRIMARY,
+        }
+    }
+
+    fn parenthesized(&mut self, id: Id) -> Option<()> {
+        self.text_part("(")?;
+        self.whole(id)?;
+        self.text_part(")")
+    }
+
+    /// Collapses references to references.
     fn collapsed(&mut self, id: Id) -> Option<(Id, bool)> {
         let nodes = self.nodes;
         let mut id = id;
@@ -216,7 +258,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         None
     }
 
-    /// Writes half of what a node is.
+    /// Writes one half of a node.
     fn half(&mut self, id: Id, write: fn(&mut Self, &'p Node<'a>) -> Option<()>) -> Option<()> {
         self.depth += 1;
         if self.depth > 2 * self.max_depth {
@@ -230,7 +272,7 @@ impl<'p, 'a> Writer<'p, 'a> {
     }
 
     fn left(&mut self, id: Id) -> Option<()> {
-        // Empty nodes are work, too.
+        // Counts empty nodes, too.
         self.put("")?;
         self.half(id, Self::left_of)
     }
@@ -250,7 +292,7 @@ impl<'p, 'a> Writer<'p, 'a> {
             }
             Node::Local(within, entity) => {
                 match &self.nodes[*within] {
-                    // GNU leaves out what the function around returns.
+                    // GNU omits the return type of the enclosing function.
                     Node::Encoding(name, signature) if !self.llvm() => {
                         self.whole(*name)?;
                         self.signature_right(signature, None)?;
@@ -306,6 +348,7 @@ impl<'p, 'a> Writer<'p, 'a> {
             Node::MemberPointer(class, member) => {
                 self.left(*member)?;
                 match self.right_of(*member)? {
+                    Right::Array | Right::Function if self.llvm() => self.put("(")?,
                     Right::Array | Right::Function => self.open(*member)?,
                     _ => self.put(" ")?,
                 }
@@ -336,11 +379,61 @@ impl<'p, 'a> Writer<'p, 'a> {
                 self.put(tag)?;
                 self.put("]")
             }
-            Node::Parts(parts) | Node::Closed(parts) => self.parts(parts),
+            Node::Module(parent, name, is_partition) => {
+                if let Some(parent) = parent {
+                    self.whole(*parent)?;
+                }
+                match (is_partition, parent) {
+                    (true, _) => self.put(":")?,
+                    (false, Some(_)) => self.put(".")?,
+                    (false, None) => {}
+                }
+                self.whole(*name)
+            }
+            Node::InModule(name, module) => {
+                self.whole(*name)?;
+                self.put("@")?;
+                self.whole(*module)
+            }
+            Node::Declaration(kind, _) => {
+                self.left(*kind)?;
+                match self.right_of(*kind)? {
+                    Right::None => self.put(" "),
+                    _ => Some(()),
+                }
+            }
+            Node::PackDeclaration(of) => {
+                self.left(*of)?;
+                self.put("...")
+            }
+            Node::String(chars) => self.string(chars),
+            Node::Float(code, digits) => floats::write(&mut self.out, *code, digits).ok(),
+            Node::Parts(_, parts) | Node::Closed(parts) => self.parts(parts),
+            Node::Guarded(of) => match self.parentheses {
+                Some(1..) if self.llvm() => self.whole(*of),
+                _ => self.parenthesized(*of),
+            },
         }
     }
 
-    /// The bracket before the mark of a pointer to an array or a function.
+    fn string(&mut self, chars: &str) -> Option<()> {
+        let numbers = chars.split(['L', 'c', 'E']);
+        let bytes = numbers.filter_map(|number| number.parse::<u8>().ok());
+        self.put("\"")?;
+        for byte in bytes {
+            match byte {
+                b'\n' => self.put("\\n")?,
+                b'\r' => self.put("\\r")?,
+                b'\t' => self.put("\\t")?,
+                b'"' | b'\\' => write!(self.out, "\\{}", char::from(byte)).ok()?,
+                b' '..=b'~' => self.out.write_char(byte.into()).ok()?,
+                _ => write!(self.out, "\\x{byte:02X}").ok()?,
+            }
+        }
+        self.put("\"")
+    }
+
+    /// The parenthesis before the `*` or `&` of a pointer or reference to an array or function.
     fn open(&mut self, to: Id) -> Option<()> {
         match self.right_of(to)? {
             Right::Array => self.put(" ("),
@@ -384,6 +477,11 @@ impl<'p, 'a> Writer<'p, 'a> {
             Node::Function(signature) | Node::Encoding(_, signature) => {
                 self.signature_right(signature, signature.returns)
             }
+            Node::Declaration(kind, name) => {
+                self.whole(*name)?;
+                self.right(*kind)
+            }
+            Node::PackDeclaration(of) => self.right(*of),
             _ => Some(()),
         }
     }
