@@ -10,63 +10,63 @@ type Example = (&'static str, &'static str);
 #[rustfmt::skip]
 pub const EXAMPLES: &[(&str, &[Example])] = &[
     ("info", &[
-        ("chronosym info app.nettrace", "what is in a trace, and what is missing"),
-        ("chronosym info --format json app.nettrace", "the same for programs"),
+        ("chronosym info app.nettrace", "show what a trace contains and what is missing"),
+        ("chronosym info --format json app.nettrace", "the same as JSON"),
     ]),
     ("stacks", &[
         ("chronosym stacks app.nettrace", "a call tree, hottest first"),
         ("chronosym stacks app.nettrace -o app.svg", "a flame graph for any browser; .html adds tables"),
-        ("chronosym stacks --just-my-code --running app.nettrace", "one's own code where it ran"),
+        ("chronosym stacks --just-my-code --running app.nettrace", "the program's own code while it ran"),
         ("chronosym stacks --event Microsoft-Windows-DotNETRuntime/80 app.nettrace", "where exceptions were thrown"),
-        ("chronosym stacks --format folded app.nettrace", "one line a stack, for other tools"),
+        ("chronosym stacks --format folded app.nettrace", "one line per stack, for other tools"),
     ]),
     ("top", &[
         ("chronosym top app.nettrace", "hot methods: self and total"),
-        ("chronosym top --running --by module app.nettrace", "modules, of threads that ran"),
+        ("chronosym top --running --by module app.nettrace", "modules, for running threads"),
         ("chronosym top --from 1.5s --to 2s --tid 4711 app.nettrace", "one thread for half a second"),
-        ("chronosym top --callers Cache.Get app.nettrace", "who calls a method, and how often"),
+        ("chronosym top --callers Cache.Get app.nettrace", "callers of a method, with their time"),
     ]),
     ("serve", &[
-        ("chronosym serve app.nettrace", "print an address; opened in a browser, it shows the trace"),
-        ("chronosym serve --source ~/src/app app.nettrace", "with the source of what was built there"),
+        ("chronosym serve app.nettrace", "print a URL that shows the trace in a browser"),
+        ("chronosym serve --sources ~/src/app app.nettrace", "with source files from a folder"),
     ]),
     ("threads", &[
-        ("chronosym threads app.nettrace", "time, running share and hottest method of each"),
-        ("chronosym threads --process app --format json machine.etl", "those of one process, for programs"),
+        ("chronosym threads app.nettrace", "time, running share and hottest method per thread"),
+        ("chronosym threads --process app --format json machine.etl", "those of one process, as JSON"),
     ]),
     ("lines", &[
-        ("chronosym lines app.nettrace Cache.Get", "time on each line, with text that the PDB embeds"),
+        ("chronosym lines app.nettrace Cache.Get", "time per line, with source embedded in the PDB"),
         ("chronosym lines --symbols bin --sources ~/src/app app.nettrace Cache.Get", "with PDBs and source from folders"),
     ]),
     ("symbols", &[
-        ("chronosym symbols app.nettrace", "which symbol files are missing, and what they would name"),
-        ("chronosym symbols --symbol-path 'srv*~/symbols*https://msdl.microsoft.com/download/symbols' app.etl", "fetch what a server has"),
+        ("chronosym symbols app.nettrace", "missing symbol files and the time they would name"),
+        ("chronosym symbols --symbol-path 'srv*~/symbols*https://msdl.microsoft.com/download/symbols' app.etl", "download what a server has"),
     ]),
     ("diff", &[
-        ("chronosym diff before.nettrace after.nettrace", "which methods take more or less than before"),
-        ("chronosym diff --running -n 10 before.nettrace after.nettrace", "the ten that changed most, where threads ran"),
+        ("chronosym diff before.nettrace after.nettrace", "methods that take more or less time than before"),
+        ("chronosym diff --running -n 10 before.nettrace after.nettrace", "the ten largest changes, for running threads"),
     ]),
     ("events", &[
         ("chronosym events app.nettrace", "every record with its fields"),
         ("chronosym events --event Microsoft-Windows-DotNETRuntime/80 app.nettrace", "exceptions"),
-        ("chronosym events --format jsonl --from 1s --to 1100ms app.nettrace", "a tenth of a second for programs"),
+        ("chronosym events --format jsonl --from 1s --to 1100ms app.nettrace", "a tenth of a second, as JSON"),
     ]),
     ("modules", &[
-        ("chronosym modules app.nettrace", "modules and images, and where their symbols were looked for"),
-        ("chronosym modules --pid 4711 --format json machine.etl", "those of one process, for programs"),
+        ("chronosym modules app.nettrace", "modules and images, and where their symbols were searched"),
+        ("chronosym modules --pid 4711 --format json machine.etl", "those of one process, as JSON"),
     ]),
     ("methods", &[
-        ("chronosym methods app.nettrace", "every code body: where, when, which tier"),
-        ("chronosym methods --match Cache. app.nettrace", "those of some methods"),
+        ("chronosym methods app.nettrace", "every code body with address, lifetime and tier"),
+        ("chronosym methods --match Cache. app.nettrace", "those of matching methods"),
     ]),
     ("explain", &[
-        ("chronosym explain app.nettrace 0x7f2237486480", "what ever stood at an address"),
-        ("chronosym explain --pid 4711 --time 1.5s machine.etl 0x7ff81234", "what stood there in one process at one time"),
+        ("chronosym explain app.nettrace 0x7f2237486480", "code that was ever loaded at an address"),
+        ("chronosym explain --pid 4711 --time 1.5s machine.etl 0x7ff81234", "the code there in one process at one time"),
     ]),
     ("symbolize", &[
-        ("chronosym symbolize --trace app.nettrace 0x7f2237486480", "an address of a trace's process"),
-        ("chronosym symbolize --obj libapp.so 0x1234", "an address of a file"),
-        ("chronosym symbolize --pdb app.pdb --filter < crash.txt", "addresses in text"),
+        ("chronosym symbolize --trace app.nettrace 0x7f2237486480", "resolve an address of a traced process"),
+        ("chronosym symbolize --obj libapp.so 0x1234", "resolve an address of a file"),
+        ("chronosym symbolize --pdb app.pdb --filter < crash.txt", "replace the addresses in a text"),
     ]),
     ("completions", &[
         ("chronosym completions bash > ~/.local/share/bash-completion/completions/chronosym", "complete commands with Tab"),
@@ -78,7 +78,7 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
 const FIRST: &[Example] = &[
     (
         "chronosym app.nettrace",
-        "what is in a trace: the same as `chronosym info`",
+        "show what a trace contains: the same as `chronosym info`",
     ),
     ("chronosym top app.nettrace", "where the time went"),
     (

@@ -17,8 +17,8 @@ macro_rules! limits {
                 #[arg(long, global = true, value_name = $unit, hide_short_help = true)]
                 $option: Option<$type>,
             )*
-            /// Read symbol files whole: one that is cut short or changed meanwhile gives a wrong
-            /// answer or a reason, never a signal.
+            /// Read symbol files completely instead of mapping them, so that a file that is
+            /// truncated meanwhile causes a reason instead of SIGBUS.
             #[arg(long, global = true, hide_short_help = true)]
             no_mmap: bool,
         }
@@ -34,17 +34,17 @@ macro_rules! limits {
 }
 
 limits! {
-    "BYTES" max_unpacked_bytes unpacked_bytes: u64, "Bytes that wrappers (zip, gzip) may unpack to.";
-    "N" max_unpacked_ratio unpacked_ratio: u64, "How many times its size a wrapper may unpack to.";
-    "N" max_zip_entries zip_entries: usize, "Entries of a zip file.";
-    "N" max_layers layers: u32, "Wrappers in wrappers.";
-    "BYTES" max_perf_map_bytes perf_map_bytes: u64, "Bytes of a perf map.";
-    "N" max_tree_nodes tree_nodes: u32, "Nodes of a call tree.";
-    "N" max_markers markers: usize, "Events of what runtimes did, in pictures.";
-    "BYTES" max_download_bytes download_bytes: u64, "Bytes of a file from a symbol server.";
-    "BYTES" max_open_symbol_bytes open_symbol_bytes: u64, "Bytes of symbol files that are open at a time.";
-    "BYTES" max_symbol_memory_bytes symbol_memory_bytes: u64, "Bytes that are kept of what was found out of symbol files.";
-    "N" max_line_share line_share: usize, "Units for which each DWARF line table is read, on average.";
+    "BYTES" max_unpacked_bytes unpacked_bytes: u64, "Limit the decompressed size of archives (zip, gzip).";
+    "N" max_unpacked_ratio unpacked_ratio: u64, "Limit the ratio of decompressed to compressed size.";
+    "N" max_zip_entries zip_entries: usize, "Limit the entries of a zip file.";
+    "N" max_layers layers: u32, "Limit nested archives.";
+    "BYTES" max_perf_map_bytes perf_map_bytes: u64, "Limit the size of a perf map.";
+    "N" max_tree_nodes tree_nodes: u32, "Limit the nodes of a call tree.";
+    "N" max_markers markers: usize, "Limit runtime events in pictures.";
+    "BYTES" max_download_bytes download_bytes: u64, "Limit the size of a download.";
+    "BYTES" max_open_symbol_bytes open_symbol_bytes: u64, "Limit the total size of open symbol files.";
+    "BYTES" max_symbol_memory_bytes symbol_memory_bytes: u64, "Limit the cache of decoded symbol data.";
+    "N" max_line_share line_share: usize, "Limit how often each DWARF line table is read, on average.";
 }
 
 static LIMITS: OnceLock<Limits> = OnceLock::new();

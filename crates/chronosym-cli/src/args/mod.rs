@@ -19,8 +19,9 @@ use crate::request::AddressRequest;
 
 /// What code was at address A of process P at time T?
 ///
-/// Reads .NET and kernel traces (.nettrace, .netperf, .etl, perf.data, LTTng) on any operating
-/// system and names every frame of every sample for the moment it was taken, or says why not.
+/// Reads .NET, kernel and perf traces (.nettrace, .netperf, .etl, perf.data, LTTng) on any
+/// operating system, and resolves every frame of every sample for the time it was taken, or states
+/// why it has no name.
 #[derive(Debug, Parser)]
 #[command(
     name = "chronosym",
@@ -31,10 +32,10 @@ use crate::request::AddressRequest;
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
-    /// Say nothing but results and errors.
+    /// Suppress progress and notes.
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// Colours on a terminal.
+    /// Use colours; auto means on a terminal.
     #[arg(
         long,
         global = true,
@@ -117,43 +118,44 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// What is in a trace, and what is missing: the first thing to run on an unknown one.
+    /// Show what a trace contains and what is missing; run this first on an unknown trace.
     ///
-    /// Nothing is fetched for it unless this command line names servers with --symbol-path;
-    /// _NT_SYMBOL_PATH and DEBUGINFOD_URLS alone do not make it fetch.
+    /// Downloads nothing unless the command line names servers with --symbol-path; _NT_SYMBOL_PATH
+    /// and DEBUGINFOD_URLS alone are not enough.
     Info(Info),
-    /// Resolved stacks of samples or other events.
+    /// Print the resolved stacks of samples or other events.
     Stacks(Stacks),
-    /// Where the time went: hot methods, modules, threads, lines; callers and callees of a method.
+    /// Show where the time went: hot methods, modules, threads, lines; callers and callees of a
+    /// method.
     Top(Top),
-    /// Show the samples in Firefox Profiler: serve them to this machine's browser until stopped.
+    /// Serve the samples to Firefox Profiler in this machine's browser, until stopped.
     ///
-    /// Only this machine can connect, and only who knows the address that is printed: it holds a
-    /// random part. Nothing is served but the profile, its symbols, and the source files that it
-    /// names, where they may be read: embedded in PDBs, in folders of --sources, anywhere with
-    /// --trust-trace-paths, or, where fetching is on, where Source Link says.
+    /// Only this machine can connect, and only with the printed URL, which contains a random token.
+    /// The server offers the profile, its symbols, and the source files that it names, if they may
+    /// be read: embedded in PDBs, in folders of --sources, anywhere with --trust-trace-paths, or,
+    /// if downloads are enabled, from Source Link.
     Serve(Serve),
-    /// Threads: time, running share, and the hottest method of each.
+    /// List threads with their time, running share and hottest method.
     Threads(OfTrace),
-    /// A method's source, with the time on each line.
+    /// Show a method's source with the time on each line.
     Lines(Lines),
-    /// Missing symbol files, by the share of self time that they would name.
+    /// List missing symbol files, by the self time that they would name.
     Symbols(OfTrace),
-    /// Methods whose share differs between two traces.
+    /// List methods whose share differs between two traces.
     Diff(Diff),
-    /// Every record, decoded with the field names of its manifest.
+    /// Print every record, decoded with the field names of its manifest.
     ///
-    /// Process and thread are those that the record itself states. What nothing describes is shown
-    /// as `Payload` in hex, what is left over after the described fields as `Rest`. Stacks that a
-    /// trace holds as records of their own are printed as such.
+    /// Process and thread are those that the record itself states. An undescribed payload is shown
+    /// as `Payload` in hex, bytes after the described fields as `Rest`. Stacks that are separate
+    /// records are printed as such.
     Events(Events),
-    /// CLR modules and native images with life span and symbol identity.
+    /// List CLR modules and native images with lifetime and symbol identity.
     Modules(Listing),
-    /// Every code body with its range, life, tier, version and evidence.
+    /// List every code body with its range, lifetime, tier, version and evidence.
     Methods(Methods),
-    /// Everything known about one address.
+    /// Explain everything known about one address, step by step.
     Explain(Explain),
-    /// Addresses to names.
+    /// Resolve addresses to names, lines and inlined functions.
     Symbolize(Symbolize),
     /// Print shell completions.
     Completions {
@@ -182,16 +184,16 @@ fn meant((name, what): (&'static str, &'static str)) -> PossibleValue {
 /// What folded stacks, text and flame graphs count.
 const WEIGHTS: [(&str, &str); 3] = [
     ("samples", "Samples"),
-    ("time", "The time that samples stand for, in microseconds"),
-    ("bytes", "The bytes that events state"),
+    ("time", "Time of the samples, in microseconds"),
+    ("bytes", "Bytes that events state"),
 ];
 
 /// How answers of `symbolize` look.
 const STYLES: [(&str, &str); 4] = [
-    ("text", "For people"),
-    ("json", "One object an address"),
-    ("llvm", "As llvm-symbolizer prints"),
-    ("gnu", "As addr2line -f -i -C prints"),
+    ("text", "Readable text"),
+    ("json", "One JSON object per address"),
+    ("llvm", "As llvm-symbolizer"),
+    ("gnu", "As addr2line -f -i -C"),
 ];
 
 fn radix(text: &str) -> Result<u32> {
@@ -214,7 +216,7 @@ fn address_argument(text: &str) -> Result<String> {
 pub struct Info {
     #[command(flatten)]
     pub input: Input,
-    /// For people or for programs.
+    /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
 }
@@ -225,42 +227,42 @@ pub struct Stacks {
     pub input: Input,
     #[command(flatten)]
     pub selection: Selection,
-    /// The default is what the name after -o says (.svg, .html, .pb.gz, .speedscope.json, .folded,
-    /// …), else text.
+    /// Output format [default: by the extension of -o (.svg, .html, .pb.gz, .speedscope.json,
+    /// .folded, …), otherwise text].
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
-    /// What folded stacks, text and flame graphs count. The default is samples for folded stacks,
-    /// else time or bytes where they are known of each sample.
+    /// Weight of folded stacks, text and flame graphs [default: samples for folded stacks;
+    /// otherwise time or bytes if every sample states them].
     #[arg(long, value_parser = one_of::<WeightUnit>(WEIGHTS.map(meant)))]
     pub weight: Option<WeightUnit>,
-    /// Join the threads of a process.
+    /// Merge the threads of a process.
     #[arg(long)]
     pub no_threads: bool,
-    /// Tell frames of one function apart by source line. Formats that have a place for lines have
-    /// them anyway.
+    /// Separate frames of one function by source line. Formats with fields for lines always contain
+    /// them.
     #[arg(long)]
     pub lines: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StackFormat {
-    /// One line a distinct stack: frames joined by `;`, then its weight.
+    /// One line per distinct stack: frames joined by `;`, then the weight.
     Folded,
-    /// One JSON object a sample.
+    /// One JSON object per sample.
     Jsonl,
     /// A tree, hottest first.
     Text,
-    /// A flame graph that draws itself in any browser.
+    /// A flame graph for any browser.
     Svg,
-    /// A page with a flame graph, a summary, hot methods and what has no name.
+    /// A page with a flame graph, a summary, hot methods and unnamed frames.
     Html,
-    /// For www.speedscope.app: a profile for each thread, in the order of time.
+    /// For www.speedscope.app: a profile per thread, in time order.
     Speedscope,
     /// For profiler.firefox.com.
     Firefox,
     /// For `go tool pprof`: a gzipped protocol buffer.
     Pprof,
-    /// OpenTelemetry profiles: a protocol buffer, still experimental.
+    /// OpenTelemetry profiles: a protocol buffer; experimental.
     Otlp,
 }
 
@@ -271,10 +273,10 @@ pub struct OfTrace {
     pub input: Input,
     #[command(flatten)]
     pub selection: Selection,
-    /// For people or for programs.
+    /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
-    /// How many rows.
+    /// Show at most N rows.
     #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
     pub max_lines: usize,
 }
@@ -283,37 +285,36 @@ pub struct OfTrace {
 pub struct Top {
     #[command(flatten)]
     pub of: OfTrace,
-    /// What the rows are of.
+    /// Group samples by this.
     #[arg(long, value_parser = one_of::<By>(By::ALL.map(By::as_str)), default_value = "method")]
     pub by: By,
-    /// What the rows are sorted by: what is in it alone, or also in what it calls.
+    /// Sort by self (exclusive) or total (inclusive) weight.
     #[arg(long, value_parser = one_of::<Sort>(Sort::ALL.map(Sort::as_str)), default_value = "self")]
     pub sort: Sort,
-    /// Only rows whose text matches; shares stay those of all samples.
+    /// Show only rows that match; shares remain those of all samples.
     #[arg(long = "match", value_name = "REGEX")]
     pub matching: Option<regex_lite::Regex>,
-    /// What calls this method, and how often: a name, its end or a part of it.
+    /// List the callers of METHOD (a name, its end, or a part of it) with their weights.
     #[arg(long, value_name = "METHOD", conflicts_with_all = ["by", "sort", "matching"])]
     pub callers: Option<String>,
-    /// What this method calls.
+    /// List the callees of METHOD.
     #[arg(long, value_name = "METHOD", conflicts_with_all = ["by", "sort", "matching"])]
     pub callees: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input.
-    /// Several .etl files of one recording may be named together.
+    /// Trace to read: .nettrace, .netperf, .etl, perf.data or LTTng, plain, zipped or gzipped; `-`
+    /// is standard input. Several .etl files of one recording can be given together.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
-    /// The port; 0 takes a free one.
+    /// Listen on this port; 0 selects a free one.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub port: u16,
-    /// Look for source files in this folder; may be given several times. A file is used if its
-    /// checksum is the one in the PDB.
+    /// Search for source files in DIR (repeatable). A file is used if its checksum matches the PDB.
     #[arg(long, alias = "source", value_name = "DIR")]
     pub sources: Vec<PathBuf>,
-    /// The viewer's address, if it is not Firefox Profiler's own site.
+    /// Site of the viewer.
     #[arg(
         long,
         default_value = "https://profiler.firefox.com",
@@ -328,48 +329,48 @@ pub struct Serve {
 
 #[derive(Debug, Args)]
 pub struct Lines {
-    /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input.
+    /// Trace to read: .nettrace, .netperf, .etl, perf.data or LTTng, plain, zipped or gzipped; `-`
+    /// is standard input.
     #[arg(value_name = "TRACE")]
     pub trace: PathBuf,
-    /// The method: its name, the end of its name, or a part of it.
+    /// Method: its name, the end of its name, or a part of it.
     #[arg(value_name = "METHOD")]
     pub method: String,
-    /// Look for source files in this folder; may be given several times. A file is used if its
-    /// checksum is the one in the PDB. Where fetching is on, what is nowhere else is fetched from
-    /// where Source Link says.
+    /// Search for source files in DIR (repeatable). A file is used if its checksum matches the PDB.
+    /// If downloads are enabled, files found nowhere else are downloaded from Source Link.
     #[arg(long, value_name = "DIR")]
     pub sources: Vec<PathBuf>,
-    /// Write results to this file.
+    /// Write output to FILE (must not be an input file).
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub symbols: Symbols,
     #[command(flatten)]
     pub selection: Selection,
-    /// For people or for programs.
+    /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
 }
 
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// The trace before.
+    /// Trace before the change.
     #[arg(value_name = "BEFORE")]
     pub before: PathBuf,
-    /// The trace after.
+    /// Trace after the change.
     #[arg(value_name = "AFTER")]
     pub after: PathBuf,
-    /// Write results to this file.
+    /// Write output to FILE (must not be an input file).
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub symbols: Symbols,
     #[command(flatten)]
     pub selection: Selection,
-    /// The default is what the name after -o says (.svg, .html), else a table.
+    /// Output format [default: by the extension of -o (.svg, .html), otherwise a table].
     #[arg(long, value_enum)]
     pub format: Option<DiffFormat>,
-    /// How many rows.
+    /// Show at most N rows.
     #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
     pub max_lines: usize,
 }
@@ -377,13 +378,13 @@ pub struct Diff {
 /// How a comparison is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DiffFormat {
-    /// A table for people.
+    /// A table.
     Text,
-    /// For programs.
+    /// JSON.
     Json,
-    /// A flame graph of both: what has a larger share is red, what has a smaller one blue.
+    /// A flame graph of both traces: red boxes gained share, blue ones lost it.
     Svg,
-    /// A page with that flame graph, what the samples of both are, and what changed most.
+    /// A page with that flame graph, the samples of both traces, and the largest changes.
     Html,
 }
 
@@ -393,7 +394,7 @@ pub struct Events {
     pub input: PlainInput,
     #[command(flatten)]
     pub filters: EventFilters,
-    /// For people or for programs.
+    /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub format: EventFormat,
 }
@@ -410,7 +411,7 @@ pub struct Listing {
     pub input: Input,
     #[command(flatten)]
     pub filters: Filters,
-    /// For people or for programs.
+    /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
 }
@@ -419,27 +420,27 @@ pub struct Listing {
 pub struct Methods {
     #[command(flatten)]
     pub listing: Listing,
-    /// Only bodies whose `module!name` contains this text; case does not count.
+    /// Show only bodies whose `module!name` contains TEXT (case-insensitive).
     #[arg(long = "match", value_name = "TEXT")]
     pub matching: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The trace.
+    /// Trace to read.
     #[arg(value_name = "TRACE")]
     pub trace: PathBuf,
-    /// The address: 0x… or decimal.
+    /// Address: 0x… or decimal.
     #[arg(value_name = "ADDR")]
     pub address: String,
-    /// Write results to this file.
+    /// Write output to FILE (must not be an input file).
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub symbols: Symbols,
     #[command(flatten)]
     pub query: AddressQuery,
-    /// For people or for programs.
+    /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
 }
@@ -447,44 +448,43 @@ pub struct Explain {
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("whose").required(true).multiple(true).args(["trace", "obj", "pdb", "symbols", "trust_trace_paths"])))]
 pub struct Symbolize {
-    /// Addresses of this trace's processes.
+    /// Resolve addresses of this trace's processes.
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]
     pub trace: Option<PathBuf>,
-    /// Addresses of this ELF or PE file, as the file itself states them; of several, FILE+0x… says
-    /// which. The PDB of a PE file, and the debug file of a stripped ELF file, is looked for beside
-    /// it, in --symbols, on the symbol path and, for ELF, at debuginfod.
+    /// Resolve addresses of this ELF or PE file, as the file states them (repeatable; FILE+0x…
+    /// selects one of several). The PDB of a PE file, and the debug file of a stripped ELF file,
+    /// are searched beside it, in --symbols, on the symbol path and, for ELF, at debuginfod.
     #[arg(long, value_name = "FILE")]
     pub obj: Vec<PathBuf>,
-    /// Addresses of the image of this Windows PDB: bytes from the image's base or, with --obj, as
-    /// the image states them. Of a portable PDB, and of any of managed code: tokens with IL
-    /// offsets.
+    /// Resolve addresses of this Windows PDB's image: RVAs or, with --obj, addresses as the image
+    /// states them. For a PDB of managed code: metadata tokens with IL offsets.
     #[arg(long, value_name = "FILE")]
     pub pdb: Option<PathBuf>,
-    /// Plain addresses of --obj are bytes from the image's base too.
+    /// Treat plain addresses of --obj as RVAs (bytes from the image's base).
     #[arg(long)]
     pub rva: bool,
-    /// Open no other file at a path that --obj records, such as those of split debug information.
+    /// Do not open other files at paths recorded in --obj, such as split debug information.
     #[arg(long, requires = "obj")]
     pub no_recorded_paths: bool,
     #[command(flatten)]
     pub query: AddressQuery,
-    /// Whether numbers without 0x are decimal or hexadecimal. Unless said, they are decimal as far
-    /// as they can be; a list with one that cannot is hexadecimal.
+    /// Radix of numbers without 0x [default: decimal, or hexadecimal for a list that contains a
+    /// hexadecimal digit].
     #[arg(long, value_parser = radix, value_name = "10|16")]
     pub radix: Option<u32>,
-    /// Replace addresses in the text on standard input by what stands there.
+    /// Replace the addresses in the text on standard input by their names.
     #[arg(long, conflicts_with = "addresses")]
     pub filter: bool,
-    /// How answers look.
+    /// Output style.
     #[arg(long, value_parser = one_of::<Style>(STYLES.map(meant)), default_value = "text")]
     pub style: Style,
-    /// Write results to this file.
+    /// Write output to FILE (must not be an input file).
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub symbols: Symbols,
-    /// Addresses: 0x…, decimal, module+0xrva or module!0xrva; of managed code 0x06……+0xil or
-    /// Type.Method+0xil; .section+0x… of objects. Without any, they are read from standard input.
+    /// Addresses: 0x…, decimal, module+0xrva or module!0xrva; for managed code 0x06……+0xil or
+    /// Type.Method+0xil; for objects .section+0x…. Read from standard input if none is given.
     #[arg(value_name = "ADDR", value_parser = address_argument)]
     pub addresses: Vec<String>,
 }

@@ -32,13 +32,13 @@ pub fn perf_map(argument: &Path) -> (Option<u32>, &Path) {
 /// The trace and where results go.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is
-    /// standard input. Several .etl files of one recording may be named together, and recordings of
-    /// one machine and time that become one timeline: a perf.data, LTTng's traces, nettrace files
-    /// of its processes, jitdumps and perf maps.
+    /// Trace to read: .nettrace, .netperf, .etl, perf.data or LTTng, plain, zipped or gzipped; `-`
+    /// is standard input. Several .etl files of one recording can be given together, and so can
+    /// recordings of one machine and time, which form one timeline: a perf.data, LTTng traces,
+    /// nettrace files of its processes, jitdumps and perf maps.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
-    /// Write results to this file, which is none of those that are read.
+    /// Write output to FILE (must not be an input file).
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -48,11 +48,11 @@ pub struct Input {
 /// The trace and where results go, for commands that need no symbols.
 #[derive(Debug, Args)]
 pub struct PlainInput {
-    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is
-    /// standard input. Several .etl files of one recording may be named together.
+    /// Trace to read: .nettrace, .netperf, .etl, perf.data or LTTng, plain, zipped or gzipped; `-`
+    /// is standard input. Several .etl files of one recording can be given together.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
-    /// Write results to this file.
+    /// Write output to FILE (must not be an input file).
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -60,14 +60,14 @@ pub struct PlainInput {
 /// Of which process and time addresses are, and whether something calls from them.
 #[derive(Debug, Args)]
 pub struct AddressQuery {
-    /// The process; PID@TIME means the one that had it then. Not needed where the trace is of one
-    /// process.
+    /// Process id; PID@TIME is the process that had the id at that time. Not needed if the trace
+    /// has one process.
     #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
-    /// The time after the begin of the trace: 1.5s, 200ms, 2m, or ns.
+    /// Time since the start of the trace: 1.5s, 200ms, 2m, or nanoseconds.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
     pub time: Option<u64>,
-    /// Addresses are where calls return to, as all but the innermost of a stack are.
+    /// Treat addresses as return addresses, as all but the innermost of a stack are.
     #[arg(long)]
     pub caller: bool,
 }
@@ -90,39 +90,36 @@ impl AddressQuery {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Symbols")]
 pub struct Symbols {
-    /// Look for symbol files in this folder first: PDBs, images, debug files; may be given several
-    /// times.
+    /// Search DIR for symbol files first: PDBs, images, debug files (repeatable).
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
-    /// Folders and servers in the syntax of _NT_SYMBOL_PATH, in place of that and of
-    /// DEBUGINFOD_URLS.
+    /// Search these folders and servers, in the syntax of _NT_SYMBOL_PATH [default: _NT_SYMBOL_PATH
+    /// and DEBUGINFOD_URLS].
     #[arg(long, value_name = "PATH")]
     pub symbol_path: Option<String>,
-    /// Fetch nothing.
+    /// Download nothing.
     #[arg(long)]
     pub offline: bool,
-    /// Keep fetched files in this folder.
+    /// Store downloaded files in DIR.
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
-    /// Look no source lines up.
+    /// Do not look up source lines.
     #[arg(long)]
     pub no_lines: bool,
-    /// Show lambdas, local functions, async and iterator methods under the names they have in the
-    /// source.
+    /// Show lambdas, local functions, async and iterator methods by their source names.
     #[arg(long)]
     pub pretty: bool,
-    /// Open files at the paths that the trace names: it was recorded on this machine.
+    /// Open files at the paths in the trace; for traces recorded on this machine.
     #[arg(long)]
     pub trust_trace_paths: bool,
-    /// Name code from a perf map, which knows no times. For a trace of several processes: PID=FILE.
+    /// Name code from a perf map, which has no times. PID=FILE for a trace of several processes.
     #[arg(long, value_name = "FILE")]
     pub perf_map: Vec<PathBuf>,
-    /// Name the kernel's functions from /proc/kallsyms or a copy of it, where it is of the kernel
-    /// in the perf.data.
+    /// Name kernel functions from /proc/kallsyms or a copy of it, if it belongs to the kernel in
+    /// the perf.data.
     #[arg(long, value_name = "FILE")]
     pub kallsyms: Option<PathBuf>,
-    /// A process of a container that calls itself OWN is PID in the perf.data; may be given several
-    /// times.
+    /// Map the process id OWN in a container to PID in the perf.data (repeatable).
     #[arg(long, value_name = "OWN=PID", value_parser = pid_pair)]
     pub map_pid: Vec<(u32, u32)>,
 }
@@ -137,16 +134,16 @@ fn pid_pair(text: &str) -> Result<(u32, u32)> {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Filters")]
 pub struct Filters {
-    /// Only this process id; PID@TIME means the process that had it then and was running.
+    /// Select this process id; PID@TIME is the process that had the id at that time.
     #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
-    /// Only processes of this name.
+    /// Select processes with this name.
     #[arg(long, value_name = "NAME")]
     pub process: Option<String>,
-    /// Only from this time after the begin of the trace on: 1.5s, 200ms, 2m, or ns.
+    /// Select from this time since the start of the trace: 1.5s, 200ms, 2m, or nanoseconds.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
     pub from: Option<u64>,
-    /// Only before this time.
+    /// Select before this time.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
     pub to: Option<u64>,
 }
@@ -157,10 +154,10 @@ pub struct Filters {
 pub struct EventFilters {
     #[command(flatten)]
     pub processes: Filters,
-    /// Only this thread id.
+    /// Select this thread id.
     #[arg(long, value_name = "TID")]
     pub tid: Option<u64>,
-    /// Only these events, in place of profiler samples.
+    /// Select these events instead of profiler samples (repeatable).
     #[arg(long, value_name = "PROVIDER[/ID]", value_parser = event)]
     pub event: Vec<EventSelector>,
 }
@@ -168,19 +165,19 @@ pub struct EventFilters {
 /// Which samples of a profiler, and how those without a name are shown.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Samples {
-    /// Leave out samples of threads that waited.
+    /// Exclude samples of waiting threads.
     #[arg(long, conflicts_with = "waiting")]
     pub running: bool,
-    /// Only samples of threads that waited, in native code or not.
+    /// Select samples of waiting threads, in native code or not.
     #[arg(long)]
     pub waiting: bool,
     /// The old name of --running.
     #[arg(long, hide = true, conflicts_with = "waiting")]
     pub managed_only: bool,
-    /// Keep the idle process.
+    /// Include the idle process.
     #[arg(long)]
     pub idle: bool,
-    /// Keep frames without a name apart by address, not just by image.
+    /// Separate unnamed frames by address, not only by image.
     #[arg(long)]
     pub addresses: bool,
 }
@@ -201,30 +198,30 @@ fn event(text: &str) -> Result<EventSelector> {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Shape")]
 pub struct Shaping {
-    /// Only stacks with a frame whose `module!name` matches; given several times, any of them.
+    /// Select stacks with a frame whose `module!name` matches (repeatable; any of them).
     #[arg(long, value_name = "REGEX")]
     include: Vec<String>,
-    /// No stacks with a frame whose `module!name` matches.
+    /// Exclude stacks with a frame whose `module!name` matches (repeatable).
     #[arg(long, value_name = "REGEX")]
     exclude: Vec<String>,
-    /// Merge frames whose `module!name` matches into their callers.
+    /// Merge frames whose `module!name` matches into their callers (repeatable).
     #[arg(long, value_name = "REGEX")]
     fold: Vec<String>,
-    /// Join neighbouring frames of one module.
+    /// Merge adjacent frames of one module.
     #[arg(long, value_enum, value_name = "WHAT")]
     group: Option<Grouping>,
-    /// Join what is not of the program itself: the frames of runtime, class library and system, and
-    /// of libraries whose PDBs say that they were built elsewhere.
+    /// Merge frames that are not the program's own: of the runtime, class library and system, and
+    /// of libraries whose PDBs show that they were built elsewhere.
     #[arg(long)]
     just_my_code: bool,
-    /// As --just-my-code, but the program is the modules of this name, in which * and ? stand for
-    /// others; may be given several times.
+    /// Like --just-my-code, but the program's own modules are those matching GLOB (`*` and `?` are
+    /// wildcards; repeatable).
     #[arg(long, value_name = "GLOB")]
     my_modules: Vec<String>,
-    /// Merge inlined frames into what they are inlined into.
+    /// Merge inlined frames into the function they are inlined into.
     #[arg(long)]
     no_inlines: bool,
-    /// Show one round of functions that call each other over and over.
+    /// Collapse recursive calls to one level.
     #[arg(long)]
     collapse_recursion: bool,
 }

@@ -9,28 +9,28 @@ use crate::args::Cli;
 use crate::examples::EXAMPLES;
 
 const EXIT_STATUS: &[(&str, &str)] = &[
-    ("0", "Done. That nothing passes a filter is no failure."),
+    ("0", "Success. An empty result is a success, too."),
     (
         "1",
-        "A file could not be read or written, or what was asked for is not there.",
+        "A file could not be read or written, or the requested item does not exist.",
     ),
-    ("2", "The command line cannot be understood."),
+    ("2", "The command line is invalid."),
 ];
 
 const ENVIRONMENT: &[(&str, &str)] = &[
     (
         "_NT_SYMBOL_PATH",
-        "Folders, symbol stores and servers where symbol files are looked for, unless --symbol-path is given.",
+        "Folders, symbol stores and servers to search for symbol files, unless --symbol-path is given.",
     ),
     (
         "DEBUGINFOD_URLS",
-        "Servers of ELF files and their debug information, separated by blanks.",
+        "debuginfod servers, separated by spaces.",
     ),
     (
         "NO_COLOR",
-        "Not empty: no colours unless --color asks for them.",
+        "If not empty, no colours unless --color=always is given.",
     ),
-    ("TERM", "dumb: no colours."),
+    ("TERM", "If dumb, no colours."),
 ];
 
 /// Writes the page in roff.
