@@ -107,7 +107,7 @@ pub use marker_kind::MarkerKind;
 pub use markers::Marker;
 pub use meaning::Role;
 pub use profile::{Profile, ProfileEntry};
-pub use recording::{ClockMatch, JoinedRecording, Loss, TraceFacts};
+pub use recording::{ClockMatch, JoinedRecording, Loss, ProcessMatch, TraceFacts};
 pub use recording_id::{AnotherRecording, RecordingId};
 pub use resolve::AddressAt;
 pub use resolver::{ResolvedStack, Resolver};

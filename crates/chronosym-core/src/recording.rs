@@ -85,6 +85,9 @@ pub struct JoinedRecording {
     pub error_ns: u64,
     /// The process id inside a container and on the host, if they differ.
     pub own_pid: Option<(u32, u32)>,
+    /// Of a recording of one process that is joined with a perf.data: what identifies the process
+    /// there.
+    pub process_match: Option<ProcessMatch>,
 }
 
 impl JoinedRecording {
@@ -97,7 +100,25 @@ impl JoinedRecording {
             offset_ns: 0,
             error_ns: 0,
             own_pid: None,
+            process_match: None,
         }
+    }
+}
+
+closed_list! {
+    /// What identifies the process of a runtime's recording in a perf.data, strongest first.
+    #[non_exhaustive]
+    ProcessMatch {
+        /// The caller names it.
+        MapPid = "--map-pid",
+        /// Its mappings contain the recording's methods.
+        MappedCode = "its mapped code",
+        /// It mapped the jitdump that is named by the recording's process id.
+        Jitdump = "its jitdump",
+        /// It has the recording's process id, and nothing contradicts.
+        ProcessId = "its process id",
+        /// No other process runs .NET in a container.
+        OnlyContained = "the only .NET process in a container",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use chronosym_core::{EventTypeInfo, FileGap, JoinedRecording, ProcessView};
+use chronosym_core::{EventTypeInfo, FileGap, JoinedRecording, ProcessMatch, ProcessView};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::overview::Overview;
@@ -51,7 +51,11 @@ impl Fields for JoinedRecording {
             .field("offset_ns", self.offset_ns)
             .field("error_ns", self.error_ns)
             .some("pid", self.own_pid.map(|(_, pid)| pid))
-            .some("own_pid", self.own_pid.map(|(own, _)| own));
+            .some("own_pid", self.own_pid.map(|(own, _)| own))
+            .some(
+                "process_match",
+                self.process_match.map(ProcessMatch::as_str),
+            );
     }
 }
 

@@ -1,6 +1,7 @@
 //! EventPipe traces: nettrace and netperf.
 
 mod batch;
+mod methods;
 mod types;
 
 use std::io::Read;
@@ -10,13 +11,14 @@ use std::thread;
 
 use chronosym_core::DiagnosticKind::{Damage, Limit, LostEvents, Unused};
 use chronosym_core::{Diagnostic, Diagnostics, Loss, RecordingId, Session};
-use chronosym_events::RawEvent;
-use chronosym_nettrace::{Error, Format, Options, Reader, Region, TraceHeader};
+use chronosym_events::{EventSchema, PointerSize, RawEvent};
+use chronosym_nettrace::{Error, Format, Options, Reader, Record, Region, TraceHeader};
 
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
 
 use batch::{Batch, Filler, Importer, RegionCursor};
+pub(crate) use methods::MethodAddresses;
 use types::{Schemas, schema};
 
 /// The events of an EventPipe trace.
@@ -152,16 +154,7 @@ impl<R: Read + Send> EventStream for NettraceStream<R> {
         if let Some(stack) = record.stack {
             self.stack.extend(region.stack(stack).iter());
         }
-        let event = RawEvent {
-            time_ns: record.time_ns,
-            process_id: record.process_id,
-            // 0 is "unknown" in V6 files.
-            thread_id: Some(record.thread_id).filter(|&tid| tid != 0),
-            processor: record.processor,
-            pointer_size: region.header().pointer_size,
-            schema,
-            payload: record.payload,
-        };
+        let event = raw_event(&record, region.header().pointer_size, schema);
         Ok(Some(StreamEvent {
             watermark_ns: self.watermark_ns,
             ..StreamEvent::new(event, schema, &self.stack)
@@ -221,6 +214,23 @@ pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnosti
     let mut stream = NettraceStream::new(source, Options::default())?;
     stream.read_into(session)?;
     Ok(stream.diagnostics())
+}
+
+fn raw_event<'a>(
+    record: &Record<'a>,
+    pointer_size: PointerSize,
+    schema: &'a EventSchema,
+) -> RawEvent<'a> {
+    RawEvent {
+        time_ns: record.time_ns,
+        process_id: record.process_id,
+        // 0 is "unknown" in V6 files.
+        thread_id: Some(record.thread_id).filter(|&tid| tid != 0),
+        processor: record.processor,
+        pointer_size,
+        schema,
+        payload: record.payload,
+    }
 }
 
 fn recording_id(header: &TraceHeader) -> RecordingId {

@@ -30,37 +30,24 @@ impl Beside {
         }
     }
 
-    /// Finds out which processes of a perf.data the `own` ids of runtimes are, where that was not
-    /// said: the one that mapped a jitdump of that id, or else the only one that runs .NET in a
-    /// container while none of that id does.
-    pub fn find_containers(&mut self, perf: &Outcome, own: impl Iterator<Item = u32>) {
+    /// Adds the processes of a perf.data that mapped a jitdump named by another id: the id that they
+    /// have for themselves, if only one mapped such a file.
+    pub fn find_by_jitdumps(&mut self, perf: &Outcome) {
         let dumps = perf.jitdumps.iter();
         let dumps = dumps.filter_map(|(pid, path)| Some((pid_of_jitdump(path)?, *pid)));
         let dumps: BTreeSet<(u32, u32)> = dumps.collect();
-        let contained = perf.runtimes.iter().filter(|(_, contained)| **contained);
-        let contained: Vec<u32> = contained.map(|(pid, _)| *pid).collect();
-        let only = |mut ids: std::collections::btree_set::Range<'_, (u32, u32)>| {
-            let first = ids.next().map(|&(_, pid)| pid);
-            first.filter(|_| ids.next().is_none())
-        };
-        let runtimes: Vec<u32> = own.collect();
-        let all = dumps
-            .iter()
-            .map(|&(own, _)| own)
-            .chain(runtimes.iter().copied());
-        for own in all.collect::<BTreeSet<u32>>() {
-            if self.pids.iter().any(|&(inside, _)| inside == own) {
-                continue;
+        for &(own, pid) in &dumps {
+            let is_only = dumps.range((own, 0)..=(own, u32::MAX)).count() == 1;
+            if is_only && own != pid {
+                self.add_pid(own, pid);
             }
-            let by_dump = only(dumps.range((own, 0)..=(own, u32::MAX)));
-            let is_only = !perf.runtimes.contains_key(&own) && runtimes == [own];
-            let outside = match (by_dump, contained.as_slice()) {
-                (Some(pid), _) => Some(pid),
-                (None, &[pid]) if is_only => Some(pid),
-                _ => None,
-            };
-            self.pids
-                .extend(outside.filter(|&pid| pid != own).map(|pid| (own, pid)));
+        }
+    }
+
+    /// Adds the id outside of a process, unless its own id has one.
+    pub fn add_pid(&mut self, own: u32, pid: u32) {
+        if !self.pids.iter().any(|&(inside, _)| inside == own) {
+            self.pids.push((own, pid));
         }
     }
 

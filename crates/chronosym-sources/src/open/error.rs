@@ -124,6 +124,21 @@ pub enum OpenError {
         /// What tells them apart: `boot time` or the like.
         what: &'static str,
     },
+    /// A recording of a runtime and a perf.data whose process with the same id is another one.
+    #[error(
+        "{name} does not belong to process {process} of {perf}, which {reason}; name its process there with \
+         --map-pid {process}=PID, or read the two one by one"
+    )]
+    NoProcess {
+        /// The recording.
+        name: String,
+        /// The perf.data.
+        perf: String,
+        /// The process id in both.
+        process: u32,
+        /// What shows it, as the end of a sentence about the process.
+        reason: &'static str,
+    },
     /// An .etl file that its reader refuses.
     #[error("{name}")]
     Etl {

@@ -5,6 +5,7 @@
 //! is stated only if it is needed.
 
 mod deferred;
+mod mapped;
 mod processes;
 mod records;
 mod stack;
@@ -27,6 +28,7 @@ use chronosym_core::{
     Addressing, Diagnostics, EventTypeId, Loss, RecordingId, SampleKind, Session, Walked, file_name,
 };
 
+pub(crate) use mapped::MappedProcess;
 pub(crate) use processes::KERNEL;
 use processes::Processes;
 pub(super) use records::Counted;
@@ -48,9 +50,8 @@ pub(crate) struct Outcome {
     pub sampled: Vec<u32>,
     /// Jitdumps that were mapped: the process and the path.
     pub jitdumps: Vec<(u32, String)>,
-    /// Processes that mapped .NET's runtime: what such a process is, and whether it is in another
-    /// pid namespace than the machine's first, as far as that was recorded.
-    pub runtimes: BTreeMap<u32, bool>,
+    /// Executable mappings, by process.
+    pub processes: BTreeMap<u32, MappedProcess>,
 }
 
 /// Samples whose frames of user code are not all there.
@@ -160,13 +161,9 @@ impl<R: Read> PerfStream<R> {
         let sampled = std::mem::take(&mut importer.processes.sampled).into_iter();
         let mut sampled: Vec<u32> = sampled.collect();
         sampled.sort_unstable();
-        for (pid, is_contained) in &mut importer.outcome.runtimes {
-            *is_contained = importer
-                .processes
-                .contained
-                .get(pid)
-                .copied()
-                .unwrap_or(false);
+        for (pid, process) in &mut importer.outcome.processes {
+            process.is_contained = importer.processes.contained.get(pid) == Some(&true);
+            process.finish();
         }
         Outcome {
             began_ns: importer.began_ns.unwrap_or_default(),
@@ -180,6 +177,7 @@ impl<R: Read> PerfStream<R> {
             session.admit(RecordingId::Whole)?;
         }
         self.importer = Some(Box::new(Importer {
+            is_joined: self.is_joined,
             earliest_ns: self.earliest_ns,
             is_big: self.reader.byte_order() == ByteOrder::Big,
             unwinder: self.files.take().map(Unwinder::new),
@@ -302,6 +300,8 @@ pub(crate) fn build_ids(info: &Info) -> HashMap<Vec<u8>, BuildId> {
 
 #[derive(Default)]
 struct Importer {
+    /// Mappings are collected, for the recordings that are joined.
+    is_joined: bool,
     earliest_ns: Option<u64>,
     began_ns: Option<u64>,
     build_ids: HashMap<Vec<u8>, BuildId>,
@@ -506,8 +506,9 @@ impl Importer {
             return;
         }
         self.processes.need(mmap.pid, session);
-        if file_name(&name) == "libcoreclr.so" {
-            self.outcome.runtimes.insert(mmap.pid, false);
+        if self.is_joined {
+            let process = self.outcome.processes.entry(mmap.pid).or_default();
+            process.map(&name, mmap.address, mmap.size);
         }
         let build_id = match stated {
             Some(id) => hex(id),

@@ -9,16 +9,21 @@ use chronosym_nettrace::Reader as Nettrace;
 use chronosym_perf::{Options, Reader as Perf, TimeConversion};
 
 use super::joined::Join;
-use crate::nettrace;
+use crate::nettrace::{self, MethodAddresses};
 use crate::open::bytes::{ByteStream, FileBytes, keep};
 use crate::open::clocks::{Clock, Kind, Offset, estimate};
 use crate::open::error::{OpenError, in_perf, in_trace, unreadable};
+use chronosym_core::ProcessMatch;
 
 /// A runtime's recording, begun.
 pub(super) struct Runtime {
     pub name: String,
     pub reader: Nettrace<ByteStream>,
+    /// Its process, as the header states it or `--map-pid` names it.
     pub process: Option<u32>,
+    pub methods: MethodAddresses,
+    /// Its process in the perf.data, and the evidence.
+    pub matched: Option<(u32, ProcessMatch)>,
     pub start_ns: i128,
     pub offset: Offset,
 }
@@ -83,12 +88,23 @@ impl Join<'_> {
     ) -> Result<Vec<Runtime>, OpenError> {
         let mut runtimes: Vec<Runtime> = Vec::new();
         for (name, stream) in streams {
-            let (stream, again) = match profile {
-                Some(profile) if profile.clock.kind == Kind::Unknown => {
-                    self.twice(&name, stream)?
+            let mut stream = stream;
+            let mut again = None;
+            let mut methods = MethodAddresses::default();
+            if let Some(profile) = profile
+                && let ProfileBytes::Perf { .. } = profile.source
+            {
+                let (file, copy) = self.twice(&name, stream)?;
+                stream = file;
+                if let Ok(reader) = Nettrace::new(stream, Default::default()) {
+                    methods = MethodAddresses::read(reader);
                 }
-                _ => (stream, None),
-            };
+                stream = rewound(
+                    &name,
+                    copy.try_clone().map_err(|error| unreadable(&name, error))?,
+                )?;
+                again = Some(copy).filter(|_| profile.clock.kind == Kind::Unknown);
+            }
             let mut reader = Nettrace::new(stream, Default::default())
                 .map_err(|error| in_trace(&name, error))?;
             let process = reader.header().process_id.map(|own| self.beside.pid(own));
@@ -125,6 +141,8 @@ impl Join<'_> {
                 name,
                 reader,
                 process,
+                methods,
+                matched: None,
                 start_ns,
                 offset,
             });
@@ -161,15 +179,11 @@ impl Join<'_> {
 
     /// A stream that can be read once more: it takes a pass of its own to find out how far clocks
     /// are apart.
-    fn twice(
-        &self,
-        name: &str,
-        stream: ByteStream,
-    ) -> Result<(ByteStream, Option<File>), OpenError> {
+    fn twice(&self, name: &str, stream: ByteStream) -> Result<(ByteStream, File), OpenError> {
         let most = self.meter.limits.unpacked_bytes;
         let (file, _) = keep(stream, most).map_err(|error| unreadable(name, error))?;
         let again = file.try_clone().map_err(|error| unreadable(name, error))?;
-        Ok((rewound(name, file)?, Some(again)))
+        Ok((rewound(name, file)?, again))
     }
 
     /// Finds out when the session begins, in ns of the reference clock, as far as recordings of

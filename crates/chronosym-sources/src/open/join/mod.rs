@@ -9,6 +9,7 @@
 mod begun;
 mod code;
 mod joined;
+mod process;
 mod recordings;
 
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use chronosym_ctf::Reader as Ctf;
 use chronosym_etl::Reader as EtlReader;
 use chronosym_perf::Reader as Perf;
 
-use self::begun::Profile;
+use self::begun::{Profile, ProfileBytes};
 use self::joined::Join;
 use super::bytes::{ByteStream, FileBytes};
 use super::clocks::Clock;
@@ -118,7 +119,7 @@ impl Parts {
             (None, Some((name, _))) => Some((name.clone(), Clock::MONOTONIC)),
             (None, None) => None,
         };
-        let runtimes = join.begin_runtimes(self.runtimes, &mut profile)?;
+        let mut runtimes = join.begin_runtimes(self.runtimes, &mut profile)?;
         let ctf = join.begin_ctf(self.ctf)?;
         let (has_ticks, has_lives) = (
             profile.is_none() && self.script.is_none(),
@@ -129,10 +130,13 @@ impl Parts {
         let maps: Vec<u32> = maps.collect();
         let has_profile = profile.is_some();
         if let Some(profile) = profile {
-            join.read_profile(profile, earliest)?;
-            let headers = runtimes.iter().map(|it| it.reader.header());
-            let own = headers.filter_map(|header| header.process_id);
-            join.beside.find_containers(&join.perf, own);
+            let name = profile.name.clone();
+            if let ProfileBytes::Perf { .. } = profile.source {
+                join.read_profile(profile, earliest)?;
+                join.find_processes(&mut runtimes, &name)?;
+            } else {
+                join.read_profile(profile, earliest)?;
+            }
         } else if self.script.is_none() {
             join.describe(&runtimes, &ctf);
         }

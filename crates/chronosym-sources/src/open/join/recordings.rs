@@ -115,11 +115,16 @@ impl Join<'_> {
             name,
             reader,
             process,
+            matched,
             start_ns,
             offset,
+            ..
         } = runtime;
         let own = reader.header().process_id;
-        let process = own.map_or(process, |own| Some(self.beside.pid(own)));
+        let process = matched.map_or(process, |(pid, _)| Some(pid));
+        if let (Some(own), Some(pid)) = (own, process.filter(|&pid| Some(pid) != own)) {
+            self.beside.add_pid(own, pid);
+        }
         let began_ns = start_ns + offset.ns - self.began_ns;
         let joined = nettrace::Joined {
             began_ns: i64::try_from(began_ns).unwrap_or(i64::MAX),
@@ -135,6 +140,7 @@ impl Join<'_> {
         };
         let mut joined = offset.of(&name, gives);
         joined.own_pid = own.zip(process).filter(|(own, pid)| own != pid);
+        joined.process_match = matched.map(|(_, evidence)| evidence);
         self.came_from(joined);
         end.map_err(|error| in_trace(&name, error))
     }

@@ -1,0 +1,68 @@
+//! Executable mappings of processes, for recordings that are joined with a perf.data.
+
+use chronosym_core::{file_name, is_anonymous};
+
+/// Executable mappings that a process had at any time.
+#[derive(Debug, Default)]
+pub(crate) struct MappedProcess {
+    pub files: Ranges,
+    /// Memory without a file that has a name, such as that of .NET's double mapping.
+    pub anonymous: Ranges,
+    /// .NET's or Mono's runtime is mapped.
+    pub runs_dotnet: bool,
+    /// A managed image is mapped.
+    pub has_assemblies: bool,
+    /// It is in another pid namespace than the machine's first, as far as that was recorded.
+    pub is_contained: bool,
+}
+
+impl MappedProcess {
+    pub fn map(&mut self, path: &str, start: u64, size: u64) {
+        let name = file_name(path);
+        self.runs_dotnet |= ["libcoreclr.so", "libmonosgen-2.0.so"].contains(&name);
+        self.has_assemblies |= name.ends_with(".dll");
+        let ranges = match is_anonymous(path) {
+            true => &mut self.anonymous,
+            false => &mut self.files,
+        };
+        ranges.0.push((start, start.saturating_add(size)));
+    }
+
+    /// The number of addresses in its mappings.
+    pub fn count(&self, addresses: &[u64]) -> usize {
+        self.files.count(addresses) + self.anonymous.count(addresses)
+    }
+
+    /// Makes the ranges ready for [`Ranges::count`].
+    pub fn finish(&mut self) {
+        self.files.sort();
+        self.anonymous.sort();
+    }
+}
+
+/// Ranges of addresses.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges(Vec<(u64, u64)>);
+
+impl Ranges {
+    /// Sorts them and merges those that overlap.
+    fn sort(&mut self) {
+        self.0.sort_unstable();
+        self.0.dedup_by(|next, last| {
+            let overlaps = next.0 <= last.1;
+            if overlaps {
+                last.1 = last.1.max(next.1);
+            }
+            overlaps
+        });
+    }
+
+    /// The number of addresses in a range.
+    pub fn count(&self, addresses: &[u64]) -> usize {
+        let is_in = |&&address: &&u64| {
+            let after = self.0.partition_point(|&(start, _)| start <= address);
+            after > 0 && address < self.0[after - 1].1
+        };
+        addresses.iter().filter(is_in).count()
+    }
+}
