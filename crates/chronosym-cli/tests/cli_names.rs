@@ -17,13 +17,14 @@ use serde_json::Value;
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 
 /// What somebody might call a method, to get at whoever reads of it.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     // Terminals: colours, the title, the screen; by C1 codes, too.
     "\u{1b}[31mred\u{1b}]0;title\u{7}",
     "\u{9b}2J\u{7f}\u{8}",
     // Readers: what is not what it seems, and what is not seen.
     "\u{202e}gnp.exe\u{2066}x\u{2069}",
     "in\u{200b}vi\u{feff}si\u{200f}b\u{61c}l\u{2060}e\u{fffe}",
+    "so\u{ad}ft\u{115f}\u{180e}\u{3164}\u{fe0f}\u{fff9}\u{e0041}",
     // Lines.
     "a\r\nb\tc",
     "a\u{2028}b\u{2029}c",
@@ -111,6 +112,12 @@ fn etw() -> Vec<u8> {
 /// Threads and mappings of such names.
 fn perf() -> Vec<u8> {
     let mut writer = PerfWriter::new(PerfAttr::default());
+    // Host, system, recorder and architecture.
+    for feature in 3..=6 {
+        let text = NAMES[..5].concat();
+        let body = writer.body().u32(text.len() as u32 + 1).name(&text);
+        writer.feature(feature, body.bytes);
+    }
     for (index, name) in NAMES.into_iter().enumerate() {
         let (time, pid) = (1_000 * (index as u64 + 1), 100 + index as u32);
         writer.comm(time, pid, pid, name);

@@ -9,17 +9,36 @@ use std::fmt::Write as _;
 /// Returns whether a character must not be written as it is: control characters, characters that
 /// change the direction of text, are invisible or start a line, and noncharacters (U+FFFE, U+FFFF,
 /// which XML cannot represent).
+///
+/// Invisible are the characters with Unicode's property `Default_Ignorable_Code_Point`, interlinear
+/// annotations, controls of musical notation, and the empty Braille pattern.
 #[inline]
 pub fn is_hostile(c: char) -> bool {
+    c < ' ' || c >= '\u{7f}' && is_hostile_beyond_ascii(c)
+}
+
+fn is_hostile_beyond_ascii(c: char) -> bool {
     matches!(c,
-        '\0'..='\u{1f}'
-        | '\u{7f}'..='\u{9f}'
+        '\u{7f}'..='\u{9f}'
+        | '\u{ad}'
+        | '\u{34f}'
         | '\u{61c}'
+        | '\u{115f}'..='\u{1160}'
+        | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}'
+        | '\u{2800}'
+        | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}'
         | '\u{feff}'
-        | '\u{fffe}'..='\u{ffff}')
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{fffe}'..='\u{ffff}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Replaces hostile characters and those for which `more` holds.
@@ -61,8 +80,12 @@ pub fn json(text: &str) -> Cow<'_, str> {
             '\t' => out.push_str("\\t"),
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
-            // All of them are below U+10000, so one unit each. Writing to a String does not fail.
-            c if is_hostile(c) => _ = write!(out, "\\u{:04x}", u32::from(c)),
+            c if is_hostile(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    // Writing to a String does not fail.
+                    _ = write!(out, "\\u{unit:04x}");
+                }
+            }
             c => out.push(c),
         }
     }
@@ -97,7 +120,7 @@ mod tests {
     use super::*;
 
     /// A hostile name and its escapes: terminal, folded, JSON, XML.
-    const NAMES: [[&str; 5]; 11] = [
+    const NAMES: [[&str; 5]; 12] = [
         ["Main", "Main", "Main", "\"Main\"", "Main"],
         ["Größe😀", "Größe😀", "Größe😀", "\"Größe😀\"", "Größe😀"],
         [
@@ -121,6 +144,13 @@ mod tests {
             "a???b??",
             r#""a\u200b\u200f\ufeffb\u2028\u2029""#,
             "a???b??",
+        ],
+        [
+            "\u{ad}\u{34f}\u{115f}\u{180e}\u{3164}\u{fe0f}\u{fff9}\u{e0041}",
+            "????????",
+            "????????",
+            r#""\u00ad\u034f\u115f\u180e\u3164\ufe0f\ufff9\udb40\udc41""#,
+            "????????",
         ],
         ["a;b 7", "a;b 7", "a:b 7", "\"a;b 7\"", "a;b 7"],
         [

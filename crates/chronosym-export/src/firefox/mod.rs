@@ -72,6 +72,7 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
         "usesOnlyOneStackType": true,
         "version": 24,
     });
+    let meta = chronosym_types::json::to_string(&meta)?;
     write!(out, "{{\"meta\":{meta},\"libs\":[")?;
     write_list(out, resolver.binaries(), |out, binary| {
         let name = Quoted(binary.name());

@@ -48,7 +48,7 @@ impl Overview<'_> {
     fn write_facts(&self, width: usize, out: &mut impl Write) -> io::Result<()> {
         let (facts, summary) = (self.timeline.facts(), &self.summary);
         let format = format!("format      {} {}", facts.format, facts.version);
-        writeln!(out, "{}", format.trim_end())?;
+        text_line!(out, "{}", format.trim_end())?;
         let start = facts.start_unix_ns.and_then(utc);
         let start = start.map_or(String::new(), |start| format!("{start}, "));
         let long = show_time(facts.duration_ns);
@@ -62,7 +62,7 @@ impl Overview<'_> {
         }
         let mut heading = "samples";
         for line in summary.description.lines() {
-            let line = wrap(line, width - 12, "            ");
+            let line = wrap(&terminal(line), width - 12, "            ");
             writeln!(out, "{heading:<12}{line}")?;
             heading = "";
         }
