@@ -51,7 +51,7 @@ pub(crate) struct Rare {
 }
 
 impl CodeBody {
-    /// Placeholder for a body that a live session has dropped.
+    /// A body of which nothing is known.
     pub const NONE: CodeBody = CodeBody {
         clr_instance: 0,
         start: 0,
@@ -70,10 +70,6 @@ impl CodeBody {
         rare: None,
         approximate: false,
     };
-
-    pub fn is_forgotten(&self) -> bool {
-        self.evidence == EvidenceSet::NONE
-    }
 
     /// The address of the last byte.
     pub fn last(&self) -> u64 {

@@ -36,11 +36,13 @@ pub(crate) fn apply(machine: &mut Machine, process: ProcessIndex, at: At, event:
             let method_id = event.method_id;
             machine.apply_to(process, at, Fact::JitStart { method_id });
         }
-        Event::RichDebugInfo(event) => match state.clr.rich_debug_info(at.writer(), event) {
-            Ok(None) => {}
-            Ok(Some(tree)) => machine.apply_to(process, at, tree.into()),
-            Err(_) => machine.counters.unbound_inline_trees += 1,
-        },
+        Event::RichDebugInfo(event) => {
+            match state.clr.rich_debug_info((at.writer(), at.time_ns), event) {
+                Ok(None) => {}
+                Ok(Some(tree)) => machine.apply_to(process, at, tree.into()),
+                Err(_) => machine.counters.unbound_inline_trees += 1,
+            }
+        }
         Event::R2RGetEntryPoint(event) => {
             let point = EntryPoint {
                 time: at.time_ns,
@@ -89,7 +91,7 @@ pub(crate) fn apply(machine: &mut Machine, process: ProcessIndex, at: At, event:
         Event::BulkType(event) => {
             for t in event.types.iter().filter(|t| !t.name.is_empty()) {
                 let name = names.text(t.name);
-                state.clr.name_type(t.type_id, name);
+                state.clr.name_type(at.time_ns, t.type_id, name);
             }
         }
         Event::CodeSymbols(event) => state.clr.symbols(event),

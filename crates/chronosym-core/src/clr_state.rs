@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chronosym_events::{CodeSymbols, MethodDetails, RichDebugChunks, RichDebugInfo};
-use chronosym_types::hash::HashMap;
+use chronosym_types::hash::{HashMap, HashSet};
 
 use crate::facts::InlineTree;
 use crate::layers::Layers;
@@ -16,12 +16,12 @@ use crate::symbol_identity::InMemoryPdb;
 pub(crate) struct ClrState {
     /// Method id → its `MethodDetails` by time, oldest first.
     details: Layers<u64, (u64, Details)>,
-    /// Type id → its names, oldest first.
-    type_names: Layers<u64, StringId>,
+    /// Type id → its names by time, oldest first.
+    type_names: Layers<u64, (u64, StringId)>,
     /// In-memory symbols: module id → its PDB.
     code_symbols: Arc<HashMap<(u16, u64), SymbolChunks>>,
-    /// Incomplete inline trees, by the thread that writes them.
-    open_trees: HashMap<u64, RichDebugChunks>,
+    /// Incomplete inline trees with the time of their last chunk, by the thread that writes them.
+    open_trees: HashMap<u64, (u64, RichDebugChunks)>,
 }
 
 /// A PDB that arrives in chunks.
@@ -58,13 +58,16 @@ impl ClrState {
 
     /// Returns the latest name of a type.
     pub fn type_name(&self, type_id: u64) -> Option<StringId> {
-        self.type_names.of(type_id).next_back()
+        self.type_names
+            .of(type_id)
+            .next_back()
+            .map(|(_, name)| name)
     }
 
     /// Records the name of a type.
-    pub fn name_type(&mut self, type_id: u64, name: StringId) {
+    pub fn name_type(&mut self, time: u64, type_id: u64, name: StringId) {
         if self.type_name(type_id) != Some(name) {
-            self.type_names.push(type_id, name);
+            self.type_names.push(type_id, (time, name));
         }
     }
 
@@ -78,16 +81,25 @@ impl ClrState {
         }
     }
 
-    /// Drops the details of methods for which `keep` (time, loader module id) is false.
-    pub fn forget(&mut self, keep: impl Fn(u64, u64) -> bool) {
+    /// Drops state logged by `horizon_ns` that belongs to none of the `modules`.
+    pub fn forget(&mut self, horizon_ns: u64, modules: &HashSet<u64>) {
+        let is_loaded = |details: Details| modules.contains(&details.loader_module_id);
         self.details
-            .retain(|(time, details)| keep(time, details.loader_module_id));
+            .retain(|_, (time, details)| time > horizon_ns || is_loaded(details));
+        let types: HashSet<u64> = self.details.values().map(|(_, it)| it.type_id).collect();
+        self.type_names
+            .retain(|id, (time, _)| time > horizon_ns || types.contains(&id));
+        let has_module = |(_, module): &(u16, u64)| modules.contains(module);
+        if !self.code_symbols.keys().all(has_module) {
+            Arc::make_mut(&mut self.code_symbols).retain(|key, _| has_module(key));
+        }
+        self.open_trees.retain(|_, (time, _)| *time > horizon_ns);
+        self.open_trees.shrink_to(2 * self.open_trees.len());
     }
 
-    /// The number of methods' details.
-    #[cfg(test)]
-    pub fn details_len(&self) -> usize {
-        self.details.len()
+    /// Returns the strings in use.
+    pub fn strings(&self) -> impl Iterator<Item = StringId> {
+        self.type_names.values().map(|(_, name)| name)
     }
 
     pub fn method_details(&mut self, time: u64, event: &MethodDetails<'_>) {
@@ -124,10 +136,12 @@ impl ClrState {
     /// chunks do not form a tree.
     pub fn rich_debug_info(
         &mut self,
-        writer: u64,
+        (writer, time): (u64, u64),
         event: &RichDebugInfo<'_>,
     ) -> Result<Option<InlineTree>, chronosym_events::InlineTreeError> {
-        let tree = self.open_trees.entry(writer).or_default().push(event)?;
+        let (last, chunks) = self.open_trees.entry(writer).or_default();
+        *last = time;
+        let tree = chunks.push(event)?;
         Ok(tree.map(|tree| InlineTree {
             clr_instance: event.clr_instance_id,
             version: event.native_code_version,
@@ -170,7 +184,7 @@ mod tests {
             machine.apply_to(process, at, Module::new(Action::Unload, n, &*path).into());
             let state = machine.state(process);
             state.forget_details(n * 10);
-            assert!(state.clr.details_len() <= 20, "{n}");
+            assert!(state.clr.details.values().count() <= 20, "{n}");
             assert!(state.clr.details(n * 10, at.time_ns).is_some());
             assert!(before.details(n * 10, at.time_ns).is_some());
         }

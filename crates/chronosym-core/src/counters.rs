@@ -16,6 +16,8 @@ pub(crate) struct Counters {
     pub stacks_dropped: u64,
     /// Events of a type that is not registered in this session.
     pub unknown_event_types: u64,
+    /// IL maps without a body, of processes that a live session has dropped.
+    pub unbound_il_maps: u64,
     /// Inline trees without a body.
     pub unbound_inline_trees: u64,
     /// Lines of perf maps that are not `START SIZE name`.

@@ -54,7 +54,7 @@ impl Filter {
     pub(crate) fn classes(&self, timeline: &Timeline) -> Vec<bool> {
         let classes = timeline.samples.classes();
         let has_cpu = classes.iter().any(|c| c.kind == SampleKind::Cpu);
-        let processes: Vec<bool> = (0..timeline.processes.all.len())
+        let processes: Vec<bool> = (0..timeline.processes.all.end())
             .map(|i| self.has_process(timeline, ProcessIndex(i as u32)))
             .collect();
         // Only on request: activities read every sample.

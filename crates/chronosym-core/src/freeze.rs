@@ -10,6 +10,7 @@ use crate::process::Processes;
 use crate::samples::SampleLog;
 use crate::session::Session;
 use crate::space::AddressSpace;
+use crate::sparse::SparseVec;
 use crate::stacks::StackTable;
 use crate::timeline::{AddressMask, Timeline};
 
@@ -42,11 +43,8 @@ impl Timeline {
             states,
             ..
         } = machine;
-        let spaces = processes
-            .all
-            .iter()
-            .zip(states.into_states())
-            .map(|(process, state)| AddressSpace::freeze(process, state))
+        let spaces = (processes.all.iter().zip(states.into_states()))
+            .map(|(process, state)| Arc::new(AddressSpace::freeze(process, state)))
             .collect();
         Timeline {
             snapshot: next_snapshot(),
@@ -69,7 +67,11 @@ impl Timeline {
     }
 
     /// What a session that goes on knows now; without its samples.
-    pub(crate) fn of(session: &mut Session, spaces: Vec<AddressSpace>, watermark: u64) -> Self {
+    pub(crate) fn of(
+        session: &mut Session,
+        spaces: SparseVec<Arc<AddressSpace>>,
+        watermark: u64,
+    ) -> Self {
         Timeline {
             snapshot: next_snapshot(),
             system: system_of(&session.machine.processes),
@@ -91,19 +93,17 @@ impl Timeline {
     }
 }
 
-/// A pid that stands for the machine itself: Windows' System and idle processes, Linux's kernel.
-fn is_system(pid: Option<u32>) -> bool {
-    matches!(pid, Some(0 | 4))
-}
-
 fn next_snapshot() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
+/// The processes that stand for the machine itself: Windows' idle and System processes, Linux's kernel.
 fn system_of(processes: &Processes) -> Vec<ProcessIndex> {
-    let pids = processes.all.iter().enumerate();
-    pids.filter(|(_, p)| is_system(p.pid))
-        .map(|(i, _)| ProcessIndex(i as u32))
-        .collect()
+    let pids = [0, 4].into_iter();
+    let mut system: Vec<_> = pids
+        .flat_map(|pid| processes.incarnations(Some(pid)))
+        .collect();
+    system.sort_unstable();
+    system
 }

@@ -9,6 +9,7 @@ use crate::facts;
 use crate::ids::ImageIndex;
 use crate::lifetime::{has_ended, is_over, lifetime_of};
 use crate::names::NameTable;
+use crate::sparse::SparseVec;
 use crate::strings::StringId;
 use crate::symbol_identity::PdbReference;
 use crate::terms::Addressing;
@@ -108,13 +109,13 @@ impl MappedImages {
     }
 
     /// The image mapped at an address now.
-    pub fn covering<'i>(&self, images: &'i [Image], address: u64) -> Option<&'i Image> {
+    pub fn covering<'i>(&self, images: &'i SparseVec<Image>, address: u64) -> Option<&'i Image> {
         let index = self.spanning(images, address, address)?;
         images.get(index.index())
     }
 
     /// The image that covers all addresses from `first` to `last`.
-    fn spanning(&self, images: &[Image], first: u64, last: u64) -> Option<ImageIndex> {
+    fn spanning(&self, images: &SparseVec<Image>, first: u64, last: u64) -> Option<ImageIndex> {
         let (_, &(index, _)) = self.current.range(..=first).next_back()?;
         let image = &images[index.index()];
         (image.last() >= last && !is_over(image.end)).then_some(index)
@@ -122,7 +123,7 @@ impl MappedImages {
 
     /// Unmaps the addresses from `first` to `last`; what remains of an image becomes images of its
     /// own.
-    fn cut(&mut self, images: &mut Vec<Image>, time: u64, first: u64, last: u64) {
+    fn cut(&mut self, images: &mut SparseVec<Image>, time: u64, first: u64, last: u64) {
         let covered = self.current.range(..=last).rev();
         let covered: Vec<_> = covered
             .map(|(&base, &(index, _))| (base, index))
@@ -156,20 +157,26 @@ impl MappedImages {
     }
 
     /// Adds a copy of an image of the parent process.
-    pub fn inherit(&mut self, images: &mut Vec<Image>, image: Image, time: u64) {
-        let index = ImageIndex(images.len() as u32);
-        self.current.insert(image.base, (index, time));
-        images.push(Image {
+    pub fn inherit(&mut self, images: &mut SparseVec<Image>, image: Image, time: u64) {
+        let base = image.base;
+        let index = images.push(Image {
             loaded: Start::At(time),
             end: End::Open,
             ..image
         });
+        self.current.insert(base, (ImageIndex(index as u32), time));
+    }
+
+    /// Removes images that were dropped.
+    pub fn forget(&mut self, images: &SparseVec<Image>) {
+        self.current
+            .retain(|_, (image, _)| images.contains(image.index()));
     }
 
     /// Applies an image event. Returns its image, and whether it is new.
     pub fn apply(
         &mut self,
-        images: &mut Vec<Image>,
+        images: &mut SparseVec<Image>,
         time: u64,
         fact: &facts::Image<'_>,
         names: &mut NameTable,
@@ -211,7 +218,7 @@ impl MappedImages {
         let (loaded, end) = lifetime_of(fact.action, time);
         let index = same.unwrap_or_else(|| {
             let simple = simple_name(names.strings.get(path)).to_owned();
-            images.push(Image {
+            let index = images.push(Image {
                 base: fact.base,
                 size: fact.size,
                 file_offset: fact.file_offset,
@@ -228,7 +235,7 @@ impl MappedImages {
                 loaded,
                 end,
             });
-            ImageIndex(images.len() as u32 - 1)
+            ImageIndex(index as u32)
         });
         let image = &mut images[index.index()];
         if ends && !is_over(image.end) {

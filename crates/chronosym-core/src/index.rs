@@ -52,12 +52,4 @@ impl Index {
             to_known: false,
         })
     }
-
-    /// Whether later events may change the answer.
-    pub(crate) fn is_provisional(&self, address: u64, time: u64) -> bool {
-        match self {
-            Index::Frozen(_) => false,
-            Index::Live(map) => map.lookup(address, time).provisional,
-        }
-    }
 }

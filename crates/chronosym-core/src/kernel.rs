@@ -9,6 +9,7 @@ use crate::facts::{self, At, Fact};
 use crate::ids::ProcessIndex;
 use crate::images::{Image, simple_name};
 use crate::machine::Machine;
+use crate::process::Processes;
 use crate::strings::StringId;
 use crate::symbol_identity::PdbReference;
 use chronosym_types::PdbId;
@@ -42,6 +43,19 @@ impl KernelState {
             return Some(0);
         }
         self.process_of_thread.get(&tid).copied()
+    }
+
+    /// Drops the threads of processes that a live session has dropped.
+    pub fn forget(&mut self, processes: &Processes) {
+        let is_kept = |process: ProcessIndex| processes.all.contains(process.index());
+        self.owner_before
+            .retain(|_, owner| owner.is_some_and(is_kept));
+        self.owner_before.shrink_to(2 * self.owner_before.len());
+        let has_pid = |pid: u32| processes.incarnations(Some(pid)).next().is_some();
+        self.process_of_thread.retain(|_, pid| has_pid(*pid));
+        self.process_of_thread
+            .shrink_to(2 * self.process_of_thread.len());
+        self.last_image = self.last_image.filter(|&process| is_kept(process));
     }
 
     /// Returns the process of a thread before its first event.
@@ -224,15 +238,24 @@ impl KernelState {
         }
         let Machine { names, states, .. } = machine;
         let mut dos_paths: FxHashMap<StringId, StringId> = FxHashMap::default();
-        for image in states.iter_mut().flat_map(|s| &mut s.images) {
-            image.path = *dos_paths.entry(image.path).or_insert_with(|| {
-                let dos = self.dos_path(names.strings.get(image.path));
-                match dos {
-                    Some(dos) => names.strings.intern(&dos),
-                    None => image.path,
-                }
-            });
-        }
+        let mut dos_path = |path| {
+            *dos_paths.entry(path).or_insert_with(|| {
+                let dos = self.dos_path(names.strings.get(path));
+                dos.map_or(path, |dos| names.strings.intern(&dos))
+            })
+        };
+        states.update_each(|_, state| {
+            let paths = state
+                .images
+                .indexed()
+                .map(|(index, image)| (index, image.path));
+            let renamed = paths.map(|(index, path)| (index, path, dos_path(path)));
+            let renamed: Vec<_> = renamed.filter(|(_, nt, dos)| nt != dos).collect();
+            for &(index, _, dos) in &renamed {
+                state.images[index].path = dos;
+            }
+            !renamed.is_empty()
+        });
     }
 
     /// Returns the DOS form of an NT path, if the trace states its volume.

@@ -50,6 +50,15 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
         if !self.new.is_empty() {
             self.old.push(Arc::new(std::mem::take(&mut self.new)));
         }
+        self.join_last();
+        Layers {
+            old: self.old.clone(),
+            new: Layer::default(),
+        }
+    }
+
+    /// Joins the last layers while they are of like size.
+    fn join_last(&mut self) {
         while let [.., larger, last] = &self.old[..]
             && larger.len() <= 2 * last.len()
             && larger.len() + last.len() <= LARGEST
@@ -62,40 +71,38 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
             }
             self.old.push(Arc::new(joined));
         }
-        Layers {
-            old: self.old.clone(),
-            new: Layer::default(),
-        }
     }
 
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
+    /// Returns all values, in no order.
+    pub(crate) fn values(&self) -> impl Iterator<Item = V> {
         let layers = self.old.iter().map(AsRef::as_ref).chain([&self.new]);
-        layers
-            .flat_map(HashMap::values)
-            .map(|values| values.len())
-            .sum()
+        let values = layers.flat_map(HashMap::values);
+        values.flat_map(|values| values.as_slice()).copied()
     }
 
     /// Drops the values for which `keep` is false, in time linear in the number of values. Layers
     /// that lose none stay shared.
-    pub(crate) fn retain(&mut self, keep: impl Fn(V) -> bool) {
-        let stays = |values: &Values<V>| values.iter().all(|&value| keep(value));
-        for layer in &mut self.old {
-            if !layer.values().all(stays) {
-                retain(Arc::make_mut(layer), &keep);
+    pub(crate) fn retain(&mut self, keep: impl Fn(K, V) -> bool) {
+        let stays = |(&key, values): (&K, &Values<V>)| values.iter().all(|&value| keep(key, value));
+        for mut layer in std::mem::take(&mut self.old) {
+            if !layer.iter().all(stays) {
+                retain(Arc::make_mut(&mut layer), &keep);
+            }
+            if !layer.is_empty() {
+                self.old.push(layer);
+                self.join_last();
             }
         }
         retain(&mut self.new, &keep);
-        self.old.retain(|layer| !layer.is_empty());
     }
 }
 
-fn retain<K: Eq + Hash, V: Copy>(layer: &mut Layer<K, V>, keep: &impl Fn(V) -> bool) {
-    layer.retain(|_, values| {
-        values.retain(|&mut value| keep(value));
+fn retain<K: Copy + Eq + Hash, V: Copy>(layer: &mut Layer<K, V>, keep: &impl Fn(K, V) -> bool) {
+    layer.retain(|&key, values| {
+        values.retain(|&mut value| keep(key, value));
         !values.is_empty()
     });
+    layer.shrink_to(2 * layer.len());
 }
 
 #[cfg(test)]
@@ -124,7 +131,7 @@ mod tests {
             }
         }
         assert_eq!(methods.of((0, 3)).next_back(), Some(BodyIndex(997)));
-        methods.retain(|body| body.0 >= 990 && body.0 % 7 != 3);
+        methods.retain(|_, body| body.0 >= 990 && body.0 % 7 != 3);
         assert_eq!(of(&methods, 2), [996]);
         assert!(of(&methods, 3).is_empty());
         assert_eq!(of(&copies[0].1, 3), [3]);

@@ -1,33 +1,39 @@
-//! A session that is asked while it goes on: one writer, readers that never wait (rule 20).
+//! A session that resolves while events arrive: one writer, readers that never wait (rule 20).
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use chronosym_events::EventSchema;
-use chronosym_timeline::{Id, LiveMap};
+use chronosym_timeline::{End, Id, LiveMap};
+use rustc_hash::FxHashMap;
 
 use crate::event_types::EventTypeInfo;
 use crate::facts::{At, Fact};
-use crate::ids::{BodyIndex, EventTypeId, ProcessIndex};
+use crate::ids::{BodyIndex, EventTypeId, ImageIndex, ProcessIndex};
 use crate::index::Index;
-use crate::ranges::Ranges;
+use crate::machine::Machine;
+use crate::process::Process;
+use crate::ranges::ForgottenCode;
 use crate::recording::{Loss, TraceFacts};
 use crate::selection::SampleSelection;
 use crate::session::{Payload, Session};
 use crate::space::{AddressSpace, body_occupant, image_occupant};
+use crate::sparse::SparseVec;
 use crate::state::ProcessState;
 use crate::terms::Position;
 use crate::timeline::Timeline;
 use crate::untimed_index::UntimedIndex;
 
-/// A [`Session`] whose answers can be had at any moment.
+/// A [`Session`] that resolves addresses while events still arrive.
 ///
 /// Push events into it as into a [`Session`], and [`publish`](LiveSession::publish) now and then: readers, on any thread,
-/// see all that was published. After [`finish`](LiveSession::finish) the answers are those of [`Session::finish`].
+/// see all that was pushed before. After [`finish`](LiveSession::finish) the answers are those of [`Session::finish`].
+/// Call [`forget_before`](LiveSession::forget_before) now and then, too: memory then follows what is alive and what ended
+/// since, however long the session lasts.
 ///
-/// Neither samples nor stacks are kept, so that it has no [`StackId`](crate::StackId)s: a live reader resolves addresses
-/// itself. Events of several EventPipe sessions of one process can be pushed into one live session; what two of them say
-/// alike is one fact.
+/// Neither samples nor stacks are kept, so it has no [`StackId`](crate::StackId)s: a live reader resolves addresses
+/// itself. Events of several EventPipe sessions of one process can be pushed into one live session; what two of them
+/// report alike is one fact.
 ///
 /// The session in it cannot be taken away or replaced, so that what readers see fits together at all times:
 ///
@@ -36,34 +42,35 @@ use crate::untimed_index::UntimedIndex;
 /// let taken = std::mem::take(&mut *live);
 /// ```
 pub struct LiveSession {
-    pub(crate) session: Session,
-    spaces: Vec<LiveSpace>,
+    session: Session,
+    /// By process.
+    spaces: FxHashMap<ProcessIndex, LiveSpace>,
+    published: SparseVec<Arc<AddressSpace>>,
     watermark: u64,
+    /// The watermark of the last publish.
+    published_watermark: u64,
     finished: bool,
     latest: Arc<ArcSwap<Timeline>>,
 }
 
-/// The maps of one process, and how much of its state they show.
+/// The maps of one process, and its state when they were last changed.
 #[derive(Default)]
 struct LiveSpace {
     state: Arc<ProcessState>,
     bodies: LiveMap,
-    /// How many of the process's bodies were ever in the map.
-    inserted: usize,
     images: LiveMap,
-    image_ends: Vec<chronosym_timeline::End>,
     untimed: UntimedIndex,
-    forgotten: Arc<Ranges>,
+    forgotten: Arc<ForgottenCode>,
 }
 
-/// Where readers get the latest published timeline. Cheap to clone.
+/// A handle for readers, which returns the latest published timeline. Cheap to clone.
 #[derive(Clone)]
 pub struct LiveReader {
     latest: Arc<ArcSwap<Timeline>>,
 }
 
 impl LiveReader {
-    /// The timeline as it was last published. Never waits for the writer.
+    /// Returns the timeline as it was last published. Never waits for the writer.
     pub fn timeline(&self) -> Arc<Timeline> {
         self.latest.load_full()
     }
@@ -76,21 +83,23 @@ impl Default for LiveSession {
 }
 
 impl LiveSession {
-    /// A live session without events.
+    /// Returns a live session without events.
     pub fn new() -> Self {
         let mut session = Session::new(SampleSelection::None);
         session.is_live = true;
-        let empty = Timeline::of(&mut session, Vec::new(), 0);
+        let empty = Timeline::of(&mut session, SparseVec::default(), 0);
         LiveSession {
             session,
-            spaces: Vec::new(),
+            spaces: FxHashMap::default(),
+            published: SparseVec::default(),
             watermark: 0,
+            published_watermark: 0,
             finished: false,
             latest: Arc::new(ArcSwap::from_pointee(empty)),
         }
     }
 
-    /// Takes one event, as [`Session::push`] does. It has no stack: that would not be kept.
+    /// Takes one event, as [`Session::push`] does, without its stack: that would not be kept.
     pub fn push(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
         self.session.push(id, at, payload, None);
     }
@@ -100,13 +109,31 @@ impl LiveSession {
         self.session.apply(at, fact);
     }
 
-    /// The session that events go into. Only for adapters of trace formats, which leave it in place.
-    #[doc(hidden)]
-    pub fn session_mut(&mut self) -> &mut Session {
-        &mut self.session
+    /// Calls `read` with the session, for adapters of trace formats, which push events into a [`Session`]. Then advances the
+    /// watermark to the time that it returns, and publishes.
+    ///
+    /// # Errors
+    ///
+    /// Those of `read`; what it pushed before is published with the next batch.
+    ///
+    /// # Panics
+    ///
+    /// If `read` replaces the session.
+    pub fn read_batch<E>(
+        &mut self,
+        read: impl FnOnce(&mut Session) -> Result<Option<u64>, E>,
+    ) -> Result<Option<u64>, E> {
+        let serial = self.session.serial;
+        let watermark_ns = read(&mut self.session);
+        assert_eq!(serial, self.session.serial, "the session was replaced");
+        if let Ok(Some(watermark_ns)) = watermark_ns {
+            self.advance(watermark_ns);
+            self.publish();
+        }
+        watermark_ns
     }
 
-    /// A handle for readers.
+    /// Returns a handle for readers.
     pub fn reader(&self) -> LiveReader {
         LiveReader {
             latest: self.latest.clone(),
@@ -115,95 +142,96 @@ impl LiveSession {
 
     /// Promises that no event of an earlier time is to come: answers for times before it are final where they name code.
     ///
-    /// Code that comes late all the same is taken in, and counted ([`Timeline::diagnostics`]).
+    /// Code that comes later all the same is taken in, and counted ([`Timeline::diagnostics`]).
     pub fn advance(&mut self, watermark_ns: u64) {
         self.watermark = self.watermark.max(watermark_ns);
     }
 
-    /// Up to when answers that name code are final, ns since the trace began.
+    /// Returns the time up to which answers that name code are final, in ns since the trace began.
     pub fn watermark(&self) -> u64 {
         self.watermark
     }
 
     /// Shows readers all that was pushed until now.
     ///
-    /// The cost follows what came since the last call, the number of processes, and that of the modules and images of those
-    /// processes that anything came of.
+    /// Takes time linear in what changed since the last call, whatever else there is or was.
     pub fn publish(&mut self) {
         let machine = &mut self.session.machine;
         machine.ensure_states();
-        let processes = &machine.processes.all;
-        self.spaces.resize_with(processes.len(), LiveSpace::default);
-        let states = machine.states.take_changes();
-        let mut spaces = Vec::with_capacity(processes.len());
-        for ((process, (state, is_changed)), live) in
-            processes.iter().zip(states).zip(&mut self.spaces)
-        {
-            if is_changed {
-                live.catch_up(process, state);
+        let Machine {
+            processes,
+            states,
+            counters,
+            ..
+        } = machine;
+        states.take_changes(|index, state| {
+            let space = self.spaces.entry(index).or_default();
+            for map in [&mut space.bodies, &mut space.images] {
+                map.advance(self.published_watermark);
             }
-            for map in [&mut live.bodies, &mut live.images] {
-                map.advance(self.watermark);
-                if self.finished {
-                    map.finish();
+            let late = space.late();
+            space.update(&processes.all[index.index()], state);
+            counters.late += (space.late() - late) as u64;
+            let space = Arc::new(space.snapshot());
+            match self.published.get_mut(index.index()) {
+                Some(published) => *published = space,
+                None => {
+                    self.published.push(space);
                 }
             }
-            spaces.push(AddressSpace {
-                bodies: Index::Live(live.bodies.snapshot()),
-                images: Index::Live(live.images.snapshot()),
-                untimed: live.untimed.clone(),
-                forgotten: live.forgotten.clone(),
-                state: live.state.clone(),
-            });
-        }
-        let late = |live: &LiveSpace| live.bodies.late() + live.images.late();
-        machine.counters.late = self.spaces.iter().map(late).sum::<usize>() as u64;
-        let watermark = if self.finished {
-            u64::MAX
-        } else {
-            self.watermark
+        });
+        self.published_watermark = self.watermark;
+        let watermark = match self.finished {
+            true => u64::MAX,
+            false => self.watermark,
         };
-        self.latest
-            .store(Arc::new(Timeline::of(&mut self.session, spaces, watermark)));
+        let timeline = Timeline::of(&mut self.session, self.published.clone(), watermark);
+        self.latest.store(Arc::new(timeline));
     }
 
-    /// The last event has come: publishes final answers. Events that are pushed all the same are late.
+    /// Publishes final answers: the last event was pushed. Any that are pushed later are late.
     pub fn finish(&mut self) {
         let machine = &mut self.session.machine;
         machine.close_ended();
-        for state in machine.states.iter_mut() {
+        machine.states.update_each(|_, state| {
             state.code.finish();
-        }
+            true
+        });
         self.finished = true;
         self.publish();
     }
 
-    /// Drops code that ended at or before `horizon_ns`, so that memory does not grow with the length of the session.
+    /// Drops code, images and modules that ended by `horizon_ns`, processes that ended by then with all that is theirs, and
+    /// names that nothing has any more. Returns the number of code bodies dropped.
     ///
-    /// Answers for later times stay as they are; earlier times may find nothing. Returns how many bodies were dropped.
-    /// Names stay: programs repeat them.
+    /// Memory then follows what is alive and what ended since. Answers for later times stay as they are, but for the reason
+    /// why nothing is there; earlier times may find nothing. Readers see that with the next [`publish`](LiveSession::publish).
+    ///
+    /// Takes time linear in what is kept.
     pub fn forget_before(&mut self, horizon_ns: u64) -> usize {
         self.publish();
         let mut dropped = 0;
-        for (state, live) in self.session.machine.states.iter_mut().zip(&mut self.spaces) {
-            let dead = live.bodies.forget_before(horizon_ns).into_iter();
-            let dead: Vec<_> = dead.map(|id| BodyIndex(id.index() as u32)).collect();
-            dropped += dead.len();
-            for index in &dead {
-                let body = &state.code.bodies[index.index()];
-                Arc::make_mut(&mut live.forgotten).insert(body.start, body.last());
-            }
-            if !dead.is_empty() {
-                state.code.forget(&dead);
-            }
-            live.images.forget_before(horizon_ns);
-            state.forget_details(horizon_ns);
+        for (process, state) in self.session.forget_processes(horizon_ns) {
+            dropped += state.code.bodies.count();
+            self.spaces.remove(&process);
+            self.published.remove(process.index());
         }
+        self.spaces.shrink_to(2 * self.spaces.len());
+        let spaces = &mut self.spaces;
+        self.session.machine.states.update_each(|process, state| {
+            let Some(space) = spaces.get_mut(&process) else {
+                return false;
+            };
+            let (bodies, is_changed) = space.forget(state, horizon_ns);
+            dropped += bodies;
+            is_changed
+        });
+        self.session.forget_unused(horizon_ns);
         dropped
     }
 }
 
-/// Gives a live session what feeds a session and cannot harm what readers see.
+/// Gives a live session the methods of a session that feed it and leave published state alone.
 macro_rules! feeding {
     ($($name:ident($own:ty $(, $argument:ident: $type:ty)*) $(-> $result:ty)?;)*) => {
         impl LiveSession {$(
@@ -227,47 +255,86 @@ feeding! {
 }
 
 impl LiveSpace {
-    /// Takes over what has come since the last time.
-    fn catch_up(&mut self, process: &crate::process::Process, state: &mut ProcessState) {
-        for index in state.code.take_changes() {
-            let body = &state.code.bodies[index.index()];
-            let Some(id) = Id::from_index(index.index()) else {
-                continue;
-            };
-            if index.index() >= self.inserted {
-                self.bodies
-                    .insert(body_occupant(process, &state.code, body));
-                self.inserted += 1;
-            } else {
-                self.bodies.set_end(id, body.end);
+    /// Takes over what has changed since the last time.
+    fn update(&mut self, process: &Process, state: &mut ProcessState) {
+        let before = Arc::clone(&self.state);
+        for (index, body) in state.code.bodies.changes_since(&before.code.bodies) {
+            match before.code.bodies.get(index) {
+                None => {
+                    self.bodies
+                        .insert(body_occupant(process, &state.code, body));
+                }
+                Some(before) => update_end(&mut self.bodies, index, before.end, body.end),
             }
         }
-        for (index, image) in state.images.iter().enumerate() {
-            match self.image_ends.get_mut(index) {
+        for (index, image) in state.images.changes_since(&before.images) {
+            match before.images.get(index) {
                 None => {
                     self.images.insert(image_occupant(process, image));
-                    self.image_ends.push(image.end);
                 }
-                Some(end) if *end != image.end => {
-                    *end = image.end;
-                    if let Some(id) = Id::from_index(index) {
-                        self.images.set_end(id, image.end);
-                    }
-                }
-                Some(_) => {}
+                Some(before) => update_end(&mut self.images, index, before.end, image.end),
             }
         }
         self.untimed.catch_up(&state.untimed.symbols);
         self.state = Arc::new(state.snapshot());
     }
+
+    /// Drops what ended by a time, in the maps and in the state. Returns how many bodies did, and whether anything did.
+    fn forget(&mut self, state: &mut ProcessState, horizon_ns: u64) -> (usize, bool) {
+        let bodies = self.bodies.forget_before(horizon_ns).into_iter();
+        let bodies: Vec<_> = bodies.map(|id| BodyIndex(id.index() as u32)).collect();
+        if !bodies.is_empty() {
+            let forgotten = Arc::make_mut(&mut self.forgotten);
+            for body in bodies
+                .iter()
+                .filter_map(|body| state.code.bodies.get(body.index()))
+            {
+                forgotten.insert(body.start, body.last());
+            }
+        }
+        let images = self.images.forget_before(horizon_ns).into_iter();
+        let images: Vec<_> = images.map(|id| ImageIndex(id.index() as u32)).collect();
+        let modules = state.code.modules.count();
+        state.code.forget(&bodies, horizon_ns);
+        state.forget_images(&images);
+        state.forget_details(horizon_ns);
+        let is_changed = !bodies.is_empty() || !images.is_empty();
+        (
+            bodies.len(),
+            is_changed || state.code.modules.count() < modules,
+        )
+    }
+
+    /// How many bodies and images came after the watermark.
+    fn late(&self) -> usize {
+        self.bodies.late() + self.images.late()
+    }
+
+    fn snapshot(&self) -> AddressSpace {
+        AddressSpace {
+            bodies: Index::Live(self.bodies.snapshot()),
+            images: Index::Live(self.images.snapshot()),
+            untimed: self.untimed.clone(),
+            forgotten: self.forgotten.clone(),
+            state: self.state.clone(),
+        }
+    }
+}
+
+fn update_end(map: &mut LiveMap, index: usize, before: End, end: End) {
+    if before != end
+        && let Some(id) = Id::from_index(index)
+    {
+        map.set_end(id, end);
+    }
 }
 
 impl Timeline {
-    /// Whether events to come may change which code is answered for an address and time, and when that lived. Never in a frozen
-    /// timeline, nor after [`LiveSession::finish`].
+    /// Returns whether later events may change which code is resolved for an address and time, and its lifetime. Never in a
+    /// frozen timeline, nor after [`LiveSession::finish`].
     ///
-    /// Later events may still tell more of code that is final: its module, its name where it had none, the targets of a stub, and
-    /// that its life is less certain.
+    /// Later events may still add to code that is final: its module, its name where it had none, the targets of a stub; and
+    /// its certainty may decrease.
     pub fn is_provisional(
         &self,
         process: ProcessIndex,
@@ -275,11 +342,14 @@ impl Timeline {
         time_ns: u64,
         position: Position,
     ) -> bool {
-        let address = self.normalise(address);
-        // What is not provisional is code: then it has the byte before a return address.
-        let at = position.looked_up(address);
-        self.space(process)
-            .is_some_and(|space| space.bodies.is_provisional(at, time_ns))
+        if self.watermark == u64::MAX {
+            return false;
+        }
+        // An answer is final only where there is code: then it has the byte before a return address.
+        let address = position.looked_up(self.normalise(address));
+        self.space(process).is_some_and(|space| {
+            time_ns >= self.watermark || space.bodies.find(address, time_ns).is_none()
+        })
     }
 }
 
@@ -290,7 +360,7 @@ mod tests {
     use chronosym_events::Action;
 
     #[test]
-    fn what_nothing_came_of_is_not_copied_again() {
+    fn unchanged_processes_are_shared_by_published_timelines() {
         let at = |pid, time| At::new(time).process(pid).thread(1);
         let mut live = LiveSession::new();
         for pid in [1, 2] {
@@ -311,6 +381,6 @@ mod tests {
         };
         assert!(is_shared(0));
         assert!(!is_shared(1));
-        assert_eq!(after.spaces[1].state.code.bodies.len(), 1);
+        assert_eq!(after.spaces[1].state.code.bodies.count(), 1);
     }
 }

@@ -51,7 +51,7 @@ impl Machine {
 
     /// Adds states until every process has one.
     pub fn ensure_states(&mut self) {
-        let count = self.processes.all.len();
+        let count = self.processes.all.end();
         self.states.ensure(count);
     }
 
@@ -184,7 +184,7 @@ impl Machine {
     fn fork(&mut self, parent: ProcessIndex, child: ProcessIndex, time: u64) {
         let is_alive = |image: &&Image| floor(image.loaded) <= time && !has_ended(image.end, time);
         let mapped = &self.states[parent.index()].images;
-        self.visited = self.visited.saturating_add(mapped.len());
+        self.visited = self.visited.saturating_add(mapped.count());
         if self.visited > MAX_VISITED || self.copied > MAX_COPIED {
             self.counters.copies_left_out += 1;
             return;
@@ -200,24 +200,30 @@ impl Machine {
     /// Ends code over which an image was mapped later (rule 5), for sources that state images
     /// first.
     pub fn map_images_over_code(&mut self) {
-        for state in self.states.iter_mut() {
-            for image in &state.images {
+        self.states.update_each(|_, state| {
+            let ProcessState { images, code, .. } = state;
+            for image in images.iter() {
                 if let Start::At(at) = image.loaded {
-                    state.code.image_mapped(image.base, image.last(), at);
+                    code.image_mapped(image.base, image.last(), at);
                 }
             }
-        }
+            !images.is_empty()
+        });
     }
 
     /// Ends what was stated of a process after its end.
     pub fn close_ended(&mut self) {
         self.ensure_states();
-        let processes = self.processes.all.iter();
-        for (process, state) in processes.zip(self.states.iter_mut()) {
-            if let Some(end) = process.end {
-                state.close(end);
-            }
-        }
+        let Machine {
+            processes, states, ..
+        } = self;
+        states.update_each(|process, state| {
+            let end = processes
+                .all
+                .get(process.index())
+                .and_then(|process| process.end);
+            end.inspect(|&end| state.close(end)).is_some()
+        });
     }
 }
 
@@ -274,7 +280,7 @@ mod tests {
             machine.apply(at, Fact::Fork { parent: 7 });
         }
         let states = machine.states.into_states();
-        let images: usize = states.map(|state| state.images.len()).sum();
+        let images: usize = states.map(|state| state.images.count()).sum();
         assert_eq!(images, 50 + MAX_COPIED + 50);
         assert_eq!(machine.counters.copies_left_out, 100 - 21);
     }

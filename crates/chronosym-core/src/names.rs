@@ -6,12 +6,12 @@ use std::hash::BuildHasher;
 use chronosym_events::Text;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use crate::ids::NameId;
+use crate::sparse::SparseVec;
 use crate::strings::StringId;
 use crate::strings::Strings;
-use chronosym_types::Chunked;
 
 /// The parts of a method's name, as the runtime spells them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +24,7 @@ pub(crate) struct MethodName {
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
     pub strings: Strings,
-    all: Chunked<MethodName>,
+    all: SparseVec<MethodName>,
     index: HashTable<NameId>,
     scratch: String,
 }
@@ -45,9 +45,8 @@ impl NameTable {
         match self.index.entry(hash(&key), same, rehash) {
             Entry::Occupied(slot) => *slot.get(),
             Entry::Vacant(slot) => {
-                let id = NameId(self.all.len() as u32);
+                let id = NameId(self.all.push(key) as u32);
                 slot.insert(id);
-                self.all.push(key);
                 id
             }
         }
@@ -87,6 +86,20 @@ impl NameTable {
 
     pub(crate) fn get(&self, id: NameId) -> Option<MethodName> {
         self.all.get(id.0 as usize).copied()
+    }
+
+    /// Drops names and strings that are not in use.
+    pub(crate) fn retain(&mut self, names: &FxHashSet<NameId>, mut strings: FxHashSet<StringId>) {
+        self.all.retain(|id, _| names.contains(&NameId(id as u32)));
+        self.index.retain(|id| names.contains(id));
+        let hash = |id: &NameId| FxBuildHasher.hash_one(self.all[id.0 as usize]);
+        self.index.shrink_to(2 * self.index.len(), hash);
+        let parts = self
+            .all
+            .iter()
+            .flat_map(|it| [it.namespace, it.name, it.signature]);
+        strings.extend(parts);
+        self.strings.retain(|id| strings.contains(&id));
     }
 
     /// Returns a read-only copy of the table.

@@ -18,11 +18,11 @@ impl Resolver {
     /// Only for speed; [`Timeline::profile`](crate::Timeline::profile) calls it.
     pub fn prepare(&mut self, filter: &Filter) {
         let timeline = self.timeline().clone();
-        let has_images = |space: &crate::space::AddressSpace| !space.state.images.is_empty();
+        let mut spaces = timeline.spaces.iter();
         let Some(symbols) = self.symbols().cloned() else {
             return;
         };
-        if !timeline.spaces.iter().any(has_images) {
+        if spaces.all(|space| space.state.images.is_empty()) {
             return;
         }
         let passing = filter.classes(&timeline);

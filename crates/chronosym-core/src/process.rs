@@ -4,8 +4,8 @@ use chronosym_types::hash::HashMap;
 
 use crate::ids::{ProcessIndex, ThreadIndex};
 use crate::layers::Layers;
+use crate::sparse::SparseVec;
 use crate::strings::StringId;
-use chronosym_types::Chunked;
 
 /// A process incarnation.
 #[derive(Clone, Debug, Default)]
@@ -62,8 +62,8 @@ impl Thread {
 /// All processes and threads of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
-    pub all: Chunked<Process>,
-    pub threads: Chunked<Thread>,
+    pub all: SparseVec<Process>,
+    pub threads: SparseVec<Thread>,
     by_pid: Layers<Option<u32>, ProcessIndex>,
     /// Needed only to add threads.
     by_tid: HashMap<(ProcessIndex, u64), ThreadIndex>,
@@ -110,12 +110,12 @@ impl Processes {
 
     fn add(&mut self, pid: Option<u32>, start: Option<u64>) -> ProcessIndex {
         self.last = None;
-        let index = ProcessIndex(self.all.len() as u32);
-        self.all.push(Process {
+        let index = self.all.push(Process {
             pid,
             start,
             ..Process::default()
         });
+        let index = ProcessIndex(index as u32);
         self.by_pid.push(pid, index);
         index
     }
@@ -123,6 +123,46 @@ impl Processes {
     /// Returns the incarnations of `pid`, oldest first.
     pub fn incarnations(&self, pid: Option<u32>) -> impl DoubleEndedIterator<Item = ProcessIndex> {
         self.by_pid.of(pid)
+    }
+
+    /// The processes that ended by a time, or whose pid was another process's by then.
+    pub fn ended_by(&self, time_ns: u64) -> Vec<ProcessIndex> {
+        let all = self
+            .all
+            .indexed()
+            .map(|(index, process)| (ProcessIndex(index as u32), process));
+        let started = |process: ProcessIndex| {
+            self.all[process.index()]
+                .start
+                .is_some_and(|start| start <= time_ns)
+        };
+        let has_ended = |&(index, process): &(ProcessIndex, &Process)| {
+            let mut later = self
+                .incarnations(process.pid)
+                .filter(|&other| other > index);
+            process.end.is_some_and(|end| end <= time_ns) || later.any(started)
+        };
+        all.filter(has_ended).map(|(index, _)| index).collect()
+    }
+
+    /// Drops processes that have ended, with their threads.
+    pub fn forget(&mut self, dead: &[ProcessIndex]) {
+        for process in dead {
+            self.all.remove(process.index());
+        }
+        let all = &self.all;
+        self.by_pid
+            .retain(|_, process| all.contains(process.index()));
+        let threads = &mut self.threads;
+        self.by_tid.retain(|(process, _), thread| {
+            let keep = all.contains(process.index());
+            if !keep {
+                threads.remove(thread.index());
+            }
+            keep
+        });
+        self.by_tid.shrink_to(2 * self.by_tid.len());
+        (self.last, self.last_thread) = (None, None);
     }
 
     /// Returns the state that queries need; later events do not change it.
@@ -142,7 +182,7 @@ impl Processes {
         {
             return thread;
         }
-        let next = ThreadIndex(self.threads.len() as u32);
+        let next = ThreadIndex(self.threads.end() as u32);
         let thread = *self.by_tid.entry((process, tid)).or_insert_with(|| {
             self.threads.push(Thread {
                 process,

@@ -1,6 +1,7 @@
 //! A set of addresses as merged ranges.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Start → last address; ranges neither overlap nor touch.
 #[derive(Clone, Debug, Default)]
@@ -19,11 +20,39 @@ impl Ranges {
         self.0.insert(start, last);
     }
 
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn contains(&self, address: u64) -> bool {
         self.0
             .range(..=address)
             .next_back()
             .is_some_and(|(_, &last)| address <= last)
+    }
+}
+
+/// Addresses of code that was dropped: at least those of the last ranges, so that memory is bounded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ForgottenCode {
+    recent: Ranges,
+    /// What `recent` was when it had too many ranges.
+    earlier: Arc<Ranges>,
+}
+
+impl ForgottenCode {
+    /// The number of ranges of which there are at most twice as many.
+    const MAX_RANGES: usize = 2048;
+
+    pub(crate) fn insert(&mut self, start: u64, last: u64) {
+        self.recent.insert(start, last);
+        if self.recent.len() > Self::MAX_RANGES {
+            self.earlier = Arc::new(std::mem::take(&mut self.recent));
+        }
+    }
+
+    pub(crate) fn contains(&self, address: u64) -> bool {
+        self.recent.contains(address) || self.earlier.contains(address)
     }
 }
 

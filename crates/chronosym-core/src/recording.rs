@@ -29,6 +29,17 @@ impl Loss {
         }
     }
 
+    /// Returns the loss that contains both.
+    pub(crate) fn join(self, other: Self) -> Self {
+        Loss {
+            from_ns: self.from_ns.min(other.from_ns),
+            to_ns: self.to_ns.max(other.to_ns),
+            events: self.events.saturating_add(other.events),
+            buffers: self.buffers.saturating_add(other.buffers),
+            notices: self.notices.saturating_add(other.notices),
+        }
+    }
+
     /// Creates a loss of a number of events.
     pub fn of_events(from_ns: u64, to_ns: u64, events: u64) -> Self {
         Loss {

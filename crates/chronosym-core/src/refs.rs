@@ -8,7 +8,7 @@ impl Timeline {
     /// Returns a reference to a module.
     pub fn module_ref(&self, process: ProcessIndex, module: ModuleIndex) -> Option<ModuleRef<'_>> {
         let modules = &self.space(process)?.state.code.modules;
-        (module.index() < modules.len()).then(|| self.module_of(process, module))
+        (modules.contains(module.index())).then(|| self.module_of(process, module))
     }
 
     /// Returns a reference to a module that is in the timeline.
@@ -41,7 +41,7 @@ impl Timeline {
     /// Returns a reference to an image.
     pub fn image_ref(&self, owner: ProcessIndex, index: ImageIndex) -> Option<ImageRef<'_>> {
         let images = &self.space(owner)?.state.images;
-        (index.index() < images.len()).then(|| self.image_of(owner, index))
+        (images.contains(index.index())).then(|| self.image_of(owner, index))
     }
 
     /// Returns a reference to an image that is in the timeline.

@@ -189,7 +189,7 @@ impl Timeline {
         }
         let mut valid = gap;
         for owner in self.image_owners(process, address) {
-            let AddressSpace { images, state, .. } = &self.spaces[owner.index()];
+            let AddressSpace { images, state, .. } = &*self.spaces[owner.index()];
             if let Some((id, lifetime)) = images.find(address, time) {
                 let image = &state.images[id.index()];
                 let lifetime = lifetime.from..lifetime.to;

@@ -1,6 +1,7 @@
 //! A session: applies events and facts, in their order, to the state of the machine.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use chronosym_events::{Event, EventKey, EventSchema, PointerSize, RawEvent, ThreadSampleType};
 use chronosym_types::hash::HashSet;
@@ -41,7 +42,7 @@ pub struct Session {
     pub(crate) types: EventTypes,
     pub(crate) machine: Machine,
     pub(crate) kernel: KernelState,
-    universal: UniversalState,
+    pub(crate) universal: UniversalState,
     pub(crate) stacks: StackTable,
     pub(crate) samples: SampleLog,
     pub(crate) losses: Vec<Loss>,
@@ -51,6 +52,10 @@ pub struct Session {
     /// The first recording read into the session.
     recording: Option<RecordingId>,
     pub(crate) is_live: bool,
+    /// No other session in this process has the same.
+    pub(crate) serial: u64,
+    /// The number of strings when those without a use were last dropped.
+    pub(crate) strings_after_sweep: usize,
 }
 
 impl Session {
@@ -58,6 +63,7 @@ impl Session {
     pub fn new(options: impl Into<Options>) -> Self {
         Session {
             options: options.into(),
+            serial: next_serial(),
             ..Session::default()
         }
     }
@@ -328,6 +334,11 @@ impl Session {
             .next()
             .is_some()
     }
+}
+
+fn next_serial() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 fn raw_event<'a>(schema: &'a EventSchema, at: At, payload: Payload<'a>) -> RawEvent<'a> {

@@ -10,7 +10,7 @@ use crate::images::Image;
 use crate::index::Index;
 use crate::lifetime::floor;
 use crate::process::Process;
-use crate::ranges::Ranges;
+use crate::ranges::ForgottenCode;
 use crate::state::ProcessState;
 use crate::untimed_index::UntimedIndex;
 
@@ -21,8 +21,8 @@ pub(crate) struct AddressSpace {
     pub bodies: Index,
     pub images: Index,
     pub untimed: UntimedIndex,
-    /// Addresses of code that was dropped.
-    pub forgotten: Arc<Ranges>,
+    /// Addresses of code that a live session has dropped.
+    pub forgotten: Arc<ForgottenCode>,
 }
 
 impl AddressSpace {

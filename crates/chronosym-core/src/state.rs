@@ -1,53 +1,88 @@
-//! What is known of each process: its code, its images, and symbols without times.
+//! The state of each process: its code, its images, and symbols without times.
 
 use std::ops::{Index, IndexMut};
 
 use chronosym_timeline::End;
+use rustc_hash::FxHashMap;
 
 use crate::clr_state::ClrState;
 use crate::code::ProcessCode;
+use crate::ids::{ImageIndex, ProcessIndex};
 use crate::images::{Image, MappedImages};
 use crate::lifetime::has_ended;
+use crate::sparse::SparseVec;
 use crate::untimed::Untimed;
 
-/// Everything that is known of one process.
+/// The state of one process.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessState {
     pub code: ProcessCode,
-    pub images: Vec<Image>,
+    pub images: SparseVec<Image>,
     pub mapped: MappedImages,
     pub untimed: Untimed,
     pub clr: ClrState,
 }
 
-/// The states of all processes. Whoever may change one marks it, so that copies of the others need not be made again.
+/// The states of all processes, and which of them may have changed since they were last published.
 #[derive(Debug, Default)]
-pub(crate) struct States(Vec<(ProcessState, bool)>);
+pub(crate) struct States {
+    states: FxHashMap<usize, (ProcessState, bool)>,
+    /// The number of states that there ever were.
+    end: usize,
+    changed: Vec<ProcessIndex>,
+}
 
 impl States {
-    /// There are at least so many states from now on.
-    pub fn ensure(&mut self, count: usize) {
-        if self.0.len() < count {
-            self.0
-                .resize_with(count, || (ProcessState::default(), true));
+    /// Adds states until there were so many.
+    pub fn ensure(&mut self, end: usize) {
+        for index in self.end..end {
+            self.states.insert(index, (ProcessState::default(), true));
+            self.changed.push(ProcessIndex(index as u32));
+        }
+        self.end = self.end.max(end);
+    }
+
+    /// Calls `change` with each state; it returns whether it changed that.
+    pub fn update_each(&mut self, mut change: impl FnMut(ProcessIndex, &mut ProcessState) -> bool) {
+        for index in 0..self.end {
+            let Some((state, is_changed)) = self.states.get_mut(&index) else {
+                continue;
+            };
+            let process = ProcessIndex(index as u32);
+            if change(process, state) && !std::mem::replace(is_changed, true) {
+                self.changed.push(process);
+            }
         }
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ProcessState> {
-        self.0.iter_mut().map(|(state, changed)| {
-            *changed = true;
-            state
-        })
+    /// Calls `publish` with each state that may have changed since the last call, in order.
+    pub fn take_changes(&mut self, mut publish: impl FnMut(ProcessIndex, &mut ProcessState)) {
+        self.changed.sort_unstable();
+        for process in self.changed.drain(..) {
+            if let Some((state, is_changed)) = self.states.get_mut(&process.index()) {
+                *is_changed = false;
+                publish(process, state);
+            }
+        }
     }
 
-    /// Each state, and whether it may have changed since the last call.
-    pub fn take_changes(&mut self) -> impl Iterator<Item = (&mut ProcessState, bool)> {
-        let states = self.0.iter_mut();
-        states.map(|(state, changed)| (state, std::mem::take(changed)))
+    /// The state of a process, unless it was dropped.
+    pub fn get(&self, process: ProcessIndex) -> Option<&ProcessState> {
+        self.states.get(&process.index()).map(|(state, _)| state)
     }
 
-    pub fn into_states(self) -> impl Iterator<Item = ProcessState> {
-        self.0.into_iter().map(|(state, _)| state)
+    /// All states, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &ProcessState> {
+        self.states.values().map(|(state, _)| state)
+    }
+
+    /// Drops the state of a process.
+    pub fn remove(&mut self, process: ProcessIndex) -> Option<ProcessState> {
+        self.states.remove(&process.index()).map(|(state, _)| state)
+    }
+
+    pub fn into_states(mut self) -> impl Iterator<Item = ProcessState> {
+        (0..self.end).filter_map(move |index| self.remove(ProcessIndex(index as u32)))
     }
 }
 
@@ -55,14 +90,17 @@ impl Index<usize> for States {
     type Output = ProcessState;
 
     fn index(&self, process: usize) -> &ProcessState {
-        &self.0[process].0
+        &self.states[&process].0
     }
 }
 
 impl IndexMut<usize> for States {
     fn index_mut(&mut self, process: usize) -> &mut ProcessState {
-        let (state, changed) = &mut self.0[process];
-        *changed = true;
+        let state = self.states.get_mut(&process);
+        let (state, is_changed) = state.expect("the process was not dropped");
+        if !std::mem::replace(is_changed, true) {
+            self.changed.push(ProcessIndex(process as u32));
+        }
         state
     }
 }
@@ -74,25 +112,41 @@ impl ProcessState {
         self.mapped = MappedImages::default();
     }
 
-    /// The process stopped: its code answers no longer (rule 6).
+    /// Ends all code and images of a process that stopped (rule 6).
     pub fn close(&mut self, time: u64) {
         self.code.close_all(time);
-        let images = self.images.iter_mut().map(|image| &mut image.end);
-        let modules = self.code.modules.iter_mut().map(|module| &mut module.end);
-        for end in images.chain(modules).filter(|end| !has_ended(**end, time)) {
-            *end = End::At(time);
+        let alive = |end| !has_ended(end, time);
+        let images = self.images.indexed().filter(|(_, image)| alive(image.end));
+        for index in images.map(|(index, _)| index).collect::<Vec<_>>() {
+            self.images[index].end = End::At(time);
         }
     }
 
-    /// Drops the details of methods whose loader had ended by `horizon_ns`, or was not known then.
-    pub fn forget_details(&mut self, horizon_ns: u64) {
-        let code = &self.code;
-        let gone = |module| code.module_ended(module, horizon_ns);
-        self.clr
-            .forget(|time, module| time > horizon_ns || !gone(module));
+    /// Drops images, and the entry points that were in them.
+    pub fn forget_images(&mut self, dead: &[ImageIndex]) {
+        for index in dead {
+            let Some(image) = self.images.remove(index.index()) else {
+                continue;
+            };
+            if let End::At(time) = image.end {
+                let (first, last) = (image.base, image.last());
+                self.code.forget_entry_points(first, last, time);
+            }
+        }
+        if !dead.is_empty() {
+            self.mapped.forget(&self.images);
+        }
     }
 
-    /// What answers need, as it is now.
+    /// Drops what the CLR logged of methods and modules that have gone.
+    pub fn forget_details(&mut self, horizon_ns: u64) {
+        let modules = self.code.modules.iter();
+        let modules = modules.filter(|module| !has_ended(module.end, horizon_ns));
+        let modules = modules.map(|module| module.module_id).collect();
+        self.clr.forget(horizon_ns, &modules);
+    }
+
+    /// A copy for readers.
     pub fn snapshot(&mut self) -> Self {
         ProcessState {
             code: self.code.snapshot(),

@@ -10,6 +10,7 @@ use crate::il_map::IlOffset;
 use crate::images::{FileMapping, Image, PerfMapId};
 use crate::names::NameTable;
 use crate::source_line::SourceLine;
+use crate::sparse::SparseVec;
 use crate::strings::Strings;
 use crate::symbol_identity::PdbReference;
 use crate::symbol_identity::{InMemoryPdb, SymbolIdentity};
@@ -186,7 +187,7 @@ pub struct PartRef<'t> {
     /// The perf map that the image was compiled with.
     pub perf_map: Option<&'t PerfMapId>,
     /// All images of the process.
-    pub(crate) images: &'t [Image],
+    pub(crate) images: &'t SparseVec<Image>,
     pub(crate) key: SnapshotKey,
 }
 

@@ -1,6 +1,6 @@
 //! The frozen state of one trace.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use chronosym_events::OptimizationTier;
 use chronosym_types::hash::HashSet;
@@ -18,6 +18,7 @@ use crate::process::{Process, Processes, Runtime, Thread};
 use crate::recording::{Loss, TraceFacts};
 use crate::samples::SampleLog;
 use crate::space::AddressSpace;
+use crate::sparse::SparseVec;
 use crate::stacks::StackTable;
 
 /// The processes of a trace, their code and samples; immutable and [`Sync`].
@@ -30,7 +31,7 @@ pub struct Timeline {
     pub(crate) types: Vec<EventTypeInfo>,
     pub(crate) names: NameTable,
     pub(crate) processes: Processes,
-    pub(crate) spaces: Vec<AddressSpace>,
+    pub(crate) spaces: SparseVec<Arc<AddressSpace>>,
     /// The processes whose images are in every address space (rule 10).
     pub(crate) system: Vec<ProcessIndex>,
     pub(crate) stacks: StackTable,
@@ -156,7 +157,7 @@ impl Timeline {
 
     /// Returns the address space of a process of this timeline.
     pub(crate) fn space(&self, process: ProcessIndex) -> Option<&AddressSpace> {
-        self.spaces.get(process.index())
+        self.spaces.get(process.index()).map(Arc::as_ref)
     }
 
     pub(crate) fn process(&self, index: ProcessIndex) -> &Process {

@@ -19,14 +19,48 @@ use chronosym_types::PdbId;
 /// State of Universal events other than processes, images and symbols.
 #[derive(Debug, Default)]
 pub(crate) struct UniversalState {
-    /// Mapping id → module name of its symbols.
-    modules: HashMap<(ProcessIndex, u64), StringId>,
+    /// Mapping id → its module.
+    modules: HashMap<(ProcessIndex, u64), MappedModule>,
     metadata: HashMap<u64, SymbolMetadata>,
     /// Mappings whose metadata is still to come: metadata id → (process, image).
     waiting: HashMap<u64, Vec<(ProcessIndex, ImageIndex)>>,
 }
 
+/// The module of a mapping.
+#[derive(Debug)]
+struct MappedModule {
+    /// Module name of its symbols.
+    name: StringId,
+    /// Its image; anonymous memory has none.
+    image: Option<ImageIndex>,
+    time_ns: u64,
+}
+
 impl UniversalState {
+    /// Drops mappings whose image a live session has dropped, and those of anonymous memory logged by `horizon_ns`.
+    pub fn forget(&mut self, machine: &Machine, horizon_ns: u64) {
+        let has_image = |process: ProcessIndex, image: ImageIndex| {
+            let state = machine.states.get(process);
+            state.is_some_and(|state| state.images.contains(image.index()))
+        };
+        self.modules
+            .retain(|&(process, _), module| match module.image {
+                Some(image) => has_image(process, image),
+                None => module.time_ns > horizon_ns && machine.states.get(process).is_some(),
+            });
+        self.modules.shrink_to(2 * self.modules.len());
+        self.waiting.retain(|_, images| {
+            images.retain(|&(process, image)| has_image(process, image));
+            !images.is_empty()
+        });
+        self.waiting.shrink_to(2 * self.waiting.len());
+    }
+
+    /// Returns the strings in use.
+    pub fn strings(&self) -> impl Iterator<Item = StringId> {
+        self.modules.values().map(|module| module.name)
+    }
+
     /// Applies an event. Returns true for a CPU sample.
     pub fn apply(&mut self, machine: &mut Machine, at: At, event: &UniversalEvent<'_>) -> bool {
         match event {
@@ -62,7 +96,12 @@ impl UniversalState {
         let process = machine.process_at(at);
         let path = event.file_name.to_text();
         let name = machine.names.strings.intern(simple_name(&path));
-        self.modules.insert((process, event.id), name);
+        let module = MappedModule {
+            name,
+            image: None,
+            time_ns: at.time_ns,
+        };
+        self.modules.insert((process, event.id), module);
         let Some(size) = event.end.checked_sub(event.start).filter(|&size| size > 0) else {
             return;
         };
@@ -80,8 +119,14 @@ impl UniversalState {
             file_offset: event.file_offset,
             ..Image::new(action, event.start, size, event.file_name)
         };
-        if let Some((index, true)) = machine.apply_image(process, at.time_ns, &fact)
-            && let Some(id) = event.metadata_id
+        let Some((index, is_new)) = machine.apply_image(process, at.time_ns, &fact) else {
+            return;
+        };
+        if let Some(module) = self.modules.get_mut(&(process, event.id)) {
+            module.image = Some(index);
+        }
+        if let Some(id) = event.metadata_id
+            && is_new
         {
             match self.metadata.get(&id) {
                 Some(metadata) => identify(machine, process, index, metadata),
@@ -92,8 +137,8 @@ impl UniversalState {
 
     fn symbol(&mut self, machine: &mut Machine, at: At, event: &ProcessSymbol<'_>) {
         let process = machine.process_at(at);
-        let module = self.modules.get(&(process, event.mapping_id)).copied();
-        let module = module.map_or("", |module| machine.names.strings.get(module));
+        let module = self.modules.get(&(process, event.mapping_id));
+        let module = module.map_or("", |module| machine.names.strings.get(module.name));
         // Double-mapped JIT pages are code of the runtime, not a module.
         let module = match module.contains("doublemapper") {
             true => String::new(),

@@ -173,7 +173,8 @@ impl Timeline {
 
     /// Returns all process incarnations.
     pub fn processes(&self) -> impl Iterator<Item = ProcessView<'_>> {
-        (0..self.processes.all.len()).filter_map(|i| self.process_view(ProcessIndex(i as u32)))
+        let processes = self.processes.all.indexed();
+        processes.filter_map(|(i, _)| self.process_view(ProcessIndex(i as u32)))
     }
 
     /// Returns one process incarnation.
@@ -248,7 +249,7 @@ impl Timeline {
     /// Returns the CLR modules of a process.
     pub fn modules(&self, process: ProcessIndex) -> impl Iterator<Item = ModuleView<'_>> {
         let space = self.space(process).into_iter();
-        let modules = space.flat_map(|space| space.state.code.modules.iter().enumerate());
+        let modules = space.flat_map(|space| space.state.code.modules.indexed());
         modules.map(move |(i, m)| ModuleView {
             index: ModuleIndex(i as u32),
             name: self.names.strings.get(m.simple_name),
@@ -263,7 +264,7 @@ impl Timeline {
     /// Returns the native images of a process.
     pub fn images(&self, process: ProcessIndex) -> impl Iterator<Item = ImageView<'_>> {
         let space = self.space(process).into_iter();
-        let images = space.flat_map(|s| s.state.images.iter().enumerate().map(move |i| (s, i)));
+        let images = space.flat_map(|s| s.state.images.indexed().map(move |i| (s, i)));
         images.map(move |(space, (i, image))| ImageView {
             index: ImageIndex(i as u32),
             name: self.names.strings.get(image.simple_name),
@@ -327,8 +328,7 @@ impl Timeline {
     pub fn bodies(&self, process: ProcessIndex) -> impl Iterator<Item = BodyView<'_>> {
         let space = self.space(process).into_iter();
         space
-            .flat_map(|space| space.state.code.bodies.iter().enumerate())
-            .filter(|(_, body)| !body.is_forgotten())
+            .flat_map(|space| space.state.code.bodies.indexed())
             .filter_map(move |(i, _)| self.body_view(process, BodyIndex(i as u32)))
     }
 
@@ -375,10 +375,9 @@ impl Timeline {
             let mut text = String::new();
             self.names.push_full(id, &mut text).then_some(text)
         };
-        let lifetime = space
-            .bodies
-            .lifetime(index.index(), body.start, body.loaded);
-        let targets = body.stub().map_or(&[][..], |s| &code.stubs[s as usize]);
+        let lifetime = (space.bodies).lifetime(index.index(), body.start, body.loaded);
+        let targets = body.stub().and_then(|stub| code.stubs.get(stub as usize));
+        let targets = targets.map_or(&[][..], Vec::as_slice);
         Some(BodyView {
             index,
             start: body.start,
@@ -407,6 +406,7 @@ impl Timeline {
 
     /// Returns the number of IL maps without a body, over all processes.
     pub fn unbound_il_maps(&self) -> u64 {
-        self.spaces.iter().map(|s| s.state.code.unbound_maps).sum()
+        let maps = self.spaces.iter().map(|s| s.state.code.unbound_maps);
+        maps.sum::<u64>() + self.counters.unbound_il_maps
     }
 }

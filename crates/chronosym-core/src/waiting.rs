@@ -111,7 +111,7 @@ impl Timeline {
             }
             let mut waits = Waits::new();
             let mut waiting = vec![false; classes.len()];
-            let mut sums = vec![Sums::default(); self.processes.all.len()];
+            let mut sums = vec![Sums::default(); self.processes.all.end()];
             // Samples of each method that does not block: (managed, external).
             let mut methods: FxHashMap<(usize, NameId), (u64, u64)> = FxHashMap::default();
             for (index, class) in classes

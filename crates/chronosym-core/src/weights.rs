@@ -70,7 +70,7 @@ impl Timeline {
             let process = |thread: u32| self.processes.threads[thread as usize].process;
             seen.sort_unstable_by_key(|s| (process(s.thread), s.ns, s.index));
             let mut ticks = Ticks {
-                next: vec![(0, 0); self.processes.threads.len()],
+                next: vec![(0, 0); self.processes.threads.end()],
                 ..Ticks::default()
             };
             let same = |a: &Seen, b: &Seen| process(a.thread) == process(b.thread);

@@ -122,9 +122,9 @@ pub trait EventStream {
 ///
 /// As [`EventStream::read_batch`].
 pub fn read_live(stream: &mut impl EventStream, live: &mut LiveSession) -> Result<(), ReadError> {
-    while let Some(watermark_ns) = stream.read_batch(live.session_mut())? {
-        live.advance(watermark_ns);
-        live.publish();
-    }
+    while live
+        .read_batch(|session| stream.read_batch(session))?
+        .is_some()
+    {}
     Ok(())
 }

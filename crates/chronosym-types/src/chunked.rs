@@ -12,8 +12,6 @@ const CHUNK: usize = 1 << BITS;
 pub struct Chunked<T> {
     chunks: Vec<Arc<Vec<T>>>,
     len: usize,
-    /// The chunk that replaces all chunks of [equal values](Chunked::share_where).
-    alike: Option<Arc<Vec<T>>>,
 }
 
 impl<T> Default for Chunked<T> {
@@ -21,7 +19,6 @@ impl<T> Default for Chunked<T> {
         Chunked {
             chunks: Vec::new(),
             len: 0,
-            alike: None,
         }
     }
 }
@@ -60,27 +57,6 @@ impl<T: Clone> Chunked<T> {
             Arc::make_mut(last).push(value);
         }
         self.len += 1;
-    }
-
-    /// Frees chunks whose values are all `same` by sharing one of them. Checks only the chunks of
-    /// the indices in `touched`.
-    pub fn share_where(&mut self, touched: impl Iterator<Item = usize>, same: impl Fn(&T) -> bool) {
-        let mut last = None;
-        for number in touched.map(|index| index >> BITS) {
-            let chunk = &self.chunks[number];
-            if last.replace(number) == Some(number)
-                || chunk.len() < CHUNK
-                || self
-                    .alike
-                    .as_ref()
-                    .is_some_and(|alike| Arc::ptr_eq(alike, chunk))
-                || !chunk.iter().all(&same)
-            {
-                continue;
-            }
-            let alike = self.alike.get_or_insert_with(|| chunk.clone());
-            self.chunks[number] = alike.clone();
-        }
     }
 
     /// Keeps the values of which `keep` is true.
@@ -129,28 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn chunks_of_the_same_share_memory() {
-        const GONE: usize = usize::MAX;
+    fn values_are_kept_or_dropped() {
         let mut all = Chunked::default();
-        for i in 0..5 * CHUNK {
-            all.push(i);
-        }
-        for i in CHUNK..4 * CHUNK - 1 {
-            all[i] = GONE;
-        }
-        all.share_where(CHUNK..4 * CHUNK - 1, |&item| item == GONE);
-        assert!(Arc::ptr_eq(&all.chunks[1], &all.chunks[2]));
-        assert!(!Arc::ptr_eq(&all.chunks[1], &all.chunks[3]));
-        all[CHUNK] = 0;
-        assert_eq!(
-            (all[CHUNK], all[2 * CHUNK], all[4 * CHUNK - 1]),
-            (0, GONE, 4 * CHUNK - 1)
-        );
-        all.retain(|&item| item != GONE);
-        assert!(
-            all.iter()
-                .copied()
-                .eq((0..CHUNK).chain([0]).chain(4 * CHUNK - 1..5 * CHUNK))
-        );
+        (0..2_000).for_each(|i| all.push(i));
+        all.retain(|item| item % 2 == 0);
+        assert!(all.iter().copied().eq((0..2_000).step_by(2)));
+        assert_eq!((all.len(), all[3]), (1_000, 6));
     }
 }

@@ -30,9 +30,13 @@ impl ProcessCode {
         starts.dedup();
         let by_start: HashMap<_, _> = self
             .bodies
-            .iter()
-            .zip(0..)
-            .map(|(b, index)| ((b.clr_instance, b.method_id, b.start), BodyIndex(index)))
+            .indexed()
+            .map(|(index, b)| {
+                (
+                    (b.clr_instance, b.method_id, b.start),
+                    BodyIndex(index as u32),
+                )
+            })
             .collect();
         // An entry point of 0 is invalid: the method had no code yet.
         for (start, point) in points.into_iter().filter(|&(start, _)| start != 0) {

@@ -1,6 +1,7 @@
 //! Code bodies and their lifetimes in one process, before the timeline is frozen (rules 1 to 7).
 
 mod entry_points;
+mod forget;
 mod modules;
 mod neighbours;
 mod stubs;
@@ -23,16 +24,18 @@ use crate::il_map::IlMap;
 use crate::layers::Layers;
 use crate::lifetime::{has_ended, lifetime_of};
 use crate::names::NameTable;
+use crate::sparse::SparseVec;
 use crate::symbol_text::SymbolText;
-use chronosym_types::Chunked;
 
 /// The code of one process.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessCode {
-    pub bodies: Chunked<CodeBody>,
-    pub modules: Vec<Module>,
+    pub bodies: SparseVec<CodeBody>,
+    pub modules: SparseVec<Arc<Module>>,
     /// The targets of each interop stub, in order of arrival.
-    pub stubs: Vec<Vec<NameId>>,
+    pub stubs: SparseVec<Vec<NameId>>,
+    /// Number of stubs at the last call of `forget`.
+    old_stubs: usize,
     pub entry_points: BTreeMap<u64, EntryPoint>,
     /// IL maps without a body.
     pub unbound_maps: u64,
@@ -55,8 +58,6 @@ pub(crate) struct ProcessCode {
     il_maps: usize,
     /// V1 maps whose body is still to come.
     waiting_maps: Vec<Pending>,
-    /// Bodies that are new or have another end, for a live mirror; `None` without one.
-    changes: Option<Vec<BodyIndex>>,
 }
 
 /// Runtime instance, method, native code version, extent.
@@ -81,6 +82,8 @@ struct ThreadState {
     /// The last method event, unless it ended the method.
     last_method: Option<(u64, BodyIndex)>,
     pending: Option<Pending>,
+    /// When it last logged anything.
+    last_ns: u64,
     jitting: Vec<(u64, u64)>,
 }
 
@@ -138,12 +141,13 @@ impl ProcessCode {
             }
             None => self.add(stated, method.module_id),
         };
-        self.follow(thread, (method.id, method.flags.extent()), body, opens);
+        let method = (method.id, method.flags.extent());
+        self.follow((thread, time), method, body, opens);
     }
 
     /// Rule 8: earliest time at which code loaded now may run.
     fn jitted_from(&mut self, method_id: u64, time: u64, thread: u64) -> u64 {
-        let jitting = &mut self.threads.entry(thread).or_default().jitting;
+        let jitting = &mut self.thread(thread, time).jitting;
         let started = jitting.iter().rposition(|&(id, _)| id == method_id);
         started.map_or(time.saturating_sub(LOAD_LAG_NS), |i| {
             jitting.swap_remove(i).1
@@ -219,7 +223,6 @@ impl ProcessCode {
         if had_ended && let Some(module) = state.module {
             self.open_bodies.entry(module).or_default().push(body);
         }
-        self.changed(body);
     }
 
     /// The latest body at a start, if it is of the method and nothing was loaded over it.
@@ -267,7 +270,7 @@ impl ProcessCode {
             body.rare_mut().stub = Some(stub);
             body.evidence.insert(Evidence::Stub);
         }
-        let index = BodyIndex(self.bodies.len() as u32);
+        let index = BodyIndex(self.bodies.end() as u32);
         match body.module {
             Some(module) => self.contain(module, index),
             None => {
@@ -279,11 +282,9 @@ impl ProcessCode {
     }
 
     fn push(&mut self, method: (u16, u64), body: CodeBody) -> BodyIndex {
-        let index = BodyIndex(self.bodies.len() as u32);
-        self.bodies.push(body);
+        let index = BodyIndex(self.bodies.push(body) as u32);
         self.by_method.push(method, index);
         self.occupy(index);
-        self.changed(index);
         index
     }
 
@@ -324,8 +325,19 @@ impl ProcessCode {
         (address <= last).then_some(body)
     }
 
+    /// The state of a thread that logs something.
+    fn thread(&mut self, thread: u64, time: u64) -> &mut ThreadState {
+        let state = self.threads.entry(thread).or_default();
+        state.last_ns = time;
+        state
+    }
+
+    fn module_mut(&mut self, module: ModuleIndex) -> &mut Module {
+        Arc::make_mut(&mut self.modules[module.index()])
+    }
+
     fn contain(&mut self, module: ModuleIndex, body: BodyIndex) {
-        self.modules[module.index()].bodies.push(body);
+        self.module_mut(module).bodies.push(body);
         self.open_bodies.entry(module).or_default().push(body);
     }
 
@@ -333,23 +345,25 @@ impl ProcessCode {
     fn close(&mut self, body: BodyIndex, time: u64) {
         if self.bodies[body.index()].is_alive() {
             self.bodies[body.index()].end = End::At(time);
-            self.changed(body);
         }
     }
 
     /// Ends all bodies with their process.
     pub fn close_all(&mut self, time: u64) {
-        for index in 0..self.bodies.len() {
-            if !has_ended(self.bodies[index].end, time) {
-                self.bodies[index].end = End::At(time);
-                self.changed(BodyIndex(index as u32));
-            }
+        let alive = self
+            .bodies
+            .indexed()
+            .filter(|(_, body)| !has_ended(body.end, time));
+        let alive: Vec<usize> = alive.map(|(index, _)| index).collect();
+        for index in alive {
+            self.bodies[index].end = End::At(time);
         }
-    }
-
-    fn changed(&mut self, body: BodyIndex) {
-        if let Some(changes) = &mut self.changes {
-            changes.push(body);
+        let alive = self
+            .modules
+            .indexed()
+            .filter(|(_, module)| !has_ended(module.end, time));
+        for index in alive.map(|(index, _)| index).collect::<Vec<_>>() {
+            Arc::make_mut(&mut self.modules[index]).end = End::At(time);
         }
     }
 
@@ -360,19 +374,7 @@ impl ProcessCode {
         self.place_entry_points();
     }
 
-    /// Returns the bodies that are new or have another end since the last call, and keeps track of
-    /// them from now on.
-    pub fn take_changes(&mut self) -> Vec<BodyIndex> {
-        match &mut self.changes {
-            Some(changes) => std::mem::take(changes),
-            None => {
-                self.changes = Some(Vec::new());
-                (0..self.bodies.len() as u32).map(BodyIndex).collect()
-            }
-        }
-    }
-
-    /// Returns the state that queries need; later events do not change it.
+    /// What answers need, as it is now; cheap, and later events do not change it.
     pub fn snapshot(&mut self) -> Self {
         ProcessCode {
             bodies: self.bodies.clone(),
@@ -383,31 +385,5 @@ impl ProcessCode {
             unbound_maps: self.unbound_maps,
             ..ProcessCode::default()
         }
-    }
-
-    /// Drops bodies that ended long ago, with all that belongs to them.
-    pub fn forget(&mut self, dead: &[BodyIndex]) {
-        for &body in dead {
-            let dropped = std::mem::replace(&mut self.bodies[body.index()], CodeBody::NONE);
-            if let Some(&(_, top)) = self.occupied.get(&dropped.start)
-                && top == body
-            {
-                self.occupied.remove(&dropped.start);
-            }
-        }
-        let touched = dead.iter().map(|body| body.index());
-        self.bodies.share_where(touched, CodeBody::is_forgotten);
-        let bodies = &self.bodies;
-        let keep = |body: BodyIndex| !bodies[body.index()].is_forgotten();
-        self.by_method.retain(keep);
-        for module in &mut self.modules {
-            module.bodies.retain(|&body| keep(body));
-        }
-        let prune = |bodies: &mut Vec<BodyIndex>| {
-            bodies.retain(|&body| keep(body));
-            !bodies.is_empty()
-        };
-        self.orphans.retain(|_, bodies| prune(bodies));
-        self.open_bodies.retain(|_, bodies| prune(bodies));
     }
 }

@@ -11,7 +11,7 @@ use crate::evidence::{Evidence, EvidenceSet};
 use crate::facts;
 use crate::ids::ModuleIndex;
 use crate::images::simple_name;
-use crate::lifetime::{has_ended, is_over, lifetime_of};
+use crate::lifetime::{is_over, lifetime_of};
 use crate::names::NameTable;
 use crate::strings::StringId;
 use chronosym_types::Chunked;
@@ -39,7 +39,7 @@ impl ProcessCode {
             // A module loaded again after its unload is another one; a rundown may list one just
             // unloaded.
             Some(index) if !(module.action == Action::Load && ended(index)) => {
-                let old = &mut self.modules[index.index()];
+                let old = self.module_mut(index);
                 old.evidence.insert(evidence);
                 match module.action {
                     Action::Load | Action::DCStart => {}
@@ -51,7 +51,8 @@ impl ProcessCode {
                 if old.native_pdb.is_none() {
                     old.native_pdb.clone_from(&module.native_pdb);
                 }
-                if let (Action::DCEnd, Some(domain)) = (module.action, old.app_domain) {
+                let domain = old.app_domain;
+                if let (Action::DCEnd, Some(domain)) = (module.action, domain) {
                     // It is alive again: its domain ends it once more.
                     let of_domain = self.by_domain.entry((module.clr_instance, domain));
                     of_domain.or_default().push(index);
@@ -89,7 +90,7 @@ impl ProcessCode {
     /// Records the domain of a module.
     pub fn in_domain(&mut self, clr_instance: u16, domain: u64, module_id: u64) {
         if let Some(module) = self.module(clr_instance, module_id) {
-            self.modules[module.index()].app_domain = Some(domain);
+            self.module_mut(module).app_domain = Some(domain);
             let of_domain = self.by_domain.entry((clr_instance, domain));
             of_domain.or_default().push(module);
         }
@@ -99,9 +100,11 @@ impl ProcessCode {
     pub fn domain_unloaded(&mut self, time: u64, clr_instance: u16, domain: u64) {
         let modules = self.by_domain.remove(&(clr_instance, domain));
         for index in modules.unwrap_or_default() {
-            let module = &mut self.modules[index.index()];
+            let Some(module) = self.modules.get(index.index()) else {
+                continue;
+            };
             if module.app_domain == Some(domain) && !is_over(module.end) {
-                module.end = End::At(time);
+                self.module_mut(index).end = End::At(time);
                 self.close_module(index, time);
             }
         }
@@ -112,18 +115,11 @@ impl ProcessCode {
         self.module_by_id.get(&(clr_instance, module_id)).copied()
     }
 
-    /// Whether no runtime has a module with this id that was alive after `time`.
-    pub fn module_ended(&self, module_id: u64, time: u64) -> bool {
-        let mut modules = self.modules.iter().filter(|m| m.module_id == module_id);
-        !modules.any(|m| !has_ended(m.end, time))
-    }
-
     /// Adds a module in place of an older one with the same id.
     fn add_module(&mut self, module: Module) -> ModuleIndex {
-        let index = ModuleIndex(self.modules.len() as u32);
-        Arc::make_mut(&mut self.module_by_id)
-            .insert((module.clr_instance, module.module_id), index);
-        self.modules.push(module);
+        let id = (module.clr_instance, module.module_id);
+        let index = ModuleIndex(self.modules.push(Arc::new(module)) as u32);
+        Arc::make_mut(&mut self.module_by_id).insert(id, index);
         index
     }
 

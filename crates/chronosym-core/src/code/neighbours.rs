@@ -19,7 +19,7 @@ use crate::lifetime::has_ended;
 impl ProcessCode {
     /// `MethodJittingStarted`.
     pub fn jitting_started(&mut self, method_id: u64, time: u64, thread: u64) {
-        let jitting = &mut self.threads.entry(thread).or_default().jitting;
+        let jitting = &mut self.thread(thread, time).jitting;
         // Bounds the number of methods that were started and never loaded.
         if jitting.len() >= 64 {
             jitting.remove(0);
@@ -46,14 +46,15 @@ impl ProcessCode {
             before: self.il_maps,
         };
         self.il_maps += 1;
-        let state = self.threads.entry(at.writer()).or_default();
-        let neighbour = state.last_method.filter(|&(id, body)| {
+        let last_method = self.thread(at.writer(), at.time_ns).last_method;
+        let neighbour = last_method.filter(|&(id, body)| {
             id == method_id && self.bodies[body.index()].flags.extent() == extent
         });
         match (fact.action, neighbour) {
             (Action::Load | Action::DCStart, Some((_, body))) => self.bind(body, pending),
             (Action::Load, None) => self.bind_alone(pending),
             (Action::DCStart | Action::DCEnd | Action::Unload, _) => {
+                let state = self.thread(at.writer(), at.time_ns);
                 if let Some(orphan) = state.pending.replace(pending) {
                     self.bind_alone(orphan);
                 }
@@ -64,12 +65,12 @@ impl ProcessCode {
     /// Binds a map that the thread wrote directly before a method event. `more` may follow.
     pub(super) fn follow(
         &mut self,
-        thread: u64,
+        (thread, time): (u64, u64),
         method: (u64, Extent),
         body: BodyIndex,
         more: bool,
     ) {
-        let state = self.threads.entry(thread).or_default();
+        let state = self.thread(thread, time);
         state.last_method = more.then_some((method.0, body));
         if let Some(pending) = state.pending.take() {
             if (pending.method_id, pending.extent) == method {
@@ -87,7 +88,7 @@ impl ProcessCode {
 
     /// Binds a map without an adjacent event by its version (V1). V0 has none, and a guess would
     /// swap the maps of tiers.
-    fn bind_alone(&mut self, pending: Pending) {
+    pub(super) fn bind_alone(&mut self, pending: Pending) {
         match pending
             .version
             .map(|key| self.by_version(key, pending.time))

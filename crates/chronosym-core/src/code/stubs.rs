@@ -21,8 +21,7 @@ impl ProcessCode {
 
     /// Adds a stub generated for `target`.
     fn stub_generated(&mut self, clr_instance: u16, stub_method_id: u64, target: NameId) {
-        let index = self.stubs.len() as u32;
-        self.stubs.push(vec![target]);
+        let index = self.stubs.push(vec![target]) as u32;
         self.stub_targets.insert((index, target));
         self.stub_by_method
             .insert((clr_instance, stub_method_id), index);

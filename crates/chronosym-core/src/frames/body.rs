@@ -84,7 +84,8 @@ impl FrameBuilder<'_> {
         let timeline = self.timeline;
         let code = &timeline.spaces[at.process.index()].state.code;
         let named = self.timeline_function(binary, body.name, at.address);
-        let targets = body.stub().map(|s| code.stubs[s as usize].as_slice());
+        let targets = body.stub().and_then(|stub| code.stubs.get(stub as usize));
+        let targets = targets.map(Vec::as_slice);
         let (Some([target]), Some(name)) = (targets, timeline.names.get(body.name)) else {
             return named;
         };

@@ -37,7 +37,7 @@ impl FrameBuilder<'_> {
         }
         let back = u64::from(at.position == Position::Return);
         let looked_up = timeline.normalise(at.address).checked_sub(back)?;
-        for (index, module) in code.modules.iter().enumerate() {
+        for (index, module) in code.modules.indexed() {
             let from = floor(module.loaded);
             let to = match module.end {
                 End::At(at) => at,
