@@ -1,6 +1,6 @@
 //! Parses addresses as written by people and programs.
 
-use crate::units::parse_address;
+use crate::units::{hex, parse_address};
 
 /// A queried address.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,7 +148,7 @@ fn command(line: &str, number: impl Fn(&str) -> Option<u64>) -> Option<Target<'_
 
 /// Splits into the module, if stated, and the number.
 pub fn split(text: &str) -> (&str, &str) {
-    match text.rfind(['+', '!']) {
+    match text.bytes().rposition(|b| matches!(b, b'+' | b'!')) {
         Some(at) if at > 0 => {
             let digits = text[at + 1..].trim_start_matches('+');
             (text[..at].trim_end_matches('!'), digits)
@@ -159,10 +159,6 @@ pub fn split(text: &str) -> (&str, &str) {
 
 pub fn is_prefixed(number: &str) -> bool {
     number.starts_with("0x") || number.starts_with("0X")
-}
-
-pub fn hex(digits: &str) -> Option<u64> {
-    u64::from_str_radix(&digits.replace('`', ""), 16).ok()
 }
 
 /// The radix of a list of numbers: decimal where possible, unless one number requires hexadecimal.
@@ -190,7 +186,7 @@ impl Numbers {
             let (_, digits) = split(word);
             !is_prefixed(digits) && !is_decimal(digits) && parse_address(digits).is_some()
         };
-        self.bare_hex |= self.radix.is_none() && words.iter().any(is_hex);
+        self.bare_hex = self.bare_hex || self.radix.is_none() && words.iter().any(is_hex);
         let radix = self.radix.unwrap_or(if self.bare_hex { 16 } else { 0 });
         let number = |digits: &str| match radix {
             16 if !is_prefixed(digits) => hex(digits),

@@ -50,13 +50,20 @@ const SECOND: u64 = 1_000_000_000;
 pub fn parse_address(text: &str) -> Option<u64> {
     let text = text.trim();
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u64::from_str_radix(&hex.replace('`', ""), 16).ok(),
+        Some(digits) => hex(digits),
         None => text
             .parse()
             .ok()
             .filter(|_| text == "0" || !text.starts_with('0'))
-            .or_else(|| u64::from_str_radix(&text.replace('`', ""), 16).ok()),
+            .or_else(|| hex(text)),
     }
+}
+
+/// Parses hexadecimal digits; Windows tools write `` ` `` between the halves of an address.
+pub fn hex(digits: &str) -> Option<u64> {
+    let plain = || digits.replace('`', "");
+    let value = u64::from_str_radix(digits, 16);
+    value.or_else(|_| u64::from_str_radix(&plain(), 16)).ok()
 }
 
 /// Parses `PID` or `PID@TIME`.

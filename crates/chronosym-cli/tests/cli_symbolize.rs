@@ -201,6 +201,27 @@ fn a_pdb_answers_as_llvm_symbolizer_does() {
 }
 
 #[test]
+fn public_symbols_of_a_pdb_are_approximate() {
+    let pdb = arg("pdb-small/x86_64/small.pdb");
+    let run = common::run(&[
+        "symbolize",
+        "--pdb",
+        &pdb,
+        "--style",
+        "json",
+        "0x1627",
+        "0x1010",
+    ]);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    let certainty = r#""certainty":"Approximate""#;
+    assert!(
+        lines[0].contains("nodebug_add") && lines[0].contains(certainty),
+        "{lines:?}"
+    );
+    assert!(!lines[1].contains(certainty), "{lines:?}");
+}
+
+#[test]
 fn an_image_finds_its_pdb() {
     let ask = |image: &str, more: &[&str]| {
         let words = [

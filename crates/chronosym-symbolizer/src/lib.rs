@@ -6,6 +6,7 @@
 
 mod code;
 mod elf;
+mod file_symbols;
 mod files;
 mod image;
 mod kallsyms;
@@ -15,6 +16,7 @@ mod method_text;
 mod missing;
 mod module;
 mod object;
+mod open_error;
 mod options;
 mod parsed;
 mod pdb;
@@ -36,9 +38,11 @@ pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
 pub use chronosym_symbols::store::{
     Attempt, AttemptResult, NoFile, NotFetched, SearchLocation, StoreConfig,
 };
+pub use file_symbols::{FileSymbols, module_name};
 pub use kallsyms::{Kallsyms, KallsymsError, KallsymsMismatch};
-pub use managed_module::{ManagedModule, ManagedModuleError};
+pub use managed_module::ManagedModule;
 pub use missing::MissingSymbols;
+pub use open_error::OpenError;
 pub use options::SymbolOptions;
 pub use search::{FoundFile, SymbolFile};
 pub use source::{NoSource, SourceText};

@@ -195,6 +195,6 @@ fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &Files) {
 pub(super) fn belongs(pdb: &Pdb, id: PdbId) -> bool {
     match pdb {
         Pdb::Portable(pdb) => pdb.pdb.with(|pdb| pdb.id().guid == id.guid),
-        Pdb::Windows(pdb) => pdb.pdb.with(|pdb| pdb.id() == id),
+        Pdb::Windows(pdb) => pdb.symbols.with(|pdb| pdb.id() == id),
     }
 }

@@ -1,8 +1,7 @@
 //! A managed module without a trace: asked by token and IL offset, by name, or by RVA where its code is precompiled.
 
-use std::error::Error;
 use std::hash::BuildHasher;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use chronosym_pdb::Guid;
@@ -13,10 +12,12 @@ use chronosym_symbols::identity::PdbId;
 use chronosym_symbols::store::StoreConfig;
 use chronosym_types::hash::{HashMap, RandomState};
 
+use crate::file_symbols::with_folder_of;
 use crate::files::{FileError, Files};
 use crate::managed::{PdbFile, PdbRequest, belongs};
 use crate::method_text::{plain_name, takes};
 use crate::module::ModuleFiles;
+use crate::open_error::OpenError;
 use crate::options::SymbolOptions;
 use crate::pdb::Pdb;
 use crate::pe::{CompositeFile, ImageFile, ImageParts};
@@ -48,34 +49,6 @@ struct Image {
     pdb: Option<PdbId>,
 }
 
-/// Why files are not those of a managed module.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ManagedModuleError {
-    /// The file holds no managed code, or describes none; another reader may know it.
-    #[error("{}: no managed code", path.display())]
-    NotManaged {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file cannot be read.
-    #[error("{}: {why}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        why: Box<dyn Error + Send + Sync>,
-    },
-    /// The PDB is not the one that the image asks for.
-    #[error("{} is the PDB of another build than {}", pdb.display(), image.display())]
-    OtherBuild {
-        /// The PDB.
-        pdb: PathBuf,
-        /// The image.
-        image: PathBuf,
-    },
-}
-
 impl std::fmt::Debug for ManagedModule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ManagedModule")
@@ -89,24 +62,26 @@ impl ManagedModule {
     /// The module of an image. Its PDB is `pdb`, or is looked for in the image itself and in the places of `config`.
     ///
     /// # Errors
-    /// [`ManagedModuleError`]; that no PDB is found is none: [`ManagedModule::pdb`] says so.
+    /// [`OpenError`]; that no PDB is found is none: [`ManagedModule::pdb`] says so.
     pub fn of_image(
         path: &Path,
         pdb: Option<&Path>,
         config: StoreConfig,
         options: &SymbolOptions,
-    ) -> Result<Self, ManagedModuleError> {
-        let files = Files::new(config, options);
+    ) -> Result<Self, OpenError> {
+        let files = Files::new(with_folder_of(Some(path), config), options);
         let at = unidentified(path);
         let file = files.open::<ImageFile>(&at).map_err(|why| match why {
-            FileError::Pdb(chronosym_pdb::Error::NotA { .. }) => not_managed(path),
+            FileError::Pdb(chronosym_pdb::Error::NotA { .. }) => OpenError::not_managed(path),
             why => unreadable(path, why),
         })?;
-        let (image, pdb_path) = file.with(image_of).ok_or_else(|| not_managed(path))?;
+        let (image, pdb_path) = file
+            .with(image_of)
+            .ok_or_else(|| OpenError::not_managed(path))?;
         let pdb = match pdb {
             Some(given) => {
                 let fits = |pdb: &Pdb| image.pdb.is_none_or(|id| belongs(pdb, id));
-                given_pdb(given, &files, fits)?.ok_or_else(|| ManagedModuleError::OtherBuild {
+                given_pdb(given, &files, fits)?.ok_or_else(|| OpenError::OtherBuild {
                     pdb: given.to_owned(),
                     image: path.to_owned(),
                 })?
@@ -121,10 +96,11 @@ impl ManagedModule {
     /// The module that a PDB is of, portable or classic.
     ///
     /// # Errors
-    /// [`ManagedModuleError`].
-    pub fn of_pdb(path: &Path, options: &SymbolOptions) -> Result<Self, ManagedModuleError> {
+    /// [`OpenError`].
+    pub fn of_pdb(path: &Path, options: &SymbolOptions) -> Result<Self, OpenError> {
         let files = Files::new(StoreConfig::new(), options);
-        let pdb = given_pdb(path, &files, Pdb::is_managed)?.ok_or_else(|| not_managed(path))?;
+        let pdb = given_pdb(path, &files, Pdb::is_managed)?
+            .ok_or_else(|| OpenError::not_managed(path))?;
         let image = SymbolFile::unidentified();
         Ok(Self::new(files, options, None, ModuleFiles { image, pdb }))
     }
@@ -251,7 +227,9 @@ impl ManagedModule {
     pub fn method_name(&self, token: u32) -> Option<(String, String)> {
         self.of.method_name(&self.files, token).or_else(|| {
             let name = self.of.pdb.with_pdb(&self.files, |pdb| match pdb {
-                Pdb::Windows(pdb) => pdb.pdb.with(|pdb| pdb.managed_name(token).ok().flatten()),
+                Pdb::Windows(pdb) => pdb
+                    .symbols
+                    .with(|pdb| pdb.managed_name(token).ok().flatten()),
                 Pdb::Portable(_) => None,
             });
             Some((String::new(), name?.ok()??))
@@ -291,24 +269,11 @@ fn unidentified(path: &Path) -> Arc<FileAt> {
     Arc::new(FileAt::new(path.to_owned(), None))
 }
 
-fn not_managed(path: &Path) -> ManagedModuleError {
-    ManagedModuleError::NotManaged {
-        path: path.to_owned(),
-    }
-}
-
-fn unreadable(path: &Path, why: FileError) -> ManagedModuleError {
-    // The error of a file names it already.
-    let why: Box<dyn Error + Send + Sync> = match why {
-        FileError::Symbols(error) => match &*error {
-            chronosym_symbols::Error::Io { source, .. } => source.to_string().into(),
-            other => other.to_string().into(),
-        },
-        other => Box::new(other),
-    };
-    ManagedModuleError::Unreadable {
-        path: path.to_owned(),
-        why,
+fn unreadable(path: &Path, why: FileError) -> OpenError {
+    match why {
+        // The error of a file has its path.
+        FileError::Symbols(error) => OpenError::unreadable(path, &error),
+        other => OpenError::damaged(path, other),
     }
 }
 
@@ -317,7 +282,7 @@ fn given_pdb(
     path: &Path,
     files: &Files,
     fits: impl Fn(&Pdb) -> bool,
-) -> Result<Option<PdbFile>, ManagedModuleError> {
+) -> Result<Option<PdbFile>, OpenError> {
     let at = unidentified(path);
     let pdb = files.open::<Pdb>(&at);
     let pdb = pdb.map_err(|why| unreadable(path, why))?;

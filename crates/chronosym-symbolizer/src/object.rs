@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chronosym_symbols::identity::Wanted;
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::{
-    Address, Answer, Answers, DebugFileSearch, Missing, NativeSymbols, Query, Source,
+    Address, Answer, Answers, DebugFileSearch, Frame, Missing, NativeSymbols, Query, Source,
 };
 
 use crate::files::{FileError, Files, Frames, Open};
@@ -95,39 +95,47 @@ impl ObjectFile {
         (query.threads, query.line_share) = (threads, line_share);
         let mut answers = Answers::new();
         self.symbols.find_all(addresses, &query, &mut answers);
-        answers.iter().map(|answer| self.answer(answer)).collect()
-    }
-
-    fn answer(&self, answer: Answer<'_>) -> Frames {
-        match answer.missing() {
-            Some(Missing::Damaged) => return Err(NameReason::SymbolFileDamaged),
-            Some(Missing::LimitReached) => return Err(NameReason::LimitReached),
-            _ => {}
-        }
-        // Offsets count from the body that the code is in, for inlined frames as for its own.
-        let body = answer
-            .frames()
-            .last()
-            .and_then(|frame| frame.function_start());
-        let offset = body.map(|start| answer.address().saturating_sub(start));
-        let frames = answer.frames().filter_map(|frame| {
-            let line = frame.file().zip(frame.line());
-            let mut native = NativeFrame::new(self.texts.get(frame.demangled()?));
-            native.offset = offset;
-            native.line = line
-                .map(|(path, line)| self.texts.line(path, line.get(), frame.column()))
-                .ok_or(match frame.line_limited() {
-                    true => LineReason::LimitReached,
-                    false => LineReason::NoLineInfo,
-                });
-            // Exported names say where functions begin, not where they end.
-            native.approximate = matches!(frame.source(), Source::DynamicSymbols | Source::Export);
-            native.name_limited = frame.name_limited();
+        let next = |frame: &Frame<'_>| {
             let is_next = |alone| alone || frame.source() == Source::DynamicSymbols;
             let next = self.next.as_ref().filter(|(_, alone)| is_next(*alone));
-            native.symbol_file = next.map(|(path, _)| Arc::clone(path));
-            Some(native)
-        });
-        Ok(frames.collect())
+            next.map(|(path, _)| Arc::clone(path))
+        };
+        let answers = answers.iter();
+        answers
+            .map(|answer| native_frames(answer, &self.texts, next))
+            .collect()
     }
+}
+
+/// The frames of an answer; `symbol_file` has the path of the file that one is from, if that is not the first.
+pub(super) fn native_frames(
+    answer: Answer<'_>,
+    texts: &Texts,
+    symbol_file: impl Fn(&Frame<'_>) -> Option<Arc<str>>,
+) -> Frames {
+    match answer.missing() {
+        Some(Missing::Damaged) => return Err(NameReason::SymbolFileDamaged),
+        Some(Missing::LimitReached) => return Err(NameReason::LimitReached),
+        _ => {}
+    }
+    // Offsets count from the body that the code is in, for inlined frames as for its own.
+    let body = answer.frames().last();
+    let start = body.and_then(|frame| frame.function_start());
+    let offset = start.map(|start| answer.address().saturating_sub(start));
+    let frames = answer.frames().filter_map(|frame| {
+        let line = frame.file().zip(frame.line());
+        let mut native = NativeFrame::new(texts.get(frame.demangled()?));
+        native.offset = offset;
+        native.line = line
+            .map(|(path, line)| texts.line(path, line.get(), frame.column()))
+            .ok_or(match frame.line_limited() {
+                true => LineReason::LimitReached,
+                false => LineReason::NoLineInfo,
+            });
+        native.approximate = frame.source().is_approximate();
+        native.name_limited = frame.name_limited();
+        native.symbol_file = symbol_file(&frame);
+        Some(native)
+    });
+    Ok(frames.collect())
 }

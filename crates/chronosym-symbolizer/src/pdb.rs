@@ -6,17 +6,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use chronosym_pdb::metadata::Token;
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
-use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
-use chronosym_symbols::demangle::{Unreadable, demangle};
 use chronosym_symbols::mmap::FileData;
+use chronosym_symbols::{Answers, PdbSymbols, Query};
 use chronosym_types::hash::HashMap;
 
-use crate::files::{FileError, Open};
+use crate::files::{FileError, Frames, Open};
+use crate::object::native_frames;
 use crate::parsed::parsed;
 use crate::search::{FileAt, Search};
 use crate::texts::Texts;
-use chronosym_core::LineReason;
-use chronosym_core::NativeFrame;
 use chronosym_core::SourceLine;
 use chronosym_core::{IlOffset, IlSource};
 
@@ -26,11 +24,6 @@ const MAX_EMBEDDED: usize = 256 << 20;
 parsed! {
     /// A portable PDB, parsed.
     Portable, PortableCell: FileData => PortablePdb
-}
-
-parsed! {
-    /// A Windows PDB, parsed.
-    Windows, WindowsCell: FileData => WindowsPdb
 }
 
 /// A PDB of either format.
@@ -58,8 +51,8 @@ impl Pdb {
             }))
         } else {
             Ok(Pdb::Windows(WindowsFile {
-                pdb: Windows(WindowsCell::try_new(data, |data| WindowsPdb::open(data))?),
-                paths: Texts::default(),
+                symbols: PdbSymbols::open(data)?,
+                texts: Texts::default(),
             }))
         }
     }
@@ -68,7 +61,7 @@ impl Pdb {
     pub(super) fn is_managed(&self) -> bool {
         match self {
             Pdb::Portable(_) => true,
-            Pdb::Windows(file) => file.pdb.with(|pdb| pdb.is_managed()),
+            Pdb::Windows(file) => file.symbols.with(|pdb| pdb.is_managed()),
         }
     }
 
@@ -159,8 +152,8 @@ impl PortableFile {
 
 /// A Windows PDB.
 pub(super) struct WindowsFile {
-    pub pdb: Windows,
-    paths: Texts,
+    pub symbols: PdbSymbols,
+    texts: Texts,
 }
 
 impl WindowsFile {
@@ -169,40 +162,24 @@ impl WindowsFile {
         token: Token,
         il: IlOffset,
     ) -> chronosym_pdb::Result<Option<SourceLine>> {
-        self.pdb.with(|pdb| {
+        self.symbols.with(|pdb| {
             let found = pdb.managed_line(token.0, il.offset)?;
             Ok(found.and_then(|found| {
                 let path = found.file.as_deref()?;
-                Some(self.paths.line(path, found.line, found.column))
+                Some(self.texts.line(path, found.line, found.column))
             }))
         })
     }
 
     /// The frames at an RVA, innermost first.
-    pub(super) fn frames(&self, rva: u32) -> chronosym_pdb::Result<Vec<NativeFrame>> {
-        self.pdb.with(|pdb| {
-            let mut frames = Frames::new();
-            let Some(function) = pdb.find(rva, &mut frames)? else {
-                return Ok(Vec::new());
-            };
-            let approximate = function.kind == FunctionKind::Public;
-            let offset = u64::from(rva.saturating_sub(function.rva));
-            let frames = frames.iter().filter_map(|frame| {
-                let name = frame.name.as_ref()?.to_string();
-                let readable = demangle(&name);
-                let line = frame.file.as_deref().zip(frame.line);
-                let name_limited = matches!(readable, Err(Unreadable::LimitReached));
-                let readable = readable.unwrap_or_else(|why| why.shown(&name).to_owned());
-                let mut native = NativeFrame::new(readable);
-                native.offset = Some(offset);
-                native.line = line
-                    .map(|(path, line)| self.paths.line(path, line, frame.column))
-                    .ok_or(LineReason::NoLineInfo);
-                native.approximate = approximate;
-                native.name_limited = name_limited;
-                Some(native)
-            });
-            Ok(frames.collect())
+    pub(super) fn frames(&self, rva: u32) -> Frames {
+        let mut query = Query::default();
+        query.threads = 1;
+        let mut answers = Answers::new();
+        self.symbols.find_all(&[rva.into()], &query, &mut answers);
+        let answer = answers.get(0);
+        answer.map_or(Ok(Vec::new()), |answer| {
+            native_frames(answer, &self.texts, |_| None)
         })
     }
 }

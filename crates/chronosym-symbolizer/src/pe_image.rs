@@ -7,7 +7,7 @@ use chronosym_core::{ImageRef, LineReason, NameReason, NativeFrame, file_name};
 use chronosym_symbols::Address;
 use chronosym_symbols::identity::Wanted;
 
-use crate::files::{FileError, Files, Frames};
+use crate::files::{Files, Frames};
 use crate::managed::{PdbFile, PdbRequest};
 use crate::object;
 use crate::pdb::Pdb;
@@ -91,14 +91,13 @@ impl PeFiles {
         if let Some(frame) = self.image.frame(files, rva) {
             return Some(Ok(vec![frame]));
         }
-        let frames = match files.open::<Pdb>(self.pdb.file()?).as_deref() {
-            Ok(Pdb::Windows(pdb)) => pdb.frames(rva).map_err(FileError::from),
+        match files.open::<Pdb>(self.pdb.file()?).as_deref() {
+            Ok(Pdb::Windows(pdb)) => Some(pdb.frames(rva)),
             // The PDB of managed code: it knows no native addresses.
-            Ok(Pdb::Portable(_)) if self.image.file.file().is_some() => return None,
-            Ok(Pdb::Portable(_)) => Ok(Vec::new()),
-            Err(why) => Err(why.clone()),
-        };
-        Some(frames.map_err(|_| NameReason::SymbolFileDamaged))
+            Ok(Pdb::Portable(_)) if self.image.file.file().is_some() => None,
+            Ok(Pdb::Portable(_)) => Some(Ok(Vec::new())),
+            Err(_) => Some(Err(NameReason::SymbolFileDamaged)),
+        }
     }
 }
 
@@ -116,7 +115,7 @@ fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
     if let Some(at) = symbols.file().cloned()
         && let Ok(pdb) = files.open::<Pdb>(&at)
         && let Pdb::Windows(pdb) = &*pdb
-        && let Some(assumed) = pdb.pdb.with(|pdb| pdb.assumed_image_size())
+        && let Some(assumed) = pdb.symbols.with(|pdb| pdb.assumed_image_size())
         && image.size != 0
         && image.size.next_multiple_of(0x1000) != u64::from(assumed)
     {

@@ -41,6 +41,18 @@ pub enum Source {
     DynamicSymbols,
     /// The export table of a PE image, with the same limitation.
     Export,
+    /// The public symbols of a PDB, which have no sizes.
+    PublicSymbols,
+}
+
+impl Source {
+    /// Whether names are those of the nearest start of a function: where functions end is not recorded.
+    pub fn is_approximate(self) -> bool {
+        matches!(
+            self,
+            Self::DynamicSymbols | Self::Export | Self::PublicSymbols
+        )
+    }
 }
 
 /// Why there is no frame.
@@ -143,6 +155,19 @@ impl Strings {
         let rehash = |&id: &u32| hash_of.hash_one(span(texts, ends, id).as_bytes());
         self.ids.insert_unique(hash, id, rehash);
         Some(NonZeroId::new(id))
+    }
+
+    /// As [`Strings::intern`], quicker if the string is that of `recent`, which it then is.
+    pub(crate) fn intern_recent(
+        &mut self,
+        text: &[u8],
+        recent: &mut Option<NonZeroId>,
+    ) -> Option<NonZeroId> {
+        let is_recent = |id: NonZeroId| self.get(id.get()).as_bytes() == text;
+        if !recent.is_some_and(is_recent) {
+            *recent = self.intern(text);
+        }
+        *recent
     }
 
     pub(crate) fn get(&self, id: u32) -> &str {

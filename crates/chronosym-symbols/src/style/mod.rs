@@ -32,6 +32,8 @@ pub struct Image<'a> {
     pub no_name: &'a str,
     /// The number that was subtracted from addresses before the lookup: 1 for return addresses.
     pub subtracted: u64,
+    /// Whether people read offsets after names.
+    pub offsets: bool,
 }
 
 /// Prints the answers of one batch, from any number of threads. Demangles each name at most once.
@@ -183,16 +185,23 @@ impl<'a> Printer<'a> {
         object.column = frame.column().map(NonZeroU32::get);
         object.discriminator = frame.discriminator();
         object.inlined = frame.inlined();
-        // The preceding symbol of a table that lists only some functions is a guess.
-        object.certainty = matches!(frame.source(), Source::Export | Source::DynamicSymbols)
-            .then_some("Approximate");
+        object.certainty = frame.source().is_approximate().then_some("Approximate");
+        if self.style == Style::Text && !frame.inlined() && self.has_offsets() {
+            let name = object.name.unwrap_or("??");
+            let offset = offset.unwrap_or(0);
+            object.label = Some(format!("{name}+{offset:#x}").into());
+        }
         object.mark = match frame.source() {
-            Source::DebugInfo => "",
+            Source::DebugInfo | Source::PublicSymbols => "",
             Source::SymbolTable => " [symbol]",
             Source::DynamicSymbols => " [dynamic symbol]",
             Source::Export => " [nearest export]",
         };
         object
+    }
+
+    fn has_offsets(&self) -> bool {
+        self.image.as_ref().is_some_and(|image| image.offsets)
     }
 
     fn no_name(&self) -> &str {

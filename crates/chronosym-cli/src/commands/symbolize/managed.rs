@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
-use chronosym::symbols::{ManagedModule, ManagedModuleError, StoreConfig, SymbolOptions};
+use chronosym::symbols::{ManagedModule, OpenError, StoreConfig, SymbolOptions};
 use chronosym::{IlOffset, LineReason, NameReason, SourceLine};
 use chronosym_types::json::{FrameObject, HexNumber};
 
 use super::shown::{self, Layout, Why};
-use super::source::{self, Answers, Source};
+use super::source::{Answers, Source};
 use crate::args::Symbolize;
 use crate::request::{AddressRequest, At, Method, Target, token};
 
@@ -56,19 +56,24 @@ impl ManagedSource {
     pub fn open(
         image: Option<&Path>,
         pdb: Option<&Path>,
-        config: StoreConfig,
+        config: &StoreConfig,
         args: &Symbolize,
     ) -> Result<Option<Self>> {
         let mut options = SymbolOptions::within(&crate::limits::get());
         options.lines = !args.symbols.no_lines;
         let module = match (image, pdb) {
-            (Some(image), pdb) => ManagedModule::of_image(image, pdb, config, &options),
+            (Some(image), pdb) => {
+                let mut config = config.clone();
+                // The paths in a file of the user's own are the user's own.
+                config.trust_trace_paths |= !args.no_recorded_paths;
+                ManagedModule::of_image(image, pdb, config, &options)
+            }
             (None, Some(pdb)) => ManagedModule::of_pdb(pdb, &options),
             (None, None) => return Ok(None),
         };
         let module = match module {
             Ok(module) => module,
-            Err(ManagedModuleError::NotManaged { .. }) => return Ok(None),
+            Err(OpenError::NotManaged { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let mut notes = BTreeSet::new();
@@ -82,7 +87,7 @@ impl ManagedSource {
         let path = image.or(pdb).unwrap_or(Path::new(""));
         Ok(Some(ManagedSource {
             module,
-            name: source::simple_name(path),
+            name: chronosym::symbols::module_name(path),
             layout: Layout::new(args.style, args.filter),
             back: u64::from(args.query.caller),
             rva: args.rva,

@@ -1,11 +1,9 @@
 //! `chronosym symbolize`: addresses to names, lines and inlined functions.
 
-mod companion;
 mod managed;
 mod modules;
-mod object;
+mod native;
 mod ordered;
-mod pdb;
 mod shown;
 mod source;
 mod text;

@@ -1,7 +1,7 @@
 //! Places of one file or of several: which of them a question is about.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -9,10 +9,8 @@ use chronosym::file_name;
 use chronosym_symbols::identity::{BuildId, Wanted};
 use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
 
-use super::companion;
 use super::managed::ManagedSource;
-use super::object::ObjectSource;
-use super::pdb::PdbSource;
+use super::native::NativeSource;
 use super::shown::{self, Layout};
 use super::source::{Answers, Source};
 use crate::args::{Symbolize, Usage};
@@ -49,20 +47,10 @@ impl Module {
         if path.extension().is_some_and(|ending| ending == "dSYM") && path.is_dir() {
             bail!("{}: a folder of Mach-O, which is not read", path.display());
         }
-        let mut config = companion::beside(image, &args.symbols)?;
-        // The paths in a file of the user's own are the user's own.
-        config.trust_trace_paths |= !args.no_recorded_paths;
-        let managed = ManagedSource::open(image, pdb, config, args)?;
-        let source: Box<dyn Source> = match (managed, image, pdb) {
-            (Some(source), ..) => Box::new(source),
-            (None, Some(image), None) => {
-                let mut found = companion::pdb_of(image, &args.symbols)?;
-                match found.pdb.take() {
-                    Some(pdb) => Box::new(PdbSource::open(&pdb, Some(image), args)?),
-                    None => Box::new(ObjectSource::open(image, args, found)?),
-                }
-            }
-            (None, image, pdb) => Box::new(PdbSource::open(pdb.unwrap_or(path), image, args)?),
+        let config = symbols::config(&args.symbols)?;
+        let source: Box<dyn Source> = match ManagedSource::open(image, pdb, &config, args)? {
+            Some(source) => Box::new(source),
+            None => Box::new(NativeSource::open(image, pdb, &config, args)?),
         };
         let named = [Some(path), pdb].into_iter().flatten();
         Ok(Module {
@@ -252,7 +240,7 @@ fn in_common(path: &Path, file: &str) -> usize {
 impl Source for Modules<'_> {
     fn answer<'s>(&'s mut self, questions: Vec<AddressRequest<'s>>) -> Result<Answers<'s>> {
         // Each module is asked once for all that is its.
-        let mut of_module: HashMap<usize, Vec<AddressRequest<'s>>> = HashMap::new();
+        let mut of_module: Vec<Vec<AddressRequest<'s>>> = Vec::new();
         let mut turns = Vec::with_capacity(questions.len());
         for question in &questions {
             let chosen = match question.target {
@@ -260,22 +248,22 @@ impl Source for Modules<'_> {
                 None => Err(shown::NO_ADDRESS),
             };
             turns.push(chosen.map(|module| {
-                let asked = of_module.entry(module).or_default();
+                if of_module.len() <= module {
+                    of_module.resize_with(module + 1, Vec::new);
+                }
+                let asked = &mut of_module[module];
                 asked.push(question.clone());
                 (module, asked.len() - 1)
             }));
         }
-        let mut answers = HashMap::new();
-        for (index, module) in self.open.iter_mut().enumerate() {
-            if let Some(asked) = of_module.remove(&index) {
-                answers.insert(index, module.source.answer(asked)?);
-            }
-        }
+        let answers = self.open.iter_mut().zip(of_module);
+        let answers = answers.map(|(module, asked)| module.source.answer(asked));
+        let answers: Vec<Answers<'s>> = answers.collect::<Result<_>>()?;
         let layout = self.layout;
         Ok(Box::new(move |index, out| {
             let question = &questions[index];
             match turns[index] {
-                Ok((module, turn)) => answers[&module](turn, out),
+                Ok((module, turn)) => answers[module](turn, out),
                 Err(why) => layout.write_unknown(question, question.text, why, out),
             }
         }))

@@ -1,7 +1,6 @@
 //! Text made by several threads and written in order.
 
 use std::io::{self, Write};
-use std::panic::resume_unwind;
 use std::sync::mpsc;
 use std::thread;
 
@@ -58,25 +57,8 @@ pub fn write(
     })
 }
 
-/// What is made of each part, each in a thread of its own where there is room for one.
-pub fn in_parallel<P: Sync, T: Send>(parts: &[P], make: impl Fn(&P) -> T + Sync) -> Vec<T> {
-    if let [only] = parts {
-        return vec![make(only)];
-    }
-    thread::scope(|scope| {
-        let make = &make;
-        let spawn = |part| thread::Builder::new().spawn_scoped(scope, move || make(part));
-        let threads: Vec<_> = parts.iter().map(spawn).collect();
-        let made = threads.into_iter().zip(parts).map(|made| match made {
-            (Ok(thread), _) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            (Err(_), part) => make(part),
-        });
-        made.collect()
-    })
-}
-
 /// How many threads work at once.
-pub fn threads() -> usize {
+fn threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 

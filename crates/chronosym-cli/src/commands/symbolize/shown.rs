@@ -84,8 +84,6 @@ pub const OTHER_FILE: Why = ("not this file", NameReason::NoSymbolFile);
 pub const NO_ADDRESS: Why = ("not an address", NameReason::InvalidAddress);
 /// There are several files.
 pub const WHICH_FILE: Why = ("in which file? say FILE+0x…", NameReason::InvalidAddress);
-/// The address is beyond the image.
-pub const OUTSIDE: Why = ("outside the image", NameReason::InvalidAddress);
 /// The file does not know this kind of address.
 pub const OTHER_KIND: Why = ("the file knows no such places", NameReason::InvalidAddress);
 

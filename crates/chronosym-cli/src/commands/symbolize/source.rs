@@ -1,7 +1,5 @@
 //! What answers questions: a file, several of them, or a trace.
 
-use std::path::Path;
-
 use anyhow::Result;
 
 use crate::request::AddressRequest;
@@ -27,14 +25,5 @@ pub trait Source {
     /// What was damaged or missed.
     fn notes(&mut self) -> Vec<String> {
         Vec::new()
-    }
-}
-
-/// The name that frames give an image: without folder and ending.
-pub fn simple_name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    match name.strip_suffix(".pdb") {
-        Some(name) => name.to_owned(),
-        None => chronosym::simple_name(&name).to_owned(),
     }
 }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use chronosym::file_name;
 
-use crate::request::{AddressRequest, At, Form, Method, Target, hex, is_prefixed, split, token};
-use crate::units::parse_address;
+use crate::request::{AddressRequest, At, Form, Method, Target, is_prefixed, split, token};
+use crate::units::{hex, parse_address};
 
 /// Digits without `0x` are taken for an address from this many on: shorter runs are numbers more often than not.
 const BARE_DIGITS: usize = 8;

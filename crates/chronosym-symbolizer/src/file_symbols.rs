@@ -1,0 +1,333 @@
+//! The symbols of one native file that the caller names: an object file or a Windows PDB, and the files that complete it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use chronosym_core::{file_name, simple_name};
+use chronosym_pdb::pe::PeImage;
+use chronosym_symbols::identity::{BuildId, PdbFormat, PdbId, Wanted};
+use chronosym_symbols::mmap::FileData;
+use chronosym_symbols::store::{Request, StoreConfig, Stores, read_identity};
+use chronosym_symbols::style::{Image, Printer, Style};
+use chronosym_symbols::{
+    Address, Answers, DebugFileSearch, Error, NativeSymbols, PdbSymbols, Query,
+};
+
+use crate::open_error::OpenError;
+
+/// The symbols of one native file.
+#[derive(Debug)]
+pub struct FileSymbols {
+    format: Format,
+    path: PathBuf,
+    /// What frames call the image.
+    module: String,
+    files: OtherFiles,
+    answers: Answers,
+    damage: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+enum Format {
+    Object(NativeSymbols),
+    /// With the preferred base of its image, or 0.
+    Pdb(PdbSymbols, u64),
+}
+
+/// The files that complete an image.
+#[derive(Debug, Default)]
+struct OtherFiles {
+    /// The id of the PDB, found or not.
+    pdb_id: Option<String>,
+    /// Why a file was not found: one of the closed list of reasons.
+    reason: Option<&'static str>,
+    notes: Vec<String>,
+}
+
+/// The folder of an image, before the other folders to search.
+pub(super) fn with_folder_of(image: Option<&Path>, mut config: StoreConfig) -> StoreConfig {
+    let mut folders = image.map_or(Vec::new(), |image| DebugFileSearch::next_to(image).folders);
+    for folder in folders.iter_mut().filter(|f| f.as_os_str().is_empty()) {
+        *folder = PathBuf::from(".");
+    }
+    config.folders.splice(0..0, folders);
+    config
+}
+
+impl FileSymbols {
+    /// The symbols of an image: of its PDB or debug file where it has one, else its own. They are searched for in the folder of the
+    /// image and in the locations of `config`. Paths that the image records are opened if `recorded_paths`.
+    ///
+    /// # Errors
+    /// The image cannot be read.
+    pub fn of_image(
+        path: &Path,
+        config: &StoreConfig,
+        recorded_paths: bool,
+    ) -> Result<Self, OpenError> {
+        let mut files = OtherFiles::default();
+        if let Some((id, name)) = pdb_of(path) {
+            let config = with_folder_of(Some(path), config.clone());
+            let problems = config.path.problems.iter();
+            files.notes = problems.map(|p| format!("symbol path: {p}")).collect();
+            files.pdb_id = Some(format!("{id:#}"));
+            let wanted = Wanted::Pdb {
+                id,
+                stamp: None,
+                format: PdbFormat::Windows,
+            };
+            let request = Request::new(wanted, name.as_str());
+            let what = format!("{name} of {}", path.display());
+            if let Some(pdb) = files.acquire(&request, config, &what) {
+                return Self::of_pdb(&pdb, Some(path));
+            }
+        }
+        let mut search = DebugFileSearch::configured(path, config);
+        search.recorded_paths = recorded_paths;
+        let symbols = NativeSymbols::open_path_with(path, search);
+        let mut symbols = symbols.map_err(|error| OpenError::unreadable(path, &error))?;
+        files.complete(&mut symbols, path, config);
+        Ok(Self::new(Format::Object(symbols), path, path, files))
+    }
+
+    /// The symbols of a Windows PDB. With the image, addresses can be those that the image prefers.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the PDB is of another build than the image.
+    pub fn of_pdb(path: &Path, image: Option<&Path>) -> Result<Self, OpenError> {
+        let map =
+            |path: &Path| FileData::map(path).map_err(|error| OpenError::unreadable(path, &error));
+        let pdb = PdbSymbols::open(map(path)?);
+        let pdb = pdb.map_err(|error| OpenError::damaged(path, error))?;
+        let id = pdb.with(|pdb| pdb.id());
+        let mut base = 0;
+        if let Some(image) = image {
+            let data = map(image)?;
+            let pe = PeImage::parse(&data).map_err(|error| OpenError::damaged(image, error))?;
+            base = pe.image_base();
+            if let Some(wanted) = pe.native_codeview().map(|codeview| codeview.id)
+                && wanted != id
+            {
+                let pdb = path.to_owned();
+                return Err(OpenError::OtherPdb { pdb, wanted, id });
+            }
+        }
+        let files = OtherFiles {
+            pdb_id: Some(format!("{id:#}")),
+            ..OtherFiles::default()
+        };
+        let format = Format::Pdb(pdb, base);
+        Ok(Self::new(format, path, image.unwrap_or(path), files))
+    }
+
+    fn new(format: Format, path: &Path, image: &Path, files: OtherFiles) -> Self {
+        FileSymbols {
+            format,
+            path: path.to_owned(),
+            module: module_name(image),
+            files,
+            answers: Answers::new(),
+            damage: BTreeSet::new(),
+        }
+    }
+
+    /// The build id, and the id of the PDB.
+    pub fn ids(&self) -> Vec<String> {
+        let build_id = self.build_id().map(ToString::to_string);
+        let pdb_id = self.files.pdb_id.clone();
+        build_id.into_iter().chain(pdb_id).collect()
+    }
+
+    fn build_id(&self) -> Option<&BuildId> {
+        match &self.format {
+            Format::Object(symbols) => symbols.build_id(),
+            Format::Pdb(..) => None,
+        }
+    }
+
+    /// The address of the first byte of a section of an object file.
+    pub fn section(&self, name: &str) -> Option<u64> {
+        match &self.format {
+            Format::Object(symbols) => Some(symbols.section(name)?.start),
+            Format::Pdb(..) => None,
+        }
+    }
+
+    /// Whether addresses can be file offsets.
+    pub fn has_file_offsets(&self) -> bool {
+        matches!(self.format, Format::Object(_))
+    }
+
+    /// Resolves addresses: [`FileSymbols::answers`] has an answer for each, in this order.
+    pub fn resolve(&mut self, addresses: &[Address], query: &Query) {
+        match &self.format {
+            Format::Object(symbols) => symbols.find_all(addresses, query, &mut self.answers),
+            Format::Pdb(pdb, base) => {
+                let rva = |address: &Address| match *address {
+                    Address::Rva(rva) => rva,
+                    Address::VirtualAddress(address) => address.wrapping_sub(*base),
+                    // No PDB has the file offsets of its image.
+                    Address::FileOffset(_) => u64::MAX,
+                };
+                let rvas: Vec<u64> = addresses.iter().map(rva).collect();
+                pdb.find_all(&rvas, query, &mut self.answers);
+            }
+        }
+        let damage = self.answers.damage().iter();
+        match self.format {
+            Format::Object(_) => self.damage.extend(damage.cloned()),
+            Format::Pdb(..) => {
+                let path = self.path.display();
+                let damage = damage.map(|error| format!("{path}: {error}"));
+                self.damage.extend(damage);
+            }
+        }
+    }
+
+    /// The answers to the addresses that were resolved last.
+    pub fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
+    /// Prints those answers; `subtracted` is what was subtracted from the addresses before they were resolved.
+    pub fn printer(&self, style: Style, subtracted: u64) -> Printer<'_> {
+        let (base, no_name, offsets) = match &self.format {
+            Format::Object(symbols) => (symbols.base(), self.no_name(symbols), false),
+            Format::Pdb(..) => (0, "NoName", true),
+        };
+        Printer::new(style, &self.answers).image(Image {
+            module: &self.module,
+            base,
+            build_id: self.build_id(),
+            pdb_id: self.files.pdb_id.as_deref(),
+            no_name,
+            subtracted,
+            offsets,
+        })
+    }
+
+    /// Why code has no name, where nothing else states a reason.
+    fn no_name(&self, symbols: &NativeSymbols) -> &'static str {
+        match self.files.reason {
+            _ if !symbols.is_stripped() && symbols.missing_supplement().is_none() => "NoName",
+            Some("NoSymbolFile") | None if symbols.has_rejected_debug_file() => {
+                "SymbolFileMismatch"
+            }
+            Some(reason) => reason,
+            None => "NoSymbolFile",
+        }
+    }
+
+    /// What was damaged or not found.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.files.notes.clone();
+        match &self.format {
+            Format::Object(symbols) => notes.extend(symbols.missing_files()),
+            // The first implies the others.
+            Format::Pdb(pdb, _) => {
+                let limit = pdb.with(|pdb| pdb.limitations().next());
+                let path = self.path.display();
+                notes.extend(limit.map(|limit| format!("{path}: {limit}")));
+            }
+        }
+        notes.extend(self.damage.iter().cloned());
+        notes
+    }
+}
+
+impl OtherFiles {
+    /// The path of a file; else notes why there is none, and where it was searched for.
+    fn acquire(&mut self, request: &Request, config: StoreConfig, what: &str) -> Option<PathBuf> {
+        let outcome = Stores::new(config).acquire(request, &read_identity);
+        let file = outcome.file.map(|file| file.path).map_err(|reason| {
+            let attempts = outcome.attempts.iter();
+            let attempts: String = attempts.map(|attempt| format!("; {attempt}")).collect();
+            self.reason = Some(reason.name());
+            self.notes.push(format!("no {what}: {reason}{attempts}"));
+        });
+        file.ok()
+    }
+
+    /// Adds the debug file of a stripped ELF image, and what that shares with others.
+    fn complete(&mut self, image: &mut NativeSymbols, path: &Path, config: &StoreConfig) {
+        if !image.has_lines() {
+            let link = image.debug_link();
+            let candidates = match image.build_id().cloned() {
+                Some(id) => {
+                    let what = format!("debug file of {}", path.display());
+                    Vec::from_iter(self.by_build_id(id, path, link, config, &what))
+                }
+                // Only the link's checksum identifies the file, and stores have no key of it.
+                None => {
+                    let folders = config.folders.iter();
+                    let linked = link
+                        .iter()
+                        .flat_map(|link| folders.clone().map(move |f| f.join(link)));
+                    linked.collect()
+                }
+            };
+            for file in candidates.iter().filter(|file| file.is_file()) {
+                match image.set_debug_file(file) {
+                    Ok(()) => {
+                        *self = OtherFiles::default();
+                        break;
+                    }
+                    Err(error) => self.refuse(file, &error),
+                }
+            }
+        }
+        if let Some((id, name)) = image.missing_supplement() {
+            let what = format!("supplementary file of {}", path.display());
+            let file = self.by_build_id(id, Path::new(&name), None, config, &what);
+            if let Some(file) = file
+                && let Err(error) = image.set_supplement(&file)
+            {
+                self.refuse(&file, &error);
+            }
+        }
+    }
+
+    fn refuse(&mut self, file: &Path, error: &Error) {
+        self.notes
+            .push(format!("{} is not used: {error}", file.display()));
+    }
+
+    /// The file with a build id, if there are locations to search.
+    fn by_build_id(
+        &mut self,
+        id: BuildId,
+        path: &Path,
+        link: Option<String>,
+        config: &StoreConfig,
+        what: &str,
+    ) -> Option<PathBuf> {
+        let path_elements = &config.path.elements;
+        if config.folders.is_empty() && path_elements.is_empty() && config.debuginfod.is_empty() {
+            return None;
+        }
+        let own = file_name(&path.to_string_lossy()).to_owned();
+        let mut request = Request::new(Wanted::ElfDebug(id), own);
+        if let Some(link) = link {
+            request = request.or_named(link);
+        }
+        self.acquire(&request, config.clone(), what)
+    }
+}
+
+/// The id and the name of the PDB of an image.
+fn pdb_of(image: &Path) -> Option<(PdbId, String)> {
+    let data = FileData::map(image).ok()?;
+    let codeview = PeImage::parse(&data).ok()?.native_codeview()?;
+    let name = file_name(&codeview.path);
+    // Linkers identify images without a PDB, too.
+    (!name.is_empty() && !codeview.id.guid.is_zero()).then(|| (codeview.id, name.to_owned()))
+}
+
+/// The name that frames give an image: without folder and extension.
+pub fn module_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match name.strip_suffix(".pdb") {
+        Some(name) => name.to_owned(),
+        None => simple_name(&name).to_owned(),
+    }
+}
