@@ -5,8 +5,7 @@ use std::io::Read;
 use chronosym_events::{Event, EventKey, Provider};
 use chronosym_nettrace::{EventType, Reader};
 
-use super::raw_event;
-use super::types::{Schemas, schema};
+use super::types::{Schemas, raw_event, schema};
 
 /// Enough methods to tell processes apart.
 const MAX_PRECOMPILED: usize = 256;

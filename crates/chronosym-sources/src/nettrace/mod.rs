@@ -11,15 +11,14 @@ use std::thread;
 
 use chronosym_core::DiagnosticKind::{Damage, Limit, LostEvents, Unused};
 use chronosym_core::{Diagnostic, Diagnostics, Loss, RecordingId, Session};
-use chronosym_events::{EventSchema, PointerSize, RawEvent};
-use chronosym_nettrace::{Error, Format, Options, Reader, Record, Region, TraceHeader};
+use chronosym_nettrace::{Error, Format, Options, Reader, Region, TraceHeader};
 
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
 
 use batch::{Batch, Filler, Importer, RegionCursor};
 pub(crate) use methods::MethodAddresses;
-use types::{Schemas, schema};
+use types::{Schemas, raw_event, schema};
 
 /// The events of an EventPipe trace.
 ///
@@ -214,23 +213,6 @@ pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnosti
     let mut stream = NettraceStream::new(source, Options::default())?;
     stream.read_into(session)?;
     Ok(stream.diagnostics())
-}
-
-fn raw_event<'a>(
-    record: &Record<'a>,
-    pointer_size: PointerSize,
-    schema: &'a EventSchema,
-) -> RawEvent<'a> {
-    RawEvent {
-        time_ns: record.time_ns,
-        process_id: record.process_id,
-        // 0 is "unknown" in V6 files.
-        thread_id: Some(record.thread_id).filter(|&tid| tid != 0),
-        processor: record.processor,
-        pointer_size,
-        schema,
-        payload: record.payload,
-    }
 }
 
 fn recording_id(header: &TraceHeader) -> RecordingId {

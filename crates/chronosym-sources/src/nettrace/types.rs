@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use chronosym_events::{EventKey, EventSchema, Provider};
+use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
 use chronosym_nettrace::{EventType, EventTypeIndex, Record};
 
 /// The schemas of a reader's event types, made as they come up.
@@ -106,6 +106,24 @@ pub(super) fn schema(event_type: &EventType, version: Option<u8>) -> EventSchema
     {
         Some(fields) => schema.with_fields(fields),
         None => schema,
+    }
+}
+
+/// A record as an event.
+pub(super) fn raw_event<'a>(
+    record: &Record<'a>,
+    pointer_size: PointerSize,
+    schema: &'a EventSchema,
+) -> RawEvent<'a> {
+    RawEvent {
+        time_ns: record.time_ns,
+        process_id: record.process_id,
+        // 0 is "unknown" in V6 files.
+        thread_id: Some(record.thread_id).filter(|&tid| tid != 0),
+        processor: record.processor,
+        pointer_size,
+        schema,
+        payload: record.payload,
     }
 }
 
