@@ -77,6 +77,17 @@ pub fn dwarf(data: &[u8]) {
     elf(&made::object::elf(&sections));
 }
 
+/// A function table of Go and its inline trees in a file that is whole. The first bytes say how long
+/// the trees are.
+pub fn go_table(data: &[u8]) {
+    let mut choices = Choices::new(data);
+    let len = usize::from(choices.u16());
+    let rest = choices.rest();
+    let (trees, table) = rest.split_at(len.min(rest.len()));
+    elf(&made::go::program_of(table, trees, true));
+    elf(&made::go::program_of(table, trees, false));
+}
+
 /// Entries of `.eh_frame` in a file that is whole, and a walk from each kind of place.
 pub fn unwind(data: &[u8]) {
     let file = made::object::elf(&[

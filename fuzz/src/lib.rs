@@ -54,6 +54,7 @@ pub const TARGETS: &[Target] = &[
     // Symbol files.
     target("elf", files::elf, "elf"),
     target("dwarf", files::dwarf, "elf"),
+    target("go_table", files::go_table, "elf"),
     target("unwind", files::unwind, "elf"),
     target("pe", files::pe, "pdb"),
     target("kallsyms", files::kallsyms, "text"),

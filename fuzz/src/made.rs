@@ -16,6 +16,9 @@ use crate::pipeline;
 #[path = "../../crates/chronosym-symbols/tests/made/mod.rs"]
 pub mod object;
 
+#[path = "../../crates/chronosym-symbols/tests/made/go.rs"]
+pub mod go;
+
 /// Events that a trace has at most.
 const MOST: usize = 200;
 

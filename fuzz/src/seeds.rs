@@ -12,7 +12,7 @@ use chronosym_support::payload::{Method, inline_tree};
 use chronosym_support::perf::{JitdumpWriter, PerfAttr, PerfWriter};
 use chronosym_support::trace::{EventSpec, FieldKind, LabelSpec, TypeSpec};
 
-use crate::made::object;
+use crate::made::{go, object};
 
 const SCRIPT: &[u8] = b"app 32633/7 [003]  4710.772860:     250000 cpu-clock: \n\
     \tffffffff815a2001 f+0xc1 ([kernel.kallsyms])\n\t           13608 [unknown] (/lib/a (deleted))\n\n";
@@ -25,6 +25,12 @@ const MANIFEST: &[u8] =
 <templates><template tid="T"><data name="size" inType="win:UInt32"/><data name="blob" inType="win:Binary" length="size"/>
 <struct name="s" count="2"><data name="t" inType="win:UnicodeString"/></struct></template></templates>
 </provider></events></instrumentation></instrumentationManifest>"#;
+
+fn go_table(layout: u8) -> (String, Vec<u8>) {
+    let (table, tree) = go::table(layout);
+    let bytes = [&(tree.len() as u16).to_le_bytes()[..], &tree, &table].concat();
+    (format!("layout-{layout:x}"), bytes)
+}
 
 /// The seeds of a target, each with its name; none for a name that is no target's.
 #[must_use]
@@ -87,6 +93,7 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
             seeds
         }
         "unwind" => vec![named("one", &call_frames())],
+        "go_table" => go::LAYOUTS.iter().map(|&layout| go_table(layout)).collect(),
         "dwarf" => vec![named("program", &debug_sections())],
         "pe" => test_data(&[
             "clr10/workload/PluginA.dll",

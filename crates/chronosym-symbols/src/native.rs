@@ -20,6 +20,7 @@ use crate::elf::segments::Mapping;
 use crate::elf::symbols::SymbolTable;
 use crate::error::Error;
 use crate::error::Result;
+use crate::go::GoSymbols;
 use crate::identity::BuildId;
 use crate::lru::WeightedLru;
 use crate::mmap::FileData;
@@ -76,6 +77,7 @@ pub struct NativeSymbols {
     other_packages: OnceLock<Vec<Arc<SplitFile>>>,
     split: Mutex<SplitUnits>,
     symbols: OnceLock<Symbols>,
+    go: OnceLock<Option<GoSymbols>>,
     /// Units of single lookups, by their offset.
     pub(crate) cached_units: WeightedLru<usize, CachedUnit>,
 }
@@ -157,6 +159,7 @@ impl NativeSymbols {
             other_packages: OnceLock::new(),
             split: Mutex::default(),
             symbols: OnceLock::new(),
+            go: OnceLock::new(),
             cached_units: WeightedLru::new(MAX_CACHED_UNITS),
         }
     }
@@ -210,7 +213,9 @@ impl NativeSymbols {
 
     /// True if the file has neither debug information nor a symbol table other than `.dynsym`.
     pub fn is_stripped(&self) -> bool {
-        !self.debug().debug.has(gimli::SectionId::DebugInfo, false) && !self.symbols().1.has_own()
+        !self.debug().debug.has(gimli::SectionId::DebugInfo, false)
+            && !self.symbols().1.has_own()
+            && self.go().is_none()
     }
 
     /// True if the search found a debug file of another build.
@@ -296,9 +301,9 @@ impl NativeSymbols {
         own.unpacked_bytes().saturating_add(other.unwrap_or(0))
     }
 
-    /// True if there is debug information with lines, in the file or its debug file.
+    /// True if there is debug information with lines, in the file or its debug file, or Go's function table.
     pub fn has_lines(&self) -> bool {
-        self.debug().debug.has(gimli::SectionId::DebugLine, false)
+        self.debug().debug.has(gimli::SectionId::DebugLine, false) || self.go().is_some()
     }
 
     /// Damage met so far that concerns the file as a whole.
@@ -391,6 +396,12 @@ impl NativeSymbols {
             true => (debug, &symbols.table),
             false => (&self.image, &symbols.table),
         }
+    }
+
+    /// Go's function table, if there is one.
+    pub(crate) fn go(&self) -> Option<&GoSymbols> {
+        let go = self.go.get_or_init(|| GoSymbols::find(&self.image.data));
+        go.as_ref()
     }
 
     pub(crate) fn sections(&self) -> Sections<'_> {

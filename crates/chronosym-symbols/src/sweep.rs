@@ -22,6 +22,7 @@ use crate::dwarf::form::DwarfError;
 use crate::dwarf::names::InfoSection;
 use crate::dwarf::resolve::{Context, Scratch};
 use crate::dwarf::unit::{Sections, Table, Unit};
+use crate::go::GoScratch;
 use crate::native::{NativeSymbols, Query};
 
 /// The number of units that is worth a thread.
@@ -254,6 +255,7 @@ impl<'a> Sweep<'a> {
         let mut scratch = Scratch::default();
         let mut resolved = Vec::new();
         let mut names = SymbolNames::default();
+        let mut go = GoScratch::default();
         let next = || self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed));
         for job in std::iter::from_fn(next).copied().flatten() {
             let wanted = job.wanted;
@@ -291,6 +293,7 @@ impl<'a> Sweep<'a> {
                 if let Some(missing) = missing {
                     f.missing = missing;
                 }
+                self.add_go(f, &mut go, out);
                 self.add_symbol(f, &mut names, out);
             }
         }
@@ -361,6 +364,21 @@ impl<'a> Sweep<'a> {
             return damaged.or(missing);
         }
         scratch.resolve(unit, None, context, wanted, out, each)
+    }
+
+    /// Resolves an address without frames by Go's function table, if there is one.
+    fn add_go(&self, f: &mut AddressFrames, scratch: &mut GoScratch, out: &mut Answers) {
+        if f.len > 0 {
+            return;
+        }
+        let Some(go) = self.symbols.go() else { return };
+        let start = out.frames.len();
+        if let Err(missing) = go.resolve(f.va, self.query, scratch, out) {
+            f.missing = missing;
+            out.note_damage("Go's function table: its parts share too much data".to_owned());
+        } else if out.frames.len() > start {
+            *f = AddressFrames::since(start, f.va, out);
+        }
     }
 
     /// Adds the name from the symbol table, if there is no other or if it was requested.
