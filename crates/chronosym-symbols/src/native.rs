@@ -25,38 +25,6 @@ use crate::identity::BuildId;
 use crate::lru::WeightedLru;
 use crate::mmap::FileData;
 
-/// What to look up for each address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Query {
-    /// Whether inlined functions have frames of their own. If not, an address has one frame: the
-    /// function whose code it is, at the line of the innermost.
-    pub inlines: bool,
-    /// Whether to look up source lines.
-    pub lines: bool,
-    /// Whether to look up each address in the symbol table as well, for tools that print its names
-    /// rather than those of the debug information ([`Frame::symbol_id`](crate::Frame::symbol_id)).
-    pub symbol_names: bool,
-    /// Threads that a large batch may use; 0 for one per processor.
-    pub threads: usize,
-    /// Units for which each line table is read, on average; further units have no lines
-    /// ([`Frame::line_limited`](crate::Frame::line_limited)). The default is 4: units have tables
-    /// of their own, or a few share one.
-    pub line_share: usize,
-}
-
-impl Default for Query {
-    fn default() -> Self {
-        Self {
-            inlines: true,
-            lines: true,
-            symbol_names: false,
-            threads: 0,
-            line_share: 4,
-        }
-    }
-}
-
 /// The symbols of one native object file: ELF, or PE with DWARF or a symbol table.
 ///
 /// Opening reads the headers. Everything else is read on demand. Threads may share it.
@@ -418,6 +386,7 @@ mod tests {
     use super::*;
     use crate::answer::Address;
     use crate::answer::Answers;
+    use crate::query::Query;
 
     /// The test program is an object file with debug information.
     #[test]

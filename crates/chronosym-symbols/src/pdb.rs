@@ -7,7 +7,7 @@ use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
 use crate::answer::{Answers, Missing, NonZeroId, Source, StoredAnswer, StoredFrame};
 use crate::demangle::{Dialect, demangle_as};
 use crate::mmap::FileData;
-use crate::native::Query;
+use crate::query::Query;
 
 /// The number of addresses that is worth a thread.
 const ADDRESSES_PER_THREAD: usize = 1000;

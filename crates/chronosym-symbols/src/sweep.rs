@@ -23,7 +23,8 @@ use crate::dwarf::names::InfoSection;
 use crate::dwarf::resolve::{Context, Scratch};
 use crate::dwarf::unit::{Sections, Table, Unit};
 use crate::go::GoScratch;
-use crate::native::{NativeSymbols, Query};
+use crate::native::NativeSymbols;
+use crate::query::Query;
 
 /// The number of units that is worth a thread.
 const UNITS_PER_THREAD: usize = 16;

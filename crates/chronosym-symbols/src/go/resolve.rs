@@ -9,7 +9,7 @@ use crate::answer::{Answers, Missing, Source, StoredFrame};
 use crate::dwarf::budget::Budget;
 use crate::interned::Interned;
 use crate::mmap::FileData;
-use crate::native::Query;
+use crate::query::Query;
 
 /// The number of frames at one address. Compilers nest dozens of inlined calls; a hostile tree has
 /// cycles.
