@@ -22,6 +22,15 @@ impl<T> Answers<T> {
         last.0.contains(&time).then_some(last)
     }
 
+    /// Drops the answer for a time.
+    pub(crate) fn remove(&mut self, time: u64) {
+        if let Some(last) = self.begun(time).checked_sub(1)
+            && self.0[last].0.contains(&time)
+        {
+            self.0.remove(last);
+        }
+    }
+
     /// Stores the answer for a time that had none.
     pub(crate) fn keep(&mut self, time: u64, valid: Range<u64>, answer: T) {
         let at = self.begun(time);

@@ -49,6 +49,11 @@ impl ClrState {
         }
     }
 
+    /// Whether in-memory symbols are the same.
+    pub fn has_same_symbols(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.code_symbols, &other.code_symbols)
+    }
+
     /// Returns the last `MethodDetails` of a method before `time`, or else the first.
     pub fn details(&self, method_id: u64, time: u64) -> Option<Details> {
         let before = self.details.of(method_id).rfind(|&(at, _)| at <= time);

@@ -26,6 +26,7 @@ impl Session {
 impl Timeline {
     fn freeze(session: Session) -> Self {
         let Session {
+            serial,
             types,
             machine,
             stacks,
@@ -48,6 +49,7 @@ impl Timeline {
             .collect();
         Timeline {
             snapshot: next_snapshot(),
+            session: serial,
             system: system_of(&processes),
             address_mask: AddressMask::of(&facts, &seen_addresses),
             types: types.all,
@@ -74,6 +76,7 @@ impl Timeline {
     ) -> Self {
         Timeline {
             snapshot: next_snapshot(),
+            session: session.serial,
             system: system_of(&session.machine.processes),
             address_mask: AddressMask::of(&session.machine.facts, &session.seen_addresses),
             types: session.types.all.clone(),

@@ -222,6 +222,11 @@ impl FunctionTable {
         binary
     }
 
+    /// Looks up binaries in the timeline again when they are next needed: those of a later one may have identities.
+    pub(crate) fn forget_sources(&mut self) {
+        self.by_source.clear();
+    }
+
     /// Returns the function cached for a name of the timeline.
     pub(crate) fn cached(
         &self,

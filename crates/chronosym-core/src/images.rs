@@ -90,6 +90,22 @@ impl Image {
         }
     }
 
+    /// Whether symbols of this image are those of another.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        let names = |image: &Self| {
+            (
+                image.path,
+                image.simple_name,
+                image.build_id,
+                image.rva_bias,
+            )
+        };
+        let identity = |image: &Self| (image.timestamp, image.pdb.clone(), image.il_pdb.clone());
+        names(self) == names(other)
+            && identity(self) == identity(other)
+            && self.part.is_some() == other.part.is_some()
+    }
+
     pub fn rva(&self, address: u64) -> u64 {
         address.wrapping_sub(self.base).wrapping_add(self.rva_bias)
     }

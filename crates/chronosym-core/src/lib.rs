@@ -19,7 +19,9 @@
 
 mod activity;
 mod answers;
+mod batch;
 mod body;
+mod changes;
 mod clr;
 mod clr_state;
 mod code;
@@ -31,6 +33,7 @@ pub mod facts;
 mod filter;
 mod forget;
 mod frame;
+mod frame_table;
 mod frames;
 mod freeze;
 mod functions;
@@ -83,6 +86,7 @@ mod waiting;
 mod weights;
 
 pub use activity::{Activity, WallFlag};
+pub use batch::{AddressQuery, QueryProcess, ResolvedBatch, StackQuery};
 pub use chronosym_events;
 pub use chronosym_events::{
     Action, DecodeError, EventKey, EventSchema, Guid, OptimizationTier, PointerSize, Provider,
@@ -95,6 +99,7 @@ pub use event_types::EventTypeInfo;
 pub use evidence::{CallerProof, Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use filter::Filter;
 pub use frame::{Code, Frame};
+pub use frame_table::{FrameTable, TableFrame, TextId};
 pub use frames::{Answer, Candidate, When};
 pub use functions::{Binary, Function};
 pub use ids::{

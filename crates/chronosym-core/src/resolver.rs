@@ -8,8 +8,10 @@ use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 
 use crate::answers::Answers;
+use crate::changes::Changes;
 use crate::evidence::{CallerProof, NameReason};
 use crate::frame::Frame;
+use crate::frame_table::{FrameTable, TableFrame};
 use crate::frames::{FrameBuilder, When};
 use crate::functions::{Binary, Function, FunctionTable};
 use crate::ids::{FrameId, ProcessIndex, StackId};
@@ -41,7 +43,7 @@ pub struct Resolver {
     timeline: Arc<Timeline>,
     symbols: Option<Arc<dyn SymbolSource>>,
     functions: FunctionTable,
-    frames: Vec<Frame>,
+    pub(crate) frames: Vec<Frame>,
     /// The frame for ids of another resolver.
     nothing: Frame,
     /// Number of frames that each collapsed frame represents.
@@ -49,11 +51,41 @@ pub struct Resolver {
     /// (frame, caller)
     nodes: Vec<(FrameId, u32)>,
     node_index: FxHashMap<(FrameId, u32), u32>,
-    by_address: HashMap<AddressKey, Answers<Range<u32>>>,
+    by_address: HashMap<AddressKey, Answers<CachedFrames>>,
     by_stack: FxHashMap<(ProcessIndex, StackId, Position, bool), Answers<u32>>,
     /// Locations whose frames are not built yet.
     located: HashMap<(ProcessIndex, u64, Position), Location>,
     path: Vec<(StackId, Walked)>,
+    /// How often the timeline was replaced.
+    epoch: u32,
+    changes: Changes,
+    pub(crate) table: FrameTable,
+    /// The number in the table of each of the first frames.
+    pub(crate) table_frames: Vec<TableFrame>,
+}
+
+/// The frames of an address, and when they were last known to hold.
+#[derive(Clone, Copy)]
+struct CachedFrames {
+    first: u32,
+    end: u32,
+    epoch: u32,
+}
+
+/// What of a [`Resolver`] finds the frames of addresses that were resolved before.
+#[derive(Clone, Copy)]
+pub(crate) struct FrameCache<'r> {
+    pub timeline: &'r Timeline,
+    by_address: &'r HashMap<AddressKey, Answers<CachedFrames>>,
+    epoch: u32,
+}
+
+impl FrameCache<'_> {
+    pub fn frames(&self, at: AddressAt) -> Option<Range<u32>> {
+        let key = (at.process, at.address.into(), at.position, true);
+        let (_, frames) = self.by_address.get(&key)?.at(at.time)?;
+        (frames.epoch == self.epoch).then_some(frames.first..frames.end)
+    }
 }
 
 impl std::fmt::Debug for Resolver {
@@ -81,6 +113,10 @@ impl Resolver {
             by_stack: FxHashMap::default(),
             located: HashMap::default(),
             path: Vec::new(),
+            epoch: 0,
+            changes: Changes::default(),
+            table: FrameTable::default(),
+            table_frames: Vec::new(),
         }
     }
 
@@ -185,7 +221,7 @@ impl Resolver {
         (top, meet(&callers, &valid))
     }
 
-    fn frames_at(
+    pub(crate) fn frames_at(
         &mut self,
         at: AddressAt,
         proof: Option<CallerProof>,
@@ -197,18 +233,89 @@ impl Resolver {
         };
         let key = (at.process, walked, at.position, timed);
         let answers = self.by_address.get(&key);
+        let mut before = None;
         if let Some((valid, frames)) = answers.and_then(|a| a.at(at.time)) {
-            return (valid.clone(), frames.clone());
+            if frames.epoch == self.epoch {
+                return (valid.clone(), frames.first..frames.end);
+            }
+            before = Some(*frames);
         }
-        let first = self.frames.len() as u32;
+        let (valid, frames) = match before.filter(|_| timed).and_then(|it| self.confirm(at, it)) {
+            Some(confirmed) => confirmed,
+            None => self.add_frames(at, proof, timed, before),
+        };
+        let answers = self.by_address.entry(key).or_default();
+        if before.is_some() {
+            answers.remove(at.time);
+        }
+        let cached = CachedFrames {
+            first: frames.start,
+            end: frames.end,
+            epoch: self.epoch,
+        };
+        answers.keep(at.time, valid.clone(), cached);
+        (valid, frames)
+    }
+
+    /// Makes the frames at an address; those of an earlier timeline are used again if they are the same.
+    fn add_frames(
+        &mut self,
+        at: AddressAt,
+        proof: Option<CallerProof>,
+        timed: bool,
+        before: Option<CachedFrames>,
+    ) -> (Range<u64>, Range<u32>) {
+        let first = self.frames.len();
         let valid = self.make_frames(at, timed);
-        let frames = first..self.frames.len() as u32;
-        for frame in &mut self.frames[first as usize..] {
+        for frame in &mut self.frames[first..] {
             frame.proof = proof;
         }
-        let answers = self.by_address.entry(key).or_default();
-        answers.keep(at.time, valid.clone(), frames.clone());
-        (valid, frames)
+        if let Some(CachedFrames {
+            first: from, end, ..
+        }) = before
+            && self.frames[from as usize..end as usize] == self.frames[first..]
+        {
+            self.frames.truncate(first);
+            return (valid, from..end);
+        }
+        (valid, first as u32..self.frames.len() as u32)
+    }
+
+    /// The frames of an earlier timeline, if they hold in this one, and the times for which they do.
+    fn confirm(&self, at: AddressAt, before: CachedFrames) -> Option<(Range<u64>, Range<u32>)> {
+        let [frame] = &self.frames[before.first as usize..before.end as usize] else {
+            return None;
+        };
+        let location = self.timeline.locate(at);
+        let holds = self
+            .changes
+            .holds(before.epoch, frame, &location, at.process);
+        holds.then_some((location.valid, before.first..before.end))
+    }
+
+    /// Replaces the timeline by a later one of the same live session.
+    ///
+    /// Ids of frames, functions, binaries and stacks stay what they are, and what was resolved before is resolved again only
+    /// where it may have changed. Of a timeline of another session nothing that was resolved is used again.
+    pub fn advance_to(&mut self, timeline: &Arc<Timeline>) {
+        if Arc::ptr_eq(&self.timeline, timeline) {
+            return;
+        }
+        self.epoch += 1;
+        let before = std::mem::replace(&mut self.timeline, Arc::clone(timeline));
+        if self.changes.add(self.epoch, &before, timeline) {
+            self.functions.forget_sources();
+        }
+        self.by_stack.clear();
+        self.located.clear();
+    }
+
+    pub(crate) fn cache(&self) -> FrameCache<'_> {
+        FrameCache {
+            timeline: &self.timeline,
+            by_address: &self.by_address,
+            epoch: self.epoch,
+        }
     }
 
     /// Appends the frames at an address, and returns the times for which they are valid.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 const LEAF_BITS: usize = 6;
 const LEAF: usize = 1 << LEAF_BITS;
-const BRANCH_BITS: usize = 9;
+const BRANCH_BITS: usize = 8;
 const BRANCH: usize = 1 << BRANCH_BITS;
 
 /// Up to 64 consecutive values; `values` has no holes, `present` says which they are.
@@ -32,8 +32,8 @@ type Branch<T> = Vec<Option<Arc<Leaf<T>>>>;
 
 /// A vector from which values can be removed, and whose indices are never used again.
 ///
-/// A clone takes constant time for each 32,768 indices. A change after it copies one leaf and one branch. Memory follows
-/// the number of values, but for 8 bytes for each 32,768 indices.
+/// A clone takes constant time for each 16,384 indices. A change after it copies one leaf and one branch. Memory follows
+/// the number of values, but for 8 bytes for each 16,384 indices.
 #[derive(Clone, Debug)]
 pub(crate) struct SparseVec<T> {
     branches: Vec<Arc<Branch<T>>>,

@@ -11,7 +11,7 @@ use crate::sparse::SparseVec;
 
 /// A string of one [`Strings`]; `StringId::EMPTY` is the empty string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct StringId(u32);
+pub(crate) struct StringId(pub(crate) u32);
 
 impl StringId {
     pub(crate) const EMPTY: StringId = StringId(0);

@@ -28,6 +28,8 @@ use crate::stacks::StackTable;
 pub struct Timeline {
     /// Unique among all timelines and snapshots in this process.
     pub(crate) snapshot: u64,
+    /// The serial of its session.
+    pub(crate) session: u64,
     pub(crate) types: Vec<EventTypeInfo>,
     pub(crate) names: NameTable,
     pub(crate) processes: Processes,

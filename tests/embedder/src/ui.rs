@@ -5,15 +5,21 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use chronosym::symbols::{SymbolOptions, Symbolizer};
-use chronosym::{LiveReader, Position, Resolver, SymbolSource, When};
+use chronosym::{
+    AddressQuery, LiveReader, Position, QueryProcess, ResolvedBatch, Resolver, SymbolSource,
+};
 
-/// Names addresses of the timeline that it holds: to be kept in any struct, on any thread.
+/// Resolves addresses in the latest timeline: to be kept in any struct, on any thread.
 struct Names {
     reader: LiveReader,
     pid: u32,
     resolver: Resolver,
     symbols: Arc<dyn SymbolSource>,
+    batch: ResolvedBatch,
 }
+
+/// A resolver keeps all frames; with so many it is replaced.
+const MAX_FRAMES: usize = 100;
 
 impl Names {
     fn new(reader: LiveReader, pid: u32) -> Self {
@@ -24,24 +30,28 @@ impl Names {
             reader,
             pid,
             symbols,
+            batch: ResolvedBatch::default(),
         }
     }
 
     /// What stood at an address at a time, by all that was published until now.
     fn label(&mut self, address: u64, time_ns: u64) -> String {
         let timeline = self.reader.timeline();
-        if !Arc::ptr_eq(&timeline, self.resolver.timeline()) {
+        if self.resolver.frames().len() > MAX_FRAMES {
             self.resolver = Resolver::new(&timeline, Some(self.symbols.clone()));
         }
-        let Some(process) = timeline.find_process(self.pid, None) else {
-            return String::new();
+        self.resolver.advance_to(&timeline);
+        let query = AddressQuery {
+            process: QueryProcess::Pid(self.pid),
+            address,
+            time_ns,
+            position: Position::Exact,
         };
-        let when = When::At(time_ns);
-        let resolved = self
-            .resolver
-            .resolve_addresses(process, &[address], when, Position::Exact);
-        let frame = resolved.map(|(stack, _)| self.resolver.frame(self.resolver.leaf(stack)));
-        frame.map_or_else(String::new, |frame| frame.label().to_owned())
+        self.resolver.resolve_batch(&[query], &mut self.batch);
+        let frame = self.batch.frames_of(0)[0].index();
+        let table = self.resolver.frame_table();
+        let [module, method] = [table.module(), table.method()].map(|it| table.text(it[frame]));
+        format!("{module}!{method}")
     }
 }
 

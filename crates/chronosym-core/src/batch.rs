@@ -1,0 +1,249 @@
+//! Many addresses or stacks at once, to numbers of frames in columns.
+
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::frame_table::{FrameTable, TableFrame};
+use crate::ids::ProcessIndex;
+use crate::resolve::AddressAt;
+use crate::resolver::{FrameCache, Resolver};
+use crate::terms::Position;
+use crate::timeline::Timeline;
+
+/// Identifies the process of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum QueryProcess {
+    /// The process of this id at the time of the query ([`Timeline::process_of`]).
+    Pid(u32),
+    /// A process of the timeline.
+    Index(ProcessIndex),
+}
+
+/// An address of a process at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AddressQuery {
+    /// The process.
+    pub process: QueryProcess,
+    /// The address, as a stack has it.
+    pub address: u64,
+    /// ns since the trace began.
+    pub time_ns: u64,
+    /// Whether it is an instruction or a return address.
+    pub position: Position,
+}
+
+/// A stack of a process at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StackQuery<'a> {
+    /// The process.
+    pub process: QueryProcess,
+    /// Addresses, innermost first.
+    pub leaf_first: &'a [u64],
+    /// ns since the trace began.
+    pub time_ns: u64,
+    /// What the innermost address is; the others are return addresses.
+    pub position: Position,
+}
+
+/// The frames of each query of a batch. Used again for the next batch, it allocates only if that is larger.
+#[derive(Clone, Debug, Default)]
+pub struct ResolvedBatch {
+    offsets: Vec<usize>,
+    frames: Vec<TableFrame>,
+    /// Of each address: its frames in the resolver.
+    cached: Vec<Option<Cached>>,
+    /// The addresses of stacks.
+    addresses: Vec<AddressQuery>,
+}
+
+/// The first frame of an address in a resolver, and the number of frames.
+type Cached = (u32, u32);
+
+impl ResolvedBatch {
+    fn clear(&mut self) {
+        self.offsets.clear();
+        self.offsets.push(0);
+        self.frames.clear();
+    }
+
+    /// Returns the number of queries.
+    pub fn len(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    /// Returns whether there was no query.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the frames of a query, innermost first; none if there was no such query.
+    pub fn frames_of(&self, query: usize) -> &[TableFrame] {
+        match self.offsets.get(query..) {
+            Some([start, end, ..]) => &self.frames[*start..*end],
+            _ => &[],
+        }
+    }
+
+    /// Returns the offset in [`frames`](Self::frames) of the first frame of each query, and the number of frames.
+    pub fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    /// Returns the frames of all queries, one after the other.
+    pub fn frames(&self) -> &[TableFrame] {
+        &self.frames
+    }
+}
+
+/// Minimum number of addresses for each thread.
+const THREAD: usize = 1 << 15;
+
+impl Resolver {
+    /// Resolves addresses; `batch` then has the frames of each query, as numbers of [`frame_table`](Self::frame_table).
+    ///
+    /// The frames are those of [`Timeline::frames`]. Addresses that were resolved before are looked up on all cores in
+    /// large batches; nothing is allocated for each query.
+    pub fn resolve_batch(&mut self, queries: &[AddressQuery], batch: &mut ResolvedBatch) {
+        self.find_frames(queries, batch);
+        batch.clear();
+        for &(first, count) in batch.cached.iter().flatten() {
+            self.push_table_frames(first, count, &mut batch.frames);
+            batch.offsets.push(batch.frames.len());
+        }
+    }
+
+    /// As [`resolve_batch`](Self::resolve_batch), for stacks: the frames of all addresses of a stack, innermost first.
+    pub fn resolve_stacks(&mut self, stacks: &[StackQuery<'_>], batch: &mut ResolvedBatch) {
+        let mut addresses = std::mem::take(&mut batch.addresses);
+        addresses.clear();
+        for stack in stacks {
+            let positions =
+                std::iter::once(stack.position).chain(std::iter::repeat(Position::Return));
+            let of_stack = stack.leaf_first.iter().zip(positions);
+            addresses.extend(of_stack.map(|(&address, position)| AddressQuery {
+                process: stack.process,
+                address,
+                time_ns: stack.time_ns,
+                position,
+            }));
+        }
+        self.find_frames(&addresses, batch);
+        batch.clear();
+        let mut cached = batch.cached.iter().flatten();
+        for stack in stacks {
+            for &(first, count) in cached.by_ref().take(stack.leaf_first.len()) {
+                self.push_table_frames(first, count, &mut batch.frames);
+            }
+            batch.offsets.push(batch.frames.len());
+        }
+        batch.addresses = addresses;
+    }
+
+    /// Returns the distinct frames of all batches so far, in columns.
+    pub fn frame_table(&self) -> &FrameTable {
+        &self.table
+    }
+
+    /// Finds the frames of each address: those that are cached on all cores, then the others.
+    fn find_frames(&mut self, queries: &[AddressQuery], batch: &mut ResolvedBatch) {
+        batch.cached.clear();
+        batch.cached.resize(queries.len(), None);
+        look_up_all(self.cache(), queries, &mut batch.cached);
+        let timeline = self.timeline().clone();
+        let mut processes = Processes::new(&timeline);
+        for (query, cached) in queries.iter().zip(&mut batch.cached) {
+            if cached.is_none() {
+                let (_, frames) = self.frames_at(processes.at(query), None, true);
+                *cached = Some((frames.start, frames.len() as u32));
+            }
+        }
+        self.fill_table();
+    }
+
+    fn push_table_frames(&self, first: u32, count: u32, frames: &mut Vec<TableFrame>) {
+        let range = first as usize..(first + count) as usize;
+        frames.extend_from_slice(&self.table_frames[range]);
+    }
+
+    /// Puts frames that were made since the last batch in the table.
+    fn fill_table(&mut self) {
+        for frame in self.table_frames.len()..self.frames().len() {
+            let frame = &self.frames[frame];
+            self.table_frames.push(self.table.insert(frame));
+        }
+    }
+}
+
+/// As [`look_up`], of large batches on all cores.
+fn look_up_all(cache: FrameCache<'_>, queries: &[AddressQuery], cached: &mut [Option<Cached>]) {
+    if queries.len() < 2 * THREAD {
+        return look_up(cache, queries, cached);
+    }
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let chunk = queries.len().div_ceil(cores).max(THREAD);
+    let chunks = queries.chunks(chunk).zip(cached.chunks_mut(chunk));
+    let others = chunks.len().saturating_sub(1);
+    let chunks = Mutex::new(chunks);
+    let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some((queries, cached)) = next() {
+            look_up(cache, queries, cached);
+        }
+    };
+    thread::scope(|scope| {
+        // If a thread cannot be spawned, the others take its chunks.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).is_ok();
+        (0..others).all(spawn);
+        work();
+    });
+}
+
+/// Looks up addresses that were resolved before.
+fn look_up(cache: FrameCache<'_>, queries: &[AddressQuery], cached: &mut [Option<Cached>]) {
+    let mut processes = Processes::new(cache.timeline);
+    for (query, cached) in queries.iter().zip(cached) {
+        let frames = cache.frames(processes.at(query));
+        *cached = frames.map(|frames| (frames.start, frames.len() as u32));
+    }
+}
+
+/// The processes of queries; most have the same as the one before.
+struct Processes<'t> {
+    timeline: &'t Timeline,
+    last: Option<(u32, ProcessIndex)>,
+}
+
+impl<'t> Processes<'t> {
+    fn new(timeline: &'t Timeline) -> Self {
+        Processes {
+            timeline,
+            last: None,
+        }
+    }
+
+    fn at(&mut self, query: &AddressQuery) -> AddressAt {
+        let process = match query.process {
+            QueryProcess::Index(process) => process,
+            QueryProcess::Pid(pid) => match self.last {
+                Some((last, process)) if last == pid => process,
+                _ => self.find(pid, query.time_ns),
+            },
+        };
+        AddressAt::new(process, query.address, query.time_ns, query.position)
+    }
+
+    fn find(&mut self, pid: u32, time_ns: u64) -> ProcessIndex {
+        // No timeline has this one.
+        const NONE: ProcessIndex = ProcessIndex(u32::MAX);
+        let process = self.timeline.process_of(pid, time_ns).unwrap_or(NONE);
+        let is_only = self
+            .timeline
+            .processes
+            .incarnations(Some(pid))
+            .nth(1)
+            .is_none();
+        self.last = is_only.then_some((pid, process));
+        process
+    }
+}
