@@ -52,6 +52,21 @@ pub fn default_folder(var: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf>
     Some(caches.join("chronosym").join("symbols"))
 }
 
+/// The caches of `perf` (`~/.debug`) and of debuginfod clients (`$DEBUGINFOD_CACHE_PATH`, else
+/// `debuginfod_client` in `$XDG_CACHE_HOME` or `~/.cache`).
+///
+/// Source: `perf-buildid-cache(1)`, `debuginfod_find_debuginfo(3)`.
+pub(crate) fn of_other_tools(var: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let folder = |name| var(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let home = folder("HOME");
+    let debuginfod = folder("DEBUGINFOD_CACHE_PATH").or_else(|| {
+        let caches = folder("XDG_CACHE_HOME").or_else(|| Some(home.as_ref()?.join(".cache")));
+        Some(caches?.join("debuginfod_client"))
+    });
+    let perf = home.map(|home| home.join(".debug"));
+    perf.into_iter().chain(debuginfod).collect()
+}
+
 /// Creates a cache folder if need be; marks a new or empty one as one that may be pruned.
 pub(crate) fn prepare(cache: &Path) -> io::Result<()> {
     fs::create_dir_all(cache)?;

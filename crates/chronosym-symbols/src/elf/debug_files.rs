@@ -84,7 +84,8 @@ impl DebugFileSearch {
         }
         let link = debug_link(container);
         let mut paths: Vec<PathBuf> = Vec::new();
-        paths.extend(container.build_id.as_ref().and_then(system_path));
+        let by_id = container.build_id.as_ref().and_then(build_id_path);
+        paths.extend(by_id.map(|path| Path::new(SYSTEM).join(path)));
         if let Some((name, _)) = &link {
             paths.extend(self.within(".debug", name));
         }
@@ -132,11 +133,14 @@ impl DebugFileSearch {
             paths.extend(self.folders.iter().map(|folder| folder.join(&recorded)));
         }
         let last = last_part(name)?;
-        paths.extend(self.within(".dwz", &last));
-        paths.extend(system_path(&id));
-        let system = Path::new(SYSTEM).join(".dwz");
-        paths.extend(listed(&system).into_iter().map(|sub| sub.join(&last)));
-        paths.push(system.join(&last));
+        let folders = self.folders.iter().map(PathBuf::as_path);
+        for folder in folders.chain([Path::new(SYSTEM)]) {
+            let dwz = folder.join(".dwz");
+            paths.extend([folder.join(&last), dwz.join(&last)]);
+            paths.extend(build_id_path(&id).map(|path| folder.join(path)));
+            // Distributions have a folder for each architecture.
+            paths.extend(listed(&dwz).into_iter().map(|sub| sub.join(&last)));
+        }
         paths
             .into_iter()
             .filter_map(|path| Container::open(&path).ok())
@@ -245,12 +249,11 @@ pub(crate) fn supplement_link(container: &Container) -> Option<(&[u8], BuildId)>
     Some((name, BuildId::new(id)?))
 }
 
-/// The path of distributions for the debug file of a build:
-/// `/usr/lib/debug/.build-id/ab/cdef….debug`.
-fn system_path(id: &BuildId) -> Option<PathBuf> {
+/// The path of a build in a folder of debug files: `.build-id/ab/cdef….debug`.
+fn build_id_path(id: &BuildId) -> Option<PathBuf> {
     let hex = id.to_string();
     let (head, tail) = hex.split_at_checked(2)?;
-    Some(Path::new(SYSTEM).join(format!(".build-id/{head}/{tail}.debug")))
+    Some(PathBuf::from(format!(".build-id/{head}/{tail}.debug")))
 }
 
 /// A path that a file records.

@@ -22,6 +22,9 @@ pub struct StoreConfig {
     pub path: SymbolPath,
     /// Debuginfod servers (`DEBUGINFOD_URLS`).
     pub debuginfod: Vec<ServerUrl>,
+    /// Caches of other tools, searched for ELF files by build ID before debuginfod servers are
+    /// queried: that of `perf` and that of debuginfod clients.
+    pub other_caches: Vec<PathBuf>,
     /// The cache folder: the default downstream store, and the store of files from debuginfod. With
     /// `None`, files that would be stored there are not fetched.
     pub cache: Option<PathBuf>,
@@ -108,6 +111,7 @@ impl StoreConfig {
             config.path.problems.extend(problems);
         }
         config.cache = cache::default_folder(&var);
+        config.other_caches = cache::of_other_tools(&var);
         config
     }
 
@@ -132,8 +136,13 @@ mod tests {
         assert!(config.path.has_server() && config.may_fetch());
         assert_eq!(config.debuginfod.len(), 1);
         assert_eq!(config.path.problems.len(), 2);
+        let caches = ["/home/me/.debug", "/home/me/.cache/debuginfod_client"];
+        assert_eq!(config.other_caches, caches.map(PathBuf::from));
+        let config =
+            StoreConfig::from_vars(|name| (name == "DEBUGINFOD_CACHE_PATH").then(|| "/d".into()));
+        assert_eq!(config.other_caches, [PathBuf::from("/d")]);
         let none = StoreConfig::from_vars(|_| None);
         assert!(!none.may_fetch());
-        assert_eq!(none.cache, None);
+        assert!(none.cache.is_none() && none.other_caches.is_empty());
     }
 }

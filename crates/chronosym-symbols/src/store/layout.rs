@@ -10,7 +10,7 @@ pub(super) const POINTER: &str = "file.ptr";
 /// The file whose presence in its root makes a store two-tier.
 pub(super) const TWO_TIER: &str = "index2.txt";
 
-/// Subfolders in which plain folders keep the symbols of images, by the images' kinds.
+/// Subfolders of plain folders by the kind of image, which DbgHelp searches, also within `symbols`.
 const KIND_FOLDERS: [&str; 3] = ["dll", "exe", "sys"];
 
 /// Paths below a plain folder at which the wanted file may be under its own name or build ID.
@@ -37,6 +37,11 @@ pub(super) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
             }
             // The cache of a debuginfod client.
             add(&[&text, served]);
+            if debug {
+                // An image that was not stripped.
+                add(&[".build-id", start, rest, "elf"]);
+                add(&[&text, "executable"]);
+            }
             for name in names {
                 let name = name.as_str();
                 if debug {
@@ -54,6 +59,7 @@ pub(super) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
                 add(&[name.as_str()]);
                 for kind in KIND_FOLDERS {
                     add(&[kind, name.as_str()]);
+                    add(&["symbols", kind, name.as_str()]);
                 }
             }
         }

@@ -52,6 +52,18 @@ impl<'s, D: Driver> Search<'s, D> {
         self.among(folder, candidates, location, sinks).await
     }
 
+    /// Searches the cache of another tool by identity. Records only the files that exist.
+    pub(super) async fn other_cache(&mut self, folder: &Path) -> Option<LocatedFile> {
+        let candidates = layout::flat(&self.request.wanted, &[]);
+        for path in self.driver.find(folder, &candidates).await {
+            let location = SearchLocation::File(path.clone());
+            if let Some(file) = self.plain(path, location).await {
+                return Some(file);
+            }
+        }
+        None
+    }
+
     /// Looks for the candidates, and in the keyed layouts.
     async fn among(
         &mut self,

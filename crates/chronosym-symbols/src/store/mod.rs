@@ -10,7 +10,7 @@
 //! 2. the folders that came with the trace ([`StoreConfig::trace_folders`]), flat and keyed;
 //! 3. the paths that the trace names, only with [`StoreConfig::trust_trace_paths`];
 //! 4. the elements of the symbol path, from left to right;
-//! 5. debuginfod servers, for ELF files.
+//! 5. for ELF files, the caches of `perf` and of debuginfod clients, then debuginfod servers.
 //!
 //! Nothing is fetched unless a server is configured, and nothing at all with
 //! [`StoreConfig::offline`]. Whatever a trace says is untrusted: a name is reduced to one harmless

@@ -81,6 +81,11 @@ impl<'s, D: Driver> Search<'s, D> {
             }
         }
         if debuginfod(&request.wanted).is_some() {
+            for folder in &config.other_caches {
+                if let Some(file) = self.other_cache(folder).await {
+                    return Some(file);
+                }
+            }
             for server in &config.debuginfod {
                 if let Some(file) = self.cache(sink).await {
                     return Some(file);
@@ -117,9 +122,14 @@ impl<'s, D: Driver> Search<'s, D> {
             let Some(store) = store else {
                 continue;
             };
+            // The first store has no nearer one to which a compressed file could be unpacked.
+            let sinks = match nearer.is_empty() {
+                true => sink.as_slice(),
+                false => &nearer,
+            };
             let file = match store.cache {
                 true => self.cache(Some(store)).await,
-                false => self.folder(store.folder, false, &nearer).await,
+                false => self.folder(store.folder, false, sinks).await,
             };
             if let Some(file) = file {
                 return Some(self.copy_down(file, &nearer).await);

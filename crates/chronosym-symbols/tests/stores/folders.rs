@@ -5,6 +5,7 @@ use std::fs;
 use chronosym_symbols::identity::{BuildId, FileIdentity, Guid, PdbFormat, PdbId, PeId, Wanted};
 use chronosym_symbols::store::{AttemptResult, NoFile, Request, SearchLocation};
 
+use super::remote::cabinet;
 use super::{GUID, Setup, foo, found, missing, pdb_id, portable, symbols, trials, windows};
 
 fn with_folder() -> Setup {
@@ -22,6 +23,7 @@ fn every_layout_of_a_given_folder() {
         "FOO.PDB".to_owned(),
         "dll/foo.pdb".to_owned(),
         "exe/Foo.pdb".to_owned(),
+        "symbols/exe/foo.pdb".to_owned(),
         format!("foo.pdb/{key}/foo.pdb"),
         format!("foo.pdb/{lower}/foo.pdb"),
         format!("fo/foo.pdb/{key}/foo.pdb"),
@@ -131,20 +133,21 @@ fn packed_files_and_pointers_in_folders() {
         let mut gzip = flate2::write::GzEncoder::new(&mut packed, flate2::Compression::fast());
         gzip.write_all(&windows(1)).unwrap();
     }
-    let setup = Setup::new("srv*{dir}/store");
+    // The cache folder is the nearer store of a store alone.
+    for path in ["srv*{dir}/store", "srv**{dir}/store"] {
+        for packed in [packed.clone(), cabinet(&windows(1))] {
+            let setup = Setup::new(path);
+            setup.write(&format!("store/foo.pdb/{GUID}1/foo.pd_"), packed);
+            let cached = setup.path(&format!("cache/foo.pdb/{GUID}1/foo.pdb"));
+            assert_eq!(found(&setup.acquire(&foo())), cached);
+            setup.assert_tidy();
+        }
+    }
+    let mut setup = Setup::new("srv*{dir}/store");
+    setup.config.cache = None;
     setup.write(&format!("store/foo.pdb/{GUID}1/foo.pd_"), &packed);
-    let cached = setup.path(&format!("cache/foo.pdb/{GUID}1/foo.pdb"));
-    // A store alone has nothing nearer to unpack to.
     let outcome = setup.acquire(&foo());
     assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
-    let setup = Setup::new("srv**{dir}/store");
-    setup.write(&format!("store/foo.pdb/{GUID}1/foo.pd_"), &packed);
-    let cached = (
-        cached,
-        setup.path(&format!("cache/foo.pdb/{GUID}1/foo.pdb")),
-    )
-        .1;
-    assert_eq!(found(&setup.acquire(&foo())), cached);
 
     let setup = Setup::new("{dir}/store");
     let real = setup.write("elsewhere/x.pdb", windows(1));
@@ -214,4 +217,44 @@ fn without_an_identity_nothing_is_taken() {
     let outcome = setup.acquire(&Request::new(Wanted::pdb(none), "foo.pdb"));
     assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     assert!(matches!(trials(&outcome)[..], [AttemptResult::Refused(_)]));
+}
+
+#[test]
+fn caches_of_perf_and_of_debuginfod_clients() {
+    let text = "abcdef0123456789";
+    let id = BuildId::parse(text).unwrap();
+    for (location, wanted) in [
+        (
+            ".build-id/ab/cdef0123456789/elf",
+            Wanted::ElfImage(id.clone()),
+        ),
+        (
+            ".build-id/ab/cdef0123456789/elf",
+            Wanted::ElfDebug(id.clone()),
+        ),
+        (
+            ".build-id/ab/cdef0123456789/debug",
+            Wanted::ElfDebug(id.clone()),
+        ),
+        ("abcdef0123456789/debuginfo", Wanted::ElfDebug(id.clone())),
+        ("abcdef0123456789/executable", Wanted::ElfDebug(id.clone())),
+    ] {
+        let mut setup = Setup::new("");
+        setup.config.other_caches.push(setup.path("other"));
+        let request = Request::new(wanted, "libx.so");
+        let outcome = setup.acquire(&request);
+        assert_eq!(missing(&outcome).name(), "NoSymbolFile");
+        assert!(outcome.attempts.is_empty(), "{:?}", outcome.attempts);
+        let path = setup.write(
+            &format!("other/{location}"),
+            symbols(&format!("elf {text} debug")),
+        );
+        assert_eq!(found(&setup.acquire(&request)), path);
+        // A file of another build.
+        setup.write(&format!("other/{location}"), symbols("elf 0123 debug"));
+        assert_eq!(
+            missing(&setup.acquire(&request)).name(),
+            "SymbolFileMismatch"
+        );
+    }
 }

@@ -476,7 +476,7 @@ fn gzip_as_encoding_and_as_file() {
     }
 }
 
-fn cabinet(data: &[u8]) -> Vec<u8> {
+pub fn cabinet(data: &[u8]) -> Vec<u8> {
     let mut builder = cab::CabinetBuilder::new();
     builder
         .add_folder(cab::CompressionType::MsZip)
