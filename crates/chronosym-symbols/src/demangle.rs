@@ -16,7 +16,7 @@ const MAX_LEN: usize = 16 << 10;
 /// The same for MSVC, which hashes longer names.
 const MAX_MSVC_LEN: usize = 4096;
 
-/// Names up to this length cannot nest deeply enough to exhaust a thread's stack.
+/// Names that can nest at most this deep do not exhaust a thread's stack.
 const SHALLOW: usize = 256;
 
 /// Stack for a name that may nest deeply.
@@ -108,7 +108,12 @@ fn with_stack(
     name: &str,
     work: impl Fn(&str) -> Result<String, Unreadable> + Sync,
 ) -> Result<String, Unreadable> {
-    if name.len() <= SHALLOW {
+    // Each level of an MSVC name consumes one of these: codes of types and templates, or a number,
+    // which has digits or the letters A to P.
+    let nests = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'S' | b'Y' | b'?' | b'$');
+    if name.len() <= SHALLOW
+        || name.starts_with('?') && name.bytes().filter(nests).count() <= SHALLOW
+    {
         return work(name);
     }
     std::thread::scope(|scope| {
