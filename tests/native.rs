@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use chronosym_symbols::style::{Printer, Style};
-use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
+use chronosym_symbols::{Address, Answers, NativeSymbols, Query, Source};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Name, flags of both compiler runs and the link, what is done to the linked program.
@@ -319,22 +319,33 @@ impl Program {
 fn split_units_that_are_missing() -> Result<(), Failed> {
     let program = Program::build("split", "", &SPLIT, After::Nothing)?;
     let folder = program.path.parent().ok_or("no folder")?;
+    let complete = all(&program.open()?);
     for unit in ["plain.dwo", "shapes.dwo"] {
         std::fs::remove_file(folder.join(unit))?;
     }
     let symbols = program.open()?;
     let answers = all(&symbols);
-    let mut named = 0;
-    for frame in answers.iter().flat_map(|answer| answer.frames()) {
-        if let Some(line) = frame.line() {
-            return Err(format!("line {line} of {:?}", frame.name()).into());
+    let (mut named, mut lines) = (0, 0);
+    for (answer, complete) in answers.iter().zip(complete.iter()) {
+        let innermost = complete.frames().next();
+        for frame in answer.frames() {
+            named += usize::from(frame.name().is_some());
+            let Some(line) = frame.line() else { continue };
+            lines += 1;
+            let expected = innermost.and_then(|frame| Some((frame.file()?, frame.line()?)));
+            if !frame.line_uncertain() || frame.file().zip(Some(line)) != expected {
+                return Err(format!("line {line} of {:?}, not {expected:?}", frame.name()).into());
+            }
         }
-        named += usize::from(frame.name().is_some());
+        let has_line = innermost.is_some_and(|frame| frame.line().is_some());
+        if has_line && answer.frames().all(|frame| frame.line().is_none()) {
+            return Err(format!("{:#x} has no line", answer.address()).into());
+        }
     }
-    let missed = symbols.missing_files();
-    match missed.as_slice() {
-        [one] if one.contains("plain.dwo and 1 more not found") && named > 0 => Ok(()),
-        _ => Err(format!("{named} named, {missed:?}").into()),
+    let missing = symbols.missing_files();
+    match missing.as_slice() {
+        [one] if one.contains("plain.dwo and 1 more not found") && named > 0 && lines > 0 => Ok(()),
+        _ => Err(format!("{named} named, {lines} lines, {missing:?}").into()),
     }
 }
 
@@ -576,7 +587,9 @@ fn starts_against_llvm(program: &Program) -> Result<(), Failed> {
         let theirs: serde_json::Value = serde_json::from_str(line)?;
         let theirs = theirs["Symbol"].as_array().and_then(|all| all.last());
         let theirs = theirs.and_then(|symbol| symbol["StartAddress"].as_str());
-        let start = answer.frames().last().and_then(|f| f.function_start());
+        // LLVM does not name stubs.
+        let body = answer.frames().last().filter(|f| f.source() != Source::Plt);
+        let start = body.and_then(|f| f.function_start());
         if let (Some(start), Some(theirs)) = (start, theirs.filter(|text| !text.is_empty())) {
             compared += 1;
             if format!("{start:#x}") != theirs {

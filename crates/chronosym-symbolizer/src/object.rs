@@ -132,7 +132,7 @@ pub(super) fn native_frames(
                 true => LineReason::LimitReached,
                 false => LineReason::NoLineInfo,
             });
-        native.approximate = frame.source().is_approximate();
+        native.approximate = frame.source().is_approximate() || frame.line_uncertain();
         native.name_limited = frame.name_limited();
         native.symbol_file = symbol_file(&frame);
         Some(native)

@@ -43,6 +43,8 @@ pub enum Source {
     Export,
     /// The public symbols of a PDB, which have no sizes.
     PublicSymbols,
+    /// A stub of the procedure linkage table, with the name of the function that it calls and `@plt`.
+    Plt,
 }
 
 impl Source {
@@ -102,6 +104,8 @@ pub(crate) struct StoredFrame {
     pub(crate) plain_names: bool,
     /// The line was not looked up because of a limit.
     pub(crate) line_limited: bool,
+    /// The line may belong to an inlinee.
+    pub(crate) line_uncertain: bool,
     pub(crate) source: Source,
 }
 
@@ -422,6 +426,12 @@ impl<'a> Frame<'a> {
     /// True if the line was not looked up because a limit was reached; see [`Answers::damage`].
     pub fn line_limited(&self) -> bool {
         self.raw.line_limited
+    }
+
+    /// True if the line may belong to a function that is inlined at the address: the line table is
+    /// there, but the file with the entries of the split unit (`.dwo`) is missing.
+    pub fn line_uncertain(&self) -> bool {
+        self.raw.line_uncertain
     }
 
     /// The column, from 1; `None` if it is not recorded.

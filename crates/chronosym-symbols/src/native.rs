@@ -54,7 +54,6 @@ pub struct NativeSymbols {
 #[derive(Debug)]
 struct Symbols {
     table: SymbolTable,
-    is_of_debug_file: bool,
     problem: Option<String>,
 }
 
@@ -182,7 +181,7 @@ impl NativeSymbols {
     /// True if the file has neither debug information nor a symbol table other than `.dynsym`.
     pub fn is_stripped(&self) -> bool {
         !self.debug().debug.has(gimli::SectionId::DebugInfo, false)
-            && !self.symbols().1.has_own()
+            && !self.symbols().has_own()
             && self.go().is_none()
     }
 
@@ -218,7 +217,7 @@ impl NativeSymbols {
                 more => format!(" and {more} more"),
             };
             notes.push(format!(
-                "{first}{more} not found: neither lines nor inlined functions of that code are known"
+                "{first}{more} not found: inlined functions of that code are unknown, and its lines may be theirs"
             ));
         }
         notes
@@ -344,26 +343,24 @@ impl NativeSymbols {
             .cloned()
     }
 
-    pub(crate) fn symbols(&self) -> (&Container, &SymbolTable) {
-        let debug = self.debug();
+    pub(crate) fn symbols(&self) -> &SymbolTable {
         let symbols = self.symbols.get_or_init(|| {
             // If the debug file has no symbols, the dynamic symbols of the image.
-            let is_of_debug_file = debug.has_symbols();
-            let named = if is_of_debug_file { debug } else { &self.image };
+            let debug = self.debug();
+            let named = match debug.has_symbols() {
+                true => debug,
+                false => &self.image,
+            };
             let (mini, problem) = match debug_files::mini_debug_info(&self.image) {
                 Ok(mini) => (mini, None),
                 Err(error) => (None, Some(error.to_string())),
             };
             Symbols {
-                table: SymbolTable::read(named, mini),
-                is_of_debug_file,
+                table: SymbolTable::read(named, mini, &self.image),
                 problem,
             }
         });
-        match symbols.is_of_debug_file {
-            true => (debug, &symbols.table),
-            false => (&self.image, &symbols.table),
-        }
+        &symbols.table
     }
 
     /// Go's function table, if there is one.

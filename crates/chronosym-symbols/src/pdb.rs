@@ -226,6 +226,7 @@ impl Lookup<'_, '_> {
                 inlined: frame.inlined,
                 plain_names: true,
                 line_limited: false,
+                line_uncertain: false,
                 source,
             });
             answer.len = answer.len.saturating_add(1);

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use chronosym_types::hash::HashMap;
 use gimli::SectionId;
 
-use crate::answer::{Address, Answers, Missing, NonZeroId, StoredAnswer, StoredFrame};
+use crate::answer::{Address, Answers, Missing, NonZeroId, Source, StoredAnswer, StoredFrame};
 use crate::dwarf::cached_unit::CachedUnit;
 use crate::dwarf::form::DwarfError;
 use crate::dwarf::names::InfoSection;
@@ -390,25 +390,35 @@ impl<'a> Sweep<'a> {
         if named && !self.query.symbol_names {
             return;
         }
-        let (container, table) = self.symbols.symbols();
-        let Some(symbol) = table.find(container, f.va) else {
+        let Some(symbol) = self.symbols.symbols().find(f.va) else {
             if f.len == 0 {
                 // The frames of a later address may start here.
                 f.start = 0;
             }
             return;
         };
-        let (id, file) = *names.entry(symbol.key).or_insert_with(|| {
+        let interned = *names.entry(symbol.key).or_insert_with(|| {
             let file = symbol.file.filter(|_| self.query.lines);
-            let file = file.and_then(|file| out.files.intern(file));
-            (out.names.intern(symbol.name), file)
+            SymbolTexts {
+                name: match symbol.source {
+                    // LLVM's and GNU's tools do not name stubs.
+                    Source::Plt => None,
+                    _ => out.names.intern(symbol.name),
+                },
+                alias: match symbol.source {
+                    Source::Plt => out.names.intern(&[symbol.alias, b"@plt"].concat()),
+                    _ => out.names.intern(symbol.alias),
+                },
+                file: file.and_then(|file| out.files.intern(file)),
+            }
         });
+        let SymbolTexts { name, alias, file } = interned;
         match last {
             Some(frame) => {
-                frame.symbol = id;
+                frame.symbol = name;
                 frame.file = frame.file.or(file);
                 if !named {
-                    frame.name = id;
+                    frame.name = alias;
                     frame.source = symbol.source;
                     if !frame.has_function {
                         (frame.function, frame.has_function) = (symbol.start, true);
@@ -419,8 +429,8 @@ impl<'a> Sweep<'a> {
                 f.start = out.frames.len() as u32;
                 f.len = 1;
                 out.frames.push(StoredFrame {
-                    name: id,
-                    symbol: id,
+                    name: alias,
+                    symbol: name,
                     file,
                     line: 0,
                     column: 0,
@@ -430,6 +440,7 @@ impl<'a> Sweep<'a> {
                     inlined: false,
                     plain_names: false,
                     line_limited: false,
+                    line_uncertain: false,
                     source: symbol.source,
                 });
             }
@@ -445,5 +456,13 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Interned names of symbols and of their files, by key.
-type SymbolNames = HashMap<usize, (Option<NonZeroId>, Option<NonZeroId>)>;
+/// The interned texts of symbols, by key.
+type SymbolNames = HashMap<usize, SymbolTexts>;
+
+/// The interned names of a symbol and of its source file.
+#[derive(Clone, Copy)]
+struct SymbolTexts {
+    name: Option<NonZeroId>,
+    alias: Option<NonZeroId>,
+    file: Option<NonZeroId>,
+}

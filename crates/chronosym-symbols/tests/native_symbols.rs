@@ -3,7 +3,7 @@
 mod made;
 
 use chronosym_symbols::style::{Printer, Style};
-use chronosym_symbols::{Address, Answers, Error, NativeSymbols, Query};
+use chronosym_symbols::{Address, Answers, DebugFileSearch, Error, NativeSymbols, Query};
 use made::{elf, symbol};
 
 #[test]
@@ -39,6 +39,60 @@ fn labels_that_assemblers_keep_for_the_linker_name_nothing() {
         .collect();
     let expected = ["main", "main", "", "label", ".Lentry", ".Lfunction"];
     assert_eq!(names, expected.map(|n| (!n.is_empty()).then_some(n)));
+}
+
+/// The name in the debug information's place, and that which LLVM's and GNU's tools choose.
+#[test]
+fn aliases_have_the_name_that_programs_use_and_inner_labels_none() {
+    const LOCAL: u8 = 0;
+    const GLOBAL: u8 = 0x10;
+    const WEAK: u8 = 0x20;
+    const FUNCTION: u8 = 2;
+    let names =
+        b"\0malloc\0__libc_malloc\0__GI___libc_malloc\0open\0open@@V1\0inner\0last\0".to_vec();
+    let at = |name: &[u8]| {
+        let name = [name, b"\0"].concat();
+        names.windows(name.len()).position(|w| w == name).unwrap() as u32
+    };
+    let table = [
+        vec![0; 24],
+        symbol(at(b"malloc"), GLOBAL | FUNCTION, 0x1000, 0x20),
+        symbol(at(b"__libc_malloc"), GLOBAL | FUNCTION, 0x1000, 0x20),
+        symbol(at(b"__GI___libc_malloc"), LOCAL | FUNCTION, 0x1000, 0x20),
+        symbol(at(b"inner"), LOCAL, 0x1008, 0),
+        symbol(at(b"open"), WEAK | FUNCTION, 0x1020, 8),
+        symbol(at(b"open@@V1"), GLOBAL | FUNCTION, 0x1020, 8),
+        symbol(at(b"last"), LOCAL, 0x1030, 0),
+    ]
+    .concat();
+    let bytes = elf(&[
+        (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
+        (".symtab", 2, 0, 0, table),
+        (".strtab", 3, 0, 0, names.clone()),
+    ]);
+    let symbols = NativeSymbols::open(&bytes[..]).unwrap();
+    let addresses = [0x1000, 0x1010, 0x1024, 0x1034].map(Address::VirtualAddress);
+    let mut out = Answers::new();
+    let mut query = Query::default();
+    query.symbol_names = true;
+    symbols.find_all(&addresses, &query, &mut out);
+    let frames = out.iter().flat_map(|answer| answer.frames());
+    let names: Vec<_> = frames
+        .map(|frame| {
+            let symbol = frame.symbol_id().map(|id| out.name(id).to_owned());
+            (frame.name().unwrap(), symbol.unwrap())
+        })
+        .collect();
+    let expected = [
+        ("malloc", "__GI___libc_malloc"),
+        ("malloc", "__GI___libc_malloc"),
+        ("open", "open@@V1"),
+        ("last", "last"),
+    ];
+    assert_eq!(
+        names,
+        expected.map(|(name, symbol)| (name, symbol.to_owned()))
+    );
 }
 
 #[test]
@@ -137,4 +191,91 @@ fn formats_of_symbols_that_are_not_read_are_named() {
         unsupported(b"!<arch>\n"),
         Some("an archive of object files")
     );
+}
+
+#[test]
+fn stubs_are_named_after_the_functions_that_they_call() {
+    // endbr64; bnd jmp *0x2000(%rip), then a jump to a slot without a relocation.
+    let stub = |distance: u32| {
+        let jump = [0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25];
+        [
+            &jump[..],
+            &distance.to_le_bytes(),
+            &[0x0f, 0x1f, 0x44, 0, 0],
+        ]
+        .concat()
+    };
+    let relocation = [0x2000_u64, 1 << 32 | 7, 0].map(u64::to_le_bytes).concat();
+    let bytes = elf(&[
+        (
+            ".plt.sec",
+            1,
+            6,
+            0x1000,
+            [stub(0xff5), stub(0x2000)].concat(),
+        ),
+        (
+            ".dynsym",
+            11,
+            2,
+            0x3000,
+            [vec![0; 24], symbol(1, 0x12, 0, 0)].concat(),
+        ),
+        (".dynstr", 3, 2, 0x4000, b"\0puts\0".to_vec()),
+        (".rela.plt", 4, 2, 0x5000, relocation),
+    ]);
+    let symbols = NativeSymbols::open(&bytes[..]).unwrap();
+    let mut out = Answers::new();
+    let addresses = [0x1000, 0x100f, 0x1010].map(Address::VirtualAddress);
+    symbols.find_all(&addresses, &Query::default(), &mut out);
+    let names: Vec<_> = out
+        .iter()
+        .map(|answer| answer.frames().next().and_then(|frame| frame.name()))
+        .collect();
+    assert_eq!(names, [Some("puts@plt"), Some("puts@plt"), None]);
+    let mut text = Vec::new();
+    Printer::new(Style::Llvm, &out)
+        .print_all(&mut text)
+        .unwrap();
+    assert_eq!(text, b"??\n??:0:0\n\n".repeat(3));
+}
+
+/// Distributions keep supplementary files in a folder for each architecture.
+#[test]
+fn supplementary_files_are_found_in_a_copy_of_the_folder_of_debug_files() {
+    let id = [0xab, 0xcd, 0xef, 1];
+    let note = [
+        &4_u32.to_le_bytes()[..],
+        &4_u32.to_le_bytes(),
+        &3_u32.to_le_bytes(),
+        b"GNU\0",
+        &id,
+    ];
+    let supplement = elf(&[(".note.gnu.build-id", 7, 2, 0x100, note.concat())]);
+    let link = [&b"/usr/lib/debug/.dwz/x86_64-linux-gnu/a.debug\0"[..], &id].concat();
+    let program = elf(&[
+        (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
+        (".gnu_debugaltlink", 1, 0, 0, link),
+    ]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("program");
+    std::fs::write(&path, program).unwrap();
+    let is_missing = |root: &std::path::Path| {
+        let mut search = DebugFileSearch::default();
+        search.folders.push(root.to_owned());
+        let symbols = NativeSymbols::open_path_with(&path, search).unwrap();
+        symbols.missing_supplement().is_some()
+    };
+    for location in [
+        ".dwz/x86_64-linux-gnu/a.debug",
+        ".dwz/a.debug",
+        ".build-id/ab/cdef01.debug",
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        assert!(is_missing(root.path()));
+        let file = root.path().join(location);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, &supplement).unwrap();
+        assert!(!is_missing(root.path()), "{location}");
+    }
 }

@@ -178,7 +178,7 @@ impl<'a> Scratch<'a> {
             entries,
             table,
         } = parts;
-        // A skeleton has the lines of inlinees but not the functions around them.
+        // A skeleton has the lines of inlinees but not their functions.
         let skeleton = unit.dwo_name.is_some() && std::ptr::eq(unit, entries);
         self.files.clear();
         let names = &mut self.names;
@@ -202,8 +202,12 @@ impl<'a> Scratch<'a> {
                 limited: row.is_none() && damage.lines,
             };
             let mut id = self.walk.innermost.get(i).copied().unwrap_or(NO_NODE);
-            if id == NO_NODE && row.is_some() && !skeleton {
-                out.frames.push(location.frame(entries, None, None));
+            if id == NO_NODE && row.is_some() {
+                let frame = location.frame(entries, None, None);
+                out.frames.push(StoredFrame {
+                    line_uncertain: skeleton && location.line != 0,
+                    ..frame
+                });
             }
             while let Some(node) = self.walk.nodes.get(id as usize) {
                 let inlined = node.parent != NO_NODE;
@@ -320,6 +324,7 @@ impl SourceLocation {
             inlined: node.is_some_and(|(n, _)| n.parent != NO_NODE),
             plain_names: unit.plain_names,
             line_limited: self.limited,
+            line_uncertain: false,
             source: Source::DebugInfo,
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod contents;
 pub(crate) mod debug_files;
 mod layout;
 pub(crate) mod packing;
+mod plt;
 pub(crate) mod sections;
 pub(crate) mod segments;
 pub(crate) mod symbols;

@@ -1,9 +1,10 @@
 //! The symbols of code in one sorted table.
 
-use object::read::{ExportTarget, NameOrOrdinal, Object, ObjectSymbol};
+use object::read::{ExportTarget, NameOrOrdinal, Object, ObjectSymbol, ObjectSymbolTable};
 use object::{SymbolKind, SymbolSection};
 
 use super::container::{Container, Format};
+use super::plt;
 use crate::answer::Source;
 use crate::mmap::FileData;
 
@@ -29,8 +30,14 @@ struct SymbolEntry {
     /// 0 for the end of code without a name.
     name_len: u32,
     rank: u8,
+    /// Of two aliases with one address, rank and size, that with the higher number is the name that
+    /// programs use.
+    preference: u16,
+    /// Offset and length of the preferred alias.
+    alias: (usize, u32),
     source: Source,
-    mini: bool,
+    /// Index of the file with the name.
+    file_index: u8,
     /// Offset of the name of its source file; 0 if unknown.
     file: usize,
 }
@@ -39,7 +46,10 @@ struct SymbolEntry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbol<'a> {
     pub(crate) start: u64,
+    /// The name that LLVM's and GNU's tools choose.
     pub(crate) name: &'a [u8],
+    /// The alias that programs use, such as `malloc` instead of `__libc_malloc`.
+    pub(crate) alias: &'a [u8],
     /// The name of its source file, without the folder.
     pub(crate) file: Option<&'a [u8]>,
     pub(crate) source: Source,
@@ -51,48 +61,73 @@ pub(crate) struct Symbol<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct SymbolTable {
     entries: Vec<SymbolEntry>,
-    mini: Option<FileData>,
+    /// The files with the names.
+    files: Vec<FileData>,
 }
 
 impl SymbolTable {
-    /// Reads `.symtab`, else `.dynsym` with the table of the mini debug information, else what a PE
-    /// image exports.
-    pub(crate) fn read(container: &Container, mini: Option<Container>) -> Self {
+    /// Reads `.symtab`, else `.dynsym` with the table of the mini debug information, else the
+    /// exports of a PE image; and the stubs of `image`.
+    pub(crate) fn read(container: &Container, mini: Option<Container>, image: &Container) -> Self {
         let mut reader = SymbolReader {
             container,
-            data: &container.data,
+            files: vec![container.data.clone()],
+            source: Source::SymbolTable,
             entries: Vec::new(),
         };
         if let Ok(file) = container.file() {
             let code = container.code_sections();
             reader.entries.reserve(file.symbols().size_hint().0);
-            reader.add(&code, file.symbols(), Source::SymbolTable);
+            reader.add(&code, file.symbols());
             if reader.entries.is_empty() || mini.is_some() {
-                reader.add(&code, file.dynamic_symbols(), Source::DynamicSymbols);
+                reader.source = Source::DynamicSymbols;
+                reader.add(&code, file.dynamic_symbols());
             }
             if container.format == Format::Pe {
                 reader.add_exports(&file);
             }
         }
-        let own = reader.entries.len();
         if let Some(mini) = &mini
             && let Ok(file) = mini.file()
         {
-            reader.data = &mini.data;
-            reader.add(&mini.code_sections(), file.symbols(), Source::SymbolTable);
+            reader.source = Source::SymbolTable;
+            reader.files.push(mini.data.clone());
+            reader.add(&mini.code_sections(), file.symbols());
         }
-        let mut entries = reader.entries;
-        entries.iter_mut().skip(own).for_each(|e| e.mini = true);
-        let mini = mini.map(|mini| mini.data);
+        if image.format == Format::Elf
+            && let Ok(file) = image.file()
+        {
+            reader.source = Source::Plt;
+            reader.files.push(image.data.clone());
+            reader.add_stubs(&file);
+        }
+        let SymbolReader {
+            mut entries, files, ..
+        } = reader;
         // Of several symbols at one address the last one wins: functions over labels, then the
         // largest, then the latest in its table (the sort is stable).
         entries.sort_by_key(|e| (e.start, e.rank, e.end.saturating_sub(e.start)));
         entries.dedup_by(|next, kept| {
             let same = next.start == kept.start;
             if same {
+                let are_aliases = (kept.rank, kept.end, kept.file_index)
+                    == (next.rank, next.end, next.file_index);
+                let (preference, alias) = (kept.preference, kept.alias);
                 *kept = *next;
+                if are_aliases && preference > next.preference {
+                    (kept.preference, kept.alias) = (preference, alias);
+                }
             }
             same
+        });
+        // A label without a size within a function is part of it.
+        let mut function_end = 0;
+        entries.retain(|entry| {
+            let is_inner = entry.start < function_end && entry.end == entry.start;
+            if entry.rank == FUNCTION {
+                function_end = function_end.max(entry.end);
+            }
+            !(is_inner && entry.rank == LABEL)
         });
         // A symbol without a size extends to the next one or to the end of its section.
         let mut next = None;
@@ -108,7 +143,7 @@ impl SymbolTable {
             }
             next = Some(start);
         }
-        Self { entries, mini }
+        Self { entries, files }
     }
 
     /// True if there are symbols besides the dynamic and exported ones.
@@ -117,7 +152,7 @@ impl SymbolTable {
         sources.any(|source| source == Source::SymbolTable)
     }
 
-    pub(crate) fn find<'a>(&'a self, container: &'a Container, va: u64) -> Option<Symbol<'a>> {
+    pub(crate) fn find(&self, va: u64) -> Option<Symbol<'_>> {
         let next = self.entries.partition_point(|e| e.start <= va);
         let from = next.saturating_sub(MAX_STEPS_BACK);
         let mut before = (from..next).zip(self.entries.get(from..next)?).rev();
@@ -125,13 +160,12 @@ impl SymbolTable {
         if entry.name_len == 0 {
             return None;
         }
-        let data: &[u8] = match &self.mini {
-            Some(mini) if entry.mini => mini,
-            _ => &container.data,
-        };
+        let data = self.files.get(usize::from(entry.file_index))?;
+        let text = |offset: usize, len: u32| data.get(offset..)?.get(..len as usize);
         Some(Symbol {
             start: entry.start,
-            name: data.get(entry.name..)?.get(..entry.name_len as usize)?,
+            name: text(entry.name, entry.name_len)?,
+            alias: text(entry.alias.0, entry.alias.1)?,
             file: data
                 .get(entry.file..)
                 .filter(|_| entry.file > 0)
@@ -149,8 +183,10 @@ impl SymbolTable {
 struct SymbolReader<'a> {
     /// The file with the code.
     container: &'a Container,
-    /// The file with the symbols.
-    data: &'a [u8],
+    /// The files with the symbols; the last one is read.
+    files: Vec<FileData>,
+    /// The table that is read.
+    source: Source,
     entries: Vec<SymbolEntry>,
 }
 
@@ -159,7 +195,6 @@ impl SymbolReader<'_> {
         &mut self,
         code_sections: &[bool],
         symbols: impl Iterator<Item = impl ObjectSymbol<'d>>,
-        source: Source,
     ) {
         let container = self.container;
         let pe = container.format == Format::Pe;
@@ -206,7 +241,7 @@ impl SymbolReader<'_> {
             };
             if rank == BOUNDARY {
                 let nameless = name.get(..0).unwrap_or_default();
-                self.push(start, 0, nameless, rank, source, 0);
+                self.push(start, 0, nameless, rank, true, 0);
                 continue;
             }
             // `$x`, `$d` and `$t` mark what kind of bytes follow.
@@ -226,11 +261,28 @@ impl SymbolReader<'_> {
                 name
             };
             let file = if symbol.is_local() { file } else { 0 };
-            self.push(start, size, name, rank, source, file);
+            let is_local = symbol.is_local();
+            self.push(start, size, name, rank, is_local, file);
+        }
+    }
+
+    /// Adds the stubs of the procedure linkage table, named after the functions that they call.
+    fn add_stubs(&mut self, file: &object::File<'_>) {
+        let Some(symbols) = file.dynamic_symbol_table() else {
+            return;
+        };
+        for stub in plt::stubs(file) {
+            let symbol = symbols.symbol_by_index(stub.symbol).ok();
+            if let Some(Ok(name)) = symbol.map(|symbol| symbol.name_bytes())
+                && self.container.is_code(stub.start)
+            {
+                self.push(stub.start, stub.size, name, DATA, false, 0);
+            }
         }
     }
 
     fn add_exports(&mut self, file: &object::File<'_>) {
+        self.source = Source::Export;
         let Ok(exports) = file.exports() else { return };
         for export in exports {
             let Ok(export) = export else { return };
@@ -239,7 +291,7 @@ impl SymbolReader<'_> {
                 && !name.is_empty()
                 && self.container.is_code(address)
             {
-                self.push(address, 0, name, DATA, Source::Export, 0);
+                self.push(address, 0, name, DATA, false, 0);
             }
         }
     }
@@ -247,22 +299,32 @@ impl SymbolReader<'_> {
     /// Offset of a name in the file. Storing it instead of the bytes keeps the table free of
     /// lifetimes.
     fn offset_of(&self, name: &[u8]) -> Option<usize> {
-        let at = (name.as_ptr() as usize).checked_sub(self.data.as_ptr() as usize)?;
-        (at.saturating_add(name.len()) <= self.data.len()).then_some(at)
+        let data = self.files.last()?;
+        let at = (name.as_ptr() as usize).checked_sub(data.as_ptr() as usize)?;
+        (at.saturating_add(name.len()) <= data.len()).then_some(at)
     }
 
-    fn push(&mut self, start: u64, size: u64, name: &[u8], rank: u8, source: Source, file: usize) {
+    fn push(&mut self, start: u64, size: u64, name: &[u8], rank: u8, is_local: bool, file: usize) {
         let (Some(offset), Ok(name_len)) = (self.offset_of(name), u32::try_from(name.len())) else {
             return;
         };
+        // Global names before local ones, then those without a version and with fewer leading
+        // underscores, as perf does.
+        let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
+        let version = usize::from(name.contains(&b'@')).saturating_mul(128);
+        let underscores = underscores.saturating_add(version);
+        let underscores = u8::try_from(underscores).unwrap_or(u8::MAX);
+        let preference = u16::from_be_bytes([u8::from(!is_local), !underscores]);
         self.entries.push(SymbolEntry {
             start,
             end: start.saturating_add(size),
             name: offset,
             name_len,
             rank,
-            source,
-            mini: false,
+            preference,
+            alias: (offset, name_len),
+            source: self.source,
+            file_index: u8::try_from(self.files.len().saturating_sub(1)).unwrap_or(0),
             file,
         });
     }

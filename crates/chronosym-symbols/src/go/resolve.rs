@@ -164,6 +164,7 @@ impl GoSymbols {
                 inlined: call.is_some(),
                 plain_names: false,
                 line_limited: false,
+                line_uncertain: false,
                 source: Source::DebugInfo,
             });
             position = match call.map(|call| call.site) {

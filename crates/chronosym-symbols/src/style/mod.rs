@@ -136,7 +136,8 @@ impl<'a> Printer<'a> {
                 !frame.inlined() && !frame.plain_names() && !is_linkage_name
             }),
         };
-        symbol.or(frame.name_id())
+        let is_unnamed = self.style.wants_symbol_names() && frame.source() == Source::Plt;
+        symbol.or(frame.name_id().filter(|_| !is_unnamed))
     }
 
     fn missing(&self, address: u64, answer: &Answer<'_>, missing: Missing) -> FrameObject<'_> {
@@ -185,17 +186,20 @@ impl<'a> Printer<'a> {
         object.column = frame.column().map(NonZeroU32::get);
         object.discriminator = frame.discriminator();
         object.inlined = frame.inlined();
-        object.certainty = frame.source().is_approximate().then_some("Approximate");
+        let is_approximate = frame.source().is_approximate() || frame.line_uncertain();
+        object.certainty = is_approximate.then_some("Approximate");
         if self.style == Style::Text && !frame.inlined() && self.has_offsets() {
             let name = object.name.unwrap_or("??");
             let offset = offset.unwrap_or(0);
             object.label = Some(format!("{name}+{offset:#x}").into());
         }
         object.mark = match frame.source() {
+            _ if frame.line_uncertain() => " [line may be an inlined function's]",
             Source::DebugInfo | Source::PublicSymbols => "",
             Source::SymbolTable => " [symbol]",
             Source::DynamicSymbols => " [dynamic symbol]",
             Source::Export => " [nearest export]",
+            Source::Plt => " [stub]",
         };
         object
     }

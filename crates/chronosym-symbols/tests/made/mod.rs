@@ -22,10 +22,10 @@ pub fn elf(sections: &[(&str, u32, u64, u64, Vec<u8>)]) -> Vec<u8> {
             at.map_or(0, |at| at as u64 + 1)
         };
         let (link, info, entry) = match kind {
-            2 => (headers.len() as u64 + 1, 0, 24),
+            2 | 11 => (headers.len() as u64 + 1, 0, 24),
             4 => {
                 let target = name.trim_start_matches(".rela");
-                let symbols = index(&|kind, _| kind == 2);
+                let symbols = index(&|kind, _| matches!(kind, 2 | 11));
                 (symbols, index(&|_, name| name == target), 24)
             }
             _ => (0, 0, 0),
