@@ -57,6 +57,9 @@ pub fn run(listener: TcpListener, service: Service) -> Result<()> {
     listener
         .set_nonblocking(true)
         .context("cannot accept connections")?;
+    // Lookups run on threads, and tokio panics where none can be started.
+    let thread = std::thread::Builder::new().spawn(|| ());
+    thread.context("cannot start a thread")?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
