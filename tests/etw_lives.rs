@@ -13,6 +13,71 @@ use etw::{
     timeline_of, with_process,
 };
 
+/// An event of `Microsoft-Windows-Kernel-Process`.
+fn kernel_process(w: &mut Writer, at: At, id: u16, version: u8, payload: &[u8]) {
+    let event = Event {
+        provider: guid(0x22fb2cd6, 0x0e7a, 0x422b, 0xa0c7_2fad1fd0e716),
+        id,
+        version,
+        payload,
+        ..Event::default()
+    };
+    w.event(at, &event).unwrap();
+}
+
+#[test]
+fn processes_and_images_of_a_session_without_the_kernel_logger() {
+    let name = utf16(r"\Device\HarddiskVolume2\bin\web.exe");
+    let ids = |ids: &[u32]| {
+        ids.iter()
+            .flat_map(|id| id.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let start = [&ids(&[PID])[..], &[0; 8], &ids(&[1, 0]), &name].concat();
+    // With a sequence number and a label of integrity.
+    let label = [&[1, 1, 0, 0, 0, 0, 0, 16][..], &ids(&[0x3000])].concat();
+    let newer = [
+        &ids(&[PID])[..],
+        &[0; 16],
+        &ids(&[1]),
+        &[0; 8],
+        &ids(&[0, 0, 1, 0]),
+    ]
+    .concat();
+    let newer = [&newer[..], &label, &name, &ids(&[1, 2]), &[0; 4]].concat();
+    let words = |words: &[u64]| {
+        words
+            .iter()
+            .flat_map(|it| it.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let image = [
+        &words(&[APP, 0x1_0000])[..],
+        &ids(&[PID, 1, 7]),
+        &words(&[APP]),
+        &name,
+    ]
+    .concat();
+    for (id, version, start) in [(1, 0, &start), (15, 0, &start), (1, 3, &newer)] {
+        let mut w = EtlWriter::new(Vec::new(), FileOptions::default()).unwrap();
+        kernel_process(&mut w, At::ms(1), id, version, start);
+        kernel_process(&mut w, At::ms(2), 5, 0, &image);
+        kernel_process(&mut w, At::ms(8), 6, 0, &image);
+        kernel_process(&mut w, At::ms(9), 2, 0, &ids(&[PID]));
+        let timeline = timeline(w);
+        let process = timeline.process_of(PID, 5_000_000).expect("the process");
+        let view = timeline.process_view(process).expect("the process");
+        assert_eq!(view.name, Some("web"));
+        assert_eq!(view.end_ns, Some(9_000_000));
+        let mut images = timeline.images(process);
+        let image = images.next().expect("the image");
+        assert_eq!((image.image.base, image.image.timestamp), (APP, Some(7)));
+        assert_eq!(images.count(), 0);
+        let frames = timeline.frames(process, APP + 0x10, 5_000_000, Position::Exact, None);
+        assert_eq!(frames[0].module(), Some("web"));
+    }
+}
+
 #[test]
 fn image_in_place_of_another_at_the_same_base() {
     // Case E: TraceEvent gives samples in the second image to the first one.

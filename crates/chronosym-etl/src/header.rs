@@ -17,7 +17,8 @@ pub struct TraceHeader {
     pub os_version: (u8, u8),
     /// Windows build number.
     pub os_build: u32,
-    /// Version of the log's layout: 1.5 since Windows 7, 2.0 with large or compressed buffers.
+    /// Version of the log's layout: 1.4 in Windows Vista, 1.5 since Windows 7, 2.0 with large or
+    /// compressed buffers.
     pub layout_version: (u8, u8),
     /// Number of logical processors.
     pub processors: u32,
@@ -88,7 +89,7 @@ impl TraceHeader {
         let u32_of = |at| bytes::u32(payload, at).ok_or(SHORT);
         let u64_of = |at| bytes::u64(payload, at).ok_or(SHORT);
         let [os_major, os_minor, major, minor] = bytes::array(payload, 4).ok_or(SHORT)?;
-        if (major, minor) < (1, 5) {
+        if (major, minor) < (1, 4) {
             return Err(Error::OldLayout { major, minor });
         }
         let names = payload.get(264 + shift..).ok_or(SHORT)?;

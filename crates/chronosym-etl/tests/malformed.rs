@@ -381,9 +381,11 @@ fn what_is_no_trace_is_refused() {
     };
     // 72 bytes of buffer header, 32 of record header.
     assert_eq!(
-        refused(&changed(104 + 6, &[1, 4])),
-        "the trace has log layout 1.4; 1.5 (Windows 7) is the oldest supported"
+        refused(&changed(104 + 6, &[1, 3])),
+        "the trace has log layout 1.3; 1.4 (Windows Vista) is the oldest supported"
     );
+    let vista = changed(104 + 6, &[1, 4]);
+    assert_eq!(read(&vista), read(&file));
     let east = Reader::new(
         changed(104 + 56 + 16, &(-120_i32).to_le_bytes()),
         Default::default(),

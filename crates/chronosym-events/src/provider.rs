@@ -53,6 +53,11 @@ providers! {
     /// The Windows provider `Microsoft-Windows-Kernel-EventTracing`, which logs user stacks on
     /// leaving the kernel.
     EventTracing "Microsoft-Windows-Kernel-EventTracing" 0xb675ec37_bdb6_4648_bc92_f3fdc74d3ca2,
+    /// The Windows provider of processes, threads and images, for sessions without the kernel
+    /// logger.
+    KernelProcess "Microsoft-Windows-Kernel-Process" 0x22fb2cd6_0e7a_422b_a0c7_2fad1fd0e716,
+    /// The Windows provider of TCP and UDP transfers.
+    KernelNetwork "Microsoft-Windows-Kernel-Network" 0x7dd42a49_5329_4832_8dfd_43d979153a88,
 }
 
 impl Provider {

@@ -9,6 +9,7 @@ use crate::kernel::classes;
 use crate::{Field, FieldType, Guid, Provider};
 
 static CLR: LazyLock<Table> = LazyLock::new(|| parse(include_str!("published/clr.txt")));
+static WINDOWS: LazyLock<Table> = LazyLock::new(|| parse(include_str!("published/windows.txt")));
 static KERNEL: LazyLock<Table> = LazyLock::new(|| parse(include_str!("published/kernel.txt")));
 
 /// The events of each section, by id.
@@ -33,7 +34,8 @@ pub(crate) struct Published {
 
 /// A manifest event without a typed decoder.
 pub(crate) fn manifest(provider: &Provider, id: u32, version: u32) -> Option<Published> {
-    let event = look_up(&CLR, provider.canonical().name()?, id)?;
+    let provider = provider.canonical().name()?;
+    let event = look_up(&CLR, provider, id).or_else(|| look_up(&WINDOWS, provider, id))?;
     Some(Published {
         name: Some(event.name.into()),
         fields: fields(event.fields, version),
@@ -151,6 +153,8 @@ fn scalar(name: &str) -> FieldType {
         "x16" => FieldType::Hex16,
         "x32" => FieldType::Hex32,
         "x64" => FieldType::Hex64,
+        "filetime" => FieldType::FileTime,
+        "sid" => FieldType::Sid,
         "bool32" => FieldType::Bool32,
         "ptr" => FieldType::Pointer,
         "guid" => FieldType::Guid,
@@ -182,7 +186,7 @@ mod tests {
 
     #[test]
     fn rows_have_a_name_known_types_and_no_decoder() {
-        for (provider, events) in CLR.iter() {
+        for (provider, events) in CLR.iter().chain(WINDOWS.iter()) {
             let provider = Provider::from_name(provider);
             assert!(!matches!(provider, Provider::Name(_)), "{provider}");
             assert!(events.is_sorted_by(|a, b| a.id < b.id), "{provider}");

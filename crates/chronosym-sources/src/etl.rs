@@ -1,10 +1,11 @@
 //! ETW traces (.etl).
 
 use chronosym_etl::{Clock, ExtendedItem, ReadAt, Reader, Record, TraceHeader};
-use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode};
+use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode, classes};
 use chronosym_events::{Event, EventKey, EventSchema, PointerSize, Provider, RawEvent};
 use chronosym_types::hash::HashMap;
 
+use super::etw_processes;
 use super::etw_stacks::{Finished, Mode, Reference, StackAssembler, StackOf, Waiting};
 use super::etw_types::Schemas;
 use crate::error::ReadError;
@@ -248,6 +249,8 @@ struct Importer {
     wanted: bool,
     /// Each thread's last event of the runtime, whose stack may follow as an event.
     last_clr: HashMap<u32, LastClr>,
+    /// The kernel logger reports processes: its events have more than those of other providers.
+    has_kernel_logger: bool,
     /// Performance counters: by their number, how many events make a sample.
     counters: HashMap<u32, u64>,
 }
@@ -270,6 +273,7 @@ impl Importer {
             classes: HashMap::default(),
             wanted: !matches!(session.options().samples, SampleSelection::None),
             last_clr: HashMap::default(),
+            has_kernel_logger: false,
             counters: HashMap::default(),
         }
     }
@@ -309,6 +313,9 @@ impl Importer {
                     bytes: raw.payload,
                 };
                 session.push(id, at, payload, None);
+                if !self.has_kernel_logger {
+                    self.other_processes(raw, session);
+                }
                 if let Some(base) = session.lowest_kernel_image() {
                     self.stacks.lowest_kernel_image(base);
                 }
@@ -334,6 +341,18 @@ impl Importer {
             }
         }
         self.log_finished(session);
+    }
+
+    /// Processes and images of another provider than the kernel logger.
+    fn other_processes(&mut self, raw: &RawEvent<'_>, session: &mut Session) {
+        match raw.schema.key() {
+            EventKey::Classic { class, .. } => self.has_kernel_logger = *class == classes::PROCESS,
+            EventKey::Manifest {
+                provider: Provider::KernelProcess,
+                ..
+            } => etw_processes::apply(raw, session),
+            _ => {}
+        }
     }
 
     /// Samples and stacks.
