@@ -577,6 +577,26 @@ fn a_text_of_perf_has_samples_and_names() {
     assert_eq!(frames, 2);
 }
 
+#[test]
+fn threads_of_a_text_belong_to_the_processes_of_its_perf_data() {
+    let mut perf = PerfWriter::new(PerfAttr::default());
+    perf.comm(SECOND, PID, PID, "app");
+    perf.fork(SECOND + 1, PID, PID, 7);
+    perf.mmap2(SECOND, PID, ONE, 0x8000, 0x1_0000, "/lib/libone.so");
+    perf.sample(SECOND + 50_000, PID, 7, &[ONE + 0x3608]);
+    let text = "app     7     1.000050:    1000000 cpu-clock: \n\
+        \t          13608 helper+0x8 (/lib/libone.so)\n\n";
+    let files: [(&str, &[u8]); 2] = [
+        ("perf.data", &perf.file()),
+        ("perf.data.txt", text.as_bytes()),
+    ];
+    let (timeline, diagnostics) = open_all(&files).expect("it can be read");
+    let stacks = stacks(&timeline);
+    assert_eq!(stacks[0].2, ["libone!helper"]);
+    assert!(diagnostics.list.is_empty(), "{:?}", diagnostics.list);
+    assert!(timeline.find_process(7, None).is_none());
+}
+
 /// Where the perf.data of a bundle has its files.
 const ONE: u64 = 0x55_0000_0000;
 const TWO: u64 = 0x56_0000_0000;

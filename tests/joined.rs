@@ -362,6 +362,92 @@ fn copied_stacks_are_walked_by_tables_and_frame_pointers() {
 }
 
 #[test]
+fn calls_of_branch_records_are_the_callers() {
+    const TEXT: u64 = 0xffff_ffff_8100_0000;
+    let attr = PerfAttr {
+        sample_type: 0x7 | 1 << 5 | 1 << 11,
+        // User, call stack, without cycles and flags, with an index of the hardware's.
+        branch_sample_type: 1 | 1 << 11 | 1 << 14 | 1 << 15 | 1 << 17,
+        ..PerfAttr::default()
+    };
+    let mut perf = PerfWriter::new(attr);
+    perf.comm(SECOND, PID, PID, "app");
+    perf.mmap2(
+        SECOND + 1,
+        PID,
+        0x10_0000,
+        0x1_0000,
+        0x2000,
+        "/lib/libone.so",
+    );
+    let (kernel, user) = (-128i64 as u64, -512i64 as u64);
+    let mut sample = |time, mode, chain: &[u64], branches: &[u64]| {
+        let body = perf
+            .body()
+            .u64(chain[1])
+            .u32(PID)
+            .u32(PID)
+            .u64(SECOND + time);
+        let body = body.u64(chain.len() as u64).words(chain);
+        let body = body.u64(branches.len() as u64).u64(7);
+        let triples: Vec<u64> = branches
+            .iter()
+            .flat_map(|&from| [from, 0x10_0000, 0])
+            .collect();
+        perf.record(9, mode, body.words(&triples));
+    };
+    // The walk over frame pointers ends early, or is wrong.
+    sample(
+        10,
+        2,
+        &[user, 0x10_0010, 0x10_0666],
+        &[0x10_0100, 0x10_0200, 0, 0x10_0300],
+    );
+    sample(11, 1, &[kernel, TEXT + 1, user, 0x10_0020], &[0x10_0100]);
+    // Nothing was recorded.
+    sample(12, 2, &[user, 0x10_0010, 0x10_0666], &[]);
+    let timeline = open(&[("perf.data", &perf.file())]);
+    let mut resolver = Resolver::new(&timeline, None);
+    let mut stacks = Vec::new();
+    timeline.for_each_sample(&Filter::default(), |class, time| {
+        let (stack, _) = resolver.resolve(class, time).expect("it has a stack");
+        let frames = resolver.stack(stack).map(|id| resolver.frame(id));
+        let frames: Vec<_> = frames.map(|frame| (frame.address, frame.proof)).collect();
+        stacks.push((time, frames));
+    });
+    stacks.sort_by_key(|&(time, _)| time);
+    let stacks: Vec<_> = stacks.into_iter().map(|(_, frames)| frames).collect();
+    let call = |address| (address, Some(CallerProof::BranchRecord));
+    assert_eq!(
+        stacks[0],
+        [(0x10_0010, None), call(0x10_0100), call(0x10_0200)]
+    );
+    assert_eq!(
+        stacks[1],
+        [(TEXT + 1, None), (0x10_0020, None), call(0x10_0100)]
+    );
+    assert_eq!(stacks[2], [(0x10_0010, None), (0x10_0666, None)]);
+}
+
+#[test]
+fn hardware_traces_are_reported_and_simpleperf_is_named() {
+    let mut perf = profile();
+    perf.sample(SECOND + 10, PID, PID, &[0x10_0010]);
+    let body = perf.body().u64(64).words(&[0, 0, 0]).u32(0).u32(0);
+    perf.record(71, 0, body);
+    perf.raw(&[0xaa; 64]);
+    perf.sample(SECOND + 20, PID, PID, &[0x10_0010]);
+    let meta = b"app_type\0debuggable\0simpleperf_version\x001.build.10345\0".to_vec();
+    perf.feature(129, meta);
+    let (timeline, diagnostics) = open_with(Opener::new(), &[("perf.data", &perf.file())]).unwrap();
+    let texts: Vec<String> = diagnostics.list.iter().map(ToString::to_string).collect();
+    let is_named = |text: &String| text.starts_with("64 bytes of hardware traces");
+    assert!(texts.iter().any(is_named), "{texts:?}");
+    assert_eq!(timeline.facts().version, "simpleperf 1.build.10345");
+    assert_eq!(timeline.samples().len(), 2);
+}
+
+#[test]
 fn frames_that_follow_later_are_put_to_their_samples() {
     const TEXT: u64 = 0xffff_ffff_8100_0000;
     let mut perf = profile();

@@ -116,6 +116,8 @@ closed_list! {
         UnwindTable,
         /// The chain of frame pointers.
         FramePointer,
+        /// The processor's record of calls: the address is that of the call instruction.
+        BranchRecord,
         /// The unwind table of a signal trampoline: the frame was interrupted at its address and
         /// did not call.
         Signal,

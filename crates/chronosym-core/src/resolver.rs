@@ -168,7 +168,7 @@ impl Resolver {
         while let Some((node, frame)) = path.pop() {
             let own = of(path.is_empty());
             let position = match frame.proof {
-                Some(CallerProof::Signal) => Position::Exact,
+                Some(CallerProof::Signal | CallerProof::BranchRecord) => Position::Exact,
                 _ => own,
             };
             let at = AddressAt::new(process, frame.address, time, position);

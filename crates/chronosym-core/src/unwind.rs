@@ -184,7 +184,7 @@ impl Unwinder {
 /// The position of a frame: exact if a signal interrupted it, else a return address.
 fn position(proof: Option<CallerProof>) -> Position {
     match proof {
-        None | Some(CallerProof::Signal) => Position::Exact,
+        None | Some(CallerProof::Signal | CallerProof::BranchRecord) => Position::Exact,
         Some(_) => Position::Return,
     }
 }

@@ -8,7 +8,7 @@ use crate::callchain::Callchain;
 use crate::kind::record;
 use crate::raw::{CpuMode, RawRecord, misc};
 use crate::record::{BuildId, Comm, Event, KernelSymbol, MappedFile, Mmap, Record, Task};
-use crate::sample::{Registers, Sample};
+use crate::sample::{CallStack, Registers, Sample};
 
 impl<'a> RawRecord<'a> {
     /// Decodes it as a record of the event `attr`; false if its content does not fit.
@@ -206,12 +206,15 @@ fn read_sample<'a>(
         at.take(size as usize)?;
     }
     if attr.has(bit::BRANCH_STACK) {
+        const CALL_STACK: u64 = 1 << 11;
         const HW_INDEX: u64 = 1 << 17;
+        const COUNTERS: u64 = 1 << 19;
+        let is = |bit| attr.branch_sample_type & bit != 0;
         let count = at.u64()?;
-        if attr.branch_sample_type & HW_INDEX != 0 {
-            at.u64()?;
-        }
-        at.words(count.checked_mul(3)?)?;
+        at.u64_if(is(HW_INDEX))?;
+        let branches = at.words(count.checked_mul(3)?)?;
+        sample.call_stack = is(CALL_STACK).then_some(CallStack(branches));
+        at.words(if is(COUNTERS) { count } else { 0 })?;
     }
     if attr.has(bit::REGS_USER) {
         sample.user_registers = Some(registers(at, attr.sample_regs_user)?);

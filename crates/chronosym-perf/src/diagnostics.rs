@@ -43,6 +43,8 @@ pub struct Diagnostics {
     pub throttles: u64,
     /// Processes whose mappings the recorder listed incompletely because it timed out.
     pub cut_maps: u64,
+    /// Bytes of hardware traces (AUX data), which are skipped.
+    pub aux_bytes: u64,
     /// Errors in hardware traces, and `AUX` records that lost data.
     pub aux_faults: u64,
 }
@@ -55,6 +57,7 @@ impl Diagnostics {
             records: self.records,
             rounds: self.rounds,
             skipped_bytes: self.skipped_bytes,
+            aux_bytes: self.aux_bytes,
             ..Self::default()
         };
         *self == counted

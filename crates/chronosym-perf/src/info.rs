@@ -19,7 +19,7 @@ use crate::record::BuildId;
 pub struct Info {
     /// Kernel release.
     pub os_release: Option<String>,
-    /// perf's version.
+    /// perf's version; of another recorder its name and version: `simpleperf 1.build.10345`.
     pub recorder_version: Option<String>,
     /// `x86_64`, `aarch64`.
     pub arch: Option<String>,
@@ -136,6 +136,13 @@ impl Info {
                     let ids: Vec<u64> = at.words(ids.into())?.iter().collect();
                     attrs.name(Some(index), &ids, name);
                 }
+            }
+            feature::SIMPLEPERF_META_INFO => {
+                let mut texts = bytes.split(|&byte| byte == 0);
+                texts.find(|&key| key == b"simpleperf_version");
+                let version = String::from_utf8_lossy(texts.next().unwrap_or_default());
+                let text = format!("simpleperf {version}");
+                self.recorder_version = Some(text.trim_end().to_owned());
             }
             feature::CLOCK_DATA => {
                 at.u64()?;

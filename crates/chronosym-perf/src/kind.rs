@@ -82,6 +82,8 @@ pub(crate) mod feature {
     pub(crate) const NRCPUS: u32 = 7;
     pub(crate) const EVENT_DESC: u32 = 12;
     pub(crate) const CLOCK_DATA: u32 = 29;
+    /// simpleperf's own: keys and values (record_file.h of Android's simpleperf).
+    pub(crate) const SIMPLEPERF_META_INFO: u32 = 129;
 }
 
 /// Types of recorded events: `PERF_TYPE_*` of linux/perf_event.h.

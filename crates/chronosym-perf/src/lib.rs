@@ -85,7 +85,7 @@ pub use kind::{event_type, record_name};
 pub use raw::CpuMode;
 pub use reader::{Options, Reader};
 pub use record::{BuildId, Comm, Event, KernelSymbol, MappedFile, Mmap, Record, Task};
-pub use sample::{Registers, Sample};
+pub use sample::{CallStack, Registers, Sample};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -271,7 +271,11 @@ impl<R: Read> Reader<R> {
                     step = Step::RoundEnd;
                 }
             }
-            record::AUXTRACE => skipped = Cursor::new(raw.body, order).u64().unwrap_or(0),
+            record::AUXTRACE => {
+                skipped = Cursor::new(raw.body, order).u64().unwrap_or(0);
+                let aux_bytes = &mut self.recording.diagnostics.aux_bytes;
+                *aux_bytes = aux_bytes.saturating_add(skipped);
+            }
             record::AUXTRACE_ERROR => self.recording.diagnostics.aux_faults += 1,
             record::COMPRESSED => self.unpacker.feed(raw.body),
             record::COMPRESSED2 => {

@@ -17,10 +17,26 @@ pub struct Sample<'a> {
     pub period: Option<u64>,
     /// The frames, innermost first.
     pub callchain: Option<Callchain<'a>>,
+    /// The calls of user space that the processor's branch records contain (`--call-graph lbr`).
+    pub call_stack: Option<CallStack<'a>>,
     /// Registers of user space.
     pub user_registers: Option<Registers<'a>>,
     /// A copy of the user stack, from the stack pointer up.
     pub user_stack: Option<&'a [u8]>,
+}
+
+/// Branch records that the processor kept as a call stack (`PERF_SAMPLE_BRANCH_CALL_STACK`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallStack<'a>(pub(crate) Words<'a>);
+
+impl<'a> CallStack<'a> {
+    /// Addresses of the call instructions, innermost first. Each is in the caller of the function
+    /// before it.
+    pub fn calls(&self) -> impl Iterator<Item = u64> + use<'a> {
+        // Source, target and flags of each branch.
+        let sources = self.0.iter().step_by(3);
+        sources.take_while(|&source| source != 0)
+    }
 }
 
 /// Values of registers.

@@ -108,9 +108,16 @@ impl<R: Read> ScriptStream<R> {
     }
 
     /// To have its names read only: the session has the samples themselves, by the perf.data that
-    /// the text was made of, whose clock was `began_ns` at the session's time 0.
-    pub(crate) fn names_only(mut self, began_ns: u64, maps: Vec<u32>) -> Self {
+    /// the text was made of, whose clock was `began_ns` at the session's time 0, and which states
+    /// the process of each thread.
+    pub(crate) fn names_only(
+        mut self,
+        began_ns: u64,
+        maps: Vec<u32>,
+        owners: HashMap<u32, u32>,
+    ) -> Self {
         (self.is_joined, self.has_names_only) = (true, true);
+        self.importer.recorded_owners = owners;
         (self.importer.began_ns, self.importer.maps) = (Some(began_ns), maps);
         self
     }
@@ -262,6 +269,8 @@ struct Importer {
     threads: Threads,
     /// Processes of threads, as far as they were seen.
     owners: HashMap<u32, u32>,
+    /// Processes of threads by the perf.data that the text was made of.
+    recorded_owners: HashMap<u32, u32>,
     files: HashMap<u32, Files>,
     /// Where the files of processes are mapped, of a text whose perf.data was read.
     mapped: HashMap<(u32, ProcessIndex, Box<str>), Vec<Mapping>>,
@@ -379,6 +388,9 @@ impl Importer {
     fn process(&mut self, sample: &Sample<'_>) -> u32 {
         if let Some(pid) = sample.pid {
             self.owners.insert(sample.tid, pid);
+            return pid;
+        }
+        if let Some(&pid) = self.recorded_owners.get(&sample.tid) {
             return pid;
         }
         self.without_process += 1;

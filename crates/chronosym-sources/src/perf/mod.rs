@@ -25,7 +25,8 @@ use chronosym_core::DiagnosticKind::{Damage, Limit, Loss as Lost, LostEvents, Un
 use chronosym_core::facts::{At, Image};
 use chronosym_core::unwind::{FileNumber, ImageFiles, Thread, Unwinder};
 use chronosym_core::{
-    Addressing, Diagnostics, EventTypeId, Loss, RecordingId, SampleKind, Session, Walked, file_name,
+    Addressing, CallerProof, Diagnostics, EventTypeId, Loss, RecordingId, SampleKind, Session,
+    Walked, file_name,
 };
 
 pub(crate) use mapped::MappedProcess;
@@ -33,7 +34,7 @@ pub(crate) use processes::KERNEL;
 use processes::Processes;
 pub(super) use records::Counted;
 use records::{Schemas, event_name, is_clock, is_profile, raw_event, record_name, schema};
-use stack::{addresses, is_guest, registers};
+use stack::{Recorded, addresses, is_guest, registers};
 
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
@@ -52,6 +53,8 @@ pub(crate) struct Outcome {
     pub jitdumps: Vec<(u32, String)>,
     /// Executable mappings, by process.
     pub processes: BTreeMap<u32, MappedProcess>,
+    /// The process of each thread.
+    pub owners: HashMap<u32, u32>,
 }
 
 /// Samples whose frames of user code are not all there.
@@ -83,6 +86,7 @@ fn diagnostics(counted: &chronosym_perf::Diagnostics) -> Diagnostics {
         (counted.unknown_events, Unused, "samples are of an event that is not described, and were left out"),
         (counted.late_records, Unused, "records could not be put in the order of time"),
         (counted.forced_rounds, Limit, "times the records were too many to be put in order as a whole"),
+        (counted.aux_bytes, Unused, "bytes of hardware traces (AUX data) are not decoded: `perf script --itrace=…` decodes them"),
         (counted.aux_faults, Unused, "faults of hardware traces, which are not read"),
     ];
     diagnostics.add_counts(&counts);
@@ -168,6 +172,7 @@ impl<R: Read> PerfStream<R> {
         Outcome {
             began_ns: importer.began_ns.unwrap_or_default(),
             sampled,
+            owners: std::mem::take(&mut importer.processes.owners),
             ..std::mem::take(&mut importer.outcome)
         }
     }
@@ -405,10 +410,13 @@ impl Importer {
         if let Some(pid) = record.pid {
             self.processes.sample(pid, session);
         }
-        let is_whole = addresses(record, sample, &mut self.addresses);
+        let Recorded { is_whole, calls } = addresses(record, sample, &mut self.addresses);
         self.frames.clear();
-        let recorded = self.addresses.iter().copied();
-        self.frames.extend(recorded.map(Walked::from));
+        let frames = self.addresses.iter().enumerate();
+        self.frames.extend(frames.map(|(index, &address)| Walked {
+            address,
+            proof: (index >= calls).then_some(CallerProof::BranchRecord),
+        }));
         if !is_whole {
             self.unwind(at, record, sample, session);
         }

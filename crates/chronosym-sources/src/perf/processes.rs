@@ -20,6 +20,8 @@ pub(super) struct Processes {
     /// Processes that have been sampled since they run their program, and all that ever were.
     busy: HashSet<u32>,
     pub sampled: HashSet<u32>,
+    /// The process of each thread that was named or started, the latest if ids were reused.
+    pub owners: HashMap<u32, u32>,
     is_kernel_named: bool,
     /// Whether processes are in another pid namespace than the machine's first.
     pub contained: HashMap<u32, bool>,
@@ -65,6 +67,7 @@ impl Processes {
         let name = Text::from(&*name);
         let threads = self.threads.entry(comm.pid).or_default();
         threads.insert(comm.tid, comm.name.to_vec());
+        self.owners.insert(comm.tid, comm.pid);
         let at = at.process(comm.pid).thread(comm.tid.into());
         if comm.is_exec {
             self.copies.remove(&comm.pid);
@@ -99,6 +102,7 @@ impl Processes {
             session.apply(at, Fact::ThreadName(name));
         }
         threads.insert(task.tid, comm);
+        self.owners.insert(task.tid, task.pid);
     }
 
     /// No record names the kernel, nor what runs while a processor is idle.

@@ -5,19 +5,36 @@ use chronosym_types::{Processor, Registers};
 
 use chronosym_core::Session;
 
+/// What was recorded of a stack.
+pub(super) struct Recorded {
+    /// Whether it has all frames that there are; else a copy of the user stack is to be unwound.
+    pub is_whole: bool,
+    /// Number of the first frame whose address is that of a call instruction.
+    pub calls: usize,
+}
+
 /// Puts the addresses of a sample into `out`, innermost first: those of the kernel, then those of
-/// the program. Guests have none, since their addresses are another machine's. False if a copy of
-/// the user stack was not unwound.
-pub(super) fn addresses(record: &Record<'_>, sample: &Sample<'_>, out: &mut Vec<u64>) -> bool {
+/// the program. Guests have none, since their addresses are another machine's.
+///
+/// The processor's branch records replace the walk over frame pointers up to its first frame, as in
+/// perf.
+pub(super) fn addresses(record: &Record<'_>, sample: &Sample<'_>, out: &mut Vec<u64>) -> Recorded {
     out.clear();
     if is_guest(record.cpu_mode) {
-        return true;
+        return Recorded {
+            is_whole: true,
+            calls: 0,
+        };
     }
+    let calls = || sample.call_stack.iter().flat_map(|stack| stack.calls());
+    let has_calls = calls().next().is_some();
     let mut has_user = false;
     for part in sample.callchain.iter().flat_map(|chain| chain.parts()) {
         if !is_guest(part.mode) {
-            has_user |= part.mode == CpuMode::User;
-            out.extend(part.addresses.iter());
+            let is_user = part.mode == CpuMode::User;
+            has_user |= is_user;
+            let most = if is_user && has_calls { 1 } else { usize::MAX };
+            out.extend(part.addresses.iter().take(most));
         }
     }
     // Walks over frame pointers end in what is no address.
@@ -28,8 +45,14 @@ pub(super) fn addresses(record: &Record<'_>, sample: &Sample<'_>, out: &mut Vec<
     if out.is_empty() {
         out.extend(sample.ip);
     }
+    let first_call = out.len();
+    out.extend(calls());
     // Threads of the kernel have neither registers nor a stack of user space.
-    has_user || sample.user_stack.is_none_or(|_| !has_registers(sample))
+    let has_user = has_user || has_calls;
+    Recorded {
+        is_whole: has_user || sample.user_stack.is_none_or(|_| !has_registers(sample)),
+        calls: first_call,
+    }
 }
 
 fn has_registers(sample: &Sample<'_>) -> bool {

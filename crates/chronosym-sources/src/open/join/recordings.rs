@@ -29,7 +29,8 @@ impl Join<'_> {
         let stream = stream.map_err(|error| in_perf(&name, error))?;
         let maps = maps.to_vec();
         let mut stream = if has_samples {
-            stream.names_only(u64::try_from(self.began_ns).unwrap_or_default(), maps)
+            let began_ns = u64::try_from(self.began_ns).unwrap_or_default();
+            stream.names_only(began_ns, maps, std::mem::take(&mut self.perf.owners))
         } else {
             self.of_runtimes.get_or_insert(Offset::NONE);
             let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
