@@ -140,7 +140,7 @@ impl FrameTable {
             signature: text(frame.signature()),
             file: text(line.map(|line| &*line.file)),
             line: line.map_or(0, |line| line.line),
-            column: line.and_then(|line| line.column).unwrap_or(0).into(),
+            column: line.and_then(|line| line.column).unwrap_or(0),
             inlined: frame.inlined,
             tier: frame.tier,
             evidence: frame.evidence,

@@ -10,9 +10,9 @@ use crate::process::Processes;
 use crate::samples::SampleLog;
 use crate::session::Session;
 use crate::space::AddressSpace;
-use crate::sparse::SparseVec;
 use crate::stacks::StackTable;
 use crate::timeline::{AddressMask, Timeline};
+use chronosym_types::SparseVec;
 
 impl Session {
     /// Freezes what is known into a timeline.

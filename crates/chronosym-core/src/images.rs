@@ -9,10 +9,10 @@ use crate::facts;
 use crate::ids::ImageIndex;
 use crate::lifetime::{has_ended, is_over, lifetime_of};
 use crate::names::NameTable;
-use crate::sparse::SparseVec;
 use crate::strings::StringId;
 use crate::symbol_identity::PdbReference;
 use crate::terms::Addressing;
+use chronosym_types::SparseVec;
 
 /// One mapping of a file.
 #[derive(Clone, Debug)]

@@ -68,7 +68,6 @@ mod selection;
 mod session;
 mod source_line;
 mod space;
-mod sparse;
 mod stacks;
 mod state;
 mod strings;

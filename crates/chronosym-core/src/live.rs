@@ -18,11 +18,11 @@ use crate::recording::{Loss, TraceFacts};
 use crate::selection::SampleSelection;
 use crate::session::{Payload, Session};
 use crate::space::{AddressSpace, body_occupant, image_occupant};
-use crate::sparse::SparseVec;
 use crate::state::ProcessState;
 use crate::terms::Position;
 use crate::timeline::Timeline;
 use crate::untimed_index::UntimedIndex;
+use chronosym_types::SparseVec;
 
 /// A [`Session`] that resolves addresses while events still arrive.
 ///

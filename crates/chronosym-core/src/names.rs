@@ -9,9 +9,9 @@ use hashbrown::hash_table::Entry;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use crate::ids::NameId;
-use crate::sparse::SparseVec;
 use crate::strings::StringId;
 use crate::strings::Strings;
+use chronosym_types::SparseVec;
 
 /// The parts of a method's name, as the runtime spells them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

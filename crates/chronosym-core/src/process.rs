@@ -4,8 +4,8 @@ use chronosym_types::hash::HashMap;
 
 use crate::ids::{ProcessIndex, ThreadIndex};
 use crate::layers::Layers;
-use crate::sparse::SparseVec;
 use crate::strings::StringId;
+use chronosym_types::SparseVec;
 
 /// A process incarnation.
 #[derive(Clone, Debug, Default)]

@@ -10,8 +10,8 @@ use crate::code::ProcessCode;
 use crate::ids::{ImageIndex, ProcessIndex};
 use crate::images::{Image, MappedImages};
 use crate::lifetime::has_ended;
-use crate::sparse::SparseVec;
 use crate::untimed::Untimed;
+use chronosym_types::SparseVec;
 
 /// The state of one process.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use chronosym_types::hash::RandomState;
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::sparse::SparseVec;
+use chronosym_types::SparseVec;
 
 /// A string of one [`Strings`]; `StringId::EMPTY` is the empty string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

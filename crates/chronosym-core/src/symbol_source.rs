@@ -10,11 +10,11 @@ use crate::il_map::IlOffset;
 use crate::images::{FileMapping, Image, PerfMapId};
 use crate::names::NameTable;
 use crate::source_line::SourceLine;
-use crate::sparse::SparseVec;
 use crate::strings::Strings;
 use crate::symbol_identity::PdbReference;
 use crate::symbol_identity::{InMemoryPdb, SymbolIdentity};
 use crate::terms::Addressing;
+use chronosym_types::SparseVec;
 
 /// Identifies a module or image of one snapshot of a timeline, unique in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

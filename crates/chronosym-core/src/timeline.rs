@@ -18,8 +18,8 @@ use crate::process::{Process, Processes, Runtime, Thread};
 use crate::recording::{Loss, TraceFacts};
 use crate::samples::SampleLog;
 use crate::space::AddressSpace;
-use crate::sparse::SparseVec;
 use crate::stacks::StackTable;
+use chronosym_types::SparseVec;
 
 /// The processes of a trace, their code and samples; immutable and [`Sync`].
 ///

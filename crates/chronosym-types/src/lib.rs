@@ -38,6 +38,12 @@ mod id;
 pub mod json;
 mod pointer_size;
 mod registers;
+#[expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "a vector: indices are its callers', not a file's"
+)]
+mod sparse;
 mod text;
 pub mod time;
 pub mod tracelogging;
@@ -55,6 +61,7 @@ pub use hex::Hex;
 pub use id::{BuildId, PdbId, PortablePdbId};
 pub use pointer_size::PointerSize;
 pub use registers::{Processor, Registers};
+pub use sparse::SparseVec;
 pub use text::{AStr, WStr, copied_text};
 pub use tracelogging::TraceLoggingSchema;
 pub use window::Window;

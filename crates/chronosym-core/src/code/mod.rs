@@ -24,8 +24,8 @@ use crate::il_map::IlMap;
 use crate::layers::Layers;
 use crate::lifetime::{has_ended, lifetime_of};
 use crate::names::NameTable;
-use crate::sparse::SparseVec;
 use crate::symbol_text::SymbolText;
+use chronosym_types::SparseVec;
 
 /// The code of one process.
 #[derive(Debug, Default)]

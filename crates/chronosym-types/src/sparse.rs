@@ -1,4 +1,4 @@
-//! A vector with holes, whose clones share memory: what a live session publishes and forgets.
+//! A vector with holes, whose clones share memory.
 
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
@@ -31,11 +31,12 @@ impl<T> Leaf<T> {
 type Branch<T> = Vec<Option<Arc<Leaf<T>>>>;
 
 /// A vector from which values can be removed, and whose indices are never used again.
+/// Indexing panics where a value was removed.
 ///
 /// A clone takes constant time for each 16,384 indices. A change after it copies one leaf and one branch. Memory follows
 /// the number of values, but for 8 bytes for each 16,384 indices.
 #[derive(Clone, Debug)]
-pub(crate) struct SparseVec<T> {
+pub struct SparseVec<T> {
     branches: Vec<Arc<Branch<T>>>,
     /// The next index.
     end: usize,
@@ -53,17 +54,18 @@ impl<T> Default for SparseVec<T> {
 }
 
 impl<T> SparseVec<T> {
-    /// The index of the next value: more than any index so far.
-    pub(crate) fn end(&self) -> usize {
+    /// Returns the index of the next value, which is larger than any index so far.
+    pub fn end(&self) -> usize {
         self.end
     }
 
-    /// The number of values.
-    pub(crate) fn count(&self) -> usize {
+    /// Returns the number of values.
+    pub fn count(&self) -> usize {
         self.count
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether there is no value.
+    pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
@@ -72,23 +74,24 @@ impl<T> SparseVec<T> {
         branch.get(index >> LEAF_BITS & (BRANCH - 1))?.as_ref()
     }
 
-    /// The value at an index, unless it was removed.
-    pub(crate) fn get(&self, index: usize) -> Option<&T> {
+    /// Returns the value at an index, unless it was removed.
+    pub fn get(&self, index: usize) -> Option<&T> {
         let leaf = self.leaf(index)?;
         leaf.values.get(leaf.position(index)?)
     }
 
-    pub(crate) fn contains(&self, index: usize) -> bool {
+    /// Returns whether there is a value at an index.
+    pub fn contains(&self, index: usize) -> bool {
         self.get(index).is_some()
     }
 
-    /// All values in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+    /// Returns all values in order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.leaves().flat_map(|(_, leaf)| &leaf.values)
     }
 
-    /// All values with their indices, in order.
-    pub(crate) fn indexed(&self) -> impl Iterator<Item = (usize, &T)> {
+    /// Returns all values with their indices, in order.
+    pub fn indexed(&self) -> impl Iterator<Item = (usize, &T)> {
         self.leaves().flat_map(|(first, leaf)| indexed(first, leaf))
     }
 
@@ -103,11 +106,9 @@ impl<T> SparseVec<T> {
         })
     }
 
-    /// The values with their indices that may differ from those of an earlier clone: all in leaves that the two do not share.
-    pub(crate) fn changes_since<'a>(
-        &'a self,
-        earlier: &'a Self,
-    ) -> impl Iterator<Item = (usize, &'a T)> {
+    /// Returns the values that may differ from those of an earlier clone, with their indices: all in
+    /// leaves that the two do not share.
+    pub fn changes_since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = (usize, &'a T)> {
         let changed = self.branches.iter().enumerate().filter(|(at, branch)| {
             let before = earlier.branches.get(*at);
             before.is_none_or(|before| !Arc::ptr_eq(before, branch))
@@ -133,8 +134,8 @@ fn indexed<T>(first: usize, leaf: &Leaf<T>) -> impl Iterator<Item = (usize, &T)>
 }
 
 impl<T: Clone> SparseVec<T> {
-    /// Appends a value; returns its index.
-    pub(crate) fn push(&mut self, value: T) -> usize {
+    /// Appends a value and returns its index.
+    pub fn push(&mut self, value: T) -> usize {
         let index = self.end;
         let branch = index >> (LEAF_BITS + BRANCH_BITS);
         if branch == self.branches.len() {
@@ -162,7 +163,8 @@ impl<T: Clone> SparseVec<T> {
         index
     }
 
-    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+    /// Returns the value at an index to be changed, unless it was removed.
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let branch = self.branches.get_mut(index >> (LEAF_BITS + BRANCH_BITS))?;
         let at = index >> LEAF_BITS & (BRANCH - 1);
         let position = branch.get(at)?.as_ref()?.position(index)?;
@@ -170,8 +172,8 @@ impl<T: Clone> SparseVec<T> {
         Arc::make_mut(leaf).values.get_mut(position)
     }
 
-    /// Removes the value at an index, if it is there.
-    pub(crate) fn remove(&mut self, index: usize) -> Option<T> {
+    /// Removes and returns the value at an index.
+    pub fn remove(&mut self, index: usize) -> Option<T> {
         let branch = self.branches.get_mut(index >> (LEAF_BITS + BRANCH_BITS))?;
         let at = index >> LEAF_BITS & (BRANCH - 1);
         let position = branch.get(at)?.as_ref()?.position(index)?;
@@ -189,8 +191,8 @@ impl<T: Clone> SparseVec<T> {
         Some(value)
     }
 
-    /// Removes the values of which `keep` is false; returns how many.
-    pub(crate) fn retain(&mut self, keep: impl Fn(usize, &T) -> bool) -> usize {
+    /// Removes the values for which `keep` is false; returns how many.
+    pub fn retain(&mut self, keep: impl Fn(usize, &T) -> bool) -> usize {
         let gone = self.indexed().filter(|&(index, value)| !keep(index, value));
         let gone: Vec<usize> = gone.map(|(index, _)| index).collect();
         for &index in &gone {
