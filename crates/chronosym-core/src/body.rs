@@ -33,6 +33,8 @@ pub(crate) struct CodeBody {
     pub evidence: EvidenceSet,
     pub loaded: Start,
     pub end: End,
+    /// Time of the body's own latest event; the end may be its container's.
+    pub confirmed: u64,
     /// Rule 8: earliest sample before the load event that may be in this body.
     pub earliest: u64,
     pub il_map: Option<Arc<IlMap>>,
@@ -65,6 +67,7 @@ impl CodeBody {
         evidence: EvidenceSet::NONE,
         loaded: Start::At(0),
         end: End::At(0),
+        confirmed: 0,
         earliest: 0,
         il_map: None,
         rare: None,

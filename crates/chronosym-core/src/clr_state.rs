@@ -54,11 +54,10 @@ impl ClrState {
         Arc::ptr_eq(&self.code_symbols, &other.code_symbols)
     }
 
-    /// Returns the last `MethodDetails` of a method before `time`, or else the first.
-    pub fn details(&self, method_id: u64, time: u64) -> Option<Details> {
+    /// Returns the last `MethodDetails` of a method before `time`, or else the first, with its time.
+    pub fn details(&self, method_id: u64, time: u64) -> Option<(u64, Details)> {
         let before = self.details.of(method_id).rfind(|&(at, _)| at <= time);
-        let details = before.or_else(|| self.details.of(method_id).next());
-        details.map(|(_, details)| details)
+        before.or_else(|| self.details.of(method_id).next())
     }
 
     /// Returns the latest name of a type.

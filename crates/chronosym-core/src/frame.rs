@@ -48,6 +48,8 @@ pub struct Frame {
     /// The address minus the start of the code body or symbol; for an inlinee, of the body that
     /// contains it.
     pub offset: Option<u64>,
+    /// The metadata token of a method of `function`'s module that has no name.
+    pub token: Option<u32>,
     /// The IL offset, and how it was found.
     pub il_offset: Option<IlOffset>,
     /// The source line, or why there is none. A frame without a name has no line, and the reason is
@@ -61,6 +63,8 @@ pub struct Frame {
     pub evidence: Option<Evidence>,
     /// The certainty of the answer.
     pub certainty: Option<Certainty>,
+    /// Whether a lost event could refute the answer: the code was last confirmed before the loss.
+    pub after_loss: bool,
     /// How the engine found this frame as the caller of the frame before it; absent if the recorder
     /// walked the stack.
     pub proof: Option<CallerProof>,
@@ -79,12 +83,14 @@ impl Frame {
             code: Code::Nothing,
             function,
             offset: None,
+            token: None,
             il_offset: None,
             line: Err(LineReason::NoLineInfo),
             inlined: false,
             tier: None,
             evidence: None,
             certainty: None,
+            after_loss: false,
             proof: None,
             symbol_file: None,
             unnamed: reason,
@@ -103,9 +109,10 @@ impl Frame {
         (self.name().is_err() || cut).then_some(self.unnamed)
     }
 
-    /// Whether the name is a guess.
+    /// Whether the name is a guess: by a rule, or because lost events may have replaced the code.
     pub fn is_guess(&self) -> bool {
-        self.name().is_ok() && self.certainty == Some(Certainty::Approximate)
+        let is_guess = self.after_loss || self.certainty == Some(Certainty::Approximate);
+        is_guess && self.name().is_ok()
     }
 
     /// The method's signature as the runtime spells it.

@@ -107,7 +107,7 @@ impl Function {
         self.compiled_as.as_deref()
     }
 
-    /// Returns `module!name`, `module!+0xrva`, or the bare address.
+    /// Returns `module!name`, `module!0x06000001`, `module!+0xrva`, or the bare address.
     pub fn label(&self) -> &str {
         &self.label
     }
@@ -273,6 +273,12 @@ impl FunctionTable {
             _ => write!(label, "{address:#x}"),
         };
         self.intern(binary, label, None, None, None)
+    }
+
+    /// Returns the function for a method known by its token only: `module!0x06000001`.
+    pub(crate) fn of_token(&mut self, binary: &Arc<Binary>, token: u32) -> Arc<Function> {
+        let label = format!("{}!{token:#010x}", binary.name);
+        self.intern(Some(binary), label, None, None, None)
     }
 
     /// Returns the function for a group of functions: its label is its name.

@@ -40,6 +40,8 @@ pub(crate) struct Image {
     pub part: Option<PePart>,
     pub loaded: Start,
     pub end: End,
+    /// Time of the image's own latest event; the end may be its process's.
+    pub confirmed: u64,
 }
 
 /// A part of a PE file mapped by the runtime itself, as recorders on Linux describe it.
@@ -178,6 +180,7 @@ impl MappedImages {
         let index = images.push(Image {
             loaded: Start::At(time),
             end: End::Open,
+            confirmed: time,
             ..image
         });
         self.current.insert(base, (ImageIndex(index as u32), time));
@@ -250,6 +253,7 @@ impl MappedImages {
                 part: None,
                 loaded,
                 end,
+                confirmed: time,
             });
             ImageIndex(index as u32)
         });
@@ -257,6 +261,7 @@ impl MappedImages {
         if ends && !is_over(image.end) {
             image.end = end;
         }
+        image.confirmed = time;
         image.timestamp = image.timestamp.or(fact.timestamp);
         self.current.insert(fact.base, (index, time));
         Some((index, same.is_none()))

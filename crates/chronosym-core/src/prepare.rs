@@ -48,7 +48,10 @@ impl Resolver {
                         .rva(location.looked_up);
                     rvas.entry((owner, image)).or_default().insert(rva);
                 }
-                position = Position::Return;
+                position = match caller {
+                    Some(caller) => self.position_of(caller, address),
+                    None => Position::Return,
+                };
                 node = caller;
             }
         }

@@ -9,7 +9,7 @@ use crate::evidence::{Certainty, NameReason};
 use crate::ids::{BodyIndex, ImageIndex, ProcessIndex};
 use crate::recording::Loss;
 use crate::space::AddressSpace;
-use crate::terms::Position;
+use crate::terms::{Addressing, Position};
 use crate::timeline::Timeline;
 
 /// The code at an address.
@@ -55,6 +55,8 @@ impl AddressAt {
 pub(crate) struct Location {
     pub code: CodeAt,
     pub certainty: Certainty,
+    /// Whether a lost event could refute it.
+    pub after_loss: bool,
     /// The address that was looked up: one less than a return address.
     pub looked_up: u64,
     pub valid: Range<u64>,
@@ -112,6 +114,7 @@ impl Timeline {
             return Location {
                 code: CodeAt::Nothing(NameReason::NoCodeAtAddress),
                 certainty: Certainty::Inferred,
+                after_loss: false,
                 looked_up: address,
                 valid: ALWAYS,
             };
@@ -150,6 +153,21 @@ impl Timeline {
         }
     }
 
+    /// The position of a frame that is not a leaf: the first user frame below kernel frames was
+    /// interrupted or entered the kernel at its address, and any other frame called (rule 9).
+    pub(crate) fn caller_position(&self, callee: u64, caller: u64) -> Position {
+        match self.is_surely_kernel(callee) && !self.is_surely_kernel(caller) {
+            true => Position::Exact,
+            false => Position::Return,
+        }
+    }
+
+    /// Whether an address is the kernel's in every process. Not known of 32-bit systems, whose
+    /// user code may be in the upper half.
+    fn is_surely_kernel(&self, address: u64) -> bool {
+        self.facts.pointer_size != Some(4) && self.normalise(address) >> 63 == 1
+    }
+
     /// The processes whose images may be at an address: its own, and the system's, whose user mode
     /// (its ntdll) belongs to itself only.
     pub(crate) fn image_owners(
@@ -183,6 +201,7 @@ impl Timeline {
             return Location {
                 code,
                 certainty: Certainty::Inferred,
+                after_loss: false,
                 looked_up: address,
                 valid: gap,
             };
@@ -193,11 +212,17 @@ impl Timeline {
             if let Some((id, lifetime)) = images.find(address, time) {
                 let image = &state.images[id.index()];
                 let lifetime = lifetime.from..lifetime.to;
-                let (certainty, sure) =
-                    certainty(image.loaded, image.end, lifetime, time, &self.losses);
+                let bounds = Bounds {
+                    start: image.loaded,
+                    end: image.end,
+                    confirmed: image.confirmed,
+                };
+                let (certainty, doubtful, sure) = bounds.certainty(lifetime, time, &self.losses);
                 return Location {
                     code: CodeAt::Image(owner, ImageIndex(id.index() as u32)),
                     certainty,
+                    // A kernel stays until the next boot.
+                    after_loss: doubtful && image.addressing != Addressing::Rva,
                     looked_up: address,
                     valid: meet(&valid, &sure),
                 };
@@ -208,6 +233,7 @@ impl Timeline {
         Location {
             code: CodeAt::Nothing(reason),
             certainty: Certainty::Inferred,
+            after_loss: false,
             looked_up: address,
             valid,
         }
@@ -236,7 +262,9 @@ impl Timeline {
         if !self.losses.is_empty() {
             return NameReason::EventsLost;
         }
-        if self.is_managed(process) && !self.has_rundown(process) {
+        // A runtime lists the code of its process only.
+        let is_user = !self.is_surely_kernel(address);
+        if is_user && self.is_managed(process) && !self.has_rundown(process) {
             return NameReason::NoRundown;
         }
         NameReason::NoCodeAtAddress
@@ -249,6 +277,14 @@ fn between(near: &Neighbours) -> Range<u64> {
     from..near.after.map_or(u64::MAX, |(_, lifetime)| lifetime.from)
 }
 
+impl Timeline {
+    /// Whether events may have been lost after one time and before another.
+    pub(crate) fn lost_between(&self, after: u64, before: u64) -> bool {
+        let mut losses = self.losses.iter();
+        losses.any(|loss| loss.to_ns > after && loss.from_ns < before)
+    }
+}
+
 impl AddressSpace {
     pub(crate) fn body(&self, index: BodyIndex) -> &CodeBody {
         &self.state.code.bodies[index.index()]
@@ -259,16 +295,22 @@ impl AddressSpace {
         if let Some((id, lifetime)) = self.bodies.find(address, time) {
             let index = BodyIndex(id.index() as u32);
             let (body, lifetime) = (self.body(index), lifetime.from..lifetime.to);
-            let (certainty, valid) = if body.approximate {
-                (Certainty::Approximate, lifetime)
+            let (certainty, after_loss, valid) = if body.approximate {
+                (Certainty::Approximate, false, lifetime)
             } else {
-                certainty(body.loaded, body.end, lifetime, time, losses)
+                let bounds = Bounds {
+                    start: body.loaded,
+                    end: body.end,
+                    confirmed: body.confirmed,
+                };
+                bounds.certainty(lifetime, time, losses)
             };
             let code = CodeAt::Body(index);
             return (
                 Some(Location {
                     code,
                     certainty,
+                    after_loss,
                     looked_up: address,
                     valid: valid.clone(),
                 }),
@@ -292,6 +334,7 @@ impl AddressSpace {
                 let location = Location {
                     code,
                     certainty: Certainty::Approximate,
+                    after_loss: false,
                     looked_up: address,
                     valid: valid.clone(),
                 };
@@ -305,47 +348,57 @@ impl AddressSpace {
     }
 }
 
-/// How sure it is that what events say began and ended so stood there at `time`, and the part of
-/// its life for which that holds.
-fn certainty(
-    loaded: Start,
+/// The bounds of an occupant, as events state them.
+struct Bounds {
+    start: Start,
     end: End,
-    lifetime: Range<u64>,
-    time: u64,
-    losses: &[Loss],
-) -> (Certainty, Range<u64>) {
-    let first_seen = match loaded {
-        Start::At(at) | Start::Before(at) => at,
-        Start::Unbounded => u64::MAX,
-    };
-    if time < first_seen {
-        return (
-            Certainty::Inferred,
-            lifetime.start..lifetime.end.min(first_seen),
-        );
-    }
-    let sure = first_seen.max(lifetime.start)..lifetime.end;
-    match end {
-        End::At(_) => (Certainty::Exact, sure),
-        End::After(at) if time <= at => (
-            Certainty::Exact,
-            sure.start..sure.end.min(at.saturating_add(1)),
-        ),
-        End::After(at) => (
-            Certainty::Inferred,
-            sure.start.max(at.saturating_add(1))..sure.end,
-        ),
-        // Ended by code loaded over it; the time of its own end is unknown.
-        End::Open if lifetime.end != u64::MAX => (Certainty::Inferred, sure),
-        End::Open => match losses
-            .iter()
-            .filter(|l| l.to_ns > first_seen)
-            .map(|l| l.from_ns)
-            .min()
-        {
-            None => (Certainty::Exact, sure),
-            Some(lost) if time < lost => (Certainty::Exact, sure.start..sure.end.min(lost)),
-            Some(lost) => (Certainty::Inferred, sure.start.max(lost)..sure.end),
-        },
+    /// Time of the occupant's own latest event.
+    confirmed: u64,
+}
+
+impl Bounds {
+    /// Returns the certainty that the occupant was there at `time`, whether a lost event could
+    /// refute it, and the part of its lifetime for which both are the same.
+    fn certainty(
+        &self,
+        lifetime: Range<u64>,
+        time: u64,
+        losses: &[Loss],
+    ) -> (Certainty, bool, Range<u64>) {
+        let first_seen = match self.start {
+            Start::At(at) | Start::Before(at) => at,
+            Start::Unbounded => u64::MAX,
+        };
+        if time < first_seen {
+            let before = lifetime.start..lifetime.end.min(first_seen);
+            return (Certainty::Inferred, false, before);
+        }
+        let seen = first_seen.max(lifetime.start)..lifetime.end;
+        match self.end {
+            End::After(at) if time <= at => {
+                let until = seen.end.min(at.saturating_add(1));
+                return (Certainty::Exact, false, seen.start..until);
+            }
+            End::After(at) => {
+                let from = seen.start.max(at.saturating_add(1));
+                return (Certainty::Inferred, false, from..seen.end);
+            }
+            // Ended by code loaded over it; the time of its own end is unknown.
+            End::Open if lifetime.end != u64::MAX => return (Certainty::Inferred, false, seen),
+            End::At(_) | End::Open => {}
+        }
+        // From its last own event on, the occupant may have been replaced by lost events.
+        let doubts = losses.iter().filter(|loss| loss.to_ns > self.confirmed);
+        match doubts.map(|loss| loss.from_ns.max(self.confirmed)).min() {
+            Some(lost) if time >= lost && time > self.confirmed => {
+                let from = seen.start.max(lost).max(self.confirmed.saturating_add(1));
+                (Certainty::Inferred, true, from..seen.end)
+            }
+            Some(lost) => {
+                let until = lost.max(self.confirmed.saturating_add(1));
+                (Certainty::Exact, false, seen.start..seen.end.min(until))
+            }
+            None => (Certainty::Exact, false, seen),
+        }
     }
 }

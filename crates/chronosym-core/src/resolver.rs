@@ -55,7 +55,7 @@ pub struct Resolver {
     by_stack: FxHashMap<(ProcessIndex, StackId, Position, bool), Answers<u32>>,
     /// Locations whose frames are not built yet.
     located: HashMap<(ProcessIndex, u64, Position), Location>,
-    path: Vec<(StackId, Walked)>,
+    path: Vec<(StackId, Walked, Position)>,
     /// How often the timeline was replaced.
     epoch: u32,
     changes: Changes,
@@ -148,13 +148,10 @@ impl Resolver {
         // Up to a cached prefix, then down again.
         let mut path = std::mem::take(&mut self.path);
         path.clear();
-        let of = |is_leaf: bool| if is_leaf { position } else { Position::Return };
         let mut top = (ROOT, ALWAYS);
-        let mut next = Some(stack);
-        while let Some(node) = next {
-            let answers = self
-                .by_stack
-                .get(&(process, node, of(path.is_empty()), timed));
+        let mut next = Some((stack, position));
+        while let Some((node, position)) = next {
+            let answers = self.by_stack.get(&(process, node, position, timed));
             if let Some((valid, node)) = answers.and_then(|a| a.at(time)) {
                 top = (*node, valid.clone());
                 break;
@@ -162,11 +159,10 @@ impl Resolver {
             let Some((frame, caller)) = self.timeline.stacks.split(node) else {
                 break;
             };
-            path.push((node, frame));
-            next = caller;
+            path.push((node, frame, position));
+            next = caller.map(|caller| (caller, self.position_of(caller, frame.address)));
         }
-        while let Some((node, frame)) = path.pop() {
-            let own = of(path.is_empty());
+        while let Some((node, frame, own)) = path.pop() {
             let position = match frame.proof {
                 Some(CallerProof::Signal | CallerProof::BranchRecord) => Position::Exact,
                 _ => own,
@@ -194,15 +190,22 @@ impl Resolver {
         let (time, timed) = time_of(when);
         let mut top = (ROOT, ALWAYS);
         for (depth, &address) in leaf_first.iter().enumerate().rev() {
-            let position = if depth == 0 {
-                position
-            } else {
-                Position::Return
+            let position = match depth.checked_sub(1) {
+                None => position,
+                Some(callee) => self.timeline.caller_position(leaf_first[callee], address),
             };
             let at = AddressAt::new(process, address, time, position);
             top = self.push(top, at, None, timed);
         }
         (top.0 != ROOT).then_some((ResolvedStack(top.0), top.1))
+    }
+
+    /// The position of the innermost frame of a stack that called, or was interrupted by, a callee.
+    pub(crate) fn position_of(&self, stack: StackId, callee: u64) -> Position {
+        let frame = self.timeline.stacks.split(stack);
+        frame.map_or(Position::Return, |(frame, _)| {
+            self.timeline.caller_position(callee, frame.address)
+        })
     }
 
     /// Appends the frames of an address to the stack of its callers.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use chronosym_core::{Certainty, Frame, Function, NameReason, Resolver};
+use chronosym_core::{Frame, Function, NameReason, Resolver};
 use chronosym_types::hash::{HashMap, RandomState};
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -124,10 +124,13 @@ fn frame_stats(resolver: &Resolver, addresses: bool) -> Vec<FrameStats> {
         let seen = &mut seen[frame.function.id().index()];
         seen.frames += 1;
         seen.kind.get_or_insert_with(|| CodeKind::of(frame));
-        seen.approximate += u32::from(frame.certainty == Some(Certainty::Approximate));
+        seen.approximate += u32::from(frame.is_guess());
         let Err(reason) = frame.name() else {
             continue;
         };
+        if frame.token.is_some() {
+            continue;
+        }
         seen.unnamed.get_or_insert_with(|| {
             // The frames of an address are adjacent; the one that is not inlined is last.
             let host = || frames[at..].iter().find(|host| !host.inlined);

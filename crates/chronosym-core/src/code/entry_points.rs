@@ -64,6 +64,7 @@ impl ProcessCode {
                     evidence: EvidenceSet::of(Evidence::EntryPoint),
                     loaded: Start::Before(point.time),
                     end: End::Open,
+                    confirmed: point.time,
                     earliest: point.time,
                     approximate: true,
                     ..CodeBody::NONE

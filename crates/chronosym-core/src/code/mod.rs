@@ -119,6 +119,7 @@ impl ProcessCode {
             evidence: EvidenceSet::of(Evidence::of(method.action)),
             loaded,
             end,
+            confirmed: time,
             earliest: match method.action {
                 Action::Load => self.jitted_from(method.id, time, thread),
                 _ => time,
@@ -172,6 +173,7 @@ impl ProcessCode {
             evidence: EvidenceSet::of(Evidence::JitDump),
             loaded: Start::At(time),
             end: End::Open,
+            confirmed: time,
             earliest: time,
             ..CodeBody::NONE
         };
@@ -198,6 +200,7 @@ impl ProcessCode {
             start: body.start.wrapping_sub(from).wrapping_add(to),
             loaded: Start::At(time),
             end: End::Open,
+            confirmed: time,
             earliest: time,
             ..body.clone()
         };
@@ -249,6 +252,7 @@ impl ProcessCode {
     fn confirm(&mut self, body: BodyIndex, stated: &CodeBody) {
         let old = &mut self.bodies[body.index()];
         old.evidence = old.evidence.and(stated.evidence);
+        old.confirmed = old.confirmed.max(stated.confirmed);
         if old.name == NameId::NONE {
             old.name = stated.name;
         }

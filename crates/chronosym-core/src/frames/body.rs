@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::FrameBuilder;
+use super::{FrameBuilder, Method};
 use crate::body::CodeBody;
 use crate::evidence::{LineReason, NameReason};
 use crate::frame::{Code, Frame};
 use crate::functions::{Binary, Function};
-use crate::ids::BodyIndex;
+use crate::ids::{BodyIndex, ModuleIndex, NameId};
 use crate::resolve::{AddressAt, Location};
 use crate::source_line::SourceLine;
 
@@ -47,7 +47,7 @@ impl FrameBuilder<'_> {
         let function = self.body_function(at, body, binary.as_ref());
         let method = module.map(|module| (module, body.token));
         let wants_lines = self.symbols.is_none_or(|symbols| symbols.wants_lines());
-        let line = match self.managed_line(&function, method, il) {
+        let line = match self.managed_line(&function, method.as_ref(), il) {
             Err(_) if body.lines().is_some() && !wants_lines => Err(LineReason::LinesDisabled),
             Err(reason) if body.lines().is_some() => {
                 match timeline.stated_line(process, index, native) {
@@ -65,11 +65,13 @@ impl FrameBuilder<'_> {
         out.push(Frame {
             code: Code::Body(process, index),
             offset: Some(self.distance(at.address, body.start)),
+            token: unnamed_token(&function, method.as_ref()),
             il_offset: il,
             line,
             tier: timeline.tier(process, body),
             evidence: body.evidence.strongest(),
             certainty: Some(location.certainty),
+            after_loss: location.after_loss,
             ..Frame::bare(at.address, function, NameReason::NoName)
         });
     }
@@ -83,7 +85,7 @@ impl FrameBuilder<'_> {
     ) -> Arc<Function> {
         let timeline = self.timeline;
         let code = &timeline.spaces[at.process.index()].state.code;
-        let named = self.timeline_function(binary, body.name, at.address);
+        let named = self.method_function(at, body, binary);
         let targets = body.stub().and_then(|stub| code.stubs.get(stub as usize));
         let targets = targets.map(Vec::as_slice);
         let (Some([target]), Some(name)) = (targets, timeline.names.get(body.name)) else {
@@ -96,4 +98,68 @@ impl FrameBuilder<'_> {
             false => self.functions.unnamed(binary, None, at.address),
         }
     }
+
+    /// The function of a body's method, by its name or, after an event without names, by its token.
+    pub(super) fn method_function(
+        &mut self,
+        at: AddressAt,
+        body: &CodeBody,
+        binary: Option<&Arc<Binary>>,
+    ) -> Arc<Function> {
+        match body.module {
+            Some(module) if body.name == NameId::NONE && is_method(body.token) => {
+                let state = &self.timeline.spaces[at.process.index()].state;
+                let details = state.clr.details(body.method_id, at.time);
+                // An id that was reused has another token.
+                let details = details.filter(|(_, details)| details.token == body.token);
+                let type_id = details.map(|(_, details)| details.type_id);
+                self.token_function(at, module, body.token, type_id)
+            }
+            _ => self.timeline_function(binary, body.name, at.address),
+        }
+    }
+
+    /// The function of a token: named by the metadata of its module or, if that is not available,
+    /// `module!0x06000001`.
+    pub(super) fn token_function(
+        &mut self,
+        at: AddressAt,
+        index: ModuleIndex,
+        token: u32,
+        type_id: Option<u64>,
+    ) -> Arc<Function> {
+        let timeline = self.timeline;
+        let binary = self.module_binary(at.process, index);
+        let module = timeline.module_of(at.process, index);
+        let clr = &timeline.spaces[at.process.index()].state.clr;
+        let type_name = type_id.and_then(|id| clr.type_name(id));
+        let type_name = type_name.map(|id| self.text(id)).filter(|t| !t.is_empty());
+        let name = self.symbols.and_then(|s| s.method_name(&module, token));
+        match name {
+            Some((owner, method)) => {
+                let name = match type_name.unwrap_or(&owner) {
+                    "" => method,
+                    owner => format!("{owner}.{method}"),
+                };
+                self.managed_function(binary.as_ref(), &name, None)
+            }
+            None => match &binary {
+                Some(binary) if is_method(token) => self.functions.of_token(binary, token),
+                _ => self.functions.unnamed(binary.as_ref(), None, at.address),
+            },
+        }
+    }
+}
+
+/// The token of a method, if the function has no name.
+pub(super) fn unnamed_token(function: &Function, method: Option<&Method<'_>>) -> Option<u32> {
+    let token = method
+        .map(|(_, token)| *token)
+        .filter(|&token| is_method(token));
+    token.filter(|_| function.name().is_none())
+}
+
+/// Whether a token has a row of the MethodDef table (ECMA-335 II.22.26).
+fn is_method(token: u32) -> bool {
+    token >> 24 == 6 && token & 0xff_ffff != 0
 }

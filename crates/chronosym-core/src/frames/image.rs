@@ -60,6 +60,7 @@ impl FrameBuilder<'_> {
                 code,
                 evidence: Some(Evidence::Image),
                 certainty: Some(location.certainty),
+                after_loss: location.after_loss,
                 ..Frame::bare(at.address, function, reason)
             });
         }
@@ -81,6 +82,7 @@ impl FrameBuilder<'_> {
                 inlined: i != outermost,
                 evidence: Some(native.evidence),
                 certainty: Some(location.certainty.or_guess(native.approximate)),
+                after_loss: location.after_loss,
                 symbol_file: native.symbol_file,
                 ..Frame::bare(
                     at.address,

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::body::unnamed_token;
 use super::{FrameBuilder, Method};
-use crate::evidence::NameReason;
+use crate::evidence::{Certainty, NameReason};
 use crate::frame::{Code, Frame};
 use crate::functions::Function;
 use crate::ids::BodyIndex;
@@ -31,13 +32,14 @@ impl<'a> FrameBuilder<'a> {
             .map(|tree| tree.chain(native, calls_are_valid));
         let first = out.len();
         for inlined in chain.unwrap_or_default() {
-            let (function, method) = if inlined.is_root {
+            let (function, method, reused) = if inlined.is_root {
                 let module = body.module.map(|m| timeline.module_of(at.process, m));
-                (None, module.map(|module| (module, body.token)))
+                (None, module.map(|module| (module, body.token)), false)
             } else {
-                let (function, method) =
-                    self.inlined_function(at, body.clr_instance, inlined.method_id);
-                (Some(function), method)
+                let (clr_instance, compiled) = (body.clr_instance, body.first_seen());
+                let (function, method, reused) =
+                    self.inlined_function(at, clr_instance, inlined.method_id, compiled);
+                (Some(function), method, reused)
             };
             let (mut call, mut approximate) = (inlined.il_offset, inlined.approximate);
             // Rule 17: a call confirmed by the IL is not a guess.
@@ -60,26 +62,40 @@ impl<'a> FrameBuilder<'a> {
             out.push(Frame {
                 code: Code::Body(at.process, index),
                 offset: Some(self.distance(at.address, body.start)),
+                token: unnamed_token(&function, method.as_ref()),
                 il_offset: il,
-                line: self.managed_line(&function, method, il),
+                line: self.managed_line(&function, method.as_ref(), il),
                 inlined: true,
                 evidence: body.evidence.strongest(),
-                certainty: Some(location.certainty.or_guess(approximate)),
+                certainty: Some(match reused {
+                    true if location.certainty == Certainty::Exact && !approximate => {
+                        Certainty::Inferred
+                    }
+                    _ => location.certainty.or_guess(approximate),
+                }),
+                after_loss: location.after_loss || reused,
                 ..Frame::bare(at.address, function, NameReason::NoName)
             });
         }
         own
     }
 
-    /// The function of a method id: named by one of its bodies, or by `MethodDetails`.
+    /// The function of a method id: named by one of its bodies, or by `MethodDetails`. The last
+    /// value is whether lost events may have reused the id before `compiled`, when the body that
+    /// contains it was compiled.
     fn inlined_function(
         &mut self,
         at: AddressAt,
         clr_instance: u16,
         method_id: u64,
-    ) -> (Arc<Function>, Option<Method<'a>>) {
+        compiled: u64,
+    ) -> (Arc<Function>, Option<Method<'a>>, bool) {
         let timeline = self.timeline;
         let state = &timeline.spaces[at.process.index()].state;
+        let reused = |first: u64, last: u64| match first <= compiled {
+            true => timeline.lost_between(last, compiled),
+            false => timeline.lost_between(compiled, first),
+        };
         // Method ids are reused: the last body stated before the time counts, or else the first
         // after it.
         let stated = |b: &BodyIndex| state.code.bodies[b.index()].first_seen() <= at.time;
@@ -87,32 +103,23 @@ impl<'a> FrameBuilder<'a> {
         if let Some(index) = bodies().rev().find(stated).or_else(|| bodies().next()) {
             let body = &state.code.bodies[index.index()];
             let binary = body.module.and_then(|m| self.module_binary(at.process, m));
-            let function = self.timeline_function(binary.as_ref(), body.name, at.address);
+            let function = self.method_function(at, body, binary.as_ref());
             let module = body.module.map(|m| timeline.module_of(at.process, m));
-            return (function, module.map(|module| (module, body.token)));
+            let method = module.map(|module| (module, body.token));
+            return (function, method, reused(body.first_seen(), body.confirmed));
         }
-        let module = state.clr.details(method_id, at.time).and_then(|details| {
-            let module = state.code.module(clr_instance, details.loader_module_id)?;
-            Some((details, module))
-        });
-        let Some((details, index)) = module else {
-            return (self.functions.unnamed(None, None, at.address), None);
-        };
-        let module = timeline.module_of(at.process, index);
-        let type_name = state.clr.type_name(details.type_id);
-        let type_name = type_name.map(|id| self.text(id)).filter(|t| !t.is_empty());
-        let name = self
-            .symbols
-            .and_then(|s| s.method_name(&module, details.token))
-            .map(|(owner, method)| match type_name.unwrap_or(&owner) {
-                "" => method,
-                owner => format!("{owner}.{method}"),
+        let module = state
+            .clr
+            .details(method_id, at.time)
+            .and_then(|(time, details)| {
+                let module = state.code.module(clr_instance, details.loader_module_id)?;
+                Some((time, details, module))
             });
-        let binary = self.module_binary(at.process, index);
-        let function = match name {
-            Some(name) => self.managed_function(binary.as_ref(), &name, None),
-            None => self.functions.unnamed(binary.as_ref(), None, at.address),
+        let Some((time, details, index)) = module else {
+            return (self.functions.unnamed(None, None, at.address), None, false);
         };
-        (function, Some((module, details.token)))
+        let function = self.token_function(at, index, details.token, Some(details.type_id));
+        let module = timeline.module_of(at.process, index);
+        (function, Some((module, details.token)), reused(time, time))
     }
 }

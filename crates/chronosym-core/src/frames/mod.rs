@@ -233,7 +233,7 @@ impl<'a> FrameBuilder<'a> {
     fn managed_line(
         &mut self,
         function: &Function,
-        method: Option<Method<'_>>,
+        method: Option<&Method<'_>>,
         il: Option<IlOffset>,
     ) -> Result<SourceLine, LineReason> {
         if function.name().is_none() {
@@ -244,7 +244,7 @@ impl<'a> FrameBuilder<'a> {
             (_, None, _) => Err(LineReason::NoILMap),
             (_, _, None) => Err(LineReason::NoSymbolFile),
             (Some(symbols), Some(il), Some((module, token))) => {
-                let line = symbols.managed_line(&module, token, il);
+                let line = symbols.managed_line(module, *token, il);
                 line.map(|line| self.functions.line(line))
             }
         }

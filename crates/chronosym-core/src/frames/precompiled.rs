@@ -71,7 +71,7 @@ impl FrameBuilder<'_> {
                 code: Code::Precompiled(at.process, index),
                 offset: Some(offset),
                 il_offset: code.il,
-                line: self.managed_line(&function, method, code.il),
+                line: self.managed_line(&function, method.as_ref(), code.il),
                 tier: Some(timeline.precompiled_tier(at.process, module.clr_instance)),
                 evidence: Some(code.evidence),
                 certainty: Some(Certainty::Inferred),

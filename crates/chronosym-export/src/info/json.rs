@@ -95,6 +95,10 @@ impl Fields for Frames<'_> {
         object
             .fields_of(&summary.frames)
             .field("with_line", summary.with_line)
+            .some(
+                "samples_after_loss",
+                Some(summary.after_loss).filter(|&samples| samples > 0),
+            )
             .object("self", Some(&summary.own));
     }
 }

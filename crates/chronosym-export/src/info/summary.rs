@@ -23,6 +23,8 @@ pub(super) struct Summary {
     /// The leaves alone: as many as samples.
     pub own: Naming,
     pub with_line: u64,
+    /// Samples with a frame that a lost event could refute.
+    pub after_loss: u64,
     /// Frames whose symbol file is at a path from the trace, which is not trusted.
     pub untrusted: u64,
     pub samples_of: BTreeMap<ProcessIndex, u64>,
@@ -80,6 +82,7 @@ impl Summary {
             frames: Naming::default(),
             own: Naming::default(),
             with_line: 0,
+            after_loss: 0,
             untrusted: 0,
             samples_of: BTreeMap::new(),
             symbol_files: symbol_files(profile, symbols),
@@ -93,6 +96,11 @@ impl Summary {
             *samples_of_stack.entry(entry.stack).or_default() += entry.samples;
         }
         for (stack, samples) in samples_of_stack {
+            let resolver = &profile.resolver;
+            let mut frames = resolver.stack(stack).map(|id| resolver.frame(id));
+            if frames.any(|frame| frame.after_loss) {
+                summary.after_loss += samples;
+            }
             for (depth, id) in profile.resolver.stack(stack).enumerate() {
                 let frame = profile.resolver.frame(id);
                 summary.frames.count(frame, samples);

@@ -208,6 +208,14 @@ impl Overview<'_> {
                 "  {blank:>7}  {share:>6.1}%  {count:>12}  with a source line"
             )?;
         }
+        let samples = self.summary.after_loss;
+        if samples > 0 {
+            let (share, count) = (own.share(samples), show_count(samples));
+            writeln!(
+                out,
+                "  {count} samples ({share:.1}%) have a frame that lost events could change (~)"
+            )?;
+        }
         Ok(())
     }
 
