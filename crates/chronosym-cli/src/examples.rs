@@ -45,6 +45,7 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
     ("diff", &[
         ("chronosym diff before.nettrace after.nettrace", "methods that take more or less time than before"),
         ("chronosym diff --running -n 10 before.nettrace after.nettrace", "the ten largest changes, for running threads"),
+        ("chronosym diff a/perf.data a/app.nettrace -- b/perf.data b/app.nettrace", "joined recordings on each side"),
     ]),
     ("events", &[
         ("chronosym events app.nettrace", "every record with its fields"),

@@ -103,8 +103,33 @@ fn what_is_not_there_is_said() {
         &["top", &trace, "--match", "*"],
         &["top", &trace, "--callers", "A", "--callees", "B"],
         &["diff", "-", "-"],
+        &["diff", &trace],
+        &["diff", &trace, &trace, &trace],
     ] {
         assert_eq!(run_of(misuse).status, 2, "{misuse:?}");
+    }
+}
+
+#[test]
+fn commands_of_one_trace_take_several_recordings() {
+    let trace = arg(R2R);
+    let one = run(&["diff", "--format", "json", &trace, &trace]);
+    let sides = run(&["diff", "--format", "json", &trace, "--", &trace]);
+    assert_eq!(
+        (sides.status, &sides.stdout),
+        (0, &one.stdout),
+        "{}",
+        sides.stderr
+    );
+    // What does not belong together is refused when it is opened, not as a usage error.
+    for together in [
+        &["lines", &trace, &trace, "Spin"][..],
+        &["explain", &trace, &trace, "0x1000"],
+        &["diff", &trace, &trace, "--", &trace],
+    ] {
+        let refused = run(together);
+        assert_eq!(refused.status, 1, "{together:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains("same"), "{}", refused.stderr);
     }
 }
 

@@ -4,6 +4,7 @@ mod parts;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::slice::from_ref;
 use std::str::FromStr;
 
 use anyhow::{Result, bail};
@@ -329,10 +330,8 @@ pub struct Serve {
 
 #[derive(Debug, Args)]
 pub struct Lines {
-    /// Trace to read: .nettrace, .netperf, .etl, perf.data or LTTng, plain, zipped or gzipped; `-`
-    /// is standard input.
-    #[arg(value_name = "TRACE")]
-    pub trace: PathBuf,
+    #[command(flatten)]
+    pub input: Input,
     /// Method: its name, the end of its name, or a part of it.
     #[arg(value_name = "METHOD")]
     pub method: String,
@@ -340,11 +339,6 @@ pub struct Lines {
     /// If downloads are enabled, files found nowhere else are downloaded from Source Link.
     #[arg(long, value_name = "DIR")]
     pub sources: Vec<PathBuf>,
-    /// Write output to FILE (must not be an input file).
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    #[command(flatten)]
-    pub symbols: Symbols,
     #[command(flatten)]
     pub selection: Selection,
     /// Output format.
@@ -354,12 +348,13 @@ pub struct Lines {
 
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// Trace before the change.
-    #[arg(value_name = "BEFORE")]
-    pub before: PathBuf,
-    /// Trace after the change.
-    #[arg(value_name = "AFTER")]
-    pub after: PathBuf,
+    /// Trace before the change. With `--`, recordings of one machine and time, which form one
+    /// timeline; without it, the trace before and the trace after.
+    #[arg(required = true, value_name = "BEFORE")]
+    pub before: Vec<PathBuf>,
+    /// Trace after the change, or recordings that form one timeline.
+    #[arg(last = true, value_name = "AFTER")]
+    pub after: Vec<PathBuf>,
     /// Write output to FILE (must not be an input file).
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -373,6 +368,19 @@ pub struct Diff {
     /// Show at most N rows.
     #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
     pub max_lines: usize,
+}
+
+impl Diff {
+    /// Returns the traces before and after.
+    pub fn sides(&self) -> Result<(&[PathBuf], &[PathBuf])> {
+        match (&*self.before, &*self.after) {
+            ([before, after], []) => Ok((from_ref(before), from_ref(after))),
+            (_, []) => bail!(Usage(
+                "two traces are required; separate several recordings by --: diff A… -- B…".into()
+            )),
+            sides => Ok(sides),
+        }
+    }
 }
 
 /// How a comparison is shown.
@@ -427,17 +435,11 @@ pub struct Methods {
 
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// Trace to read.
-    #[arg(value_name = "TRACE")]
-    pub trace: PathBuf,
+    #[command(flatten)]
+    pub input: Input,
     /// Address: 0x… or decimal.
     #[arg(value_name = "ADDR")]
     pub address: String,
-    /// Write output to FILE (must not be an input file).
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    #[command(flatten)]
-    pub symbols: Symbols,
     #[command(flatten)]
     pub query: AddressQuery,
     /// Output format.

@@ -1,8 +1,7 @@
 //! `chronosym diff`.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::slice::from_ref;
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use chronosym::Profile;
@@ -14,8 +13,9 @@ use crate::output;
 use crate::profiled::{self, Sampled, shown};
 
 pub fn run(args: &Diff) -> Result<()> {
-    let is_pipe = |path: &Path| path.as_os_str() == "-";
-    if is_pipe(&args.before) && is_pipe(&args.after) {
+    let (before, after) = args.sides()?;
+    let has_pipe = |paths: &[PathBuf]| paths.iter().any(|path| path.as_os_str() == "-");
+    if has_pipe(before) && has_pipe(after) {
         bail!(Usage("standard input is one trace, not two".to_owned()));
     }
     let path = args.output.as_deref();
@@ -25,8 +25,8 @@ pub fn run(args: &Diff) -> Result<()> {
         Some(StackFormat::Html) => DiffFormat::Html,
         _ => DiffFormat::Text,
     });
-    let before = Side::read(args, &args.before)?;
-    let after = Side::read(args, &args.after)?;
+    let before = Side::read(args, before)?;
+    let after = Side::read(args, after)?;
     let mut diff = chronosym_export::Diff::new(&before.profile, &after.profile);
     let options = shown(args.max_lines, path);
     let mut out = output::open(path);
@@ -64,8 +64,7 @@ struct Side {
 }
 
 impl Side {
-    fn read(args: &Diff, trace: &PathBuf) -> Result<Self> {
-        let traces = from_ref(trace);
+    fn read(args: &Diff, traces: &[PathBuf]) -> Result<Self> {
         let sampled = Sampled::read(traces, &args.symbols, &args.selection, 0)?;
         Ok(Side {
             profile: sampled.profile(),

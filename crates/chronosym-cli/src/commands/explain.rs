@@ -11,23 +11,23 @@ use crate::units::parse_address;
 use crate::{load, output, progress, symbolizer};
 
 pub fn run(args: &Explain) -> Result<()> {
+    let input = &args.input;
     let Some(address) = parse_address(&args.address) else {
         bail!(Usage(if Path::new(&args.address).is_file() {
-            let (trace, address) = (&args.address, args.trace.display());
+            let (trace, address) = (&args.address, input.traces[0].display());
             format!("the trace comes first: chronosym explain {trace} {address}")
         } else {
             format!("'{}' is no ADDR: expected 0x… or a number", args.address)
         }));
     };
-    let traces = std::slice::from_ref(&args.trace);
-    let loaded = load::load(traces, SampleSelection::None, &args.symbols)?;
+    let loaded = load::load(&input.traces, SampleSelection::None, &input.symbols)?;
     progress::notes(&loaded.diagnostics.list);
     let timeline = &loaded.timeline;
     let process = find_process(timeline, &args.query)?;
     let (time, position) = (args.query.time_ns(), args.query.position());
-    let symbols = symbolizer::open(&args.symbols, &loaded)?;
+    let symbols = symbolizer::open(&input.symbols, &loaded)?;
     let explanation = Explanation::new(timeline, &symbols, process, (address, position), time);
-    let out = output::open_for(args.format, args.output.as_deref());
+    let out = output::open_for(args.format, input.output.as_deref());
     output::write(args.format, out, &Json(&explanation), |out| {
         explanation.write(out)
     })

@@ -1,7 +1,6 @@
 //! `chronosym lines`.
 
 use std::path::Path;
-use std::slice::from_ref;
 
 use anyhow::{Result, bail};
 use chronosym_export::{FileLines, MethodLines, write_lines};
@@ -16,14 +15,18 @@ pub fn run(args: &Lines) -> Result<()> {
             bail!("--sources {}: there is no such folder", folder.display());
         }
     }
-    if !args.trace.exists() && Path::new(&args.method).is_file() {
+    let input = &args.input;
+    if let [trace] = &*input.traces
+        && !trace.exists()
+        && Path::new(&args.method).is_file()
+    {
         bail!(Usage(format!(
             "the trace comes first: chronosym lines {} {}",
             args.method,
-            args.trace.display()
+            trace.display()
         )));
     }
-    let sampled = Sampled::read(from_ref(&args.trace), &args.symbols, &args.selection, 0)?;
+    let sampled = Sampled::read(&input.traces, &input.symbols, &args.selection, 0)?;
     let profile = sampled.profile();
     let Some(lines) = MethodLines::new(&profile, &args.method) else {
         bail!(
@@ -50,7 +53,7 @@ pub fn run(args: &Lines) -> Result<()> {
             Err(reason) => (None, format!("{reason}; see --sources")),
         }
     };
-    let path = args.output.as_deref();
+    let path = input.output.as_deref();
     output::write(args.format, output::open(path), &lines, |out| {
         write_lines(&profile, &lines, source, shown(usize::MAX, path), out)
     })
