@@ -118,14 +118,17 @@ impl Resolver {
         let mut addresses = std::mem::take(&mut batch.addresses);
         addresses.clear();
         for stack in stacks {
-            let positions =
-                std::iter::once(stack.position).chain(std::iter::repeat(Position::Return));
-            let of_stack = stack.leaf_first.iter().zip(positions);
-            addresses.extend(of_stack.map(|(&address, position)| AddressQuery {
-                process: stack.process,
-                address,
-                time_ns: stack.time_ns,
-                position,
+            let mut callee = None;
+            addresses.extend(stack.leaf_first.iter().map(|&address| {
+                let callee = callee.replace(address);
+                AddressQuery {
+                    process: stack.process,
+                    address,
+                    time_ns: stack.time_ns,
+                    position: callee.map_or(stack.position, |callee| {
+                        self.timeline().caller_position(callee, address)
+                    }),
+                }
             }));
         }
         self.find_frames(&addresses, batch);
