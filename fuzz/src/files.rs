@@ -19,7 +19,7 @@ use tempfile::NamedTempFile;
 use crate::choices::Choices;
 use crate::made;
 
-/// An ELF or PE file: symbol table, debug information, names.
+/// An ELF or PE file, or a symbol file of Breakpad: symbol table, debug information, names.
 pub fn elf(data: &[u8]) {
     let Ok(file) = NativeSymbols::open(data) else {
         return;

@@ -55,6 +55,7 @@ pub const TARGETS: &[Target] = &[
     target("elf", files::elf, "elf"),
     target("dwarf", files::dwarf, "elf"),
     target("go_table", files::go_table, "elf"),
+    target("breakpad", files::elf, "text"),
     target("unwind", files::unwind, "elf"),
     target("pe", files::pe, "pdb"),
     target("kallsyms", files::kallsyms, "text"),

@@ -14,6 +14,12 @@ use chronosym_support::trace::{EventSpec, FieldKind, LabelSpec, TypeSpec};
 
 use crate::made::{go, object};
 
+const BREAKPAD: &[u8] = b"MODULE Linux x86_64 9D4B3B1A2C8F00D1838ED98914E9B7FF0 libapp.so\n\
+    INFO CODE_ID 1A3B4B9D8F2CD100838ED98914E9B7FF01234567\nFILE 0 /src/app/a.cc\nFILE 7 b.h\n\
+    INLINE_ORIGIN 0 inner(int)\nINLINE_ORIGIN 3 innermost()\nPUBLIC f00 0 _start\n\
+    FUNC 0 40 0 outer(int)\nINLINE 0 7 0 0 10 10 30 8\nINLINE 1 12 7 3 18 4 34 2\n\
+    0 10 5 0\n10 10 11 7\n20 20 9 0\nFUNC m 1040 8 0 shared\n1040 8 20 0\nPUBLIC m 1080 0 tail\n";
+
 const SCRIPT: &[u8] = b"app 32633/7 [003]  4710.772860:     250000 cpu-clock: \n\
     \tffffffff815a2001 f+0xc1 ([kernel.kallsyms])\n\t           13608 [unknown] (/lib/a (deleted))\n\n";
 
@@ -94,6 +100,7 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
         }
         "unwind" => vec![named("one", &call_frames())],
         "go_table" => go::LAYOUTS.iter().map(|&layout| go_table(layout)).collect(),
+        "breakpad" => vec![named("app", BREAKPAD)],
         "dwarf" => vec![named("program", &debug_sections())],
         "pe" => test_data(&[
             "clr10/workload/PluginA.dll",

@@ -431,10 +431,9 @@ fn formats_that_are_not_read_are_named() {
             &[0xCF, 0xFA, 0xED, 0xFE, 7, 0, 0, 1][..],
             "Mach-O is not read",
         ),
-        (
-            b"MODULE Linux x86_64 0 a\n",
-            "a symbol file of Breakpad is not read",
-        ),
+        (b"MODULE Linux x86_64 0 a\n", "the MODULE record is damaged"),
+        (b"SYMC\x09\0\0\0", "a SymCache of symbolic is not read"),
+        (b"!<arch>\n", "an archive of object files is not read"),
         (
             &[0x64, 0x86, 2, 0, 0, 0, 0, 0],
             "a COFF object file is not read",

@@ -15,7 +15,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file is in another format.
-    #[error("not an ELF or PE file")]
+    #[error("not an ELF, PE or Breakpad file")]
     UnknownFormat,
     /// A format or variant that is recognised but not read.
     #[error("{what} is not read")]

@@ -11,6 +11,7 @@
 )]
 
 mod answer;
+mod breakpad;
 pub mod cache;
 mod code;
 pub mod demangle;

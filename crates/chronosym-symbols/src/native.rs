@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use chronosym_types::hash::HashMap;
 use gimli::DwoId;
 
+use crate::breakpad::BreakpadSymbols;
 use crate::dwarf::cached_unit::CachedUnit;
 use crate::dwarf::index::{UnitIndex, UnitStarts};
 use crate::dwarf::lines::LineTables;
 use crate::dwarf::split::SplitFile;
 use crate::dwarf::unit::Sections;
-use crate::elf::container::Container;
+use crate::elf::container::{Container, Format};
 use crate::elf::debug_files::{self, DebugFileSearch, Missed};
 use crate::elf::segments::Mapping;
 use crate::elf::symbols::SymbolTable;
@@ -45,9 +46,16 @@ pub struct NativeSymbols {
     other_packages: OnceLock<Vec<Arc<SplitFile>>>,
     split: Mutex<SplitUnits>,
     symbols: OnceLock<Symbols>,
-    go: OnceLock<Option<GoSymbols>>,
+    tables: OnceLock<Option<FunctionTables>>,
     /// Units of single lookups, by their offset.
     pub(crate) cached_units: WeightedLru<usize, CachedUnit>,
+}
+
+/// Functions and lines in a format of their own.
+#[derive(Debug)]
+pub(crate) enum FunctionTables {
+    Go(GoSymbols),
+    Breakpad(BreakpadSymbols),
 }
 
 /// The symbol table, and the problem with the image's mini debug information, if any.
@@ -126,7 +134,7 @@ impl NativeSymbols {
             other_packages: OnceLock::new(),
             split: Mutex::default(),
             symbols: OnceLock::new(),
-            go: OnceLock::new(),
+            tables: OnceLock::new(),
             cached_units: WeightedLru::new(MAX_CACHED_UNITS),
         }
     }
@@ -182,7 +190,7 @@ impl NativeSymbols {
     pub fn is_stripped(&self) -> bool {
         !self.debug().debug.has(gimli::SectionId::DebugInfo, false)
             && !self.symbols().has_own()
-            && self.go().is_none()
+            && self.tables().is_none()
     }
 
     /// True if the search found a debug file of another build.
@@ -268,9 +276,10 @@ impl NativeSymbols {
         own.unpacked_bytes().saturating_add(other.unwrap_or(0))
     }
 
-    /// True if there is debug information with lines, in the file or its debug file, or Go's function table.
+    /// True if there is debug information with lines, in the file or its debug file, Go's function table, or a symbol file of
+    /// Breakpad.
     pub fn has_lines(&self) -> bool {
-        self.debug().debug.has(gimli::SectionId::DebugLine, false) || self.go().is_some()
+        self.debug().debug.has(gimli::SectionId::DebugLine, false) || self.tables().is_some()
     }
 
     /// Damage met so far that concerns the file as a whole.
@@ -283,7 +292,8 @@ impl NativeSymbols {
 
     /// The file with the debug information: this one or its debug file.
     pub(crate) fn debug(&self) -> &Container {
-        if self.image.debug.has(gimli::SectionId::DebugInfo, false) {
+        let is_breakpad = self.image.format == Format::Breakpad;
+        if is_breakpad || self.image.debug.has(gimli::SectionId::DebugInfo, false) {
             return &self.image;
         }
         self.debug_file
@@ -363,10 +373,14 @@ impl NativeSymbols {
         &symbols.table
     }
 
-    /// Go's function table, if there is one.
-    pub(crate) fn go(&self) -> Option<&GoSymbols> {
-        let go = self.go.get_or_init(|| GoSymbols::find(&self.image.data));
-        go.as_ref()
+    /// Functions and lines that are not in DWARF, if there are any.
+    pub(crate) fn tables(&self) -> Option<&FunctionTables> {
+        let data = &self.image.data;
+        let tables = self.tables.get_or_init(|| match self.image.format {
+            Format::Breakpad => Some(FunctionTables::Breakpad(BreakpadSymbols::new(data.clone()))),
+            Format::Elf | Format::Pe => GoSymbols::find(data).map(FunctionTables::Go),
+        });
+        tables.as_ref()
     }
 
     pub(crate) fn sections(&self) -> Sections<'_> {

@@ -17,13 +17,14 @@ use chronosym_types::hash::HashMap;
 use gimli::SectionId;
 
 use crate::answer::{Address, Answers, Missing, NonZeroId, Source, StoredAnswer, StoredFrame};
+use crate::breakpad::BreakpadScratch;
 use crate::dwarf::cached_unit::CachedUnit;
 use crate::dwarf::form::DwarfError;
 use crate::dwarf::names::InfoSection;
 use crate::dwarf::resolve::{Context, Scratch};
 use crate::dwarf::unit::{Sections, Table, Unit};
 use crate::go::GoScratch;
-use crate::native::NativeSymbols;
+use crate::native::{FunctionTables, NativeSymbols};
 use crate::query::Query;
 
 /// The number of units that is worth a thread.
@@ -39,6 +40,13 @@ const LARGE: usize = 32 << 20;
 struct Job<'a> {
     unit: Option<usize>,
     wanted: &'a [u64],
+}
+
+/// Working memory of one worker for tables that are not in DWARF.
+#[derive(Default)]
+struct TableScratch {
+    go: GoScratch,
+    breakpad: BreakpadScratch,
 }
 
 /// The frames of one address in the buffer of one worker.
@@ -256,7 +264,7 @@ impl<'a> Sweep<'a> {
         let mut scratch = Scratch::default();
         let mut resolved = Vec::new();
         let mut names = SymbolNames::default();
-        let mut go = GoScratch::default();
+        let mut tables = TableScratch::default();
         let next = || self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed));
         for job in std::iter::from_fn(next).copied().flatten() {
             let wanted = job.wanted;
@@ -294,7 +302,7 @@ impl<'a> Sweep<'a> {
                 if let Some(missing) = missing {
                     f.missing = missing;
                 }
-                self.add_go(f, &mut go, out);
+                self.add_tables(f, &mut tables, out);
                 self.add_symbol(f, &mut names, out);
             }
         }
@@ -367,17 +375,27 @@ impl<'a> Sweep<'a> {
         scratch.resolve(unit, None, context, wanted, out, each)
     }
 
-    /// Resolves an address without frames by Go's function table, if there is one.
-    fn add_go(&self, f: &mut AddressFrames, scratch: &mut GoScratch, out: &mut Answers) {
+    /// Resolves an address without frames by functions and lines that are not in DWARF.
+    fn add_tables(&self, f: &mut AddressFrames, scratch: &mut TableScratch, out: &mut Answers) {
         if f.len > 0 {
             return;
         }
-        let Some(go) = self.symbols.go() else { return };
         let start = out.frames.len();
-        if let Err(missing) = go.resolve(f.va, self.query, scratch, out) {
-            f.missing = missing;
-            out.note_damage("Go's function table: its parts share too much data".to_owned());
-        } else if out.frames.len() > start {
+        match self.symbols.tables() {
+            Some(FunctionTables::Go(go)) => {
+                if let Err(missing) = go.resolve(f.va, self.query, &mut scratch.go, out) {
+                    f.missing = missing;
+                    out.note_damage(
+                        "Go's function table: functions share too much data".to_owned(),
+                    );
+                }
+            }
+            Some(FunctionTables::Breakpad(file)) => {
+                file.resolve(f.va, self.query, &mut scratch.breakpad, out);
+            }
+            None => {}
+        }
+        if out.frames.len() > start {
             *f = AddressFrames::since(start, f.va, out);
         }
     }

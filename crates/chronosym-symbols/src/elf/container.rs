@@ -11,6 +11,7 @@ use super::layout::Layout;
 use super::packing;
 use super::sections::DebugSections;
 use super::segments::Segments;
+use crate::breakpad::Module;
 use crate::error::{Error, Result};
 use crate::identity::BuildId;
 use crate::mmap::FileData;
@@ -20,6 +21,8 @@ use crate::mmap::FileData;
 pub(crate) enum Format {
     Elf,
     Pe,
+    /// Text, without sections and segments.
+    Breakpad,
 }
 
 /// The headers and the bytes of an object file.
@@ -57,6 +60,9 @@ impl Container {
         let unpacked = packing::whole_file(&data)?;
         let was_packed = unpacked.is_some();
         let data = unpacked.unwrap_or(data);
+        if Module::sniff(&data) {
+            return Self::breakpad(data, was_packed);
+        }
         let file = parse(&data)?;
         let format = match &file {
             object::File::Elf32(_) | object::File::Elf64(_) => Format::Elf,
@@ -102,6 +108,25 @@ impl Container {
             segments,
             layout,
             was_packed,
+        })
+    }
+
+    fn breakpad(data: FileData, was_packed: bool) -> Result<Self> {
+        let module = Module::parse(&data)?;
+        Ok(Self {
+            format: Format::Breakpad,
+            endian: gimli::RunTimeEndian::Little,
+            arm32: false,
+            decorated: false,
+            build_id: module.build_id,
+            debug: DebugSections::none(&data),
+            // Only all its records would tell.
+            code: vec![0..u64::MAX],
+            folder: None,
+            segments: Segments::none(),
+            layout: None,
+            was_packed,
+            data,
         })
     }
 
@@ -206,8 +231,9 @@ fn other_format(data: &[u8]) -> Option<&'static str> {
         [0xCE | 0xCF, 0xFA, 0xED, 0xFE, ..] | [0xFE, 0xED, 0xFA, 0xCE | 0xCF, ..] => "Mach-O",
         // Java classes have the same magic number, followed by their version, which is not small.
         [0xCA, 0xFE, 0xBA, 0xBE | 0xBF, 0, 0, 0, 0..=42, ..] => "Mach-O for several processors",
-        [b'M', b'O', b'D', b'U', b'L', b'E', b' ', ..] => "a symbol file of Breakpad",
         [b'!', b'<', b'a', b'r', b'c', b'h', b'>', ..] => "an archive of object files",
+        // In either byte order.
+        [b'S', b'Y', b'M', b'C', ..] | [b'C', b'M', b'Y', b'S', ..] => "a SymCache of symbolic",
         [0, b'a', b's', b'm', ..] => "WebAssembly",
         // COFF, plain or with many sections.
         [0, 0, 0xFF, 0xFF, ..] => "a COFF object file",

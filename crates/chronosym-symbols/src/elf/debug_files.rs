@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use gimli::SectionId;
 use object::read::{Object, ObjectSection};
 
-use super::container::Container;
+use super::container::{Container, Format};
 use super::packing;
 use crate::error::{Error, Result};
 use crate::identity::BuildId;
@@ -207,6 +207,9 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
 /// The symbol table in `.gnu_debugdata`: an ELF file, compressed by xz, with the functions that
 /// `.dynsym` lacks.
 pub(crate) fn mini_debug_info(container: &Container) -> Result<Option<Container>> {
+    if container.format != Format::Elf {
+        return Ok(None);
+    }
     let file = container.file()?;
     let Some(section) = file.section_by_name(".gnu_debugdata") else {
         return Ok(None);

@@ -105,17 +105,23 @@ pub(crate) struct DebugSections {
 }
 
 impl DebugSections {
+    /// Of a file without sections.
+    pub(crate) fn none(data: &FileData) -> Self {
+        Self {
+            data: data.clone(),
+            layout: None,
+            sections: Vec::new(),
+        }
+    }
+
     pub(crate) fn find(
         data: &FileData,
         file: &object::File<'_>,
         endian: RunTimeEndian,
         layout: Option<Arc<Layout>>,
     ) -> Self {
-        let mut debug = Self {
-            data: data.clone(),
-            layout,
-            sections: Vec::new(),
-        };
+        let mut debug = Self::none(data);
+        debug.layout = layout;
         // A limit for all sections together: they may share the same bytes.
         let mut limit = packing::max_unpacked(data.len());
         for section in file.sections() {

@@ -46,6 +46,15 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
+    /// Of a file that states addresses from the image's base and no offsets.
+    pub(super) fn none() -> Self {
+        Segments {
+            list: Vec::new(),
+            base: 0,
+            has_code: false,
+        }
+    }
+
     pub(super) fn of(file: &object::File<'_>, layout: Option<&Layout>) -> Self {
         let list: Vec<Segment> = match layout {
             None => file.segments().filter_map(|s| segment(&s)).collect(),
