@@ -1,5 +1,7 @@
 //! `chronosym symbolize`: addresses to names, lines and inlined functions.
 
+mod log_json;
+mod log_lines;
 mod managed;
 mod modules;
 mod native;

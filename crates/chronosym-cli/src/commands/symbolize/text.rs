@@ -4,26 +4,37 @@ use std::ops::Range;
 
 use chronosym::file_name;
 
+use super::log_json;
+use super::log_lines::{self, FoundAddress, State};
 use crate::request::{AddressRequest, At, Form, Method, Target, is_prefixed, split, token};
 use crate::units::{hex, parse_address};
 
 /// Digits without `0x` are taken for an address from this many on: shorter runs are numbers more often than not.
 const BARE_DIGITS: usize = 8;
 
-/// Where in a text an address stands, and what it asks.
-pub type FoundAddress<'a> = (Range<usize>, AddressRequest<'a>);
-
 /// All that may be an address in a text. It stands as a word of its own: what is part of a longer one, or the value of a
 /// register, is left alone.
 pub fn find_all(text: &[u8]) -> Vec<FoundAddress<'_>> {
     let mut found = Vec::new();
     let mut start = 0;
+    let mut state = State::default();
     for line in text.split_inclusive(|&b| b == b'\n') {
-        let known = [dotnet, mono, native_aot, perf];
+        let frames = [dotnet, mono, native_aot, perf];
+        let frame = |line| {
+            frames
+                .iter()
+                .find_map(|form| form(line))
+                .map(|one| vec![one])
+        };
         let whole = std::str::from_utf8(line).ok();
-        match whole.and_then(|line| known.iter().find_map(|form| form(line))) {
-            Some((range, question)) => {
-                found.push((start + range.start..start + range.end, question));
+        let of_form =
+            whole.and_then(|line| frame(line).or_else(|| log_lines::parse(line, &mut state)));
+        match of_form {
+            Some(addresses) => {
+                let moved = addresses.into_iter();
+                found.extend(
+                    moved.map(|(range, request)| (start + range.start..start + range.end, request)),
+                );
             }
             None => words(text, start..start + line.len(), &mut found),
         }
@@ -74,7 +85,7 @@ fn native_aot(line: &str) -> Option<FoundAddress<'_>> {
     let (before, after) = line.split_once("!<BaseAddress>+")?;
     let digits = prefix(after, |b| b == b'x' || b.is_ascii_hexdigit());
     let rva = parse_address(digits).filter(|_| is_prefixed(digits))?;
-    let start = path_start(line.as_bytes(), before.len());
+    let start = path_start(line.as_bytes(), 0, before.len());
     let place = Target::new(Some(line.get(start..before.len())?), At::Rva(rva));
     let range = start..line.len() - after.len() + digits.len();
     Some(asking(line, range, place, Form::Names))
@@ -89,7 +100,11 @@ fn perf(line: &str) -> Option<FoundAddress<'_>> {
     let (address, rest) = rest.split_once(' ')?;
     let is_hex = address.bytes().all(|b| b.is_ascii_hexdigit());
     let (symbol, file) = rest.trim_end().strip_suffix(')')?.rsplit_once(" (")?;
-    if is_alone || !is_hex || !(symbol == "[unknown]" || symbol.contains("+0x")) {
+    if is_alone
+        || !is_hex
+        || is_prefixed(file)
+        || !(symbol == "[unknown]" || symbol.contains("+0x"))
+    {
         return None;
     }
     let end = line.trim_end().len() - 1;
@@ -127,8 +142,19 @@ fn prefix(text: &str, is: impl Fn(u8) -> bool) -> &str {
 
 /// Addresses that are words: glibc, sanitizers, HotSpot, Windows, and plain ones.
 fn words<'a>(text: &'a [u8], line: Range<usize>, found: &mut Vec<FoundAddress<'a>>) {
+    let own = Line::new(text, line.clone());
     let (mut at, line_end) = (line.start, line.end);
+    // Where the last escape sequence of a terminal ends.
+    let mut floor = line.start;
     while at < line_end {
+        if text[at..line_end].starts_with(b"\x1b[") {
+            let end = text[at + 2..line_end]
+                .iter()
+                .position(u8::is_ascii_alphabetic);
+            at = end.map_or(line_end, |end| at + 3 + end);
+            floor = at;
+            continue;
+        }
         if !is_part(text[at]) {
             at += 1;
             continue;
@@ -139,17 +165,21 @@ fn words<'a>(text: &'a [u8], line: Range<usize>, found: &mut Vec<FoundAddress<'a
         let marks = text[start..at].iter().rev();
         let marks = marks.take_while(|b| !b.is_ascii_alphanumeric()).count();
         let end = at - marks;
-        // `rip=0x…`: what a register holds need not be code. `Name() + 0x…`: no address, but an offset.
-        let is_value = matches!(text[..start], [.., b'='] | [.., b'+', b' ']);
         // What a separator follows is the beginning of a path.
         let is_path = matches!(text.get(at), Some(b'/' | b'\\' | b'~'));
-        if start == end || is_value || is_path {
+        if start == end || is_path {
             continue;
         }
-        let Some((range, question)) = word(text, start, end) else {
+        let Some((range, mut request)) = word(text, floor, start, end) else {
             continue;
         };
         if found.last().is_some_and(|(last, _)| last.end > range.start) {
+            continue;
+        }
+        if let Some(target) = &mut request.target
+            && target.file.is_none()
+            && !own.complete(range.clone(), target)
+        {
             continue;
         }
         // glibc: `program(+0xrva)[0xaddress]` says the same place twice.
@@ -158,8 +188,235 @@ fn words<'a>(text: &'a [u8], line: Range<usize>, found: &mut Vec<FoundAddress<'a
         {
             at = range.end + 2 + same.iter().take_while(|&&b| is_part(b)).count();
         }
-        found.push((range, question));
+        found.push((range, request));
     }
+}
+
+/// A line of free text.
+struct Line<'a> {
+    text: &'a [u8],
+    range: Range<usize>,
+    /// The module that it names, and the build id.
+    module: Option<&'a str>,
+    id: Option<&'a str>,
+    /// Whether it has an offset in a module: other numbers are then rarely addresses of code.
+    has_offset: bool,
+}
+
+/// Words before a number that is not an address of code, registers among them.
+const NOT_CODE: &[&str] = &[
+    "alloc",
+    "allocated",
+    "build",
+    "checksum",
+    "code",
+    "commit",
+    "count",
+    "crc",
+    "date",
+    "errno",
+    "error",
+    "flags",
+    "gid",
+    "handle",
+    "hash",
+    "id",
+    "inode",
+    "key",
+    "len",
+    "length",
+    "mask",
+    "md5",
+    "nid",
+    "offset",
+    "pid",
+    "ppid",
+    "process",
+    "revision",
+    "serial",
+    "session",
+    "sha",
+    "sha1",
+    "sha256",
+    "signal",
+    "size",
+    "stamp",
+    "status",
+    "thread",
+    "tid",
+    "timestamp",
+    "uid",
+    "version",
+    "ax",
+    "bx",
+    "cx",
+    "dx",
+    "si",
+    "di",
+    "bp",
+    "sp",
+    "fp",
+    "cs",
+    "ds",
+    "es",
+    "fs",
+    "gs",
+    "ss",
+    "eflags",
+    "efl",
+    "rflags",
+];
+
+/// Words after a number that is an amount.
+const UNITS: &[&str] = &[
+    "b", "byte", "bytes", "kb", "kib", "mb", "mib", "pages", "ms", "us", "ns",
+];
+
+/// Words before an address of code.
+const CODE: &[&str] = &["addr", "address", "at", "eip", "ip", "pc", "rip"];
+
+/// Endings of files with code.
+const BINARIES: &[&str] = &[".so", ".dll", ".exe", ".dylib", ".sys", ".ko", ".node"];
+
+impl<'a> Line<'a> {
+    fn new(text: &'a [u8], range: Range<usize>) -> Self {
+        let line = std::str::from_utf8(&text[range.clone()]).unwrap_or_default();
+        Line {
+            text,
+            range,
+            module: module_of(line),
+            id: log_lines::build_id(line),
+            has_offset: line.contains("+0x") || line.contains('!'),
+        }
+    }
+
+    /// Adds the module of the line to an address without one; false if the number is none of code.
+    fn complete(&self, range: Range<usize>, target: &mut Target<'a>) -> bool {
+        let utf8 = |range: Range<usize>| std::str::from_utf8(&self.text[range]).unwrap_or_default();
+        let before = utf8(self.range.start..range.start);
+        let after = utf8(range.end..self.range.end);
+        if before.ends_with('"') && after.starts_with('"') {
+            return log_json::complete(self.text, range, target);
+        }
+        target.file = self.module;
+        target.id = target.id.or(self.id);
+        let own = utf8(range);
+        is_code(before, own, after) && (is_prefixed(own) || self.is_bare(before, own, after))
+    }
+
+    /// Whether digits without `0x` are an address: they are numbers more often than not.
+    fn is_bare(&self, before: &str, own: &str, after: &str) -> bool {
+        let is_date = own.len() == 8 && (own.starts_with("19") || own.starts_with("20"));
+        if self.has_offset || is_date {
+            return false;
+        }
+        let before = before.trim_end();
+        let is_first = before.is_empty() && (own.len() >= 12 || after.trim().is_empty());
+        is_first
+            || before.ends_with(['[', '(', '<'])
+            || CODE.contains(&&*last_word(before))
+            || is_frame_number(before)
+    }
+}
+
+/// `#3`, `3:` or `[3]`, with which a line starts.
+fn is_frame_number(before: &str) -> bool {
+    let digits = before.trim().trim_matches(['#', ':', '[', ']', '.']);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// The last word of a text, in lower case.
+fn last_word(text: &str) -> String {
+    let text = text.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let start = text.rfind(|c: char| !(c.is_alphanumeric() || c == '_'));
+    text[start.map_or(0, |at| at + 1)..].to_lowercase()
+}
+
+fn is_register(word: &str) -> bool {
+    let number = word.strip_prefix(['r', 'x', 'w']).unwrap_or_default();
+    let number = number.trim_end_matches(['b', 'd', 'w']);
+    let is_numbered = number.parse::<u8>().is_ok_and(|number| number < 32);
+    let x86 = word.strip_prefix(['r', 'e']).unwrap_or(word);
+    is_numbered || x86.len() == 2 && NOT_CODE.contains(&x86)
+}
+
+/// Whether a number can be an address of code by the words around it.
+fn is_code(before: &str, own: &str, after: &str) -> bool {
+    let unit = after
+        .split_whitespace()
+        .next()
+        .filter(|_| after.starts_with(' '));
+    let unit = unit.map(|unit| {
+        unit.trim_matches(|c: char| !c.is_alphanumeric())
+            .to_lowercase()
+    });
+    if unit.is_some_and(|unit| UNITS.contains(&&*unit)) {
+        return false;
+    }
+    let last = last_word(before);
+    let trimmed = before.trim_end();
+    // What a register holds need not be code. `Name() + 0x…` is an offset.
+    if trimmed.ends_with('=') {
+        return last == "pc";
+    }
+    if before.ends_with("+ ") || NOT_CODE.contains(&&*last) || is_register(&last) {
+        return false;
+    }
+    if trimmed.ends_with("fault addr") || own.ends_with('h') {
+        return false;
+    }
+    // The arguments of a function: `main.f(0x1, 0x11c1)`.
+    let mut depth = 0_usize;
+    let open = before.char_indices().rev().find(|&(_, c)| {
+        match c {
+            ')' => depth += 1,
+            '(' if depth == 0 => return true,
+            '(' => depth -= 1,
+            _ => {}
+        }
+        false
+    });
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '>' | ']');
+    !open.is_some_and(|(at, _)| before[..at].ends_with(is_name))
+}
+
+/// The module that a line names: a path or a file name of code, `… from lib`, ` 1: 0x… f() [node]`, `… <unknown> in prog`.
+fn module_of(line: &str) -> Option<&str> {
+    let line = line.trim_end();
+    if let Some((_, module)) = line.rsplit_once("<unknown> in ") {
+        return Some(module).filter(|module| !module.contains(char::is_whitespace));
+    }
+    if let Some((_, module)) = line.rsplit_once(" from ")
+        && !module.contains(char::is_whitespace)
+    {
+        return Some(module);
+    }
+    if let Some((before, module)) = line
+        .strip_suffix(']')
+        .and_then(|line| line.rsplit_once(" ["))
+        && before
+            .trim_start()
+            .split_whitespace()
+            .next()
+            .is_some_and(|word| word.ends_with(':') && is_frame_number(word))
+        && !module.contains(char::is_whitespace)
+    {
+        return Some(module);
+    }
+    let words = line.split(|c: char| c.is_whitespace() || "()[]<>\"',;=".contains(c));
+    words
+        .filter_map(|word| {
+            let path = word.split("+0x").next().unwrap_or(word);
+            let name = file_name(path);
+            let lower = name.to_lowercase();
+            let is_file =
+                BINARIES.iter().any(|ending| lower.ends_with(ending)) || lower.contains(".so.");
+            let is_path =
+                path.starts_with('/') && path[1..].contains('/') && !name.contains(['.', ':']);
+            let is_windows = path.as_bytes().get(1..3) == Some(b":\\") && !name.contains('.');
+            (is_file || (is_path || is_windows) && !name.is_empty()).then_some(path)
+        })
+        .next()
 }
 
 fn is_word(b: u8) -> bool {
@@ -171,28 +428,28 @@ fn is_part(b: u8) -> bool {
 }
 
 /// Where the path begins that ends at `end`.
-fn path_start(text: &[u8], end: usize) -> usize {
+fn path_start(text: &[u8], floor: usize, end: usize) -> usize {
     let is_path = |&&b: &&u8| is_word(b) || matches!(b, b'/' | b'\\' | b'~');
-    let start = end - text[..end].iter().rev().take_while(is_path).count();
+    let start = end - text[floor..end].iter().rev().take_while(is_path).count();
     let is_drive = |before: &[u8]| match *before {
         [.., before, drive] => drive.is_ascii_alphabetic() && !is_word(before),
         [drive] => drive.is_ascii_alphabetic(),
         [] => false,
     };
-    match text[..start].strip_suffix(b":") {
+    match text[floor..start].strip_suffix(b":") {
         Some(before) if is_drive(before) && text.get(start) == Some(&b'\\') => start - 2,
         _ => start,
     }
 }
 
 /// The address that a word is, and what of the text it takes up.
-fn word(text: &[u8], start: usize, end: usize) -> Option<FoundAddress<'_>> {
+fn word(text: &[u8], floor: usize, start: usize, end: usize) -> Option<FoundAddress<'_>> {
     let utf8 = |range: Range<usize>| std::str::from_utf8(&text[range]).ok();
     let own = utf8(start..end)?;
     let (module, number) = split(own);
     if let Some(rva) = own.strip_prefix('+') {
         let module = start.checked_sub(1).filter(|&at| text[at] == b'(')?;
-        let module = utf8(path_start(text, module)..module)?;
+        let module = utf8(path_start(text, floor, module)..module)?;
         let rva = is_prefixed(rva).then(|| parse_address(rva)).flatten()?;
         let place = Target::new(Some(module), At::Rva(rva));
         let is_named = !file_name(module).is_empty();
@@ -202,23 +459,19 @@ fn word(text: &[u8], start: usize, end: usize) -> Option<FoundAddress<'_>> {
         let start = if module.is_empty() {
             start
         } else {
-            path_start(text, start + module.len())
+            path_start(text, floor, start + module.len())
         };
         let mut question = AddressRequest::parse(utf8(start..end)?);
-        question.target.as_mut()?.id = build_id(&text[end..]);
+        let id = text[end..].strip_prefix(b") ").and_then(|after| {
+            log_lines::build_id(std::str::from_utf8(after.get(..after.len().min(80))?).ok()?)
+        });
+        question.target.as_mut()?.id = id;
         return Some((start..end, question));
     }
     // In a text bare digits are hex.
     let bare = module.is_empty() && number.len() >= BARE_DIGITS;
     let place = Target::new(None, At::Address(bare.then(|| hex(number)).flatten()?));
     Some((start..end, AddressRequest::at(own, Some(place))))
-}
-
-/// Sanitizers say behind a place which build it is in: `(prog+0x10) (BuildId: c0ffee)`.
-fn build_id(behind: &[u8]) -> Option<&str> {
-    let id = behind.strip_prefix(b") (BuildId: ")?;
-    let len = id.iter().take_while(|b| b.is_ascii_hexdigit()).count();
-    std::str::from_utf8(&id[..len]).ok()
 }
 
 #[cfg(test)]
@@ -280,7 +533,7 @@ mod tests {
             // AddressSanitizer
             (
                 "#1 0x55d0c0 (/srv/b/prog+0xbc90) (BuildId: ab)",
-                "#1 <55d0c0> (</srv/b/prog ab +bc90>) (BuildId: ab)",
+                "#1 </srv/b/prog ab 55d0c0> (</srv/b/prog ab +bc90>) (BuildId: ab)",
             ),
             // HotSpot, Windows
             (
@@ -376,6 +629,143 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// The requests of a text: module, kind and number.
+    fn requests(text: &str) -> Vec<(Option<&str>, At<'_>)> {
+        let found = find_all(text.as_bytes()).into_iter();
+        let targets = found.map(|(_, request)| request.target.unwrap());
+        targets.map(|target| (target.file, target.at)).collect()
+    }
+
+    /// One line of each form, about a module `prog` and the address 0x11c1.
+    #[test]
+    fn addresses_are_of_the_module_that_the_line_names() {
+        let rva = At::Rva(0x11c1);
+        let address = At::Address(0x11c1);
+        for (text, module, at) in [
+            (
+                "      #01 pc 00000000000011c1  /system/lib64/prog (f(int)+32) (BuildId: c0ffee)",
+                "/system/lib64/prog",
+                address,
+            ),
+            (
+                "    #00 pc 000011c1  /data/app/base.apk!prog (offset 0x1000)",
+                "prog",
+                address,
+            ),
+            ("#0  0x000055d0c0a011c1 n/a (prog + 0x11c1)", "prog", rva),
+            (" 1  prog + 0x11c1", "prog", rva),
+            ("0|1|prog||||0x11c1", "prog", rva),
+            (
+                "2   prog  \t0x55d0c0a011c1 0x55d0c0a00000 + 4545",
+                "prog",
+                rva,
+            ),
+            (
+                "2   My Program  0x55d0c0a011c1 0x55d0c0a00000 + 4545",
+                "My Program",
+                rva,
+            ),
+            (
+                "prog[1]: segfault at 0 ip 000055d0c0a011c1 sp 00007ffd1234 error 4 in prog[11c1,55d0c0a00000+a000]",
+                "prog",
+                At::FileOffset(0x11c1),
+            ),
+            (
+                "prog[1]: segfault at 0 ip 00000000000011c1 sp 00007ffd1234 error 4 in prog[1000+a000]",
+                "prog",
+                address,
+            ),
+            (
+                "traps: prog[1] general protection fault ip:11c1 sp:7ffd1234 error:0 in prog[1000+a000]",
+                "prog",
+                address,
+            ),
+            (
+                "Faulting module name: prog.dll, version: 1.0, time stamp: 0x65a0\r\nException code: 0xc0000005\r\nFault offset: 0x00000000000011c1\r\nFaulting process id: 0x11c1\r\n",
+                "prog.dll",
+                rva,
+            ),
+            (
+                "  0 0x0000000055d011c1 in prog (+0x11c1) (0x000000000061fe30)",
+                "prog",
+                rva,
+            ),
+            (
+                "#1  0x000011c1 in ?? () from /srv/prog",
+                "/srv/prog",
+                address,
+            ),
+            (" 1: 0x11c1 wrk(int) [prog]", "prog", address),
+            (
+                "1 [ra] 0x00000000000011c1 <unknown> in prog",
+                "prog",
+                address,
+            ),
+            (
+                "{\"frame\":0,\"module\":\"prog\",\"module_offset\":\"0x11c1\",\"offset\":\"0x55d0c0a011c1\"}",
+                "prog",
+                rva,
+            ),
+            (
+                "{\"instruction_addr\": \"0x55d0c0a011c1\",\n\"image_addr\": \"0x55d0c0a00000\",\n \"package\": \"/srv/prog\"}",
+                "/srv/prog",
+                rva,
+            ),
+            ("0x11c1 in prog.so.1, which is loaded", "prog.so.1", address),
+            ("\x1b[31m/srv/prog+0x11c1\x1b[0m", "/srv/prog", rva),
+        ] {
+            assert_eq!(requests(text), [(Some(module), at)], "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_without_a_module_are_found() {
+        for text in [
+            "[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x11c1]",
+            "#  SIGSEGV (0xb) at pc=0x11c1, pid=4711, tid=4712",
+            "    @           0x11c1  wrk()",
+            "   4:     0x11c1 - <unknown>",
+            "\x1b[31m0x11c1\x1b[0m",
+            "{\"addr\": \"0x11c1\"}",
+        ] {
+            let found = requests(text);
+            assert!(
+                found.contains(&(None, At::Address(0x11c1))),
+                "{text}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_numbers_are_left_alone() {
+        for text in [
+            "55d0c0a00000-55d0c0a04000 r-xp 00001149 fd:00 00001149   /srv/prog",
+            "allocated 0x11c1 bytes",
+            "0x11c1 bytes in 3 blocks",
+            "pid 000011c1, commit 000011c1",
+            "000011c1 fix a bug",
+            "2026-11-24 20261124 x",
+            "main.wrk(0x11c1, 0xc000012080)",
+            "RAX=0x00000000000011c1 is an unknown value",
+            "    rsp = 0x00000000000011c1   rbx = 0x11c1",
+            "rax            0x11c1   4545",
+            "x0  00000000000011c1  x1  00000000000011c1",
+            "00007ffd1234:   00000000000011c1 00000000000011c1",
+            "0x00007ffd12345678:   48 8b 05 c1 11 00 00",
+            "00000000`0012f6b8 00000001`400011c1 prog!wrk",
+            "#00 pc 000011c1  <anonymous:7f00>",
+            "0|1|prog|wrk|a.c|7|0x11c1",
+            "   at N.T.M() + 0x2a offset",
+            "{\"image_addr\": \"0x11c1\", \"image_size\": \"0x11c1\"}",
+            "2   prog  0x55d0c0a011c1 0x55d0c0a00000 + 17",
+            "Exception code: 0xc0000005",
+            "0|1|prog||||",
+            "prog[1]: segfault at 11c1 ip 000011c1 sp 000011c1 error 4",
+        ] {
+            assert_eq!(requests(text), [], "{text}");
         }
     }
 }
