@@ -11,6 +11,8 @@ pub struct AddressRequest<'a> {
     pub target: Option<Target<'a>>,
     /// What replaces it in a text.
     pub form: Form,
+    /// The address to print, if the target has another one.
+    pub address: Option<u64>,
 }
 
 /// What replaces an address in a text.
@@ -82,7 +84,12 @@ impl<'a> AddressRequest<'a> {
 
     pub fn at(text: &'a str, target: Option<Target<'a>>) -> Self {
         let form = Form::default();
-        AddressRequest { text, target, form }
+        AddressRequest {
+            text,
+            target,
+            form,
+            address: None,
+        }
     }
 
     fn read(text: &'a str, number: impl Fn(&str) -> Option<u64>) -> Self {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::slice::from_ref;
 use std::str::FromStr;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use chronosym_export::{By, Sort, WeightUnit};
 use chronosym_symbols::style::Style;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -17,6 +17,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 pub use self::parts::*;
 use crate::limits::LimitOptions;
 use crate::request::AddressRequest;
+use crate::units::parse_address;
 
 /// What code was at address A of process P at time T?
 ///
@@ -208,9 +209,20 @@ fn radix(text: &str) -> Result<u32> {
 /// An address of `symbolize` stays as it was written: answers repeat it.
 fn address_argument(text: &str) -> Result<String> {
     match AddressRequest::parse(text).target {
-        Some(_) => Ok(text.to_owned()),
-        None => bail!("expected 0x…, a number, or module+0x…"),
+        None if !is_log(text) => {
+            bail!("expected 0x…, a number, module+0x…, or the path of a log")
+        }
+        _ => Ok(text.to_owned()),
     }
+}
+
+/// Whether an argument of `symbolize` is the path of a log.
+pub fn is_log(text: &str) -> bool {
+    Path::new(text).is_file()
+}
+
+fn load_address(text: &str) -> Result<u64> {
+    parse_address(text).context("expected 0x… or decimal")
 }
 
 #[derive(Debug, Args)]
@@ -448,7 +460,7 @@ pub struct Explain {
 }
 
 #[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("whose").required(true).multiple(true).args(["trace", "obj", "pdb", "symbols", "trust_trace_paths"])))]
+#[command(group(clap::ArgGroup::new("whose").required(true).multiple(true).args(["trace", "obj", "pdb", "symbols", "trust_trace_paths", "process_maps"])))]
 pub struct Symbolize {
     /// Resolve addresses of this trace's processes.
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]
@@ -465,6 +477,16 @@ pub struct Symbolize {
     /// Treat plain addresses of --obj as RVAs (bytes from the image's base).
     #[arg(long)]
     pub rva: bool,
+    /// Load address of --obj or --pdb in the process: plain addresses are those of the process.
+    #[arg(long, value_name = "ADDR", value_parser = load_address, conflicts_with_all = ["rva", "trace"])]
+    pub base: Option<u64>,
+    /// Read load addresses from FILE, in the format of /proc/PID/maps (also within a log); plain
+    /// addresses are those of the process.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["base", "trace", "rva"])]
+    pub maps: Option<PathBuf>,
+    /// Resolve addresses of a running process, with its mappings and its files (Linux).
+    #[arg(long, value_name = "PID", conflicts_with_all = ["base", "maps", "trace", "rva"])]
+    pub process_maps: Option<u32>,
     /// Do not open other files at paths recorded in --obj, such as split debug information.
     #[arg(long, requires = "obj")]
     pub no_recorded_paths: bool,
@@ -486,7 +508,15 @@ pub struct Symbolize {
     #[command(flatten)]
     pub symbols: Symbols,
     /// Addresses: 0x…, decimal, module+0xrva or module!0xrva; for managed code 0x06……+0xil or
-    /// Type.Method+0xil; for objects .section+0x…. Read from standard input if none is given.
-    #[arg(value_name = "ADDR", value_parser = address_argument)]
+    /// Type.Method+0xil; for objects .section+0x…. Read from standard input if none is given. An
+    /// existing file is a log: it is printed with names in place of its addresses.
+    #[arg(value_name = "ADDR|LOG", value_parser = address_argument)]
     pub addresses: Vec<String>,
+}
+
+impl Symbolize {
+    /// Whether names replace addresses in a text.
+    pub fn in_text(&self) -> bool {
+        self.filter || self.addresses.iter().any(|word| is_log(word))
+    }
 }

@@ -88,7 +88,7 @@ impl ManagedSource {
         Ok(Some(ManagedSource {
             module,
             name: chronosym::symbols::module_name(path),
-            layout: Layout::new(args.style, args.filter),
+            layout: Layout::new(args.style, args.in_text()),
             back: u64::from(args.query.caller),
             rva: args.rva,
             notes,

@@ -3,6 +3,7 @@
 mod log_json;
 mod log_lines;
 mod managed;
+mod mappings;
 mod modules;
 mod native;
 mod ordered;
@@ -11,12 +12,15 @@ mod source;
 mod text;
 mod trace;
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use self::mappings::Mappings;
 use self::source::Source;
-use crate::args::{Symbolize, Usage};
+use crate::args::{self, Symbolize, Usage};
 use crate::request::{self, AddressRequest, Numbers};
 use crate::{output, progress};
 
@@ -24,11 +28,20 @@ use crate::{output, progress};
 const INPUT_BUFFER: usize = 4 << 20;
 
 pub fn run(args: &Symbolize) -> Result<()> {
-    let words: Vec<&str> = args.addresses.iter().map(String::as_str).collect();
+    let words = args.addresses.iter().map(String::as_str);
+    let (logs, words): (Vec<&str>, Vec<&str>) = words.partition(|word| args::is_log(word));
+    if !logs.is_empty() && !words.is_empty() {
+        let usage = format!(
+            "'{}' is a log and '{}' is none: addresses and logs do not mix",
+            logs[0], words[0]
+        );
+        bail!(Usage(usage));
+    }
+    let mappings = mappings(args, &logs)?;
     let mut numbers = Numbers::new(args.radix);
     let questions = numbers.read(&words);
     let reads_trace = args.trace.as_ref().is_some_and(|t| t.as_os_str() == "-");
-    if reads_trace && questions.is_empty() {
+    if reads_trace && questions.is_empty() && logs.is_empty() {
         bail!(Usage(
             "standard input is the trace: say the addresses as arguments".to_owned()
         ));
@@ -36,16 +49,21 @@ pub fn run(args: &Symbolize) -> Result<()> {
     let mut out = output::open(args.output.as_deref());
     let mut source: Box<dyn Source> = match &args.trace {
         Some(trace) => Box::new(trace::TraceSource::open(trace, args)?),
-        None => Box::new(modules::Modules::open(args)?),
+        None => Box::new(modules::Modules::open(args, &mappings)?),
     };
-    if questions.is_empty() {
+    for log in &logs {
+        let file = File::open(log).with_context(|| (*log).to_owned())?;
+        let input = BufReader::with_capacity(INPUT_BUFFER, file);
+        rewrite(input, &mut *source, &mut out)?;
+    }
+    if questions.is_empty() && logs.is_empty() {
         let stdin = BufReader::with_capacity(INPUT_BUFFER, io::stdin().lock());
         if args.filter {
             rewrite(stdin, &mut *source, &mut out)?;
         } else {
             list(stdin, &mut numbers, &mut *source, &mut out)?;
         }
-    } else {
+    } else if logs.is_empty() {
         print(&mut *source, questions, &mut out)?;
     }
     out.flush()?;
@@ -53,6 +71,18 @@ pub fn run(args: &Symbolize) -> Result<()> {
     notes.extend(source.notes());
     progress::notes(&notes);
     Ok(())
+}
+
+/// The mappings that the options state, or else the logs themselves.
+fn mappings(args: &Symbolize, logs: &[&str]) -> Result<Mappings> {
+    match (&args.maps, args.process_maps) {
+        (Some(path), _) => Mappings::read(path),
+        (None, Some(pid)) => Mappings::read(&Path::new("/proc").join(pid.to_string()).join("maps")),
+        (None, None) => match logs {
+            [log] if args.trace.is_none() => Mappings::read(Path::new(log)),
+            _ => Ok(Mappings::default()),
+        },
+    }
 }
 
 /// Prints the answers in the order of the questions.
@@ -71,7 +101,7 @@ fn next_lines<R: Read>(input: &mut BufReader<R>, lines: &mut Vec<u8>) -> Result<
     lines.clear();
     input
         .read_until(b'\n', lines)
-        .context("cannot read standard input")?;
+        .context("cannot read the text")?;
     let ready = input.buffer();
     let whole = ready
         .iter()
@@ -105,7 +135,53 @@ fn list<R: Read>(
     Ok(())
 }
 
+/// Copies a text with names in place of addresses. UTF-16 with a byte order mark stays UTF-16.
 fn rewrite<R: Read>(
+    mut input: BufReader<R>,
+    source: &mut dyn Source,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let head = input.fill_buf().context("cannot read the text")?;
+    let of_bytes: Option<fn([u8; 2]) -> u16> = match head {
+        [0xff, 0xfe, ..] => Some(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => Some(u16::from_be_bytes),
+        _ => None,
+    };
+    let Some(of_bytes) = of_bytes else {
+        return rewrite_bytes(input, source, out);
+    };
+    let mut bytes = Vec::new();
+    input
+        .read_to_end(&mut bytes)
+        .context("cannot read the text")?;
+    let units = bytes
+        .chunks_exact(2)
+        .map(|pair| of_bytes([pair[0], pair[1]]));
+    let Some(text) = char::decode_utf16(units)
+        .collect::<Result<String, _>>()
+        .ok()
+        .filter(|_| bytes.len() % 2 == 0)
+    else {
+        return Ok(out.write_all(&bytes)?);
+    };
+    let mut answered = Vec::new();
+    rewrite_bytes(
+        BufReader::with_capacity(INPUT_BUFFER, text.as_bytes()),
+        source,
+        &mut answered,
+    )?;
+    for unit in String::from_utf8_lossy(&answered).encode_utf16() {
+        let unit = if bytes[0] == 0xff {
+            unit.to_le_bytes()
+        } else {
+            unit.to_be_bytes()
+        };
+        out.write_all(&unit)?;
+    }
+    Ok(())
+}
+
+fn rewrite_bytes<R: Read>(
     mut input: BufReader<R>,
     source: &mut dyn Source,
     out: &mut dyn Write,

@@ -10,6 +10,7 @@ use chronosym_symbols::identity::{BuildId, Wanted};
 use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
 
 use super::managed::ManagedSource;
+use super::mappings::Mappings;
 use super::native::NativeSource;
 use super::shown::{self, Layout};
 use super::source::{Answers, Source};
@@ -23,6 +24,7 @@ const MAX_FOUND: usize = 256;
 /// What the user names, and what texts name of the folders that the user names.
 pub struct Modules<'a> {
     args: &'a Symbolize,
+    mappings: &'a Mappings,
     layout: Layout,
     open: Vec<Module>,
     /// How many of them the user named.
@@ -94,7 +96,7 @@ impl<'a> Modules<'a> {
     ///
     /// # Errors
     /// One of them cannot be read.
-    pub fn open(args: &'a Symbolize) -> Result<Self> {
+    pub fn open(args: &'a Symbolize, mappings: &'a Mappings) -> Result<Self> {
         if args.pdb.is_some() && args.obj.len() > 1 {
             let usage = "--pdb is the PDB of one --obj, and there are several";
             return Err(Usage(usage.to_owned()).into());
@@ -109,14 +111,47 @@ impl<'a> Modules<'a> {
         }
         let perf_map = "--perf-map is for the addresses of a trace: it is not read";
         let perf_map = (!args.symbols.perf_map.is_empty()).then(|| perf_map.to_owned());
+        if args.base.is_some() && open.len() != 1 {
+            let usage = "--base is the load address of one --obj or --pdb";
+            return Err(Usage(usage.to_owned()).into());
+        }
         Ok(Modules {
             args,
-            layout: Layout::new(args.style, args.filter),
+            mappings,
+            layout: Layout::new(args.style, args.in_text()),
             given: open.len(),
             open,
             missed: HashSet::new(),
             notes: Vec::from_iter(perf_map),
         })
+    }
+
+    /// Makes an address of a process one of a file, as far as load addresses are stated.
+    fn relocate<'s>(&self, request: &mut AddressRequest<'s>)
+    where
+        'a: 's,
+    {
+        let Some(target) = &mut request.target else {
+            return;
+        };
+        let At::Address(address) = target.at else {
+            return;
+        };
+        let rva = self.args.base.and_then(|base| address.checked_sub(base));
+        if let Some(rva) = rva {
+            target.at = At::Rva(rva);
+        } else if let Some((path, offset)) = self.mappings.find(address)
+            && target
+                .file
+                .is_none_or(|file| file_name(file).eq_ignore_ascii_case(file_name(path)))
+        {
+            // What is mapped without a file is in none.
+            target.file = Some(if path.is_empty() { "[anonymous]" } else { path });
+            target.at = At::FileOffset(offset);
+        } else {
+            return;
+        }
+        request.address = Some(address);
     }
 
     /// The module that a place is in.
@@ -140,11 +175,27 @@ impl<'a> Modules<'a> {
         match known.or_else(of_part) {
             Some(module) => Ok(module),
             None if place.file.is_some() || place.id.is_some() => {
+                self.note_other_build(place);
                 self.search(place).ok_or(shown::OTHER_FILE)
             }
             None if self.given == 1 => Ok(0),
             None => Err(shown::WHICH_FILE),
         }
+    }
+
+    /// Notes that an open file has the name that a text states, and another id.
+    fn note_other_build(&mut self, place: Target<'_>) {
+        let (Some(file), Some(id)) = (place.file, place.id) else {
+            return;
+        };
+        let name = file_name(file).to_lowercase();
+        let other = self.open.iter().find(|module| module.is_called(&name));
+        let note = other.map(|module| {
+            let path = module.path.display();
+            format!("{path} is another build than {file} with id {id} in the text")
+        });
+        self.notes
+            .extend(note.filter(|note| !self.notes.contains(note)));
     }
 
     /// Of the open files the one that a place names; of several the one whose path has most in common with the name.
@@ -192,6 +243,10 @@ impl<'a> Modules<'a> {
         if symbols.trust_trace_paths && is_local {
             places.push(PathBuf::from(file));
         }
+        if let Some(pid) = self.args.process_maps {
+            let root = Path::new("/proc").join(pid.to_string()).join("root");
+            places.extend(below(&root, file));
+        }
         let is_named = !file.is_empty();
         places.retain(|path| is_named && path.is_file());
         places.extend(BuildId::parse(&key.1).and_then(|id| self.stored(id, file)));
@@ -238,7 +293,12 @@ fn in_common(path: &Path, file: &str) -> usize {
 }
 
 impl Source for Modules<'_> {
-    fn answer<'s>(&'s mut self, questions: Vec<AddressRequest<'s>>) -> Result<Answers<'s>> {
+    fn answer<'s>(&'s mut self, mut questions: Vec<AddressRequest<'s>>) -> Result<Answers<'s>> {
+        if self.args.base.is_some() || !self.mappings.is_empty() {
+            questions
+                .iter_mut()
+                .for_each(|question| self.relocate(question));
+        }
         // Each module is asked once for all that is its.
         let mut of_module: Vec<Vec<AddressRequest<'s>>> = Vec::new();
         let mut turns = Vec::with_capacity(questions.len());

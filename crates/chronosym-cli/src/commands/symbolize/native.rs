@@ -30,7 +30,7 @@ impl NativeSource {
             (Some(image), None) => FileSymbols::of_image(image, config, !args.no_recorded_paths),
             (image, pdb) => FileSymbols::of_pdb(pdb.unwrap_or(Path::new("")), image),
         };
-        let layout = Layout::new(args.style, args.filter);
+        let layout = Layout::new(args.style, args.in_text());
         let mut query = Query::default();
         query.lines = !args.symbols.no_lines;
         query.line_share = crate::limits::get().line_share;
@@ -74,7 +74,7 @@ impl Source for NativeSource {
             .map(|request| {
                 let (address, shown) = self.address(request.target?)?;
                 addresses.push(address);
-                Some((shown, addresses.len() - 1))
+                Some((request.address.unwrap_or(shown), addresses.len() - 1))
             })
             .collect();
         self.symbols.resolve(&addresses, &self.query);

@@ -113,7 +113,7 @@ impl TraceSource {
             processes,
             time: args.query.time_ns(),
             position: args.query.position(),
-            layout: Layout::new(args.style, args.filter),
+            layout: Layout::new(args.style, args.in_text()),
             images,
             kept: HashMap::new(),
             kept_bytes: 0,
