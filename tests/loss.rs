@@ -312,7 +312,7 @@ fn no_name_is_wrong_and_exact_after_lost_blocks() {
             let (from, to) = (count * trial / 6, count * trial / 6 + 1 + count / 20);
             let is_dropped = |number: usize| match trial {
                 0..6 => (from..to).contains(&number),
-                _ => (number * 7 + trial * 3) % 6 == 0,
+                _ => (number * 7 + trial * 3).is_multiple_of(6),
             };
             let damaged = read(&objects.without(is_dropped));
             for (sample, frames) in &damaged {

@@ -29,7 +29,7 @@ pub struct FileSymbols {
 
 #[derive(Debug)]
 enum Format {
-    Object(NativeSymbols),
+    Object(Box<NativeSymbols>),
     /// With the preferred base of its image, or 0.
     Pdb(PdbSymbols, u64),
 }
@@ -87,7 +87,12 @@ impl FileSymbols {
         let symbols = NativeSymbols::open_path_with(path, search);
         let mut symbols = symbols.map_err(|error| OpenError::unreadable(path, &error))?;
         files.complete(&mut symbols, path, config);
-        Ok(Self::new(Format::Object(symbols), path, path, files))
+        Ok(Self::new(
+            Format::Object(Box::new(symbols)),
+            path,
+            path,
+            files,
+        ))
     }
 
     /// The symbols of a Windows PDB. With the image, addresses can be those that the image prefers.

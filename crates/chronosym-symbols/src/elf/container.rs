@@ -121,7 +121,7 @@ impl Container {
             build_id: module.build_id,
             debug: DebugSections::none(&data),
             // Only all its records would tell.
-            code: vec![0..u64::MAX],
+            code: std::iter::once(0..u64::MAX).collect(),
             folder: None,
             segments: Segments::none(),
             layout: None,

@@ -395,7 +395,6 @@ fn module_of(line: &str) -> Option<&str> {
         .strip_suffix(']')
         .and_then(|line| line.rsplit_once(" ["))
         && before
-            .trim_start()
             .split_whitespace()
             .next()
             .is_some_and(|word| word.ends_with(':') && is_frame_number(word))
