@@ -185,8 +185,8 @@ fn formats_of_symbols_that_are_not_read_are_named() {
     assert_eq!(unsupported(&[0xCA, 0xFE, 0xBA, 0xBE, 0, 0, 0, 61]), None);
     let coff = unsupported(&[0x64, 0x86, 2, 0, 0, 0, 0, 0]);
     assert_eq!(coff, Some("a COFF object file"));
-    let breakpad = unsupported(b"MODULE Linux x86_64 0 a");
-    assert_eq!(breakpad, Some("a symbol file of Breakpad"));
+    let cache = unsupported(b"SYMC\x09\0\0\0");
+    assert_eq!(cache, Some("a SymCache of symbolic"));
     assert_eq!(
         unsupported(b"!<arch>\n"),
         Some("an archive of object files")
