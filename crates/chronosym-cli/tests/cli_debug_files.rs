@@ -233,6 +233,10 @@ impl Program {
             .args(flags)
             .args(["-Wl,--build-id=sha1", "-o"])
             .arg(&whole))?;
+        // Only the image names stubs of its linkage table: in these sections they have no names.
+        let stubs = [".plt", ".plt.sec", ".plt.got"];
+        let stubs = stubs.map(|name| format!("--rename-section={name}=.stubs{name}"));
+        run(Command::new("objcopy").args(stubs).arg(&whole))?;
         run(Command::new("objcopy")
             .arg("--strip-all")
             .args([&whole, &at("stripped/program")]))?;
