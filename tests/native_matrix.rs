@@ -673,8 +673,10 @@ fn shared_elsewhere() -> Result<(), Failed> {
         let frames = in_trace
             .native(&image, address)
             .map_err(|r| r.to_string())?;
+        // Only traces name linkage stubs.
+        let stubs = frames.iter().filter(|frame| frame.name.ends_with("@plt"));
         let named = expected.iter().filter(|frame| frame.0 != "??").count();
-        assert_eq!(frames.len(), named, "{address:#x}");
+        assert_eq!(frames.len() - stubs.count(), named, "{address:#x}");
     }
     Ok(())
 }

@@ -80,16 +80,18 @@ impl Changes {
         if self.all > epoch || is_changed(self.processes.get(&process)) {
             return false;
         }
+        let is_as_certain =
+            frame.certainty == Some(location.certainty) && frame.after_loss == location.after_loss;
         match (frame.code, location.code) {
             (Code::Body(process, old), CodeAt::Body(new)) => {
                 old == new
-                    && frame.certainty == Some(location.certainty)
+                    && is_as_certain
                     && location.certainty != Certainty::Approximate
                     && !is_changed(self.bodies.get(&(process, new)))
             }
             (Code::Image { process, image, .. }, CodeAt::Image(owner, new)) => {
                 (process, image) == (owner, new)
-                    && frame.certainty == Some(location.certainty)
+                    && is_as_certain
                     && !is_changed(self.processes.get(&owner))
             }
             _ => false,
