@@ -107,6 +107,15 @@ impl CodeBody {
     pub fn is_alive(&self) -> bool {
         !is_over(self.end)
     }
+
+    /// Whether size, name and version of an event may be those of the body.
+    pub fn agrees(&self, size: u32, name: NameId, native_code_version: u64) -> bool {
+        let name_agrees = self.name == name || self.name == NameId::NONE || name == NameId::NONE;
+        let version_agrees = self.native_code_version == native_code_version
+            || self.native_code_version == 0
+            || native_code_version == 0;
+        self.size == size && name_agrees && version_agrees
+    }
 }
 
 /// File and line by offset, as stated by the compiler of the body.

@@ -33,26 +33,14 @@ impl TextId {
     }
 }
 
-/// What a frame has but for its address: frames at several addresses share it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Columns {
-    module: TextId,
-    method: TextId,
-    signature: TextId,
-    file: TextId,
-    line: u32,
-    column: u32,
-    inlined: bool,
-    tier: Option<OptimizationTier>,
-    evidence: Option<Evidence>,
-    certainty: Option<Certainty>,
-    reason: Option<NameReason>,
-    line_reason: Option<LineReason>,
-    body: Option<(ProcessIndex, BodyIndex)>,
-}
-
 macro_rules! frame_table {
     ($($(#[$meta:meta])* $name:ident: $type:ty,)*) => {
+        /// What a frame has but for its address: frames at several addresses share it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        struct Columns {
+            $($name: $type,)*
+        }
+
         /// Distinct frames in columns: values of one index belong to one frame ([`TableFrame`]).
         ///
         /// Frames are only ever added. Memory follows the number of distinct frames; a new

@@ -3,7 +3,6 @@
 use std::ops::{Index, IndexMut};
 
 use chronosym_timeline::End;
-use rustc_hash::FxHashMap;
 
 use crate::clr_state::ClrState;
 use crate::code::ProcessCode;
@@ -23,10 +22,26 @@ pub(crate) struct ProcessState {
     pub clr: ClrState,
 }
 
+/// Processes of a block.
+const BLOCK: usize = 32;
+
+/// A state, and whether it may have changed since it was last published.
+type Slot = Option<Box<(ProcessState, bool)>>;
+
+/// The states of consecutive processes.
+#[derive(Debug, Default)]
+struct Block {
+    slots: [Slot; BLOCK],
+    /// Number of states.
+    count: usize,
+}
+
 /// The states of all processes, and which of them may have changed since they were last published.
+/// Memory follows the number of states, but for 8 bytes for each 32 processes that there ever were.
 #[derive(Debug, Default)]
 pub(crate) struct States {
-    states: FxHashMap<usize, (ProcessState, bool)>,
+    /// `None` where all states were dropped.
+    blocks: Vec<Option<Box<Block>>>,
     /// The number of states that there ever were.
     end: usize,
     changed: Vec<ProcessIndex>,
@@ -36,53 +51,83 @@ impl States {
     /// Adds states until there were so many.
     pub fn ensure(&mut self, end: usize) {
         for index in self.end..end {
-            self.states.insert(index, (ProcessState::default(), true));
+            if index / BLOCK == self.blocks.len() {
+                self.blocks.push(None);
+            }
+            let block = self.blocks[index / BLOCK].get_or_insert_default();
+            block.slots[index % BLOCK] = Some(Box::new((ProcessState::default(), true)));
+            block.count += 1;
             self.changed.push(ProcessIndex(index as u32));
         }
         self.end = self.end.max(end);
     }
 
+    fn slot(&self, process: usize) -> Option<&(ProcessState, bool)> {
+        let block = self.blocks.get(process / BLOCK)?.as_ref()?;
+        block.slots[process % BLOCK].as_deref()
+    }
+
+    fn slot_mut(&mut self, process: usize) -> Option<&mut (ProcessState, bool)> {
+        let block = self.blocks.get_mut(process / BLOCK)?.as_mut()?;
+        block.slots[process % BLOCK].as_deref_mut()
+    }
+
     /// Calls `change` with each state; it returns whether it changed that.
     pub fn update_each(&mut self, mut change: impl FnMut(ProcessIndex, &mut ProcessState) -> bool) {
-        for index in 0..self.end {
-            let Some((state, is_changed)) = self.states.get_mut(&index) else {
-                continue;
-            };
-            let process = ProcessIndex(index as u32);
-            if change(process, state) && !std::mem::replace(is_changed, true) {
-                self.changed.push(process);
+        for (at, block) in self.blocks.iter_mut().enumerate() {
+            let slots = block.iter_mut().flat_map(|block| block.slots.iter_mut());
+            for (index, slot) in (at * BLOCK..).zip(slots) {
+                let Some((state, is_changed)) = slot.as_deref_mut() else {
+                    continue;
+                };
+                let process = ProcessIndex(index as u32);
+                if change(process, state) && !std::mem::replace(is_changed, true) {
+                    self.changed.push(process);
+                }
             }
         }
     }
 
     /// Calls `publish` with each state that may have changed since the last call, in order.
     pub fn take_changes(&mut self, mut publish: impl FnMut(ProcessIndex, &mut ProcessState)) {
-        self.changed.sort_unstable();
-        for process in self.changed.drain(..) {
-            if let Some((state, is_changed)) = self.states.get_mut(&process.index()) {
+        let mut changed = std::mem::take(&mut self.changed);
+        changed.sort_unstable();
+        for process in changed.drain(..) {
+            if let Some((state, is_changed)) = self.slot_mut(process.index()) {
                 *is_changed = false;
                 publish(process, state);
             }
         }
+        self.changed = changed;
     }
 
     /// The state of a process, unless it was dropped.
     pub fn get(&self, process: ProcessIndex) -> Option<&ProcessState> {
-        self.states.get(&process.index()).map(|(state, _)| state)
+        self.slot(process.index()).map(|(state, _)| state)
     }
 
-    /// All states, in no order.
+    /// All states, in order.
     pub fn iter(&self) -> impl Iterator<Item = &ProcessState> {
-        self.states.values().map(|(state, _)| state)
+        let slots = self.blocks.iter().flatten().flat_map(|it| &it.slots);
+        slots.flatten().map(|slot| &slot.0)
     }
 
     /// Drops the state of a process.
     pub fn remove(&mut self, process: ProcessIndex) -> Option<ProcessState> {
-        self.states.remove(&process.index()).map(|(state, _)| state)
+        let at = self.blocks.get_mut(process.index() / BLOCK)?;
+        let block = at.as_mut()?;
+        let state = block.slots[process.index() % BLOCK].take()?;
+        block.count -= 1;
+        if block.count == 0 {
+            *at = None;
+        }
+        Some(state.0)
     }
 
-    pub fn into_states(mut self) -> impl Iterator<Item = ProcessState> {
-        (0..self.end).filter_map(move |index| self.remove(ProcessIndex(index as u32)))
+    /// All states, in order.
+    pub fn into_states(self) -> impl Iterator<Item = ProcessState> {
+        let slots = self.blocks.into_iter().flatten().flat_map(|it| it.slots);
+        slots.flatten().map(|slot| slot.0)
     }
 }
 
@@ -90,14 +135,15 @@ impl Index<usize> for States {
     type Output = ProcessState;
 
     fn index(&self, process: usize) -> &ProcessState {
-        &self.states[&process].0
+        &self.slot(process).expect("the process was not dropped").0
     }
 }
 
 impl IndexMut<usize> for States {
     fn index_mut(&mut self, process: usize) -> &mut ProcessState {
-        let state = self.states.get_mut(&process);
-        let (state, is_changed) = state.expect("the process was not dropped");
+        let block = self.blocks[process / BLOCK].as_mut();
+        let slot = block.and_then(|block| block.slots[process % BLOCK].as_deref_mut());
+        let (state, is_changed) = slot.expect("the process was not dropped");
         if !std::mem::replace(is_changed, true) {
             self.changed.push(ProcessIndex(process as u32));
         }

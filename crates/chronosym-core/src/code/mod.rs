@@ -100,10 +100,18 @@ impl ProcessCode {
             NameId::NONE
         } else {
             // Unloads and rundowns repeat the load's name.
-            let name = current.map(|body| self.bodies[body.index()].name);
+            let name = current.map(|(_, body)| body.name);
             name.filter(|&name| names.is(name, method.names))
                 .unwrap_or_else(|| names.method(method.names))
         };
+        let opens = matches!(method.action, Action::Load | Action::DCStart);
+        let is_same = |body: &CodeBody| {
+            body.agrees(method.size, name, method.native_code_version)
+                // Code loaded again after its end is another body.
+                && (!opens || body.is_alive())
+        };
+        let same = current.filter(|(_, body)| is_same(body));
+        let same = same.map(|(index, _)| index);
         let (time, thread) = (at.time_ns, at.writer());
         let (loaded, end) = lifetime_of(method.action, time);
         let stated = CodeBody {
@@ -126,18 +134,9 @@ impl ProcessCode {
             },
             ..CodeBody::NONE
         };
-        let opens = matches!(method.action, Action::Load | Action::DCStart);
-        let same = self.matching(current, &stated);
-        // Code loaded again after its end is another body.
-        let same = same.filter(|body| !opens || self.bodies[body.index()].is_alive());
         let body = match same {
             Some(body) => {
-                match method.action {
-                    Action::Load | Action::DCStart => {}
-                    Action::Unload => self.close(body, time),
-                    Action::DCEnd => self.extend(body, time),
-                }
-                self.confirm(body, &stated);
+                self.confirm(body, method.action, &stated);
                 body
             }
             None => self.add(stated, method.module_id),
@@ -177,9 +176,12 @@ impl ProcessCode {
             earliest: time,
             ..CodeBody::NONE
         };
-        let body = match self.matching(self.current(0, 0, method.start), &stated) {
-            Some(body) if self.bodies[body.index()].is_alive() => body,
-            _ => self.add(stated, 0),
+        let same = self.current(0, 0, method.start).filter(|(_, body)| {
+            body.agrees(stated.size, stated.name, stated.native_code_version) && body.is_alive()
+        });
+        let body = match same {
+            Some((body, _)) => body,
+            None => self.add(stated, 0),
         };
         if !method.lines.is_empty() {
             let offset = |address: u64| u32::try_from(address.checked_sub(method.start)?).ok();
@@ -217,40 +219,30 @@ impl ProcessCode {
         body.is_some_and(|body| body.evidence != EvidenceSet::of(Evidence::JitDump))
     }
 
-    /// Extends the lifetime of a body listed by an end rundown, even if the same shutdown had
-    /// unloaded it before.
-    fn extend(&mut self, body: BodyIndex, time: u64) {
-        let state = &mut self.bodies[body.index()];
-        let had_ended = !state.is_alive();
-        state.end = End::After(time);
-        if had_ended && let Some(module) = state.module {
-            self.open_bodies.entry(module).or_default().push(body);
-        }
-    }
-
     /// The latest body at a start, if it is of the method and nothing was loaded over it.
-    fn current(&self, clr_instance: u16, method_id: u64, start: u64) -> Option<BodyIndex> {
-        let &(_, body) = self.occupied.get(&start)?;
-        let state = &self.bodies[body.index()];
-        (state.method_id == method_id && state.clr_instance == clr_instance).then_some(body)
+    fn current(
+        &self,
+        clr_instance: u16,
+        method_id: u64,
+        start: u64,
+    ) -> Option<(BodyIndex, &CodeBody)> {
+        let &(_, index) = self.occupied.get(&start)?;
+        let body = &self.bodies[index.index()];
+        let is_of_method = body.method_id == method_id && body.clr_instance == clr_instance;
+        is_of_method.then_some((index, body))
     }
 
-    /// The current body, if its size and name agree with an event.
-    fn matching(&self, current: Option<BodyIndex>, stated: &CodeBody) -> Option<BodyIndex> {
-        current.filter(|body| {
-            let old = &self.bodies[body.index()];
-            old.size == stated.size
-                && (old.name == stated.name
-                    || old.name == NameId::NONE
-                    || stated.name == NameId::NONE)
-                && (old.native_code_version == stated.native_code_version
-                    || old.native_code_version == 0
-                    || stated.native_code_version == 0)
-        })
-    }
-
-    fn confirm(&mut self, body: BodyIndex, stated: &CodeBody) {
+    /// Adds what an event states of a body that is there.
+    fn confirm(&mut self, body: BodyIndex, action: Action, stated: &CodeBody) {
         let old = &mut self.bodies[body.index()];
+        let had_ended = !old.is_alive();
+        match action {
+            Action::Load | Action::DCStart => {}
+            Action::Unload if had_ended => {}
+            // An end rundown lists code that the same shutdown may have unloaded before.
+            Action::Unload | Action::DCEnd => old.end = stated.end,
+        }
+        let reopened = (action == Action::DCEnd && had_ended).then_some(old.module);
         old.evidence = old.evidence.and(stated.evidence);
         old.confirmed = old.confirmed.max(stated.confirmed);
         if old.name == NameId::NONE {
@@ -259,10 +251,12 @@ impl ProcessCode {
         if old.native_code_version == 0 {
             old.native_code_version = stated.native_code_version;
         }
-        if old.module.is_none()
-            && let Some(module) = stated.module
-        {
-            old.module = Some(module);
+        let joined = stated.module.filter(|_| old.module.is_none());
+        old.module = old.module.or(joined);
+        if let Some(module) = reopened.flatten() {
+            self.open_bodies.entry(module).or_default().push(body);
+        }
+        if let Some(module) = joined {
             self.contain(module, body);
         }
     }
@@ -285,17 +279,11 @@ impl ProcessCode {
         self.push(method, body)
     }
 
+    /// Adds a body as the latest one of its range, in place of all bodies that overlap it.
     fn push(&mut self, method: (u16, u64), body: CodeBody) -> BodyIndex {
-        let index = BodyIndex(self.bodies.push(body) as u32);
-        self.by_method.push(method, index);
-        self.occupy(index);
-        index
-    }
-
-    /// Makes `body` the latest one of its range, in place of all bodies that overlap it.
-    fn occupy(&mut self, body: BodyIndex) {
-        let old = &self.bodies[body.index()];
-        let (start, last) = (old.start, old.last());
+        let (start, last) = (body.start, body.last());
+        let body = BodyIndex(self.bodies.push(body) as u32);
+        self.by_method.push(method, body);
         let below = self.occupied.range(..=last).rev();
         let covered = below.take_while(|&(_, &(end, _))| end >= start);
         let covered: SmallVec<[u64; 4]> = covered.map(|(&other, _)| other).collect();
@@ -303,6 +291,7 @@ impl ProcessCode {
             self.occupied.remove(&other);
         }
         self.occupied.insert(start, (last, body));
+        body
     }
 
     /// Rule 5: an image mapped at `time` over [start, last] ends the jitted code there.
