@@ -166,9 +166,11 @@ impl<T: Clone> SparseVec<T> {
     /// Returns the value at an index to be changed, unless it was removed.
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let branch = self.branches.get_mut(index >> (LEAF_BITS + BRANCH_BITS))?;
-        let at = index >> LEAF_BITS & (BRANCH - 1);
-        let position = branch.get(at)?.as_ref()?.position(index)?;
-        let leaf = Arc::make_mut(branch).get_mut(at)?.as_mut()?;
+        let branch = Arc::make_mut(branch);
+        let leaf = branch
+            .get_mut(index >> LEAF_BITS & (BRANCH - 1))?
+            .as_mut()?;
+        let position = leaf.position(index)?;
         Arc::make_mut(leaf).values.get_mut(position)
     }
 

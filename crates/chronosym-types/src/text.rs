@@ -1,4 +1,4 @@
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 /// Copies bytes as text; invalid UTF-8 becomes U+FFFD.
 ///
@@ -44,6 +44,11 @@ impl<'a> WStr<'a> {
 
     /// Appends the text to `out`.
     pub fn push_to(&self, out: &mut String) {
+        // Writing to memory does not fail.
+        _ = self.write_to(out);
+    }
+
+    fn write_to(&self, out: &mut impl fmt::Write) -> fmt::Result {
         // Nearly all names are ASCII: narrow such runs many units at a time, the last one padded.
         const RUN: usize = 64;
         let mut rest = self.0;
@@ -58,17 +63,18 @@ impl<'a> WStr<'a> {
             let narrow = units.map(|unit| unit as u8);
             let is_ascii = units.iter().fold(0, |bits, unit| bits | unit) < 0x80;
             match narrow.get(..bytes.len() / 2).map(std::str::from_utf8) {
-                Some(Ok(ascii)) if is_ascii => out.push_str(ascii),
-                _ => return out.extend(WStr(rest).chars()),
+                Some(Ok(ascii)) if is_ascii => out.write_str(ascii)?,
+                _ => return WStr(rest).chars().try_for_each(|c| out.write_char(c)),
             }
             rest = tail;
         }
+        Ok(())
     }
 }
 
 impl fmt::Display for WStr<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.chars().try_for_each(|c| f.write_char(c))
+        self.write_to(f)
     }
 }
 
