@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::mappings::split;
 use crate::request::{AddressRequest, At, Target, is_prefixed};
 use crate::units::{hex, parse_address};
 
@@ -57,10 +58,8 @@ fn is_decimal(text: &str) -> bool {
 
 /// `/proc/PID/maps`: `55d0c0a00000-55d0c0a04000 r-xp 00001000 fe:01 1234 /srv/prog`.
 fn mapping<'a>(line: &'a str, _: &mut State<'a>) -> Option<Vec<FoundAddress<'a>>> {
-    let mut words = line.split_whitespace();
-    let (start, end) = words.next()?.split_once('-')?;
-    let is_mode = |mode: &str| mode.len() == 4 && mode.bytes().all(|b| b"rwxsp-".contains(&b));
-    (is_hex(start) && is_hex(end) && is_mode(words.next()?)).then(Vec::new)
+    let (start, end, _) = split(line)?;
+    (is_hex(start) && is_hex(end)).then(Vec::new)
 }
 
 /// Memory: an address, then bytes or words.

@@ -57,24 +57,30 @@ impl Mappings {
 
 /// `55d0c0a00000-55d0c0a04000 r-xp 00001000 fe:01 1234   /srv/my prog`.
 fn mapping(line: &str) -> Option<Mapping> {
-    let mut rest = line.trim();
-    let mut word = || {
-        let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        rest = after.trim_start();
-        word
-    };
-    let (start, end) = word().split_once('-')?;
-    let mode = word();
-    let is_mode = mode.len() == 4 && mode.bytes().all(|b| b"rwxsp-".contains(&b));
-    let file_offset = hex(word())?;
-    let (_device, _inode) = (word(), word());
-    let path = rest.trim_end_matches(" (deleted)");
-    is_mode.then_some(Mapping {
+    let (start, end, rest) = split(line)?;
+    let (file_offset, rest) = next_word(rest);
+    let (_device, rest) = next_word(rest);
+    let (_inode, path) = next_word(rest);
+    Some(Mapping {
         start: hex(start)?,
         end: hex(end)?,
-        file_offset,
-        path: path.to_owned(),
+        file_offset: hex(file_offset)?,
+        path: path.trim_end_matches(" (deleted)").to_owned(),
     })
+}
+
+/// The start and the end of a line that lists a mapping, and what follows its mode.
+pub fn split(line: &str) -> Option<(&str, &str, &str)> {
+    let (range, rest) = next_word(line.trim());
+    let (start, end) = range.split_once('-')?;
+    let (mode, rest) = next_word(rest);
+    let is_mode = mode.len() == 4 && mode.bytes().all(|b| b"rwxsp-".contains(&b));
+    is_mode.then_some((start, end, rest))
+}
+
+fn next_word(text: &str) -> (&str, &str) {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (word, rest.trim_start())
 }
 
 #[cfg(test)]
