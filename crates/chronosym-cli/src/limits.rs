@@ -7,8 +7,8 @@ use clap::Args;
 
 macro_rules! limits {
     ($($unit:literal $option:ident $limit:ident: $type:ty, $help:literal;)*) => {
-        /// What hostile or broken input may cost. What goes beyond is said, with the option that
-        /// raises the limit.
+        /// Limits on the cost of hostile or damaged input. The message about a reached limit names
+        /// its option.
         #[derive(Clone, Debug, Default, Args)]
         #[command(next_help_heading = "Limits")]
         pub struct LimitOptions {

@@ -41,7 +41,7 @@ pub struct HottestMethod {
     /// The method.
     #[serde(flatten)]
     pub label: Label,
-    /// The samples of the thread of which it is the leaf.
+    /// The samples of the thread whose leaf is this method.
     #[serde(rename = "self")]
     pub own: Amount,
 }

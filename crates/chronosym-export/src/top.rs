@@ -43,7 +43,7 @@ closed_list! {
     /// What hotspots are sorted by, heaviest first.
     #[derive(Default)]
     Sort {
-        /// The weight of samples of which it is the leaf.
+        /// The weight of samples whose leaf it is.
         #[default]
         Own = "self",
         /// The weight of samples whose stack contains it.

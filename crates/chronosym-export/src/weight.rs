@@ -162,7 +162,7 @@ impl Amount {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Samples of which it is the leaf.
+    /// Samples whose leaf it is.
     #[serde(rename = "self")]
     pub own: Amount,
     /// Samples whose stack contains it, each counted once.

@@ -438,9 +438,9 @@ impl StackAssembler {
         }
     }
 
-    /// The most nodes that stacks may take that are joined of the parts. A kernel part stands anew
-    /// on each user part, so that a few long ones on many others are a small file and more stacks
-    /// than memory holds; in real traces they have some twenty addresses.
+    /// Maximum number of nodes of merged stacks. Each kernel part is repeated on each user part, so
+    /// a few long kernel parts and many user parts are a small file and more stacks than memory
+    /// holds. In real traces kernel parts have about twenty addresses.
     pub fn most_joined(&self) -> usize {
         const FREE: usize = 1 << 18;
         FREE + self.fragments.len().saturating_mul(32)

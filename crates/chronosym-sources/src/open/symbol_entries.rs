@@ -13,10 +13,10 @@ use chronosym_core::{Timeline, file_name};
 /// Symbol files in the zip file that a recording came in: PerfView packs PDBs as
 /// `symbols/NAME.pdb/ID/NAME.pdb`.
 ///
-/// They stay packed until one is asked for by name. What is unpacked lies in a temporary folder
-/// laid out as a symbol store, which goes when the last clone goes. All of it counts towards
-/// [`Limits::unpacked_bytes`](chronosym_core::Limits::unpacked_bytes). Whether a file is the one that the trace means is not
-/// checked here: that is the business of whoever looks for it by its identity.
+/// An entry is decompressed when its name is requested, into a temporary folder with the layout of a
+/// symbol store, which is removed with the last clone. All entries count towards
+/// [`Limits::unpacked_bytes`](chronosym_core::Limits::unpacked_bytes). The
+/// search for symbol files, not this type, checks their identity.
 #[derive(Clone, Debug)]
 pub struct SymbolEntries(Option<Arc<Inner>>);
 
