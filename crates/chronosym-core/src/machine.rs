@@ -52,7 +52,9 @@ impl Machine {
     /// Adds states until every process has one.
     pub fn ensure_states(&mut self) {
         let count = self.processes.all.end();
-        self.states.ensure(count);
+        if count > self.states.end() {
+            self.states.ensure(count);
+        }
     }
 
     pub fn state(&mut self, process: ProcessIndex) -> &mut ProcessState {

@@ -65,10 +65,12 @@ impl NameTable {
     pub(crate) fn method(&mut self, parts: [Text<'_>; 3]) -> NameId {
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
-        let [a, b, _] = parts.map(|part| {
-            part.push_to(&mut text);
-            text.len()
-        });
+        let [namespace, name, signature] = parts;
+        namespace.push_to(&mut text);
+        let a = text.len();
+        name.push_to(&mut text);
+        let b = text.len();
+        signature.push_to(&mut text);
         let id = self.intern(&text[..a], &text[a..b], &text[b..]);
         self.scratch = text;
         id

@@ -48,6 +48,11 @@ pub(crate) struct States {
 }
 
 impl States {
+    /// Returns the number of states that there ever were.
+    pub fn end(&self) -> usize {
+        self.end
+    }
+
     /// Adds states until there were so many.
     pub fn ensure(&mut self, end: usize) {
         for index in self.end..end {

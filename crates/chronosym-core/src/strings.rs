@@ -1,13 +1,12 @@
 //! Interned strings: each distinct text is stored once, in one arena.
 
 use std::hash::BuildHasher;
-use std::sync::Arc;
 
 use chronosym_types::hash::RandomState;
 use hashbrown::HashTable;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
-use chronosym_types::SparseVec;
+use chronosym_types::{Bits, Leaves};
 
 /// A string of one [`Strings`]; `StringId::EMPTY` is the empty string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,12 +19,52 @@ impl StringId {
 /// A set of strings. Those that are dropped leave their ids unused.
 #[derive(Debug)]
 pub(crate) struct Strings {
-    /// Text in blocks that copies share; each has whole strings.
-    blocks: SparseVec<Arc<String>>,
-    /// Block, start and end of each string.
-    ranges: SparseVec<(u32, u32, u32)>,
+    /// Strings by id, in blocks that copies share.
+    blocks: Leaves<Block>,
+    /// The next id.
+    end: usize,
     index: HashTable<Slot>,
     hasher: RandomState,
+}
+
+/// Bytes of a string as room is made for it.
+const TYPICAL: usize = 48;
+
+/// Strings of a block.
+const BLOCK: usize = 64;
+
+/// Up to 64 consecutive strings.
+#[derive(Clone, Debug, Default)]
+struct Block {
+    present: Bits,
+    text: String,
+    /// Where each string ends in `text`; it starts at the end of the one before.
+    ends: Vec<u32>,
+}
+
+impl Block {
+    fn with_capacity(strings: usize) -> Self {
+        Block {
+            present: Bits::default(),
+            text: String::with_capacity(strings * TYPICAL),
+            ends: Vec::with_capacity(strings),
+        }
+    }
+
+    fn push(&mut self, at: usize, text: &str) -> Option<()> {
+        self.ends
+            .push(u32::try_from(self.text.len() + text.len()).ok()?);
+        self.text.push_str(text);
+        self.present.insert(at);
+        Some(())
+    }
+
+    #[inline]
+    fn get(&self, at: usize) -> Option<&str> {
+        let position = self.present.position(at)?;
+        let start = position.checked_sub(1).map_or(0, |it| self.ends[it]);
+        self.text.get(start as usize..self.ends[position] as usize)
+    }
 }
 
 /// A string in the index: half of its hash avoids most comparisons.
@@ -42,14 +81,11 @@ impl Slot {
     }
 }
 
-/// Bytes of a block, unless one string is longer.
-const BLOCK: usize = 1 << 14;
-
 impl Default for Strings {
     fn default() -> Self {
         let mut strings = Strings {
-            blocks: SparseVec::default(),
-            ranges: SparseVec::default(),
+            blocks: Leaves::default(),
+            end: 0,
             index: HashTable::new(),
             hasher: RandomState::default(),
         };
@@ -67,86 +103,82 @@ impl Strings {
         if let Some(slot) = self.index.find(Slot::spread(hash), same) {
             return StringId(slot.id);
         }
-        let (Ok(id), Some(place)) = (u32::try_from(self.ranges.end()), self.append(text)) else {
+        let Some(id) = self.append(text) else {
             return StringId::EMPTY;
         };
-        self.ranges.push(place);
         let rehash = |slot: &Slot| Slot::spread(slot.hash);
         self.index
             .insert_unique(Slot::spread(hash), Slot { hash, id }, rehash);
         StringId(id)
     }
 
-    fn append(&mut self, text: &str) -> Option<(u32, u32, u32)> {
-        let last = self.blocks.end().checked_sub(1);
-        let last = last.filter(|&last| {
-            let block = self.blocks.get(last);
-            block.is_some_and(|block| block.len() + text.len() <= BLOCK)
+    fn append(&mut self, text: &str) -> Option<u32> {
+        let id = u32::try_from(self.end).ok()?;
+        let block = self.blocks.get_or_insert_with(self.end / BLOCK, || {
+            let is_first = self.end == 0;
+            Block::with_capacity(if is_first { 0 } else { BLOCK })
         });
-        let last = last.unwrap_or_else(|| {
-            let capacity = if self.blocks.end() == 0 { 0 } else { BLOCK };
-            self.blocks.push(Arc::new(String::with_capacity(capacity)))
-        });
-        let block = Arc::make_mut(&mut self.blocks[last]);
-        let start = u32::try_from(block.len()).ok()?;
-        let end = u32::try_from(block.len() + text.len()).ok()?;
-        block.push_str(text);
-        Some((u32::try_from(last).ok()?, start, end))
+        block.push(self.end % BLOCK, text)?;
+        if self.end % BLOCK == BLOCK - 1 {
+            block.text.shrink_to_fit();
+        }
+        self.end += 1;
+        Some(id)
     }
 
     pub(crate) fn get(&self, id: StringId) -> &str {
-        let range = self.ranges.get(id.0 as usize);
-        let text = range.and_then(|&(block, start, end)| {
-            self.blocks
-                .get(block as usize)?
-                .get(start as usize..end as usize)
-        });
+        let block = self.blocks.get(id.0 as usize / BLOCK);
+        let text = block.and_then(|block| block.get(id.0 as usize % BLOCK));
         text.unwrap_or_default()
     }
 
     /// The number of strings.
     pub(crate) fn count(&self) -> usize {
-        self.ranges.count()
+        self.index.len()
     }
 
-    /// Drops strings; the empty one stays. Texts of blocks that become half empty are moved.
+    /// Drops strings; the empty one stays.
     pub(crate) fn retain(&mut self, keep: impl Fn(StringId) -> bool) {
         let keep = |id: usize| id == 0 || keep(StringId(id as u32));
-        if self.ranges.retain(|id, _| keep(id)) == 0 {
+        let count = self.index.len();
+        self.index.retain(|slot| keep(slot.id as usize));
+        if self.index.len() == count {
             return;
         }
-        self.index.retain(|slot| keep(slot.id as usize));
         let capacity = 2 * self.index.len();
         self.index
             .shrink_to(capacity, |slot| Slot::spread(slot.hash));
-        let mut used: FxHashMap<u32, usize> = FxHashMap::default();
-        for &(block, start, end) in self.ranges.iter() {
-            *used.entry(block).or_default() += (end - start) as usize;
+        let is_dropped = |&(at, index): &(usize, usize)| !keep(at * BLOCK + index);
+        let strings = self.blocks.iter().flat_map(|(at, block)| {
+            let present = block.present.iter();
+            present.map(move |index| (at, index))
+        });
+        let blocks: FxHashSet<usize> = strings.filter(is_dropped).map(|(at, _)| at).collect();
+        for at in blocks {
+            self.rebuild(at, |index| keep(at * BLOCK + index));
         }
-        let last = self.blocks.end().saturating_sub(1);
-        let is_sparse = |block: usize| {
-            let used = used.get(&(block as u32)).copied().unwrap_or(0);
-            let len = self.blocks.get(block).map_or(0, |block| block.len());
-            block != last && used < len.div_ceil(2)
+    }
+
+    /// Drops strings of a block.
+    fn rebuild(&mut self, at: usize, keep: impl Fn(usize) -> bool) {
+        let Some(old) = self.blocks.get(at) else {
+            return;
         };
-        let sparse = self
-            .blocks
-            .indexed()
-            .map(|(block, _)| block)
-            .filter(|&block| is_sparse(block));
-        let sparse: FxHashSet<usize> = sparse.collect();
-        let moved = self
-            .ranges
-            .indexed()
-            .filter(|(_, range)| sparse.contains(&(range.0 as usize)));
-        for id in moved.map(|(id, _)| id).collect::<Vec<_>>() {
-            let text = self.get(StringId(id as u32)).to_owned();
-            if let Some(range) = self.append(&text) {
-                self.ranges[id] = range;
-            }
+        let mut new = Block::default();
+        for index in old.present.iter().filter(|&index| keep(index)) {
+            // Less text than before has a place.
+            _ = new.push(index, old.get(index).unwrap_or_default());
         }
-        for block in sparse {
-            self.blocks.remove(block);
+        if new.ends.is_empty() {
+            self.blocks.remove(at);
+            return;
+        }
+        if at != self.end / BLOCK {
+            new.text.shrink_to_fit();
+            new.ends.shrink_to_fit();
+        }
+        if let Some(block) = self.blocks.get_mut(at) {
+            *block = new;
         }
     }
 
@@ -154,7 +186,7 @@ impl Strings {
     pub(crate) fn snapshot(&self) -> Self {
         Strings {
             blocks: self.blocks.clone(),
-            ranges: self.ranges.clone(),
+            end: self.end,
             index: HashTable::new(),
             hasher: self.hasher.clone(),
         }
@@ -199,11 +231,10 @@ mod tests {
             );
         }
         assert_eq!(strings.count(), 1 + kept.len());
-        assert!(
-            strings.blocks.count() <= 3,
-            "{} blocks",
-            strings.blocks.count()
-        );
+        let blocks = strings.blocks.iter().map(|(_, block)| block);
+        let bytes = blocks.map(|it| it.text.capacity() + 4 * it.ends.capacity());
+        let typical = BLOCK * (TYPICAL + 4);
+        assert!(bytes.sum::<usize>() <= kept.len() * 32 + typical);
         for &(n, id) in &kept {
             assert_eq!(strings.intern(&text(n)), id);
             assert_eq!(strings.get(id), text(n));

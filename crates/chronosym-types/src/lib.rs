@@ -36,11 +36,16 @@ mod hex;
 mod id;
 #[cfg(feature = "json")]
 pub mod json;
+#[expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "a vector: indices are its callers', not a file's"
+)]
+mod leaves;
 mod pointer_size;
 mod registers;
 #[expect(
     clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
     reason = "a vector: indices are its callers', not a file's"
 )]
 mod sparse;
@@ -59,9 +64,10 @@ pub use gap::{Gap, GapCause, GapTotal, Gaps};
 pub use guid::{Guid, ParseGuidError};
 pub use hex::Hex;
 pub use id::{BuildId, PdbId, PortablePdbId};
+pub use leaves::Leaves;
 pub use pointer_size::PointerSize;
 pub use registers::{Processor, Registers};
-pub use sparse::SparseVec;
+pub use sparse::{Bits, SparseVec};
 pub use text::{AStr, WStr, copied_text};
 pub use tracelogging::TraceLoggingSchema;
 pub use window::Window;

@@ -1,43 +1,62 @@
 //! A vector with holes, whose clones share memory.
 
 use std::ops::{Index, IndexMut};
-use std::sync::Arc;
 
-const LEAF_BITS: usize = 6;
-const LEAF: usize = 1 << LEAF_BITS;
-const BRANCH_BITS: usize = 8;
-const BRANCH: usize = 1 << BRANCH_BITS;
+use crate::Leaves;
 
-/// Up to 64 consecutive values; `values` has no holes, `present` says which they are.
+/// Values of a leaf.
+const LEAF: usize = 64;
+
+/// Up to 64 consecutive values; `values` has no holes.
 #[derive(Clone, Debug)]
 struct Leaf<T> {
-    present: u64,
+    present: Bits,
     values: Vec<T>,
 }
 
-impl<T> Leaf<T> {
-    /// The position in `values` of the value at an index of this leaf.
-    fn position(&self, index: usize) -> Option<usize> {
-        let bit = 1 << (index % LEAF);
-        // Without a hole below the last value, no bits need to be counted.
-        if self.present & self.present.wrapping_add(1) == 0 {
-            return (self.present & bit != 0).then_some(index % LEAF);
+/// Which of 64 consecutive values are present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bits(u64);
+
+impl Bits {
+    /// Returns the position of a value among those that are present; `at` is below 64.
+    #[inline]
+    pub fn position(self, at: usize) -> Option<usize> {
+        let bit = 1 << at;
+        if self.0 & bit == 0 {
+            return None;
         }
-        let before = (self.present & (bit - 1)).count_ones();
-        (self.present & bit != 0).then_some(before as usize)
+        // Without a hole below the last value, no bits need to be counted.
+        if self.0 & self.0.wrapping_add(1) == 0 {
+            return Some(at);
+        }
+        Some((self.0 & (bit - 1)).count_ones() as usize)
+    }
+
+    /// Marks a value as present; `at` is below 64.
+    pub fn insert(&mut self, at: usize) {
+        self.0 |= 1 << at;
+    }
+
+    /// Marks a value as removed; `at` is below 64.
+    pub fn remove(&mut self, at: usize) {
+        self.0 &= !(1 << at);
+    }
+
+    /// Returns the present values, in order.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..64).filter(move |at| self.0 >> at & 1 == 1)
     }
 }
-
-type Branch<T> = Vec<Option<Arc<Leaf<T>>>>;
 
 /// A vector from which values can be removed, and whose indices are never used again.
 /// Indexing panics where a value was removed.
 ///
-/// A clone takes constant time for each 16,384 indices. A change after it copies one leaf and one branch. Memory follows
-/// the number of values, but for 8 bytes for each 16,384 indices.
+/// A clone takes constant time for each 16,384 indices. A change after it copies one leaf and one
+/// branch. Memory follows the number of values, but for 8 bytes for each 16,384 indices.
 #[derive(Clone, Debug)]
 pub struct SparseVec<T> {
-    branches: Vec<Arc<Branch<T>>>,
+    leaves: Leaves<Leaf<T>>,
     /// The next index.
     end: usize,
     count: usize,
@@ -46,7 +65,7 @@ pub struct SparseVec<T> {
 impl<T> Default for SparseVec<T> {
     fn default() -> Self {
         SparseVec {
-            branches: Vec::new(),
+            leaves: Leaves::default(),
             end: 0,
             count: 0,
         }
@@ -69,15 +88,10 @@ impl<T> SparseVec<T> {
         self.count == 0
     }
 
-    fn leaf(&self, index: usize) -> Option<&Arc<Leaf<T>>> {
-        let branch = self.branches.get(index >> (LEAF_BITS + BRANCH_BITS))?;
-        branch.get(index >> LEAF_BITS & (BRANCH - 1))?.as_ref()
-    }
-
     /// Returns the value at an index, unless it was removed.
     pub fn get(&self, index: usize) -> Option<&T> {
-        let leaf = self.leaf(index)?;
-        leaf.values.get(leaf.position(index)?)
+        let leaf = self.leaves.get(index / LEAF)?;
+        leaf.values.get(leaf.present.position(index % LEAF)?)
     }
 
     /// Returns whether there is a value at an index.
@@ -87,76 +101,40 @@ impl<T> SparseVec<T> {
 
     /// Returns all values in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.leaves().flat_map(|(_, leaf)| &leaf.values)
+        self.leaves.iter().flat_map(|(_, leaf)| &leaf.values)
     }
 
     /// Returns all values with their indices, in order.
     pub fn indexed(&self) -> impl Iterator<Item = (usize, &T)> {
-        self.leaves().flat_map(|(first, leaf)| indexed(first, leaf))
-    }
-
-    /// The leaves with their first indices.
-    fn leaves(&self) -> impl Iterator<Item = (usize, &Arc<Leaf<T>>)> {
-        let branches = self.branches.iter().enumerate();
-        branches.flat_map(|(at, branch)| {
-            let leaves = branch.iter().enumerate();
-            leaves.filter_map(move |(leaf, it)| {
-                Some((((at << BRANCH_BITS) | leaf) << LEAF_BITS, it.as_ref()?))
-            })
-        })
+        self.leaves.iter().flat_map(|(at, leaf)| indexed(at, leaf))
     }
 
     /// Returns the values that may differ from those of an earlier clone, with their indices: all in
     /// leaves that the two do not share.
     pub fn changes_since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = (usize, &'a T)> {
-        let changed = self.branches.iter().enumerate().filter(|(at, branch)| {
-            let before = earlier.branches.get(*at);
-            before.is_none_or(|before| !Arc::ptr_eq(before, branch))
-        });
-        let leaves = changed.flat_map(|(at, branch)| {
-            let leaves = branch.iter().enumerate();
-            leaves.filter_map(move |(leaf, it)| {
-                Some((((at << BRANCH_BITS) | leaf) << LEAF_BITS, it.as_ref()?))
-            })
-        });
-        let changed = leaves.filter(|&(first, leaf)| {
-            let before = earlier.leaf(first);
-            before.is_none_or(|before| !Arc::ptr_eq(before, leaf))
-        });
-        changed.flat_map(|(first, leaf)| indexed(first, leaf))
+        let leaves = self.leaves.changes_since(&earlier.leaves);
+        leaves.flat_map(|(at, leaf)| indexed(at, leaf))
     }
 }
 
-fn indexed<T>(first: usize, leaf: &Leaf<T>) -> impl Iterator<Item = (usize, &T)> {
-    let present = leaf.present;
-    let indices = (0..LEAF).filter(move |bit| present >> bit & 1 == 1);
-    indices.map(move |bit| first + bit).zip(&leaf.values)
+fn indexed<T>(at: usize, leaf: &Leaf<T>) -> impl Iterator<Item = (usize, &T)> {
+    let indices = leaf.present.iter().map(move |index| at * LEAF + index);
+    indices.zip(&leaf.values)
 }
 
 impl<T: Clone> SparseVec<T> {
     /// Appends a value and returns its index.
     pub fn push(&mut self, value: T) -> usize {
         let index = self.end;
-        let branch = index >> (LEAF_BITS + BRANCH_BITS);
-        if branch == self.branches.len() {
-            self.branches.push(Arc::default());
-        }
-        let branch = Arc::make_mut(&mut self.branches[branch]);
-        let at = index >> LEAF_BITS & (BRANCH - 1);
-        // A leaf whose values were all removed is not there, and neither are those before it in an empty branch.
-        if at >= branch.len() {
-            branch.resize_with(at + 1, || None);
-        }
-        let leaf = branch[at].get_or_insert_with(|| {
+        let leaf = self.leaves.get_or_insert_with(index / LEAF, || {
             // Most processes have a few of everything.
             let capacity = if index == 0 { 4 } else { LEAF - index % LEAF };
-            Arc::new(Leaf {
-                present: 0,
+            Leaf {
+                present: Bits::default(),
                 values: Vec::with_capacity(capacity),
-            })
+            }
         });
-        let leaf = Arc::make_mut(leaf);
-        leaf.present |= 1 << (index % LEAF);
+        leaf.present.insert(index % LEAF);
         leaf.values.push(value);
         self.end += 1;
         self.count += 1;
@@ -165,30 +143,19 @@ impl<T: Clone> SparseVec<T> {
 
     /// Returns the value at an index to be changed, unless it was removed.
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
-        let branch = self.branches.get_mut(index >> (LEAF_BITS + BRANCH_BITS))?;
-        let branch = Arc::make_mut(branch);
-        let leaf = branch
-            .get_mut(index >> LEAF_BITS & (BRANCH - 1))?
-            .as_mut()?;
-        let position = leaf.position(index)?;
-        Arc::make_mut(leaf).values.get_mut(position)
+        let leaf = self.leaves.get_mut(index / LEAF)?;
+        leaf.values.get_mut(leaf.present.position(index % LEAF)?)
     }
 
     /// Removes and returns the value at an index.
     pub fn remove(&mut self, index: usize) -> Option<T> {
-        let branch = self.branches.get_mut(index >> (LEAF_BITS + BRANCH_BITS))?;
-        let at = index >> LEAF_BITS & (BRANCH - 1);
-        let position = branch.get(at)?.as_ref()?.position(index)?;
-        let branch = Arc::make_mut(branch);
-        let leaf = Arc::make_mut(branch.get_mut(at)?.as_mut()?);
-        leaf.present &= !(1 << (index % LEAF));
-        let value = leaf.values.remove(position);
+        self.get(index)?;
+        let leaf = self.leaves.get_mut(index / LEAF)?;
+        let value = leaf.values.remove(leaf.present.position(index % LEAF)?);
+        leaf.present.remove(index % LEAF);
         self.count -= 1;
         if leaf.values.is_empty() {
-            branch[at] = None;
-            if branch.iter().all(Option::is_none) {
-                *branch = Branch::new();
-            }
+            self.leaves.remove(index / LEAF);
         }
         Some(value)
     }
@@ -290,15 +257,7 @@ mod tests {
             }
         }
         assert_eq!(sparse.count(), 10);
-        assert_eq!(sparse.leaves().count(), 2);
-        assert!(
-            sparse
-                .branches
-                .iter()
-                .filter(|branch| branch.is_empty())
-                .count()
-                >= 5
-        );
+        assert_eq!(sparse.leaves.iter().count(), 2);
         assert_eq!((sparse[3], sparse.get(100_000)), (3, None));
     }
 }

@@ -50,7 +50,7 @@ impl<'a> WStr<'a> {
 
     fn write_to(&self, out: &mut impl fmt::Write) -> fmt::Result {
         // Nearly all names are ASCII: narrow such runs many units at a time, the last one padded.
-        const RUN: usize = 64;
+        const RUN: usize = 32;
         let mut rest = self.0;
         while !rest.is_empty() {
             let (bytes, tail) = rest.split_at(rest.len().min(2 * RUN));
