@@ -102,13 +102,27 @@ fn cost(occupants: &mut [TileOccupant]) -> Option<usize> {
     if occupants.len() <= Tile::LANES {
         return Some(1);
     }
-    occupants.sort_by_key(|occupant| occupant.from);
+    sort_by_start(occupants);
     let (mut groups, mut overflows) = (0, false);
     divide(occupants, |_, group| {
         groups += 1;
         overflows |= group.len() > Tile::LANES;
     });
     (!overflows).then(|| with_roots(groups))
+}
+
+/// Sorts occupants whose greater part is sorted already.
+fn sort_by_start(occupants: &mut [TileOccupant]) {
+    if occupants.len() > MAX_DIVIDED {
+        return occupants.sort_by_key(|occupant| occupant.from);
+    }
+    for i in 1..occupants.len() {
+        let from = occupants[i].from;
+        if from < occupants[i - 1].from {
+            let at = occupants[..i].partition_point(|before| before.from <= from);
+            occupants[at..=i].rotate_right(1);
+        }
+    }
 }
 
 /// Returns the size of the tree of split tiles over `tiles` leaves.
