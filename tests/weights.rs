@@ -89,6 +89,22 @@ fn rule_21_a_profile_has_the_time_of_its_samples_whatever_passes() {
 }
 
 #[test]
+fn counts_are_a_profile_without_times() {
+    let timeline = read("clr10/traces/all");
+    let (all, counts) = (
+        timeline.profile(&Filter::default(), None),
+        timeline.counts(&Filter::default(), None),
+    );
+    assert_eq!(counts.time_ns(), None);
+    assert_eq!(counts.entries.len(), all.entries.len());
+    for (entry, mut counted) in all.entries.iter().zip(counts.entries) {
+        assert_eq!((counted.time_ns, counted.untimed), (0, counted.samples));
+        (counted.time_ns, counted.untimed) = (entry.time_ns, entry.untimed);
+        assert_eq!(counted, *entry);
+    }
+}
+
+#[test]
 fn rule_21_cpu_samples_stand_for_the_period_that_the_recorder_states() {
     let timeline = read("clr10/traces/linux");
     let every = timeline.facts().sample_interval_ns.expect("a rate");

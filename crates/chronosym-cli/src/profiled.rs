@@ -63,6 +63,14 @@ impl Sampled {
         profile
     }
 
+    /// Returns the profile of numbers of samples, without times and bytes.
+    pub fn counts(&self) -> Profile {
+        let symbols = self.symbols.clone();
+        let mut profile = self.loaded.timeline.counts(&self.filter, Some(symbols));
+        self.shape.apply(&mut profile);
+        profile
+    }
+
     /// Returns the samples in time order.
     pub fn series(&self, granularity: Granularity) -> Series {
         let timeline = &self.loaded.timeline;

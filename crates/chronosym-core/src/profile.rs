@@ -11,7 +11,7 @@ use crate::filter::Filter;
 use crate::ids::ThreadIndex;
 use crate::resolve::ALWAYS;
 use crate::resolver::{ResolvedStack, Resolver};
-use crate::samples::SampleClass;
+use crate::samples::{ClassIndex, SampleClass};
 use crate::symbol_source::SymbolSource;
 use crate::terms::{SampleKind, Weight};
 use crate::timeline::Timeline;
@@ -92,6 +92,27 @@ impl Timeline {
         filter: &Filter,
         symbols: Option<Arc<dyn SymbolSource>>,
     ) -> Profile {
+        self.profile_of(self.weighed(), filter, symbols)
+    }
+
+    /// Counts the samples that pass `filter` by resolved stack, without determining the times and
+    /// bytes that they represent: those of all entries are unknown.
+    pub fn counts(
+        self: &Arc<Self>,
+        filter: &Filter,
+        symbols: Option<Arc<dyn SymbolSource>>,
+    ) -> Profile {
+        let samples = self.samples.iter();
+        let samples = samples.map(|(class, time)| (class, time, Weight::Unknown));
+        self.profile_of(samples, filter, symbols)
+    }
+
+    fn profile_of(
+        self: &Arc<Self>,
+        samples: impl Iterator<Item = (ClassIndex, u64, Weight)>,
+        filter: &Filter,
+        symbols: Option<Arc<dyn SymbolSource>>,
+    ) -> Profile {
         let mut resolver = Resolver::new(self, symbols);
         resolver.prepare(filter);
         let passing = filter.classes(self);
@@ -103,7 +124,7 @@ impl Timeline {
             FxHashMap::default();
         let activities = self.class_activities();
         let (mut first, mut last) = (u64::MAX, 0);
-        for (class, time, weight) in self.weighed() {
+        for (class, time, weight) in samples {
             let at = class as usize;
             if !passing[at] || !filter.has_time(time) {
                 continue;

@@ -1,5 +1,6 @@
 //! The time that samples represent (rule 21).
 
+use crate::ids::ProcessIndex;
 use crate::samples::SampleClass;
 use crate::terms::{SampleKind, Weight};
 use crate::timeline::Timeline;
@@ -67,7 +68,11 @@ impl Timeline {
                     index,
                 })
                 .collect();
-            let process = |thread: u32| self.processes.threads[thread as usize].process;
+            let mut processes = vec![ProcessIndex(u32::MAX); self.processes.threads.end()];
+            for (index, thread) in self.processes.threads.indexed() {
+                processes[index] = thread.process;
+            }
+            let process = |thread: u32| processes[thread as usize];
             seen.sort_unstable_by_key(|s| (process(s.thread), s.ns, s.index));
             let mut ticks = Ticks {
                 next: vec![(0, 0); self.processes.threads.end()],

@@ -61,7 +61,11 @@ pub fn run(args: &Stacks) -> Result<()> {
             series.samples.is_empty()
         }
         _ => {
-            let profile = sampled.profile();
+            let unit = args.weight.unwrap_or_default();
+            let profile = match (format, unit) {
+                (StackFormat::Folded, WeightUnit::Samples) => sampled.counts(),
+                _ => sampled.profile(),
+            };
             match format {
                 StackFormat::Pprof => {
                     chronosym_export::write_pprof(&profile, granularity, &mut out)?
