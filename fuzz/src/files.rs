@@ -9,6 +9,7 @@ use chronosym_pdb::r2r::{NamedMethodStart, NoAssemblies, R2rImage, R2rMap};
 use chronosym_pdb::windows::{Frames, WindowsPdb};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::path::SymbolPath;
+use chronosym_symbols::store::identity_of;
 use chronosym_symbols::unwind::{Step, UnwindTable};
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
 
@@ -19,8 +20,9 @@ use tempfile::NamedTempFile;
 use crate::choices::Choices;
 use crate::made;
 
-/// An ELF or PE file, or a symbol file of Breakpad: symbol table, debug information, names.
+/// An ELF, PE or Mach-O file, or a symbol file of Breakpad: identity, symbol table, debug information, names.
 pub fn elf(data: &[u8]) {
+    let _ = std::hint::black_box(identity_of(data));
     let Ok(file) = NativeSymbols::open(data) else {
         return;
     };

@@ -56,6 +56,7 @@ pub const TARGETS: &[Target] = &[
     target("dwarf", files::dwarf, "elf"),
     target("go_table", files::go_table, "elf"),
     target("breakpad", files::elf, "text"),
+    target("mach_o", files::elf, "elf"),
     target("unwind", files::unwind, "elf"),
     target("pe", files::pe, "pdb"),
     target("kallsyms", files::kallsyms, "text"),

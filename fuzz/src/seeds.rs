@@ -98,6 +98,11 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
             seeds.extend(test_data(&["pdb-small/x86_64/small.exe"]));
             seeds
         }
+        "mach_o" => test_data(&[
+            "macho/x86_64/app.dSYM/Contents/Resources/DWARF/app",
+            "macho/arm64/app",
+            "macho/universal/app",
+        ]),
         "unwind" => vec![named("one", &call_frames())],
         "go_table" => go::LAYOUTS.iter().map(|&layout| go_table(layout)).collect(),
         "breakpad" => vec![named("app", BREAKPAD)],

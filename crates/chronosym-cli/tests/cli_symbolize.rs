@@ -428,8 +428,8 @@ fn offsets_count_from_a_section_that_is_named() {
 fn formats_that_are_not_read_are_named() {
     for (bytes, name) in [
         (
-            &[0xCF, 0xFA, 0xED, 0xFE, 7, 0, 0, 1][..],
-            "Mach-O is not read",
+            &[&[0xCF, 0xFA, 0xED, 0xFE, 7, 0, 0, 1][..], &[0; 24]].concat()[..],
+            "is damaged",
         ),
         (b"MODULE Linux x86_64 0 a\n", "the MODULE record is damaged"),
         (b"SYMC\x09\0\0\0", "a SymCache of symbolic is not read"),
@@ -448,11 +448,58 @@ fn formats_that_are_not_read_are_named() {
         assert_eq!(run.status, 1);
         assert!(run.stderr.contains(name), "{}", run.stderr);
     }
-    let folder = tempfile::tempdir().unwrap();
-    let symbols = folder.path().join("program.dSYM");
-    std::fs::create_dir(&symbols).unwrap();
-    let run = run(&["symbolize", "--obj", symbols.to_str().unwrap(), "0x10"]);
-    assert!(run.stderr.contains("Mach-O"), "{}", run.stderr);
+}
+
+#[test]
+fn files_of_macos_are_resolved() {
+    let app = testdata("macho/universal/app");
+    let app = app.to_str().unwrap();
+    let unclear = run(&["symbolize", "--obj", app, "0x100000460"]);
+    assert_eq!(unclear.status, 1);
+    assert!(
+        unclear.stderr.contains("x86_64, arm64"),
+        "{}",
+        unclear.stderr
+    );
+    // The bundle is beside the program, or the file itself.
+    for file in [format!("{app}:arm64"), format!("{app}.dSYM:arm64")] {
+        let run = run(&[
+            "symbolize",
+            "--obj",
+            &file,
+            "--style",
+            "json",
+            "0x100000460",
+        ]);
+        let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+        let frame = &answer["frames"][0];
+        assert_eq!(frame["name"], "other");
+        assert_eq!(frame["file"], "/src/two.c");
+    }
+    // Without it, lines are in object files.
+    let alone = testdata("macho/arm64/app");
+    let run = run(&["symbolize", "--obj", alone.to_str().unwrap(), "0x100000460"]);
+    assert!(run.stdout.contains("other"), "{}", run.stdout);
+    assert!(run.stderr.contains("dsymutil"), "{}", run.stderr);
+}
+
+#[test]
+fn a_build_id_chooses_the_image_of_a_universal_file() {
+    let folder = testdata("macho/universal");
+    let image = chronosym_symbols::NativeSymbols::open_path(&folder.join("app:arm64")).unwrap();
+    let uuid = image.build_id().unwrap();
+    let folder = folder.to_str().unwrap();
+    let log = format!("    #0 0x102a00464  (/Applications/app+0x464) (BuildId: {uuid})\n");
+    let run = run_with_input(
+        &["symbolize", "--filter", "--symbols", folder],
+        log.as_bytes(),
+    );
+    assert!(
+        run.stdout.contains("other"),
+        "{}\n{}",
+        run.stdout,
+        run.stderr
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{Request, StoreConfig, Stores, read_identity};
 use chronosym_symbols::style::{Image, Printer, Style};
 use chronosym_symbols::{
-    Address, Answers, DebugFileSearch, Error, NativeSymbols, PdbSymbols, Query,
+    Address, Answers, DebugFileSearch, Error, NativeSymbols, ObjectPath, PdbSymbols, Query,
 };
 
 use crate::open_error::OpenError;
@@ -55,8 +55,8 @@ pub(super) fn with_folder_of(image: Option<&Path>, mut config: StoreConfig) -> S
 }
 
 impl FileSymbols {
-    /// The symbols of an image: of its PDB or debug file where it has one, else its own. They are searched for in the folder of the
-    /// image and in the locations of `config`. Paths that the image records are opened if `recorded_paths`.
+    /// The symbols of an image: of its PDB or debug file where it has one, else its own. The path may be that of a dSYM bundle, and
+    /// choose an image of a universal file ([`ObjectPath::parse`]). Symbols are searched for in the folder of the image and in the locations of `config`. Paths that the image records are opened if `recorded_paths`.
     ///
     /// # Errors
     /// The image cannot be read.
@@ -87,12 +87,9 @@ impl FileSymbols {
         let symbols = NativeSymbols::open_path_with(path, search);
         let mut symbols = symbols.map_err(|error| OpenError::unreadable(path, &error))?;
         files.complete(&mut symbols, path, config);
-        Ok(Self::new(
-            Format::Object(Box::new(symbols)),
-            path,
-            path,
-            files,
-        ))
+        let path = ObjectPath::parse(path).file;
+        let format = Format::Object(Box::new(symbols));
+        Ok(Self::new(format, &path, &path, files))
     }
 
     /// The symbols of a Windows PDB. With the image, addresses can be those that the image prefers.

@@ -15,8 +15,14 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file is in another format.
-    #[error("not an ELF, PE or Breakpad file")]
+    #[error("not an ELF, PE, Mach-O or Breakpad file")]
     UnknownFormat,
+    /// A universal file has several images, or none for the processor or build that is chosen.
+    #[error("universal file of {processors}: choose one of them with FILE:PROCESSOR")]
+    Universal {
+        /// The processors of its images.
+        processors: String,
+    },
     /// A format or variant that is recognised but not read.
     #[error("{what} is not read")]
     Unsupported {

@@ -60,10 +60,10 @@ pub enum Wanted {
         /// image.
         pdb: Option<PdbId>,
     },
-    /// An ELF file with debug information or a symbol table: a separate debug file or an unstripped
+    /// An ELF or Mach-O file (by its UUID) with debug information or a symbol table: a separate debug file or an unstripped
     /// image.
     ElfDebug(BuildId),
-    /// The ELF image itself.
+    /// The ELF or Mach-O image itself.
     ElfImage(BuildId),
     /// The perf map of a ReadyToRun image.
     R2rMap {
@@ -210,9 +210,9 @@ pub enum FileIdentity {
         /// Every PDB that its debug directory names: a ReadyToRun image has two.
         pdbs: Vec<PdbId>,
     },
-    /// An ELF file.
+    /// An ELF or Mach-O file.
     Elf {
-        /// Its build id note, if it has one.
+        /// Its build id note or UUID, if it has one.
         build_id: Option<BuildId>,
         /// Whether it holds DWARF sections or a `.symtab`, which a stripped image does not.
         has_debug: bool,

@@ -35,6 +35,7 @@ pub mod unwind;
 
 pub use answer::{Address, Answer, Answers, FileId, Frame, Missing, NameId, Source};
 pub use code::elf_code;
+pub use elf::bundle::ObjectPath;
 pub use elf::debug_files::DebugFileSearch;
 pub use elf::segments::Mapping;
 pub use error::{Error, Result};

@@ -33,6 +33,8 @@ pub struct FileData(Source);
 enum Source {
     Mapped(Arc<memmap2::Mmap>),
     Memory(Arc<[u8]>),
+    /// A range of a file, which is within it.
+    Part(Box<FileData>, Range<usize>),
 }
 
 impl FileData {
@@ -68,6 +70,11 @@ impl FileData {
         // process changes.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
         Ok(Self(Source::Mapped(Arc::new(map))))
+    }
+
+    /// Returns a byte range, which shares these bytes; empty if it is not within them.
+    pub fn part(&self, range: Range<usize>) -> Self {
+        Self(Source::Part(Box::new(self.clone()), range))
     }
 
     /// Releases the pages of a byte range; the system reads them from the file again when they are
@@ -113,6 +120,7 @@ impl Deref for FileData {
         match &self.0 {
             Source::Mapped(map) => map,
             Source::Memory(bytes) => bytes,
+            Source::Part(whole, range) => whole.get(range.clone()).unwrap_or_default(),
         }
     }
 }

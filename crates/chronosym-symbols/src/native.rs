@@ -1,4 +1,4 @@
-//! The symbols of one native object file: ELF, or PE with DWARF.
+//! The symbols of one native object file: ELF, Mach-O, or PE with DWARF.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,10 +15,12 @@ use crate::dwarf::index::{UnitIndex, UnitStarts};
 use crate::dwarf::lines::LineTables;
 use crate::dwarf::split::SplitFile;
 use crate::dwarf::unit::Sections;
+use crate::elf::bundle::ObjectPath;
 use crate::elf::container::{Container, Format};
 use crate::elf::debug_files::{self, DebugFileSearch, Missed};
 use crate::elf::segments::Mapping;
 use crate::elf::symbols::SymbolTable;
+use crate::elf::universal::Choice;
 use crate::error::Error;
 use crate::error::Result;
 use crate::go::GoSymbols;
@@ -26,7 +28,7 @@ use crate::identity::BuildId;
 use crate::lru::WeightedLru;
 use crate::mmap::FileData;
 
-/// The symbols of one native object file: ELF, or PE with DWARF or a symbol table.
+/// The symbols of one native object file: ELF, Mach-O, or PE with DWARF or a symbol table.
 ///
 /// Opening reads the headers. Everything else is read on demand. Threads may share it.
 #[derive(Debug)]
@@ -83,8 +85,8 @@ impl NativeSymbols {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for symbol formats that are recognised but not read,
-    /// [`Error::UnknownFormat`] for other formats than ELF and PE, [`Error::Damaged`] for
-    /// inconsistent headers.
+    /// [`Error::UnknownFormat`] for other formats, [`Error::Universal`] for a file of several images,
+    /// [`Error::Damaged`] for inconsistent headers.
     pub fn open(data: impl Into<FileData>) -> Result<Self> {
         let image = Container::parse(data.into())?;
         Ok(Self::with_search(
@@ -94,8 +96,8 @@ impl NativeSymbols {
         ))
     }
 
-    /// Maps an object file and reads its headers. The files that it names are searched next to it
-    /// ([`DebugFileSearch::next_to`]).
+    /// Maps an object file, written as in [`ObjectPath::parse`], and reads its headers. The files that
+    /// it names are searched next to it ([`DebugFileSearch::next_to`]).
     ///
     /// # Errors
     /// As [`NativeSymbols::open`], and [`Error::Io`].
@@ -109,7 +111,10 @@ impl NativeSymbols {
     /// # Errors
     /// As [`NativeSymbols::open`], and [`Error::Io`].
     pub fn open_path_with(path: &Path, search: DebugFileSearch) -> Result<Self> {
-        let image = Container::open(path)?;
+        let ObjectPath { file, processor } = ObjectPath::parse(path);
+        let choice = processor.as_deref().map_or(Choice::Only, Choice::Processor);
+        let image = Container::open_choice(&file, choice)?;
+        let path = file.as_path();
         let real = path.canonicalize().ok();
         let paths = [Some(path), real.as_deref()].into_iter().flatten();
         let mut names: Vec<OsString> = paths
@@ -145,7 +150,8 @@ impl NativeSymbols {
     /// As [`NativeSymbols::open_path`], and [`Error::NotItsDebugFile`] if the build ID differs or,
     /// without one, the checksum of `.gnu_debuglink`.
     pub fn set_debug_file(&mut self, path: &Path) -> Result<()> {
-        let file = Container::open(path)?;
+        let ObjectPath { file, .. } = ObjectPath::parse(path);
+        let file = Container::open_choice(&file, debug_files::choice_for(&self.image))?;
         if let Some(problem) = debug_files::difference(&self.image, &file) {
             return Err(Error::NotItsDebugFile { problem });
         }
@@ -231,7 +237,7 @@ impl NativeSymbols {
         notes
     }
 
-    /// The GNU build ID, if the file has one.
+    /// The GNU build ID, or the UUID of a Mach-O file, if the file has one.
     pub fn build_id(&self) -> Option<&BuildId> {
         self.image.build_id.as_ref()
     }
@@ -297,7 +303,7 @@ impl NativeSymbols {
             return &self.image;
         }
         self.debug_file
-            .get_or_init(|| self.search.debug_file(&self.image))
+            .get_or_init(|| self.search.debug_file(&self.image, &self.names))
             .0
             .as_ref()
             .unwrap_or(&self.image)
@@ -378,7 +384,9 @@ impl NativeSymbols {
         let data = &self.image.data;
         let tables = self.tables.get_or_init(|| match self.image.format {
             Format::Breakpad => Some(FunctionTables::Breakpad(BreakpadSymbols::new(data.clone()))),
-            Format::Elf | Format::Pe => GoSymbols::find(data).map(FunctionTables::Go),
+            Format::Elf | Format::Pe | Format::MachO => {
+                GoSymbols::find(data).map(FunctionTables::Go)
+            }
         });
         tables.as_ref()
     }

@@ -173,16 +173,21 @@ fn formats_of_symbols_that_are_not_read_are_named() {
         Err(Error::Unsupported { what }) => Some(what),
         _ => None,
     };
-    // A file of macOS, which may be of a dSYM folder, in four forms; then one of several such files.
+    // A file of macOS in four forms, and a universal one, cut short; Java's classes begin alike.
+    let damaged = |bytes: &[u8]| matches!(NativeSymbols::open(bytes), Err(Error::Damaged { .. }));
     for magic in [0xFEED_FACE_u32, 0xFEED_FACF] {
-        for bytes in [magic.to_le_bytes(), magic.to_be_bytes()] {
-            assert_eq!(unsupported(&bytes), Some("Mach-O"));
+        for mut bytes in [magic.to_le_bytes().to_vec(), magic.to_be_bytes().to_vec()] {
+            bytes.resize(24, 0);
+            assert!(damaged(&bytes));
         }
     }
-    let fat = unsupported(&[0xCA, 0xFE, 0xBA, 0xBE, 0, 0, 0, 2]);
-    assert_eq!(fat, Some("Mach-O for several processors"));
-    // Java's classes begin alike.
-    assert_eq!(unsupported(&[0xCA, 0xFE, 0xBA, 0xBE, 0, 0, 0, 61]), None);
+    let universal = |count| {
+        [
+            0xCA, 0xFE, 0xBA, 0xBE, 0, 0, 0, count, 0, 0, 0, 0, 0, 0, 0, 0,
+        ]
+    };
+    assert!(damaged(&universal(2)));
+    assert!(!damaged(&universal(61)));
     let coff = unsupported(&[0x64, 0x86, 2, 0, 0, 0, 0, 0]);
     assert_eq!(coff, Some("a COFF object file"));
     let cache = unsupported(b"SYMC\x09\0\0\0");

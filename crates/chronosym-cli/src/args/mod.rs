@@ -465,9 +465,10 @@ pub struct Symbolize {
     /// Resolve addresses of this trace's processes.
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]
     pub trace: Option<PathBuf>,
-    /// Resolve addresses of this ELF or PE file, as the file states them (repeatable; FILE+0x…
-    /// selects one of several). The PDB of a PE file, and the debug file of a stripped ELF file,
-    /// are searched beside it, in --symbols, on the symbol path and, for ELF, at debuginfod.
+    /// Resolve addresses of this ELF, PE or Mach-O file, as the file states them (repeatable;
+    /// FILE+0x… selects one of several, FILE:PROCESSOR an image of a universal file). The PDB of a
+    /// PE file, the dSYM bundle of a Mach-O file, and the debug file of a stripped ELF file are
+    /// searched beside it, in --symbols, on the symbol path and, for ELF, at debuginfod.
     #[arg(long, value_name = "FILE")]
     pub obj: Vec<PathBuf>,
     /// Resolve addresses of this Windows PDB's image: RVAs or, with --obj, addresses as the image

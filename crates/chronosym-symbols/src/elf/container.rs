@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use object::read::{Object, ObjectSection};
-use object::{Architecture, SectionFlags, SectionIndex};
+use object::{Architecture, ObjectKind, SectionFlags, SectionIndex};
 
+use super::contents;
 use super::layout::Layout;
 use super::packing;
 use super::sections::DebugSections;
 use super::segments::Segments;
+use super::universal::{self, Choice};
 use crate::breakpad::Module;
 use crate::error::{Error, Result};
 use crate::identity::BuildId;
@@ -21,6 +23,7 @@ use crate::mmap::FileData;
 pub(crate) enum Format {
     Elf,
     Pe,
+    MachO,
     /// Text, without sections and segments.
     Breakpad,
 }
@@ -49,7 +52,12 @@ pub(crate) struct Container {
 
 impl Container {
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let mut container = Self::parse(FileData::map(path)?)?;
+        Self::open_choice(path, Choice::Only)
+    }
+
+    /// Opens one image of a file that may be universal.
+    pub(crate) fn open_choice(path: &Path, choice: Choice<'_>) -> Result<Self> {
+        let mut container = Self::parse_choice(FileData::map(path)?, choice)?;
         let real = path.canonicalize().ok();
         container.folder = real.as_deref().and_then(Path::parent).map(Path::to_owned);
         Ok(container)
@@ -57,18 +65,31 @@ impl Container {
 
     /// Reads the headers of a file, which may be compressed as a whole.
     pub(crate) fn parse(data: FileData) -> Result<Self> {
+        Self::parse_choice(data, Choice::Only)
+    }
+
+    fn parse_choice(data: FileData, choice: Choice<'_>) -> Result<Self> {
         let unpacked = packing::whole_file(&data)?;
         let was_packed = unpacked.is_some();
         let data = unpacked.unwrap_or(data);
         if Module::sniff(&data) {
             return Self::breakpad(data, was_packed);
         }
+        let data = match universal::image(&data, choice)? {
+            Some(range) => data.part(range),
+            None => data,
+        };
         let file = parse(&data)?;
         let format = match &file {
             object::File::Elf32(_) | object::File::Elf64(_) => Format::Elf,
             object::File::Pe32(_) | object::File::Pe64(_) => Format::Pe,
+            object::File::MachO32(_) | object::File::MachO64(_) => Format::MachO,
             _ => return Err(Error::UnknownFormat),
         };
+        if format == Format::MachO && file.kind() == ObjectKind::Relocatable {
+            let what = "a Mach-O object file";
+            return Err(Error::Unsupported { what });
+        }
         let layout = Layout::of(&file).map(Arc::new);
         let segments = Segments::of(&file, layout.as_deref());
         let code_range = |s| code_range(&s, layout.as_deref());
@@ -85,7 +106,7 @@ impl Container {
             joins
         });
 
-        let build_id = file.build_id().ok().flatten().and_then(BuildId::new);
+        let build_id = contents::build_id(&file).ok().flatten();
         let endian = if file.is_little_endian() {
             gimli::RunTimeEndian::Little
         } else {
@@ -181,6 +202,13 @@ impl Container {
         makers.all(|maker| maker.is_empty() || maker.starts_with(b"GCC:"))
     }
 
+    /// True if the debug information stayed in the object files that a Mach-O image was linked from
+    /// (a debug map).
+    pub(crate) fn has_debug_map(&self) -> bool {
+        let is_mapped = |file: object::File<'_>| !file.object_map().objects().is_empty();
+        self.format == Format::MachO && self.file().is_ok_and(is_mapped)
+    }
+
     pub(crate) fn is_mapped(&self, va: u64) -> bool {
         self.segments.contains(va) || self.is_code(va)
     }
@@ -215,7 +243,9 @@ fn parse(data: &[u8]) -> Result<object::File<'_>> {
             object::FileKind::Elf32
             | object::FileKind::Elf64
             | object::FileKind::Pe32
-            | object::FileKind::Pe64,
+            | object::FileKind::Pe64
+            | object::FileKind::MachO32
+            | object::FileKind::MachO64,
         ) => object::File::parse(data).map_err(|e| Error::damaged("file header", e)),
         _ => Err(match other_format(data) {
             Some(what) => Error::Unsupported { what },
@@ -228,9 +258,6 @@ fn parse(data: &[u8]) -> Result<object::File<'_>> {
 fn other_format(data: &[u8]) -> Option<&'static str> {
     let machine = |low, high| matches!([low, high], [0x64, 0x86] | [0x4C, 0x01] | [0x64, 0xAA]);
     Some(match data {
-        [0xCE | 0xCF, 0xFA, 0xED, 0xFE, ..] | [0xFE, 0xED, 0xFA, 0xCE | 0xCF, ..] => "Mach-O",
-        // Java classes have the same magic number, followed by their version, which is not small.
-        [0xCA, 0xFE, 0xBA, 0xBE | 0xBF, 0, 0, 0, 0..=42, ..] => "Mach-O for several processors",
         [b'!', b'<', b'a', b'r', b'c', b'h', b'>', ..] => "an archive of object files",
         // In either byte order.
         [b'S', b'Y', b'M', b'C', ..] | [b'C', b'M', b'Y', b'S', ..] => "a SymCache of symbolic",
@@ -269,6 +296,10 @@ fn code_range<'d>(section: &impl ObjectSection<'d>, layout: Option<&Layout>) -> 
         SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(object::elf::SHF_EXECINSTR),
         SectionFlags::Coff { characteristics } => {
             characteristics.contains(object::pe::IMAGE_SCN_MEM_EXECUTE)
+        }
+        SectionFlags::MachO { flags, .. } => {
+            flags.contains(object::macho::S_ATTR_PURE_INSTRUCTIONS)
+                || flags.contains(object::macho::S_ATTR_SOME_INSTRUCTIONS)
         }
         _ => false,
     };

@@ -7,14 +7,16 @@ use std::path::{Component, Path, PathBuf};
 use gimli::SectionId;
 use object::read::{Object, ObjectSection};
 
+use super::bundle::{dwarf_files, is_bundle, listed, with_ending};
 use super::container::{Container, Format};
 use super::packing;
+use super::universal::Choice;
 use crate::error::{Error, Result};
 use crate::identity::BuildId;
 use crate::path::PathElement;
 use crate::store::StoreConfig;
 
-/// The number of packages with other names that are searched for a split unit.
+/// The number of packages and bundles with other names that are searched.
 const MAX_PACKAGES: usize = 64;
 
 /// Why a search was unsuccessful.
@@ -77,7 +79,11 @@ impl DebugFileSearch {
 
     /// The file that `.gnu_debuglink` or the build ID leads to, if it is of the same build, and why
     /// others were rejected.
-    pub(crate) fn debug_file(&self, container: &Container) -> (Option<Container>, Missed) {
+    pub(crate) fn debug_file(
+        &self,
+        container: &Container,
+        names: &[OsString],
+    ) -> (Option<Container>, Missed) {
         let mut missed = Missed::default();
         if self.folders.is_empty() {
             return (None, missed);
@@ -89,9 +95,12 @@ impl DebugFileSearch {
         if let Some((name, _)) = &link {
             paths.extend(self.within(".debug", name));
         }
+        if container.format == Format::MachO {
+            paths.extend(self.bundled_files(container, names));
+        }
         let mut bare = None;
         for path in paths.iter().filter(|path| path.is_file()) {
-            let why = match Container::open(path) {
+            let why = match Container::open_choice(path, choice_for(container)) {
                 Ok(file) => match difference(container, &file) {
                     None if file.debug.has(SectionId::DebugInfo, false) => {
                         return (Some(file), Missed::default());
@@ -115,7 +124,47 @@ impl DebugFileSearch {
             let note = format!("stripped; debug file {} not found", name.display());
             missed.notes.push(note);
         }
+        if bare.is_none() && container.has_debug_map() {
+            let name = names
+                .first()
+                .map_or("image".into(), |name| name.to_string_lossy());
+            let note = format!(
+                "lines of {name} are in object files, which are not read: dsymutil collects them in {name}.dSYM"
+            );
+            missed.notes.push(note);
+        }
         (bare, missed)
+    }
+
+    /// Files with the DWARF of a Mach-O image: in the bundles that are called as the image, or as a
+    /// bundle that it is in, and in all others of these folders.
+    fn bundled_files(&self, container: &Container, names: &[OsString]) -> Vec<PathBuf> {
+        /// `Name.app/Contents/MacOS/Name`, `Name.framework/Versions/A/Name`.
+        const MAX_PARENTS: usize = 3;
+        let beside = self.folders.iter().flat_map(|folder| {
+            let named = names.iter().map(move |name| folder.join(name));
+            named.map(|path| with_ending(&path, ".dSYM"))
+        });
+        let parents = container
+            .folder
+            .iter()
+            .flat_map(|folder| folder.ancestors());
+        let around = parents
+            .take(MAX_PARENTS)
+            .filter(|path| path.extension().is_some());
+        let around = around.map(|path| with_ending(path, ".dSYM"));
+        let mut files: Vec<PathBuf> = beside
+            .chain(around)
+            .flat_map(|path| dwarf_files(&path))
+            .collect();
+        let others = self.folders.iter().flat_map(|folder| listed(folder));
+        let others = others.filter(|path| is_bundle(path)).take(MAX_PACKAGES);
+        let others = others.flat_map(|path| dwarf_files(&path));
+        files.extend(others.filter(|path| {
+            let file = Container::open_choice(path, choice_for(container));
+            file.is_ok_and(|file| difference(container, &file).is_none())
+        }));
+        files
     }
 
     /// The supplementary file of `.gnu_debugaltlink`, checked by its build ID.
@@ -190,20 +239,6 @@ impl DebugFileSearch {
     }
 }
 
-/// The files in a folder, sorted by name.
-fn listed(folder: &Path) -> Vec<PathBuf> {
-    // The empty path is the working directory.
-    let folder = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort_unstable();
-    paths
-}
-
 /// The symbol table in `.gnu_debugdata`: an ELF file, compressed by xz, with the functions that
 /// `.dynsym` lacks.
 pub(crate) fn mini_debug_info(container: &Container) -> Result<Option<Container>> {
@@ -226,6 +261,15 @@ pub(crate) fn debug_link(container: &Container) -> Option<(PathBuf, u32)> {
     let file = container.file().ok()?;
     let (name, crc) = file.gnu_debuglink().ok().flatten()?;
     Some((last_part(name)?, crc))
+}
+
+/// The image of a universal file that is of the same build.
+pub(crate) fn choice_for(container: &Container) -> Choice<'_> {
+    let uuid = container
+        .build_id
+        .as_ref()
+        .filter(|_| container.format == Format::MachO);
+    uuid.map_or(Choice::Only, Choice::Uuid)
 }
 
 /// Why `theirs` is not the debug file of `ours`; `None` if it is.

@@ -1,5 +1,6 @@
-//! Object files (ELF, and PE for its DWARF): sections, segments, identity, symbols.
+//! Object files (ELF, Mach-O, and PE for its DWARF): sections, segments, identity, symbols.
 
+pub(crate) mod bundle;
 mod chunks;
 pub(crate) mod container;
 pub(crate) mod contents;
@@ -10,3 +11,4 @@ mod plt;
 pub(crate) mod sections;
 pub(crate) mod segments;
 pub(crate) mod symbols;
+pub(crate) mod universal;

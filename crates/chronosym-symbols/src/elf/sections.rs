@@ -299,6 +299,17 @@ impl DebugSections {
 /// The section of a name: `.debug_info`, GNU's older compressed `.zdebug_info`, or the split
 /// `.debug_info.dwo`.
 fn debug_section(name: &[u8]) -> Option<(SectionId, bool)> {
+    // Mach-O, whose names have 16 bytes at most.
+    let mach_o = name
+        .strip_prefix(b"__debug_")
+        .or_else(|| name.strip_prefix(b"__zdebug_"));
+    if let Some(stem) = mach_o {
+        let is_same = |id: &SectionId| {
+            let own = id.name().as_bytes().strip_prefix(b".debug_");
+            own.is_some_and(|own| own == stem || own == b"str_offsets" && stem == b"str_offs")
+        };
+        return Some((USED.into_iter().find(is_same)?, false));
+    }
     let (name, split) = match name.strip_suffix(b".dwo") {
         Some(name) => (name, true),
         None => (name, false),

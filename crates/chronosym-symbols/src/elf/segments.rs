@@ -11,7 +11,7 @@ use object::elf::SHF_EXECINSTR;
 use object::read::{Object, ObjectSection, ObjectSegment};
 use object::{BinaryFormat, SectionFlags};
 
-use super::contents::has_code;
+use super::contents::{has_code, text_segment};
 use super::layout::Layout;
 use crate::answer::Address;
 
@@ -62,9 +62,10 @@ impl Segments {
         };
         let is_pe = file.format() == BinaryFormat::Pe;
         // For ELF files, the address of the first page.
-        let base = match is_pe {
-            true => file.relative_address_base(),
-            false => (list.iter().map(|s| s.memory.start & !0xfff).min()).unwrap_or(0),
+        let base = match file.format() {
+            BinaryFormat::Pe => file.relative_address_base(),
+            BinaryFormat::MachO => text_segment(file).map_or(0, |text| text.address()),
+            _ => (list.iter().map(|s| s.memory.start & !0xfff).min()).unwrap_or(0),
         };
         Segments {
             list,
@@ -188,6 +189,10 @@ fn segment<'d>(segment: &impl ObjectSegment<'d>) -> Option<Segment> {
     let (offset, file_size) = segment.file_range();
     let start = segment.address();
     let permissions = segment.permissions();
+    // What only reserves addresses, as the page at 0 of Mach-O.
+    if segment.name_bytes() == Ok(Some(b"__PAGEZERO")) {
+        return None;
+    }
     Some(Segment {
         memory: start..start.checked_add(segment.size())?,
         file: offset..offset.checked_add(file_size)?,

@@ -255,10 +255,11 @@ impl SymbolReader<'_> {
             }
             // In linked PE images the sizes are leftovers of other uses of auxiliary records.
             let size = if pe { 0 } else { symbol.size() };
-            let name = if container.decorated {
-                undecorated(name)
-            } else {
-                name
+            let name = match container.format {
+                // The underscore of C names, which all languages have there.
+                Format::MachO => name.strip_prefix(b"_").unwrap_or(name),
+                _ if container.decorated => undecorated(name),
+                _ => name,
             };
             let file = if symbol.is_local() { file } else { 0 };
             let is_local = symbol.is_local();

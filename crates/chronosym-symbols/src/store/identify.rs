@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use object::{Object, ObjectSection};
+use object::{FileKind, Object, ObjectSection};
 
-use crate::elf::{contents, packing};
-use crate::identity::{BuildId, FileIdentity, PeId, Wanted};
+use crate::elf::contents::{self, build_id};
+use crate::elf::packing;
+use crate::elf::universal::{self, Choice};
+use crate::identity::{FileIdentity, PeId, Wanted};
 use crate::mmap::FileData;
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
@@ -38,16 +40,24 @@ impl From<std::io::Error> for IdentifyError {
 pub type Identify<'a> = dyn Fn(&Path, &Wanted) -> Result<FileIdentity, IdentifyError> + Sync + 'a;
 
 /// Reads the identity of a PDB in either format, a PE image, an ELF file (also one compressed by
-/// gzip, xz or zstd) or an `r2rmap`, detected by content.
+/// gzip, xz or zstd), a Mach-O file or an `r2rmap`, detected by content. Of a universal file, that of
+/// the wanted image.
 ///
 /// Reads headers and directories only, but enough to notice that a file was cut short. It is an
 /// [`Identify`].
 ///
 /// # Errors
 /// The file cannot be read, is in none of these formats, or is damaged or cut short.
-pub fn read_identity(path: &Path, _: &Wanted) -> Result<FileIdentity, IdentifyError> {
+pub fn read_identity(path: &Path, wanted: &Wanted) -> Result<FileIdentity, IdentifyError> {
     let data = FileData::map(path).map_err(|error| IdentifyError::Unreadable(error.to_string()))?;
-    identity_of(&data)
+    let choice = match wanted {
+        Wanted::ElfDebug(id) | Wanted::ElfImage(id) => Choice::Uuid(id),
+        _ => Choice::Only,
+    };
+    match universal::image(&data, choice).map_err(damaged)? {
+        Some(image) => identity_of(&data.part(image)),
+        None => identity_of(&data),
+    }
 }
 
 /// As [`read_identity`], of a file's bytes.
@@ -63,8 +73,8 @@ pub fn identity_of(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
         Ok(FileIdentity::WindowsPdb(pdb.id()))
     } else if data.starts_with(b"MZ") {
         image(data)
-    } else if data.starts_with(b"\x7fELF") {
-        elf(data)
+    } else if data.starts_with(b"\x7fELF") || is_mach_o(data) {
+        object(data)
     } else if data.starts_with(b"FFFFFFFF ") {
         let map = R2rMap::parse(data).map_err(damaged)?;
         Ok(FileIdentity::R2rMap {
@@ -72,7 +82,7 @@ pub fn identity_of(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
             version: 1,
         })
     } else if let Some(file) = packing::whole_file(data).map_err(damaged)? {
-        elf(&file)
+        object(&file)
     } else {
         Err(damaged("in none of the supported formats"))
     }
@@ -99,12 +109,16 @@ fn image(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
     })
 }
 
-fn elf(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
+fn is_mach_o(data: &[u8]) -> bool {
+    let kind = FileKind::parse(data);
+    matches!(kind, Ok(FileKind::MachO32 | FileKind::MachO64))
+}
+
+fn object(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
     let file = object::File::parse(data).map_err(damaged)?;
     check(data, file.sections().filter_map(|it| it.file_range()))?;
-    let build_id = file.build_id().map_err(damaged)?;
     Ok(FileIdentity::Elf {
-        build_id: build_id.and_then(BuildId::new),
+        build_id: build_id(&file).map_err(damaged)?,
         has_debug: contents::has_debug(&file),
         has_code: contents::has_code(&file),
     })

@@ -50,6 +50,8 @@ pub(super) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
                     add(&[&dbg]);
                     add(&[".debug", name]);
                     add(&[".debug", &debug]);
+                    let bundle = format!("{name}.dSYM");
+                    add(&[&bundle, "Contents", "Resources", "DWARF", name]);
                 }
                 add(&[name]);
             }

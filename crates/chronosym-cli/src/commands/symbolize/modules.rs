@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use chronosym::file_name;
+use chronosym_symbols::ObjectPath;
 use chronosym_symbols::identity::{BuildId, Wanted};
 use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
 
@@ -45,12 +46,11 @@ impl Module {
     /// # Errors
     /// The file cannot be read, or is in no known format.
     fn open(image: Option<&Path>, pdb: Option<&Path>, args: &Symbolize) -> Result<Self> {
-        let path = image.or(pdb).unwrap_or(Path::new(""));
-        if path.extension().is_some_and(|ending| ending == "dSYM") && path.is_dir() {
-            bail!("{}: a folder of Mach-O, which is not read", path.display());
-        }
+        let object = image.map(ObjectPath::parse);
+        let file = object.as_ref().map(|object| object.file.as_path());
+        let path = file.or(pdb).unwrap_or(Path::new(""));
         let config = symbols::config(&args.symbols)?;
-        let source: Box<dyn Source> = match ManagedSource::open(image, pdb, &config, args)? {
+        let source: Box<dyn Source> = match ManagedSource::open(file, pdb, &config, args)? {
             Some(source) => Box::new(source),
             None => Box::new(NativeSource::open(image, pdb, &config, args)?),
         };
@@ -249,8 +249,12 @@ impl<'a> Modules<'a> {
         }
         let is_named = !file.is_empty();
         places.retain(|path| is_named && path.is_file());
-        places.extend(BuildId::parse(&key.1).and_then(|id| self.stored(id, file)));
-        for path in places {
+        let id = BuildId::parse(&key.1);
+        places.extend(id.clone().and_then(|id| self.stored(id, file)));
+        for mut path in places {
+            if let Some(id) = &id {
+                path = ObjectPath::with_uuid(path, id);
+            }
             match Module::open(Some(&path), None, self.args) {
                 Ok(module) if module.is_of(place.id) => {
                     self.open.push(module);
