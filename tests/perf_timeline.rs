@@ -50,6 +50,10 @@ fn main() -> ExitCode {
         c_program,
     ));
     cases.push(recorded(
+        "a_program_without_a_build_id_is_found_by_its_inode",
+        without_build_id,
+    ));
+    cases.push(recorded(
         "kernel_modules_are_named_from_their_files",
         kernel_module,
     ));
@@ -366,6 +370,29 @@ fn record_with(folder: &Path, how: &[&str], program: &[&str]) -> Result<(), Fail
         .args(how)
         .arg("--")
         .args(program))
+}
+
+/// A recording of this machine needs no trust to find what it mapped, until that is replaced.
+fn without_build_id(folder: &Path) -> Result<(), Failed> {
+    let code = "volatile long total;\nint main(void) { for (long i = 0; i < 100000000; i++) total += i; return 0; }\n";
+    std::fs::write(folder.join("work.c"), code)?;
+    let compile = ["-g", "-O0", "-Wl,--build-id=none", "-o", "work", "work.c"];
+    run(Command::new("cc").current_dir(folder).args(compile))?;
+    record(folder, &["./work"])?;
+    let in_main = || {
+        let recording = Opener::new().open([Input::file(folder.join("perf.data"))])?;
+        let (timeline, _) = recording.timeline(Options::default())?;
+        let symbols = Symbolizer::new(StoreConfig::new(), SymbolOptions::default());
+        let profile = timeline.profile(&Filter::default(), Some(Arc::new(symbols)));
+        let main = samples_with(&profile, |frame| frame.name() == Ok("main"));
+        Ok::<_, Failed>((main, profile.samples()))
+    };
+    let (main, all) = in_main()?;
+    check(all > 30 && main * 10 > all * 8, format!("{main} of {all}"))?;
+    std::fs::write(folder.join("work.c"), format!("int more;\n{code}"))?;
+    run(Command::new("cc").current_dir(folder).args(compile))?;
+    let (main, _) = in_main()?;
+    check(main == 0, format!("{main} named from another build"))
 }
 
 /// A profile with symbols at the paths that it names: it was recorded here.

@@ -20,6 +20,7 @@
 //! ```
 
 pub use chronosym_events::{Action, Extent, MethodFlags, Text};
+pub use chronosym_types::MappedFile;
 
 use crate::evidence::Evidence;
 use crate::ids::EventTypeId;
@@ -209,6 +210,8 @@ pub struct Image<'a> {
     pub pdb: Option<PdbReference>,
     /// The build id, in hex digits.
     pub build_id: &'a str,
+    /// The file's number in the kernel.
+    pub file: Option<MappedFile>,
 }
 
 impl<'a> Image<'a> {

@@ -12,7 +12,7 @@ use crate::names::NameTable;
 use crate::strings::StringId;
 use crate::symbol_identity::PdbReference;
 use crate::terms::Addressing;
-use chronosym_types::SparseVec;
+use chronosym_types::{MappedFile, SparseVec};
 
 /// One mapping of a file.
 #[derive(Clone, Debug)]
@@ -36,6 +36,7 @@ pub(crate) struct Image {
     pub il_pdb: Option<PdbReference>,
     /// Hex digits.
     pub build_id: StringId,
+    pub file: Option<MappedFile>,
     /// The mapped part of a PE file, if the runtime mapped the file section by section.
     pub part: Option<PePart>,
     pub loaded: Start,
@@ -102,10 +103,16 @@ impl Image {
                 image.rva_bias,
             )
         };
+        let number = |image: &Self| {
+            image
+                .file
+                .map(|file| (file.number.device, file.number.inode))
+        };
         let identity = |image: &Self| (image.timestamp, image.pdb.clone(), image.il_pdb.clone());
         names(self) == names(other)
             && identity(self) == identity(other)
             && self.part.is_some() == other.part.is_some()
+            && number(self) == number(other)
     }
 
     pub fn rva(&self, address: u64) -> u64 {
@@ -250,6 +257,7 @@ impl MappedImages {
                 pdb: fact.pdb.clone(),
                 il_pdb: None,
                 build_id: names.strings.intern(fact.build_id),
+                file: fact.file,
                 part: None,
                 loaded,
                 end,

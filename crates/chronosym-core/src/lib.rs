@@ -92,7 +92,7 @@ pub use chronosym_events::{
     RawEvent,
 };
 pub use chronosym_timeline::{End, Lifetime, Start};
-pub use chronosym_types::PdbId;
+pub use chronosym_types::{FileNumber, MappedFile, PdbId};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, FileGap};
 pub use event_types::EventTypeInfo;
 pub use evidence::{CallerProof, Certainty, Evidence, EvidenceSet, LineReason, NameReason};

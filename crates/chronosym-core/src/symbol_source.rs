@@ -14,7 +14,7 @@ use crate::strings::Strings;
 use crate::symbol_identity::PdbReference;
 use crate::symbol_identity::{InMemoryPdb, SymbolIdentity};
 use crate::terms::Addressing;
-use chronosym_types::SparseVec;
+use chronosym_types::{MappedFile, SparseVec};
 
 /// Identifies a module or image of one snapshot of a timeline, unique in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,6 +129,8 @@ pub struct ImageRef<'t> {
     pub il_pdb: Option<&'t PdbReference>,
     /// Build id in hex.
     pub build_id: Option<&'t str>,
+    /// The file's number in the kernel, if the recorder states it.
+    pub file: Option<MappedFile>,
     /// How its RVAs correspond to addresses of an ELF file.
     pub addressing: Addressing,
     /// File offset of the mapping, in bytes.
@@ -158,6 +160,7 @@ impl<'t> ImageRef<'t> {
             pdb: image.pdb.as_ref(),
             il_pdb: image.il_pdb.as_ref(),
             build_id: Some(strings.get(image.build_id)).filter(|id| !id.is_empty()),
+            file: image.file,
             addressing: image.addressing,
             file_offset: image.file_offset,
             ..ImageRef::new(strings.get(image.path))
@@ -168,7 +171,7 @@ impl<'t> ImageRef<'t> {
     pub fn identity(&self) -> SymbolIdentity {
         SymbolIdentity::of((
             (self.path, self.size, self.timestamp, self.pdb, self.il_pdb),
-            (self.build_id, self.addressing, self.file_offset),
+            (self.build_id, self.file, self.addressing, self.file_offset),
             self.machine,
             // A file that is mapped in parts is checked against all parts of the process.
             self.part.map(|part| part.key),

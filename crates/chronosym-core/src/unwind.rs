@@ -46,26 +46,10 @@ pub trait CallFrames: Send + Sync {
     ) -> Step;
 }
 
-/// The identity of a mapped file in the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileNumber {
-    /// Major and minor device number.
-    pub device: (u32, u32),
-    /// Its inode.
-    pub inode: u64,
-}
-
 /// Files of images that are needed while a recording is read.
 pub trait ImageFiles: Send + Sync {
     /// Returns the unwind tables of an image; `None` if its file is not available.
     fn call_frames(&self, image: &ImageRef<'_>) -> Option<Arc<dyn CallFrames>>;
-
-    /// Returns the build id of a local file, in hex digits, if the file is still the one that was
-    /// mapped. For recorders that do not state it.
-    fn build_id(&self, path: &str, file: FileNumber) -> Option<String> {
-        let _ = (path, file);
-        None
-    }
 }
 
 /// A sampled thread.
@@ -107,11 +91,6 @@ impl Unwinder {
             files,
             tables: TableCache::default(),
         }
-    }
-
-    /// Returns the files of images.
-    pub fn files(&self) -> &dyn ImageFiles {
-        &*self.files
     }
 
     /// Appends the frames of a thread, innermost first, each with its proof. Returns false if the

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use chronosym_symbolizer::SymbolFile;
+use chronosym_types::IdentityKind;
 use serde::ser::SerializeMap;
 
 use crate::object::{Fields, Object};
@@ -20,6 +21,7 @@ impl Fields for SymbolFile {
         object
             .some("wanted", self.wanted.as_ref().map(ToString::to_string))
             .some("found", self.found.as_ref().ok().map(ToString::to_string))
+            .some("matched_by", self.matched_by().map(IdentityKind::as_str))
             .some("reason", self.found.as_ref().err().map(|none| none.name()))
             .some("attempts", attempts);
     }
@@ -33,7 +35,17 @@ pub(crate) fn write_symbol_file(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match &file.found {
-        Ok(location) => text_line!(out, "{indent}{what} found: {location}")?,
+        Ok(location) => {
+            let weak = file.matched_by().filter(|kind| !kind.is_of_content());
+            let by = match weak {
+                Some(IdentityKind::FileNumber) => {
+                    " (by device and inode: the file that was mapped)"
+                }
+                Some(_) => " (by its path alone: perhaps another build)",
+                None => "",
+            };
+            text_line!(out, "{indent}{what} found: {location}{by}")?;
+        }
         Err(none) if file.wanted.is_some() => {
             text_line!(out, "{indent}no {what}: {}: {none}", none.name())?;
         }

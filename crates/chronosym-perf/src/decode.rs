@@ -7,7 +7,9 @@ use crate::bytes::{Cursor, Words, until_nul};
 use crate::callchain::Callchain;
 use crate::kind::record;
 use crate::raw::{CpuMode, RawRecord, misc};
-use crate::record::{BuildId, Comm, Event, KernelSymbol, MappedFile, Mmap, Record, Task};
+use chronosym_types::FileNumber;
+
+use crate::record::{BuildId, Comm, Event, KernelSymbol, Mmap, Record, Task};
 use crate::sample::{CallStack, Registers, Sample};
 
 impl<'a> RawRecord<'a> {
@@ -137,10 +139,10 @@ impl<'a> RawRecord<'a> {
                 let (&[length, ..], id) = identity.rest().split_first_chunk::<4>()?;
                 mmap.build_id = BuildId::new(id.first_chunk()?, length.into());
             } else {
-                mmap.file = Some(MappedFile {
-                    major: identity.u32()?,
-                    minor: identity.u32()?,
+                mmap.file = Some(FileNumber {
+                    device: (identity.u32()?, identity.u32()?),
                     inode: identity.u64()?,
+                    generation: identity.u64()?,
                 });
             }
             // Protection and flags.

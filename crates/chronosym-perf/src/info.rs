@@ -17,6 +17,8 @@ use crate::record::BuildId;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Info {
+    /// Host name.
+    pub host_name: Option<String>,
     /// Kernel release.
     pub os_release: Option<String>,
     /// perf's version; of another recorder its name and version: `simpleperf 1.build.10345`.
@@ -27,6 +29,8 @@ pub struct Info {
     pub cpus_online: Option<u32>,
     /// Build ids of files with samples.
     pub build_ids: Vec<BuildIdEntry>,
+    /// Times of the first and the last sample, in ns on the recording's clock.
+    pub sample_times_ns: Option<[u64; 2]>,
     /// Simultaneous readings of two clocks.
     pub clock: Option<ClockData>,
     /// Conversion of processor cycles to times.
@@ -124,6 +128,8 @@ impl Info {
                         .extend(BuildIdEntry::read(Cursor::new(entry, order), flags));
                 }
             }
+            feature::HOSTNAME => self.host_name = Some(string(&mut at)?),
+            feature::SAMPLE_TIME => self.sample_times_ns = Some([at.u64()?, at.u64()?]),
             feature::OSRELEASE => self.os_release = Some(string(&mut at)?),
             feature::VERSION => self.recorder_version = Some(string(&mut at)?),
             feature::ARCH => self.arch = Some(string(&mut at)?),

@@ -76,11 +76,13 @@ pub(crate) const SIMPLEPERF: std::ops::Range<u32> = 32_768..32_832;
 /// Feature sections: tools/perf/util/header.h.
 pub(crate) mod feature {
     pub(crate) const BUILD_ID: u32 = 2;
+    pub(crate) const HOSTNAME: u32 = 3;
     pub(crate) const OSRELEASE: u32 = 4;
     pub(crate) const VERSION: u32 = 5;
     pub(crate) const ARCH: u32 = 6;
     pub(crate) const NRCPUS: u32 = 7;
     pub(crate) const EVENT_DESC: u32 = 12;
+    pub(crate) const SAMPLE_TIME: u32 = 21;
     pub(crate) const CLOCK_DATA: u32 = 29;
     /// simpleperf's own: keys and values (record_file.h of Android's simpleperf).
     pub(crate) const SIMPLEPERF_META_INFO: u32 = 129;

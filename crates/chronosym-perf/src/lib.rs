@@ -84,7 +84,7 @@ pub use info::{BuildIdEntry, ClockData, Info, TimeConversion};
 pub use kind::{event_type, record_name};
 pub use raw::CpuMode;
 pub use reader::{Options, Reader};
-pub use record::{BuildId, Comm, Event, KernelSymbol, MappedFile, Mmap, Record, Task};
+pub use record::{BuildId, Comm, Event, KernelSymbol, Mmap, Record, Task};
 pub use sample::{CallStack, Registers, Sample};
 
 #[cfg(doctest)]

@@ -4,6 +4,7 @@ use crate::bytes::Words;
 use crate::callchain::Callchain;
 use crate::raw::CpuMode;
 use crate::sample::Sample;
+use chronosym_types::FileNumber;
 
 /// One record, borrowed from the reader until the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,25 +101,13 @@ pub struct Mmap<'a> {
     /// Undefined for `//anon`.
     pub file_offset: u64,
     /// The file, if the record identifies it.
-    pub file: Option<MappedFile>,
+    pub file: Option<FileNumber>,
     /// Build id of the file, if the record has it.
     pub build_id: Option<BuildId>,
     /// Data: mapped without execute permission.
     pub is_data: bool,
     /// The path, or `//anon`, `[vdso]`, `[kernel.kallsyms]_text` and the like.
     pub name: &'a [u8],
-}
-
-/// Device and inode of a mapped file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MappedFile {
-    /// Major number of the device.
-    pub major: u32,
-    /// Minor number of the device.
-    pub minor: u32,
-    /// Inode.
-    pub inode: u64,
 }
 
 /// Build id of an ELF file: at most 20 bytes.

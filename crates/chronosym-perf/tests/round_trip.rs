@@ -62,7 +62,7 @@ fn processes_come_back() {
                         let place = (mmap.address, mmap.size, mmap.file_offset);
                         assert_eq!(place, (0x1000, 0x2000, 0x500));
                         let file = mmap.file.expect("a file");
-                        assert_eq!((file.major, file.inode, mmap.build_id), (8, 77, None));
+                        assert_eq!((file.device.0, file.inode, mmap.build_id), (8, 77, None));
                     }
                     Event::KernelSymbol(symbol) => {
                         assert_eq!((symbol.address, symbol.size), (0xffff_0000, 64));

@@ -2,11 +2,12 @@
 
 use chronosym_pdb::pe::Machine;
 use chronosym_symbols::elf_code;
-use chronosym_symbols::identity::{BuildId, Wanted};
+use chronosym_symbols::identity::BuildId;
 use chronosym_symbols::mmap::FileData;
 
-use crate::elf::ElfAddressing;
+use crate::elf::{ElfAddressing, ElfFile};
 use crate::files::{FileError, Open};
+use crate::mapped;
 use crate::pe::ImageFile;
 use crate::search::{FileAt, FileRequest, Search, SymbolFile};
 use crate::symbolizer::Symbolizer;
@@ -24,9 +25,10 @@ impl Open for Mapped {
 impl Symbolizer {
     /// The file of an image itself: where it was looked for, and what came of it.
     pub fn image_file(&self, image: &ImageRef<'_>) -> SymbolFile {
-        let id = image.build_id.and_then(BuildId::parse);
-        let elf = id.map(|id| FileRequest::at(Wanted::ElfImage(id), image.path));
-        match elf.or_else(|| FileRequest::image(image)) {
+        if is_elf(image) {
+            return ElfFile::image(image, &self.files.search);
+        }
+        match FileRequest::image(image) {
             Some(request) => self.files.search.first([request]),
             None => SymbolFile::unidentified(),
         }
@@ -42,7 +44,7 @@ impl Symbolizer {
     ) -> Option<(Option<Machine>, Vec<u8>)> {
         let file = self.image_file(image);
         let at = file.file()?;
-        if image.build_id.is_none() {
+        if !is_elf(image) {
             return pe_code(&*self.files.open::<ImageFile>(at).ok()?, rva, most);
         }
         let address = ElfAddressing::of(image).address(rva);
@@ -50,6 +52,11 @@ impl Symbolizer {
         let (processor, code) = elf_code(&open.0, address, most)?;
         Some((processor, code.to_vec()))
     }
+}
+
+fn is_elf(image: &ImageRef<'_>) -> bool {
+    image.part.is_none() && mapped::is_elf(image)
+        || image.build_id.and_then(BuildId::parse).is_some()
 }
 
 fn pe_code(file: &ImageFile, rva: u64, most: usize) -> Option<(Option<Machine>, Vec<u8>)> {

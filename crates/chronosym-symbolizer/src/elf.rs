@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use chronosym_symbols::identity::{BuildId, Wanted};
+use chronosym_symbols::identity::{BuildId, IdentityKind, Wanted};
 use chronosym_symbols::{Address, Mapping};
 
 use crate::files::{Files, Frames};
+use crate::mapped;
 use crate::object::{self, ObjectFile};
-use crate::search::{ANY, FileAt, FileRequest, SymbolFile};
+use crate::search::{ANY, FileAt, FileRequest, Search, SymbolFile};
 use chronosym_core::Addressing;
 use chronosym_core::ImageRef;
 
@@ -63,18 +64,64 @@ pub(super) struct ElfFile {
 }
 
 impl ElfFile {
-    pub(super) fn find(image: &ImageRef<'_>, id: BuildId, files: &Files) -> Self {
-        let (symbols, addressing) = find(image, id, files);
+    pub(super) fn find(image: &ImageRef<'_>, files: &Files) -> Self {
+        let stated = image.build_id.and_then(BuildId::parse);
+        let mapped = match stated {
+            Some(_) => mapped::of_this_machine(image, &files.search),
+            None => Some(mapped::find(image, &files.search)),
+        };
+        let own = mapped.as_ref().and_then(SymbolFile::build_id).cloned();
+        let by_id = stated.clone().or(own.clone()).map(|id| {
+            let mapped = mapped.clone().filter(|_| own.as_ref() == Some(&id));
+            find(image, id, mapped, files)
+        });
+        let (symbols, addressing) = match (by_id, mapped) {
+            (Some((symbols, addressing)), mapped) => {
+                let located_by = mapped
+                    .filter(|_| stated.is_none())
+                    .and_then(|it| it.located_by);
+                (
+                    SymbolFile {
+                        located_by,
+                        ..symbols
+                    },
+                    addressing,
+                )
+            }
+            (None, mapped) => (
+                mapped.unwrap_or_else(SymbolFile::unidentified),
+                ElfAddressing::of(image),
+            ),
+        };
         ElfFile {
             symbols,
             addressing,
         }
     }
 
+    /// The image itself, of a build id or where it was mapped.
+    pub(super) fn image(image: &ImageRef<'_>, search: &Search) -> SymbolFile {
+        let Some(id) = image.build_id.and_then(BuildId::parse) else {
+            return mapped::find(image, search);
+        };
+        let here = mapped::of_this_machine(image, search);
+        match here.filter(|mapped| mapped.build_id() == Some(&id)) {
+            Some(mapped) => mapped,
+            None => search.first([FileRequest::at(Wanted::ElfImage(id), image.path)]),
+        }
+    }
+
     /// The frames at an RVA, innermost first; none where the file names nothing there.
     pub(super) fn frames(&self, files: &Files, rva: u64) -> Frames {
         match self.symbols.file() {
-            Some(at) => object::frames(files, at, self.addressing.address(rva)),
+            Some(at) => {
+                let mut frames = object::frames(files, at, self.addressing.address(rva));
+                if self.symbols.matched_by() == Some(IdentityKind::Path) {
+                    let frames = frames.iter_mut().flatten();
+                    frames.for_each(|frame| frame.approximate = true);
+                }
+                frames
+            }
             None => Err(self.symbols.name_reason()),
         }
     }
@@ -91,18 +138,41 @@ impl ElfFile {
     }
 }
 
-/// Finds the symbol file of an image: its debug file, or the image itself.
+/// Finds the symbol file of an image by its build id: its debug file, or the image itself, which may be `mapped`.
 ///
 /// Where both are at hand, the image is opened with its debug file: its program headers say where the bytes of the file are mapped,
 /// which those of a debug file need not do, and it has the dynamic symbols.
-fn find(image: &ImageRef<'_>, id: BuildId, files: &Files) -> (SymbolFile, ElfAddressing) {
+fn find(
+    image: &ImageRef<'_>,
+    id: BuildId,
+    mapped: Option<SymbolFile>,
+    files: &Files,
+) -> (SymbolFile, ElfAddressing) {
     let search = &files.search;
     let [debug, own] = [Wanted::ElfDebug(id.clone()), Wanted::ElfImage(id)]
         .map(|wanted| FileRequest::object(wanted, image.path));
     let stated = ElfAddressing::of(image);
     let mut symbols = SymbolFile::unidentified();
-    search.everywhere(&mut symbols, &debug, ANY);
+    search.folders(&mut symbols, &debug, ANY);
+    if symbols.found.is_err() {
+        match &mapped {
+            Some(whole) if whole.id.as_ref().is_some_and(|id| debug.wanted.accepts(id)) => {
+                return (whole.clone(), stated);
+            }
+            _ => search.stores(&mut symbols, &debug, ANY),
+        }
+    }
     let Some(at) = symbols.file().cloned() else {
+        if let Some(mut stripped) = mapped {
+            symbols.attempts.append(&mut stripped.attempts);
+            let (wanted, attempts) = (symbols.wanted, symbols.attempts);
+            let stripped = SymbolFile {
+                wanted,
+                attempts,
+                ..stripped
+            };
+            return (stripped, stated);
+        }
         search.everywhere(&mut symbols, &own, ANY);
         return (symbols, stated);
     };
@@ -114,8 +184,11 @@ fn find(image: &ImageRef<'_>, id: BuildId, files: &Files) -> (SymbolFile, ElfAdd
     let alone = file.as_ref().and_then(|file| {
         ElfAddressing::of_debug_file(image, |mapping| file.symbols.offset_bias(mapping))
     });
-    let mut other = SymbolFile::unidentified();
-    search.folders(&mut other, &own, ANY);
+    let mut other = mapped.unwrap_or_else(|| {
+        let mut other = SymbolFile::unidentified();
+        search.folders(&mut other, &own, ANY);
+        other
+    });
     if other.found.is_err() && alone.is_none() {
         other.or(&search.find(&own, true));
     }

@@ -5,6 +5,7 @@ use chronosym_symbols::identity::BuildId;
 
 use crate::elf::ElfFile;
 use crate::files::{Files, Frames};
+use crate::mapped;
 use crate::pe_image::PeFiles;
 use crate::pe_part::PartFiles;
 use crate::search::SymbolFile;
@@ -18,10 +19,13 @@ pub(super) enum ImageFiles {
 
 impl ImageFiles {
     pub(super) fn find(image: &ImageRef<'_>, files: &Files) -> Self {
-        match (&image.part, image.build_id.and_then(BuildId::parse)) {
-            (Some(part), _) => ImageFiles::Part(PartFiles::find(image, part, files)),
-            (None, Some(id)) => ImageFiles::Elf(ElfFile::find(image, id, files)),
-            (None, None) => ImageFiles::Pe(PeFiles::find(image, files)),
+        let has_build_id = image.build_id.and_then(BuildId::parse).is_some();
+        match &image.part {
+            Some(part) => ImageFiles::Part(PartFiles::find(image, part, files)),
+            None if has_build_id || mapped::is_elf(image) => {
+                ImageFiles::Elf(ElfFile::find(image, files))
+            }
+            None => ImageFiles::Pe(PeFiles::find(image, files)),
         }
     }
 

@@ -12,6 +12,7 @@ mod image;
 mod kallsyms;
 mod managed;
 mod managed_module;
+mod mapped;
 mod method_text;
 mod missing;
 mod module;

@@ -7,11 +7,11 @@ use crate::search::{SymbolFile, distinct, full};
 use crate::symbolizer::Symbolizer;
 use chronosym_core::BinaryId;
 use chronosym_core::ImageRef;
-use chronosym_core::LineReason;
 use chronosym_core::ProcessIndex;
 use chronosym_core::Profile;
 use chronosym_core::{Code, Frame};
 use chronosym_core::{ImageIndex, file_name};
+use chronosym_core::{LineReason, NameReason};
 use {chronosym_core::ModuleIndex, chronosym_core::ModuleRef};
 
 /// A module or image whose symbol file is not at hand, and what that costs.
@@ -64,6 +64,7 @@ impl Symbolizer {
                 continue;
             };
             let (unnamed, without_line) = match frame.name() {
+                Err(NameReason::NoName) => (matches!(of, Of::Image(..)), false),
                 Err(reason) => (lacks_file(reason.as_str()), false),
                 Ok(_) => {
                     let reason = frame.line_reason().map(LineReason::as_str);
@@ -113,7 +114,7 @@ impl Symbolizer {
                 (self.module_pdb(&module), names, paths)
             }
         };
-        file.found.is_err().then(|| MissingSymbols {
+        (file.found.is_err() || file.is_stripped()).then(|| MissingSymbols {
             name: name.to_owned(),
             unnamed: lack.unnamed.0,
             unnamed_ns: lack.unnamed.1,
@@ -130,9 +131,10 @@ impl Symbolizer {
 }
 
 impl MissingSymbols {
-    /// Why there is none: the reason that frames carry.
+    /// Why there is none: the reason that frames carry. The file that is at hand may be a stripped image.
     pub fn reason(&self) -> &'static str {
-        self.file.found.as_ref().err().map_or("", NoFile::name)
+        let none = self.file.found.as_ref().err();
+        none.unwrap_or(&NoFile::NoSymbolFile).name()
     }
 }
 
@@ -144,10 +146,7 @@ fn of(frame: &Frame, profile: &Profile) -> Option<Of> {
             Some(Of::Module(process, body.module_index?))
         }
         Code::Precompiled(process, module) => Some(Of::Module(process, module)),
-        _ => {
-            let _ = profile;
-            None
-        }
+        _ => None,
     }
 }
 

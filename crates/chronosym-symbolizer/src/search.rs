@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use chronosym_symbols::identity::{FileIdentity, PdbId, PeId, Wanted};
+use chronosym_symbols::identity::{BuildId, FileIdentity, IdentityKind, PdbId, PeId, Wanted};
 use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::store::{
     Attempt, AttemptResult, Identify, IdentifyError, NoFile, Outcome, Reach, Request,
@@ -49,6 +49,8 @@ pub struct SymbolFile {
     pub id: Option<FileIdentity>,
     /// Every place looked at, in order.
     pub attempts: Vec<Attempt>,
+    /// What shows that it is the one, where that is not the identity that is wanted.
+    pub(super) located_by: Option<IdentityKind>,
     /// The file to open: the symbol file, or the image that it is embedded in.
     pub(super) at: Option<Arc<FileAt>>,
 }
@@ -92,7 +94,38 @@ impl SymbolFile {
             found: Err(NoFile::NoSymbolFile),
             id: None,
             attempts: Vec::new(),
+            located_by: None,
             at: None,
+        }
+    }
+
+    /// What shows that the file is the right one: the weakest link, if several files lead to it. Nothing of a file that the trace
+    /// contains or the user vouches for.
+    pub fn matched_by(&self) -> Option<IdentityKind> {
+        let wanted = self.wanted.as_ref().map(Wanted::kind);
+        self.found.as_ref().ok().and(self.located_by.or(wanted))
+    }
+
+    /// Whether the file is an ELF image without a symbol table: its debug file is missing.
+    pub fn is_stripped(&self) -> bool {
+        let has_debug_file = self.at.as_ref().is_some_and(|at| at.debug_file.is_some());
+        let is_bare = |id| {
+            matches!(
+                id,
+                &FileIdentity::Elf {
+                    has_debug: false,
+                    ..
+                }
+            )
+        };
+        self.found.is_ok() && !has_debug_file && self.id.as_ref().is_some_and(is_bare)
+    }
+
+    /// The build id that the file has.
+    pub(super) fn build_id(&self) -> Option<&BuildId> {
+        match self.id.as_ref()? {
+            FileIdentity::Elf { build_id, .. } => build_id.as_ref(),
+            _ => None,
         }
     }
 
@@ -209,8 +242,8 @@ fn rank(reason: &NoFile) -> u8 {
     match reason {
         NoFile::SymbolFileMismatch { .. } => 4,
         NoFile::SymbolFileDamaged { .. } => 3,
-        NoFile::PathNotTrusted { .. } => 2,
-        NoFile::Offline => 1,
+        NoFile::Offline => 2,
+        NoFile::PathNotTrusted { .. } => 1,
         _ => 0,
     }
 }
@@ -322,11 +355,6 @@ impl Search {
         self.stores.config()
     }
 
-    /// Whether files are opened at the paths that traces and symbol files name.
-    pub(super) fn trusts_paths(&self) -> bool {
-        self.stores.config().trust_trace_paths
-    }
-
     /// Fetches a source file from where a PDB says that it is.
     pub(super) fn fetch_source(
         &self,
@@ -396,9 +424,14 @@ impl Search {
     pub(super) fn everywhere(&self, file: &mut SymbolFile, sought: &FileRequest, fits: Check<'_>) {
         self.folders(file, sought, fits);
         if file.found.is_err() {
-            file.or(&self.find(sought, true));
-            file.must_fit(fits);
+            self.stores(file, sought, fits);
         }
+    }
+
+    /// Looks in the symbol path and at debuginfod, and adds what came of it.
+    pub(super) fn stores(&self, file: &mut SymbolFile, sought: &FileRequest, fits: Check<'_>) {
+        file.or(&self.find(sought, true));
+        file.must_fit(fits);
     }
 
     /// The file of any of these, the first that there is.

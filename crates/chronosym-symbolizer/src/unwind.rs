@@ -1,20 +1,19 @@
-//! Unwind tables of ELF images, and what tells a file of this machine from what was mapped.
+//! Unwind tables of ELF images.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use chronosym_symbols::identity::{BuildId, FileIdentity, Wanted};
+use chronosym_symbols::identity::{BuildId, Wanted};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::unwind::{self, UnwindTable};
 use chronosym_types::Registers;
 
 use crate::elf::ElfAddressing;
 use crate::files::{FileError, Open};
-use crate::search::{FileAt, FileRequest, Search};
+use crate::search::{FileAt, FileRequest, Search, SymbolFile};
 use crate::symbolizer::Symbolizer;
 use chronosym_core::CallerProof;
 use chronosym_core::ImageRef;
-use chronosym_core::unwind::{CallFrames, FileNumber, ImageFiles, Step};
+use chronosym_core::unwind::{CallFrames, ImageFiles, Step};
 
 /// The unwind table of an ELF file.
 struct ElfCallFrames(UnwindTable);
@@ -28,27 +27,16 @@ impl Open for ElfCallFrames {
 impl ImageFiles for Symbolizer {
     /// Of the image itself, which has `.eh_frame`, or of its debug file, which may have `.debug_frame`.
     fn call_frames(&self, image: &ImageRef<'_>) -> Option<Arc<dyn CallFrames>> {
-        let id = image.build_id.and_then(BuildId::parse)?;
-        let wanted = [Wanted::ElfImage(id.clone()), Wanted::ElfDebug(id)];
-        wanted.into_iter().find_map(|wanted| {
-            let file = self
-                .files
-                .search
-                .first([FileRequest::at(wanted, image.path)]);
+        let table = |file: SymbolFile| {
             let table = self.files.open::<ElfCallFrames>(file.file()?).ok()?;
             (!table.0.is_empty()).then_some(table as Arc<dyn CallFrames>)
-        })
-    }
-
-    fn build_id(&self, path: &str, file: FileNumber) -> Option<String> {
-        if !self.files.search.trusts_paths() || number_of(Path::new(path))? != file {
-            return None;
-        }
-        let data = FileData::map(Path::new(path)).ok()?;
-        match chronosym_symbols::store::identity_of(&data) {
-            Ok(FileIdentity::Elf { build_id, .. }) => Some(build_id?.to_string()),
-            _ => None,
-        }
+        };
+        let debug = || {
+            let id = image.build_id.and_then(BuildId::parse)?;
+            let request = FileRequest::at(Wanted::ElfDebug(id), image.path);
+            table(self.files.search.first([request]))
+        };
+        table(self.image_file(image)).or_else(debug)
     }
 }
 
@@ -73,23 +61,4 @@ impl CallFrames for ElfCallFrames {
             _ => Step::Lost,
         }
     }
-}
-
-#[cfg(target_os = "linux")]
-fn number_of(path: &Path) -> Option<FileNumber> {
-    use std::os::unix::fs::MetadataExt;
-    let data = path.metadata().ok().filter(|data| data.is_file())?;
-    // As the C library packs them.
-    let device = data.dev();
-    let major = (device >> 8 & 0xfff) | (device >> 32 & !0xfff);
-    let minor = (device & 0xff) | (device >> 12 & !0xff);
-    Some(FileNumber {
-        device: (major as u32, minor as u32),
-        inode: data.ino(),
-    })
-}
-
-#[cfg(not(target_os = "linux"))]
-fn number_of(_: &Path) -> Option<FileNumber> {
-    None
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use chronosym_types::Hex;
-pub use chronosym_types::{BuildId, Guid, PdbId, PortablePdbId};
+pub use chronosym_types::{BuildId, FileNumber, Guid, IdentityKind, PdbId, PortablePdbId};
 
 /// The identity of a PE image: two fields of its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -65,6 +65,9 @@ pub enum Wanted {
     ElfDebug(BuildId),
     /// The ELF or Mach-O image itself.
     ElfImage(BuildId),
+    /// An ELF image of which the trace states no build id: nothing in a file shows that it is the
+    /// one, so that no store can have it.
+    ElfMapped(Option<FileNumber>),
     /// The perf map of a ReadyToRun image.
     R2rMap {
         /// The 16 bytes of the image's perf map debug directory entry, in file order. `None` where
@@ -95,7 +98,20 @@ impl Wanted {
                 pe || pdb.is_some_and(|pdb| !pdb.guid.is_zero())
             }
             Self::ElfDebug(_) | Self::ElfImage(_) => true,
+            Self::ElfMapped(_) => false,
             Self::R2rMap { signature, .. } => signature != &Some([0; 16]),
+        }
+    }
+
+    /// What shows that a file has this identity.
+    pub fn kind(&self) -> IdentityKind {
+        match self {
+            Self::Pdb { .. } | Self::Image { pe: None, .. } => IdentityKind::PdbId,
+            Self::Image { .. } => IdentityKind::TimestampAndSize,
+            Self::ElfDebug(_) | Self::ElfImage(_) => IdentityKind::BuildId,
+            Self::ElfMapped(Some(_)) => IdentityKind::FileNumber,
+            Self::ElfMapped(None) => IdentityKind::Path,
+            Self::R2rMap { .. } => IdentityKind::PerfMapSignature,
         }
     }
 
@@ -183,6 +199,8 @@ impl fmt::Display for Wanted {
             }
             Self::ElfDebug(id) => write!(f, "ELF debug file, build id {id}"),
             Self::ElfImage(id) => write!(f, "ELF image, build id {id}"),
+            Self::ElfMapped(Some(number)) => write!(f, "ELF image without a build id, {number}"),
+            Self::ElfMapped(None) => f.write_str("ELF image without a build id"),
             Self::R2rMap { signature, version } => {
                 write!(f, "r2rmap version {version}")?;
                 match signature {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Guid, Hex};
+use crate::{Guid, Hex, closed_list};
 
 /// The identity of a Windows PDB, which the CodeView entry of its image repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,6 +88,68 @@ impl fmt::Display for BuildId {
 impl fmt::Debug for BuildId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "BuildId({self})")
+    }
+}
+
+/// The number of a file in the kernel that mapped it: device, inode and generation of the inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileNumber {
+    /// Major and minor device number.
+    pub device: (u32, u32),
+    /// Its inode.
+    pub inode: u64,
+    /// Changes when the inode is reused; 0 if unknown.
+    pub generation: u64,
+}
+
+impl FileNumber {
+    /// Whether both are of one file, if they are of one machine.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        let generations = [self.generation, other.generation];
+        (self.device, self.inode) == (other.device, other.inode)
+            && (generations.contains(&0) || self.generation == other.generation)
+    }
+}
+
+impl fmt::Display for FileNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (major, minor) = self.device;
+        write!(f, "device {major}:{minor} inode {}", self.inode)
+    }
+}
+
+/// A file that a recorder found mapped, with what identifies it beside its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MappedFile {
+    /// Its number on the recorded machine.
+    pub number: FileNumber,
+    /// If the recording was made on this machine since it was booted: when it ended, in ns since
+    /// 1970-01-01 UTC. The number then identifies a file here that was not changed later.
+    pub here_until_ns: Option<u64>,
+}
+
+closed_list! {
+    /// What shows that a file is the wanted one, from the strongest to the weakest.
+    IdentityKind {
+        /// The GNU build id of an ELF file.
+        BuildId = "build_id",
+        /// GUID and age, or GUID and stamp, of a PDB.
+        PdbId = "pdb_id",
+        /// The signature of a precompiled image's perf map.
+        PerfMapSignature = "perf_map_signature",
+        /// Time stamp and size of a PE image.
+        TimestampAndSize = "timestamp_and_size",
+        /// Device, inode and generation: a file of the machine that recorded it.
+        FileNumber = "file_number",
+        /// The file's path or name alone: nothing shows that it is the same build.
+        Path = "path",
+    }
+}
+
+impl IdentityKind {
+    /// Whether the content of a file proves it: other kinds are of a file's location.
+    pub fn is_of_content(self) -> bool {
+        self < IdentityKind::FileNumber
     }
 }
 

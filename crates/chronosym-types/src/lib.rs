@@ -63,7 +63,7 @@ pub use field::{Field, FieldType};
 pub use gap::{Gap, GapCause, GapTotal, Gaps};
 pub use guid::{Guid, ParseGuidError};
 pub use hex::Hex;
-pub use id::{BuildId, PdbId, PortablePdbId};
+pub use id::{BuildId, FileNumber, IdentityKind, MappedFile, PdbId, PortablePdbId};
 pub use leaves::Leaves;
 pub use pointer_size::PointerSize;
 pub use registers::{Processor, Registers};

@@ -5,6 +5,7 @@
 //! is stated only if it is needed.
 
 mod deferred;
+mod here;
 mod mapped;
 mod processes;
 mod records;
@@ -13,17 +14,19 @@ mod stack;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use chronosym_events::Action;
 use chronosym_perf::{
     BuildId, ByteOrder, CpuMode, Event, EventAttr, Info, KernelSymbol, Mmap, Reader, Record, Sample,
 };
+use chronosym_types::MappedFile;
 use chronosym_types::hash::HashMap;
 use deferred::Waiting;
 
 use chronosym_core::DiagnosticKind::{Damage, Limit, Loss as Lost, LostEvents, Unused};
 use chronosym_core::facts::{At, Image};
-use chronosym_core::unwind::{FileNumber, ImageFiles, Thread, Unwinder};
+use chronosym_core::unwind::{ImageFiles, Thread, Unwinder};
 use chronosym_core::{
     Addressing, CallerProof, Diagnostics, EventTypeId, Loss, RecordingId, SampleKind, Session,
     Walked, file_name,
@@ -105,6 +108,7 @@ pub struct PerfStream<R> {
     is_joined: bool,
     earliest_ns: Option<u64>,
     files: Option<Arc<dyn ImageFiles>>,
+    written: Option<SystemTime>,
     /// Set once reading into a session has started.
     importer: Option<Box<Importer>>,
     has_ended: bool,
@@ -131,6 +135,7 @@ impl<R: Read> PerfStream<R> {
             is_joined: false,
             earliest_ns: None,
             files: None,
+            written: None,
             importer: None,
             has_ended: false,
         }
@@ -139,6 +144,12 @@ impl<R: Read> PerfStream<R> {
     /// Unwinds the stacks that samples hold copies of, with these files.
     pub fn unwind_with(mut self, files: Arc<dyn ImageFiles>) -> Self {
         self.files = Some(files);
+        self
+    }
+
+    /// States when the file was last written: with the time of its last sample, that tells when the machine was booted.
+    pub fn written_at(mut self, written: Option<SystemTime>) -> Self {
+        self.written = written;
         self
     }
 
@@ -187,6 +198,7 @@ impl<R: Read> PerfStream<R> {
             is_big: self.reader.byte_order() == ByteOrder::Big,
             unwinder: self.files.take().map(Unwinder::new),
             build_ids: build_ids(self.reader.info()),
+            here_until_ns: here::until_ns(self.reader.info(), self.written),
             ..Importer::default()
         }));
         describe(self.reader.info(), self.reader.attrs(), session);
@@ -320,8 +332,8 @@ struct Importer {
     waiting: Waiting,
     is_big: bool,
     unwinder: Option<Unwinder>,
-    /// Build ids of files that the recording states none of.
-    file_build_ids: HashMap<(Vec<u8>, FileNumber), Option<String>>,
+    /// When the recording ended, if it was made on this machine since it was booted.
+    here_until_ns: Option<u64>,
     addresses: Vec<u64>,
     frames: Vec<Walked>,
     incomplete: Incomplete,
@@ -518,29 +530,19 @@ impl Importer {
             let process = self.outcome.processes.entry(mmap.pid).or_default();
             process.map(&name, mmap.address, mmap.size);
         }
-        let build_id = match stated {
-            Some(id) => hex(id),
-            None => self.find_build_id(mmap, &name).unwrap_or_default(),
-        };
+        let build_id = stated.map(hex).unwrap_or_default();
         let mut image = Image::new(action, mmap.address, mmap.size, &*name);
         image.file_offset = mmap.file_offset;
         image.addressing = Addressing::FileOffset;
         image.build_id = &build_id;
+        image.file = mmap
+            .file
+            .filter(|it| it.inode != 0)
+            .map(|number| MappedFile {
+                number,
+                here_until_ns: self.here_until_ns,
+            });
         session.apply(at.process(mmap.pid), image);
-    }
-
-    /// The build id of a file by the file itself, where the recording does not say: `perf` states
-    /// those of files that samples fell in, not those of their callers.
-    fn find_build_id(&mut self, mmap: &Mmap<'_>, path: &str) -> Option<String> {
-        let (files, mapped) = (self.unwinder.as_ref()?.files(), mmap.file?);
-        let number = FileNumber {
-            device: (mapped.major, mapped.minor),
-            inode: mapped.inode,
-        };
-        let build_id = self.file_build_ids.entry((mmap.name.to_vec(), number));
-        build_id
-            .or_insert_with(|| files.build_id(path, number))
-            .clone()
     }
 
     /// Code that the kernel makes at run time: each eBPF program is an image of one function.

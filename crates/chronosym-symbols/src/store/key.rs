@@ -76,6 +76,7 @@ pub(super) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
             version,
         } => one(format!("r2rmap-v{version}-{}", Hex(signature)), false),
         Wanted::Image { pe: None, .. }
+        | Wanted::ElfMapped(_)
         | Wanted::R2rMap {
             signature: None, ..
         } => Vec::new(),

@@ -56,6 +56,7 @@ pub(super) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
                 add(&[name]);
             }
         }
+        Wanted::ElfMapped(_) => {}
         Wanted::Pdb { .. } | Wanted::Image { .. } | Wanted::R2rMap { .. } => {
             for name in names {
                 add(&[name.as_str()]);

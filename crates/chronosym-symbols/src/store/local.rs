@@ -152,26 +152,38 @@ impl<'s, D: Driver> Search<'s, D> {
         }
     }
 
-    /// Checks a path of the trace: only a plain local path, opened only if the trace is trusted.
+    /// Checks a path of the trace: only a plain local path. The file system sees it only if the
+    /// trace is trusted.
     pub(super) async fn trace_path(&mut self, text: &str) -> Option<LocatedFile> {
         let location = SearchLocation::TracePath(text.chars().take(4096).collect());
-        let path = PathBuf::from(text);
-        let foreign = is_share(&path) || text.starts_with("//") || text.contains('\0');
-        if foreign || !path.is_absolute() {
-            let why = "no local path of this machine".into();
-            return self.miss(location, AttemptResult::Refused(why));
-        }
+        let path = match local_path(text) {
+            Ok(path) if self.config.trust_trace_paths => path,
+            Ok(_) => return self.miss(location, AttemptResult::NotTrusted),
+            Err(refused) => return self.miss(location, refused),
+        };
         if !self.is_file(&path).await {
             return self.miss(location, AttemptResult::NotFound);
-        }
-        if !self.config.trust_trace_paths {
-            return self.miss(location, AttemptResult::NotTrusted);
         }
         self.plain(path, location).await
     }
 
     async fn is_file(&self, path: &Path) -> bool {
         !self.driver.find(path, &[Vec::new()]).await.is_empty()
+    }
+}
+
+/// Returns a path of a trace as one of this machine.
+///
+/// # Errors
+/// [`AttemptResult::Refused`] if it is relative or leads to another machine.
+pub fn local_path(text: &str) -> Result<PathBuf, AttemptResult> {
+    let path = PathBuf::from(text);
+    let is_foreign = is_share(&path) || text.starts_with("//") || text.contains('\0');
+    match is_foreign || !path.is_absolute() {
+        true => Err(AttemptResult::Refused(
+            "no local path of this machine".into(),
+        )),
+        false => Ok(path),
     }
 }
 

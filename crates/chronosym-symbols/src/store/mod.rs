@@ -51,6 +51,7 @@ pub use disk::Disk;
 pub use driver::{Driver, Fetched, NotFetched};
 pub use identify::{Identify, IdentifyError, identity_of, read_identity};
 pub use key::server_paths;
+pub use local::local_path;
 pub use name::FileName;
 pub use outcome::{Attempt, AttemptResult, LocatedFile, NoFile, Outcome, SearchLocation};
 pub use request::{Reach, Request};

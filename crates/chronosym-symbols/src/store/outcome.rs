@@ -25,7 +25,7 @@ pub struct LocatedFile {
     pub id: FileIdentity,
 }
 
-/// Why there is no file: the most specific reason, in the order mismatch, damage, trust, offline,
+/// Why there is no file: the most specific reason, in the order mismatch, damage, offline, trust,
 /// none.
 ///
 /// The names are those of the reasons of frames.
@@ -54,8 +54,8 @@ pub enum NoFile {
         /// In what way.
         why: String,
     },
-    /// A file exists at a path of the trace, but such paths are not trusted.
-    #[error("{path} exists, but paths out of the trace are not trusted")]
+    /// The trace states a path, where it was not looked for: such paths are not trusted.
+    #[error("not looked for at {path}: paths of the trace are not trusted")]
     PathNotTrusted {
         /// The path.
         path: String,
@@ -161,7 +161,7 @@ impl fmt::Display for AttemptResult {
             Self::KnownMissing => f.write_str("not found when last asked"),
             Self::Mismatch(id) => write!(f, "mismatch: {id}"),
             Self::Damaged(why) => write!(f, "damaged: {why}"),
-            Self::NotTrusted => f.write_str("exists, not trusted"),
+            Self::NotTrusted => f.write_str("not opened: paths of the trace are not trusted"),
             Self::Offline => f.write_str("not asked: offline"),
             Self::ServerDown(why) => write!(f, "not asked again: {why}"),
             Self::TimedOut => f.write_str("timed out"),

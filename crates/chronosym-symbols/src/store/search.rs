@@ -131,7 +131,7 @@ impl<'s, D: Driver> Search<'s, D> {
                 _ => {}
             }
         }
-        let telling = damaged.or(untrusted).or(offline);
+        let telling = damaged.or(offline).or(untrusted);
         telling.unwrap_or(NoFile::NoSymbolFile)
     }
 }

@@ -186,9 +186,14 @@ fn paths_of_the_trace_need_trust() {
         matches!(location, SearchLocation::TracePath(_)),
         "{location}"
     );
-    // Nothing stands there: trust would not help, and is not asked for.
+    // Whether a file is there is not looked up: that alone would contact the server of an automounter.
     setup.config.trust_trace_paths = false;
     fs::remove_file(&path).unwrap();
+    assert_eq!(
+        missing(&setup.acquire(&request)),
+        &NoFile::PathNotTrusted { path: text.clone() }
+    );
+    setup.config.trust_trace_paths = true;
     assert_eq!(missing(&setup.acquire(&request)), &NoFile::NoSymbolFile);
     setup.config.trust_trace_paths = true;
     for refused in [

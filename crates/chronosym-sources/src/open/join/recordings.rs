@@ -96,7 +96,10 @@ impl Join<'_> {
     ) -> Result<(), OpenError> {
         let reader = open_perf(name, &mut source)?;
         let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
-        let mut stream = PerfStream::of(reader).joined(earliest);
+        // Only a file that was named itself has its name as its path.
+        let written = std::fs::metadata(name).and_then(|data| data.modified());
+        let stream = PerfStream::of(reader).written_at(written.ok());
+        let mut stream = stream.joined(earliest);
         if let Some(files) = self.files.clone() {
             stream = stream.unwind_with(files);
         }
