@@ -10,6 +10,8 @@ use chronosym::{
     Timeline,
 };
 
+use chronosym_types::escape;
+
 use crate::args::{self, AddressQuery, Filters, Symbols, Usage};
 use crate::units::show_time;
 use crate::{absent, input, limits};
@@ -50,6 +52,14 @@ pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -
         symbol_entries,
         folders: folders(paths),
     })
+}
+
+/// Quotes paths for a shell.
+pub fn shell_words(paths: &[PathBuf]) -> String {
+    let words = paths
+        .iter()
+        .map(|path| escape::shell(&path.to_string_lossy()).into_owned());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the folders of files; a pipe has none.

@@ -32,6 +32,7 @@ mod reasons;
 mod series;
 mod shape;
 mod speedscope;
+mod symbol_commands;
 mod symbol_file;
 mod table;
 mod tables;

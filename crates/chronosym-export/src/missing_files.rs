@@ -7,6 +7,7 @@ use chronosym_symbolizer::MissingSymbols;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::object::{Fields, Json, Object};
+use crate::symbol_commands::commands;
 use crate::table::TableObject;
 use crate::text_line;
 use crate::units::show_count;
@@ -25,11 +26,18 @@ struct MissingFile<'p> {
     symbols: &'p MissingSymbols,
     unnamed: Amount,
     without_line: Amount,
+    commands: Vec<String>,
 }
 
 impl<'p> MissingFiles<'p> {
-    /// Returns those of a profile, of which at most `most` are shown.
-    pub fn new(profile: &'p Profile, missing: &'p [MissingSymbols], max_lines: usize) -> Self {
+    /// Returns those of a profile, of which at most `max_lines` are shown, each with the commands that get
+    /// it; `trace` is what names the trace in a shell.
+    pub fn new(
+        profile: &'p Profile,
+        missing: &'p [MissingSymbols],
+        trace: &str,
+        max_lines: usize,
+    ) -> Self {
         let is_timed = profile.time_ns().is_some();
         let amount = |samples, ns| Amount {
             samples,
@@ -40,6 +48,7 @@ impl<'p> MissingFiles<'p> {
             symbols,
             unnamed: amount(symbols.unnamed, symbols.unnamed_ns),
             without_line: amount(symbols.without_line, symbols.without_line_ns),
+            commands: commands(symbols, profile.resolver.timeline(), trace),
         });
         MissingFiles {
             profile,
@@ -96,13 +105,21 @@ impl<'p> MissingFiles<'p> {
                 file.symbols.name,
                 file.symbols.reason()
             )?;
-            let nothing = || "the trace has no identity to look for".to_owned();
+            let nothing = || "the trace states no id of the file".to_owned();
             text_line!(out, "{INDENT}{}", file.identity().unwrap_or_else(nothing))?;
+            if let (true, Ok(stripped)) =
+                (file.symbols.file.is_stripped(), &file.symbols.file.found)
+            {
+                text_line!(out, "{INDENT}found   {stripped}, which is stripped")?;
+            }
             for path in &file.symbols.trace_paths {
                 text_line!(out, "{INDENT}path    {path}")?;
             }
             for path in &file.symbols.server_paths {
                 text_line!(out, "{INDENT}server  {path}")?;
+            }
+            for command in &file.commands {
+                text_line!(out, "{INDENT}try     {command}")?;
             }
         }
         match missing.len().saturating_sub(self.max_lines) {
@@ -141,6 +158,7 @@ impl Fields for MissingFile<'_> {
             .field("reason", self.symbols.reason())
             .some("identity", self.identity())
             .field("trace_paths", &self.symbols.trace_paths)
-            .field("server_paths", &self.symbols.server_paths);
+            .field("server_paths", &self.symbols.server_paths)
+            .field("commands", &self.commands);
     }
 }

@@ -310,10 +310,10 @@ fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Re
                 | NameReason::Offline
         )
     };
-    table.text(match reasons.first() {
-        Some(missing) if is_file(missing.reason) => {
-            "next: `chronosym symbols TRACE` says which symbol files are missing, --symbols DIR uses them"
+    match reasons.first() {
+        Some(missing) if !is_file(missing.reason) && missing.reason != NameReason::NoName => {
+            table.text(&format!("to name them: {}", name_reason(missing.reason).1))
         }
-        _ => "next: `chronosym info TRACE` says what to record",
-    })
+        _ => table.text("next: `chronosym symbols TRACE` says which symbol files are missing, and how to get them"),
+    }
 }

@@ -115,6 +115,15 @@ pub fn xml(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
+/// Quotes text as one word of a POSIX shell, unless it is plain.
+pub fn shell(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%=".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("'{}'", text.replace('\'', "'\\''"))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,6 @@
 //! `chronosym info`.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -27,18 +26,6 @@ pub fn run(args: &Info) -> Result<()> {
         overview.write(width, out)?;
         writeln!(out)?;
         let next = overview.next_command();
-        output::text_line!(out, "next: chronosym {next} {}", quoted(traces))
+        output::text_line!(out, "next: chronosym {next} {}", load::shell_words(traces))
     })
-}
-
-/// Quotes paths for a shell.
-fn quoted(paths: &[PathBuf]) -> String {
-    let names = paths.iter().map(|path| path.to_string_lossy());
-    let quoted = names.map(
-        |name| match name.contains(|c: char| " '\"$&|;()<>".contains(c)) {
-            true => format!("'{}'", name.replace('\'', "'\\''")),
-            false => name.into_owned(),
-        },
-    );
-    quoted.collect::<Vec<_>>().join(" ")
 }

@@ -2,7 +2,7 @@
 
 use chronosym_core::{Diagnostics, Evidence, NameReason, Timeline};
 
-use super::summary::Summary;
+use super::summary::{Naming, Summary};
 use crate::units::show_count;
 
 /// Advice in sentences, the most important first.
@@ -31,7 +31,7 @@ pub(super) fn advice(
              Next time leave the rundown on (dotnet-trace: not --rundown false), and stop the recording while the \
              process still runs.{}",
             without_rundown.join(", "),
-            summary.share(NameReason::NoRundown),
+            summary.share(|naming| naming.unnamed(NameReason::NoRundown)),
             if frames.evidence.contains_key(&Evidence::PerfMap) {
                 " (The perf map has no precompiled code.)"
             } else {
@@ -46,11 +46,11 @@ pub(super) fn advice(
             show_count(diagnostics.lost_events())
         ));
     }
-    if frames.share(frames.unnamed(NameReason::NoSymbolFile)) > 10.0 {
+    if frames.share(frames.without_file()) > 10.0 {
         advice.push(format!(
             "NO SYMBOL FILES for {}: they lie in native or precompiled images whose functions only \
              their symbol files name. Give folders that hold them with --symbols; `chronosym symbols` says which files.",
-            summary.share(NameReason::NoSymbolFile)
+            summary.share(Naming::without_file)
         ));
     }
     let has = |is: &dyn Fn(&str) -> bool| {
@@ -64,12 +64,21 @@ pub(super) fn advice(
                 .to_owned(),
         );
     }
-    if frames.share(summary.untrusted) > 1.0 {
+    let samples = summary.own.total;
+    let is_perf = timeline.facts().format.starts_with("perf");
+    if is_perf && samples > 0 && summary.single == samples {
         advice.push(
-            "FILES STAND WHERE THE TRACE SAYS, but paths out of a trace are not opened unasked. If it was recorded on \
-             this machine, --trust-trace-paths gives more names and lines."
+            "NO CALL STACKS: each sample has only its innermost frame. Next time record with `perf record -g`, or \
+             `perf record --call-graph dwarf` if programs keep no frame pointers."
                 .to_owned(),
         );
+    } else if is_perf && summary.shallow * 2 > samples {
+        advice.push(format!(
+            "FEW CALLERS: {:.0} % of samples have one or two frames of user code, so that programs keep no frame \
+             pointers, perhaps. Next time record with `perf record --call-graph dwarf`, or compile with \
+             -fno-omit-frame-pointer.",
+            summary.own.share(summary.shallow)
+        ));
     }
     if summary.own.total == 0 {
         advice.push(format!(

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use chronosym_core::{Diagnostics, Filter, NameReason, ProcessView, SymbolSource, Timeline};
+use chronosym_core::{Diagnostics, Filter, ProcessView, SymbolSource, Timeline};
 use chronosym_symbolizer::Symbolizer;
 
 use super::advice::advice;
@@ -42,7 +42,7 @@ impl<'t> Overview<'t> {
         let own = &self.summary.own;
         let types = self.timeline.event_types().iter().filter(|t| t.stacks > 0);
         match types.min_by_key(|t| Reverse(t.stacks)) {
-            _ if own.share(own.unnamed(NameReason::NoSymbolFile)) >= 10.0 => "symbols".to_owned(),
+            _ if own.share(own.without_file()) >= 10.0 => "symbols".to_owned(),
             _ if own.total > 0 => "top".to_owned(),
             Some(with_stacks) => format!("stacks --event '{}'", with_stacks.label()),
             None => "events".to_owned(),

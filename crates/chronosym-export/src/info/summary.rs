@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chronosym_core::{
-    Code, Evidence, Frame, LineReason, NameReason, ProcessIndex, Profile, ResolvedStack,
-};
+use chronosym_core::{Code, Evidence, Frame, NameReason, ProcessIndex, Profile, ResolvedStack};
 use chronosym_symbolizer::Symbolizer;
 use rustc_hash::FxHashMap;
 
@@ -25,8 +23,9 @@ pub(super) struct Summary {
     pub with_line: u64,
     /// Samples with a frame that a lost event could refute.
     pub after_loss: u64,
-    /// Frames whose symbol file is at a path from the trace, which is not trusted.
-    pub untrusted: u64,
+    /// Samples with one frame, and those whose frames of user code are one or two.
+    pub single: u64,
+    pub shallow: u64,
     pub samples_of: BTreeMap<ProcessIndex, u64>,
     /// The symbol files that were found for the code of samples.
     pub symbol_files: BTreeSet<String>,
@@ -60,6 +59,16 @@ impl Naming {
         }
     }
 
+    /// Returns the number of frames without a name because no symbol file is at hand.
+    pub fn without_file(&self) -> u64 {
+        let reasons = [
+            NameReason::NoSymbolFile,
+            NameReason::PathNotTrusted,
+            NameReason::Offline,
+        ];
+        reasons.into_iter().map(|reason| self.unnamed(reason)).sum()
+    }
+
     /// Returns the number of frames that have no name for a reason.
     pub fn unnamed(&self, reason: NameReason) -> u64 {
         self.reasons.get(&reason).copied().unwrap_or(0)
@@ -83,7 +92,8 @@ impl Summary {
             own: Naming::default(),
             with_line: 0,
             after_loss: 0,
-            untrusted: 0,
+            single: 0,
+            shallow: 0,
             samples_of: BTreeMap::new(),
             symbol_files: symbol_files(profile, symbols),
         };
@@ -101,27 +111,26 @@ impl Summary {
             if frames.any(|frame| frame.after_loss) {
                 summary.after_loss += samples;
             }
+            let (mut all, mut of_user) = (0_u32, 0_u32);
             for (depth, id) in profile.resolver.stack(stack).enumerate() {
                 let frame = profile.resolver.frame(id);
                 summary.frames.count(frame, samples);
                 if depth == 0 {
                     summary.own.count(frame, samples);
                 }
-                let count = |is: bool| if is { samples } else { 0 };
-                summary.with_line += count(frame.line.is_ok());
-                summary.untrusted += count(
-                    frame.name() == Err(NameReason::PathNotTrusted)
-                        || frame.line_reason() == Some(LineReason::PathNotTrusted),
-                );
+                summary.with_line += if frame.line.is_ok() { samples } else { 0 };
+                all += u32::from(!frame.inlined);
+                of_user += u32::from(!frame.inlined && frame.address >> 63 == 0);
             }
+            summary.single += if all == 1 { samples } else { 0 };
+            summary.shallow += if matches!(of_user, 1..=2) { samples } else { 0 };
         }
         summary
     }
 
-    /// Returns the percentage of leaves and of all frames that have no name for a reason.
-    pub fn share(&self, reason: NameReason) -> String {
-        let [own, all] =
-            [&self.own, &self.frames].map(|naming| naming.share(naming.unnamed(reason)));
+    /// Returns the percentage of leaves and of all frames that `count` counts.
+    pub fn share(&self, count: impl Fn(&Naming) -> u64) -> String {
+        let [own, all] = [&self.own, &self.frames].map(|naming| naming.share(count(naming)));
         format!("{own:.0} % of self, {all:.0} % of all frames")
     }
 }
