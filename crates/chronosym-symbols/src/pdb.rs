@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
 
 use crate::answer::{Answers, Missing, NonZeroId, Source, StoredAnswer, StoredFrame};
-use crate::demangle::{Dialect, demangle_as};
 use crate::mmap::FileData;
 use crate::query::Query;
 
@@ -243,9 +242,7 @@ impl Lookup<'_, '_> {
             return name;
         }
         let public = self.pdb.public_symbol(function).ok().flatten();
-        let public = public.filter(|symbol| {
-            symbol.rva == function && demangle_as(&symbol.name, Dialect::Llvm).is_ok()
-        });
+        let public = public.filter(|symbol| symbol.rva == function);
         let name = public.and_then(|symbol| out.names.intern(symbol.name.as_bytes()));
         self.linkage = Some((function, name));
         name

@@ -77,7 +77,13 @@ impl Publics {
         if start_of_last.section != address.section {
             return Ok(None);
         }
-        let first = bytes::try_partition_point(0..last, |i| Ok(start(i)? < start_of_last))?;
+        // Most addresses have one.
+        let first = match last.checked_sub(1) {
+            Some(other) if start(other)? == start_of_last => {
+                bytes::try_partition_point(0..last, |i| Ok(start(i)? < start_of_last))?
+            }
+            _ => last,
+        };
         let next = match after < self.count {
             true => Some(start(after)?).filter(|next| next.section == address.section),
             false => None,

@@ -127,7 +127,10 @@ impl<'a> Printer<'a> {
         let symbol = match self.style {
             Style::Text | Style::Json => None,
             // LLVM prints the symbol's name for the outermost function.
-            Style::Llvm => frame.symbol_id(),
+            Style::Llvm => frame.symbol_id().filter(|&id| {
+                // Names of PDBs are readable already, but for the parameters of decorated ones.
+                !frame.plain_names() || self.readable(id).is_some_and(Result::is_ok)
+            }),
             // If a C++ function has no linkage name in the debug information, as in an unnamed
             // namespace, binutils print the symbol's name. (For inlined functions they may print
             // that of the outer function, depending on earlier addresses; that is not followed.)
@@ -167,7 +170,11 @@ impl<'a> Printer<'a> {
         let mut object = FrameObject::at(address);
         let id = self.name_id(frame);
         object.name = id.map(|id| self.name(id));
-        if self.demangle && id.is_some_and(|id| self.answers.name_limited(id)) {
+        let is_limited = |id| match self.readable(id) {
+            Some(readable) => *readable == Err(Unreadable::LimitReached),
+            None => self.answers.name_limited(id),
+        };
+        if self.demangle && id.is_some_and(is_limited) {
             object.name_reason = Some(LIMIT_REACHED);
         }
         if object.name.is_none() {
@@ -228,18 +235,22 @@ impl<'a> Printer<'a> {
         if !self.demangle {
             return raw;
         }
+        match self.readable(id) {
+            Some(Ok(readable)) => readable,
+            Some(Err(why)) => why.shown(raw),
+            None => self.answers.demangled(id),
+        }
+    }
+
+    /// The name as the tool of the style demangles it, once for each name.
+    fn readable(&self, id: NameId) -> Option<&Result<Box<str>, Unreadable>> {
         let dialect = match self.style {
             Style::Llvm => Dialect::Llvm,
             Style::Gnu => Dialect::Gnu,
-            Style::Text | Style::Json => return self.answers.demangled(id),
+            Style::Text | Style::Json => return None,
         };
-        self.readable.get(id.index()).map_or(raw, |cell| {
-            let readable = || demangle_as(raw, dialect).map(String::into_boxed_str);
-            match cell.get_or_init(readable) {
-                Ok(readable) => readable,
-                Err(why) => why.shown(raw),
-            }
-        })
+        let readable = || demangle_as(self.answers.name(id), dialect).map(String::into_boxed_str);
+        Some(self.readable.get(id.index())?.get_or_init(readable))
     }
 }
 
