@@ -156,6 +156,34 @@ impl InlineTree {
         self.nodes = nodes.into();
     }
 
+    /// Creates a tree of (method id, IL offset of the call, parent) nodes, (native offset, IL offset, node) mappings by
+    /// native offset, and a number of faults. `None` if a parent or a node does not exist, or mappings are not in order.
+    pub fn new(
+        nodes: Vec<(u64, u32, Option<u32>)>,
+        mappings: Vec<(u32, i32, u32)>,
+        faults: u32,
+    ) -> Option<Self> {
+        let exists = |node: u32| (node as usize) < nodes.len();
+        let is_valid = mappings.is_sorted_by_key(|mapping| mapping.0)
+            && mappings.iter().all(|mapping| exists(mapping.2))
+            && nodes.iter().all(|node| node.2.is_none_or(exists));
+        let node = |&(method_id, il_offset, parent): &_| InlineNode {
+            method_id,
+            il_offset,
+            parent,
+        };
+        let mapping = |&(native_offset, il_offset, node): &_| InlineMapping {
+            native_offset,
+            il_offset,
+            node,
+        };
+        is_valid.then(|| Self {
+            nodes: nodes.iter().map(node).collect(),
+            mappings: mappings.iter().map(mapping).collect(),
+            faults,
+        })
+    }
+
     /// Returns the nodes; the first one is the method itself.
     pub fn nodes(&self) -> &[InlineNode] {
         &self.nodes

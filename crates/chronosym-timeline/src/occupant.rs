@@ -61,24 +61,26 @@ impl AddrRange {
 }
 
 /// Evidence of when an occupant started. Times are nanoseconds, or any other monotone `u64`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Start {
     /// It started at this time.
     At(u64),
     /// It was alive at this time and started at some unknown time before.
     Before(u64),
     /// It started with its container ([`Occupant::not_before`]): for sources without times.
+    #[default]
     Unbounded,
 }
 
 /// Evidence of when an occupant ended. Times are nanoseconds, or any other monotone `u64`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum End {
     /// It ended at this time, at which it is no longer alive.
     At(u64),
     /// It was alive at this time and ended at some unknown time after.
     After(u64),
     /// There is no evidence.
+    #[default]
     Open,
 }
 

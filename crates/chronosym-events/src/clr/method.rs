@@ -153,6 +153,9 @@ macro_rules! tiers {
         }
 
         impl OptimizationTier {
+            /// Every tier, in order.
+            pub const ALL: &[Self] = &[$(Self::$tier),*];
+
             /// Returns the tier's name in the spelling of runtimes and perf maps.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$tier => stringify!($tier),)* }
