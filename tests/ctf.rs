@@ -661,7 +661,7 @@ fn a_bundle_of_perfcollect_is_one_recording() {
         .facts()
         .recordings
         .iter()
-        .map(|it| (it.gives, it.clock))
+        .map(|it| (&*it.gives, it.clock))
         .collect();
     assert_eq!(gives.len(), 4, "{gives:?}");
     assert!(

@@ -122,7 +122,7 @@ impl CodeBody {
 pub(crate) type LineTable = ByOffset<(StringId, u32)>;
 
 /// A CLR module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Module {
     pub clr_instance: u16,
     pub module_id: u64,

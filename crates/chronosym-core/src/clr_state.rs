@@ -33,7 +33,7 @@ enum SymbolChunks {
 }
 
 /// `MethodDetails`: the type, token and loader module of a method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Details {
     pub type_id: u64,
     pub token: u32,
@@ -83,6 +83,30 @@ impl ClrState {
             code_symbols: self.code_symbols.clone(),
             open_trees: HashMap::default(),
         }
+    }
+
+    /// Returns every `MethodDetails` of a method with its time, oldest first.
+    pub fn all_details(&self, method_id: u64) -> impl Iterator<Item = (u64, Details)> {
+        self.details.of(method_id)
+    }
+
+    /// Adds details that an earlier session logged.
+    pub fn add_details(&mut self, method_id: u64, time: u64, details: Details) {
+        self.details.push(method_id, (time, details));
+    }
+
+    /// Returns the complete in-memory PDBs by runtime instance and module id.
+    pub fn pdbs(&self) -> impl Iterator<Item = ((u16, u64), &InMemoryPdb)> {
+        let symbols = self.code_symbols.iter();
+        symbols.filter_map(|(&key, symbols)| match symbols {
+            SymbolChunks::Joined(pdb) => Some((key, pdb)),
+            SymbolChunks::Open(..) => None,
+        })
+    }
+
+    /// Adds a complete PDB.
+    pub fn add_pdb(&mut self, key: (u16, u64), pdb: InMemoryPdb) {
+        Arc::make_mut(&mut self.code_symbols).insert(key, SymbolChunks::Joined(pdb));
     }
 
     /// Drops state logged by `horizon_ns` that belongs to none of the `modules`.

@@ -27,6 +27,8 @@ pub(crate) struct Counters {
     /// Code that reached a live session after its watermark: answers reported as final may have
     /// changed.
     pub late: u64,
+    /// Diagnostics of events, as a saved timeline states them.
+    pub of_saved: Vec<Diagnostic>,
 }
 
 impl Counters {
@@ -40,8 +42,19 @@ impl Counters {
         }
     }
 
-    /// Returns diagnostics for all counters. Processes count their unbound IL maps themselves.
-    pub fn diagnostics(&self, types: &[EventTypeInfo], unbound_il_maps: u64) -> Vec<Diagnostic> {
+    /// Calls `code` with each number that a saved timeline has.
+    pub fn each(&mut self, mut code: impl FnMut(&mut u64)) {
+        code(&mut self.stacks_dropped);
+        code(&mut self.unknown_event_types);
+        code(&mut self.unbound_il_maps);
+        code(&mut self.unbound_inline_trees);
+        code(&mut self.bad_perf_map_lines);
+        code(&mut self.copies_left_out);
+        code(&mut self.late);
+    }
+
+    /// Returns diagnostics of events that do not decode.
+    pub fn of_events(&self, types: &[EventTypeInfo]) -> impl Iterator<Item = Diagnostic> {
         let undecodable = self.undecodable.iter().map(|(id, error, count)| {
             let what = format!(
                 "{} events do not decode: {error}",
@@ -49,6 +62,11 @@ impl Counters {
             );
             Diagnostic::counted(Unused, *count, what)
         });
+        self.of_saved.iter().cloned().chain(undecodable)
+    }
+
+    /// Returns diagnostics for all counters. Processes count their unbound IL maps themselves.
+    pub fn diagnostics(&self, types: &[EventTypeInfo], unbound_il_maps: u64) -> Vec<Diagnostic> {
         #[rustfmt::skip]
         let counts = [
             (unbound_il_maps, Unused, "IL maps belong to no code body"),
@@ -59,6 +77,7 @@ impl Counters {
             (self.stacks_dropped, Limit, "stacks were dropped: too many distinct frames"),
             (self.late, Unused, "code bodies and images came after the watermark: final answers may have changed"),
         ];
-        undecodable.chain(Diagnostic::of_counts(&counts)).collect()
+        let counts = Diagnostic::of_counts(&counts);
+        self.of_events(types).chain(counts).collect()
     }
 }

@@ -160,6 +160,16 @@ impl EvidenceSet {
         EvidenceSet(1 << evidence as u16)
     }
 
+    /// The set as bits, by the position in [`Evidence::ALL`].
+    pub(crate) const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The set of bits, if all of them are members.
+    pub(crate) fn from_bits(bits: u16) -> Option<Self> {
+        (bits >> Evidence::ALL.len() == 0).then_some(EvidenceSet(bits))
+    }
+
     /// The union of two sets.
     pub(crate) const fn and(self, other: Self) -> Self {
         EvidenceSet(self.0 | other.0)

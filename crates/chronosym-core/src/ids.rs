@@ -22,6 +22,7 @@ index_type! {
 
 index_type! {
     /// One process incarnation: a process id from start to stop.
+    #[derive(Default)]
     ProcessIndex
 }
 
@@ -78,4 +79,10 @@ pub(crate) struct NameId(pub(crate) u32);
 impl NameId {
     /// The id of an unknown name.
     pub(crate) const NONE: NameId = NameId(u32::MAX);
+}
+
+impl Default for NameId {
+    fn default() -> Self {
+        NameId::NONE
+    }
 }

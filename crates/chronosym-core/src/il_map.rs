@@ -70,6 +70,16 @@ impl IlMap {
         }
     }
 
+    /// The map of (native offset, IL offset) entries.
+    pub(crate) fn of(entries: Vec<(u32, i32)>) -> Self {
+        IlMap(ByOffset::new(entries.into_iter()))
+    }
+
+    /// The (native offset, IL offset) entries, by native offset.
+    pub(crate) fn entries(&self) -> &[(u32, i32)] {
+        self.0.upto(u32::MAX)
+    }
+
     /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.0.len()

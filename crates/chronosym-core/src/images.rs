@@ -15,7 +15,7 @@ use crate::terms::Addressing;
 use chronosym_types::{MappedFile, SparseVec};
 
 /// One mapping of a file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Image {
     pub base: u64,
     /// Bytes.
@@ -56,7 +56,7 @@ pub(crate) struct PePart {
 }
 
 /// The perf map (`r2rmap`) that a precompiled image names as its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PerfMapId {
     /// The signature in file order; not a GUID.

@@ -32,21 +32,21 @@ pub struct Marker<'t> {
 }
 
 /// An event that starts, ends or is a marker.
-#[derive(Debug)]
-struct Seen {
-    time_ns: u64,
-    thread: ThreadIndex,
-    mark: Mark,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub time_ns: u64,
+    pub thread: ThreadIndex,
+    pub mark: Mark,
     /// Identifies the start and end of one activity, together with the thread.
-    key: u64,
-    text: StringId,
+    pub key: u64,
+    pub text: StringId,
 }
 
 /// The marker events of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Markers {
-    seen: Vec<Seen>,
-    left_out: u64,
+    pub seen: Vec<Seen>,
+    pub left_out: u64,
 }
 
 impl Markers {

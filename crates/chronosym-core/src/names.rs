@@ -14,7 +14,7 @@ use crate::strings::Strings;
 use chronosym_types::SparseVec;
 
 /// The parts of a method's name, as the runtime spells them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct MethodName {
     pub namespace: StringId,
     pub name: StringId,
@@ -36,6 +36,11 @@ impl NameTable {
             name: self.strings.intern(name),
             signature: self.strings.intern(signature),
         };
+        self.intern_parts(key)
+    }
+
+    /// Returns the id of a name whose parts are interned.
+    pub(crate) fn intern_parts(&mut self, key: MethodName) -> NameId {
         if key.namespace == StringId::EMPTY && key.name == StringId::EMPTY {
             return NameId::NONE;
         }

@@ -1,9 +1,12 @@
 //! Process incarnations and threads.
 
+use std::sync::Arc;
+
 use chronosym_types::hash::HashMap;
 
 use crate::ids::{ProcessIndex, ThreadIndex};
 use crate::layers::Layers;
+use crate::ranges::ForgottenCode;
 use crate::strings::StringId;
 use chronosym_types::SparseVec;
 
@@ -21,6 +24,10 @@ pub(crate) struct Process {
     /// Whether it is a 32-bit process of a 64-bit Windows.
     pub is_wow64: bool,
     pub runtimes: Vec<Runtime>,
+    /// Whether a saved timeline states that a CLR runs in it.
+    pub is_managed: bool,
+    /// Code that was dropped before the timeline was saved.
+    pub forgotten: Arc<ForgottenCode>,
 }
 
 /// One runtime instance in a process.
@@ -35,7 +42,7 @@ pub(crate) struct Runtime {
 }
 
 /// A thread of a process incarnation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Thread {
     pub process: ProcessIndex,
     pub tid: u64,
@@ -109,14 +116,28 @@ impl Processes {
     }
 
     fn add(&mut self, pid: Option<u32>, start: Option<u64>) -> ProcessIndex {
-        self.last = None;
-        let index = self.all.push(Process {
+        self.restore(Process {
             pid,
             start,
             ..Process::default()
-        });
-        let index = ProcessIndex(index as u32);
+        })
+    }
+
+    /// Adds a process incarnation; those of one pid in the order of their starts.
+    pub fn restore(&mut self, process: Process) -> ProcessIndex {
+        self.last = None;
+        let pid = process.pid;
+        let index = ProcessIndex(self.all.push(process) as u32);
         self.by_pid.push(pid, index);
+        index
+    }
+
+    /// Adds a thread, in place of an older one with its id.
+    pub fn restore_thread(&mut self, thread: Thread) -> ThreadIndex {
+        let key = (thread.process, thread.tid);
+        let index = ThreadIndex(self.threads.push(thread) as u32);
+        self.by_tid.insert(key, index);
+        self.last_thread = None;
         index
     }
 

@@ -51,6 +51,12 @@ impl ForgottenCode {
         }
     }
 
+    /// All ranges, oldest first: first and last address.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
+        let ranges = self.earlier.0.iter().chain(&self.recent.0);
+        ranges.map(|(&first, &last)| (first, last))
+    }
+
     pub(crate) fn contains(&self, address: u64) -> bool {
         self.recent.contains(address) || self.earlier.contains(address)
     }

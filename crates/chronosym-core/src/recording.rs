@@ -1,5 +1,7 @@
 //! Properties of a recording as a whole: facts, losses, joined recordings.
 
+use std::borrow::Cow;
+
 use chronosym_types::closed_list;
 
 /// A loss of events.
@@ -78,6 +80,30 @@ pub struct TraceFacts {
     /// Maximum error of their clocks, in ns: events within it may have happened on either side of a
     /// time.
     pub clock_error_ns: u64,
+    /// The machine, as far as the recording or its reader identifies it.
+    pub host: Option<Host>,
+    /// Whether the timeline was saved without the samples of the trace.
+    pub lacks_samples: bool,
+}
+
+/// A machine from one boot to the next: process ids and times of two recordings are comparable if both are of one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Host {
+    /// Its name; empty if unknown.
+    pub name: String,
+    /// The id of the boot, as in `/proc/sys/kernel/random/boot_id`; empty if unknown.
+    pub boot_id: String,
+}
+
+impl Host {
+    /// Creates a host; either may be empty.
+    pub fn new(name: impl Into<String>, boot_id: impl Into<String>) -> Self {
+        Host {
+            name: name.into(),
+            boot_id: boot_id.into(),
+        }
+    }
 }
 
 /// One of several recordings that were joined into one timeline.
@@ -87,7 +113,7 @@ pub struct JoinedRecording {
     /// Its name.
     pub name: String,
     /// Its format, and which part of it is used.
-    pub gives: &'static str,
+    pub gives: Cow<'static, str>,
     /// How its clock was mapped to the timeline's.
     pub clock: ClockMatch,
     /// Offset of its clock to the timeline's, in ns.
@@ -106,7 +132,7 @@ impl JoinedRecording {
     pub fn new(name: &str, gives: &'static str, clock: ClockMatch) -> Self {
         JoinedRecording {
             name: name.to_owned(),
-            gives,
+            gives: gives.into(),
             clock,
             offset_ns: 0,
             error_ns: 0,

@@ -11,6 +11,8 @@ pub enum SampleSelection {
     /// CPU samples, and wall-clock samples.
     #[default]
     Profilers,
+    /// CPU samples, wall-clock samples, and the stacks of all events.
+    All,
     /// The stacks of the selected events.
     Events(Vec<EventSelector>),
     /// None: only code is of interest.
@@ -81,6 +83,7 @@ impl Options {
     pub(crate) fn selects(&self, schema: &EventSchema) -> bool {
         match &self.samples {
             SampleSelection::Events(selectors) => selectors.iter().any(|s| s.matches(schema)),
+            SampleSelection::All => true,
             SampleSelection::Profilers | SampleSelection::None => false,
         }
     }
@@ -94,7 +97,10 @@ impl Options {
 
     /// Whether profiler samples are selected.
     pub fn wants_profilers(&self) -> bool {
-        matches!(self.samples, SampleSelection::Profilers)
+        matches!(
+            self.samples,
+            SampleSelection::Profilers | SampleSelection::All
+        )
     }
 
     /// Whether events of a type must be pushed; others need only be counted.

@@ -39,7 +39,7 @@ impl AddressSpace {
             bodies: freeze(bodies.collect()),
             images: freeze(images.collect()),
             untimed: UntimedIndex::of(&state.untimed.symbols),
-            forgotten: Arc::default(),
+            forgotten: process.forgotten.clone(),
             state: Arc::new(state),
         }
     }

@@ -173,7 +173,8 @@ impl Timeline {
     /// Whether a CLR runs in the process, as far as events state.
     pub(crate) fn is_managed(&self, process: ProcessIndex) -> bool {
         let code = &self.spaces[process.index()].state.code;
-        !self.process(process).runtimes.is_empty()
+        self.process(process).is_managed
+            || !self.process(process).runtimes.is_empty()
             || !code.bodies.is_empty()
             || !code.modules.is_empty()
             || (self.facts.process_id.is_some()

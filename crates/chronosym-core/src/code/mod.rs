@@ -4,6 +4,7 @@ mod entry_points;
 mod forget;
 mod modules;
 mod neighbours;
+mod restore;
 mod stubs;
 
 use std::collections::BTreeMap;

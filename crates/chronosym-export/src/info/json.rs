@@ -46,7 +46,7 @@ impl Fields for JoinedRecording {
     fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
         object
             .field("name", &self.name)
-            .field("gives", self.gives)
+            .field("gives", &*self.gives)
             .field("clock", self.clock.as_str())
             .field("offset_ns", self.offset_ns)
             .field("error_ns", self.error_ns)

@@ -93,7 +93,7 @@ impl Overview<'_> {
             };
             let pid = part.own_pid;
             let pid = pid.map(|(own, pid)| format!(", {pid}, which calls itself {own}"));
-            let (gives, pid) = (part.gives, pid.unwrap_or_default());
+            let (gives, pid) = (&part.gives, pid.unwrap_or_default());
             let process = part.process_match;
             let process = process.map_or(String::new(), |it| format!("; identified by {it}"));
             text_line!(out, "  {}: {gives}{pid} ({clock}){process}", part.name)?;

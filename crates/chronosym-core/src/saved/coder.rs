@@ -1,0 +1,355 @@
+//! Rows as columns of variable-length integers: one description of a row both writes and reads it.
+
+use super::ranks::{Ranks, TextSource};
+use crate::ids::NameId;
+use crate::strings::StringId;
+use chronosym_types::Guid;
+
+/// One column of a block.
+#[derive(Default)]
+struct Column<'c> {
+    written: Vec<u8>,
+    unread: &'c [u8],
+    /// The number that the next one is compared with.
+    last: u64,
+}
+
+/// The direction of coding, with the texts that rows refer to.
+pub(super) enum Side<'c> {
+    Write(&'c mut Ranks),
+    Read(&'c mut dyn TextSource),
+}
+
+/// Codes the rows of one block. Each call codes one value of a row, in the next column. A value that is not valid makes
+/// the block invalid, and is zero.
+pub(super) struct Coder<'c> {
+    columns: Vec<Column<'c>>,
+    /// The next column.
+    at: usize,
+    side: Side<'c>,
+    is_valid: bool,
+    /// The number that is likely the next row's.
+    pub numbers: u64,
+    /// The address that is likely the next row's.
+    pub end: u64,
+}
+
+impl<'c> Coder<'c> {
+    pub fn writer(ranks: &'c mut Ranks) -> Self {
+        Coder {
+            columns: Vec::new(),
+            at: 0,
+            side: Side::Write(ranks),
+            is_valid: true,
+            numbers: 0,
+            end: 0,
+        }
+    }
+
+    /// Reads a block of the form that [`Coder::finish`] returns.
+    pub fn reader(mut bytes: &'c [u8], texts: &'c mut dyn TextSource) -> Self {
+        let mut take = || take_varint(&mut bytes);
+        let count = take().filter(|&count| count <= MAX_COLUMNS).unwrap_or(0);
+        let lengths: Option<Vec<u64>> = (0..count).map(|_| take()).collect();
+        let columns = lengths.unwrap_or_default().into_iter().map(|length| {
+            let (unread, rest) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
+            bytes = rest;
+            Some(Column {
+                unread,
+                ..Column::default()
+            })
+        });
+        let columns: Option<Vec<Column<'_>>> = columns.collect();
+        Coder {
+            is_valid: columns.is_some() && bytes.is_empty(),
+            columns: columns.unwrap_or_default(),
+            at: 0,
+            side: Side::Read(texts),
+            numbers: 0,
+            end: 0,
+        }
+    }
+
+    pub fn reads(&self) -> bool {
+        matches!(self.side, Side::Read(_))
+    }
+
+    /// Starts the next row.
+    pub fn row(&mut self) {
+        self.at = 0;
+    }
+
+    /// Whether all values so far are valid.
+    pub fn is_valid(&self) -> bool {
+        self.is_valid
+    }
+
+    /// Makes the block invalid unless a condition holds.
+    pub fn check(&mut self, is_valid: bool) {
+        self.is_valid &= is_valid;
+    }
+
+    /// Whether the block is valid and was read to its end.
+    pub fn is_complete(&self) -> bool {
+        self.is_valid && self.columns.iter().all(|column| column.unread.is_empty())
+    }
+
+    /// Returns the number of columns, their lengths in bytes, and the columns.
+    pub fn finish(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.columns.len() as u64);
+        for column in &self.columns {
+            put_varint(&mut out, column.written.len() as u64);
+        }
+        for column in &self.columns {
+            out.extend_from_slice(&column.written);
+        }
+        out
+    }
+
+    fn column(&mut self) -> usize {
+        let at = self.at;
+        self.at += 1;
+        if at >= self.columns.len() {
+            // A block that is read has all columns that any of its rows has.
+            self.is_valid &= !self.reads();
+            self.columns.resize_with(at + 1, Column::default);
+        }
+        at
+    }
+
+    fn code(&mut self, column: usize, value: u64) -> u64 {
+        let Column {
+            written, unread, ..
+        } = &mut self.columns[column];
+        match self.side {
+            Side::Write(_) => {
+                put_varint(written, value);
+                value
+            }
+            Side::Read(_) => take_varint(unread).unwrap_or_else(|| {
+                self.is_valid = false;
+                0
+            }),
+        }
+    }
+
+    /// A number, as it is.
+    pub fn number<T: Copy + Default + TryFrom<u64> + TryInto<u64>>(&mut self, value: &mut T) {
+        let column = self.column();
+        let coded = self.code(column, (*value).try_into().unwrap_or(0));
+        self.store(value, coded);
+    }
+
+    fn store<T: Default + TryFrom<u64>>(&mut self, value: &mut T, coded: u64) {
+        if self.reads() {
+            let stored = T::try_from(coded);
+            self.is_valid &= stored.is_ok();
+            *value = stored.unwrap_or_default();
+        }
+    }
+
+    /// A number, as its difference to that of the row before.
+    pub fn delta<T: Copy + Default + TryFrom<u64> + TryInto<u64>>(&mut self, value: &mut T) {
+        let last = self.columns.get(self.at).map_or(0, |column| column.last);
+        let at = self.at;
+        self.relative(value, last);
+        self.columns[at].last = (*value).try_into().unwrap_or(0);
+    }
+
+    /// A number, as its difference to another that is coded already.
+    pub fn relative<T>(&mut self, value: &mut T, base: u64)
+    where
+        T: Copy + Default + TryFrom<u64> + TryInto<u64>,
+    {
+        let column = self.column();
+        let number: u64 = (*value).try_into().unwrap_or(0);
+        let coded = self.code(column, zigzag(number.wrapping_sub(base)));
+        self.store(value, base.wrapping_add(unzigzag(coded)));
+    }
+
+    /// A rank: most are one more than the largest before.
+    fn rank(&mut self, rank: u32) -> u32 {
+        let column = self.column();
+        let next = self.columns[column].last;
+        let coded = self.code(column, zigzag(u64::from(rank).wrapping_sub(next)));
+        let rank = u32::try_from(next.wrapping_add(unzigzag(coded)));
+        self.is_valid &= rank.is_ok();
+        let rank = rank.unwrap_or(0);
+        self.columns[column].last = next.max(u64::from(rank) + 1);
+        rank
+    }
+
+    /// Columns that the row does not use.
+    pub fn skip(&mut self, columns: usize) {
+        self.at += columns;
+    }
+
+    /// Two columns.
+    pub fn guid(&mut self, value: &mut Guid) {
+        let number = value.to_u128();
+        let (mut high, mut low) = ((number >> 64) as u64, number as u64);
+        self.number(&mut high);
+        self.number(&mut low);
+        *value = Guid::from_u128(u128::from(high) << 64 | u128::from(low));
+    }
+
+    /// Whether something is so.
+    pub fn flag(&mut self, value: &mut bool) {
+        let mut number = u8::from(*value);
+        self.number(&mut number);
+        self.check(number <= 1);
+        *value = number == 1;
+    }
+
+    /// A member of a list.
+    pub fn member<T: Copy + PartialEq>(&mut self, all: &[T], value: &mut T) {
+        let mut index = all.iter().position(|member| member == value).unwrap_or(0);
+        self.number(&mut index);
+        match all.get(index) {
+            Some(&member) => *value = member,
+            None => self.is_valid = false,
+        }
+    }
+
+    /// The index of something of which there are so many.
+    pub fn index(&mut self, value: &mut u32, count: usize) {
+        self.delta(value);
+        self.check((*value as usize) < count);
+    }
+
+    /// A string of the timeline.
+    pub fn string(&mut self, value: &mut StringId) {
+        let rank = match &mut self.side {
+            Side::Write(ranks) => ranks.string(*value),
+            Side::Read(_) => 0,
+        };
+        let rank = self.rank(rank);
+        if let Side::Read(texts) = &mut self.side {
+            let string = texts.string(rank);
+            self.is_valid &= string.is_some();
+            *value = string.unwrap_or(StringId::EMPTY);
+        }
+    }
+
+    /// A name of the timeline.
+    pub fn name(&mut self, value: &mut NameId) {
+        let rank = match &mut self.side {
+            Side::Write(ranks) => ranks.name(*value),
+            Side::Read(_) => 0,
+        };
+        let rank = self.rank(rank);
+        if let Side::Read(texts) = &mut self.side {
+            let name = texts.name(rank);
+            self.is_valid &= name.is_some();
+            *value = name.unwrap_or(NameId::NONE);
+        }
+    }
+
+    /// Bytes of any number; two columns.
+    pub fn bytes(&mut self, value: &mut Vec<u8>) {
+        let mut length = value.len();
+        self.number(&mut length);
+        let column = self.column();
+        let Column {
+            written, unread, ..
+        } = &mut self.columns[column];
+        match self.side {
+            Side::Write(_) => written.extend_from_slice(value),
+            Side::Read(_) => match unread.split_at_checked(length) {
+                Some((bytes, rest)) => (*value, *unread) = (bytes.to_vec(), rest),
+                None => self.is_valid = false,
+            },
+        }
+    }
+
+    /// Text of its own, which no other row has; two columns.
+    pub fn text(&mut self, value: &mut String) {
+        let mut bytes = std::mem::take(value).into_bytes();
+        self.bytes(&mut bytes);
+        match String::from_utf8(bytes) {
+            Ok(text) => *value = text,
+            Err(_) => self.is_valid = false,
+        }
+    }
+
+    /// A value that may be absent, in so many columns beside the first.
+    pub fn option<T: Default>(
+        &mut self,
+        value: &mut Option<T>,
+        columns: usize,
+        code: impl FnOnce(&mut Self, &mut T),
+    ) {
+        let mut is_some = value.is_some();
+        self.flag(&mut is_some);
+        let next = self.at + columns;
+        if self.reads() {
+            *value = is_some.then(T::default);
+        }
+        if let Some(value) = value {
+            code(self, value);
+            debug_assert_eq!(self.at, next, "columns of an option");
+        }
+        self.at = next;
+    }
+
+    /// Values of any number, each in so many columns beside the first.
+    pub fn list<T: Default>(
+        &mut self,
+        values: &mut Vec<T>,
+        columns: usize,
+        mut code: impl FnMut(&mut Self, &mut T),
+    ) {
+        let mut count = values.len();
+        self.number(&mut count);
+        let first = self.at;
+        if self.reads() {
+            values.clear();
+        }
+        for index in 0..count {
+            if self.reads() {
+                if !self.is_valid {
+                    break;
+                }
+                values.push(T::default());
+            }
+            self.at = first;
+            code(self, &mut values[index]);
+            debug_assert_eq!(self.at, first + columns, "columns of a list");
+        }
+        self.at = first + columns;
+    }
+}
+
+/// More columns than any row has.
+const MAX_COLUMNS: u64 = 256;
+
+fn zigzag(delta: u64) -> u64 {
+    (delta << 1) ^ (((delta as i64) >> 63) as u64)
+}
+
+fn unzigzag(value: u64) -> u64 {
+    (value >> 1) ^ (value & 1).wrapping_neg()
+}
+
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// At most ten bytes.
+fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, tail) = rest.split_first()?;
+        *rest = tail;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}

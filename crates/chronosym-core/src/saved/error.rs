@@ -1,0 +1,44 @@
+//! Why a saved timeline cannot be read.
+
+/// Why a saved timeline cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SavedError {
+    /// The bytes do not start as a saved timeline does.
+    #[error("not a saved timeline")]
+    NotSaved,
+    /// A later version of this library wrote it.
+    #[error(
+        "saved by a later version of chronosym: version {found} of the format, {known} is the latest known one"
+    )]
+    NewerVersion {
+        /// The version of the file.
+        found: u32,
+        /// The latest version that is read.
+        known: u32,
+    },
+    /// The file ends before its directory.
+    #[error("the saved timeline is cut short: it ends at byte {length} without a directory")]
+    CutShort {
+        /// Length of the file, in bytes.
+        length: u64,
+    },
+    /// The bytes of a part do not have their checksum, or are no valid content.
+    #[error("the saved timeline is damaged: the {part} at byte {offset}")]
+    Damaged {
+        /// The part.
+        part: &'static str,
+        /// Bytes from the start of the file.
+        offset: u64,
+    },
+    /// It would expand to more than its size allows.
+    #[error(
+        "the saved timeline is refused: its {length} bytes expand to {expanded}, more than 200 times as much"
+    )]
+    TooLarge {
+        /// Length of the file, in bytes.
+        length: u64,
+        /// Length of what it contains, in bytes.
+        expanded: u64,
+    },
+}

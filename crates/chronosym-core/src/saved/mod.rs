@@ -1,0 +1,21 @@
+//! Saved timelines: everything that names addresses, and samples on request, in one file.
+//!
+//! The state of a timeline is written row by row: a process, an image, a code body. Rows are in columns, blocks of rows are
+//! compressed, and a directory lists the blocks by process and address, so that a lookup reads a few blocks. Reading
+//! everything restores the state in a session, which resolves as the one that was saved. `docs/chrono.md` describes the bytes.
+
+mod coder;
+mod error;
+mod file;
+mod ranks;
+mod read;
+mod read_samples;
+mod recording_rows;
+mod rows;
+mod sample_rows;
+mod texts;
+mod write;
+
+pub use error::SavedError;
+pub use file::SavedTimeline;
+pub use write::SaveOptions;

@@ -1,0 +1,422 @@
+//! Reads a saved timeline into a session.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::error::SavedError;
+use super::file::{SavedTimeline, Table};
+use super::ranks::{NoTexts, TextSource};
+use super::recording_rows;
+use super::rows::{self, BodyRow, MethodRow, Of};
+use super::texts::Texts;
+use crate::body::{CodeBody, Module};
+use crate::diagnostic::Diagnostics;
+use crate::event_types::EventTypeInfo;
+use crate::ids::ProcessIndex;
+use crate::images::Image;
+use crate::machine::Machine;
+use crate::process::{Process, Thread};
+use crate::selection::SampleSelection;
+use crate::session::Session;
+use crate::symbol_identity::InMemoryPdb;
+use crate::terms::Position;
+use crate::timeline::{AddressMask, Timeline};
+use crate::untimed::UntimedSymbol;
+
+impl SavedTimeline<'_> {
+    /// Reads everything into an empty session; its options select the samples. Returns what was wrong with the trace.
+    ///
+    /// # Errors
+    ///
+    /// [`SavedError`] if a part is damaged. The session is then of no use.
+    pub fn read_into(&self, session: &mut Session) -> Result<Diagnostics, SavedError> {
+        let diagnostics = self.read_recording(session)?;
+        self.with_texts(session, |session, texts| {
+            self.read_processes(&mut session.machine, texts)?;
+            self.read_threads(&mut session.machine, texts)?;
+            self.read_modules(&mut session.machine, texts)?;
+            self.read_images(&mut session.machine, texts, None)?;
+            self.read_bodies(&mut session.machine, texts)?;
+            self.read_symbols(&mut session.machine, texts)?;
+            self.read_details(&mut session.machine, texts)?;
+            self.read_samples(session, texts)
+        })?;
+        Ok(diagnostics)
+    }
+
+    /// Returns a timeline with what names some addresses of the processes with an id, or of all processes, at a time in ns,
+    /// or at any time; and what was wrong with the trace. It reads a few blocks, and answers for these addresses alone, as the whole timeline does; `None`
+    /// where that depends on more, since there is no jitted code at one of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_into`](Self::read_into).
+    pub fn timeline_of(
+        &self,
+        pid: Option<u32>,
+        time_ns: Option<u64>,
+        addresses: &[u64],
+        position: Position,
+    ) -> Result<Option<(Arc<Timeline>, Diagnostics)>, SavedError> {
+        let mut session = Session::new(SampleSelection::None);
+        let diagnostics = self.read_recording(&mut session)?;
+        let mask = AddressMask::of(&session.machine.facts, &session.seen_addresses);
+        let looked_up = addresses
+            .iter()
+            .map(|&it| position.looked_up(mask.apply(it)));
+        let looked_up: BTreeSet<u64> = looked_up.collect();
+        let (of_pid, is_jitted) = self.with_texts(&mut session, |session, texts| {
+            let machine = &mut session.machine;
+            self.read_processes(machine, texts)?;
+            self.read_modules(machine, texts)?;
+            let processes = machine.processes.all.indexed();
+            let (mut of_pid, mut with_images) = (BTreeSet::new(), BTreeSet::new());
+            for (index, process) in processes {
+                let is_meant = pid.is_none() || process.pid == pid;
+                of_pid.extend(is_meant.then_some(index as u32));
+                let is_system = matches!(process.pid, Some(0 | 4));
+                with_images.extend((is_meant || is_system).then_some(index as u32));
+            }
+            self.read_images(machine, texts, Some(&with_images))?;
+            self.read_symbols_at(machine, texts, &of_pid, &looked_up)?;
+            self.read_details(machine, texts)?;
+            let is_jitted = self.read_bodies_at(machine, texts, &of_pid, &looked_up)?;
+            Ok((of_pid, is_jitted))
+        })?;
+        if !is_jitted {
+            return Ok(None);
+        }
+        let timeline = session.finish();
+        // Where no code is alive, symbol files of any module may answer.
+        let is_alive = |process: u32, address: u64| {
+            let process = ProcessIndex(process);
+            let lifetimes = timeline.lifetimes_of(process, address, position);
+            let mut times = match time_ns {
+                Some(time) => vec![time],
+                None => lifetimes.iter().map(|lifetime| lifetime.from).collect(),
+            };
+            times.retain(|&time| timeline.body(process, address, time, position).is_none());
+            times.is_empty() && !lifetimes.is_empty()
+        };
+        let are_alive = (of_pid.iter())
+            .all(|&process| addresses.iter().all(|&address| is_alive(process, address)));
+        Ok(are_alive.then_some((timeline, diagnostics)))
+    }
+
+    /// Calls `read` with the names of a session taken out of it.
+    fn with_texts<T>(
+        &self,
+        session: &mut Session,
+        read: impl FnOnce(&mut Session, &mut Texts<'_>) -> Result<T, SavedError>,
+    ) -> Result<T, SavedError> {
+        let mut names = std::mem::take(&mut session.machine.names);
+        let mut texts = Texts::new(self, &mut names);
+        let read = read(session, &mut texts);
+        // A block is invalid if what it refers to is.
+        let cause = texts.error();
+        session.machine.names = names;
+        read.map_err(|error| cause.unwrap_or(error))
+    }
+
+    fn read_recording(&self, session: &mut Session) -> Result<Diagnostics, SavedError> {
+        let rows = self.read_all(Table::Recording, &mut NoTexts, recording_rows::recording)?;
+        let recording = rows.into_iter().next();
+        let recording = recording.ok_or_else(|| self.inconsistent(Table::Recording))?;
+        session.machine.facts = recording.facts;
+        session.machine.counters = recording.counters;
+        session.losses = recording.losses;
+        session.markers.left_out = recording.markers_left_out;
+        if recording.is_thumb {
+            // As many odd addresses as it takes to infer that.
+            session.seen_addresses.extend((0..64).map(|at| 2 * at + 1));
+        }
+        for row in self.read_all(Table::EventTypes, &mut NoTexts, recording_rows::event_type)? {
+            let recording_rows::EventTypeRow {
+                schema,
+                count,
+                stacks,
+            } = row;
+            session.types.all.push(EventTypeInfo {
+                count,
+                stacks,
+                meaning: session.options.meaning(&schema),
+                selected: session.options.selects(&schema),
+                schema,
+            });
+        }
+        Ok(recording.diagnostics)
+    }
+
+    fn read_processes(
+        &self,
+        machine: &mut Machine,
+        texts: &mut dyn TextSource,
+    ) -> Result<(), SavedError> {
+        for process in self.read_all::<Process>(Table::Processes, texts, rows::process)? {
+            machine.processes.restore(process);
+        }
+        machine.ensure_states();
+        Ok(())
+    }
+
+    fn read_threads(
+        &self,
+        machine: &mut Machine,
+        texts: &mut dyn TextSource,
+    ) -> Result<(), SavedError> {
+        for thread in self.read_all::<Thread>(Table::Threads, texts, rows::thread)? {
+            if thread.process.index() >= machine.processes.all.end() {
+                return Err(self.inconsistent(Table::Threads));
+            }
+            machine.processes.restore_thread(thread);
+        }
+        Ok(())
+    }
+
+    fn read_modules(
+        &self,
+        machine: &mut Machine,
+        texts: &mut dyn TextSource,
+    ) -> Result<(), SavedError> {
+        let code = rows::of(self.rows(Table::Processes), rows::module);
+        for row in self.read_all::<Of<Module>>(Table::Modules, texts, code)? {
+            let state = machine.state(ProcessIndex(row.process));
+            state.code.restore_module(row.it);
+        }
+        Ok(())
+    }
+
+    /// Reads the images of some processes, or of all.
+    fn read_images(
+        &self,
+        machine: &mut Machine,
+        texts: &mut dyn TextSource,
+        processes: Option<&BTreeSet<u32>>,
+    ) -> Result<(), SavedError> {
+        let count = self.rows(Table::Processes);
+        let blocks: BTreeSet<usize> = match processes {
+            None => (0..self.blocks(Table::Images)).collect(),
+            Some(all) => (all.iter())
+                .flat_map(|&process| self.blocks_of_process(Table::Images, process))
+                .collect(),
+        };
+        for block in blocks {
+            let code = rows::of(count, rows::image);
+            for row in self.read::<Of<Image>>(Table::Images, block, texts, code)? {
+                if processes.is_none_or(|all| all.contains(&row.process)) {
+                    machine.state(ProcessIndex(row.process)).images.push(row.it);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_body_block(
+        &self,
+        block: usize,
+        texts: &mut dyn TextSource,
+    ) -> Result<Vec<Of<BodyRow>>, SavedError> {
+        let code = rows::of(self.rows(Table::Processes), rows::body);
+        self.read(Table::Bodies, block, texts, code)
+    }
+
+    fn read_bodies(
+        &self,
+        machine: &mut Machine,
+        texts: &mut dyn TextSource,
+    ) -> Result<(), SavedError> {
+        let mut bodies = Vec::new();
+        for block in 0..self.blocks(Table::Bodies) {
+            bodies.append(&mut self.read_body_block(block, texts)?);
+        }
+        self.add_bodies(machine, bodies)
+    }
+
+    /// Adds bodies in their order.
+    fn add_bodies(
+        &self,
+        machine: &mut Machine,
+        mut bodies: Vec<Of<BodyRow>>,
+    ) -> Result<(), SavedError> {
+        bodies.sort_by_key(|row| (row.process, row.number));
+        let key = |row: &Of<BodyRow>| (row.process, row.number);
+        let are_distinct = bodies.is_sorted_by(|a, b| key(a) < key(b));
+        let fits = |row: &Of<BodyRow>| {
+            let state = &machine.states[row.process as usize];
+            let modules = state.code.modules.end();
+            row.it
+                .body
+                .module
+                .is_none_or(|module| module.index() < modules)
+        };
+        if !are_distinct || !bodies.iter().all(fits) {
+            return Err(self.inconsistent(Table::Bodies));
+        }
+        for row in bodies {
+            let state = machine.state(ProcessIndex(row.process));
+            state.code.restore_body(row.it.body, row.it.targets);
+        }
+        Ok(())
+    }
+
+    /// Reads the bodies at addresses, and those that name what is inlined there. Returns whether all have jitted code.
+    fn read_bodies_at(
+        &self,
+        machine: &mut Machine,
+        texts: &mut dyn TextSource,
+        processes: &BTreeSet<u32>,
+        addresses: &BTreeSet<u64>,
+    ) -> Result<bool, SavedError> {
+        let mut read = Blocks::default();
+        let mut are_jitted = true;
+        let mut inlined = BTreeSet::new();
+        let all = processes
+            .iter()
+            .flat_map(|&it| addresses.iter().map(move |&at| (it, at)));
+        for (process, address) in all {
+            let covers = |row: &&Of<BodyRow>| {
+                let body = &row.it.body;
+                row.process == process && (body.start..=body.last()).contains(&address)
+            };
+            let block = self.block_of_key(Table::Bodies, (process, address));
+            let rows = block
+                .map(|block| read.get(self, block, texts))
+                .transpose()?;
+            let bodies = rows.unwrap_or_default().iter().filter(covers);
+            let bodies: Vec<&CodeBody> = bodies.map(|row| &row.it.body).collect();
+            let is_jitted = |body: &&CodeBody| body.flags.is_jitted() && !body.approximate;
+            are_jitted &= !bodies.is_empty() && bodies.iter().all(is_jitted);
+            for body in bodies {
+                let nodes = body.inline_tree().map_or(&[][..], |tree| tree.0.nodes());
+                inlined.extend(nodes.iter().map(|node| (process, node.method_id)));
+            }
+        }
+        let mut blocks = BTreeSet::new();
+        for &(process, method) in &inlined {
+            blocks.extend(self.block_of_key(Table::Methods, (process, method)));
+        }
+        let mut named = BTreeSet::new();
+        for block in blocks {
+            let code = rows::of(self.rows(Table::Processes), rows::method);
+            let methods = self.read::<Of<MethodRow>>(Table::Methods, block, texts, code)?;
+            let is_inlined =
+                |row: &Of<MethodRow>| inlined.contains(&(row.process, row.it.method_id));
+            let methods = methods.into_iter().filter(is_inlined);
+            named.extend(methods.flat_map(|row| row.it.bodies));
+        }
+        let bodies = self.rows(Table::Bodies);
+        for row in named {
+            if row as usize >= bodies {
+                return Err(self.inconsistent(Table::Methods));
+            }
+            let (block, _) = self.block_of_row(Table::Bodies, row as usize);
+            read.get(self, block, texts)?;
+        }
+        let bodies = read.rows.into_iter().flat_map(|(_, rows)| rows).collect();
+        self.add_bodies(machine, bodies)?;
+        Ok(are_jitted)
+    }
+
+    fn read_symbols(
+        &self,
+        machine: &mut Machine,
+        texts: &mut dyn TextSource,
+    ) -> Result<(), SavedError> {
+        let blocks = (0..self.blocks(Table::Symbols)).collect();
+        self.read_symbol_blocks(machine, texts, blocks)
+    }
+
+    fn read_symbols_at(
+        &self,
+        machine: &mut Machine,
+        texts: &mut dyn TextSource,
+        processes: &BTreeSet<u32>,
+        addresses: &BTreeSet<u64>,
+    ) -> Result<(), SavedError> {
+        let all = (processes.iter()).flat_map(|&it| addresses.iter().map(move |&at| (it, at)));
+        let blocks = all.filter_map(|key| self.block_of_key(Table::Symbols, key));
+        self.read_symbol_blocks(machine, texts, blocks.collect())
+    }
+
+    fn read_symbol_blocks(
+        &self,
+        machine: &mut Machine,
+        texts: &mut dyn TextSource,
+        blocks: BTreeSet<usize>,
+    ) -> Result<(), SavedError> {
+        let mut symbols = Vec::new();
+        for block in blocks {
+            let code = rows::of(self.rows(Table::Processes), rows::symbol);
+            let rows = self.read::<Of<UntimedSymbol>>(Table::Symbols, block, texts, code)?;
+            symbols.extend(rows);
+        }
+        symbols.sort_by_key(|row| (row.process, row.number));
+        for row in symbols {
+            let state = machine.state(ProcessIndex(row.process));
+            state.untimed.symbols.push(row.it);
+        }
+        Ok(())
+    }
+
+    fn read_details(
+        &self,
+        machine: &mut Machine,
+        texts: &mut dyn TextSource,
+    ) -> Result<(), SavedError> {
+        let count = self.rows(Table::Processes);
+        for row in self.read_all(Table::Details, texts, rows::of(count, rows::details))? {
+            let rows::DetailsRow {
+                method_id,
+                time,
+                details,
+            } = row.it;
+            let state = machine.state(ProcessIndex(row.process));
+            state.clr.add_details(method_id, time, details);
+        }
+        for row in self.read_all(Table::Types, texts, rows::of(count, rows::type_name))? {
+            let (type_id, name) = row.it;
+            let state = machine.state(ProcessIndex(row.process));
+            state.clr.name_type(0, type_id, name);
+        }
+        for row in self.read_all(Table::Pdbs, texts, rows::of(count, rows::pdb))? {
+            let (clr_instance, module, bytes) = row.it;
+            let state = machine.state(ProcessIndex(row.process));
+            let pdb = InMemoryPdb::new(bytes);
+            state.clr.add_pdb((clr_instance, module), pdb);
+        }
+        Ok(())
+    }
+
+    /// The error about parts that do not fit each other.
+    pub(super) fn inconsistent(&self, table: Table) -> SavedError {
+        SavedError::Damaged {
+            part: table.as_str(),
+            offset: self.offset(table),
+        }
+    }
+}
+
+/// Blocks of bodies that were read.
+#[derive(Default)]
+struct Blocks {
+    rows: Vec<(usize, Vec<Of<BodyRow>>)>,
+}
+
+impl Blocks {
+    fn get(
+        &mut self,
+        file: &SavedTimeline<'_>,
+        block: usize,
+        texts: &mut dyn TextSource,
+    ) -> Result<&[Of<BodyRow>], SavedError> {
+        let at = match self.rows.iter().position(|(index, _)| *index == block) {
+            Some(at) => at,
+            None => {
+                let rows = file.read_body_block(block, texts)?;
+                self.rows.push((block, rows));
+                self.rows.len() - 1
+            }
+        };
+        Ok(&self.rows[at].1)
+    }
+}
