@@ -26,6 +26,10 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ("chronosym top --from 1.5s --to 2s --tid 4711 app.nettrace", "one thread for half a second"),
         ("chronosym top --callers Cache.Get app.nettrace", "callers of a method, with their time"),
     ]),
+    ("save", &[
+        ("chronosym save app.nettrace -o app.chrono", "what names addresses, for symbolize --trace app.chrono"),
+        ("chronosym save --with-samples app.nettrace -o app.chrono", "with samples, for every command"),
+    ]),
     ("serve", &[
         ("chronosym serve app.nettrace", "print a URL that shows the trace in a browser"),
         ("chronosym serve --sources ~/src/app app.nettrace", "with source files from a folder"),

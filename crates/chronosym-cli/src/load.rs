@@ -1,15 +1,18 @@
 //! Reads traces into a timeline.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use chronosym::open::{SymbolEntries, read_perf_map};
 use chronosym::{
-    Diagnostic, DiagnosticKind, Diagnostics, Filter, Options, ProcessIndex, ProcessView, Session,
-    Timeline,
+    Diagnostic, DiagnosticKind, Diagnostics, Filter, Options, ProcessIndex, ProcessView,
+    SavedTimeline, Session, Timeline,
 };
 
+use chronosym_symbols::mmap::FileData;
 use chronosym_types::escape;
 
 use crate::args::{self, AddressQuery, Filters, Symbols, Usage};
@@ -60,6 +63,29 @@ pub fn shell_words(paths: &[PathBuf]) -> String {
         .iter()
         .map(|path| escape::shell(&path.to_string_lossy()).into_owned());
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// Reads the part of a saved timeline that answers for some addresses; `None` if the file is none, or a part does not.
+pub fn part(path: &Path, query: &AddressQuery, addresses: &[u64]) -> Result<Option<Loaded>> {
+    let mut head = [0; 16];
+    let file = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    if file.is_err() || !path.is_file() || !SavedTimeline::is_saved(&head) {
+        return Ok(None);
+    }
+    let bytes = FileData::map(path)?;
+    let pid = query.pid.map(|(pid, _)| pid);
+    let part = SavedTimeline::open(&bytes)
+        .and_then(|saved| saved.timeline_of(pid, query.time_ns(), addresses, query.position()));
+    let part = part.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(part.map(|(timeline, mut diagnostics)| {
+        diagnostics.list.extend(timeline.diagnostics());
+        Loaded {
+            timeline,
+            diagnostics,
+            symbol_entries: SymbolEntries::default(),
+            folders: folders(&[path.to_owned()]),
+        }
+    }))
 }
 
 /// Returns the folders of files; a pipe has none.

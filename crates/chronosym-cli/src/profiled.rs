@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use chronosym::symbols::Symbolizer;
 use chronosym::{Filter, LimitReached, Options, Profile, SampleSelection};
 use chronosym_export::{CallTree, Granularity, Series, Shape, TableOptions, TreeOptions};
@@ -40,6 +40,9 @@ impl Sampled {
         });
         options.markers = markers;
         let loaded = load::load(traces, options, symbols)?;
+        if loaded.timeline.facts().lacks_samples {
+            bail!("the timeline was saved without samples: save it again with --with-samples");
+        }
         progress::notes(&loaded.diagnostics.list);
         absent::refuse(filters, &loaded.timeline)?;
         let symbols = Arc::new(symbolizer::open(symbols, &loaded)?);

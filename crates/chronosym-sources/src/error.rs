@@ -1,6 +1,6 @@
 //! Why a trace could not be read.
 
-use chronosym_core::AnotherRecording;
+use chronosym_core::{AnotherRecording, SavedError};
 
 /// Why a trace could not be read into a session.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,12 @@ pub enum ReadError {
     /// A stream of a trace of LTTng failed.
     #[error(transparent)]
     Ctf(#[from] chronosym_ctf::Error),
+    /// It is no saved timeline, or a damaged one.
+    #[error(transparent)]
+    Saved(#[from] SavedError),
+    /// It is a saved timeline, which has no events.
+    #[error("a saved timeline has no events; read those of the trace that it was saved from")]
+    NoEvents,
     /// A stream of another format failed.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),

@@ -15,6 +15,7 @@ pub mod jitdump;
 pub mod nettrace;
 pub mod open;
 pub mod perf;
+pub mod saved;
 pub mod script;
 mod stream;
 mod threads;

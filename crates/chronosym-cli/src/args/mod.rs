@@ -159,6 +159,11 @@ pub enum Command {
     Explain(Explain),
     /// Resolve addresses to names, lines and inlined functions.
     Symbolize(Symbolize),
+    /// Save what names the addresses of a trace, in a small file that every command reads in place of the trace.
+    ///
+    /// The file has the lifetimes and names of code, IL maps, inlined calls, images, modules, and symbol identities.
+    /// Symbol files are not read: they are found by these identities when the file is used.
+    Save(Save),
     /// Print shell completions.
     Completions {
         /// The shell.
@@ -277,6 +282,16 @@ pub enum StackFormat {
     Pprof,
     /// OpenTelemetry profiles: a protocol buffer; experimental.
     Otlp,
+}
+
+/// `chronosym save`.
+#[derive(Debug, Args)]
+pub struct Save {
+    #[command(flatten)]
+    pub input: Input,
+    /// Save samples and their stacks, too.
+    #[arg(long)]
+    pub with_samples: bool,
 }
 
 /// `chronosym threads` and `chronosym symbols`.

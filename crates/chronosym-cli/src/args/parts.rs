@@ -32,8 +32,8 @@ pub fn perf_map(argument: &Path) -> (Option<u32>, &Path) {
 /// The trace and where results go.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// Trace to read: .nettrace, .netperf, .etl, perf.data or LTTng, plain, zipped or gzipped; `-`
-    /// is standard input. Several .etl files of one recording can be given together, and so can
+    /// Trace to read: .nettrace, .netperf, .etl, perf.data, LTTng, or a saved timeline (.chrono),
+    /// plain, zipped or gzipped; `-` is standard input. Several .etl files of one recording can be given together, and so can
     /// recordings of one machine and time, which form one timeline: a perf.data, LTTng traces,
     /// nettrace files of its processes, jitdumps and perf maps.
     #[arg(required = true, value_name = "TRACE")]
@@ -48,8 +48,8 @@ pub struct Input {
 /// The trace and where results go, for commands that need no symbols.
 #[derive(Debug, Args)]
 pub struct PlainInput {
-    /// Trace to read: .nettrace, .netperf, .etl, perf.data or LTTng, plain, zipped or gzipped; `-`
-    /// is standard input. Several .etl files of one recording can be given together.
+    /// Trace to read: .nettrace, .netperf, .etl, perf.data, LTTng, or a saved timeline (.chrono),
+    /// plain, zipped or gzipped; `-` is standard input. Several .etl files of one recording can be given together.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// Write output to FILE (must not be an input file).

@@ -11,6 +11,7 @@ mod methods;
 mod missing;
 mod modules;
 mod pictures;
+mod save;
 mod serve;
 mod stacks;
 mod symbolize;
@@ -40,6 +41,7 @@ pub fn run(command: Command) -> Result<()> {
         Command::Explain(args) => explain::run(&args),
         Command::Events(args) => events::run(&args),
         Command::Symbolize(args) => symbolize::run(&args),
+        Command::Save(args) => save::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::with_examples(), "chronosym", &mut script);

@@ -9,11 +9,12 @@ use std::fmt;
 use chronosym_etl::is_etl;
 use chronosym_perf::script::is_script;
 
-use chronosym_core::file_name;
+use chronosym_core::{SavedTimeline, file_name};
 
 use super::bytes::ByteStream;
 use crate::error::ReadError;
 use crate::nettrace::NettraceStream;
+use crate::saved::SavedStream;
 use crate::stream::EventStream;
 
 use Content::{CtfMetadata, Gzip, ImageMap, Known, PerfInfo, PerfMap, Trace, Zip};
@@ -36,6 +37,8 @@ pub enum Format {
     Ctf,
     /// The text of `perf script`.
     PerfScript,
+    /// A saved timeline.
+    Chrono,
     /// Several recordings of one machine.
     Joined,
     /// The text format of a test.
@@ -72,6 +75,7 @@ const FORMATS: &[FormatRow] = &[
     FormatRow { format: Format::Netperf, label: "netperf", is: |head| head.starts_with(FAST_SERIALIZATION), source: RUNTIME },
     FormatRow { format: Format::PerfData, label: "perf.data", is: is_perf_data, source: Source::Parts },
     FormatRow { format: Format::JitDump, label: "jitdump", is: |head| head.starts_with(b"JiTD") || head.starts_with(b"DTiJ"), source: Source::Parts },
+    FormatRow { format: Format::Chrono, label: "chrono", is: SavedTimeline::is_saved, source: Source::Stream { open: |stream| Ok(Box::new(SavedStream::new(stream))), is_of_runtime: false } },
     FormatRow { format: Format::Ctf, label: "ctf", is: is_ctf_stream, source: Source::Parts },
     #[cfg(test)]
     text_format::ROW,

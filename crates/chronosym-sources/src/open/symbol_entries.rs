@@ -17,7 +17,7 @@ use chronosym_core::{Timeline, file_name};
 /// symbol store, which is removed with the last clone. All entries count towards
 /// [`Limits::unpacked_bytes`](chronosym_core::Limits::unpacked_bytes). The
 /// search for symbol files, not this type, checks their identity.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SymbolEntries(Option<Arc<Inner>>);
 
 #[derive(Debug)]

@@ -48,7 +48,7 @@ pub fn run(args: &Symbolize) -> Result<()> {
     }
     let mut out = output::open(args.output.as_deref());
     let mut source: Box<dyn Source> = match &args.trace {
-        Some(trace) => Box::new(trace::TraceSource::open(trace, args)?),
+        Some(trace) => Box::new(trace::TraceSource::open(trace, args, &questions)?),
         None => Box::new(modules::Modules::open(args, &mappings)?),
     };
     for log in &logs {

@@ -89,9 +89,23 @@ struct Several<'a> {
 }
 
 impl TraceSource {
-    pub fn open(trace: &Path, args: &Symbolize) -> Result<Self> {
+    /// Opens a trace. If the requests are all that will be asked of a saved timeline, a part of it is sufficient.
+    pub fn open(trace: &Path, args: &Symbolize, requests: &[AddressRequest<'_>]) -> Result<Self> {
         let traces = [trace.to_path_buf()];
-        let loaded = load::load(&traces, SampleSelection::None, &args.symbols)?;
+        let addresses = requests.iter().map(|request| match request.target?.at {
+            At::Address(address) => Some(address),
+            _ => None,
+        });
+        let part = match addresses.collect::<Option<Vec<u64>>>() {
+            Some(addresses) if !addresses.is_empty() && args.symbols.perf_map.is_empty() => {
+                load::part(trace, &args.query, &addresses)?
+            }
+            _ => None,
+        };
+        let loaded = match part {
+            Some(part) => part,
+            None => load::load(&traces, SampleSelection::None, &args.symbols)?,
+        };
         progress::notes(&loaded.diagnostics.list);
         let timeline = &loaded.timeline;
         let processes = load::processes(timeline, &args.query)?;

@@ -1,0 +1,47 @@
+//! Saved timelines, read in place of a trace.
+
+use std::io::Read;
+
+use chronosym_core::{Diagnostics, RecordingId, SavedTimeline, Session};
+
+use crate::error::ReadError;
+use crate::stream::{EventStream, StreamEvent};
+
+/// A saved timeline. It has no events, but everything that a session makes of them.
+pub struct SavedStream<R> {
+    source: R,
+    diagnostics: Diagnostics,
+}
+
+impl<R: Read> SavedStream<R> {
+    /// Creates a stream of the bytes of a saved timeline.
+    pub fn new(source: R) -> Self {
+        SavedStream {
+            source,
+            diagnostics: Diagnostics::default(),
+        }
+    }
+}
+
+impl<R: Read> EventStream for SavedStream<R> {
+    fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, ReadError> {
+        Err(ReadError::NoEvents)
+    }
+
+    fn diagnostics(&self) -> Diagnostics {
+        self.diagnostics.clone()
+    }
+
+    fn read_batch(&mut self, session: &mut Session) -> Result<Option<u64>, ReadError> {
+        let mut bytes = Vec::new();
+        let read = self.source.read_to_end(&mut bytes);
+        read.map_err(|error| ReadError::Other(error.into()))?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        session.admit(RecordingId::Whole)?;
+        let saved = SavedTimeline::open(&bytes)?;
+        self.diagnostics = saved.read_into(session)?;
+        Ok(Some(u64::MAX))
+    }
+}
