@@ -134,7 +134,7 @@ fn bad_values_are_named() {
     let text = file(b"text");
     fails(
         &["symbolize", "--obj", text.to_str().unwrap(), "1"],
-        &["not an ELF, PE or Breakpad file"],
+        &["not an ELF, PE, Mach-O or Breakpad file"],
     );
     fails(
         &["symbolize", "--pdb", text.to_str().unwrap(), "1"],
