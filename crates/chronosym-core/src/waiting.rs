@@ -33,7 +33,10 @@ const WAITING: &str = "
     System.Threading.PortableThreadPool+IOCompletionPoller: Poll
     System.Threading.TimerQueue: TimerThread
     System.Net.Sockets.SocketAsyncEngine: EventLoop
-    Interop+Sys: WaitForSocketEvents Poll Select Accept Connect Receive ReceiveMessage WaitPid WaitPidExitedNoHang
+    System.IO.Pipes.PipeStream: ReadCore
+    System.IO.FileSystemWatcher+RunningInstance: TryReadEvent
+    Microsoft.AspNetCore.Server.Kestrel.Transport.Libuv.Internal.Networking.LibuvFunctions: run
+    Interop+Sys: WaitForSocketEvents Poll Select Accept Connect Receive ReceiveMessage Read WaitPid WaitPidExitedNoHang
     Interop+Kernel32: GetQueuedCompletionStatus GetQueuedCompletionStatusEx WaitForSingleObject \
         WaitForMultipleObjectsEx Sleep SleepEx
     Interop+Winsock: recv WSARecv accept select WSAConnect
@@ -150,14 +153,16 @@ impl Timeline {
             };
             let flags: Vec<_> = self.processes.all.iter().zip(&sums).map(flag).collect();
             let activity = |(class, waits): (&SampleClass, &bool)| match class.kind {
-                SampleKind::Cpu | SampleKind::WallManaged => Activity::Running,
+                SampleKind::Cpu => Activity::Running,
                 SampleKind::Event => Activity::Unknown,
-                SampleKind::WallExternal => {
+                SampleKind::WallManaged | SampleKind::WallExternal => {
                     let process = self.thread(class.thread).process.index();
-                    match flags[process] {
-                        Some(WallFlag::Trusted) => Activity::Waiting,
+                    match (flags[process], is_external(class)) {
+                        (Some(WallFlag::Trusted), true) => Activity::Waiting,
+                        (Some(WallFlag::Trusted), false) => Activity::Running,
                         _ if *waits => Activity::Waiting,
-                        _ => Activity::Unknown,
+                        (_, true) => Activity::Unknown,
+                        (_, false) => Activity::Running,
                     }
                 }
             };
@@ -181,9 +186,9 @@ impl Timeline {
             .then_some(WallFlag::Runtime)
     }
 
-    /// The method of the innermost frame, or of a stub's caller, and whether it blocks.
+    /// The innermost named method that is no stub, and whether it blocks.
     fn leaf(&self, class: &SampleClass, time: u64, waits: &mut Waits) -> Leaf {
-        /// Number of stubs between a method and its callee.
+        /// Number of stubs, named or not, between a method and its callee.
         const STUBS: usize = 2;
         let process = self.thread(class.thread).process;
         let mut position = class.kind.leaf_position();
@@ -192,16 +197,16 @@ impl Timeline {
             waits: false,
         };
         for address in self.stacks.addresses(class.stack).take(1 + STUBS) {
-            let Some(body) = self.body(process, address, time, position) else {
-                break;
-            };
+            let body = self.body(process, address, time, position);
             position = Position::Return;
             let space = &self.spaces[process.index()];
-            let Some(body) = space.state.code.bodies.get(body.index()) else {
-                break;
+            let body = body.and_then(|body| space.state.code.bodies.get(body.index()));
+            // No event names the stub of a P/Invoke that the runtime made.
+            let Some(body) = body.filter(|body| body.name != NameId::NONE) else {
+                continue;
             };
             let mut is_stub = false;
-            leaf.method = Some(body.name).filter(|&name| name != NameId::NONE);
+            leaf.method = Some(body.name);
             leaf.waits = waits.cache.get(&body.name).copied().unwrap_or_else(|| {
                 let mut name = String::new();
                 self.names.push_full(body.name, &mut name);
