@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::activity::Activity;
 use crate::answers::Answers;
 use crate::filter::Filter;
-use crate::ids::ThreadIndex;
+use crate::ids::{EventTypeId, ThreadIndex};
 use crate::resolve::ALWAYS;
 use crate::resolver::{ResolvedStack, Resolver};
 use crate::samples::{ClassIndex, SampleClass};
@@ -38,6 +38,10 @@ pub struct ProfileEntry {
     pub bytes: u64,
     /// Number of samples that state bytes.
     pub sized: u64,
+    /// Sum of the events that a counter counted from one sample to the next: its periods.
+    pub events: u64,
+    /// Number of samples that state a period.
+    pub counted: u64,
 }
 
 impl ProfileEntry {
@@ -48,6 +52,11 @@ impl ProfileEntry {
             Weight::Bytes(bytes) => {
                 self.bytes = self.bytes.saturating_add(bytes);
                 self.sized += 1;
+                self.untimed += 1;
+            }
+            Weight::Count(events) => {
+                self.events = self.events.saturating_add(events);
+                self.counted += 1;
                 self.untimed += 1;
             }
             _ => self.untimed += 1,
@@ -66,6 +75,9 @@ pub struct Profile {
     /// The requested sampling interval in ns, if known. The actual interval follows from the
     /// entries.
     pub sample_interval_ns: Option<u64>,
+    /// What [`ProfileEntry::events`] are, such as `cycles`; `None` if there are none, or of several
+    /// counters, whose events cannot be added.
+    pub counter: Option<Box<str>>,
     /// From the first sample to the last, ns since the trace began; empty without a sample.
     pub times: Range<u64>,
 }
@@ -124,6 +136,7 @@ impl Timeline {
             FxHashMap::default();
         let activities = self.class_activities();
         let (mut first, mut last) = (u64::MAX, 0);
+        let mut counters: Vec<EventTypeId> = Vec::new();
         for (class, time, weight) in samples {
             let at = class as usize;
             if !passing[at] || !filter.has_time(time) {
@@ -136,6 +149,9 @@ impl Timeline {
                 continue;
             }
             let class = self.samples.classes()[at];
+            if matches!(weight, Weight::Count(_)) && !counters.contains(&class.event) {
+                counters.push(class.event);
+            }
             let Some((stack, valid)) = resolver.resolve(&class, time) else {
                 continue;
             };
@@ -152,6 +168,8 @@ impl Timeline {
                         untimed: 0,
                         bytes: 0,
                         sized: 0,
+                        events: 0,
+                        counted: 0,
                     });
                     entries.len() - 1
                 });
@@ -162,8 +180,24 @@ impl Timeline {
             resolver,
             entries,
             sample_interval_ns: self.facts.sample_interval_ns,
+            counter: match *counters.as_slice() {
+                [] => None,
+                [first, ..] => {
+                    let counter = self.counter(first);
+                    let is_same = |event: &EventTypeId| self.counter(*event) == counter;
+                    counters.iter().all(is_same).then_some(counter).flatten()
+                }
+            },
             times: first.min(last)..last,
         }
+    }
+
+    /// Returns what an event of a counter counts, such as `cycles`: its name without the unit of the
+    /// processor, since cores of two kinds count `cpu_core/cycles/` and `cpu_atom/cycles/`.
+    pub fn counter(&self, event: EventTypeId) -> Option<Box<str>> {
+        let name = self.types.get(event.index())?.schema.name();
+        let counter = name.split_once('/').map_or(&*name, |(_, counter)| counter);
+        Some(counter.strip_suffix('/').unwrap_or(counter).into())
     }
 
     /// Calls `each` for every sample that passes `filter`, in time order: (class, time in ns).

@@ -36,6 +36,7 @@ pub fn describe(profile: &Profile) -> String {
             count(samples, "CPU sample")
         ));
         lines.push(match (requested, time) {
+            _ if WeightUnit::of(profile) == WeightUnit::Events => events_of(profile),
             (Some(every), Some(time)) => {
                 format!("one every {every} of a processor's time, {} in all", seconds(time))
             }
@@ -70,12 +71,21 @@ pub fn describe(profile: &Profile) -> String {
             "{} {over}: where the chosen events happened",
             count(samples, "event stack")
         ));
+        if WeightUnit::of(profile) == WeightUnit::Events {
+            lines.push(events_of(profile));
+        }
         let bytes = WeightUnit::Bytes.total(profile);
         if bytes > 0 {
             lines.push(format!("they stand for {} bytes", show_count(bytes)));
         }
     }
     lines.join("\n")
+}
+
+fn events_of(profile: &Profile) -> String {
+    let events = show_count(WeightUnit::Events.total(profile));
+    let counter = profile.counter.as_deref().unwrap_or("events");
+    format!("they stand for {events} {counter}, by which shares are weighed")
 }
 
 /// Describes samples of these kinds in a few words: what they are, their number and their weight.
@@ -96,6 +106,7 @@ pub(crate) fn title(
     match unit {
         WeightUnit::Time => format!("{samples} {what}, {:.1} ms", weight as f64 / 1e6),
         WeightUnit::Bytes => format!("{samples} {what}, {weight} bytes"),
+        WeightUnit::Events => format!("{samples} {what}, {weight} events"),
         WeightUnit::Samples => format!("{samples} {what}"),
     }
 }

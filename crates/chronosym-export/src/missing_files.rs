@@ -43,6 +43,7 @@ impl<'p> MissingFiles<'p> {
             samples,
             time_ns: is_timed.then_some(ns),
             bytes: 0,
+            events: 0,
         };
         let files = missing.iter().map(|symbols| MissingFile {
             symbols,
@@ -77,7 +78,7 @@ impl<'p> MissingFiles<'p> {
             );
         }
         let unit = match WeightUnit::of(profile) {
-            WeightUnit::Bytes => WeightUnit::Samples,
+            WeightUnit::Bytes | WeightUnit::Events => WeightUnit::Samples,
             unit => unit,
         };
         let all = unit.total(profile);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::shape::{Shape, Shaper};
 use chronosym_core::{
-    Filter, ResolvedStack, Resolver, SampleKind, SymbolSource, ThreadIndex, ThreadView, Timeline,
+    EventTypeId, Filter, ResolvedStack, Resolver, SampleKind, SymbolSource, ThreadIndex,
+    ThreadView, Timeline,
 };
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -60,8 +61,8 @@ pub struct Series {
     pub resolver: Resolver,
     /// The samples by time.
     pub samples: Vec<TimedSample>,
-    /// The unit of their weights: time if that of all is known, bytes if all state them, else
-    /// samples.
+    /// The unit of their weights: time if that of all is known, bytes or events if all state
+    /// them, else samples.
     pub unit: WeightUnit,
     /// What outputs distinguish.
     pub granularity: Granularity,
@@ -89,14 +90,18 @@ impl Series {
         let mut resolver = Resolver::new(timeline, symbols);
         resolver.prepare(filter);
         let mut shaper = Shaper::new(shape);
-        let (mut samples, mut unit) = (Vec::new(), None);
+        let (mut samples, mut unit, mut last_counter) = (Vec::new(), None, None);
+        let of_counter = |event: Option<EventTypeId>| timeline.counter(event?);
         timeline.for_each_weighed_sample(filter, |class, time_ns, weight| {
             let stack = resolver.resolve(class, time_ns).map(|(stack, _)| stack);
             let Some(stack) = stack.and_then(|stack| shaper.shape(&mut resolver, stack)) else {
                 return;
             };
             let (own, weight) = WeightUnit::of_sample(weight);
-            if *unit.get_or_insert(own) != own {
+            let counter = (own == WeightUnit::Events).then_some(class.event);
+            let is_other = *last_counter.get_or_insert(counter) != counter
+                && last_counter.replace(counter).map(of_counter) != Some(of_counter(counter));
+            if *unit.get_or_insert(own) != own || is_other {
                 unit = Some(WeightUnit::Samples);
             }
             samples.push(TimedSample {

@@ -50,7 +50,7 @@ pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()>
     let unit = match series.unit {
         WeightUnit::Time => "nanoseconds",
         WeightUnit::Bytes => "bytes",
-        WeightUnit::Samples => "none",
+        WeightUnit::Samples | WeightUnit::Events => "none",
     };
     let tracks = series.tracks();
     let mut hottest = (0, 0);

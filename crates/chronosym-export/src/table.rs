@@ -106,7 +106,8 @@ impl<'o, W: Write> Table<'o, W> {
         let (own_share, total_share) = ("self %", "total %");
         writeln!(
             self.out,
-            "\n{own_share:>7} {own:>9} {total_share:>7} {total:>9}  {what}"
+            "\n{own_share:>7} {own:>width$} {total_share:>7} {total:>width$}  {what}",
+            width = self.unit.width()
         )
     }
 
@@ -116,7 +117,7 @@ impl<'o, W: Write> Table<'o, W> {
             WeightUnit::Samples => "samples".to_owned(),
             unit => unit.head(""),
         };
-        format!("{:>7} {unit:>9}", "share")
+        format!("{:>7} {unit:>width$}", "share", width = self.unit.width())
     }
 
     /// Returns the cells of self and total: percentage and weight.
@@ -128,7 +129,8 @@ impl<'o, W: Write> Table<'o, W> {
     /// Returns the cells of percentage and weight.
     pub fn amount(&self, amount: &Amount) -> String {
         let weight = amount.weight(self.unit);
-        format!("{:>6.1}% {:>9}", self.share(weight), self.unit.show(weight))
+        let (share, width) = (self.share(weight), self.unit.width());
+        format!("{share:>6.1}% {:>width$}", self.unit.show(weight))
     }
 
     /// Writes a line, emphasized by its percentage.

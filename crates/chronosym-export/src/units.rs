@@ -13,6 +13,22 @@ pub fn show_count(n: u64) -> String {
     out
 }
 
+/// Formats a number with at most four digits and a prefix: `12.35G`; exact below 10,000.
+pub(crate) fn show_rounded(n: u64) -> String {
+    if n < 10_000 {
+        return n.to_string();
+    }
+    let (mut scaled, mut prefix) = (n as f64, "");
+    for next in ["k", "M", "G", "T", "P", "E"] {
+        // So that rounding does not reach 1,000.
+        if scaled >= 999.95 {
+            (scaled, prefix) = (scaled / 1e3, next);
+        }
+    }
+    let decimals = if scaled < 9.995 { 2 } else { 1 };
+    format!("{scaled:.decimals$}{prefix}")
+}
+
 /// Formats a time in ns from the start of the trace: `1.234567s`.
 pub fn show_time(ns: u64) -> String {
     format!("{}.{:06}s", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
@@ -44,6 +60,16 @@ mod tests {
         assert_eq!(at(951_782_400), "2000-02-29 00:00:00 UTC");
         assert_eq!(at(1_794_000_000), "2026-11-06 21:20:00 UTC");
         assert_eq!(at(-1), "1969-12-31 23:59:59 UTC");
+    }
+
+    #[test]
+    fn rounded_numbers_have_four_digits() {
+        let shown =
+            [0, 9_999, 10_000, 999_949, 999_950, 12_345_678_901, u64::MAX].map(show_rounded);
+        assert_eq!(
+            shown,
+            ["0", "9999", "10.0k", "999.9k", "1.00M", "12.3G", "18.4E"]
+        );
     }
 
     #[test]

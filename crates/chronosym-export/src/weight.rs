@@ -5,6 +5,8 @@ use chronosym_types::closed_list;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
+use crate::units;
+
 closed_list! {
     /// The unit of a sample's weight.
     #[derive(Default)]
@@ -16,12 +18,14 @@ closed_list! {
         Time = "time",
         /// The bytes that events state.
         Bytes = "bytes",
+        /// The events of a counter, such as cycles, that samples stand for: their periods.
+        Events = "events",
     }
 }
 
 impl WeightUnit {
-    /// Returns time if that of all samples is known, bytes if all samples state them, samples
-    /// otherwise.
+    /// Returns time if that of all samples is known, bytes if all samples state them, events if all
+    /// state periods of one counter, samples otherwise.
     pub fn of(profile: &Profile) -> Self {
         let mut entries = profile.entries.iter();
         let states_bytes = entries.all(|entry| entry.sized == entry.samples)
@@ -29,6 +33,7 @@ impl WeightUnit {
         match profile.time_ns() {
             Some(time) if time > 0 => WeightUnit::Time,
             _ if states_bytes => WeightUnit::Bytes,
+            _ if counts_events(profile) => WeightUnit::Events,
             _ => WeightUnit::Samples,
         }
     }
@@ -47,6 +52,7 @@ impl WeightUnit {
             WeightUnit::Samples => entry.samples,
             WeightUnit::Time => entry.time_ns,
             WeightUnit::Bytes => entry.bytes,
+            WeightUnit::Events => entry.events,
         }
     }
 
@@ -55,6 +61,7 @@ impl WeightUnit {
         match weight {
             Weight::Ns(ns) => (WeightUnit::Time, ns),
             Weight::Bytes(bytes) => (WeightUnit::Bytes, bytes),
+            Weight::Count(events) => (WeightUnit::Events, events),
             _ => (WeightUnit::Samples, 1),
         }
     }
@@ -65,6 +72,7 @@ impl WeightUnit {
         match self {
             WeightUnit::Time => Some(("time", "nanoseconds")),
             WeightUnit::Bytes => Some(("space", "bytes")),
+            WeightUnit::Events => Some(("events", "count")),
             WeightUnit::Samples => None,
         }
     }
@@ -75,10 +83,11 @@ impl WeightUnit {
         profile.entries.iter().fold(0, add)
     }
 
-    /// Formats a weight for a column of its unit: ms, samples or bytes.
+    /// Formats a weight for a column of its unit: ms, samples, bytes, or events with a prefix.
     pub fn show(self, weight: u64) -> String {
         match self {
             WeightUnit::Time => format!("{:.1}", weight as f64 / 1e6),
+            WeightUnit::Events => units::show_rounded(weight),
             _ => weight.to_string(),
         }
     }
@@ -89,7 +98,16 @@ impl WeightUnit {
         match self {
             WeightUnit::Time => format!("{:.1} ms, {share:.1} %", weight as f64 / 1e6),
             WeightUnit::Bytes => format!("{weight} bytes, {share:.1} %"),
+            WeightUnit::Events => format!("{weight} events, {share:.1} %"),
             WeightUnit::Samples => format!("{weight} samples, {share:.1} %"),
+        }
+    }
+
+    /// Returns the width of such a column.
+    pub(crate) fn width(self) -> usize {
+        match self {
+            WeightUnit::Samples | WeightUnit::Time => 9,
+            WeightUnit::Bytes | WeightUnit::Events => 12,
         }
     }
 
@@ -99,9 +117,16 @@ impl WeightUnit {
             WeightUnit::Samples => return of.to_owned(),
             WeightUnit::Time => "ms",
             WeightUnit::Bytes => "bytes",
+            WeightUnit::Events => "events",
         };
         format!("{of} {unit}").trim_start().to_owned()
     }
+}
+
+/// Whether all samples state periods of one counter.
+fn counts_events(profile: &Profile) -> bool {
+    let all = profile.entries.iter().all(|it| it.counted == it.samples);
+    all && profile.counter.is_some() && WeightUnit::Events.total(profile) > 0
 }
 
 /// The sum of samples of a profile.
@@ -116,6 +141,9 @@ pub struct Amount {
     /// The bytes that their events state; 0 if they state none.
     #[serde(skip_serializing_if = "is_zero")]
     pub bytes: u64,
+    /// The events of a counter that they stand for; 0 if they state none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub events: u64,
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -128,6 +156,7 @@ impl Default for Amount {
             samples: 0,
             time_ns: Some(0),
             bytes: 0,
+            events: 0,
         }
     }
 }
@@ -146,6 +175,7 @@ impl Amount {
         let time = self.time_ns.filter(|_| entry.untimed == 0);
         self.time_ns = time.map(|ns| ns.saturating_add(entry.time_ns));
         add(&mut self.bytes, entry.bytes);
+        add(&mut self.events, entry.events);
     }
 
     /// Returns the weight in a unit.
@@ -154,6 +184,7 @@ impl Amount {
             WeightUnit::Samples => self.samples,
             WeightUnit::Time => self.time_ns.unwrap_or(0),
             WeightUnit::Bytes => self.bytes,
+            WeightUnit::Events => self.events,
         }
     }
 }

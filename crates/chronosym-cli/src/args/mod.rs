@@ -189,10 +189,14 @@ fn meant((name, what): (&'static str, &'static str)) -> PossibleValue {
 }
 
 /// What folded stacks, text and flame graphs count.
-const WEIGHTS: [(&str, &str); 3] = [
+const WEIGHTS: [(&str, &str); 4] = [
     ("samples", "Samples"),
     ("time", "Time of the samples, in microseconds"),
     ("bytes", "Bytes that events state"),
+    (
+        "events",
+        "Events of a counter, such as cycles: the periods of the samples",
+    ),
 ];
 
 /// How answers of `symbolize` look.
@@ -250,7 +254,7 @@ pub struct Stacks {
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
     /// Weight of folded stacks, text and flame graphs [default: samples for folded stacks;
-    /// otherwise time or bytes if every sample states them].
+    /// otherwise time, bytes or events if every sample states them].
     #[arg(long, value_parser = one_of::<WeightUnit>(WEIGHTS.map(meant)))]
     pub weight: Option<WeightUnit>,
     /// Merge the threads of a process.

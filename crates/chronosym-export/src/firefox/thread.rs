@@ -263,7 +263,8 @@ pub(super) fn write(
     let (unit, is_time) = match series.unit {
         WeightUnit::Time => ("tracing-ms", true),
         WeightUnit::Bytes => ("bytes", false),
-        WeightUnit::Samples => ("samples", false),
+        // Events have no type of their own.
+        WeightUnit::Samples | WeightUnit::Events => ("samples", false),
     };
     let weight = |weight: u64| match is_time {
         true => Cell::Millis(weight),

@@ -92,6 +92,7 @@ fn push_data(graph: &Graph, text: &mut String) {
         Some(WeightUnit::Time) => "ns",
         Some(WeightUnit::Bytes) => "bytes",
         Some(WeightUnit::Samples) => "samples",
+        Some(WeightUnit::Events) => "events",
         None => "shares",
     };
     let quoted = |text: &String| Quoted(text).to_string();
