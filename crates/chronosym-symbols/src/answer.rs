@@ -16,6 +16,7 @@ use chronosym_types::hash::RandomState;
 use hashbrown::HashTable;
 
 use crate::demangle::{Unreadable, demangle};
+use crate::name_limit::{is_cut, limited};
 
 /// An address in one of the three forms that tools use. They can differ by gigabytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -135,7 +136,10 @@ pub(crate) struct Strings {
 
 impl Strings {
     /// The id of a string; `None` once 4 GiB of text are stored.
+    ///
+    /// A long name or path is cut; see `name_limit.rs`.
     pub(crate) fn intern(&mut self, text: &[u8]) -> Option<NonZeroId> {
+        let text = &*limited(text);
         let hash = self.hash.hash_one(text);
         let same = |&id: &u32| span(&self.text, &self.ends, id).as_bytes() == text;
         if let Some(&id) = self.ids.find(hash, same) {
@@ -280,9 +284,9 @@ impl Answers {
         }
     }
 
-    /// True if the name is not demangled because a limit was reached.
+    /// True if the name is cut, or not demangled, because a limit was reached.
     pub fn name_limited(&self, id: NameId) -> bool {
-        matches!(self.readable(id), Some(Err(Unreadable::LimitReached)))
+        is_cut(self.name(id)) || matches!(self.readable(id), Some(Err(Unreadable::LimitReached)))
     }
 
     fn readable(&self, id: NameId) -> Option<&Readable> {
@@ -396,7 +400,7 @@ impl<'a> Frame<'a> {
         self.name_id().map(|id| self.all.demangled(id))
     }
 
-    /// True if the name is not demangled because a limit was reached.
+    /// True if the name is cut, or not demangled, because a limit was reached.
     pub fn name_limited(&self) -> bool {
         let id = self.name_id();
         id.is_some_and(|id| self.all.name_limited(id))

@@ -23,6 +23,7 @@ pub mod identity;
 mod interned;
 pub mod lru;
 pub mod mmap;
+mod name_limit;
 mod native;
 pub mod path;
 mod pdb;

@@ -167,6 +167,41 @@ fn a_name_that_is_too_long_is_shown_in_part_and_json_says_so() {
     assert!(print(false).contains(&name) && !print(false).contains("name_reason"));
 }
 
+/// Of a plain name, not even `--no-demangle` prints more: every address in the function repeats it.
+#[test]
+fn a_plain_name_of_megabytes_is_cut_with_a_mark() {
+    let name = "x".repeat(2 << 20);
+    let bytes = elf(&[
+        (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
+        (
+            ".symtab",
+            2,
+            0,
+            0,
+            [[0; 24], symbol(1, 2, 0x1000, 0x20).try_into().unwrap()].concat(),
+        ),
+        (".strtab", 3, 0, 0, format!("\0{name}\0").into_bytes()),
+    ]);
+    let symbols = NativeSymbols::open(&bytes[..]).unwrap();
+    let addresses: Vec<_> = (0x1000..0x1020).map(Address::VirtualAddress).collect();
+    let mut query = Query::default();
+    query.symbol_names = true;
+    let mut out = Answers::new();
+    symbols.find_all(&addresses, &query, &mut out);
+    for style in [Style::Text, Style::Json, Style::Llvm, Style::Gnu] {
+        for demangle in [true, false] {
+            let mut text = Vec::new();
+            let printer = Printer::new(style, &out).demangle(demangle);
+            printer.print_all(&mut text).unwrap();
+            assert!(text.len() < 32 * 5000, "{style:?}: {}", text.len());
+            let text = String::from_utf8(text).unwrap();
+            assert!(text.contains(&format!("{}…", &name[..4096])), "{style:?}");
+            let says_so = text.contains(r#""name_reason":"LimitReached""#);
+            assert_eq!(says_so, style == Style::Json && demangle);
+        }
+    }
+}
+
 #[test]
 fn formats_of_symbols_that_are_not_read_are_named() {
     let unsupported = |bytes: &[u8]| match NativeSymbols::open(bytes) {
