@@ -44,7 +44,7 @@ fn tokens_and_names_lead_to_lines() {
     assert_eq!(place(&found[4]), middle);
     assert_eq!(
         (&found[3]["token"], &found[3]["il_offset"]),
-        (&"0x6000001".into(), &26.into())
+        (&"0x06000001".into(), &26.into())
     );
     // The PDB alone has no names.
     let found = frames(&[
@@ -100,8 +100,8 @@ fn what_a_managed_file_does_not_know_is_said() {
     ];
     let found = frames(&asked);
     assert_eq!(found[0]["name_reason"], "Ambiguous");
-    assert_eq!(found[1]["token"], "0x6000002");
-    assert_eq!(found[2]["token"], "0x6000003");
+    assert_eq!(found[1]["token"], "0x06000002");
+    assert_eq!(found[2]["token"], "0x06000003");
     assert_eq!(found[3]["name_reason"], "NoSymbolFile");
     // A PDB of another build answers nothing.
     let other = arg("clr10/workload/PluginA.pdb");

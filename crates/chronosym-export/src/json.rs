@@ -9,7 +9,7 @@ use chronosym_core::{
     Code, Filter, Frame, ResolvedStack, Resolver, SymbolSource, ThreadIndex, Timeline, Weight,
 };
 use chronosym_types::escape;
-use chronosym_types::json::{self, FrameObject, HexNumber};
+use chronosym_types::json::{self, FrameObject, Token};
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -52,7 +52,7 @@ pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject
     };
     let pdb = image.as_ref().and_then(|(image, _)| image.pdb);
     let mut object = FrameObject::at(frame.address);
-    object.token = frame.token.map(|token| HexNumber(token.into()));
+    object.token = frame.token.map(Token);
     object.name = name.ok();
     object.signature = frame.signature();
     object.module = frame.module();

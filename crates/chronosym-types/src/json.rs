@@ -68,6 +68,16 @@ impl Serialize for HexNumber {
     }
 }
 
+/// A metadata token, which serializes as `"0x06000001"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token(pub u32);
+
+impl Serialize for Token {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:#010x}", self.0))
+    }
+}
+
 /// Largest number that is written as a number: readers may store numbers as `f64`.
 const MAX_NUMBER: u64 = 1 << 53;
 
@@ -87,7 +97,7 @@ pub struct FrameObject<'a> {
     /// The address as in the stack; managed code can be resolved without one.
     pub address: Option<HexNumber>,
     /// The method's metadata token, if it was resolved by token or name.
-    pub token: Option<HexNumber>,
+    pub token: Option<Token>,
     /// Namespace, type and method, or the symbol.
     pub name: Option<&'a str>,
     /// The method's signature.

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use chronosym::symbols::{ManagedModule, OpenError, StoreConfig, SymbolOptions};
 use chronosym::{IlOffset, LineReason, NameReason, SourceLine};
-use chronosym_types::json::{FrameObject, HexNumber};
+use chronosym_types::json::{FrameObject, HexNumber, Token};
 
 use super::shown::{self, Layout, Why};
 use super::source::{Answers, Source};
@@ -205,7 +205,7 @@ impl ManagedSource {
         let line = known.line.as_ref().and_then(|line| line.as_ref().ok());
         let mut object = FrameObject::default();
         object.address = known.address.map(HexNumber);
-        object.token = known.token.map(|token| HexNumber(token.into()));
+        object.token = known.token.map(Token);
         object.name = known.name.as_deref();
         object.signature = known.signature.as_deref();
         object.module = Some(&self.name);
