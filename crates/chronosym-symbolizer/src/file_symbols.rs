@@ -1,7 +1,9 @@
 //! The symbols of one native file that the caller names: an object file or a Windows PDB, and the files that complete it.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use chronosym_core::{file_name, simple_name};
 use chronosym_pdb::pe::PeImage;
@@ -13,6 +15,7 @@ use chronosym_symbols::{
     Address, Answers, DebugFileSearch, Error, NativeSymbols, ObjectPath, PdbSymbols, Query,
 };
 
+use crate::function_names::FunctionNames;
 use crate::open_error::OpenError;
 
 /// The symbols of one native file.
@@ -25,6 +28,7 @@ pub struct FileSymbols {
     files: OtherFiles,
     answers: Answers,
     damage: BTreeSet<String>,
+    functions: OnceLock<FunctionNames>,
 }
 
 #[derive(Debug)]
@@ -130,6 +134,7 @@ impl FileSymbols {
             files,
             answers: Answers::new(),
             damage: BTreeSet::new(),
+            functions: OnceLock::new(),
         }
     }
 
@@ -153,6 +158,26 @@ impl FileSymbols {
             Format::Object(symbols) => Some(symbols.section(name)?.start),
             Format::Pdb(..) => None,
         }
+    }
+
+    /// The functions of a name, mangled or not, with or without parameters: the addresses that
+    /// [`FileSymbols::resolve`] takes as virtual addresses, and for a PDB without its image RVAs.
+    pub fn functions_named(&self, name: &str) -> Vec<Range<u64>> {
+        let functions = self.functions.get_or_init(|| match &self.format {
+            Format::Object(symbols) => FunctionNames::new(symbols.functions()),
+            Format::Pdb(pdb, base) => pdb.with(|pdb| {
+                let procedures = pdb.functions().filter_map(Result::ok);
+                let named = procedures.filter_map(|function| {
+                    let start = base.checked_add(function.rva.into())?;
+                    let range = start..start.checked_add(function.len.into())?;
+                    Some((function.name?.to_string(), range))
+                });
+                let named: Vec<_> = named.collect();
+                let named = named.iter();
+                FunctionNames::new(named.map(|(name, range)| (name.as_bytes(), range.clone())))
+            }),
+        });
+        functions.find(name)
     }
 
     /// Whether addresses can be file offsets.

@@ -8,6 +8,7 @@ mod code;
 mod elf;
 mod file_symbols;
 mod files;
+mod function_names;
 mod image;
 mod kallsyms;
 mod managed;

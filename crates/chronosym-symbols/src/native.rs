@@ -269,6 +269,12 @@ impl NativeSymbols {
         self.image.section(name)
     }
 
+    /// The functions of the symbol table with their virtual addresses, aliases included; a function of
+    /// which no size is recorded extends to the next. Reads the whole table.
+    pub fn functions(&self) -> impl Iterator<Item = (&[u8], Range<u64>)> {
+        self.symbols().functions()
+    }
+
     /// Virtual addresses of the executable sections, sorted.
     pub fn code(&self) -> &[Range<u64>] {
         &self.image.code

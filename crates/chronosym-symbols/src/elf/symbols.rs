@@ -1,5 +1,7 @@
 //! The symbols of code in one sorted table.
 
+use std::ops::Range;
+
 use object::read::{ExportTarget, NameOrOrdinal, Object, ObjectSymbol, ObjectSymbolTable};
 use object::{SymbolKind, SymbolSection};
 
@@ -42,6 +44,15 @@ struct SymbolEntry {
     file: usize,
 }
 
+/// Another name of a function.
+#[derive(Clone, Copy, Debug)]
+struct Alias {
+    start: u64,
+    /// Offset and length of the name.
+    name: (usize, u32),
+    file_index: u8,
+}
+
 /// A symbol that covers an address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbol<'a> {
@@ -61,6 +72,8 @@ pub(crate) struct Symbol<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct SymbolTable {
     entries: Vec<SymbolEntry>,
+    /// Other names of functions at the start of an entry.
+    aliases: Vec<Alias>,
     /// The files with the names.
     files: Vec<FileData>,
 }
@@ -107,9 +120,17 @@ impl SymbolTable {
         // Of several symbols at one address the last one wins: functions over labels, then the
         // largest, then the latest in its table (the sort is stable).
         entries.sort_by_key(|e| (e.start, e.rank, e.end.saturating_sub(e.start)));
+        let mut aliases = Vec::new();
         entries.dedup_by(|next, kept| {
             let same = next.start == kept.start;
             if same {
+                if kept.rank == FUNCTION && kept.source != Source::Plt {
+                    aliases.push(Alias {
+                        start: kept.start,
+                        name: (kept.name, kept.name_len),
+                        file_index: kept.file_index,
+                    });
+                }
                 let are_aliases = (kept.rank, kept.end, kept.file_index)
                     == (next.rank, next.end, next.file_index);
                 let (preference, alias) = (kept.preference, kept.alias);
@@ -143,13 +164,41 @@ impl SymbolTable {
             }
             next = Some(start);
         }
-        Self { entries, files }
+        Self {
+            entries,
+            aliases,
+            files,
+        }
     }
 
     /// True if there are symbols besides the dynamic and exported ones.
     pub(crate) fn has_own(&self) -> bool {
         let mut sources = self.entries.iter().map(|entry| entry.source);
         sources.any(|source| source == Source::SymbolTable)
+    }
+
+    /// All functions, under each of their names.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = (&[u8], Range<u64>)> {
+        let name = |file_index: u8, (offset, len): (usize, u32)| {
+            let data = self.files.get(usize::from(file_index))?;
+            data.get(offset..)?.get(..len as usize)
+        };
+        let own = self
+            .entries
+            .iter()
+            .filter(|entry| entry.rank > DATA && entry.name_len > 0 && entry.source != Source::Plt);
+        let own = own.filter_map(move |entry| {
+            let name = name(entry.file_index, (entry.name, entry.name_len))?;
+            Some((name, entry.start..entry.end))
+        });
+        let aliases = self.aliases.iter().filter_map(move |alias| {
+            let at = self
+                .entries
+                .binary_search_by_key(&alias.start, |entry| entry.start);
+            let entry = self.entries.get(at.ok()?)?;
+            Some((name(alias.file_index, alias.name)?, entry.start..entry.end))
+        });
+        own.chain(aliases)
     }
 
     pub(crate) fn find(&self, va: u64) -> Option<Symbol<'_>> {
