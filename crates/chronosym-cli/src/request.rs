@@ -1,5 +1,8 @@
 //! Parses addresses as written by people and programs.
 
+use chronosym_symbols::log::is_prefixed;
+pub use chronosym_symbols::log::{At, Form, Method, Target, split};
+
 use crate::units::{hex, parse_address};
 
 /// A queried address.
@@ -13,65 +16,8 @@ pub struct AddressRequest<'a> {
     pub form: Form,
     /// The address to print, if the target has another one.
     pub address: Option<u64>,
-}
-
-/// What replaces an address in a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
-    /// The names, each with its line.
-    #[default]
-    Names,
-    /// File and line with this separator; the text already contains the name.
-    Line(&'static str),
-}
-
-/// The target of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target<'a> {
-    /// The module, by name or path, if stated.
-    pub file: Option<&'a str>,
-    /// Another identity of the module: its build id, the id of its PDB, or its module version id.
-    pub id: Option<&'a str>,
-    pub at: At<'a>,
-}
-
-/// An address in a module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At<'a> {
-    /// An address as it is.
-    Address(u64),
-    /// Bytes from the image's base.
-    Rva(u64),
-    /// Bytes from the start of the file.
-    FileOffset(u64),
-    /// Bytes from the start of a method's IL.
-    Il(Method<'a>, u32),
-}
-
-/// A managed method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method<'a> {
-    /// By its metadata token.
-    Token(u32),
-    /// By its full name.
-    Named(&'a str),
-}
-
-impl<'a> Target<'a> {
-    pub fn new(file: Option<&'a str>, at: At<'a>) -> Self {
-        let file = file.filter(|file| !file.is_empty());
-        Target { file, id: None, at }
-    }
-}
-
-impl Target<'_> {
-    /// The number that frames show for an address of an image.
-    pub fn address(&self) -> Option<u64> {
-        match self.at {
-            At::Address(n) | At::Rva(n) | At::FileOffset(n) => Some(n),
-            At::Il(..) => None,
-        }
-    }
+    /// The name of the symbol file of its module, if stated.
+    pub symbol_file: Option<&'a str>,
 }
 
 impl<'a> AddressRequest<'a> {
@@ -89,6 +35,7 @@ impl<'a> AddressRequest<'a> {
             target,
             form,
             address: None,
+            symbol_file: None,
         }
     }
 
@@ -96,38 +43,8 @@ impl<'a> AddressRequest<'a> {
         if is_command(text) {
             return AddressRequest::at(text, command(text, number));
         }
-        let (module, digits) = split(text);
-        let target = number(digits).map(|value| match module {
-            "" => Target::new(None, At::Address(value)),
-            module => {
-                method(module, value).unwrap_or_else(|| Target::new(Some(module), At::Rva(value)))
-            }
-        });
-        AddressRequest::at(text, target)
+        AddressRequest::at(text, Target::parse(text, number))
     }
-}
-
-/// `0x06……` or `module!0x06……`, or `module!Type.Method`.
-fn method(text: &str, il: u64) -> Option<Target<'_>> {
-    let (module, method) = match text.rsplit_once('!') {
-        Some((module, method)) => (Some(module), method),
-        None => (None, text),
-    };
-    let method = match (token(method), module) {
-        (Some(token), _) => Method::Token(token),
-        (None, Some(_)) if !method.is_empty() => Method::Named(method),
-        _ => return None,
-    };
-    Some(Target::new(module, At::Il(method, il.try_into().ok()?)))
-}
-
-/// The token of a method: `0x06……`.
-pub fn token(text: &str) -> Option<u32> {
-    const METHOD_DEF: u64 = 6;
-    let token = parse_address(text).filter(|_| is_prefixed(text))?;
-    u32::try_from(token)
-        .ok()
-        .filter(|_| token >> 24 == METHOD_DEF)
 }
 
 /// Whether a line is a command of llvm-symbolizer rather than a list of addresses.
@@ -151,21 +68,6 @@ fn command(line: &str, number: impl Fn(&str) -> Option<u64>) -> Option<Target<'_
         }
     }
     Some(target)
-}
-
-/// Splits into the module, if stated, and the number.
-pub fn split(text: &str) -> (&str, &str) {
-    match text.bytes().rposition(|b| matches!(b, b'+' | b'!')) {
-        Some(at) if at > 0 => {
-            let digits = text[at + 1..].trim_start_matches('+');
-            (text[..at].trim_end_matches('!'), digits)
-        }
-        _ => ("", text),
-    }
-}
-
-pub fn is_prefixed(number: &str) -> bool {
-    number.starts_with("0x") || number.starts_with("0X")
 }
 
 /// The radix of a list of numbers: decimal where possible, unless one number requires hexadecimal.

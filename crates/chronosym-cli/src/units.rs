@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, anyhow};
 pub use chronosym_export::{show_count, show_time};
+pub use chronosym_symbols::log::{hex, parse_address};
 
 /// Parses `1.5s`, `200ms`, `3us`, `2m`, a decimal fraction of seconds, or an integer of ns; returns
 /// ns.
@@ -45,26 +46,6 @@ pub fn parse_time(text: &str) -> Result<u64> {
 }
 
 const SECOND: u64 = 1_000_000_000;
-
-/// Parses `0x…` or decimal; bare text with hexadecimal letters or leading zeros is hexadecimal.
-pub fn parse_address(text: &str) -> Option<u64> {
-    let text = text.trim();
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => hex(digits),
-        None => text
-            .parse()
-            .ok()
-            .filter(|_| text == "0" || !text.starts_with('0'))
-            .or_else(|| hex(text)),
-    }
-}
-
-/// Parses hexadecimal digits; Windows tools write `` ` `` between the halves of an address.
-pub fn hex(digits: &str) -> Option<u64> {
-    let plain = || digits.replace('`', "");
-    let value = u64::from_str_radix(digits, 16);
-    value.or_else(|_| u64::from_str_radix(&plain(), 16)).ok()
-}
 
 /// Parses `PID` or `PID@TIME`.
 pub fn parse_pid(text: &str) -> Result<(u32, Option<u64>)> {
@@ -110,20 +91,6 @@ mod tests {
         ] {
             assert!(parse_time(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn addresses_are_hex_or_decimal() {
-        assert_eq!(parse_address("0x10"), Some(16));
-        assert_eq!(parse_address("10"), Some(10));
-        assert_eq!(parse_address("7fcc"), Some(0x7fcc));
-        assert_eq!(parse_address("0000000000401000"), Some(0x40_1000));
-        assert_eq!(parse_address("0"), Some(0));
-        assert_eq!(
-            parse_address("0xfffff801`12345678"),
-            Some(0xffff_f801_1234_5678)
-        );
-        assert_eq!(parse_address("x"), None);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! `symbolize` on logs: names in place of addresses, of the modules that the lines name, with load addresses of processes.
 
 mod common;
+#[path = "../../chronosym-symbols/tests/made/mod.rs"]
+mod made;
 
 use std::fs;
 use std::path::Path;
 
 use common::testdata;
+use made::{elf, symbol};
 
 fn image() -> String {
     testdata("pdb-small/x86_64/small.exe").display().to_string()
@@ -129,4 +132,203 @@ fn addresses_of_a_running_process_are_resolved() {
     let line = run.stdout.lines().nth(1).unwrap_or_default();
     assert!(line.contains(name), "{line}: {}", run.stderr);
     assert!(run.stdout.ends_with(&maps));
+}
+
+/// A program of one function `work` at the RVA 0x1000 whose build id is this byte.
+fn program(build: u8) -> Vec<u8> {
+    let mut note = [4u32, 20, 3].map(u32::to_le_bytes).concat();
+    note.extend(b"GNU\0");
+    note.extend([build; 20]);
+    let table = [
+        vec![0; 24],
+        symbol(1, 0x12, 0x1000, 0x40),
+        symbol(6, 0x02, 0x1040, 0x10),
+        symbol(6, 0x02, 0x1080, 0x20),
+    ];
+    elf(&[
+        (".text", 1, 6, 0x1000, vec![0x90; 0x100]),
+        (".note.gnu.build-id", 7, 2, 0x400, note),
+        (".symtab", 2, 0, 0, table.concat()),
+        (".strtab", 3, 0, 0, b"\0work\0twice\0".to_vec()),
+    ])
+}
+
+/// A folder with a log and other files; the program's path is `app`.
+fn folder_with(log: &str, build: u8) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("crash.txt"), log).unwrap();
+    fs::write(folder.path().join("app"), program(build)).unwrap();
+    folder
+}
+
+fn run_in(folder: &Path, args: &[&str]) -> common::Run {
+    let mut command = common::chronosym();
+    command.current_dir(folder).arg("symbolize").args(args);
+    common::finish(command.output().unwrap())
+}
+
+#[test]
+fn a_log_alone_finds_its_files_by_identity() {
+    let id = "ab".repeat(20);
+    let other = "cd".repeat(20);
+    let log = format!(
+        "#0  0x000055d0c0a01010 n/a (app + 0x1010)\n\
+         #1  0x00007f0000001010 n/a (libother.so + 0x1010)\n\
+         Module app with build-id {id}\nModule libother.so with build-id {other}\n"
+    );
+    let folder = folder_with(&log, 0xab);
+    let path = folder.path();
+    // Nothing is opened because it is beside the log.
+    let alone = run_in(path, &["--offline", "crash.txt"]);
+    assert_eq!((alone.status, &*alone.stdout), (0, &*log));
+    for part in [
+        "app (id abab",
+        "libother.so (id cdcd",
+        "1 address",
+        "--obj",
+        "--symbols",
+    ] {
+        assert!(alone.stderr.contains(part), "{}", alone.stderr);
+    }
+    let store = path.join("store/.build-id/ab");
+    fs::create_dir_all(&store).unwrap();
+    let keyed = store.join(format!("{}.debug", "ab".repeat(19)));
+    fs::rename(path.join("app"), keyed).unwrap();
+    let expected = log.replace("app + 0x1010", "work");
+    for option in ["--symbol-path", "--symbols"] {
+        let found = run_in(path, &["--offline", option, "store", "crash.txt"]);
+        assert_eq!(found.stdout, expected, "{}", found.stderr);
+        assert!(!found.stderr.contains("app (id"), "{}", found.stderr);
+    }
+    let by_variable = common::chronosym()
+        .current_dir(path)
+        .env("_NT_SYMBOL_PATH", "store")
+        .args(["symbolize", "--offline", "crash.txt"])
+        .output()
+        .unwrap();
+    assert_eq!(common::finish(by_variable).stdout, expected);
+    let json = run_in(
+        path,
+        &["--symbols", "store", "--style", "json", "crash.txt"],
+    );
+    let first: serde_json::Value =
+        serde_json::from_str(json.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&first["log_line"], &first["log_module"]),
+        (&1.into(), &"app".into())
+    );
+    assert_eq!(first["log_id"], *id);
+    let frame = &first["frames"][0];
+    assert_eq!(frame["name"], "work");
+    assert!(
+        frame["symbol_file"].as_str().unwrap().ends_with(".debug"),
+        "{frame}"
+    );
+}
+
+#[test]
+fn another_build_is_left_alone_and_reported() {
+    let log = format!(
+        "#1 pc 0000000000001010  /srv/app (BuildId: {})\n",
+        "cd".repeat(20)
+    );
+    let folder = folder_with(&log, 0xab);
+    for options in [&["--obj", "app"][..], &["--symbols", "."]] {
+        let run = run_in(
+            folder.path(),
+            &[options, &["--offline", "crash.txt"]].concat(),
+        );
+        assert_eq!(run.stdout, log);
+        assert!(run.stderr.contains("another build"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn functions_with_offsets_are_resolved() {
+    let log = "/srv/app(work+0x10) [0x55d0c0a01010]\n\
+               RIP: 0010:work+0x10/0x40 [app]\n\
+               work+0x10/0x50\n\
+               work+0x40/0x40\n\
+               twice+0x8/0x20\n\
+               twice+0x8\n\
+               nothing+0x10/0x40\n\
+               other!work+0x10\n";
+    let folder = folder_with(log, 0xab);
+    let run = run_in(folder.path(), &["--obj", "app", "crash.txt"]);
+    let expected = "/srv/app(work) [0x55d0c0a01010]\n\
+                    RIP: 0010:work [app]\n\
+                    ~work\n\
+                    work+0x40/0x40\n\
+                    twice\n\
+                    twice+0x8\n\
+                    nothing+0x10/0x40\n\
+                    other!work+0x10\n";
+    assert_eq!(run.stdout, expected, "{}", run.stderr);
+    // On the command line, too; of several functions none is chosen.
+    let listed = run_in(folder.path(), &["--obj", "app", "work+0x10", "twice+0x8"]);
+    assert!(
+        listed.stdout.starts_with("0x1010 work"),
+        "{}",
+        listed.stdout
+    );
+    assert!(
+        listed.stdout.contains("several functions"),
+        "{}",
+        listed.stdout
+    );
+}
+
+#[test]
+fn equal_offsets_in_two_modules_are_kept_apart() {
+    let log = "#0 0x1 (/srv/app+0x1010)\n#1 0x1 (/srv/app2+0x1010)\n";
+    let folder = folder_with(log, 0xab);
+    let run = run_in(folder.path(), &["--obj", "app", "crash.txt"]);
+    assert_eq!(run.stdout, "#0 0x1 (work)\n#1 0x1 (/srv/app2+0x1010)\n");
+}
+
+#[test]
+fn a_backtrace_on_standard_input_is_a_log() {
+    let folder = folder_with("", 0xab);
+    let app = folder.path().join("app").display().to_string();
+    let input = b"Aborted\n#0 0x1 (/srv/app+0x1010)\n";
+    let run = common::run_with_input(&["symbolize", "--obj", &app], input);
+    assert_eq!(run.stdout, "Aborted\n#0 0x1 (work)\n");
+    assert!(run.stderr.contains("as a log"), "{}", run.stderr);
+    let none = common::run(&["symbolize", "0x1000"]);
+    assert_eq!(none.status, 2);
+    assert!(none.stderr.contains("--obj"), "{}", none.stderr);
+}
+
+#[test]
+fn lists_of_images_state_load_addresses() {
+    let uuid = "ABABABAB-ABAB-ABAB-ABAB-ABABABABABAB";
+    let ips = format!(
+        "{{\"frames\":[{{\"imageOffset\":4112,\"imageIndex\":0}},{{\"imageOffset\":4112,\"imageIndex\":1}}],\n\
+         \"usedImages\":[{{\"base\":4294967296,\"size\":8192,\"uuid\":\"{uuid}\",\"path\":\"/srv/app\"}},\n\
+         {{\"base\":8589934592,\"size\":8192,\"uuid\":\"{uuid}\",\"path\":\"/srv/other\"}}]}}\n"
+    );
+    let sentry = "{\"frames\":[{\"instruction_addr\":\"0x100001010\"},{\"instruction_addr\":\"0x200001010\"}],\
+        \"debug_meta\":{\"images\":[{\"image_addr\":\"0x100000000\",\"image_size\":8192,\"code_file\":\"/srv/app\"}]}}\n";
+    let macos = "2   app  \t0x0000000100001010 0x100000000 + 4112\n3   app  \t0x0000000100001010 f + 4\n\
+        4   other  \t0x0000000200001010 f + 4\n\nBinary Images:\n\
+        \x20      0x100000000 -        0x100001fff +app (1.0) <ABABABAB-ABAB-ABAB-ABAB-ABABABABABAB> /srv/app\n";
+    for (log, expected) in [
+        (
+            ips.clone(),
+            ips.replacen("\"imageOffset\":4112", "\"imageOffset\":\"work\"", 1),
+        ),
+        (sentry.to_owned(), sentry.replacen("0x100001010", "work", 1)),
+        (
+            macos.to_owned(),
+            macos.replacen("0x100000000 + 4112", "work", 1).replacen(
+                "0x0000000100001010 f",
+                "work f",
+                1,
+            ),
+        ),
+    ] {
+        let folder = folder_with(&log, 0xab);
+        let run = run_in(folder.path(), &["--obj", "app", "crash.txt"]);
+        assert_eq!(run.stdout, expected, "{}", run.stderr);
+    }
 }

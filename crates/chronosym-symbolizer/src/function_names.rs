@@ -103,10 +103,23 @@ mod tests {
         ];
         let names = FunctionNames::new(functions.into_iter());
         for name in ["_Z3wrki", "wrk(int)", "wrk"] {
-            assert_eq!(names.find(name), [0x10..0x20], "{name}");
+            assert_eq!(
+                names.find(name),
+                vec![Range {
+                    start: 0x10,
+                    end: 0x20
+                }],
+                "{name}"
+            );
         }
         assert_eq!(names.find("f"), [0x20..0x30, 0x40..0x48]);
-        assert_eq!(names.find("memcpy"), [0x50..0x60]);
+        assert_eq!(
+            names.find("memcpy"),
+            vec![Range {
+                start: 0x50,
+                end: 0x60
+            }]
+        );
         assert_eq!(names.find("g"), []);
         assert_eq!(
             without_parameters("a::operator()(int) const"),

@@ -21,6 +21,7 @@ mod error;
 mod go;
 pub mod identity;
 mod interned;
+pub mod log;
 pub mod lru;
 pub mod mmap;
 mod name_limit;

@@ -479,7 +479,6 @@ pub struct Explain {
 }
 
 #[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("whose").required(true).multiple(true).args(["trace", "obj", "pdb", "symbols", "trust_trace_paths", "process_maps"])))]
 pub struct Symbolize {
     /// Resolve addresses of this trace's processes.
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]
@@ -535,8 +534,10 @@ pub struct Symbolize {
 }
 
 impl Symbolize {
-    /// Whether names replace addresses in a text.
-    pub fn in_text(&self) -> bool {
-        self.filter || self.addresses.iter().any(|word| is_log(word))
+    /// Whether anything states where addresses are resolved, or names files to search.
+    pub fn has_source(&self) -> bool {
+        let is_named = self.trace.is_some() || self.pdb.is_some() || self.process_maps.is_some();
+        let is_searched = self.symbols.trust_trace_paths || !self.symbols.symbols.is_empty();
+        is_named || is_searched || !self.obj.is_empty() || self.maps.is_some()
     }
 }

@@ -6,12 +6,13 @@ use std::path::Path;
 use anyhow::Result;
 use chronosym::symbols::{ManagedModule, OpenError, StoreConfig, SymbolOptions};
 use chronosym::{IlOffset, LineReason, NameReason, SourceLine};
+use chronosym_symbols::log::method_token;
 use chronosym_types::json::{FrameObject, HexNumber, Token};
 
 use super::shown::{self, Layout, Why};
 use super::source::{Answers, Source};
 use crate::args::Symbolize;
-use crate::request::{AddressRequest, At, Method, Target, token};
+use crate::request::{AddressRequest, At, Method, Target};
 
 const NO_METHOD: Why = ("no such method", NameReason::NoName);
 const SEVERAL: Why = (
@@ -22,7 +23,6 @@ const SEVERAL: Why = (
 pub struct ManagedSource {
     module: ManagedModule,
     name: String,
-    layout: Layout,
     back: u64,
     rva: bool,
     notes: BTreeSet<String>,
@@ -88,7 +88,6 @@ impl ManagedSource {
         Ok(Some(ManagedSource {
             module,
             name: chronosym::symbols::module_name(path),
-            layout: Layout::new(args.style, args.in_text()),
             back: u64::from(args.query.caller),
             rva: args.rva,
             notes,
@@ -106,6 +105,7 @@ impl ManagedSource {
         match (place.at, self.module.precompiled_base()) {
             (At::Il(Method::Token(token), il), _) => Ok(Located::Il(token, il)),
             (At::Il(Method::Named(name), il), _) => self.named(name, il),
+            (At::Symbol(_) | At::Listed(..), _) => Err(shown::OTHER_KIND),
             (At::Rva(rva), Some(_)) => Ok(Located::Native { rva, address: rva }),
             (At::Address(address), Some(base)) => {
                 // Nothing lies below the base: what is smaller can only be an RVA.
@@ -113,7 +113,7 @@ impl ManagedSource {
                 let rva = address - base;
                 Ok(Located::Native { rva, address })
             }
-            (At::Address(number), None) => match token(&format!("{number:#x}")) {
+            (At::Address(number), None) => match method_token(&format!("{number:#x}")) {
                 Some(token) => Ok(Located::Il(token, 0)),
                 None => Err(shown::OTHER_KIND),
             },
@@ -169,11 +169,11 @@ impl ManagedSource {
         })
     }
 
-    fn write(&self, question: &AddressRequest<'_>, out: &mut Vec<u8>) {
+    fn write(&self, question: &AddressRequest<'_>, layout: Layout, out: &mut Vec<u8>) {
         let asked = question.target.ok_or(shown::NO_ADDRESS);
         let asked = asked.and_then(|place| self.asked(place));
         let mut unknown = |why| {
-            self.layout.write_unknown(question, question.text, why, out);
+            layout.write_unknown(question, question.text, why, out);
         };
         let (known, text) = match asked {
             Err(why) => return unknown(why),
@@ -184,7 +184,7 @@ impl ManagedSource {
                     Some(known) => (known, text),
                     None => {
                         let frame = self.no_name(rva, address);
-                        return self.layout.write(question, &text, [frame], out);
+                        return layout.write(question, &text, [frame], out);
                     }
                 }
             }
@@ -198,7 +198,7 @@ impl ManagedSource {
             };
             return unknown(why);
         }
-        self.layout.write(question, &text, [self.text(&known)], out);
+        layout.write(question, &text, [self.text(&known)], out);
     }
 
     fn text<'k>(&'k self, known: &'k ManagedFrame) -> FrameObject<'k> {
@@ -242,10 +242,14 @@ impl ManagedSource {
 }
 
 impl Source for ManagedSource {
-    fn answer<'s>(&'s mut self, questions: Vec<AddressRequest<'s>>) -> Result<Answers<'s>> {
+    fn answer<'s>(
+        &'s mut self,
+        questions: Vec<AddressRequest<'s>>,
+        layout: Layout,
+    ) -> Result<Answers<'s>> {
         let own: &Self = self;
         Ok(Box::new(move |index, out| {
-            own.write(&questions[index], out)
+            own.write(&questions[index], layout, out)
         }))
     }
 

@@ -1,19 +1,18 @@
 //! Places of one file or of several: which of them a question is about.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use chronosym::file_name;
 use chronosym_symbols::ObjectPath;
-use chronosym_symbols::identity::{BuildId, Wanted};
+use chronosym_symbols::identity::{BuildId, PdbId, Wanted};
 use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
 
 use super::managed::ManagedSource;
-use super::mappings::Mappings;
 use super::native::NativeSource;
-use super::shown::{self, Layout};
+use super::shown::{self, Layout, Why};
 use super::source::{Answers, Source};
 use crate::args::{Symbolize, Usage};
 use crate::request::{AddressRequest, At, Method, Target};
@@ -22,17 +21,31 @@ use crate::symbols;
 /// The most files that are opened because a text names them.
 const MAX_FOUND: usize = 256;
 
+/// The most modules that are remembered as missing, and of which notes are printed.
+const MAX_MISSED: usize = 4096;
+const MAX_NOTED: usize = 20;
+
 /// What the user names, and what texts name of the folders that the user names.
 pub struct Modules<'a> {
     args: &'a Symbolize,
-    mappings: &'a Mappings,
-    layout: Layout,
     open: Vec<Module>,
     /// How many of them the user named.
     given: usize,
     /// Names and ids that led to nothing.
-    missed: HashSet<(String, String)>,
+    missed: BTreeMap<(String, String), Missing>,
+    /// Addresses of a log whose module nothing states.
+    without_module: usize,
+    /// Whether addresses came from a log, whose missing modules are noted.
+    is_log: bool,
     notes: Vec<String>,
+}
+
+/// A module that is not at hand.
+struct Missing {
+    /// Why, and where it was searched for.
+    why: String,
+    /// Addresses of a log in it.
+    addresses: usize,
 }
 
 struct Module {
@@ -58,7 +71,7 @@ impl Module {
         Ok(Module {
             path: path.to_owned(),
             names: named.flat_map(names).collect(),
-            ids: source.ids().iter().map(|id| plain_id(id)).collect(),
+            ids: source.ids().iter().flat_map(|id| forms_of(id)).collect(),
             source,
         })
     }
@@ -85,6 +98,28 @@ fn names(path: &Path) -> [String; 2] {
         .map(|part| part.map_or(String::new(), |p| p.to_string_lossy().to_lowercase()))
 }
 
+/// The forms of an id: plain, and as Breakpad and Sentry write build ids and UUIDs, a GUID with an age.
+fn forms_of(id: &str) -> Vec<String> {
+    let plain = plain_id(id);
+    let mut forms = vec![];
+    // The first fields of a GUID are numbers in little-endian order.
+    let order = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+    let bytes = order.map(|at| plain.get(2 * at..2 * at + 2).unwrap_or_default());
+    if plain.len() >= 32 {
+        forms.push(format!("{}0", bytes.concat()));
+        forms.push(format!("{}0", &plain[..32]));
+    }
+    forms.push(plain);
+    forms
+}
+
+/// Whether a name is rather one of a file than of a function.
+fn is_file_name(name: &str) -> bool {
+    const ENDINGS: [&str; 6] = [".so", ".dll", ".exe", ".dylib", ".sys", ".ko"];
+    let name = name.to_lowercase();
+    name.contains(['/', '\\']) || name.contains(".so.") || ENDINGS.iter().any(|e| name.ends_with(e))
+}
+
 /// An id without what people write between its digits.
 fn plain_id(id: &str) -> String {
     let digits = id.chars().filter(char::is_ascii_hexdigit);
@@ -96,7 +131,7 @@ impl<'a> Modules<'a> {
     ///
     /// # Errors
     /// One of them cannot be read.
-    pub fn open(args: &'a Symbolize, mappings: &'a Mappings) -> Result<Self> {
+    pub fn open(args: &'a Symbolize) -> Result<Self> {
         if args.pdb.is_some() && args.obj.len() > 1 {
             let usage = "--pdb is the PDB of one --obj, and there are several";
             return Err(Usage(usage.to_owned()).into());
@@ -117,89 +152,53 @@ impl<'a> Modules<'a> {
         }
         Ok(Modules {
             args,
-            mappings,
-            layout: Layout::new(args.style, args.in_text()),
             given: open.len(),
             open,
-            missed: HashSet::new(),
+            missed: BTreeMap::new(),
+            without_module: 0,
+            is_log: false,
             notes: Vec::from_iter(perf_map),
         })
     }
 
-    /// Makes an address of a process one of a file, as far as load addresses are stated.
-    fn relocate<'s>(&self, request: &mut AddressRequest<'s>)
-    where
-        'a: 's,
-    {
-        let Some(target) = &mut request.target else {
-            return;
-        };
-        let At::Address(address) = target.at else {
-            return;
-        };
-        let rva = self.args.base.and_then(|base| address.checked_sub(base));
-        if let Some(rva) = rva {
-            target.at = At::Rva(rva);
-        } else if let Some((path, offset)) = self.mappings.find(address)
-            && target
-                .file
-                .is_none_or(|file| file_name(file).eq_ignore_ascii_case(file_name(path)))
-        {
-            // What is mapped without a file is in none.
-            target.file = Some(if path.is_empty() { "[anonymous]" } else { path });
-            target.at = At::FileOffset(offset);
-        } else {
-            return;
-        }
-        request.address = Some(address);
-    }
-
-    /// The module that a place is in.
-    fn choose(&mut self, place: Target<'_>) -> Result<usize, shown::Why> {
-        let part = match place.at {
+    /// The module that a target is in.
+    fn choose(&mut self, request: &AddressRequest<'_>) -> Result<usize, Why> {
+        let target = request.target.ok_or(shown::NO_ADDRESS)?;
+        let part = match target.at {
             // What is of another build is not of this one.
-            _ if place.id.is_some() => None,
-            At::Il(Method::Named(name), _) if place.file.is_none() => Some(name),
-            // `Type.Method+0x1a` and `.text+0x1a` look like `module+0x1a`.
-            At::Rva(_) => place.file,
+            _ if target.id.is_some() => None,
+            At::Il(Method::Named(name), _) if target.file.is_none() => Some(name),
+            // `Type.Method+0x1a`, `f+0x1a` and `.text+0x1a` look like `module+0x1a`.
+            At::Rva(_) => target.file.filter(|name| !is_file_name(name)),
+            At::Symbol(symbol) if target.file.is_none() => Some(symbol.name),
             _ => None,
         };
-        let known = match (place.file, place.id) {
-            (None, None) => None,
-            _ => self.known(place),
-        };
-        let of_part = || {
-            let has = |module: &Module| part.is_some_and(|name| module.source.has_part(name));
-            self.open.iter().position(has)
-        };
-        match known.or_else(of_part) {
-            Some(module) => Ok(module),
-            None if place.file.is_some() || place.id.is_some() => {
-                self.note_other_build(place);
-                self.search(place).ok_or(shown::OTHER_FILE)
+        if target.file.is_some() || target.id.is_some() {
+            if let Some(module) = self.opened(target) {
+                return Ok(module);
             }
-            None if self.given == 1 => Ok(0),
-            None => Err(shown::WHICH_FILE),
+        } else if self.given == 1 {
+            return Ok(0);
         }
-    }
-
-    /// Notes that an open file has the name that a text states, and another id.
-    fn note_other_build(&mut self, place: Target<'_>) {
-        let (Some(file), Some(id)) = (place.file, place.id) else {
-            return;
-        };
-        let name = file_name(file).to_lowercase();
-        let other = self.open.iter().find(|module| module.is_called(&name));
-        let note = other.map(|module| {
-            let path = module.path.display();
-            format!("{path} is another build than {file} with id {id} in the text")
-        });
-        self.notes
-            .extend(note.filter(|note| !self.notes.contains(note)));
+        let has_part = |module: &Module| part.is_some_and(|name| module.source.has_part(name));
+        let mut with_part = self.open.iter().enumerate().filter(|(_, m)| has_part(m));
+        match (with_part.next(), with_part.next()) {
+            (Some((module, _)), None) => return Ok(module),
+            (Some(_), Some(_)) => return Err(shown::WHICH_FILE),
+            (None, _) => {}
+        }
+        if target.file.is_none() && target.id.is_none() {
+            return Err(match target.at {
+                At::Symbol(_) if self.given > 0 => shown::NO_FUNCTION,
+                _ => shown::WHICH_FILE,
+            });
+        }
+        self.search(target, request.symbol_file)
+            .ok_or(shown::OTHER_FILE)
     }
 
     /// Of the open files the one that a place names; of several the one whose path has most in common with the name.
-    fn known(&self, place: Target<'_>) -> Option<usize> {
+    fn opened(&self, place: Target<'_>) -> Option<usize> {
         let name = place.file.map(|file| file_name(file).to_lowercase());
         let is_it = |module: &Module| {
             let is_called = name.as_ref().is_none_or(|name| module.is_called(name));
@@ -216,63 +215,202 @@ impl<'a> Modules<'a> {
         best.map(|(index, _)| index)
     }
 
-    /// Opens the file that a place names: in the folders that the user names, at its own path only if that is trusted, or by its
-    /// build id wherever the options say.
-    fn search(&mut self, place: Target<'_>) -> Option<usize> {
-        let (file, id) = (place.file.unwrap_or_default(), place.id.unwrap_or_default());
+    /// Opens the file that a target names: in the folders that the user names, at its own path only if that is trusted, or by its
+    /// identity wherever the options say.
+    fn search(&mut self, target: Target<'_>, symbol_file: Option<&str>) -> Option<usize> {
+        let (file, id) = (
+            target.file.unwrap_or_default(),
+            target.id.unwrap_or_default(),
+        );
         let key = (file.to_owned(), plain_id(id));
-        if self.missed.contains(&key) {
+        if let Some(missing) = self.missed.get_mut(&key) {
+            missing.addresses += 1;
             return None;
         }
+        let mut why = Vec::from_iter(self.other_build(target));
         if self.open.len() - self.given >= MAX_FOUND {
-            let full = format!("only {MAX_FOUND} files that the text names are opened");
-            if !self.notes.contains(&full) {
-                self.notes.push(full);
+            why.push(format!(
+                "only {MAX_FOUND} files that the text names are opened"
+            ));
+        } else {
+            let build_id = BuildId::parse(&key.1);
+            for mut path in self.paths(file) {
+                if let Some(id) = &build_id {
+                    path = ObjectPath::with_uuid(path, id);
+                }
+                match Module::open(Some(&path), None, self.args) {
+                    Ok(module) if module.is_of(target.id) => {
+                        self.open.push(module);
+                        return Some(self.open.len() - 1);
+                    }
+                    Ok(_) => why.push(format!("{} is another build", path.display())),
+                    Err(error) => why.push(format!("{error:#}")),
+                }
             }
-            return None;
+            let name = symbol_file.map_or_else(|| symbol_file_of(file), str::to_owned);
+            match self.stored(&key.1, file, &name) {
+                Ok(mut module) => {
+                    module.names.extend(names(Path::new(file_name(file))));
+                    self.open.push(module);
+                    return Some(self.open.len() - 1);
+                }
+                Err(reasons) => why.extend(reasons),
+            }
+        }
+        let why = why.join("; ");
+        let addresses = 1;
+        // A log may name any number.
+        if self.missed.len() < MAX_MISSED {
+            self.missed.insert(key, Missing { why, addresses });
+        }
+        None
+    }
+
+    /// The paths at which a file that a text names may be.
+    fn paths(&self, file: &str) -> Vec<PathBuf> {
+        if file.is_empty() {
+            return Vec::new();
         }
         let symbols = &self.args.symbols;
-        let mut places = Vec::new();
+        let mut paths = Vec::new();
         for folder in &symbols.symbols {
-            places.extend(below(folder, file));
+            paths.extend(below(folder, file));
             let name = FileName::from_untrusted(file);
-            places.extend(name.map(|name| folder.join(name.as_str())));
+            paths.extend(name.map(|name| folder.join(name.as_str())));
         }
         // A share would be told who asks.
         let is_local = !file.starts_with(r"\\") && !file.starts_with("//");
         if symbols.trust_trace_paths && is_local {
-            places.push(PathBuf::from(file));
+            paths.push(PathBuf::from(file));
         }
         if let Some(pid) = self.args.process_maps {
             let root = Path::new("/proc").join(pid.to_string()).join("root");
-            places.extend(below(&root, file));
+            paths.extend(below(&root, file));
         }
-        let is_named = !file.is_empty();
-        places.retain(|path| is_named && path.is_file());
-        let id = BuildId::parse(&key.1);
-        places.extend(id.clone().and_then(|id| self.stored(id, file)));
-        for mut path in places {
-            if let Some(id) = &id {
-                path = ObjectPath::with_uuid(path, id);
-            }
-            match Module::open(Some(&path), None, self.args) {
-                Ok(module) if module.is_of(place.id) => {
-                    self.open.push(module);
-                    return Some(self.open.len() - 1);
-                }
-                Ok(_) => {}
-                Err(error) => self.notes.push(format!("{error:#}")),
-            }
-        }
-        self.missed.insert(key);
-        None
+        paths.retain(|path| path.is_file());
+        paths
     }
 
-    fn stored(&self, id: BuildId, file: &str) -> Option<PathBuf> {
-        let config = symbols::config(&self.args.symbols).ok()?;
-        let request = Request::new(Wanted::ElfDebug(id), file_name(file));
-        let outcome = Stores::new(config).acquire(&request, &read_identity);
-        outcome.file.ok().map(|found| found.path)
+    /// The file of an identity, from the stores; else why there is none, and where it was searched for.
+    fn stored(&self, id: &str, file: &str, symbol_file: &str) -> Result<Module, Vec<String>> {
+        let config = symbols::config(&self.args.symbols).map_err(|e| vec![e.to_string()])?;
+        let stores = Stores::new(config);
+        let build_id = || BuildId::parse(id);
+        let is_pdb = symbol_file.to_lowercase().ends_with(".pdb");
+        let pdb = pdb_id(id).filter(|_| is_pdb).map(Wanted::pdb);
+        let wanted = match pdb {
+            Some(pdb) => vec![(pdb, symbol_file)],
+            None => build_id().map_or(Vec::new(), |id| {
+                let image = Wanted::ElfImage(id.clone());
+                vec![
+                    (Wanted::ElfDebug(id), file_name(file)),
+                    (image, file_name(file)),
+                ]
+            }),
+        };
+        let mut why = Vec::new();
+        for (wanted, name) in wanted {
+            let is_pdb = matches!(wanted, Wanted::Pdb { .. });
+            let outcome = stores.acquire(&Request::new(wanted, name), &read_identity);
+            match outcome.file {
+                Ok(found) => {
+                    let path = match BuildId::parse(id).filter(|_| !is_pdb) {
+                        Some(id) => ObjectPath::with_uuid(found.path, &id),
+                        None => found.path,
+                    };
+                    let path = Some(&*path);
+                    let (image, pdb) = if is_pdb { (None, path) } else { (path, None) };
+                    let module = Module::open(image, pdb, self.args);
+                    return module.map_err(|error| vec![format!("{error:#}")]);
+                }
+                Err(reason) if why.is_empty() => {
+                    why.push(reason.to_string());
+                    why.extend(outcome.attempts.iter().map(ToString::to_string));
+                }
+                Err(_) => {}
+            }
+        }
+        Err(why)
+    }
+
+    /// That an open file has the name of a target, and another id.
+    fn other_build(&self, target: Target<'_>) -> Option<String> {
+        let id = target.id?;
+        let name = file_name(target.file?).to_lowercase();
+        let other = self.open.iter().find(|module| module.is_called(&name))?;
+        let path = other.path.display();
+        Some(format!(
+            "{path} is another build than {name} with id {id} in the text"
+        ))
+    }
+
+    /// What is missing for the addresses of a log, and how to give it.
+    fn missing(&self) -> Vec<String> {
+        let mut missing: Vec<_> = self.missed.iter().collect();
+        missing.sort_by_key(|(_, missing)| Reverse(missing.addresses));
+        let mut notes: Vec<String> = missing
+            .iter()
+            .take(MAX_NOTED)
+            .map(|((file, id), missing)| {
+                let name = match file_name(file) {
+                    "" => "a module",
+                    name => name,
+                };
+                let id = if id.is_empty() { String::new() } else { format!(" (id {id})") };
+                let why = match &*missing.why {
+                    "" => String::new(),
+                    why => format!(": {why}"),
+                };
+                format!(
+                    "{name}{id}: {} not resolved, no file of it{why}; add --obj FILE, its folder with --symbols DIR, or a \
+                     symbol server with --symbol-path or DEBUGINFOD_URLS",
+                    addresses(missing.addresses)
+                )
+            })
+            .collect();
+        let more = missing.len().saturating_sub(MAX_NOTED);
+        if more > 0 {
+            notes.push(format!("{more} more modules have no file"));
+        }
+        if self.without_module > 0 {
+            notes.push(format!(
+                "{} not resolved: neither the line nor a list of images states the module; add --obj FILE with --base, or \
+                 --maps",
+                addresses(self.without_module)
+            ));
+        }
+        notes
+    }
+}
+
+fn addresses(count: usize) -> String {
+    match count {
+        1 => "1 address".to_owned(),
+        count => format!("{count} addresses"),
+    }
+}
+
+/// A GUID of 32 digits and an age, or the GUID alone, whose age is usually 1.
+fn pdb_id(id: &str) -> Option<PdbId> {
+    let (guid, age) = id.split_at_checked(32)?;
+    let age = match age {
+        "" => 1,
+        age => u32::from_str_radix(age, 16).ok()?,
+    };
+    Some(PdbId {
+        guid: guid.parse().ok()?,
+        age,
+    })
+}
+
+/// The name of the symbol file of a module that states none.
+fn symbol_file_of(file: &str) -> String {
+    let name = file_name(file);
+    let lower = name.to_lowercase();
+    let endings = [".dll", ".exe", ".sys"];
+    match endings.iter().any(|ending| lower.ends_with(ending)) {
+        true => format!("{}.pdb", &name[..name.len() - 4]),
+        false => name.to_owned(),
     }
 }
 
@@ -297,20 +435,20 @@ fn in_common(path: &Path, file: &str) -> usize {
 }
 
 impl Source for Modules<'_> {
-    fn answer<'s>(&'s mut self, mut questions: Vec<AddressRequest<'s>>) -> Result<Answers<'s>> {
-        if self.args.base.is_some() || !self.mappings.is_empty() {
-            questions
-                .iter_mut()
-                .for_each(|question| self.relocate(question));
-        }
+    fn answer<'s>(
+        &'s mut self,
+        questions: Vec<AddressRequest<'s>>,
+        layout: Layout,
+    ) -> Result<Answers<'s>> {
+        self.is_log |= !matches!(layout, Layout::Lines(_));
         // Each module is asked once for all that is its.
         let mut of_module: Vec<Vec<AddressRequest<'s>>> = Vec::new();
         let mut turns = Vec::with_capacity(questions.len());
         for question in &questions {
-            let chosen = match question.target {
-                Some(place) => self.choose(place),
-                None => Err(shown::NO_ADDRESS),
-            };
+            let chosen = self.choose(question);
+            if matches!(chosen, Err(shown::WHICH_FILE)) {
+                self.without_module += 1;
+            }
             turns.push(chosen.map(|module| {
                 if of_module.len() <= module {
                     of_module.resize_with(module + 1, Vec::new);
@@ -321,9 +459,8 @@ impl Source for Modules<'_> {
             }));
         }
         let answers = self.open.iter_mut().zip(of_module);
-        let answers = answers.map(|(module, asked)| module.source.answer(asked));
+        let answers = answers.map(|(module, asked)| module.source.answer(asked, layout));
         let answers: Vec<Answers<'s>> = answers.collect::<Result<_>>()?;
-        let layout = self.layout;
         Ok(Box::new(move |index, out| {
             let question = &questions[index];
             match turns[index] {
@@ -335,6 +472,9 @@ impl Source for Modules<'_> {
 
     fn notes(&mut self) -> Vec<String> {
         let mut notes = std::mem::take(&mut self.notes);
+        if self.is_log {
+            notes.extend(self.missing());
+        }
         for module in &mut self.open {
             notes.extend(module.source.notes());
         }

@@ -1,19 +1,23 @@
 //! Addresses of a native file: an object file or a Windows PDB.
 
+use std::ops::Range;
 use std::path::Path;
 
 use anyhow::Result;
+use chronosym::file_name;
 use chronosym::symbols::{FileSymbols, StoreConfig};
-use chronosym_symbols::{Address, Query};
+use chronosym_symbols::{Address, ObjectPath, Query};
 
-use super::shown::{self, Layout};
+use super::shown::{self, Layout, Why};
 use super::source::{Answers, Source};
 use crate::args::Symbolize;
-use crate::request::{AddressRequest, At, Target};
+use crate::request::{AddressRequest, At, Method, Target};
 
 pub struct NativeSource {
     symbols: FileSymbols,
-    layout: Layout,
+    path: String,
+    /// What texts call it.
+    names: Vec<String>,
     query: Query,
     back: u64,
     rva: bool,
@@ -30,74 +34,153 @@ impl NativeSource {
             (Some(image), None) => FileSymbols::of_image(image, config, !args.no_recorded_paths),
             (image, pdb) => FileSymbols::of_pdb(pdb.unwrap_or(Path::new("")), image),
         };
-        let layout = Layout::new(args.style, args.in_text());
+        let object = image.map(ObjectPath::parse);
+        let object = object.as_ref().map(|object| &*object.file);
+        let path = object.or(pdb).unwrap_or(Path::new(""));
         let mut query = Query::default();
         query.lines = !args.symbols.no_lines;
         query.line_share = crate::limits::get().line_share;
-        query.symbol_names = layout.style().wants_symbol_names();
         Ok(NativeSource {
             symbols: symbols?,
-            layout,
+            path: path.display().to_string(),
+            names: [path.file_name(), path.file_stem()]
+                .into_iter()
+                .flatten()
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect(),
             query,
             back: u64::from(args.query.caller),
             rva: args.rva,
         })
     }
 
-    /// The address to look up, and the one to print.
-    fn address(&self, target: Target<'_>) -> Option<(Address, u64)> {
+    /// The address to look up, and the one to print, and whether it is certain that they are of the named function.
+    fn address(&self, target: Target<'_>) -> Result<Located, Why> {
         let back = |at: u64| at.wrapping_sub(self.back);
-        if let (Some(name), At::Rva(at)) = (target.file, target.at)
-            && let Some(start) = self.symbols.section(name)
-        {
-            let address = back(start.checked_add(at)?);
-            return Some((Address::VirtualAddress(address), at));
-        }
-        match target.at {
-            At::Address(at) if self.rva => Some((Address::Rva(back(at)), at)),
-            At::Address(at) => Some((Address::VirtualAddress(back(at)), at)),
-            At::Rva(at) => Some((Address::Rva(back(at)), at)),
-            At::FileOffset(at) if self.symbols.has_file_offsets() => {
-                Some((Address::FileOffset(back(at)), at))
+        if let (Some(name), At::Rva(offset)) = (target.file, target.at) {
+            if let Some(start) = self.symbols.section(name) {
+                let address = start.checked_add(offset).ok_or(shown::NO_FUNCTION)?;
+                return Ok(Located::at(Address::VirtualAddress(back(address)), offset));
             }
-            At::FileOffset(_) | At::Il(..) => None,
+            // `f+0x1a` looks like `module+0x1a`.
+            if !self
+                .names
+                .iter()
+                .any(|own| own.eq_ignore_ascii_case(file_name(name)))
+                && !self.symbols.functions_named(name).is_empty()
+            {
+                return self.function(name, offset, None);
+            }
+        }
+        let (address, shown) = match target.at {
+            At::Address(at) if self.rva => (Address::Rva(back(at)), at),
+            At::Address(at) => (Address::VirtualAddress(back(at)), at),
+            At::Rva(at) => (Address::Rva(back(at)), at),
+            At::FileOffset(at) if self.symbols.has_file_offsets() => {
+                (Address::FileOffset(back(at)), at)
+            }
+            At::Symbol(symbol) => return self.function(symbol.name, symbol.offset, symbol.size),
+            At::Il(Method::Named(name), offset) => return self.function(name, offset.into(), None),
+            At::FileOffset(_) | At::Il(..) | At::Listed(..) => return Err(shown::OTHER_KIND),
+        };
+        Ok(Located::at(address, shown))
+    }
+
+    /// An address in a function. If several have the name, a size that only one of them has decides.
+    fn function(&self, name: &str, offset: u64, size: Option<u64>) -> Result<Located, Why> {
+        let all = self.symbols.functions_named(name);
+        let len = |range: &Range<u64>| range.end.saturating_sub(range.start);
+        let mut of_size = all.iter().filter(|range| Some(len(range)) == size);
+        let (function, is_certain) = match (&*all, of_size.next(), of_size.next()) {
+            (_, Some(range), None) => (range, true),
+            // Another size: perhaps of another build.
+            ([range], ..) => (range, size.is_none()),
+            ([], ..) => return Err(shown::NO_FUNCTION),
+            _ => return Err(shown::SEVERAL_FUNCTIONS),
+        };
+        if offset >= len(function) {
+            return Err(shown::NO_FUNCTION);
+        }
+        let address = function.start.saturating_add(offset);
+        let lookup = Address::VirtualAddress(address.wrapping_sub(self.back));
+        Ok(Located {
+            lookup,
+            shown: address,
+            is_certain,
+        })
+    }
+}
+
+/// An address of the file.
+#[derive(Clone, Copy)]
+struct Located {
+    /// To look up.
+    lookup: Address,
+    /// To print.
+    shown: u64,
+    /// False if the function that the text names has another size.
+    is_certain: bool,
+}
+
+impl Located {
+    fn at(lookup: Address, shown: u64) -> Self {
+        let is_certain = true;
+        Located {
+            lookup,
+            shown,
+            is_certain,
         }
     }
 }
 
 impl Source for NativeSource {
-    fn answer<'s>(&'s mut self, requests: Vec<AddressRequest<'s>>) -> Result<Answers<'s>> {
+    fn answer<'s>(
+        &'s mut self,
+        requests: Vec<AddressRequest<'s>>,
+        layout: Layout,
+    ) -> Result<Answers<'s>> {
+        self.query.symbol_names = layout.style().wants_symbol_names();
         let mut addresses = Vec::with_capacity(requests.len());
-        // The address to print, and the index of its answer.
-        let asked: Vec<Option<(u64, usize)>> = requests
+        // What to print, and the index of its answer.
+        let located: Vec<Result<(Located, usize), Why>> = requests
             .iter()
             .map(|request| {
-                let (address, shown) = self.address(request.target?)?;
-                addresses.push(address);
-                Some((request.address.unwrap_or(shown), addresses.len() - 1))
+                let target = request.target.ok_or(shown::NO_ADDRESS)?;
+                let mut located = self.address(target)?;
+                located.shown = request.address.unwrap_or(located.shown);
+                addresses.push(located.lookup);
+                Ok((located, addresses.len() - 1))
             })
             .collect();
         self.symbols.resolve(&addresses, &self.query);
-        let (layout, answers) = (self.layout, self.symbols.answers());
+        let answers = self.symbols.answers();
         let printer = self.symbols.printer(layout.style(), self.back);
+        let symbol_file = self.path.as_str();
         Ok(Box::new(move |index, out| {
             let request = &requests[index];
-            let answer = asked[index].and_then(|(shown, at)| Some((shown, answers.get(at)?)));
-            match (answer, layout) {
+            let found = located[index]
+                .and_then(|(located, at)| Ok((located, answers.get(at).ok_or(shown::OTHER_KIND)?)));
+            match (found, layout) {
                 // Writing to memory does not fail.
-                (Some((shown, answer)), Layout::Lines(_)) => {
-                    _ = printer.print(out, shown, &answer);
+                (Ok((located, answer)), Layout::Lines(_)) if located.is_certain => {
+                    _ = printer.print(out, located.shown, &answer);
                 }
-                (Some((shown, answer)), Layout::InText) => {
-                    layout.write(request, "", printer.frames(shown, &answer), out);
+                (Ok((located, answer)), _) => {
+                    let address = format!("{:#x}", located.shown);
+                    let frames = printer.frames(located.shown, &answer).map(|mut frame| {
+                        if layout == Layout::Objects {
+                            frame.symbol_file = Some(symbol_file);
+                        }
+                        if !located.is_certain {
+                            frame.certainty = Some("Approximate");
+                            let label = frame.label.as_deref().or(frame.name);
+                            frame.label = label.map(|label| format!("~{label}").into());
+                        }
+                        frame
+                    });
+                    layout.write(request, &address, frames, out);
                 }
-                (None, _) => {
-                    let why = match request.target {
-                        Some(_) => shown::OTHER_KIND,
-                        None => shown::NO_ADDRESS,
-                    };
-                    layout.write_unknown(request, request.text, why, out);
-                }
+                (Err(why), _) => layout.write_unknown(request, request.text, why, out),
             }
         }))
     }
@@ -107,7 +190,7 @@ impl Source for NativeSource {
     }
 
     fn has_part(&self, name: &str) -> bool {
-        self.symbols.section(name).is_some()
+        self.symbols.section(name).is_some() || !self.symbols.functions_named(name).is_empty()
     }
 
     fn notes(&mut self) -> Vec<String> {

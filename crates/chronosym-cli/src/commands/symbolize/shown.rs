@@ -16,13 +16,16 @@ pub enum Layout {
     Lines(Style),
     /// In place of an address in a text: nothing where nothing is known.
     InText,
+    /// One JSON object for each address of a text.
+    Objects,
 }
 
 impl Layout {
-    pub fn new(style: Style, in_text: bool) -> Self {
-        match in_text {
-            true => Layout::InText,
-            false => Layout::Lines(style),
+    /// The layout of addresses of a log.
+    pub fn of_log(style: Style) -> Self {
+        match style {
+            Style::Json => Layout::Objects,
+            _ => Layout::InText,
         }
     }
 
@@ -31,6 +34,7 @@ impl Layout {
         match self {
             Layout::Lines(style) => style,
             Layout::InText => Style::Text,
+            Layout::Objects => Style::Json,
         }
     }
 
@@ -45,9 +49,23 @@ impl Layout {
         match self {
             // Writing to memory does not fail.
             Layout::Lines(style) => _ = style::print(style, out, address, frames),
+            Layout::Objects => _ = style::print(Style::Json, out, address, frames),
             Layout::InText => {
                 let text = in_text(question.form, frames);
-                out.extend(printable(&text).as_bytes());
+                let text = printable(&text);
+                match question.form {
+                    _ if text.is_empty() => {}
+                    Form::JsonText | Form::JsonValue => {
+                        let quoted = serde_json::Value::from(&*text).to_string();
+                        let inner = quoted
+                            .strip_prefix('"')
+                            .and_then(|text| text.strip_suffix('"'));
+                        let inner = inner.unwrap_or(&quoted);
+                        let is_value = question.form == Form::JsonValue;
+                        out.extend(if is_value { &quoted } else { inner }.bytes());
+                    }
+                    _ => out.extend(text.as_bytes()),
+                }
             }
         }
     }
@@ -82,6 +100,10 @@ pub type Why = (&'static str, NameReason);
 pub const OTHER_FILE: Why = ("not this file", NameReason::NoSymbolFile);
 /// The text is no address.
 pub const NO_ADDRESS: Why = ("not an address", NameReason::InvalidAddress);
+/// Several functions have the name.
+pub const SEVERAL_FUNCTIONS: Why = ("several functions have this name", NameReason::Ambiguous);
+/// No function has the name, or it is shorter.
+pub const NO_FUNCTION: Why = ("no such function", NameReason::NoName);
 /// There are several files.
 pub const WHICH_FILE: Why = ("in which file? say FILE+0x…", NameReason::InvalidAddress);
 /// The file does not know this kind of address.

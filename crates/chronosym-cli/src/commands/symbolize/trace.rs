@@ -38,7 +38,6 @@ pub struct TraceSource {
     processes: Vec<ProcessIndex>,
     time: Option<u64>,
     position: Position,
-    layout: Layout,
     images: Vec<Image>,
     kept: HashMap<String, Arc<[u8]>>,
     kept_bytes: usize,
@@ -127,7 +126,6 @@ impl TraceSource {
             processes,
             time: args.query.time_ns(),
             position: args.query.position(),
-            layout: Layout::new(args.style, args.in_text()),
             images,
             kept: HashMap::new(),
             kept_bytes: 0,
@@ -218,10 +216,15 @@ impl TraceSource {
         })
     }
 
-    fn write(&self, question: &AddressRequest<'_>, out: &mut Vec<u8>) -> Result<()> {
+    fn write(
+        &self,
+        question: &AddressRequest<'_>,
+        layout: Layout,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let Some(place) = question.target else {
             let why = shown::NO_ADDRESS;
-            self.layout.write_unknown(question, question.text, why, out);
+            layout.write_unknown(question, question.text, why, out);
             return Ok(());
         };
         let occupants = self.occupants(place)?;
@@ -230,9 +233,9 @@ impl TraceSource {
             _ => question.text.to_owned(),
         };
         match occupants.as_slice() {
-            [] => self.layout.write_unknown(question, &address, NO_IMAGE, out),
-            [only] => self.write_one(question, &address, only, out),
-            several => return self.write_several(question, &address, several, out),
+            [] => layout.write_unknown(question, &address, NO_IMAGE, out),
+            [only] => self.write_one(question, &address, only, layout, out),
+            several => return self.write_several(question, &address, several, layout, out),
         }
         Ok(())
     }
@@ -242,12 +245,13 @@ impl TraceSource {
         question: &AddressRequest<'_>,
         before: &str,
         occupant: &Occupant,
+        layout: Layout,
         out: &mut Vec<u8>,
     ) {
         let timeline = &self.loaded.timeline;
         let frames = occupant.frames.iter();
         let frames = frames.map(|frame| of_frame(frame, timeline));
-        self.layout.write(question, before, frames, out);
+        layout.write(question, before, frames, out);
     }
 
     /// Rule 19: without a time, all that ever stood there.
@@ -256,14 +260,15 @@ impl TraceSource {
         question: &AddressRequest<'_>,
         address: &str,
         occupants: &[Occupant],
+        layout: Layout,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        match self.layout {
+        match layout {
             Layout::InText => {
                 let mut labels: Vec<Vec<u8>> = Vec::new();
                 for occupant in occupants {
                     let mut label = Vec::new();
-                    self.write_one(question, "", occupant, &mut label);
+                    self.write_one(question, "", occupant, layout, &mut label);
                     if !label.is_empty() && labels.last() != Some(&label) {
                         labels.push(label);
                     }
@@ -279,10 +284,10 @@ impl TraceSource {
                 out.extend(format!("{address} Ambiguous: {why}\n").bytes());
                 for occupant in occupants {
                     let life = format!("  {:<26}", occupant.life.map_or(String::new(), show_life));
-                    self.write_one(question, &life, occupant, out);
+                    self.write_one(question, &life, occupant, layout, out);
                 }
             }
-            Layout::Lines(Style::Json) => {
+            Layout::Lines(Style::Json) | Layout::Objects => {
                 let several = Several {
                     address,
                     frames: [shown::unknown(question, AMBIGUOUS)],
@@ -293,20 +298,20 @@ impl TraceSource {
             }
             // These layouts know one answer only, and a wrong one is worse than none.
             Layout::Lines(_) => {
-                self.layout.write_unknown(question, address, AMBIGUOUS, out);
+                layout.write_unknown(question, address, AMBIGUOUS, out);
             }
         }
         Ok(())
     }
 
     /// The answer to a question, which may be kept: in a text the same words may stand for several places.
-    fn answer_of(&mut self, question: &AddressRequest<'_>) -> Result<Arc<[u8]>> {
-        let is_kept = self.layout != Layout::InText;
+    fn answer_of(&mut self, question: &AddressRequest<'_>, layout: Layout) -> Result<Arc<[u8]>> {
+        let is_kept = matches!(layout, Layout::Lines(_));
         if let Some(known) = self.kept.get(question.text).filter(|_| is_kept) {
             return Ok(Arc::clone(known));
         }
         let mut text = Vec::new();
-        self.write(question, &mut text)?;
+        self.write(question, layout, &mut text)?;
         let text: Arc<[u8]> = text.into();
         if is_kept {
             if self.kept_bytes > MAX_KEPT {
@@ -322,8 +327,15 @@ impl TraceSource {
 }
 
 impl Source for TraceSource {
-    fn answer<'s>(&'s mut self, questions: Vec<AddressRequest<'s>>) -> Result<Answers<'s>> {
-        let answers: Result<Vec<Arc<[u8]>>> = questions.iter().map(|q| self.answer_of(q)).collect();
+    fn answer<'s>(
+        &'s mut self,
+        questions: Vec<AddressRequest<'s>>,
+        layout: Layout,
+    ) -> Result<Answers<'s>> {
+        let answers: Result<Vec<Arc<[u8]>>> = questions
+            .iter()
+            .map(|q| self.answer_of(q, layout))
+            .collect();
         let answers = answers?;
         Ok(Box::new(move |index, out| {
             out.extend_from_slice(&answers[index])

@@ -1,0 +1,53 @@
+//! Where a process has its files.
+
+use chronosym_symbols::log::Images;
+
+use crate::request::{AddressRequest, At};
+
+/// What states load addresses: an option, or the images of the process.
+#[derive(Clone, Copy)]
+pub struct Process<'a> {
+    /// The load address of the only file.
+    pub base: Option<u64>,
+    pub images: &'a Images,
+}
+
+impl<'a> Process<'a> {
+    /// This process if anything is stated about it, else that of other images.
+    pub fn or_of<'b>(&self, images: &'b Images) -> Process<'b>
+    where
+        'a: 'b,
+    {
+        let is_stated = self.base.is_some() || !self.images.list().is_empty();
+        Process {
+            base: self.base,
+            images: if is_stated { self.images } else { images },
+        }
+    }
+
+    /// Makes an address of the process one of a file, as far as load addresses are stated, and adds the identity of
+    /// the module.
+    pub fn locate<'s>(&'s self, request: &mut AddressRequest<'s>) {
+        let Some(target) = &mut request.target else {
+            return;
+        };
+        let address = match target.at {
+            At::Address(address) => Some(address),
+            _ => None,
+        };
+        let rva = self.base.zip(address);
+        if let Some(rva) = rva.and_then(|(base, address)| address.checked_sub(base)) {
+            target.at = At::Rva(rva);
+            request.address = address;
+            return;
+        }
+        let (image, is_moved) = self.images.complete(target).unzip();
+        request.symbol_file = image.and_then(|image| image.symbol_file.as_deref());
+        if is_moved == Some(true) {
+            request.address = address;
+        } else if address.is_some() && target.file.is_none() && self.images.has_addresses() {
+            // All files are listed, and the address is in none.
+            target.file = Some("[anonymous]");
+        }
+    }
+}

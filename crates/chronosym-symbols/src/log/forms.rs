@@ -1,0 +1,166 @@
+//! The table of forms in which runtimes and tools write frames and lists of images. To add one, add a
+//! row and a line to the test of its family.
+
+use std::sync::LazyLock;
+
+use super::pattern::Pattern;
+
+/// What a form states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Code. If the line has it in several ways, the first that can be resolved is replaced.
+    Code,
+    /// Code in the module that an earlier line states.
+    CodeOfModule,
+    /// The module of lines that follow.
+    Module,
+    /// An image and where it is, or its identity.
+    Image,
+    /// Numbers that are no addresses of code.
+    Other,
+}
+
+use Kind::{Code, CodeOfModule, Image, Module, Other};
+
+/// The rows, of which the first that matches applies.
+const ROWS: &[(Kind, &str)] = &[
+    // Mappings: /proc/PID/maps, also in hs_err_pid.log; Android's tombstones.
+    (Image, "^{start}-{end} {mode} {offset} {word} {word} {rest}"),
+    (Image, "^{start}-{end} {mode} {offset} {word} {word}$"),
+    (
+        Image,
+        "{start}-{last} {mode} {offset} {h} {path} (BuildId: {id})",
+    ),
+    (Image, "{start}-{last} {mode} {offset} {h} {path}"),
+    (Other, "^{start}-{end} {mode} "),
+    // Images: sanitizers, macOS, Swift, Breakpad, HotSpot on Windows, WinDbg, Wine, lldb, pprof, systemd.
+    (Image, "^{0xstart}-{0xend} {path} ({any}) <{id}>"),
+    (Image, "^{0xstart} - {0xlast} {name} {any}<{id}> {rest}"),
+    (Image, "^{0xstart}–{0xend} {id} {name} {rest}"),
+    (Image, "^{0xstart}–{0xend} <no build ID> {name} {rest}"),
+    (
+        Image,
+        "^{0xstart} - {0xlast} {name} {any}(WARNING: No symbols, {symbols}, {id})",
+    ),
+    (Image, "^{0xstart} - {0xlast} «{letter}:\\{any}»$"),
+    (Image, "^{0xstart} - {0xlast} {name} {word} (main)$"),
+    (Image, "^{0xstart} - {0xlast} {path} {word}$"),
+    (
+        Image,
+        "^Module|{name}|{any}|{symbols}|{id}|{0xstart}|{0xlast}|",
+    ),
+    (Image, "^Module|{name}|{any}|{any}|{id}|{0xstart}|{0xlast}|"),
+    (Image, "^{start} {end} {name} (deferred)"),
+    (Image, "^{start} {end} {name} ({any}symbols)"),
+    (Image, "^PE {start}-~{end} {word} {rest}"),
+    (Image, "^PE-Wine {start}-~{end} {word} {rest}"),
+    (Image, "^ELF {start}-~{end} {word} {rest}"),
+    (Image, "^[~{n}] {id} {0xstart} {rest}"),
+    (Image, "^{n}: {0xstart}/{0xend}/{0xoffset} {path} {id}"),
+    (Image, "^{n}: {0xstart}/{0xend}/{0xoffset} {path}"),
+    (Image, "Module {path} with build-id {id}"),
+    (Image, "module {path} with build-id: {id}"),
+    // perf script; bpftrace in the mode of perf.
+    (Code, "{address} [unknown] («{path}+{0xoffset}»)$"),
+    (Code, "{address} {function}+{0x+} («{path}+{0xoffset}»)$"),
+    (Code, "{address} [unknown] ({path})$"),
+    (Code, "{address} {function}+{0x+} ({path})$"),
+    (Code, "{address} {function}+{+10} ({path})$"),
+    // glibc, sanitizers, Chromium, LLVM, musl.
+    (Code, "(«{path}+{0xrva}») (BuildId: {id})"),
+    (Code, "{path}(«+{0xrva}»)~[{0xh}]"),
+    (Code, "{path}(«+{0xrva}»)"),
+    (Code, "{path}({function}+{0x+})~[{0xaddress}]"),
+    (Code, "{path}({function}+{0x+})"),
+    (Code, "(«{path}+{0xrva}»)"),
+    (Code, "({path}@{function}+{0x+})"),
+    (Code, "«{path}@{0xrva}»"),
+    (Code, "^{n}# {0xaddress} in {rest}"),
+    // Android.
+    (Code, "#{n} pc {address} {path} ({any}) (BuildId: {id})"),
+    (Code, "#{n} pc {address} {path} (BuildId: {id})"),
+    (Code, "#{n} pc {address} {path}"),
+    (Other, "#{n} pc {h} "),
+    // minidump_stackwalk -m: with a function, the offset counts from its line.
+    (Code, "^{n}|{n}|{path}||||{0xrva}$"),
+    (Code, "^{n}|{n}|{file}||||{0xrva}$"),
+    (Other, "^{n}|{n}|{any}|{any}|"),
+    // systemd-coredump, minidump_stackwalk, Wine.
+    (Code, "(«{file} + {0xrva}»)"),
+    (Code, "^{n} «{file} + {0xrva}»$"),
+    (Code, "^{n} {path}!{function} + {0x+}$"),
+    (Code, "in «{path} (+{0xrva})»"),
+    (Code, "{identifier}+{0x+} in {path} ({0xh})"),
+    (Code, "{identifier}+{0x+} [{any}] in {path} ({0xh})"),
+    // Linux: oopses, backtraces, faults.
+    (Code, "{identifier}+{0x+}/{0xsize} [{path} {id}]"),
+    (Code, "{identifier}+{0x+}/{0xsize} [{path}]"),
+    (Code, "{identifier}+{0x+}/{0xsize}"),
+    (
+        Code,
+        " ip «{h}» sp {h} error {h} in {path}[{offset},{h}+{h}]",
+    ),
+    (
+        Code,
+        " ip:«{h}» sp:{h} error:{h} in {path}[{offset},{h}+{h}]",
+    ),
+    (Code, " ip {address} sp {h} error {h} in {path}["),
+    (Code, " ip:{address} sp:{h} error:{h} in {path}["),
+    (Other, " segfault at "),
+    (Other, " general protection fault"),
+    // Windows Error Reporting.
+    (Module, "Faulting module name: {file},"),
+    (Module, "Fault Module Name: {file}$"),
+    (CodeOfModule, "Fault offset: {0xrva}"),
+    (CodeOfModule, "Exception Offset: {rva}"),
+    (Other, "^Faulting "),
+    (Other, "^Exception code: "),
+    (Other, "^Exception Code: "),
+    // .NET, Mono, Native AOT.
+    (Code, "in «{file}:token {0xtoken}+{il}»"),
+    (Code, "at {method}) [{0xil}] in «<{id}>:0»"),
+    (Code, "at {method}) [{0xil}] in «<{id}#{id}>:0»"),
+    (Code, "«{path}!<BaseAddress>+{0xrva}»"),
+    // WinDbg.
+    (Code, "{path}!{function}+{0x+}"),
+    // HotSpot.
+    (Code, "[«{file}+{0xrva}»] {function}+{0x+}"),
+    (Code, "[«{file}+{0xrva}»]"),
+    // macOS: crash reports, samples; Swift; lldb.
+    (Code, "^{n} {file} {0xaddress} {0xbase} + {rva10}"),
+    (Code, "^{n} {file} {0xaddress} {function} + {+10}"),
+    (Code, "(in {file}) load address {0xh} + {0xrva} [{0xh}]"),
+    (Code, "{function} (in {file}) + {+10} [{0xaddress}]"),
+    (Code, "^{n}{any} {0xaddress} <unknown> in {path}"),
+    (Code, "^{n}{any} {0xaddress} {function} + {+10} in {path}"),
+    (Code, "{0xaddress} {path}`{function} + {+10}"),
+    // gdb.
+    (Code, "^{function} + {+10} in section {word} of {rest}"),
+    (Code, "^{function} + {+10} in section {word}$"),
+    (Code, "#{n} {0xaddress} in {any}) from {path}"),
+    (Code, "{address} <{function}+{+10}>"),
+    // V8.
+    (Code, "^{n}: {0xaddress} {any}[{path}]$"),
+    (Code, "^{n}: {0xaddress} [{path}]$"),
+    // bpftrace.
+    (Code, "^{function}+{+10}$"),
+];
+
+/// A compiled row.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) kind: Kind,
+    pub(super) pattern: Pattern,
+}
+
+/// The compiled table.
+pub(super) fn rows() -> &'static [Row] {
+    static COMPILED: LazyLock<Vec<Row>> = LazyLock::new(|| {
+        let rows = ROWS.iter().map(|&(kind, pattern)| Row {
+            kind,
+            pattern: Pattern::new(pattern),
+        });
+        rows.collect()
+    });
+    &COMPILED
+}

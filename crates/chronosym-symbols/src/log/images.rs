@@ -1,0 +1,155 @@
+//! The images that a log or a list of mappings states.
+
+use std::collections::HashMap;
+
+use super::target::{At, Target, file_name};
+
+/// An image, or a range of its file that is mapped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// Its path, or its name if no path is stated; empty for memory without a file.
+    pub path: String,
+    /// Its name in frames, if that may be another one.
+    pub name: String,
+    /// Its identity: build ID, UUID, or the id of its PDB.
+    pub id: Option<String>,
+    /// The name of its symbol file.
+    pub symbol_file: Option<String>,
+    /// The address of its first byte; `None` if only its identity is stated.
+    pub start: Option<u64>,
+    /// The address after its last byte, if stated.
+    pub end: Option<u64>,
+    /// Where the mapping starts in the file, for mappings.
+    pub file_offset: Option<u64>,
+    /// Its index in a list that frames refer to.
+    pub index: Option<u32>,
+}
+
+impl Image {
+    fn is_called(&self, name: &str) -> bool {
+        let own = [&*self.path, &*self.name].map(file_name);
+        own.iter()
+            .any(|own| own.eq_ignore_ascii_case(file_name(name)))
+    }
+}
+
+/// The images of a process.
+#[derive(Debug, Default)]
+pub struct Images {
+    list: Vec<Image>,
+    /// Indexes of the images with addresses, by address.
+    by_address: Vec<usize>,
+    /// Indexes of the images with an identity, by name in lower case.
+    by_name: HashMap<String, Vec<usize>>,
+    listed: HashMap<u32, usize>,
+}
+
+/// The most bytes of an image whose end is not stated: x86-64 code cannot be larger.
+const MAX_UNSTATED: u64 = 2 << 30;
+
+/// The most images that are kept.
+const MAX_IMAGES: usize = 1 << 20;
+
+impl Images {
+    pub(super) fn new(mut list: Vec<Image>) -> Self {
+        list.truncate(MAX_IMAGES);
+        let mut by_address: Vec<usize> = Vec::new();
+        let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut listed = HashMap::new();
+        for (at, image) in list.iter().enumerate() {
+            if image.start.is_some() {
+                by_address.push(at);
+            }
+            if image.id.is_some() {
+                let mut names =
+                    [&image.path, &image.name].map(|name| file_name(name).to_lowercase());
+                names.sort_unstable();
+                let [first, second] = &names;
+                let second = (first != second).then_some(second);
+                for name in [Some(first), second].into_iter().flatten() {
+                    by_name.entry(name.clone()).or_default().push(at);
+                }
+            }
+            if let Some(index) = image.index {
+                listed.entry(index).or_insert(at);
+            }
+        }
+        by_address.sort_by_key(|&at| list.get(at).and_then(|image| image.start));
+        Images {
+            list,
+            by_address,
+            by_name,
+            listed,
+        }
+    }
+
+    /// All of them, in the order of the text.
+    pub fn list(&self) -> &[Image] {
+        &self.list
+    }
+
+    /// True if it is stated where images are loaded.
+    pub fn has_addresses(&self) -> bool {
+        !self.by_address.is_empty()
+    }
+
+    /// The image at an address, and what the address is in it.
+    pub fn find(&self, address: u64) -> Option<(&Image, At<'static>)> {
+        let start = |&at: &usize| self.list.get(at).and_then(|image| image.start);
+        let next = self
+            .by_address
+            .partition_point(|at| start(at).is_some_and(|start| start <= address));
+        let image = self.list.get(*self.by_address.get(next.checked_sub(1)?)?)?;
+        let within = address.checked_sub(image.start?)?;
+        let is_within = match image.end {
+            Some(end) => address < end,
+            None => within < MAX_UNSTATED,
+        };
+        let at = match image.file_offset {
+            Some(offset) => At::FileOffset(offset.checked_add(within)?),
+            None => At::Rva(within),
+        };
+        is_within.then_some((image, at))
+    }
+
+    /// The image with an index in a list.
+    pub fn listed(&self, index: u32) -> Option<&Image> {
+        self.list.get(*self.listed.get(&index)?)
+    }
+
+    /// The image of a name whose identity is stated, if all of that name have the same.
+    pub fn of_name(&self, name: &str) -> Option<&Image> {
+        let all = self.by_name.get(&file_name(name).to_lowercase())?;
+        let mut images = all.iter().filter_map(|&at| self.list.get(at));
+        let first = images.next()?;
+        images.all(|image| image.id == first.id).then_some(first)
+    }
+
+    /// Completes a target with what the images state: the module of an address of the process, and
+    /// the identity of a module. Returns the image, and whether an address of the process became
+    /// one of the image.
+    pub fn complete<'s>(&'s self, target: &mut Target<'s>) -> Option<(&'s Image, bool)> {
+        let (image, at) = match target.at {
+            At::Address(address) => match self.find(address) {
+                Some((image, at)) if target.file.is_none_or(|file| image.is_called(file)) => {
+                    (image, Some(at))
+                }
+                _ => (self.of_name(target.file?)?, None),
+            },
+            At::Listed(index, rva) => (self.listed(index)?, Some(At::Rva(rva))),
+            _ => (self.of_name(target.file?)?, None),
+        };
+        if let Some(at) = at {
+            // Memory without a file is in no module.
+            let path = if image.path.is_empty() {
+                "[anonymous]"
+            } else {
+                &image.path
+            };
+            (target.file, target.at) = (Some(path), at);
+        }
+        let named = || self.of_name(target.file?)?.id.as_deref();
+        target.id = target.id.or(image.id.as_deref()).or_else(named);
+        Some((image, at.is_some()))
+    }
+}

@@ -1,0 +1,330 @@
+//! Addresses in JSON: an object states the module beside them, or its index in a list of images.
+//! Formats: Apple's `.ips`, Sentry's events, minidump-stackwalk, Crashpad, Node.js reports.
+
+use super::found::{Sink, placed, range_of};
+use super::images::Image;
+use super::line::find_in_line;
+use super::number::{is_prefixed, parse_address};
+use super::target::{At, Form, Symbol, Target, file_name};
+
+/// The deepest nesting that is followed.
+const MAX_DEPTH: usize = 128;
+
+/// What the value of a key states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Address,
+    Rva,
+    Module,
+    Path,
+    Index,
+    Mode,
+    Base,
+    End,
+    Size,
+    CodeId,
+    DebugId,
+    DebugFile,
+    Symbol,
+    SymbolOffset,
+}
+
+fn key(name: &str) -> Option<Key> {
+    Some(match name {
+        "addr"
+        | "address"
+        | "instruction_addr"
+        | "instruction_address"
+        | "ip"
+        | "pc"
+        | "native_address" => Key::Address,
+        "module_offset" | "module_relative_address" | "image_offset" | "imageOffset" => Key::Rva,
+        "module" | "package" | "object" | "image_name" | "imageName" | "binary" | "binaryName" => {
+            Key::Module
+        }
+        "path" | "code_file" | "filename" | "name" => Key::Path,
+        "imageIndex" => Key::Index,
+        "addr_mode" => Key::Mode,
+        "image_addr" | "base_addr" | "base" => Key::Base,
+        "end_addr" => Key::End,
+        "image_size" | "size" => Key::Size,
+        "code_id" | "build_id" | "buildId" => Key::CodeId,
+        "debug_id" | "uuid" => Key::DebugId,
+        "debug_file" => Key::DebugFile,
+        "symbol" | "function" => Key::Symbol,
+        "symbolLocation" => Key::SymbolOffset,
+        _ => return None,
+    })
+}
+
+/// A value: its text without quotes.
+#[derive(Clone, Copy, Debug)]
+struct Value<'a> {
+    text: &'a str,
+    is_string: bool,
+}
+
+impl<'a> Value<'a> {
+    /// The text of a string; of one with escape sequences only what follows them, as in
+    /// `C:\\x\\app.dll`.
+    fn name(self) -> Option<&'a str> {
+        let plain = self.text.rsplit('\\').next();
+        plain.filter(|text| self.is_string && !text.is_empty())
+    }
+
+    fn number(self) -> Option<u64> {
+        match self.is_string {
+            true => parse_address(self.text),
+            false => self.text.parse().ok(),
+        }
+    }
+}
+
+/// An object or an array that is open.
+#[derive(Debug, Default)]
+struct Level<'a> {
+    is_array: bool,
+    /// The key that it is the value of.
+    name: &'a str,
+    /// Completed values.
+    count: u32,
+    values: Vec<(Key, Value<'a>)>,
+}
+
+impl<'a> Level<'a> {
+    fn get(&self, key: Key) -> Option<Value<'a>> {
+        let mut values = self.values.iter();
+        values.find(|(own, _)| *own == key).map(|(_, value)| *value)
+    }
+}
+
+/// Whether JSON may start at a brace: an object with a key.
+pub(super) fn starts_object(text: &str) -> bool {
+    let key = text.strip_prefix('{').map(str::trim_start);
+    let key = key.and_then(|rest| rest.strip_prefix('"')?.split_once('"'));
+    key.is_some_and(|(key, rest)| !key.contains(['\n', '\\']) && rest.trim_start().starts_with(':'))
+}
+
+/// Reads an object at the start of `text`; returns the length of what is JSON.
+pub(super) fn read<'a>(text: &'a str, sink: &mut Sink<'a>) -> usize {
+    let mut levels: Vec<Level<'a>> = Vec::new();
+    let mut rest = text;
+    let mut name = "";
+    while let Some(first) = rest.chars().next() {
+        let consumed = match first {
+            '{' | '[' if levels.len() < MAX_DEPTH => {
+                levels.push(Level {
+                    is_array: first == '[',
+                    name: std::mem::take(&mut name),
+                    ..Level::default()
+                });
+                1
+            }
+            '}' | ']' => {
+                let Some(level) = levels.pop() else { break };
+                if level.is_array != (first == ']') {
+                    break;
+                }
+                let list = levels.last();
+                if !level.is_array {
+                    object(text, &level, list, sink);
+                }
+                match levels.last_mut() {
+                    Some(outer) => outer.count = outer.count.saturating_add(1),
+                    // The whole object.
+                    None => {
+                        rest = rest.get(1..).unwrap_or_default();
+                        break;
+                    }
+                }
+                1
+            }
+            '"' => {
+                let Some(len) = string_len(rest) else { break };
+                let inner = rest.get(1..len.saturating_sub(1)).unwrap_or_default();
+                let after = rest.get(len..).unwrap_or_default().trim_start();
+                let in_object = levels.last().is_some_and(|level| !level.is_array);
+                if in_object && name.is_empty() && after.starts_with(':') {
+                    name = inner;
+                } else {
+                    let is_string = true;
+                    let value = Value {
+                        text: inner,
+                        is_string,
+                    };
+                    if !add(&mut levels, std::mem::take(&mut name), value) {
+                        lines(text, inner, sink);
+                    }
+                }
+                len
+            }
+            ',' | ':' => 1,
+            c if c.is_whitespace() => c.len_utf8(),
+            c if c.is_ascii_alphanumeric() || c == '-' => {
+                let is_scalar = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.');
+                let len = rest.find(|c| !is_scalar(c)).unwrap_or(rest.len());
+                let text = rest.get(..len).unwrap_or_default();
+                let is_string = false;
+                add(
+                    &mut levels,
+                    std::mem::take(&mut name),
+                    Value { text, is_string },
+                );
+                len
+            }
+            _ => break,
+        };
+        rest = rest.get(consumed..).unwrap_or_default();
+    }
+    // What was cut off is an object as well.
+    while let Some(level) = levels.pop() {
+        if !level.is_array {
+            object(text, &level, levels.last(), sink);
+        }
+    }
+    text.len().saturating_sub(rest.len())
+}
+
+/// Adds a value to the innermost object; false if its key is of no interest.
+fn add<'a>(levels: &mut [Level<'a>], name: &str, value: Value<'a>) -> bool {
+    let Some(level) = levels.last_mut() else {
+        return false;
+    };
+    if level.is_array {
+        level.count = level.count.saturating_add(1);
+        return false;
+    }
+    let key = key(name);
+    if let Some(key) = key
+        && level.get(key).is_none()
+    {
+        level.values.push((key, value));
+    }
+    key.is_some_and(|key| !matches!(key, Key::Path | Key::Symbol | Key::Size))
+}
+
+/// The length of a string with its quotes.
+fn string_len(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    let mut chars = text.char_indices().skip(1);
+    chars.find_map(|(at, c)| {
+        if c == '"' && !escaped {
+            return at.checked_add(1);
+        }
+        escaped = c == '\\' && !escaped;
+        None
+    })
+}
+
+/// A string with lines of a log.
+fn lines<'a>(text: &'a str, string: &'a str, sink: &mut Sink<'a>) {
+    if !string.contains([' ', '+', '(']) {
+        return;
+    }
+    let start = sink.found.len();
+    let base = range_of(text, string).start;
+    for line in string.split(['\\', '\n']) {
+        // What follows a backslash is `n`, `t` or `r`.
+        let is_first = range_of(string, line).start == 0;
+        let line = match line.strip_prefix(['n', 't', 'r']) {
+            Some(rest) if !is_first => rest,
+            _ => line,
+        };
+        let within = range_of(string, line).start;
+        find_in_line(line, base.saturating_add(within), sink);
+    }
+    for found in sink.found.get_mut(start..).unwrap_or_default() {
+        if found.form == Form::Names {
+            found.form = Form::JsonText;
+        }
+    }
+}
+
+fn object<'a>(text: &'a str, level: &Level<'a>, list: Option<&Level<'a>>, sink: &mut Sink<'a>) {
+    match level.get(Key::Rva).or(level.get(Key::Address)) {
+        Some(value) => frame(text, level, value, sink),
+        None => sink.images.extend(image(level, list)),
+    }
+}
+
+/// An object with an address.
+fn frame<'a>(text: &'a str, level: &Level<'a>, value: Value<'a>, sink: &mut Sink<'a>) {
+    let Some(number) = value.number() else {
+        return;
+    };
+    let symbol = level.get(Key::Symbol).and_then(Value::name);
+    // Node.js: `wrk(int) [prog]`.
+    let in_symbol = || {
+        symbol?
+            .strip_suffix(']')?
+            .rsplit_once(" [")
+            .map(|(_, module)| module)
+    };
+    let module = level
+        .get(Key::Module)
+        .and_then(Value::name)
+        .or_else(in_symbol);
+    let base = level.get(Key::Base).and_then(Value::number);
+    let index = level.get(Key::Index).and_then(Value::number);
+    let relative = level.get(Key::Mode).and_then(Value::name);
+    let index = index.or_else(|| relative?.strip_prefix("rel:")?.parse().ok());
+    let index = index.and_then(|index| u32::try_from(index).ok());
+    let is_rva = level.get(Key::Rva).is_some();
+    let is_address = value.is_string && is_prefixed(value.text);
+    if !is_rva && !is_address {
+        return;
+    }
+    let at = match (is_rva, index, base) {
+        (_, Some(index), _) if module.is_none() => At::Listed(index, number),
+        (true, ..) => At::Rva(number),
+        (false, _, Some(base)) => At::Rva(number.wrapping_sub(base)),
+        (false, ..) => At::Address(number),
+    };
+    let mut target = Target::new(module, at);
+    target.id = level.get(Key::CodeId).and_then(Value::name);
+    if module.is_none() && target.id.is_none() && matches!(at, At::Rva(_)) {
+        return;
+    }
+    let form = if value.is_string {
+        Form::JsonText
+    } else {
+        Form::JsonValue
+    };
+    let range = range_of(text, value.text);
+    sink.found.push(placed(range.clone(), target, form));
+    let offset = level.get(Key::SymbolOffset).and_then(Value::number);
+    if let (Some(name), Some(offset)) = (symbol, offset) {
+        let size = None;
+        let symbol = Symbol { name, offset, size };
+        let mut other = placed(range, Target::new(module, At::Symbol(symbol)), form);
+        other.is_alternative = true;
+        sink.found.push(other);
+    }
+}
+
+/// An object of a list of images.
+fn image(level: &Level<'_>, list: Option<&Level<'_>>) -> Option<Image> {
+    let number = |key| level.get(key).and_then(Value::number);
+    let text = |key| level.get(key).and_then(Value::name).map(str::to_owned);
+    let id = text(Key::CodeId)
+        .filter(|id| id.len() >= 32)
+        .or_else(|| text(Key::DebugId));
+    let start = number(Key::Base)?;
+    let size = number(Key::Size);
+    let end = number(Key::End).or_else(|| start.checked_add(size?));
+    let path = text(Key::Path)?;
+    if id.is_none() && end.is_none() {
+        return None;
+    }
+    let is_list = |list: &&Level<'_>| list.is_array && matches!(list.name, "usedImages" | "images");
+    Some(Image {
+        name: file_name(&path).to_owned(),
+        path,
+        id,
+        symbol_file: text(Key::DebugFile),
+        start: Some(start),
+        end,
+        file_offset: None,
+        index: list.filter(is_list).map(|list| list.count),
+    })
+}

@@ -1,0 +1,204 @@
+//! Addresses in one line.
+
+use std::ops::Range;
+
+use super::forms::{Kind, Row, rows};
+use super::found::{Found, Sink, placed};
+use super::images::Image;
+use super::number::{hex, method_token};
+use super::pattern::{Field, Match};
+use super::target::{At, Form, Method, Symbol, Target};
+use super::words;
+
+/// Steps of matching for each byte of a line.
+const STEPS_PER_BYTE: usize = 256;
+
+/// A line, at `start` in the text.
+pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
+    let has_digit = line.bytes().any(|b| b.is_ascii_digit());
+    if !has_digit && !line.contains("build-id") {
+        return;
+    }
+    if is_hex_dump(line) {
+        return;
+    }
+    let mut steps = line.len().saturating_add(16).saturating_mul(STEPS_PER_BYTE);
+    let mut from = 0;
+    let mut form: Option<&Row> = None;
+    loop {
+        // A line has frames of one form, but for the module of others before them.
+        let found = match form.filter(|row| row.kind != Kind::Module) {
+            Some(row) => row.pattern.find(line, from, &mut steps).map(|m| (row, m)),
+            None => rows()
+                .iter()
+                .find_map(|row| Some((row, row.pattern.find(line, from, &mut steps)?))),
+        };
+        let Some((row, matched)) = found else { break };
+        form = Some(row);
+        add(row, line, &matched, start, sink);
+        if matched.range.end <= from {
+            break;
+        }
+        from = matched.range.end;
+    }
+    if form.is_none() {
+        words::find(line, start, sink);
+    }
+}
+
+/// What a match states.
+fn add<'a>(row: &Row, line: &'a str, matched: &Match, start: usize, sink: &mut Sink<'a>) {
+    let fields = Fields { line, matched };
+    match row.kind {
+        Kind::Other => {}
+        Kind::Module => sink.module = fields.file(),
+        Kind::Image => sink.images.extend(fields.image()),
+        Kind::Code => fields.code(fields.file(), start, &mut sink.found),
+        Kind::CodeOfModule => {
+            if let Some(module) = sink.module.take() {
+                fields.code(Some(module), start, &mut sink.found);
+            }
+        }
+    }
+}
+
+/// The fields of a match.
+struct Fields<'a, 'm> {
+    line: &'a str,
+    matched: &'m Match,
+}
+
+impl<'a> Fields<'a, '_> {
+    fn text(&self, field: Field) -> Option<&'a str> {
+        self.line.get(self.matched.range_of(field)?)
+    }
+
+    fn number(&self, field: Field) -> Option<u64> {
+        let text = self.text(field)?;
+        match self.matched.is_decimal(field) {
+            true => text.parse().ok(),
+            false => hex(text
+                .strip_prefix("0x")
+                .or_else(|| text.strip_prefix("0X"))
+                .unwrap_or(text)),
+        }
+    }
+
+    /// The module, without what tools add to its path; none for what stands for an unknown one.
+    fn file(&self) -> Option<&'a str> {
+        let file = self.text(Field::File)?.trim();
+        let file = file.strip_suffix("(deleted)").unwrap_or(file).trim_end();
+        // A library in an archive: `base.apk!libc.so`.
+        let file = file.rsplit('!').next().unwrap_or(file);
+        let is_unknown = matches!(file, "" | "n/a" | "??" | "???" | "<unknown>");
+        (!is_unknown).then_some(file)
+    }
+
+    fn image(&self) -> Option<Image> {
+        let marked = || self.line.get(self.matched.marked()?);
+        let name = self.text(Field::Name).unwrap_or_default().trim();
+        let name = name.strip_prefix('+').unwrap_or(name);
+        let path = self.file().or_else(marked).unwrap_or_default().trim();
+        let path = path.strip_suffix("(deleted)").unwrap_or(path).trim_end();
+        let last = self
+            .number(Field::Last)
+            .and_then(|last| last.checked_add(1));
+        Some(Image {
+            path: if path.is_empty() { name } else { path }.to_owned(),
+            name: name.to_owned(),
+            id: self.text(Field::Id).map(str::to_owned),
+            symbol_file: self.text(Field::SymbolFile).map(str::to_owned),
+            start: self.number(Field::Start),
+            end: self.number(Field::End).or(last),
+            file_offset: self.number(Field::FileOffset),
+            index: None,
+        })
+    }
+
+    /// The code, in each way in which the form has it; the best first.
+    fn code(&self, file: Option<&'a str>, start: usize, out: &mut Vec<Found<'a>>) {
+        let is_of_module = self.matched.range_of(Field::File).is_some();
+        if is_of_module && file.is_none() {
+            return;
+        }
+        let mut marked = self.matched.marked();
+        let mut is_alternative = false;
+        let mut add = |field: Range<usize>, at: At<'a>, form: Form| {
+            let range = marked.take().unwrap_or(field);
+            let mut target = Target::new(file, at);
+            target.id = self.text(Field::Id);
+            let range = start.saturating_add(range.start)..start.saturating_add(range.end);
+            let mut found = placed(range, target, form);
+            found.is_alternative = std::mem::replace(&mut is_alternative, true);
+            out.push(found);
+        };
+        let address = self.number(Field::Address);
+        for field in [Field::Rva, Field::FileOffset, Field::Address] {
+            let (Some(number), Some(range)) = (self.number(field), self.matched.range_of(field))
+            else {
+                continue;
+            };
+            let base = self.number(Field::Base);
+            // macOS: `0x10a0011c1 0x10a000000 + 4545`.
+            let is_sum = base.is_none_or(|base| base.checked_add(number) == address);
+            match field {
+                Field::Rva if !is_sum => return,
+                Field::Rva => {
+                    let base = self.matched.range_of(Field::Base).unwrap_or(range.clone());
+                    add(
+                        base.start.min(range.start)..range.end,
+                        At::Rva(number),
+                        Form::Names,
+                    );
+                }
+                Field::FileOffset => add(range, At::FileOffset(number), Form::Names),
+                _ if base.is_some() => {}
+                _ => add(range, At::Address(number), Form::Names),
+            }
+        }
+        if let (Some(name), Some(offset)) =
+            (self.text(Field::Symbol), self.number(Field::SymbolOffset))
+            && let (Some(first), Some(last)) = (
+                self.matched.range_of(Field::Symbol),
+                self.matched
+                    .range_of(Field::SymbolSize)
+                    .or(self.matched.range_of(Field::SymbolOffset)),
+            )
+        {
+            let size = self.number(Field::SymbolSize);
+            let symbol = Symbol { name, offset, size };
+            add(first.start..last.end, At::Symbol(symbol), Form::Names);
+        }
+        let il = self
+            .number(Field::IlOffset)
+            .and_then(|il| u32::try_from(il).ok());
+        let Some((il, range)) = il.zip(self.matched.range_of(Field::IlOffset)) else {
+            return;
+        };
+        let method = self.matched.range_of(Field::Method);
+        // With the bracket that ends the parameters.
+        let method = method.and_then(|range| self.line.get(range.start..range.end.checked_add(1)?));
+        if let Some(token) = self.text(Field::Token).and_then(method_token) {
+            add(
+                range,
+                At::Il(Method::Token(token), il),
+                Form::Line(":line "),
+            );
+        } else if let Some(method) = method {
+            add(range, At::Il(Method::Named(method), il), Form::Line(":"));
+        }
+    }
+}
+
+/// Memory: an address, then bytes or words.
+fn is_hex_dump(line: &str) -> bool {
+    let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let Some((address, rest)) = line.trim_start().split_once(':') else {
+        return false;
+    };
+    let plain = |word| str::strip_prefix(word, "0x").unwrap_or(word);
+    let mut words = rest.split_whitespace().map(plain).peekable();
+    let address = plain(address);
+    let is_word = |word: &str| is_hex(word) && matches!(word.len(), 2 | 4 | 8 | 16);
+    address.len() >= 8 && is_hex(address) && words.peek().is_some() && words.all(is_word)
+}

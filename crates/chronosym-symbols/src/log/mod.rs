@@ -1,0 +1,95 @@
+//! Addresses in crash logs and backtraces, in the forms in which runtimes and tools write them.
+//!
+//! [`scan`] finds them, with the module that each line states, and the lists of images that logs have.
+//! It opens no files. Lines that have one of the forms of the table (`forms.rs`) have addresses of code
+//! only where the form has them; in other lines, words such as `0x401136` or `app+0x1136` are addresses if the
+//! words around them do not say otherwise. JSON is read object by object.
+
+mod forms;
+mod found;
+mod images;
+mod json;
+mod line;
+mod number;
+mod pattern;
+mod target;
+mod words;
+
+use std::ops::Range;
+
+pub use found::Found;
+pub use images::{Image, Images};
+pub use number::{hex, is_prefixed, method_token, parse_address};
+pub use target::{At, Form, Method, Symbol, Target, split};
+
+use found::Sink;
+use line::find_in_line;
+
+/// What a text states.
+#[derive(Debug, Default)]
+pub struct Scan<'a> {
+    /// Code, in the order of the text except for alternatives.
+    pub found: Vec<Found<'a>>,
+    /// Images of the process.
+    pub images: Images,
+}
+
+/// Finds the code that a text names, and the images that it lists. Bytes that are not UTF-8 are skipped.
+/// Takes time linear in the text.
+pub fn scan(text: &[u8]) -> Scan<'_> {
+    let sink = read(text, false);
+    Scan {
+        found: sink.found,
+        images: Images::new(sink.images),
+    }
+}
+
+/// The images that a text lists, as [`scan`] finds them.
+pub fn images(text: &[u8]) -> Images {
+    Images::new(read(text, true).images)
+}
+
+fn read(text: &[u8], images_only: bool) -> Sink<'_> {
+    let mut sink = Sink::default();
+    let mut start = 0_usize;
+    for chunk in text.utf8_chunks() {
+        find_in_text(chunk.valid(), start, images_only, &mut sink);
+        let len = chunk.valid().len().saturating_add(chunk.invalid().len());
+        start = start.saturating_add(len);
+    }
+    sink
+}
+
+/// Text of several lines, at `start` in the whole.
+fn find_in_text<'a>(text: &'a str, start: usize, images_only: bool, sink: &mut Sink<'a>) {
+    let mut at = 0_usize;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        if images_only {
+            sink.found.clear();
+        }
+        let line_len = memchr::memchr(b'\n', rest.as_bytes());
+        let line_len = line_len.map_or(rest.len(), |at| at.saturating_add(1));
+        let line = rest.get(..line_len).unwrap_or_default();
+        let offset = start.saturating_add(at);
+        let brace = line.find('{');
+        let brace = brace.filter(|&brace| rest.get(brace..).is_some_and(json::starts_object));
+        let Some(brace) = brace else {
+            find_in_line(line, offset, sink);
+            at = at.saturating_add(line_len);
+            continue;
+        };
+        find_in_line(line.get(..brace).unwrap_or_default(), offset, sink);
+        let first = sink.found.len();
+        let object = rest.get(brace..).unwrap_or_default();
+        let len = json::read(object, sink);
+        let shift = offset.saturating_add(brace);
+        for found in sink.found.get_mut(first..).unwrap_or_default() {
+            let Range { start, end } = found.range;
+            found.range = start.saturating_add(shift)..end.saturating_add(shift);
+        }
+        at = at.saturating_add(brace).saturating_add(len.max(1));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,521 @@
+//! Patterns of lines, in the notation of the table of forms.
+//!
+//! - Text stands for itself, a blank for one or more blanks, `~` for any number of blanks.
+//! - `{name}` is a field. Its name selects the characters that it may have ([`Class`]).
+//!   `{0xname}` is a hexadecimal number that must have its prefix.
+//! - `«` and `»` mark what an answer replaces, if that is more than the field with the address.
+//! - A pattern is found anywhere in a line, but not within a word. `^` starts it at the first character
+//!   that is not a blank, `$` ends it at the last.
+//!
+//! Escape sequences of terminals count as nothing. The steps for a line are limited to a multiple of its length.
+
+use std::ops::Range;
+
+use memchr::memmem::Finder;
+
+/// What a part of a line states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    /// Nothing of interest.
+    Other,
+    /// The name or path of a module.
+    File,
+    /// An identity of the module.
+    Id,
+    /// The name of its symbol file.
+    SymbolFile,
+    /// Bytes from the base of the module.
+    Rva,
+    /// Bytes from the start of the file.
+    FileOffset,
+    /// An address.
+    Address,
+    /// Where the module is loaded.
+    Base,
+    /// The first address of a mapping.
+    Start,
+    /// The end of a mapping.
+    End,
+    /// The last address of an image.
+    Last,
+    /// The name of an image in a list that also has its path.
+    Name,
+    /// A function.
+    Symbol,
+    /// Bytes from the start of the function.
+    SymbolOffset,
+    /// The size of the function.
+    SymbolSize,
+    /// A method by its metadata token.
+    Token,
+    /// A method by its name.
+    Method,
+    /// Bytes from the start of a method's IL.
+    IlOffset,
+}
+
+/// The characters of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// Decimal digits.
+    Decimal,
+    /// Hexadecimal digits, with or without `0x`.
+    Hex,
+    /// Hexadecimal digits after `0x`.
+    Prefixed,
+    /// Hexadecimal digits and dashes.
+    Id,
+    /// Characters of an identifier.
+    Identifier,
+    /// Anything but blanks.
+    Word,
+    /// `r-xp`.
+    Mode,
+    /// One letter.
+    Letter,
+    /// A name or path without blanks.
+    Path,
+    /// A name or path that may have blanks.
+    File,
+    /// The rest of the line, to its last character that is not a blank.
+    Rest,
+    /// A function, with parameters and blanks perhaps.
+    Symbol,
+    /// Anything, also nothing.
+    Any,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Text(&'static str),
+    Blanks,
+    MaybeBlanks,
+    Field(Field, Class),
+    /// The start and the end of what is replaced.
+    Open,
+    Close,
+    /// The end of the line.
+    End,
+}
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    parts: Vec<Part>,
+    /// Whether it starts at the first character of the line.
+    is_anchored: bool,
+    /// Text that a line with the pattern has.
+    needed: Finder<'static>,
+}
+
+/// What matched.
+#[derive(Debug, Default)]
+pub(super) struct Match {
+    fields: Vec<(Field, Class, Range<usize>)>,
+    open: Option<usize>,
+    close: Option<usize>,
+    pub(super) range: Range<usize>,
+}
+
+impl Match {
+    /// The range of a field.
+    pub(super) fn range_of(&self, field: Field) -> Option<Range<usize>> {
+        let mut fields = self.fields.iter();
+        fields
+            .find(|(own, ..)| *own == field)
+            .map(|(.., range)| range.clone())
+    }
+
+    /// What an answer replaces, if the pattern marks it.
+    pub(super) fn marked(&self) -> Option<Range<usize>> {
+        Some(self.open?..self.close?)
+    }
+
+    /// True for a number without `0x` in decimal.
+    pub(super) fn is_decimal(&self, field: Field) -> bool {
+        let is_it = |(own, class, _): &(Field, Class, _)| *own == field && *class == Class::Decimal;
+        self.fields.iter().any(is_it)
+    }
+}
+
+/// The field and the characters that a name in braces stands for.
+fn field(name: &str) -> (Field, Class) {
+    let (name, is_prefixed) = match name.strip_prefix("0x") {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    let hex = if is_prefixed {
+        Class::Prefixed
+    } else {
+        Class::Hex
+    };
+    match name {
+        "n" => (Field::Other, Class::Decimal),
+        "h" => (Field::Other, hex),
+        "word" => (Field::Other, Class::Word),
+        "mode" => (Field::Other, Class::Mode),
+        "letter" => (Field::Other, Class::Letter),
+        "any" => (Field::Other, Class::Any),
+        "path" => (Field::File, Class::Path),
+        "file" => (Field::File, Class::File),
+        "rest" => (Field::File, Class::Rest),
+        "name" => (Field::Name, Class::File),
+        "id" => (Field::Id, Class::Id),
+        "symbols" => (Field::SymbolFile, Class::Path),
+        "rva" => (Field::Rva, hex),
+        "rva10" => (Field::Rva, Class::Decimal),
+        "offset" => (Field::FileOffset, hex),
+        "address" => (Field::Address, hex),
+        "base" => (Field::Base, hex),
+        "start" => (Field::Start, hex),
+        "end" => (Field::End, hex),
+        "last" => (Field::Last, hex),
+        "function" => (Field::Symbol, Class::Symbol),
+        "identifier" => (Field::Symbol, Class::Identifier),
+        "+" => (Field::SymbolOffset, hex),
+        "+10" => (Field::SymbolOffset, Class::Decimal),
+        "size" => (Field::SymbolSize, hex),
+        "token" => (Field::Token, hex),
+        "method" => (Field::Method, Class::Any),
+        "il" => (Field::IlOffset, hex),
+        // A test compiles the whole table.
+        _ => unreachable!("no field of this name"),
+    }
+}
+
+impl Pattern {
+    /// Compiles a pattern of the table.
+    pub(super) fn new(text: &'static str) -> Self {
+        let (mut rest, is_anchored) = match text.strip_prefix('^') {
+            Some(rest) => (rest, true),
+            None => (text, false),
+        };
+        let mut parts = Vec::new();
+        let mut needed = "";
+        while let Some(first) = rest.chars().next() {
+            let whole = rest;
+            rest = rest.get(first.len_utf8()..).unwrap_or_default();
+            parts.push(match first {
+                ' ' => Part::Blanks,
+                '~' => Part::MaybeBlanks,
+                '«' => Part::Open,
+                '»' => Part::Close,
+                '$' => Part::End,
+                '{' => {
+                    let (name, after) = rest.split_once('}').unwrap_or((rest, ""));
+                    rest = after;
+                    let (field, class) = field(name);
+                    Part::Field(field, class)
+                }
+                _ => {
+                    let is_special = |c: char| " ~«»${".contains(c);
+                    let end = rest.find(is_special).unwrap_or(rest.len());
+                    rest = rest.get(end..).unwrap_or_default();
+                    let literal = whole.strip_suffix(rest).unwrap_or(whole);
+                    if literal.len() > needed.len() {
+                        needed = literal;
+                    }
+                    Part::Text(literal)
+                }
+            });
+        }
+        let needed = Finder::new(needed.as_bytes());
+        Pattern {
+            parts,
+            is_anchored,
+            needed,
+        }
+    }
+
+    /// The first match from `from` on. Takes what it costs from `steps`.
+    pub(super) fn find(&self, line: &str, from: usize, steps: &mut usize) -> Option<Match> {
+        let rest = line.as_bytes().get(from..)?;
+        self.needed.find(rest)?;
+        let mut at = from;
+        if self.is_anchored {
+            if from > 0 {
+                return None;
+            }
+            at = blanks(line, 0);
+            return self.matches(line, at, steps);
+        }
+        loop {
+            if let Some(Part::Text(text)) = self.parts.first() {
+                at = at.checked_add(line.get(at..)?.find(text)?)?;
+            }
+            if is_boundary(line, at)
+                && let Some(found) = self.matches(line, at, steps)
+            {
+                return Some(found);
+            }
+            let next = line.get(at..)?.chars().next()?;
+            at = at.checked_add(next.len_utf8())?;
+        }
+    }
+
+    fn matches(&self, line: &str, at: usize, steps: &mut usize) -> Option<Match> {
+        let mut found = Match::default();
+        let end = follow(&self.parts, line, at, &mut found, steps)?;
+        found.range = at..end;
+        Some(found)
+    }
+}
+
+/// Whether a match may start: not within a word, a path or a number.
+fn is_boundary(line: &str, at: usize) -> bool {
+    let (Some(before), Some(after)) = (line.get(..at), line.get(at..)) else {
+        return false;
+    };
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '/' | '\\' | '-' | '`');
+    let last = before.chars().next_back();
+    !(last.is_some_and(is_word) && after.starts_with(is_word)) || ends_with_escape(before)
+}
+
+/// Whether a text ends with an escape sequence such as `\x1b[31m`.
+fn ends_with_escape(text: &str) -> bool {
+    let escape = text.rfind('\x1b').and_then(|at| text.get(at..));
+    escape.is_some_and(|escape| escape_len(escape) == escape.len())
+}
+
+/// The length of the escape sequence that a text starts with, or 0.
+pub(super) fn escape_len(text: &str) -> usize {
+    let Some(rest) = text.strip_prefix("\x1b[") else {
+        return 0;
+    };
+    let end = rest.find(|c: char| !matches!(c, '0'..='9' | ';'));
+    end.map_or(text.len(), |end| end.saturating_add(3).min(text.len()))
+}
+
+/// The end of escape sequences at `at`.
+fn escapes(line: &str, mut at: usize) -> usize {
+    while let Some(len) = line.get(at..).map(escape_len).filter(|len| *len > 0) {
+        at = at.saturating_add(len);
+    }
+    at
+}
+
+/// The end of blanks at `at`.
+fn blanks(line: &str, mut at: usize) -> usize {
+    loop {
+        at = escapes(line, at);
+        match line.as_bytes().get(at) {
+            Some(b' ' | b'\t') => at = at.saturating_add(1),
+            _ => return at,
+        }
+    }
+}
+
+/// Matches parts from `at` on and returns the end.
+fn follow(
+    parts: &[Part],
+    line: &str,
+    at: usize,
+    found: &mut Match,
+    steps: &mut usize,
+) -> Option<usize> {
+    *steps = steps.checked_sub(1)?;
+    let Some((part, parts)) = parts.split_first() else {
+        return Some(at);
+    };
+    match *part {
+        Part::Text(text) => {
+            // Blanks and escapes before are not text.
+            let at = escapes(line, at);
+            let at = line
+                .get(at..)?
+                .starts_with(text)
+                .then(|| at.checked_add(text.len()))??;
+            follow(parts, line, at, found, steps)
+        }
+        Part::Blanks => {
+            let end = blanks(line, at);
+            let has_blank = line.get(at..end)?.contains([' ', '\t']);
+            if !has_blank {
+                return None;
+            }
+            follow(parts, line, end, found, steps)
+        }
+        Part::MaybeBlanks => follow(parts, line, blanks(line, at), found, steps),
+        Part::End => line
+            .get(at..)?
+            .trim_end()
+            .chars()
+            .all(char::is_control)
+            .then_some(at)
+            .or_else(|| {
+                let end = blanks(line, at);
+                line.get(end..)?.trim_end().is_empty().then_some(at)
+            }),
+        Part::Open => {
+            found.open = Some(escapes(line, at));
+            follow(parts, line, at, found, steps)
+        }
+        Part::Close => {
+            found.close = Some(at);
+            follow(parts, line, at, found, steps)
+        }
+        Part::Field(field, class) => {
+            let start = if class == Class::Any {
+                at
+            } else {
+                escapes(line, at)
+            };
+            let text = line.get(start..)?;
+            let depth = found.fields.len();
+            let mut try_end = |len: usize, steps: &mut usize| {
+                let end = start.checked_add(len)?;
+                found.fields.push((field, class, start..end));
+                let matched = follow(parts, line, end, found, steps);
+                if matched.is_none() {
+                    found.fields.truncate(depth);
+                }
+                matched
+            };
+            match fixed_len(class, text) {
+                Some(len) => (len > 0).then(|| try_end(len, steps))?,
+                None => {
+                    let longest = longest_len(class, text);
+                    let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+                    // The last field takes all that it can.
+                    let least = match (class, parts) {
+                        (Class::Any, _) => 0,
+                        (_, []) => longest.max(1),
+                        _ => 1,
+                    };
+                    // The brackets of a function are in pairs.
+                    let mut depth = 0_usize;
+                    let mut last = 0;
+                    for len in ends.take_while(|len| *len <= longest) {
+                        match text.get(last..len) {
+                            Some("(") => depth = depth.saturating_add(1),
+                            Some(")") if class == Class::Symbol => depth = depth.checked_sub(1)?,
+                            _ => {}
+                        }
+                        last = len;
+                        if class == Class::Symbol && depth > 0 {
+                            continue;
+                        }
+                        if len < least {
+                            continue;
+                        }
+                        if let Some(end) = try_end(len, steps) {
+                            return Some(end);
+                        }
+                        *steps = steps.checked_sub(1)?;
+                    }
+                    None
+                }
+            }
+        }
+    }
+}
+
+/// The length of a field that takes all that it can.
+fn fixed_len(class: Class, text: &str) -> Option<usize> {
+    let run = |text: &str, is: fn(char) -> bool| text.find(|c| !is(c)).unwrap_or(text.len());
+    let is_whole = |len: usize| {
+        let next = text.get(len..).and_then(|rest| rest.chars().next());
+        !next.is_some_and(|next| next.is_alphanumeric() || next == '_')
+    };
+    let len = match class {
+        Class::Decimal => run(text, |c| c.is_ascii_digit()),
+        Class::Hex | Class::Prefixed => {
+            let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+            let prefix = text.len().saturating_sub(digits.unwrap_or(text).len());
+            let is_hex = |c: char| c.is_ascii_hexdigit() || matches!(c, '`' | '\'');
+            let len = run(digits.unwrap_or(text), is_hex);
+            let is_number = len > 0 && (prefix > 0 || class == Class::Hex);
+            if is_number {
+                prefix.saturating_add(len)
+            } else {
+                0
+            }
+        }
+        Class::Id => run(text, |c| c.is_ascii_hexdigit() || c == '-'),
+        Class::Identifier => {
+            return Some(run(text, |c| {
+                c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$')
+            }));
+        }
+        Class::Word => return Some(run(text, |c| !c.is_whitespace() && c != '\x1b')),
+        Class::Mode => run(text, |c| matches!(c, 'r' | 'w' | 'x' | 's' | 'p' | '-')),
+        Class::Letter => {
+            return Some(usize::from(
+                text.starts_with(|c: char| c.is_ascii_alphabetic()),
+            ));
+        }
+        Class::Rest => return Some(text.trim_end().len()),
+        Class::Path | Class::File | Class::Symbol | Class::Any => return None,
+    };
+    let is_mode = class != Class::Mode || matches!(len, 3 | 4);
+    Some(if is_whole(len) && is_mode { len } else { 0 })
+}
+
+/// The length that a field of other classes has at most.
+fn longest_len(class: Class, text: &str) -> usize {
+    let is = |c: char| match class {
+        Class::Path => !c.is_whitespace() && !c.is_control() && !"()[]<>\"',;=|".contains(c),
+        Class::File => !c.is_control() && !"()[]<>\"|".contains(c),
+        Class::Symbol => !c.is_control() && !"\"|".contains(c),
+        _ => !matches!(c, '\n' | '\r'),
+    };
+    let starts = match class {
+        Class::Symbol => |c: char| c.is_alphabetic() || "_?<(~$-+.".contains(c),
+        Class::File => |c: char| !c.is_whitespace(),
+        _ => |_: char| true,
+    };
+    if !text.starts_with(starts) {
+        return 0;
+    }
+    text.find(|c| !is(c)).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(pattern: &'static str, line: &str) -> Option<Vec<String>> {
+        let found = Pattern::new(pattern).find(line, 0, &mut 10_000)?;
+        let named = found
+            .fields
+            .iter()
+            .filter(|(field, ..)| *field != Field::Other);
+        Some(
+            named
+                .map(|(.., range)| line[range.clone()].to_owned())
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn fields_are_found_anywhere_in_a_line() {
+        let pattern = "({path}+{0xrva}) (BuildId: {id})";
+        let line = "  #1 \x1b[31m0x55\x1b[0m in f (/a/libstdc++.so+0x10) (BuildId: c0ffee)\r\n";
+        let expected = ["/a/libstdc++.so", "0x10", "c0ffee"]
+            .map(str::to_owned)
+            .to_vec();
+        assert_eq!(fields(pattern, line), Some(expected));
+        assert_eq!(fields(pattern, "(/a+0x10) (BuildId: xyz)"), None);
+        assert_eq!(fields("^{n} {file} {0xaddress} $", "3 a 0x1"), None);
+        let spaced = fields("^{n} {file} {0xaddress}$", " 3  My App  0x1 \n");
+        assert_eq!(spaced, Some(vec!["My App".to_owned(), "0x1".to_owned()]));
+    }
+
+    #[test]
+    fn colours_count_as_nothing() {
+        let found = fields(
+            "({path}~+~{0xrva})",
+            "(\x1b[1mprog\x1b[0m + \x1b[2m0x10\x1b[0m)",
+        );
+        assert_eq!(found, Some(vec!["prog".to_owned(), "0x10".to_owned()]));
+    }
+
+    #[test]
+    fn steps_are_limited() {
+        let line = "(a ".repeat(5000);
+        let mut steps = 100_000;
+        let pattern = Pattern::new("({any}({any}({any})x");
+        assert!(pattern.find(&line, 0, &mut steps).is_none());
+        assert!(pattern.find("(((", 0, &mut 1).is_none());
+    }
+}

@@ -1,0 +1,307 @@
+use super::*;
+
+/// What is found, without alternatives.
+fn find_all(text: &[u8]) -> Vec<Found<'_>> {
+    let mut found = scan(text).found;
+    found.retain(|found| !found.is_alternative);
+    found.sort_by_key(|found| found.range.start);
+    found
+}
+
+#[test]
+fn addresses_are_found_in_text() {
+    let text = b"at 0x7f00, [00007fcc`a43da4a7] in coreclr+0x1a2. (12345678901) \xff day 2026 0xyz";
+    let found: Vec<(&str, Option<Target<'_>>)> = find_all(text)
+        .iter()
+        .map(|q| {
+            (
+                std::str::from_utf8(&text[q.range.clone()]).unwrap(),
+                Some(q.target),
+            )
+        })
+        .collect();
+    let address = |at| Some(Target::new(None, At::Address(at)));
+    assert_eq!(
+        found,
+        [
+            ("0x7f00", address(0x7f00)),
+            ("00007fcc`a43da4a7", address(0x7fcc_a43d_a4a7)),
+            (
+                "coreclr+0x1a2",
+                Some(Target::new(Some("coreclr"), At::Rva(0x1a2)))
+            ),
+            ("12345678901", address(0x123_4567_8901)),
+        ]
+    );
+}
+
+#[test]
+fn forms_of_other_tools_are_known() {
+    let replaced = |text: &str| {
+        let mut out = text.to_owned();
+        for found in find_all(text.as_bytes()).into_iter().rev() {
+            let Found {
+                range,
+                target: Target { file, id, at },
+                ..
+            } = found;
+            let at = match at {
+                At::Address(address) => format!("{address:x}"),
+                At::Rva(rva) => format!("+{rva:x}"),
+                At::FileOffset(offset) => format!("@{offset:x}"),
+                At::Listed(index, rva) => format!("#{index} {rva:x}"),
+                At::Symbol(symbol) => format!("{} {:x}", symbol.name, symbol.offset),
+                At::Il(Method::Token(token), il) => format!("{token:x} {il:x}"),
+                At::Il(Method::Named(name), il) => format!("{name} {il:x}"),
+            };
+            let named = [file, id].into_iter().flatten();
+            let words: Vec<&str> = named.chain([&*at]).collect();
+            out.replace_range(range, &format!("<{}>", words.join(" ")));
+        }
+        out
+    };
+    for (text, expected) in [
+        // glibc
+        (
+            "./prog(+0xbc90)[0x55d0c0]",
+            "./prog(<./prog +bc90>)[0x55d0c0]",
+        ),
+        (
+            "./prog(main+0x1a) [0x401136]",
+            "./prog(main+0x1a) [<./prog 401136>]",
+        ),
+        // AddressSanitizer
+        (
+            "#1 0x55d0c0 (/srv/b/prog+0xbc90) (BuildId: ab)",
+            "#1 0x55d0c0 (</srv/b/prog ab +bc90>) (BuildId: ab)",
+        ),
+        // HotSpot, Windows
+        (
+            "V  [libjvm.so+0x8d2f3c]  f+0x1c",
+            "V  [<libjvm.so +8d2f3c>]  f+0x1c",
+        ),
+        (r"at C:\x\prog.exe+0x10", r"at <C:\x\prog.exe +10>"),
+        // .NET
+        (
+            "   at N.T.M(Int32 x) in App.dll:token 0x6000001+0x1a",
+            "   at N.T.M(Int32 x) in <App.dll 6000001 1a>",
+        ),
+        (
+            "   at N.T.M(Int32 x) in /src/a.cs:line 7",
+            "   at N.T.M(Int32 x) in /src/a.cs:line 7",
+        ),
+        (
+            "  at N.T.M[T] (T x) [0x0001a] in <0123456789abcdef0123456789abcdef>:0 ",
+            "  at N.T.M[T] (T x) [0x0001a] in <0123456789abcdef0123456789abcdef N.T.M[T] (T x) 1a> ",
+        ),
+        (
+            "   at App!<BaseAddress>+0x1234\n   at N.T.M(Int32) + 0x23",
+            "   at <App +1234>\n   at N.T.M(Int32) + 0x23",
+        ),
+        // perf script
+        (
+            "\t 55d0c0 main+0x1a (/srv/b/prog)\n",
+            "\t </srv/b/prog 55d0c0> main+0x1a (/srv/b/prog)\n",
+        ),
+        (
+            "prog 12 3.4: 5 cycles:  55d0c0 f(int, char)+0x1a (/srv/b/prog+0x10c0)",
+            "prog 12 3.4: 5 cycles:  55d0c0 f(int, char)+0x1a (</srv/b/prog @10c0>)",
+        ),
+        // Not addresses of code, or not whole ones.
+        (
+            "rip=0x7f001234, 0xbc90h 0x12zz",
+            "rip=0x7f001234, 0xbc90h 0x12zz",
+        ),
+        ("no module (+0x10) x=+0x10", "no module (+0x10) x=+0x10"),
+        ("0x10/srv/prog+0x1a", "<0x10/srv/prog +1a>"),
+        (
+            "in a.dll:token 0x7000001+0x1a] in <ab>:0",
+            "in a.dll:token 0x7000001+0x1a] in <ab>:0",
+        ),
+    ] {
+        assert_eq!(replaced(text), expected, "{text}");
+    }
+}
+
+/// Whatever forms run into each other, what is found is a part of the text, one behind the other.
+#[test]
+fn forms_that_are_broken_off_are_left_alone() {
+    let parts = [
+        "at N.T.M (T x) [0x1",
+        "] in <",
+        "0123456789abcdef0123456789abcdef",
+        ">:0",
+        " in a.dll",
+        ":token 0x6000001",
+        "+0x1a",
+        "App!",
+        "<BaseAddress>",
+        "(",
+        ")",
+        "[",
+        "\u{e9}",
+        "\n",
+        " ",
+        "0x7f00",
+        "(+0x10)[",
+        "/srv/prog",
+        ": 55d0c0",
+        " (BuildId: ",
+        "C:\\x",
+        "=",
+        "+ ",
+        "!",
+        "\\",
+    ];
+    for a in parts {
+        for b in parts {
+            for c in parts {
+                for text in [[a, b, c].concat(), [a, b, " ", c, a].concat()] {
+                    let mut end = 0;
+                    for Found { range, .. } in find_all(text.as_bytes()) {
+                        assert!(end <= range.start && range.start < range.end, "{text:?}");
+                        assert!(range.end <= text.len(), "{text:?}");
+                        end = range.end;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The requests of a text: module, kind and number.
+fn requests(text: &str) -> Vec<(Option<&str>, At<'_>)> {
+    let found = find_all(text.as_bytes()).into_iter();
+    let targets = found.map(|found| found.target);
+    targets.map(|target| (target.file, target.at)).collect()
+}
+
+/// One line of each form, about a module `prog` and the address 0x11c1.
+#[test]
+fn addresses_are_of_the_module_that_the_line_names() {
+    let rva = At::Rva(0x11c1);
+    let address = At::Address(0x11c1);
+    for (text, module, at) in [
+        (
+            "      #01 pc 00000000000011c1  /system/lib64/prog (f(int)+32) (BuildId: c0ffee)",
+            "/system/lib64/prog",
+            address,
+        ),
+        (
+            "    #00 pc 000011c1  /data/app/base.apk!prog (offset 0x1000)",
+            "prog",
+            address,
+        ),
+        ("#0  0x000055d0c0a011c1 n/a (prog + 0x11c1)", "prog", rva),
+        (" 1  prog + 0x11c1", "prog", rva),
+        ("0|1|prog||||0x11c1", "prog", rva),
+        (
+            "2   prog  \t0x55d0c0a011c1 0x55d0c0a00000 + 4545",
+            "prog",
+            rva,
+        ),
+        (
+            "2   My Program  0x55d0c0a011c1 0x55d0c0a00000 + 4545",
+            "My Program",
+            rva,
+        ),
+        (
+            "prog[1]: segfault at 0 ip 000055d0c0a011c1 sp 00007ffd1234 error 4 in prog[11c1,55d0c0a00000+a000]",
+            "prog",
+            At::FileOffset(0x11c1),
+        ),
+        (
+            "prog[1]: segfault at 0 ip 00000000000011c1 sp 00007ffd1234 error 4 in prog[1000+a000]",
+            "prog",
+            address,
+        ),
+        (
+            "traps: prog[1] general protection fault ip:11c1 sp:7ffd1234 error:0 in prog[1000+a000]",
+            "prog",
+            address,
+        ),
+        (
+            "Faulting module name: prog.dll, version: 1.0, time stamp: 0x65a0\r\nException code: 0xc0000005\r\nFault offset: 0x00000000000011c1\r\nFaulting process id: 0x11c1\r\n",
+            "prog.dll",
+            rva,
+        ),
+        (
+            "  0 0x0000000055d011c1 in prog (+0x11c1) (0x000000000061fe30)",
+            "prog",
+            rva,
+        ),
+        (
+            "#1  0x000011c1 in ?? () from /srv/prog",
+            "/srv/prog",
+            address,
+        ),
+        (" 1: 0x11c1 wrk(int) [prog]", "prog", address),
+        (
+            "1 [ra] 0x00000000000011c1 <unknown> in prog",
+            "prog",
+            address,
+        ),
+        (
+            "{\"frame\":0,\"module\":\"prog\",\"module_offset\":\"0x11c1\",\"offset\":\"0x55d0c0a011c1\"}",
+            "prog",
+            rva,
+        ),
+        (
+            "{\"instruction_addr\": \"0x55d0c0a011c1\",\n\"image_addr\": \"0x55d0c0a00000\",\n \"package\": \"/srv/prog\"}",
+            "/srv/prog",
+            rva,
+        ),
+        ("0x11c1 in prog.so.1, which is loaded", "prog.so.1", address),
+        ("\x1b[31m/srv/prog+0x11c1\x1b[0m", "/srv/prog", rva),
+    ] {
+        assert_eq!(requests(text), [(Some(module), at)], "{text}");
+    }
+}
+
+#[test]
+fn addresses_without_a_module_are_found() {
+    for text in [
+        "[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x11c1]",
+        "#  SIGSEGV (0xb) at pc=0x11c1, pid=4711, tid=4712",
+        "    @           0x11c1  wrk()",
+        "   4:     0x11c1 - <unknown>",
+        "\x1b[31m0x11c1\x1b[0m",
+        "{\"addr\": \"0x11c1\"}",
+    ] {
+        let found = requests(text);
+        assert!(
+            found.contains(&(None, At::Address(0x11c1))),
+            "{text}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn other_numbers_are_left_alone() {
+    for text in [
+        "55d0c0a00000-55d0c0a04000 r-xp 00001149 fd:00 00001149   /srv/prog",
+        "allocated 0x11c1 bytes",
+        "0x11c1 bytes in 3 blocks",
+        "pid 000011c1, commit 000011c1",
+        "000011c1 fix a bug",
+        "2026-11-24 20261124 x",
+        "main.wrk(0x11c1, 0xc000012080)",
+        "RAX=0x00000000000011c1 is an unknown value",
+        "    rsp = 0x00000000000011c1   rbx = 0x11c1",
+        "rax            0x11c1   4545",
+        "x0  00000000000011c1  x1  00000000000011c1",
+        "00007ffd1234:   00000000000011c1 00000000000011c1",
+        "0x00007ffd12345678:   48 8b 05 c1 11 00 00",
+        "00000000`0012f6b8 00000001`400011c1 prog!wrk",
+        "#00 pc 000011c1  <anonymous:7f00>",
+        "0|1|prog|wrk|a.c|7|0x11c1",
+        "   at N.T.M() + 0x2a offset",
+        "{\"image_addr\": \"0x11c1\", \"image_size\": \"0x11c1\"}",
+        "2   prog  0x55d0c0a011c1 0x55d0c0a00000 + 17",
+        "Exception code: 0xc0000005",
+        "0|1|prog||||",
+        "prog[1]: segfault at 11c1 ip 000011c1 sp 000011c1 error 4",
+    ] {
+        assert_eq!(requests(text), [], "{text}");
+    }
+}

@@ -1,0 +1,254 @@
+//! Addresses that are words of a line of another form.
+
+use std::ops::Range;
+
+use super::found::{Sink, placed};
+use super::number::{hex, is_prefixed, parse_address};
+use super::pattern::escape_len;
+use super::target::{At, Form, Target, file_name, split};
+
+/// Digits without `0x` are taken for an address from this many on: shorter runs are numbers more often than not.
+const BARE_DIGITS: usize = 8;
+
+/// Words before a number that is not an address of code, registers among them.
+const NOT_CODE: &str = "alloc allocated build checksum code commit count crc date errno error flags gid handle \
+    hash id inode key len length mask md5 nid offset pid ppid process revision serial \
+    session sha sha1 sha256 signal size stamp status thread tid timestamp uid version ax bx \
+    cx dx si di bp sp fp cs ds es fs gs ss eflags efl rflags";
+
+/// Words after a number that is an amount.
+const UNITS: &str = "b byte bytes kb kib mb mib pages ms us ns";
+
+/// Words before an address of code.
+const CODE: &str = "addr address at eip ip pc rip";
+
+/// Endings of files with code.
+const BINARIES: &[&str] = &[".so", ".dll", ".exe", ".dylib", ".sys", ".ko", ".node"];
+
+fn is_listed(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == word)
+}
+
+/// A line of free text.
+struct Line<'a> {
+    text: &'a str,
+    /// The module that it names.
+    module: Option<&'a str>,
+    /// Whether it has an offset in a module: other numbers are then rarely addresses of code.
+    has_offset: bool,
+}
+
+/// Adds the addresses of a line, at `start` in the text. An address is a word of its own: what is part of a longer one, or
+/// the value of a register, is left alone.
+pub(super) fn find<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
+    let own = Line {
+        text: line,
+        module: module_of(line),
+        has_offset: line.contains("+0x") || line.contains('!'),
+    };
+    let mut at = 0_usize;
+    // Where the last escape sequence of a terminal ends.
+    let mut floor = 0;
+    while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
+        let escape = escape_len(rest);
+        if escape > 0 {
+            at = at.saturating_add(escape);
+            floor = at;
+            continue;
+        }
+        let len = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at_checked(len).unwrap_or((rest, ""));
+        let word_start = at;
+        let step = after.chars().next().map_or(0, char::len_utf8);
+        // What a separator follows is the beginning of a path.
+        let is_path = after.starts_with(['/', '\\', '~']);
+        // A sentence may end after an address.
+        let word = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        at = at.saturating_add(len);
+        if !after.starts_with('\x1b') {
+            at = at.saturating_add(step);
+        }
+        if word.is_empty() || is_path {
+            continue;
+        }
+        let end = word_start.saturating_add(word.len());
+        if let Some((range, mut target)) = address(line, floor, word_start..end)
+            && (target.file.is_some() || own.complete(range.clone(), &mut target))
+        {
+            let moved = start.saturating_add(range.start)..start.saturating_add(range.end);
+            sink.found.push(placed(moved, target, Form::Names));
+        }
+    }
+}
+
+impl<'a> Line<'a> {
+    /// Adds the module of the line to an address without one; false if the number is none of code.
+    fn complete(&self, range: Range<usize>, target: &mut Target<'a>) -> bool {
+        let part = |range: Range<usize>| self.text.get(range).unwrap_or_default();
+        let (before, after) = (part(0..range.start), part(range.end..self.text.len()));
+        target.file = self.module;
+        let own = part(range);
+        is_code(before, own, after) && (is_prefixed(own) || self.is_bare(before, own, after))
+    }
+
+    /// Whether digits without `0x` are an address: they are numbers more often than not.
+    fn is_bare(&self, before: &str, own: &str, after: &str) -> bool {
+        let is_date = own.len() == 8 && (own.starts_with("19") || own.starts_with("20"));
+        if is_date {
+            return false;
+        }
+        let before = before.trim_end();
+        if before.ends_with(['[', '(', '<']) {
+            return true;
+        }
+        if self.has_offset {
+            return false;
+        }
+        let is_first = before.is_empty() && (own.len() >= 12 || after.trim().is_empty());
+        is_first || is_listed(CODE, &last_word(before)) || is_frame_number(before)
+    }
+}
+
+/// `#3`, `3:` or `[3]`, with which a line starts.
+fn is_frame_number(before: &str) -> bool {
+    let digits = before.trim().trim_matches(['#', ':', '[', ']', '.']);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// The last word of a text, in lower case.
+fn last_word(text: &str) -> String {
+    let text = text.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let start = text.rfind(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let word = start.and_then(|at| text.get(at.saturating_add(1)..));
+    word.unwrap_or(text).to_lowercase()
+}
+
+fn is_register(word: &str) -> bool {
+    let number = word.strip_prefix(['r', 'x', 'w']).unwrap_or_default();
+    let number = number.trim_end_matches(['b', 'd', 'w']);
+    let is_numbered = number.parse::<u8>().is_ok_and(|number| number < 32);
+    let x86 = word.strip_prefix(['r', 'e']).unwrap_or(word);
+    is_numbered || x86.len() == 2 && is_listed(NOT_CODE, x86)
+}
+
+/// Whether a number can be an address of code by the words around it.
+fn is_code(before: &str, own: &str, after: &str) -> bool {
+    let unit = after
+        .split_whitespace()
+        .next()
+        .filter(|_| after.starts_with(' '));
+    let unit = unit.map(|unit| {
+        unit.trim_matches(|c: char| !c.is_alphanumeric())
+            .to_lowercase()
+    });
+    if unit.is_some_and(|unit| is_listed(UNITS, &unit)) {
+        return false;
+    }
+    let last = last_word(before);
+    let trimmed = before.trim_end();
+    // What a register holds need not be code. `Name() + 0x…` is an offset.
+    if trimmed.ends_with('=') {
+        return last == "pc";
+    }
+    if before.ends_with("+ ") || is_listed(NOT_CODE, &last) || is_register(&last) {
+        return false;
+    }
+    if trimmed.ends_with("fault addr") || own.ends_with('h') {
+        return false;
+    }
+    // The arguments of a function: `main.f(0x1, 0x11c1)`.
+    let mut depth = 0_usize;
+    let open = before.char_indices().rev().find(|&(_, c)| {
+        match c {
+            ')' => depth = depth.saturating_add(1),
+            '(' if depth == 0 => return true,
+            '(' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        false
+    });
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '>' | ']');
+    !open.is_some_and(|(at, _)| before[..at].ends_with(is_name))
+}
+
+/// The module that a line names: a path or a file name of code, `… from lib`, ` 1: 0x… f() [node]`, `… <unknown> in prog`.
+fn module_of(line: &str) -> Option<&str> {
+    let line = line.trim_end();
+    if let Some((_, module)) = line.rsplit_once("<unknown> in ") {
+        return Some(module).filter(|module| !module.contains(char::is_whitespace));
+    }
+    if let Some((_, module)) = line.rsplit_once(" from ")
+        && !module.contains(char::is_whitespace)
+    {
+        return Some(module);
+    }
+    if let Some((before, module)) = line
+        .strip_suffix(']')
+        .and_then(|line| line.rsplit_once(" ["))
+        && before
+            .split_whitespace()
+            .next()
+            .is_some_and(|word| word.ends_with(':') && is_frame_number(word))
+        && !module.contains(char::is_whitespace)
+    {
+        return Some(module);
+    }
+    let words = line.split(|c: char| c.is_whitespace() || "()[]<>\"',;=".contains(c));
+    words
+        .filter_map(|word| {
+            let path = word.split("+0x").next().unwrap_or(word);
+            let name = file_name(path);
+            let lower = name.to_lowercase();
+            let is_file =
+                BINARIES.iter().any(|ending| lower.ends_with(ending)) || lower.contains(".so.");
+            let is_path =
+                path.starts_with('/') && path[1..].contains('/') && !name.contains(['.', ':']);
+            let is_windows = path.as_bytes().get(1..3) == Some(b":\\") && !name.contains('.');
+            (is_file || (is_path || is_windows) && !name.is_empty()).then_some(path)
+        })
+        .next()
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '`')
+}
+
+fn is_part(c: char) -> bool {
+    is_word(c) || matches!(c, '+' | '!')
+}
+
+/// Where the path begins that ends at `end`.
+fn path_start(line: &str, floor: usize, end: usize) -> usize {
+    let text = line.get(floor..end).unwrap_or_default();
+    let is_path = |c: char| is_word(c) || matches!(c, '/' | '\\' | '~');
+    let front = text.trim_end_matches(is_path);
+    let start = floor.saturating_add(front.len());
+    let drive = front
+        .strip_suffix(':')
+        .filter(|_| line.get(start..).is_some_and(|path| path.starts_with('\\')));
+    let mut before = drive.unwrap_or_default().chars().rev();
+    let is_drive = before.next().is_some_and(|c| c.is_ascii_alphabetic());
+    match is_drive && !before.next().is_some_and(is_word) {
+        true => start.saturating_sub(2),
+        false => start,
+    }
+}
+
+/// The address that a word is, and what of the line it takes up.
+fn address(line: &str, floor: usize, word: Range<usize>) -> Option<(Range<usize>, Target<'_>)> {
+    let own = line.get(word.clone())?;
+    let (module, number) = split(own);
+    if is_prefixed(number) {
+        let start = match module {
+            "" => word.start,
+            module => path_start(line, floor, word.start.checked_add(module.len())?),
+        };
+        let range = start..word.end;
+        let target = Target::parse(line.get(range.clone())?, parse_address)?;
+        return Some((range, target));
+    }
+    // In a text bare digits are hex.
+    let is_bare = module.is_empty() && number.len() >= BARE_DIGITS;
+    let at = At::Address(is_bare.then(|| hex(number)).flatten()?);
+    Some((word, Target::new(None, at)))
+}
