@@ -117,6 +117,25 @@ impl Disk {
     }
 }
 
+/// A unique name for a partial file, in this process and others.
+pub(super) fn temp_path(folder: &Path) -> PathBuf {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::{SystemTime, UNIX_EPOCH};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
+    let time = time.unwrap_or_default().as_nanos();
+    let (process, ending) = (std::process::id(), crate::cache::PARTIAL);
+    folder.join(format!(".{process}-{time:x}-{count}{ending}"))
+}
+
+/// Creates a file in a folder and removes it.
+pub(super) fn can_write(folder: &Path) -> io::Result<()> {
+    let probe = temp_path(folder);
+    create_new(&probe)?;
+    fs::remove_file(&probe)
+}
+
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_TEXT).read_to_end(&mut bytes)?;

@@ -47,13 +47,14 @@ pub trait Driver: Sync {
         ready(disk::read_text(path))
     }
 
-    /// Makes a folder ready to take files. A new cache folder is marked as such, and may be pruned
-    /// later.
+    /// Makes a folder ready to take files, and fails if it cannot take any. A new cache folder is
+    /// marked as such, and may be pruned later.
     fn prepare(&self, folder: &Path, cache: bool) -> impl Future<Output = io::Result<()>> + Send {
-        ready(match cache {
+        let prepared = match cache {
             true => cache::prepare(folder),
             false => std::fs::create_dir_all(folder),
-        })
+        };
+        ready(prepared.and_then(|()| disk::can_write(folder)))
     }
 
     /// Unpacks a cabinet or gzip file to a new file, `limit` bytes at most: beyond them it fails

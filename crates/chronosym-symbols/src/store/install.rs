@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::disk::temp_path;
 use super::driver::Driver;
 use super::key::StoreKey;
 use super::layout;
@@ -96,8 +97,20 @@ impl<'s, D: Driver> Search<'s, D> {
         name::below(sink.folder, &parts)
     }
 
+    /// The sinks that can be written to; if none of several can, a folder that is removed at the end
+    /// of the run, so that files can be used though not kept.
+    pub(super) async fn ready_or_temporary(&mut self, sinks: &[Sink<'s>]) -> Vec<Sink<'s>> {
+        let mut ready = self.ready(sinks).await;
+        if ready.is_empty() && !sinks.is_empty() {
+            let folder = self.memory.temporary_folder();
+            let cache = false;
+            ready.extend(folder.map(|folder| Sink { folder, cache }));
+        }
+        ready
+    }
+
     /// The sinks that can be written to.
-    pub(super) async fn ready(&mut self, sinks: &[Sink<'s>]) -> Vec<Sink<'s>> {
+    async fn ready(&mut self, sinks: &[Sink<'s>]) -> Vec<Sink<'s>> {
         let mut ready = Vec::new();
         for sink in sinks {
             match self.driver.prepare(sink.folder, sink.cache).await {
@@ -110,16 +123,4 @@ impl<'s, D: Driver> Search<'s, D> {
         }
         ready
     }
-}
-
-/// A unique name for a partial file, in this process and others.
-pub(super) fn temp_path(folder: &Path) -> PathBuf {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    use std::time::{SystemTime, UNIX_EPOCH};
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let time = SystemTime::now().duration_since(UNIX_EPOCH);
-    let time = time.unwrap_or_default().as_nanos();
-    let (process, ending) = (std::process::id(), crate::cache::PARTIAL);
-    folder.join(format!(".{process}-{time:x}-{count}{ending}"))
 }

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::disk::temp_path;
 use super::driver::Driver;
-use super::install::temp_path;
 use super::layout::{self, Form, Pointer};
 use super::outcome::{AttemptResult, LocatedFile, SearchLocation};
 use super::search::{Search, Sink};
@@ -103,7 +103,7 @@ impl<'s, D: Driver> Search<'s, D> {
 
     async fn packed(&mut self, path: PathBuf, sinks: &[Sink<'s>]) -> Option<LocatedFile> {
         let location = SearchLocation::File(path.clone());
-        let sinks = self.ready(sinks).await;
+        let sinks = self.ready_or_temporary(sinks).await;
         let Some(sink) = sinks.first() else {
             let why = "no cache folder to unpack it to".into();
             return self.miss(location, AttemptResult::Failed(why));

@@ -1,7 +1,10 @@
 //! The state of servers in a run.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tempfile::TempDir;
 
 /// A server that fails this often in a row gets no more requests.
 const FAILURES_IN_A_ROW: u32 = 3;
@@ -14,6 +17,7 @@ const PRUNE_EVERY: u32 = 16;
 #[derive(Debug, Default)]
 pub(super) struct RunMemory {
     state: Mutex<State>,
+    temporary: OnceLock<Option<TempDir>>,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +35,12 @@ struct Server {
 }
 
 impl RunMemory {
+    /// A folder that is removed with this memory, for files that cannot be kept.
+    pub(super) fn temporary_folder(&self) -> Option<&Path> {
+        let folder = self.temporary.get_or_init(|| tempfile::tempdir().ok());
+        folder.as_ref().map(TempDir::path)
+    }
+
     /// Why the server gets no more requests, if so.
     pub(super) fn down(&self, server: &str) -> Option<String> {
         self.lock().servers.get(server)?.down.clone()

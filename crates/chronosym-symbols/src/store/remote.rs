@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::disk::temp_path;
 use super::driver::{Driver, Fetched};
-use super::install::temp_path;
 use super::layout::{self, Form, Pointer};
 use super::local::not_unpacked;
 use super::outcome::{AttemptResult, LocatedFile, SearchLocation};
@@ -50,7 +50,7 @@ impl<'s, D: Driver> Search<'s, D> {
         if self.memory.is_missing(&what) || self.recall(&what).await {
             return self.miss(location, AttemptResult::KnownMissing);
         }
-        let sinks = self.ready(sinks).await;
+        let sinks = self.ready_or_temporary(sinks).await;
         let Some(sink) = sinks.first() else {
             let why = "no folder to store it in".into();
             return self.miss(location, AttemptResult::Failed(why));

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use chronosym_symbols::identity::{BuildId, FileIdentity, Wanted};
 use chronosym_symbols::path::parse_debuginfod_urls;
-use chronosym_symbols::store::{AttemptResult, NoFile, NotFetched, Reach, Request, SearchLocation};
+use chronosym_symbols::store::{
+    Attempt, AttemptResult, NoFile, NotFetched, Reach, Request, SearchLocation,
+};
 
 use super::server::{Reply, Server};
 use super::{
@@ -101,17 +103,24 @@ fn without_a_cache_folder_nothing_is_fetched() {
 }
 
 #[test]
-fn a_cache_folder_that_cannot_be_made_is_said() {
+fn a_cache_folder_that_cannot_be_made_is_said_and_files_are_used_all_the_same() {
     let server = plain_server();
     let setup = setup(&server);
     setup.write("down", "a file where a folder should be");
-    let outcome = setup.acquire(&foo());
-    let said = trials(&outcome)
-        .iter()
-        .filter(|t| matches!(t, AttemptResult::Failed(_)))
-        .count();
-    assert!(said >= 1, "{outcome:?}");
-    assert!(server.paths().is_empty());
+    let stores = setup.stores();
+    let outcome = stores.acquire(&foo(), &identify);
+    let path = found(&outcome);
+    assert!(path.is_file() && !path.starts_with(setup.path("")));
+    let failed = |attempt: &&Attempt| matches!(attempt.result, AttemptResult::Failed(_));
+    let failed: Vec<_> = outcome.attempts.iter().filter(failed).collect();
+    let is_of_folder = |attempt: &Attempt| matches!(attempt.location, SearchLocation::Folder(_));
+    assert!(
+        !failed.is_empty() && failed.iter().all(|it| is_of_folder(it)),
+        "{outcome:?}"
+    );
+    // It is not kept beyond the run.
+    drop(stores);
+    assert!(!path.exists());
 }
 
 #[test]
