@@ -156,3 +156,18 @@ fn code_that_is_moved_onto_itself() {
         dump.file().to_vec()
     });
 }
+
+/// A process that runs one program after the other: those that ended are not visited again.
+#[test]
+fn programs_that_a_process_runs_one_after_the_other() {
+    let timeline = grows("perf.data", 4_000, |many| {
+        let mut perf = perf();
+        for n in 0..many {
+            perf.mmap2(3 + 3 * n, PID, 0x10_0000, 0x1000, 0, "/bin/app");
+            perf.exec(4 + 3 * n, PID, "app");
+        }
+        perf.file()
+    });
+    let process = timeline.find_process(PID, None).expect("it is there");
+    assert_eq!(timeline.images(process).count(), 32_000);
+}

@@ -71,7 +71,7 @@ impl Counters {
         let counts = [
             (unbound_il_maps, Unused, "IL maps belong to no code body"),
             (self.unbound_inline_trees, Unused, "inline trees belong to no code body"),
-            (self.copies_left_out, Limit, "processes that began as copies of others have nothing mapped: there are too many"),
+            (self.copies_left_out, Limit, "processes that began as copies of others have nothing mapped: the mappings of all would take more than 256 MiB and 16 times the input"),
             (self.bad_perf_map_lines, Unused, "perf map lines are not of the form START SIZE name"),
             (self.unknown_event_types, Unused, "events are of a type that was never registered"),
             (self.stacks_dropped, Limit, "stacks were dropped: too many distinct frames"),

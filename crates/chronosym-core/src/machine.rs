@@ -26,16 +26,25 @@ pub(crate) struct Machine {
     /// Mappings visited and copied for forks.
     visited: usize,
     copied: usize,
+    /// Size of the input in bytes, as far as it is known.
+    pub input_bytes: u64,
 }
 
-/// Maximum number of mappings copied for forks, about 1 GB, and visited for that.
-#[cfg(not(test))]
-const MAX_COPIED: usize = 4 << 20;
-#[cfg(test)]
-const MAX_COPIED: usize = 1000;
-const MAX_VISITED: usize = 1 << 30;
+/// Bytes that mappings copied for forks may take: the larger of 256 MiB and 16 times the input.
+const COPIES: u64 = 256 << 20;
+const COPIES_OF_INPUT: u64 = 16;
+/// Bytes of a copy, with its entry in the map of addresses.
+const COPY: u64 = size_of::<Image>() as u64 + 64;
+/// Mappings that may be visited for each one that may be copied.
+const VISITS: usize = 256;
 
 impl Machine {
+    /// Returns the maximum number of mappings copied for forks.
+    fn max_copies(&self) -> usize {
+        let bytes = self.input_bytes.saturating_mul(COPIES_OF_INPUT).max(COPIES);
+        usize::try_from(bytes / COPY).unwrap_or(usize::MAX)
+    }
+
     /// Returns the process of a fact. A fact without a pid belongs to the trace's only process, or
     /// to one without an id.
     pub fn process_at(&mut self, at: At) -> ProcessIndex {
@@ -187,7 +196,8 @@ impl Machine {
         let is_alive = |image: &&Image| floor(image.loaded) <= time && !has_ended(image.end, time);
         let mapped = &self.states[parent.index()].images;
         self.visited = self.visited.saturating_add(mapped.count());
-        if self.visited > MAX_VISITED || self.copied > MAX_COPIED {
+        let most = self.max_copies();
+        if self.visited > most.saturating_mul(VISITS) || self.copied > most {
             self.counters.copies_left_out += 1;
             return;
         }
@@ -273,6 +283,11 @@ mod tests {
     #[test]
     fn copies_of_processes_take_bounded_room() {
         let mut machine = Machine::default();
+        let few = machine.max_copies();
+        machine.input_bytes = 1 << 30;
+        assert_eq!(machine.max_copies() / few, 64);
+        machine.input_bytes = 0;
+        machine.copied = few - 1000;
         for base in 1..=50 {
             let image = facts::Image::new(Action::Load, base << 12, 0x1000, Text::from("/lib/a"));
             machine.apply(At::new(1).process(7), image.into());
@@ -283,7 +298,7 @@ mod tests {
         }
         let states = machine.states.into_states();
         let images: usize = states.map(|state| state.images.count()).sum();
-        assert_eq!(images, 50 + MAX_COPIED + 50);
+        assert_eq!(images, 50 + 1000 + 50);
         assert_eq!(machine.counters.copies_left_out, 100 - 21);
     }
 

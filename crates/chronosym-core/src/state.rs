@@ -20,6 +20,8 @@ pub(crate) struct ProcessState {
     pub mapped: MappedImages,
     pub untimed: Untimed,
     pub clr: ClrState,
+    /// The images up to this index had all ended at this time.
+    closed: (usize, u64),
 }
 
 /// Processes of a block.
@@ -166,11 +168,19 @@ impl ProcessState {
     /// Ends all code and images of a process that stopped (rule 6).
     pub fn close(&mut self, time: u64) {
         self.code.close_all(time);
-        let alive = |end| !has_ended(end, time);
-        let images = self.images.indexed().filter(|(_, image)| alive(image.end));
-        for index in images.map(|(index, _)| index).collect::<Vec<_>>() {
-            self.images[index].end = End::At(time);
+        // A process may run many programs: their images are not visited again.
+        let (closed, closed_at) = self.closed;
+        let first = if time >= closed_at { closed } else { 0 };
+        for index in first..self.images.end() {
+            if self
+                .images
+                .get(index)
+                .is_some_and(|image| !has_ended(image.end, time))
+            {
+                self.images[index].end = End::At(time);
+            }
         }
+        self.closed = (self.images.end(), time);
     }
 
     /// Drops images, and the entry points that were in them.
@@ -205,6 +215,7 @@ impl ProcessState {
             mapped: MappedImages::default(),
             untimed: self.untimed.clone(),
             clr: self.clr.snapshot(),
+            closed: self.closed,
         }
     }
 }

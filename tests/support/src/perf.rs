@@ -193,6 +193,13 @@ impl PerfWriter {
         self.kernel_record(3, 0, body, time, pid);
     }
 
+    /// Runs another program in a process.
+    pub fn exec(&mut self, time: u64, pid: u32, name: &str) {
+        const EXEC: u16 = 1 << 13;
+        let body = self.body().u32(pid).u32(pid).name(name);
+        self.kernel_record(3, EXEC, body, time, pid);
+    }
+
     /// Begins a thread or, with another pid, a process.
     pub fn fork(&mut self, time: u64, pid: u32, parent: u32, tid: u32) {
         let body = self.body().u32(pid).u32(parent).u32(tid).u32(parent);

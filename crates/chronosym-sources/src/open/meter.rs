@@ -58,12 +58,17 @@ impl Meter {
         self.total.store(total, Ordering::Relaxed);
     }
 
+    /// Bytes of all inputs; `None` where one of them is a pipe.
+    pub fn input_size(&self) -> Option<u64> {
+        Some(self.total.load(Ordering::Relaxed)).filter(|&total| total != UNKNOWN)
+    }
+
     fn count_read(&self, n: usize) -> io::Result<()> {
         let read = self.read.fetch_add(n as u64, Ordering::Relaxed) + n as u64;
         let Some(watch) = &self.watch else {
             return Ok(());
         };
-        let total = Some(self.total.load(Ordering::Relaxed)).filter(|&total| total != UNKNOWN);
+        let total = self.input_size();
         if self.is_cancelled() || watch(Progress { read, total }).is_break() {
             self.cancelled.store(true, Ordering::Relaxed);
             return Err(io::Error::other(Cancelled));
