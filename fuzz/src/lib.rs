@@ -16,6 +16,7 @@ mod names;
 mod pipeline;
 mod proto;
 mod readers;
+mod saved;
 pub mod seeds;
 mod stores;
 
@@ -44,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     target("jitdump", readers::jitdump, "perf"),
     target("perf_script", readers::perf_script, "text"),
     target("perf_map", readers::perf_map, "text"),
+    target("saved", saved::any, "etl"),
     target("wrapped", readers::wrapped, "wrapped"),
     // Events: payloads, and what traces say of their own.
     target("event_payload", events::payload, "etl"),

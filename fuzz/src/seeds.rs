@@ -49,6 +49,7 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
         "ctf" => [false, true].map(ctf).into(),
         "jitdump" => vec![named("two", &jitdump())],
         "perf_script" => vec![named("two", SCRIPT)],
+        "saved" => vec![named("session", &crate::saved::seed())],
         "perf_map" => vec![named(
             "rows",
             b"1000 10 void [a] T::M()[Tier0]\n1010 20 stub<1>\n0x1008 8 inner\nzz\n",
