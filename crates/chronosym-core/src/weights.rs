@@ -140,12 +140,14 @@ impl Ticks {
             let first = seen[start].ns;
             for s in &mut seen[start..end] {
                 let next = &mut self.next[s.thread as usize];
-                let until = match *next {
-                    (of, ns) if of == tick + 2 => Some(ns),
-                    _ => next_start,
+                let to_next_tick = next_start.map_or(usual, |start| start - s.ns);
+                let gap = match *next {
+                    (of, ns) if of == tick + 2 => ns - s.ns,
+                    // It may have ended at any time before the next tick, which can be late.
+                    (0, _) => usual.min(to_next_tick),
+                    _ => to_next_tick,
                 };
                 *next = (tick + 1, s.ns);
-                let gap = until.map_or(usual, |until| until - s.ns);
                 s.ns = if gap > pause { usual } else { gap };
             }
             (end, next_start) = (start, Some(first));
@@ -189,6 +191,13 @@ mod tests {
         let samples = [(0, 1), (1, 2), (10, 1), (20, 1), (21, 2), (30, 1)];
         let times = weigh(&samples, None);
         assert_eq!(times, [10, 9, 10, 10, 9, 10].map(Some));
+    }
+
+    #[test]
+    fn rule_21_a_late_tick_adds_no_time_to_a_thread_that_has_gone() {
+        let samples = [(0, 1), (1, 2), (10, 1), (11, 2), (20, 1), (21, 2), (110, 1)];
+        let times = weigh(&samples, None);
+        assert_eq!(times, [10, 10, 10, 10, 90, 10, 10].map(Some));
     }
 
     #[test]

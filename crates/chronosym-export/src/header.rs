@@ -125,11 +125,21 @@ fn split(profile: &Profile) -> String {
         })
     };
     let all = of(None).1;
+    let running = of(Some(Activity::Running)).1;
+    let exceeded = capacity(profile).filter(|it| unit == WeightUnit::Time && running > it.0);
+    let bound = exceeded.map(|(ns, processors)| {
+        let processors = count(processors.into(), "processor");
+        format!(", at most {} of it on {processors}", seconds(ns))
+    });
     let part = |what: &str, activity| {
         let (samples, weight) = of(Some(activity));
         let share = weight as f64 * 100.0 / all.max(1) as f64;
+        let bound = bound.as_deref().filter(|_| activity == Activity::Running);
         (samples > 0).then(|| match unit {
-            WeightUnit::Time => format!("{what} {share:.1}% ({})", seconds(weight)),
+            WeightUnit::Time => {
+                let bound = bound.unwrap_or_default();
+                format!("{what} {share:.1}% ({}{bound})", seconds(weight))
+            }
             _ => format!("{what} {share:.1}%"),
         })
     };
@@ -148,8 +158,14 @@ fn split(profile: &Profile) -> String {
     } else {
         "waiting"
     };
+    // The flag says that a thread was in managed code, not that it had a processor.
+    let running = if bound.is_some() {
+        "runnable"
+    } else {
+        "running"
+    };
     let parts = [
-        part("running", Activity::Running),
+        part(running, Activity::Running),
         part(waiting, Activity::Waiting),
         part("not known which", Activity::Unknown),
     ];
@@ -160,6 +176,13 @@ fn split(profile: &Profile) -> String {
         line.push_str(&doubts.join(", "));
     }
     line
+}
+
+/// Returns the time that the processors had while samples were taken, in ns, and their number.
+fn capacity(profile: &Profile) -> Option<(u64, u32)> {
+    let processors = profile.resolver.timeline().facts().processors?;
+    let span = profile.times.end - profile.times.start;
+    Some((span.saturating_mul(processors.into()), processors))
 }
 
 fn untimed(profile: &Profile) -> u64 {
