@@ -311,7 +311,8 @@ fn damaged_symbol_files_give_a_reason_and_no_line() {
     assert_eq!(reasons(&folder), damaged, "a PDB with another checksum");
 
     let folder = made_folder(&[(DLL, "Workload.dll", &|_| ())]);
-    let none = BTreeSet::from([Some(LineReason::NoSymbolFile)]);
+    // The image states where its PDB was built, and that path is not trusted.
+    let none = BTreeSet::from([Some(LineReason::PathNotTrusted)]);
     assert_eq!(reasons(&folder), none, "an image alone");
 
     let folder = made_folder(&[

@@ -102,7 +102,7 @@ fn a_symbol_file_is_fetched_once_and_then_kept() {
 
     let (none, text) = lines(&trace, cache.path(), &[]);
     assert_eq!(none, 0);
-    assert!(text.contains("\"line_reason\":\"NoSymbolFile\""));
+    assert!(text.contains("\"line_reason\":\"PathNotTrusted\""));
 
     let (none, text) = lines(&trace, cache.path(), &["--symbol-path", &path, "--offline"]);
     assert_eq!(

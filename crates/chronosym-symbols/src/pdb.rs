@@ -242,7 +242,8 @@ impl Lookup<'_, '_> {
             return name;
         }
         let public = self.pdb.public_symbol(function).ok().flatten();
-        let public = public.filter(|symbol| symbol.rva == function);
+        let is_mangled = |name: &str| name.starts_with('?') || name.starts_with("_Z");
+        let public = public.filter(|it| it.rva == function && is_mangled(&it.name));
         let name = public.and_then(|symbol| out.names.intern(symbol.name.as_bytes()));
         self.linkage = Some((function, name));
         name

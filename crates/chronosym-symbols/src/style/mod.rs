@@ -128,8 +128,9 @@ impl<'a> Printer<'a> {
             Style::Text | Style::Json => None,
             // LLVM prints the symbol's name for the outermost function.
             Style::Llvm => frame.symbol_id().filter(|&id| {
-                // Names of PDBs are readable already, but for the parameters of decorated ones.
-                !frame.plain_names() || self.readable(id).is_some_and(Result::is_ok)
+                // A decorated name that does not demangle says less than the function's own.
+                !self.answers.name(id).starts_with('?')
+                    || self.readable(id).is_some_and(Result::is_ok)
             }),
             // If a C++ function has no linkage name in the debug information, as in an unnamed
             // namespace, binutils print the symbol's name. (For inlined functions they may print
