@@ -402,6 +402,18 @@ fn a_list_with_a_hexadecimal_number_is_hexadecimal() {
 }
 
 #[test]
+fn the_style_of_addr2line_reads_hexadecimal_numbers() {
+    let pdb = arg("pdb-small/x86_64/small.pdb");
+    let ask = |address| run(&["symbolize", "--pdb", &pdb, "--style", "gnu", address]);
+    let (bare, prefixed) = (ask("1100"), ask("0x1100"));
+    assert!(prefixed.stdout.starts_with("twice_inlined\n"));
+    assert_eq!(
+        (bare.stdout, bare.stderr),
+        (prefixed.stdout, prefixed.stderr)
+    );
+}
+
+#[test]
 fn offsets_count_from_a_section_that_is_named() {
     let own = env!("CARGO_BIN_EXE_chronosym");
     let args = ["symbolize", "--obj", own, "--style", "json"];

@@ -511,8 +511,8 @@ pub struct Symbolize {
     pub no_recorded_paths: bool,
     #[command(flatten)]
     pub query: AddressQuery,
-    /// Radix of numbers without 0x [default: decimal, or hexadecimal for a list that contains a
-    /// hexadecimal digit].
+    /// Radix of numbers without 0x [default: 16 with --style gnu; otherwise decimal, or hexadecimal
+    /// for a list that contains a hexadecimal digit].
     #[arg(long, value_parser = radix, value_name = "10|16")]
     pub radix: Option<u32>,
     /// Replace the addresses in the text on standard input by their names.

@@ -46,7 +46,9 @@ pub fn run(args: &Symbolize) -> Result<()> {
         base: args.base,
         images: &images,
     };
-    let mut numbers = Numbers::new(args.radix);
+    // addr2line reads hexadecimal numbers only.
+    let radix = args.radix.or((args.style == Style::Gnu).then_some(16));
+    let mut numbers = Numbers::new(radix);
     let mut requests = numbers.read(&words);
     let reads_trace = args.trace.as_ref().is_some_and(|t| t.as_os_str() == "-");
     if reads_trace && requests.is_empty() && logs.is_empty() {
