@@ -250,3 +250,18 @@ pub fn symbol_path(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     std::hint::black_box(format!("{:?}", SymbolPath::parse(&text)));
 }
+
+/// A crash log: what is found is a part of the text, and alternatives follow what they are of.
+pub fn crash_log(data: &[u8]) {
+    let scan = chronosym_symbols::log::scan(data);
+    for found in &scan.found {
+        assert!(found.range.start < found.range.end, "{found:?}");
+        let text = data.get(found.range.clone()).expect("a part of the text");
+        assert!(std::str::from_utf8(text).is_ok(), "{found:?}");
+        let mut target = found.target;
+        std::hint::black_box(scan.images.complete(&mut target));
+    }
+    assert!(scan.found.first().is_none_or(|first| !first.is_alternative));
+    let images = chronosym_symbols::log::images(data);
+    assert_eq!(images.list(), scan.images.list());
+}

@@ -67,6 +67,7 @@ pub const TARGETS: &[Target] = &[
     target("windows_pdb", files::windows_pdb, "pdb"),
     target("symbol_path", files::symbol_path, "text"),
     target("packed", stores::packed, "wrapped"),
+    target("crash_log", files::crash_log, "text"),
     // Demanglers.
     target("names_itanium", names::itanium, "names"),
     target("names_msvc", names::msvc, "names"),

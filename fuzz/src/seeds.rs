@@ -138,6 +138,13 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
             ),
             named("folders", b"/usr/lib/debug;~/x;;SRV**http://h/"),
         ],
+        "crash_log" => vec![
+            named("text", CRASH_LOG.as_bytes()),
+            named(
+                "json",
+                br#"{"frames":[{"imageOffset":4545,"imageIndex":0,"symbol":"f","symbolLocation":2}],"usedImages":[{"base":4096,"size":64,"uuid":"ab","path":"/a"}]}"#,
+            ),
+        ],
         "packed" => vec![
             named("cabinet", &cabinet(&[7; 5_000])),
             named("gzip", &gzipped(&[7; 100])),
@@ -430,3 +437,14 @@ pub fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
     }
     zip.finish().expect("memory").into_inner()
 }
+
+/// Lines of crash logs in several forms.
+const CRASH_LOG: &str = "./prog(+0x11c1)[0x55d0c0a011c1]\n\
+    #1 0x55d0 in f (/srv/prog+0x11c1) (BuildId: c0ffee)\n\
+    #01 pc 00000000000011c1  /lib/prog (f(int)+32) (BuildId: c0ffee)\n\
+    func+0x1f/0x60 [mod]\n\
+    prog[1]: segfault at 0 ip 11c1 sp 7ffd error 4 in prog[11c1,55d0+a000]\n\
+    2   prog  0x55d0c0a011c1 0x55d0c0a00000 + 4545\n\
+    \x1b[31mprog!f+0x20\x1b[0m\n\
+    55d0c0a00000-55d0c0a04000 r-xp 00001000 fe:01 1234 /srv/prog\n\
+    at N.T.M() in App.dll:token 0x6000001+0x1a\n";

@@ -1,3 +1,4 @@
+use super::target::file_name;
 use super::*;
 
 /// What is found, without alternatives.
@@ -303,5 +304,90 @@ fn other_numbers_are_left_alone() {
         "prog[1]: segfault at 11c1 ip 000011c1 sp 000011c1 error 4",
     ] {
         assert_eq!(requests(text), [], "{text}");
+    }
+}
+
+/// Lines about the module `prog`, each with all of its addresses of code in it.
+const LINES: &[&str] = &[
+    "./prog(+0x11c1)[0x55d0c0a011c1]",
+    "/srv/prog(f(int)+0x20) [0x55d0c0a011c1]",
+    "#1 0x55d0c0a011c1 in f (/srv/prog+0x11c1) (BuildId: c0ffee)",
+    "/srv/prog@0x11c1",
+    "1# 0x11c1 in ./prog",
+    "#01 pc 00000000000011c1  /system/lib64/prog (f(int)+32) (BuildId: c0ffee)",
+    "0|1|prog||||0x11c1",
+    "#0  0x000055d0c0a011c1 n/a (prog + 0x11c1)",
+    " 1  prog + 0x11c1",
+    "=>0 0x00000001400011c1 f+0x20 in prog (0x000000000061fe30)",
+    "f+0x1f/0x60 [prog]",
+    "RIP: 0010:f+0x1f/0x60 [prog c0ffee]",
+    "prog[1]: segfault at 0 ip 11c1 sp 7ffd error 4 in prog[11c1,55d0c0a00000+a000]",
+    "Faulting module name: prog, version: 1\nFault offset: 0x11c1",
+    "   at N.T.M() in prog:token 0x6000001+0x1a",
+    "   at prog!<BaseAddress>+0x11c1",
+    "00 00000000`0012f6b8 00000001`400011c1 prog!ns::f+0x20",
+    "C  [prog+0x11c1]  f+0x20",
+    "2   prog  \t0x55d0c0a011c1 0x55d0c0a00000 + 4545",
+    "2   prog  \t0x55d0c0a011c1 f(int) + 32",
+    "??? (in prog) load address 0x10a000000 + 0x11c1 [0x10a0011c1]",
+    "1 [ra] 0x000055d0c0a011c1 <unknown> in prog",
+    "frame #1: 0x000055d0c0a011c1 prog`f(int) + 32 at a.c:7",
+    "f + 32 in section .text of /srv/prog",
+    "#1  0x11c1 in ?? () from /srv/prog",
+    " 1: 0x11c1 f(int) [prog]",
+    "    55d0c0a011c1 f+0x20 (/srv/prog)",
+    "    55d0c0a011c1 [unknown] (/srv/prog+0x11c1)",
+    "{\"module\":\"prog\",\"module_offset\":\"0x11c1\"}",
+    "{\"instruction_addr\":\"0x2011c1\",\"image_addr\":\"0x200000\",\"package\":\"/srv/prog\"}",
+];
+
+/// Every address of a line is one of the module that the line names, whatever is before and after the line.
+#[test]
+fn lines_name_the_module_of_each_address() {
+    let others = [
+        "",
+        "#1 0x99 in g (/srv/other+0x99)\n",
+        "x=0x1234 1169\n",
+        "\x1b[1m",
+    ];
+    for line in LINES {
+        for before in others {
+            for after in ["", "\r\n", "\n7: 0x77 h() [other]\n"] {
+                let text = format!("{before}{line}{after}");
+                let own = before.len()..before.len() + line.len();
+                let scan = scan(text.as_bytes());
+                let found = scan
+                    .found
+                    .iter()
+                    .filter(|found| own.contains(&found.range.start));
+                let files: Vec<&str> = found
+                    .map(|f| file_name(f.target.file.unwrap_or("?")))
+                    .collect();
+                assert!(!files.is_empty(), "{text:?}");
+                assert!(
+                    files.iter().all(|file| *file == "prog"),
+                    "{text:?}: {files:?}"
+                );
+            }
+        }
+    }
+}
+
+/// A line that is cut off, or has a byte changed, is read without panic, and what is found is a part of it.
+#[test]
+fn damaged_lines_are_read() {
+    for line in LINES {
+        for end in 0..line.len() {
+            for byte in [b'(', b'0', b'"', 0xff] {
+                let mut bytes = line.as_bytes()[..end].to_vec();
+                bytes.push(byte);
+                bytes.extend(&line.as_bytes()[end + 1..]);
+                for text in [&bytes[..=end], &bytes] {
+                    for found in scan(text).found {
+                        assert!(std::str::from_utf8(&text[found.range]).is_ok(), "{line}");
+                    }
+                }
+            }
+        }
     }
 }
