@@ -112,6 +112,9 @@ fn what_a_managed_file_does_not_know_is_said() {
         "{}",
         refused.stderr
     );
+    // It does on request, marked.
+    let marked = frames(&["--obj", &image, "--pdb", &other, "--any-pdb", "0x06000001"]);
+    assert_eq!(marked[0]["certainty"], "Approximate");
     // Without one names stay.
     let folder = tempfile::tempdir().unwrap();
     let alone = folder.path().join("Workload.dll");

@@ -198,6 +198,20 @@ fn a_pdb_answers_as_llvm_symbolizer_does() {
         "{}",
         refused.stderr
     );
+    // It is used on request, and each frame says so.
+    let ask = |style| {
+        let args = ["symbolize", "--obj", &image, "--pdb", &other, "--any-pdb"];
+        common::run(&[&args[..], &["--style", style, "0x140001010"]].concat())
+    };
+    let text = ask("text");
+    assert!(
+        text.stdout.ends_with(" [of another build]\n"),
+        "{}",
+        text.stdout
+    );
+    assert!(text.stderr.contains("another build"), "{}", text.stderr);
+    let json = ask("json").stdout;
+    assert!(json.contains(r#""certainty":"Approximate""#), "{json}");
 }
 
 #[test]
@@ -440,7 +454,7 @@ fn offsets_count_from_a_section_that_is_named() {
 fn formats_that_are_not_read_are_named() {
     for (bytes, name) in [
         (
-            &[&[0xCF, 0xFA, 0xED, 0xFE, 7, 0, 0, 1][..], &[0; 24]].concat()[..],
+            &[&[0xCF, 0xFA, 0xED, 0xFE, 7, 0, 0, 1][..], &[0; 16]].concat()[..],
             "is damaged",
         ),
         (b"MODULE Linux x86_64 0 a\n", "the MODULE record is damaged"),

@@ -46,6 +46,8 @@ struct OtherFiles {
     /// Why a file was not found: one of the closed list of reasons.
     reason: Option<&'static str>,
     notes: Vec<String>,
+    /// The PDB is of another build, and the caller wants it nevertheless.
+    other_build: bool,
 }
 
 /// The folder of an image, before the other folders to search.
@@ -83,7 +85,7 @@ impl FileSymbols {
             let request = Request::new(wanted, name.as_str());
             let what = format!("{name} of {}", path.display());
             if let Some(pdb) = files.acquire(&request, config, &what) {
-                return Self::of_pdb(&pdb, Some(path));
+                return Self::of_pdb(&pdb, Some(path), false);
             }
         }
         let mut search = DebugFileSearch::configured(path, config);
@@ -96,17 +98,22 @@ impl FileSymbols {
         Ok(Self::new(format, &path, &path, files))
     }
 
-    /// The symbols of a Windows PDB. With the image, addresses can be those that the image prefers.
+    /// The symbols of a Windows PDB. With the image, addresses can be those that the image prefers. If `any_build`, a PDB of another
+    /// build than the image is used: a note says so, and printed frames are marked.
     ///
     /// # Errors
     /// A file cannot be read, or the PDB is of another build than the image.
-    pub fn of_pdb(path: &Path, image: Option<&Path>) -> Result<Self, OpenError> {
+    pub fn of_pdb(path: &Path, image: Option<&Path>, any_build: bool) -> Result<Self, OpenError> {
         let map =
             |path: &Path| FileData::map(path).map_err(|error| OpenError::unreadable(path, &error));
         let pdb = PdbSymbols::open(map(path)?);
         let pdb = pdb.map_err(|error| OpenError::damaged(path, error))?;
         let id = pdb.with(|pdb| pdb.id());
         let mut base = 0;
+        let mut files = OtherFiles {
+            pdb_id: Some(format!("{id:#}")),
+            ..OtherFiles::default()
+        };
         if let Some(image) = image {
             let data = map(image)?;
             let pe = PeImage::parse(&data).map_err(|error| OpenError::damaged(image, error))?;
@@ -115,13 +122,14 @@ impl FileSymbols {
                 && wanted != id
             {
                 let pdb = path.to_owned();
-                return Err(OpenError::OtherPdb { pdb, wanted, id });
+                let error = OpenError::OtherPdb { pdb, wanted, id };
+                if !any_build {
+                    return Err(error);
+                }
+                files.other_build = true;
+                files.notes.push(error.to_string());
             }
         }
-        let files = OtherFiles {
-            pdb_id: Some(format!("{id:#}")),
-            ..OtherFiles::default()
-        };
         let format = Format::Pdb(pdb, base);
         Ok(Self::new(format, path, image.unwrap_or(path), files))
     }
@@ -230,6 +238,7 @@ impl FileSymbols {
             no_name,
             subtracted,
             offsets,
+            other_build: self.files.other_build,
         })
     }
 

@@ -38,6 +38,8 @@ pub struct ManagedModule {
     /// PDBs of a composite's components, by their names.
     components: Mutex<HashMap<String, Arc<PdbFile>>>,
     named: OnceLock<Named>,
+    /// That the PDB is of another build.
+    other_build: Option<String>,
 }
 
 /// What is asked of an image again and again.
@@ -78,19 +80,35 @@ impl ManagedModule {
         let (image, pdb_path) = file
             .with(image_of)
             .ok_or_else(|| OpenError::not_managed(path))?;
+        let mut other_build = None;
         let pdb = match pdb {
             Some(given) => {
                 let fits = |pdb: &Pdb| image.pdb.is_none_or(|id| belongs(pdb, id));
-                given_pdb(given, &files, fits)?.ok_or_else(|| OpenError::OtherBuild {
-                    pdb: given.to_owned(),
-                    image: path.to_owned(),
-                })?
+                match given_pdb(given, &files, fits)? {
+                    Some(pdb) => pdb,
+                    None => {
+                        let error = OpenError::OtherBuild {
+                            pdb: given.to_owned(),
+                            image: path.to_owned(),
+                        };
+                        let any = given_pdb(given, &files, |_| options.any_pdb)?;
+                        other_build = Some(error.to_string());
+                        any.ok_or(error)?
+                    }
+                }
             }
             None => pdb_of(&image, &pdb_path, &at, &files),
         };
         let found = SymbolFile::at(FoundFile::File(path.to_owned()), at);
         let of = ModuleFiles { image: found, pdb };
-        Ok(Self::new(files, options, Some(image), of))
+        let mut module = Self::new(files, options, Some(image), of);
+        module.other_build = other_build;
+        Ok(module)
+    }
+
+    /// A note that the PDB is of another build, which [`SymbolOptions::any_pdb`] allows.
+    pub fn other_build(&self) -> Option<&str> {
+        self.other_build.as_deref()
     }
 
     /// The module that a PDB is of, portable or classic.
@@ -113,6 +131,7 @@ impl ManagedModule {
             of,
             components: Mutex::default(),
             named: OnceLock::new(),
+            other_build: None,
         }
     }
 

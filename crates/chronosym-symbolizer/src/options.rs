@@ -13,6 +13,8 @@ pub struct SymbolOptions {
     pub lines: bool,
     /// Whether names that a compiler gave are shown as what the user wrote: `Program.Main.Local`.
     pub pretty: bool,
+    /// Whether a PDB that the caller names is used although it is of another build than the image.
+    pub any_pdb: bool,
     /// How many bytes of files are kept open at most: [`Limits::open_symbol_bytes`].
     pub open_bytes: u64,
     /// How many bytes of what was found out are kept at most ([`Limits::symbol_memory_bytes`]): where files are and are not, and answers that were worked out
@@ -31,6 +33,7 @@ impl SymbolOptions {
         SymbolOptions {
             lines: true,
             pretty: false,
+            any_pdb: false,
             open_bytes: limits.open_symbol_bytes,
             memory_bytes: limits.symbol_memory_bytes,
             line_share: limits.line_share,

@@ -506,6 +506,10 @@ pub struct Symbolize {
     /// Resolve addresses of a running process, with its mappings and its files (Linux).
     #[arg(long, value_name = "PID", conflicts_with_all = ["base", "maps", "trace", "rva"])]
     pub process_maps: Option<u32>,
+    /// Use --pdb even if it is of another build than --obj. Its names and lines may be wrong, and
+    /// are marked.
+    #[arg(long, requires_all = ["obj", "pdb"])]
+    pub any_pdb: bool,
     /// Do not open other files at paths recorded in --obj, such as split debug information.
     #[arg(long, requires = "obj")]
     pub no_recorded_paths: bool,

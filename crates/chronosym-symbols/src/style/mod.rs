@@ -17,6 +17,9 @@ pub use layout::{Style, print};
 
 const LIMIT_REACHED: &str = "LimitReached";
 
+/// What marks a frame that a symbol file of another build has.
+pub const OTHER_BUILD: &str = " [of another build]";
+
 /// The image that the addresses are in, for frames without a name.
 #[derive(Clone, Debug)]
 pub struct Image<'a> {
@@ -34,6 +37,8 @@ pub struct Image<'a> {
     pub subtracted: u64,
     /// Whether people read offsets after names.
     pub offsets: bool,
+    /// Whether the symbol file is of another build: its frames are marked.
+    pub other_build: bool,
 }
 
 /// Prints the answers of one batch, from any number of threads. Demangles each name at most once.
@@ -194,7 +199,9 @@ impl<'a> Printer<'a> {
         object.column = frame.column().map(NonZeroU32::get);
         object.discriminator = frame.discriminator();
         object.inlined = frame.inlined();
-        let is_approximate = frame.source().is_approximate() || frame.line_uncertain();
+        let other_build = self.image.as_ref().is_some_and(|image| image.other_build);
+        let is_approximate =
+            other_build || frame.source().is_approximate() || frame.line_uncertain();
         object.certainty = is_approximate.then_some("Approximate");
         if self.style == Style::Text && !frame.inlined() && self.has_offsets() {
             let name = object.name.unwrap_or("??");
@@ -202,6 +209,7 @@ impl<'a> Printer<'a> {
             object.label = Some(format!("{name}+{offset:#x}").into());
         }
         object.mark = match frame.source() {
+            _ if other_build => OTHER_BUILD,
             _ if frame.line_uncertain() => " [line may be an inlined function's]",
             Source::DebugInfo | Source::PublicSymbols => "",
             Source::SymbolTable => " [symbol]",

@@ -7,6 +7,7 @@ use anyhow::Result;
 use chronosym::symbols::{ManagedModule, OpenError, StoreConfig, SymbolOptions};
 use chronosym::{IlOffset, LineReason, NameReason, SourceLine};
 use chronosym_symbols::log::method_token;
+use chronosym_symbols::style::OTHER_BUILD;
 use chronosym_types::json::{FrameObject, HexNumber, Token};
 
 use super::shown::{self, Layout, Why};
@@ -61,6 +62,7 @@ impl ManagedSource {
     ) -> Result<Option<Self>> {
         let mut options = SymbolOptions::within(&crate::limits::get());
         options.lines = !args.symbols.no_lines;
+        options.any_pdb = args.any_pdb;
         let module = match (image, pdb) {
             (Some(image), pdb) => {
                 let mut config = config.clone();
@@ -76,7 +78,7 @@ impl ManagedSource {
             Err(OpenError::NotManaged { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let mut notes = BTreeSet::new();
+        let mut notes = BTreeSet::from_iter(module.other_build().map(str::to_owned));
         // A composite has none of its own.
         let image_of_one = image.filter(|_| !module.is_composite());
         if let (Err(reason), Some(image)) = (&module.pdb().found, image_of_one) {
@@ -215,6 +217,10 @@ impl ManagedSource {
         object.line = line.map(|line| line.line);
         object.column = line.and_then(|line| line.column);
         object.evidence = known.evidence;
+        if self.module.other_build().is_some() {
+            object.certainty = Some("Approximate");
+            object.mark = OTHER_BUILD;
+        }
         if known.name.is_none() {
             object.pdb_id = self.pdb_id().map(Into::into);
             object.name_reason = Some(NameReason::NoName.as_str());

@@ -32,7 +32,7 @@ impl NativeSource {
     ) -> Result<Self> {
         let symbols = match (image, pdb) {
             (Some(image), None) => FileSymbols::of_image(image, config, !args.no_recorded_paths),
-            (image, pdb) => FileSymbols::of_pdb(pdb.unwrap_or(Path::new("")), image),
+            (image, pdb) => FileSymbols::of_pdb(pdb.unwrap_or(Path::new("")), image, args.any_pdb),
         };
         let object = image.map(ObjectPath::parse);
         let object = object.as_ref().map(|object| &*object.file);
