@@ -81,6 +81,7 @@ fn trust(config: &mut StoreConfig) {
     config.trust_trace_paths = true;
 }
 
+// Rule 24.
 #[test]
 fn a_recording_of_this_boot_finds_the_file_by_its_number() {
     let program = Program::new();

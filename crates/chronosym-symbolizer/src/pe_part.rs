@@ -8,7 +8,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use chronosym_core::{
-    FileMapping, ImageRef, LineReason, NameReason, NativeFrame, PartRef, file_name, simple_name,
+    FileMapping, ImageRef, LineReason, NativeFrame, PartRef, file_name, simple_name,
 };
 use chronosym_pdb::pe::{PeImage, TargetOs};
 use chronosym_pdb::r2r::R2rMap;
@@ -19,7 +19,7 @@ use crate::files::{Files, Frames};
 use crate::pe::{ImageFile, MapFile};
 use crate::pe_image::PrecompiledFile;
 use crate::precompiled::row_at;
-use crate::search::{FileAt, FileRequest, SymbolFile, beside, identity};
+use crate::search::{FileAt, FileRequest, SymbolFile, beside, identity, rank};
 use crate::target::{Target, Unfit};
 
 /// The files of a PE file that is mapped in parts: its symbol file is the perf map.
@@ -76,8 +76,9 @@ impl PartFiles {
 
     /// The file that answers, or the one whose reason says most.
     pub(super) fn best(&self) -> &SymbolFile {
-        match self.map.found {
-            Err(NoFile::NoSymbolFile) => &self.image.file,
+        match (&self.map.found, &self.image.file.found) {
+            (Err(NoFile::NoSymbolFile), _) => &self.image.file,
+            (Err(map), Err(image)) if rank(map) < rank(image) => &self.image.file,
             _ => &self.map,
         }
     }
@@ -93,11 +94,7 @@ impl PartFiles {
             return Ok(frame.into_iter().collect());
         }
         let Some(at) = self.map.file() else {
-            let (image, map) = (self.image.file.name_reason(), self.map.name_reason());
-            return Err(match map {
-                NameReason::NoSymbolFile => image,
-                map => map,
-            });
+            return Err(self.best().name_reason());
         };
         let (Ok(rva), Ok(file)) = (u32::try_from(rva), files.open::<MapFile>(at)) else {
             return Ok(Vec::new());

@@ -238,7 +238,7 @@ fn weight_of(attempts: &[Attempt]) -> u64 {
 }
 
 /// Of several reasons the one that says most is kept.
-fn rank(reason: &NoFile) -> u8 {
+pub(super) fn rank(reason: &NoFile) -> u8 {
     match reason {
         NoFile::SymbolFileMismatch { .. } => 4,
         NoFile::SymbolFileDamaged { .. } => 3,
