@@ -24,8 +24,8 @@ const HOUR: u64 = 60 * MINUTE;
 const LIFE: u64 = 100;
 /// So often what ended before as long is forgotten, in seconds.
 const KEPT: u64 = 10 * MINUTE;
-/// What a day may add to the memory after two hours: one part of so many.
-const GROWTH: usize = 20;
+/// Bytes that may stay of each method and process that has gone.
+const GROWTH: usize = 2;
 
 /// Where the `n`th method stands: its place was used before, by one of another size.
 fn start(n: u64) -> u64 {
@@ -99,5 +99,6 @@ fn main() {
     ui.close();
     let growth = most - after_two_hours;
     println!("{growth} bytes more than after two hours");
-    assert!(growth <= after_two_hours / GROWTH, "more than 5 %");
+    let gone = 2 * 22 * HOUR as usize;
+    assert!(growth <= gone * GROWTH, "more than {GROWTH} bytes of each");
 }
