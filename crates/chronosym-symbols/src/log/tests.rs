@@ -391,3 +391,10 @@ fn damaged_lines_are_read() {
         }
     }
 }
+
+#[test]
+fn an_escape_that_starts_no_sequence_is_passed_over() {
+    for text in ["\x1b", "\x1b\x1bx", "a \x1b\u{e9} 0x10", "\x1b[\x1b"] {
+        scan(text.as_bytes());
+    }
+}

@@ -65,7 +65,8 @@ pub(super) fn find<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
         // A sentence may end after an address.
         let word = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
         at = at.saturating_add(len);
-        if !after.starts_with('\x1b') {
+        // What starts no escape sequence is passed over.
+        if len == 0 || !after.starts_with('\x1b') {
             at = at.saturating_add(step);
         }
         if word.is_empty() || is_path {
