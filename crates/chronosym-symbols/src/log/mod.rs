@@ -62,20 +62,24 @@ fn read(text: &[u8], images_only: bool) -> Sink<'_> {
 
 /// Text of several lines, at `start` in the whole.
 fn find_in_text<'a>(text: &'a str, start: usize, images_only: bool, sink: &mut Sink<'a>) {
-    let mut at = 0_usize;
+    let (mut at, mut line_end) = (0_usize, 0_usize);
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
         if images_only {
             sink.found.clear();
         }
-        let line_len = memchr::memchr(b'\n', rest.as_bytes());
-        let line_len = line_len.map_or(rest.len(), |at| at.saturating_add(1));
-        let line = rest.get(..line_len).unwrap_or_default();
+        // Once for each line, which can have many objects.
+        if at >= line_end {
+            let len = memchr::memchr(b'\n', rest.as_bytes());
+            let len = len.map_or(rest.len(), |at| at.saturating_add(1));
+            line_end = at.saturating_add(len);
+        }
+        let line = text.get(at..line_end).unwrap_or_default();
         let offset = start.saturating_add(at);
         let brace = line.find('{');
         let brace = brace.filter(|&brace| rest.get(brace..).is_some_and(json::starts_object));
         let Some(brace) = brace else {
             find_in_line(line, offset, sink);
-            at = at.saturating_add(line_len);
+            at = line_end;
             continue;
         };
         find_in_line(line.get(..brace).unwrap_or_default(), offset, sink);

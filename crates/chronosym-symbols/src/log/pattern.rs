@@ -271,9 +271,14 @@ fn is_boundary(line: &str, at: usize) -> bool {
     !(last.is_some_and(is_word) && after.starts_with(is_word)) || ends_with_escape(before)
 }
 
+/// The most bytes of an escape sequence before a word.
+const LONGEST_ESCAPE: usize = 64;
+
 /// Whether a text ends with an escape sequence such as `\x1b[31m`.
 fn ends_with_escape(text: &str) -> bool {
-    let escape = text.rfind('\x1b').and_then(|at| text.get(at..));
+    let near = text.len().saturating_sub(LONGEST_ESCAPE);
+    let escape = memchr::memrchr(b'\x1b', text.as_bytes().get(near..).unwrap_or_default());
+    let escape = escape.and_then(|at| text.get(near.saturating_add(at)..));
     escape.is_some_and(|escape| escape_len(escape) == escape.len())
 }
 

@@ -36,15 +36,17 @@ struct Line<'a> {
     module: Option<&'a str>,
     /// Whether it has an offset in a module: other numbers are then rarely addresses of code.
     has_offset: bool,
+    parentheses: Parentheses,
 }
 
 /// Adds the addresses of a line, at `start` in the text. An address is a word of its own: what is part of a longer one, or
 /// the value of a register, is left alone.
 pub(super) fn find<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
-    let own = Line {
+    let mut own = Line {
         text: line,
         module: module_of(line),
         has_offset: line.contains("+0x") || line.contains('!'),
+        parentheses: Parentheses::default(),
     };
     let mut at = 0_usize;
     // Where the last escape sequence of a terminal ends.
@@ -84,12 +86,13 @@ pub(super) fn find<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
 
 impl<'a> Line<'a> {
     /// Adds the module of the line to an address without one; false if the number is none of code.
-    fn complete(&self, range: Range<usize>, target: &mut Target<'a>) -> bool {
+    fn complete(&mut self, range: Range<usize>, target: &mut Target<'a>) -> bool {
+        let open = self.parentheses.open_at(self.text, range.start);
         let part = |range: Range<usize>| self.text.get(range).unwrap_or_default();
         let (before, after) = (part(0..range.start), part(range.end..self.text.len()));
         target.file = self.module;
         let own = part(range);
-        is_code(before, own, after) && (is_prefixed(own) || self.is_bare(before, own, after))
+        is_code(before, own, after, open) && (is_prefixed(own) || self.is_bare(before, own, after))
     }
 
     /// Whether digits without `0x` are an address: they are numbers more often than not.
@@ -132,8 +135,8 @@ fn is_register(word: &str) -> bool {
     is_numbered || x86.len() == 2 && is_listed(NOT_CODE, x86)
 }
 
-/// Whether a number can be an address of code by the words around it.
-fn is_code(before: &str, own: &str, after: &str) -> bool {
+/// Whether a number can be an address of code by the words around it; `open` is the parenthesis that it is in.
+fn is_code(before: &str, own: &str, after: &str, open: Option<usize>) -> bool {
     let unit = after
         .split_whitespace()
         .next()
@@ -158,18 +161,33 @@ fn is_code(before: &str, own: &str, after: &str) -> bool {
         return false;
     }
     // The arguments of a function: `main.f(0x1, 0x11c1)`.
-    let mut depth = 0_usize;
-    let open = before.char_indices().rev().find(|&(_, c)| {
-        match c {
-            ')' => depth = depth.saturating_add(1),
-            '(' if depth == 0 => return true,
-            '(' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        false
-    });
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '>' | ']');
-    !open.is_some_and(|(at, _)| before[..at].ends_with(is_name))
+    let before_open = open.and_then(|at| before.get(..at));
+    !before_open.is_some_and(|name| name.ends_with(is_name))
+}
+
+/// The parentheses that are open at a position, which only grows.
+#[derive(Default)]
+struct Parentheses {
+    open: Vec<usize>,
+    /// So many bytes of the line have been read.
+    read: usize,
+}
+
+impl Parentheses {
+    /// Where the innermost one that is open before `end` is.
+    fn open_at(&mut self, line: &str, end: usize) -> Option<usize> {
+        let bytes = line.as_bytes().get(self.read..end).unwrap_or_default();
+        for (at, byte) in (self.read..).zip(bytes) {
+            match byte {
+                b'(' => self.open.push(at),
+                b')' => _ = self.open.pop(),
+                _ => {}
+            }
+        }
+        self.read = self.read.max(end);
+        self.open.last().copied()
+    }
 }
 
 /// The module that a line names: a path or a file name of code, `… from lib`, ` 1: 0x… f() [node]`, `… <unknown> in prog`.
