@@ -116,7 +116,7 @@ impl ProcessCode {
     }
 
     /// Adds a module in place of an older one with the same id.
-    fn add_module(&mut self, module: Module) -> ModuleIndex {
+    pub fn add_module(&mut self, module: Module) -> ModuleIndex {
         let id = (module.clr_instance, module.module_id);
         let index = ModuleIndex(self.modules.push(Arc::new(module)) as u32);
         Arc::make_mut(&mut self.module_by_id).insert(id, index);

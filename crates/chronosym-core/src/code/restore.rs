@@ -1,19 +1,10 @@
 //! Restores code from a saved timeline.
 
-use std::sync::Arc;
-
 use super::ProcessCode;
-use crate::body::{CodeBody, Module};
-use crate::ids::{BodyIndex, ModuleIndex, NameId};
+use crate::body::CodeBody;
+use crate::ids::{BodyIndex, NameId};
 
 impl ProcessCode {
-    /// Adds a module, in place of an older one with the same id.
-    pub fn restore_module(&mut self, module: Module) {
-        let id = (module.clr_instance, module.module_id);
-        let index = ModuleIndex(self.modules.push(Arc::new(module)) as u32);
-        Arc::make_mut(&mut self.module_by_id).insert(id, index);
-    }
-
     /// Adds a body of a module that was added before, with the targets of the stub that it is.
     pub fn restore_body(&mut self, mut body: CodeBody, targets: Option<Vec<NameId>>) {
         if let Some(targets) = targets {

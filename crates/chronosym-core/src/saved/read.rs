@@ -181,7 +181,7 @@ impl SavedTimeline<'_> {
         let code = rows::of(self.rows(Table::Processes), rows::module);
         for row in self.read_all::<Of<Module>>(Table::Modules, texts, code)? {
             let state = machine.state(ProcessIndex(row.process));
-            state.code.restore_module(row.it);
+            state.code.add_module(row.it);
         }
         Ok(())
     }

@@ -202,7 +202,7 @@ impl<W: Write> Saver<'_, W> {
         )?;
 
         let mut row_of_body: FxHashMap<(u32, usize), u32> = FxHashMap::default();
-        let mut pending = Pending::new(Table::Bodies);
+        let mut pending = Pending::new(Table::Bodies, rows::of(count, rows::body));
         let mut row = 0u32;
         for &(process, space) in &spaces {
             let code = &space.state.code;
@@ -228,18 +228,13 @@ impl<W: Write> Saver<'_, W> {
                         it,
                     }
                 });
-                pending.add(
-                    self,
-                    (process, first),
-                    rows.collect(),
-                    rows::of(count, rows::body),
-                )?;
+                pending.add(self, (process, first), rows.collect())?;
             }
         }
-        pending.flush(self, rows::of(count, rows::body))?;
+        pending.flush(self)?;
 
         self.methods(&spaces, &row_of_body)?;
-        let mut pending = Pending::new(Table::Symbols);
+        let mut pending = Pending::new(Table::Symbols, rows::of(count, rows::symbol));
         for &(process, space) in &spaces {
             let symbols: Vec<_> = space.state.untimed.symbols.iter().zip(0..).collect();
             for (first, group) in overlapping(&symbols, |(symbol, _)| (symbol.start, symbol.last)) {
@@ -248,15 +243,10 @@ impl<W: Write> Saver<'_, W> {
                     number,
                     it,
                 });
-                pending.add(
-                    self,
-                    (process, first),
-                    rows.collect(),
-                    rows::of(count, rows::symbol),
-                )?;
+                pending.add(self, (process, first), rows.collect())?;
             }
         }
-        pending.flush(self, rows::of(count, rows::symbol))?;
+        pending.flush(self)?;
         self.details(&spaces)
     }
 
@@ -354,8 +344,7 @@ impl<W: Write> Saver<'_, W> {
         rows: Vec<(u32, u64, T)>,
         code: impl Fn(&mut Coder<'_>, &mut T) + Copy,
     ) -> io::Result<()> {
-        let count = self.processes.len();
-        let mut pending = Pending::new(table);
+        let mut pending = Pending::new(table, rows::of(self.processes.len(), code));
         let mut rows = rows.into_iter().zip(0..).peekable();
         while let Some(&((process, id, _), _)) = rows.peek() {
             let mut group = Vec::new();
@@ -368,9 +357,9 @@ impl<W: Write> Saver<'_, W> {
                     it,
                 });
             }
-            pending.add(self, (process, id), group, rows::of(count, code))?;
+            pending.add(self, (process, id), group)?;
         }
-        pending.flush(self, rows::of(count, code))
+        pending.flush(self)
     }
 
     fn samples(&mut self) -> io::Result<()> {
@@ -451,18 +440,20 @@ fn overlapping<T>(all: &[T], range: impl Fn(&T) -> (u64, u64)) -> Vec<(u64, Vec<
 }
 
 /// Rows of a block that is not full.
-struct Pending<T> {
+struct Pending<T, C> {
     table: Table,
     key: Key,
     rows: Vec<T>,
+    code: C,
 }
 
-impl<T> Pending<T> {
-    fn new(table: Table) -> Self {
+impl<T, C: FnMut(&mut Coder<'_>, &mut T)> Pending<T, C> {
+    fn new(table: Table, code: C) -> Self {
         Pending {
             table,
             key: (0, 0),
             rows: Vec::new(),
+            code,
         }
     }
 
@@ -472,25 +463,20 @@ impl<T> Pending<T> {
         saver: &mut Saver<'_, W>,
         key: Key,
         mut rows: Vec<T>,
-        code: impl FnMut(&mut Coder<'_>, &mut T),
     ) -> io::Result<()> {
         if self.rows.is_empty() {
             self.key = key;
         }
         self.rows.append(&mut rows);
         match self.rows.len() >= ROWS {
-            true => self.flush(saver, code),
+            true => self.flush(saver),
             false => Ok(()),
         }
     }
 
-    fn flush<W: Write>(
-        &mut self,
-        saver: &mut Saver<'_, W>,
-        code: impl FnMut(&mut Coder<'_>, &mut T),
-    ) -> io::Result<()> {
+    fn flush<W: Write>(&mut self, saver: &mut Saver<'_, W>) -> io::Result<()> {
         let rows = std::mem::take(&mut self.rows);
-        let ranks = &mut saver.ranks;
+        let (ranks, code) = (&mut saver.ranks, &mut self.code);
         saver.out.rows(self.table, self.key, rows, ranks, code)
     }
 }
