@@ -138,10 +138,9 @@ fn a_local_symbol_is_of_the_file_named_before_it() {
     assert_eq!(files(false), vec![nothing; 4]);
 }
 
-#[test]
-fn a_name_that_is_too_long_is_shown_in_part_and_json_says_so() {
-    let name = format!("_Z{}", "9".repeat(20_000));
-    let bytes = elf(&[
+/// An ELF file with one function at 0x1000, of 0x20 bytes.
+fn elf_of_one_function(name: &str) -> Vec<u8> {
+    elf(&[
         (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
         (
             ".symtab",
@@ -151,7 +150,13 @@ fn a_name_that_is_too_long_is_shown_in_part_and_json_says_so() {
             [[0; 24], symbol(1, 2, 0x1000, 0x20).try_into().unwrap()].concat(),
         ),
         (".strtab", 3, 0, 0, format!("\0{name}\0").into_bytes()),
-    ]);
+    ])
+}
+
+#[test]
+fn a_name_that_is_too_long_is_shown_in_part_and_json_says_so() {
+    let name = format!("_Z{}", "9".repeat(20_000));
+    let bytes = elf_of_one_function(&name);
     let symbols = NativeSymbols::open(&bytes[..]).unwrap();
     let mut out = Answers::new();
     symbols.find(Address::VirtualAddress(0x1000), &Query::default(), &mut out);
@@ -171,17 +176,7 @@ fn a_name_that_is_too_long_is_shown_in_part_and_json_says_so() {
 #[test]
 fn a_plain_name_of_megabytes_is_cut_with_a_mark() {
     let name = "x".repeat(2 << 20);
-    let bytes = elf(&[
-        (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
-        (
-            ".symtab",
-            2,
-            0,
-            0,
-            [[0; 24], symbol(1, 2, 0x1000, 0x20).try_into().unwrap()].concat(),
-        ),
-        (".strtab", 3, 0, 0, format!("\0{name}\0").into_bytes()),
-    ]);
+    let bytes = elf_of_one_function(&name);
     let symbols = NativeSymbols::open(&bytes[..]).unwrap();
     let addresses: Vec<_> = (0x1000..0x1020).map(Address::VirtualAddress).collect();
     let mut query = Query::default();

@@ -147,8 +147,9 @@ pub(super) const HEAD: usize = 512;
 
 const FAST_SERIALIZATION: &[u8] = b"\x14\0\0\0!FastSerialization.1";
 
-/// Magic bytes at the start of a file, words of which its first bytes must contain one (if any are
-/// listed), and the content of such a file. The first match decides, before [`FORMATS`].
+/// Magic bytes at the start of a file, alternative words, and the content of such a file. If any
+/// words are listed, the first bytes must contain one of them. The first match decides, before
+/// [`FORMATS`].
 type Signature = (&'static [u8], &'static [&'static [u8]], Content);
 #[rustfmt::skip]
 const SIGNATURES: &[Signature] = &[
