@@ -18,11 +18,16 @@ pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     // Labels that are equal after escaping are merged.
     let cleaned = |label: &NodeLabel| folded(&label.to_string()).into_owned();
     let texts: Vec<String> = tree.labels.values().map(cleaned).collect();
-    let mut labels: Vec<&str> = texts.iter().map(String::as_str).collect();
-    labels.sort_unstable();
-    labels.dedup();
-    let rank = |text: &String| labels.partition_point(|&label| label < text.as_str()) as u32;
-    let ranks: Vec<u32> = texts.iter().map(rank).collect();
+    let mut sorted: Vec<(&str, usize)> = texts.iter().map(String::as_str).zip(0..).collect();
+    sorted.sort_unstable();
+    let mut labels: Vec<&str> = Vec::new();
+    let mut ranks = vec![0; texts.len()];
+    for (text, index) in sorted {
+        if labels.last() != Some(&text) {
+            labels.push(text);
+        }
+        ranks[index] = labels.len() as u32 - 1;
+    }
     // Stacks are written while the tree is walked in the order of the labels: all stacks together
     // can be far larger than the tree.
     let mut below = Children::new(tree, &ranks);
