@@ -139,7 +139,8 @@ fn name(timeline: &Timeline, address: u64, time: u64) -> Option<String> {
 /// All samples: thread, weight, and the names of their frames with their modules.
 fn stacks(timeline: &Arc<Timeline>) -> Vec<(u64, Weight, Vec<String>)> {
     let mut found = Vec::new();
-    timeline.for_each_weighed_sample(&Filter::default(), |class, time, weight| {
+    timeline.for_each_weighed_sample(&Filter::default(), |sample| {
+        let (class, time, weight) = (sample.class, sample.time_ns, sample.weight);
         let thread = timeline.thread_view(class.thread).expect("it has one");
         let mut position = class.kind.leaf_position();
         let frames = timeline.stacks().addresses(class.stack).map(|address| {

@@ -132,7 +132,8 @@ fn agrees_with_text(folder: &Path) -> Result<(), Failed> {
     let mut found: Vec<Row> = Vec::new();
     let mut filter = Filter::default();
     filter.idle = true;
-    timeline.for_each_weighed_sample(&filter, |class, time, weight| {
+    timeline.for_each_weighed_sample(&filter, |sample| {
+        let (class, time, weight) = (sample.class, sample.time_ns, sample.weight);
         assert_eq!(weight, Weight::Ns(5_025_125), "one every 5 ms");
         let schema = &timeline.event_types()[class.event.index()].schema;
         assert_eq!(

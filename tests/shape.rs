@@ -326,7 +326,11 @@ fn rows_are_of_what_is_asked_for() {
     assert_eq!(
         rows(By::Method, Sort::Total),
         [
-            row("0x5000 (no event speaks of code there)", 7, 7),
+            row(
+                "0x5000 (unknown code: no event or module covers this address)",
+                7,
+                7
+            ),
             row("libc!A", 5, 5),
             row("App!A", 3, 3),
             row("App!main", 0, 3),
@@ -344,7 +348,10 @@ fn rows_are_of_what_is_asked_for() {
     );
     // No line is known here, so that these are the methods.
     let lines = rows(By::Line, Sort::Own);
-    assert_eq!(lines[0].0, "0x5000 (no event speaks of code there)");
+    assert_eq!(
+        lines[0].0,
+        "0x5000 (unknown code: no event or module covers this address)"
+    );
     assert_eq!((lines[0].1, lines[0].2), (7, 7));
 }
 

@@ -47,7 +47,8 @@ fn any_event_is_a_weighted_sample() {
     let timeline = session.finish();
     let mut resolver = Resolver::new(&timeline, None);
     let mut found = Vec::new();
-    timeline.for_each_weighed_sample(&Filter::default(), |class, time, weight| {
+    timeline.for_each_weighed_sample(&Filter::default(), |sample| {
+        let (class, time, weight) = (sample.class, sample.time_ns, sample.weight);
         let stack = resolver.resolve(class, time).expect("a stack").0;
         let leaf = script::text(resolver.frame(resolver.leaf(stack)));
         let label = timeline.event_types()[class.event.index()].label();
@@ -281,7 +282,7 @@ fn samples_of_a_counter_have_its_period_and_not_the_timers() {
     chronosym::source::etl::read(reader, &mut session).expect("the first recording");
     let timeline = session.finish();
     let mut weights = Vec::new();
-    timeline.for_each_weighed_sample(&Filter::default(), |_, _, weight| weights.push(weight));
+    timeline.for_each_weighed_sample(&Filter::default(), |sample| weights.push(sample.weight));
     assert_eq!(weights, [Weight::Count(65_536), Weight::Unknown]);
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use chronosym::chronosym_events::{EventKey, EventSchema};
 use chronosym::facts::{At, Sample};
 use chronosym::{
-    Activity, Filter, Options, SampleKind, Session, ThreadIndex, Timeline, WallFlag, Weight,
+    Activity, ActivityFilter, Filter, Options, SampleKind, Session, ThreadIndex, Timeline,
+    WallFlag, Weight,
 };
 use chronosym_conformance::unzip;
 use chronosym_export::WeightUnit;
@@ -24,11 +25,13 @@ fn read(name: &str) -> Arc<Timeline> {
 /// Of each thread its samples: (time, time that it stands for), in ns.
 fn samples(timeline: &Timeline) -> BTreeMap<ThreadIndex, Vec<(u64, u64)>> {
     let mut threads: BTreeMap<ThreadIndex, Vec<(u64, u64)>> = BTreeMap::new();
-    timeline.for_each_weighed_sample(&Filter::default(), |class, time, weight| {
+    timeline.for_each_weighed_sample(&Filter::default(), |sample| {
+        let (time, weight) = (sample.time_ns, sample.weight);
         let Weight::Ns(ns) = weight else {
             panic!("{weight:?} at {time}");
         };
-        threads.entry(class.thread).or_default().push((time, ns));
+        let samples = threads.entry(sample.class.thread).or_default();
+        samples.push((time, ns));
     });
     threads
 }
@@ -146,8 +149,9 @@ fn counts_are_a_profile_without_times() {
 fn rule_21_cpu_samples_stand_for_the_period_that_the_recorder_states() {
     let timeline = read("clr10/traces/linux");
     let every = timeline.facts().sample_interval_ns.expect("a rate");
-    timeline.for_each_weighed_sample(&Filter::default(), |class, _, weight| {
-        assert_eq!((class.kind, weight), (SampleKind::Cpu, Weight::Ns(every)));
+    timeline.for_each_weighed_sample(&Filter::default(), |sample| {
+        let stated = (sample.class.kind, sample.weight);
+        assert_eq!(stated, (SampleKind::Cpu, Weight::Ns(every)));
     });
 }
 
@@ -171,26 +175,39 @@ fn rule_22_a_flag_is_believed_where_its_runtime_writes_it_rightly_and_nothing_co
         for entry in &profile.entries {
             let is_external = entry.kind == SampleKind::WallExternal;
             match (flag, entry.activity) {
-                (_, Activity::Running) => assert!(!is_external, "{name}"),
-                (WallFlag::Trusted, activity) => assert_eq!(activity, Activity::Waiting),
-                // Methods that wait do so whatever the flag says.
-                (_, Activity::Waiting) => {}
+                (_, Activity::OnCpu) => panic!("{name}: wall-clock samples prove no processor"),
+                (_, Activity::Runnable) => assert!(!is_external, "{name}"),
+                (WallFlag::Trusted, _) => assert!(is_external, "{name}"),
+                // Threads block in certain methods whatever the flag says.
+                (_, Activity::Blocked) => {}
                 _ => assert!(is_external, "{name}"),
             }
         }
-        let passing = |waiting| {
+        let of = |activity: Activity| {
+            let entries = profile.entries.iter();
+            let entries = entries.filter(|entry| entry.activity == activity);
+            entries.map(|entry| entry.samples).sum::<u64>()
+        };
+        let passing = |activity| {
             let mut filter = Filter::default();
-            filter.waiting = waiting;
+            filter.activity = Some(activity);
             timeline.profile(&filter, None).samples()
         };
-        let (running, waiting) = (passing(Some(false)), passing(Some(true)));
-        assert_eq!(running + waiting, profile.samples(), "{name}");
-        let waits = profile
-            .entries
-            .iter()
-            .filter(|e| e.activity == Activity::Waiting);
-        assert_eq!(waiting, waits.map(|e| e.samples).sum::<u64>(), "{name}");
-        println!("{name}: {running} running or unknown, {waiting} waiting");
+        for activity in Activity::ALL {
+            assert_eq!(
+                passing(ActivityFilter::Only(activity)),
+                of(activity),
+                "{name}"
+            );
+        }
+        let (running, waiting) = (passing(ActivityFilter::Running), of(Activity::Blocked));
+        let doubtful = if flag == WallFlag::Trusted {
+            0
+        } else {
+            of(Activity::Unknown)
+        };
+        assert_eq!(running, of(Activity::Runnable) + doubtful, "{name}");
+        println!("{name}: {running} running, {waiting} blocked");
         assert!(running > 0, "{name}");
     }
 }

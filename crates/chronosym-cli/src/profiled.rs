@@ -1,14 +1,17 @@
 //! Shared by commands that use samples.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use chronosym::symbols::Symbolizer;
 use chronosym::{Filter, LimitReached, Options, Profile, SampleSelection};
-use chronosym_export::{CallTree, Granularity, Series, Shape, TableOptions, TreeOptions};
+use chronosym_export::{
+    CallTree, Granularity, Series, Shape, TableOptions, TreeOptions, WeightUnit,
+};
 
-use crate::args::{OfTrace, Selection, Symbols};
+use crate::args::{InfoFormat, OfTrace, Selection, Symbols};
 use crate::load::{self, Loaded};
 use crate::{absent, limits, output, progress, symbolizer};
 
@@ -32,7 +35,7 @@ impl Sampled {
         let (filters, samples) = (&selection.filters, &selection.samples);
         absent::refuse_empty_span(&filters.processes)?;
         if samples.managed_only {
-            progress::hint("--managed-only is --running now: it leaves out threads that waited");
+            progress::hint("--managed-only is called --running now");
         }
         let mut options = Options::from(match filters.event.as_slice() {
             [] => SampleSelection::Profilers,
@@ -48,7 +51,7 @@ impl Sampled {
         let symbols = Arc::new(symbolizer::open(symbols, &loaded)?);
         let mut filter = load::filter(&filters.processes, &loaded.timeline)?;
         filter.tid = filters.tid;
-        filter.waiting = samples.waiting();
+        filter.activity = samples.activity();
         filter.idle = samples.idle;
         Ok(Sampled {
             loaded,
@@ -64,6 +67,22 @@ impl Sampled {
         let mut profile = self.loaded.timeline.profile(&self.filter, Some(symbols));
         self.shape.apply(&mut profile);
         profile
+    }
+
+    /// Returns the profile as text and pictures present it, unless `raw`: time in which threads
+    /// wait for a suspension belongs to their callers. A note states how much that is.
+    pub fn presented(&self, raw: bool) -> (Profile, Option<String>) {
+        let mut profile = self.profile();
+        if raw {
+            return (profile, None);
+        }
+        let unit = WeightUnit::of(&profile);
+        let charged = chronosym_export::charge_helpers(&mut profile).weight(unit);
+        let share = charged as f64 * 100.0 / unit.total(&profile).max(1) as f64;
+        let note = format!(
+            "{share:.1}% of self was spent waiting for suspensions (Thread.PollGC) and is charged to the callers; --raw shows it apart"
+        );
+        (profile, (share >= 0.1).then_some(note))
     }
 
     /// Returns the profile of numbers of samples, without times and bytes.
@@ -102,11 +121,13 @@ pub fn tree(profile: &Profile, mut options: TreeOptions) -> CallTree {
     tree
 }
 
-/// Returns the profile of a trace, and its symbols.
-pub fn profile(args: &OfTrace) -> Result<(Profile, Arc<Symbolizer>)> {
+/// Returns the profile of a trace, its symbols, and a note on how it is presented.
+pub fn profile(args: &OfTrace) -> Result<(Profile, Arc<Symbolizer>, Option<String>)> {
     let input = &args.input;
     let sampled = Sampled::read(&input.traces, &input.symbols, &args.selection, 0)?;
-    Ok((sampled.profile(), sampled.symbols))
+    let raw = args.selection.samples.raw || args.format != InfoFormat::Text;
+    let (profile, note) = sampled.presented(raw);
+    Ok((profile, sampled.symbols, note))
 }
 
 /// Returns the size and style of a table.
@@ -115,5 +136,24 @@ pub fn shown(max_lines: usize, output: Option<&Path>) -> TableOptions {
         max_lines,
         width: output::width(output),
         color: output::is_coloured(output),
+    }
+}
+
+/// Writes a note below a table, wrapped at `width` columns.
+pub fn write_note(
+    note: Option<&str>,
+    width: Option<usize>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    match (note, width) {
+        (None, _) => Ok(()),
+        (Some(note), Some(width)) => {
+            writeln!(
+                out,
+                "\n{}",
+                chronosym_export::wrap(note, width.max(20), "  ")
+            )
+        }
+        (Some(note), None) => writeln!(out, "\n{note}"),
     }
 }

@@ -180,7 +180,7 @@ fn markers_are_the_events_of_the_runtime() {
     let kinds = markers(&json(&trace(name), "firefox"));
     let count = |kind: &str| kinds[kind].0;
     assert_eq!(count("GC"), events(1));
-    assert_eq!(count("pause"), events(9));
+    assert_eq!(count("pause") + count("sampler pause"), events(9));
     assert_eq!(count("exception"), events(80));
     assert_eq!(count("JIT"), events(145));
     // Each collection and pause of this trace ends in it, and each method was loaded; a throw has no end.

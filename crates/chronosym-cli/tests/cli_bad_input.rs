@@ -99,7 +99,7 @@ fn a_wrong_process_is_answered_with_those_that_are_there() {
 #[test]
 fn bad_values_are_named() {
     let trace = arg(LINUX);
-    is_misuse(&["explain", &trace, "here"], &["'here'", "ADDR", "0x"]);
+    is_misuse(&["explain", &trace, "here"], &["'here'", "address", "0x"]);
     is_misuse(
         &["symbolize", "--trace", &trace, "here"],
         &["'here'", "ADDR", "module+0x"],

@@ -40,7 +40,7 @@ fn code_without_a_name_is_one_row_for_each_image() {
     assert!(apart.contains("libcoreclr!+0x4b038a ("), "{apart}");
     let last = joined.lines().last().expect("a line");
     assert!(last.starts_with("next: `chronosym symbols "), "{last}");
-    assert!(joined.contains("6.2% of self has no name:"), "{joined}");
+    assert!(joined.contains("6.2% of self is unnamed:"), "{joined}");
 }
 
 #[test]
@@ -55,10 +55,7 @@ fn time_is_the_same_in_every_output() {
     let lines = folded(&["--weight", "time", &trace]);
     let rounding = lines.lines().count() as u64;
     assert!(sum(&lines).abs_diff(ns / 1_000) <= rounding);
-    let header = format!(
-        "they stand for {:.3} s of the threads' time",
-        ns as f64 / 1e9
-    );
+    let header = format!("{:.3} s of thread time in total", ns as f64 / 1e9);
     for command in [&["top"][..], &["info"], &["stacks", "--format", "text"]] {
         let text = stdout(&[command, &[&trace]].concat());
         assert!(
@@ -147,7 +144,12 @@ fn running_and_waiting_are_the_whole() {
         folded(&["--running", &trace]),
         folded(&["--waiting", &trace]),
     );
-    assert_eq!(sum(&running) + sum(&waiting), all);
+    let unknown = folded(&["--activity", "unknown", &trace]);
+    assert_eq!(sum(&running) + sum(&waiting) + sum(&unknown), all);
+    let runnable = folded(&["--activity", "runnable", &trace]);
+    assert_eq!(runnable, running, "this runtime's flag is reliable");
+    assert_eq!(folded(&["--activity", "blocked", &trace]), waiting);
+    assert_eq!(sum(&folded(&["--activity", "all", &trace])), all);
     assert!(waiting.contains("Monitor.Wait") && !waiting.contains("Inlining.Hot"));
     let old = run(&["stacks", "--format", "folded", "--managed-only", &trace]);
     assert_eq!(old.stdout, running);
@@ -164,12 +166,12 @@ fn a_flag_that_is_not_believed_is_said_to_be() {
         "1",
         &arg("clr10/traces/net9-rich.nettrace.zip"),
     ]);
-    assert!(top.contains("not known which"), "{top}");
+    assert!(top.contains(", unknown 66.1%"), "{top}");
     assert!(
-        top.contains("this version of the runtime flags every sample as external"),
+        top.contains("this version of the runtime flags every thread as outside managed code"),
         "{top}"
     );
-    assert!(!top.contains("native code"), "{top}");
+    assert!(!top.contains("native or blocked"), "{top}");
 }
 
 #[test]
@@ -210,4 +212,31 @@ fn guesses_are_marked_and_inlined_code_without_a_name_has_its_token() {
     ]);
     // Its token, which an event states, leads to its name where the module is at hand.
     assert!(top.contains("  System.Private.CoreLib!0x06003b25"), "{top}");
+}
+
+/// A thread that waits in a helper for the end of a suspension spends its caller's time. Only text and pictures say so.
+#[test]
+fn helpers_of_suspensions_are_charged_to_their_callers() {
+    const HELPER: &str = "PollGCWorker";
+    let trace = arg("clr10/traces/r2r.nettrace.zip");
+    let raw = json(&["top", &trace]);
+    let rows = raw["rows"].as_array().expect("rows");
+    let name = |row: &Value| row["name"].as_str().expect("a name").to_owned();
+    let helper = rows.iter().find(|row| name(row).contains(HELPER));
+    let charged = helper.expect("it ran")["self"]["time_ns"].as_f64().unwrap();
+    let share = charged * 100.0 / raw["time_ns"].as_f64().unwrap();
+
+    let text = stdout(&["top", "-n", "1000", &trace]);
+    let note = format!("{share:.1}% of self was spent waiting for suspensions (Thread.PollGC)");
+    assert!(text.contains(&note), "{text}");
+    assert!(!text.contains(HELPER));
+    assert!(stdout(&["top", "-n", "1000", "--raw", &trace]).contains(HELPER));
+    for format in ["folded", "jsonl", "speedscope"] {
+        let output = stdout(&["stacks", "--format", format, &trace]);
+        assert!(output.contains(HELPER), "{format}");
+    }
+    for format in ["text", "svg"] {
+        let output = stdout(&["stacks", "--format", format, &trace]);
+        assert!(!output.contains(HELPER), "{format}");
+    }
 }

@@ -5,12 +5,55 @@ use chronosym_types::closed_list;
 closed_list! {
     /// What a thread was doing when a sample was taken.
     Activity {
-        /// On a processor or, for a wall-clock sample, in managed code.
-        Running = "running",
-        /// Blocked or, if the sample's flag is all the evidence, in native code.
-        Waiting = "waiting",
-        /// Unknown; always the case for samples that are not a profiler's.
+        /// Executing on a processor.
+        OnCpu = "on_cpu",
+        /// In managed code, on a processor or ready for one.
+        Runnable = "runnable",
+        /// Blocked: in a lock, a system call, a sleep.
+        Blocked = "blocked",
+        /// Unknown: outside managed code, in native code or blocked. Always the case for samples
+        /// that are not a profiler's.
         Unknown = "unknown",
+    }
+}
+
+closed_list! {
+    /// What an [`Activity`] rests on.
+    #[non_exhaustive]
+    ActivityEvidence {
+        /// A CPU sample: the thread was interrupted on a processor.
+        CpuSample = "cpu_sample",
+        /// The runtime's flag: the thread was in managed code.
+        Flag = "flag",
+        /// The innermost named method is one in which threads block.
+        Method = "method",
+        /// The stack did not change over many ticks, and the thread was outside managed code.
+        UnchangedStack = "unchanged_stack",
+    }
+}
+
+/// An activity and what it rests on; nothing if it is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ThreadActivity {
+    /// The activity.
+    pub activity: Activity,
+    /// What it rests on.
+    pub evidence: Option<ActivityEvidence>,
+}
+
+impl ThreadActivity {
+    /// No evidence of any activity.
+    pub const UNKNOWN: Self = ThreadActivity {
+        activity: Activity::Unknown,
+        evidence: None,
+    };
+
+    pub(crate) const fn new(activity: Activity, evidence: ActivityEvidence) -> Self {
+        ThreadActivity {
+            activity,
+            evidence: Some(evidence),
+        }
     }
 }
 
@@ -34,10 +77,14 @@ impl WallFlag {
     pub const fn reason(self) -> Option<&'static str> {
         match self {
             WallFlag::Trusted => None,
-            WallFlag::Windows => Some("on Windows runtimes flag every sample as external"),
-            WallFlag::Runtime => Some("this version of the runtime flags every sample as external"),
+            WallFlag::Windows => {
+                Some("on Windows the runtime flags every thread as outside managed code")
+            }
+            WallFlag::Runtime => {
+                Some("this version of the runtime flags every thread as outside managed code")
+            }
             WallFlag::Contradicted => {
-                Some("its runtime flags samples as external that stand in managed code")
+                Some("the runtime's flag of blocked threads contradicts itself")
             }
         }
     }
@@ -46,6 +93,6 @@ impl WallFlag {
 /// The activity of each sample class, and the reliability of each process's flag.
 #[derive(Debug, Default)]
 pub(crate) struct Activities {
-    pub of: Vec<Activity>,
+    pub of: Vec<ThreadActivity>,
     pub flags: Vec<Option<WallFlag>>,
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::activity::Activity;
+use crate::activity::{Activity, WallFlag};
 use crate::ids::ProcessIndex;
 use crate::samples::SampleClass;
 use crate::terms::SampleKind;
@@ -23,10 +23,35 @@ pub struct Filter {
     pub from_ns: Option<u64>,
     /// Before this time, ns since the trace began.
     pub to_ns: Option<u64>,
-    /// `Some(false)` excludes samples of blocked threads; `Some(true)` selects only those.
-    pub waiting: Option<bool>,
+    /// Samples of threads with this activity.
+    pub activity: Option<ActivityFilter>,
     /// Whether to include the idle process.
     pub idle: bool,
+}
+
+/// Selects samples by what their thread was doing (rule 22).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ActivityFilter {
+    /// Threads with this activity.
+    Only(Activity),
+    /// Threads on a processor or runnable, and those whose activity is unknown because their
+    /// runtime's flag is unreliable.
+    Running,
+}
+
+impl ActivityFilter {
+    /// Whether an activity passes in a process whose flag has this reliability.
+    fn passes(self, activity: Activity, flag: Option<WallFlag>) -> bool {
+        match self {
+            ActivityFilter::Only(wanted) => activity == wanted,
+            ActivityFilter::Running => match activity {
+                Activity::OnCpu | Activity::Runnable => true,
+                Activity::Blocked => false,
+                Activity::Unknown => flag.is_some_and(|flag| flag != WallFlag::Trusted),
+            },
+        }
+    }
 }
 
 impl Filter {
@@ -59,7 +84,7 @@ impl Filter {
             .collect();
         // Only on request: activities read every sample.
         let activities = self
-            .waiting
+            .activity
             .map(|wanted| (timeline.class_activities(), wanted));
         let passes = |(index, class): (usize, &SampleClass)| {
             let thread = timeline.thread(class.thread);
@@ -68,8 +93,9 @@ impl Filter {
                 SampleKind::Event => true,
                 SampleKind::WallManaged | SampleKind::WallExternal => !has_cpu,
             };
-            let activity =
-                activities.is_none_or(|(of, wanted)| (of[index] == Activity::Waiting) == wanted);
+            let activity = activities.is_none_or(|(of, wanted)| {
+                wanted.passes(of[index].activity, timeline.wall_flag(thread.process))
+            });
             kind && activity
                 && processes[thread.process.index()]
                 && self.tid.is_none_or(|tid| tid == thread.tid)

@@ -85,7 +85,7 @@ mod views;
 mod waiting;
 mod weights;
 
-pub use activity::{Activity, WallFlag};
+pub use activity::{Activity, ActivityEvidence, ThreadActivity, WallFlag};
 pub use batch::{AddressQuery, QueryProcess, ResolvedBatch, StackQuery};
 pub use chronosym_events;
 pub use chronosym_events::{
@@ -97,7 +97,7 @@ pub use chronosym_types::{FileNumber, MappedFile, PdbId};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, FileGap};
 pub use event_types::EventTypeInfo;
 pub use evidence::{CallerProof, Certainty, Evidence, EvidenceSet, LineReason, NameReason};
-pub use filter::Filter;
+pub use filter::{ActivityFilter, Filter};
 pub use frame::{Code, Frame};
 pub use frame_table::{FrameTable, TableFrame, TextId};
 pub use frames::{Answer, Candidate, When};
@@ -113,7 +113,7 @@ pub use live::{LiveReader, LiveSession};
 pub use marker_kind::MarkerKind;
 pub use markers::Marker;
 pub use meaning::Role;
-pub use profile::{Profile, ProfileEntry};
+pub use profile::{Profile, ProfileEntry, WeighedSample};
 pub use recording::{ClockMatch, Host, JoinedRecording, Loss, ProcessMatch, TraceFacts};
 pub use recording_id::{AnotherRecording, RecordingId};
 pub use resolve::AddressAt;

@@ -16,6 +16,9 @@ closed_list! {
         Contention = "contention",
         /// A compilation of a method.
         Compilation = "JIT",
+        /// A suspension of all threads to sample them: wall-clock samples were taken meanwhile, and
+        /// the runtime states no other reason.
+        SamplerPause = "sampler pause",
     }
 }
 

@@ -4,6 +4,7 @@
 //! Fields are those of the CLR's manifest, `ClrEtwAll.man`.
 
 use std::cmp::Reverse;
+use std::ops::RangeInclusive;
 
 use chronosym_events::{FieldList, Value};
 use chronosym_types::hash::HashMap;
@@ -83,12 +84,20 @@ impl Markers {
 }
 
 impl Markers {
+    /// Whether any event is about a suspension.
+    pub fn have_pauses(&self) -> bool {
+        let mut marks = self.seen.iter().map(|seen| seen.mark.kind);
+        marks.any(|kind| kind == MarkerKind::Pause)
+    }
+
     /// Pairs starts and ends, and returns markers by time. `process_of` returns the process of a
-    /// thread. An end without a start is dropped.
+    /// thread, `sampled` whether any thread of a process was sampled in a range of times. An end
+    /// without a start is dropped.
     pub fn paired<'t>(
         &self,
         strings: &'t Strings,
         process_of: impl Fn(ThreadIndex) -> ProcessIndex,
+        sampled: impl Fn(ProcessIndex, RangeInclusive<u64>) -> bool,
     ) -> Vec<Marker<'t>> {
         let mut seen: Vec<&Seen> = self.seen.iter().collect();
         // Stable: events of one time keep their order of arrival.
@@ -104,8 +113,18 @@ impl Markers {
             };
             let key = (kind, owner, seen.key);
             if seen.mark.phase == Phase::End {
-                if let Some(begun) = open.remove(&key) {
-                    markers[begun].end_ns = Some(seen.time_ns);
+                let Some(start) = open.remove(&key) else {
+                    continue;
+                };
+                let marker = &mut markers[start];
+                marker.end_ns = Some(seen.time_ns);
+                // The sampler suspends all threads without a reason of its own.
+                let times = marker.start_ns..=seen.time_ns;
+                if kind == MarkerKind::Pause
+                    && marker.text.is_none_or(|text| text == PAUSES[0])
+                    && sampled(process_of(marker.thread), times)
+                {
+                    (marker.kind, marker.text) = (MarkerKind::SamplerPause, None);
                 }
                 continue;
             }
@@ -173,7 +192,7 @@ fn text(kind: MarkerKind, fields: &FieldList<'_>) -> String {
                 .collect::<Vec<_>>()
                 .join(": ");
         }
-        MarkerKind::Contention => Vec::new(),
+        MarkerKind::Contention | MarkerKind::SamplerPause => Vec::new(),
         MarkerKind::Compilation => {
             let parts = ["MethodNameSpace", "MethodName"];
             return parts
@@ -203,7 +222,7 @@ const CAUSES: [&str; 11] = [
 
 /// `GCSuspendEEReasonMap`.
 const PAUSES: [&str; 8] = [
-    "for no stated reason",
+    "for another reason",
     "for a collection",
     "to unload code",
     "to drop code",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::activity::Activity;
+use crate::activity::{Activity, ThreadActivity};
 use crate::answers::Answers;
 use crate::filter::Filter;
 use crate::ids::{EventTypeId, ThreadIndex};
@@ -64,6 +64,19 @@ impl ProfileEntry {
     }
 }
 
+/// A sample with its weight.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct WeighedSample<'t> {
+    /// What it shares with others.
+    pub class: &'t SampleClass,
+    index: ClassIndex,
+    /// ns since the trace began.
+    pub time_ns: u64,
+    /// For profiler samples a time, if known (rule 21).
+    pub weight: Weight,
+}
+
 /// Samples, counted by thread, resolved stack and kind.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -104,11 +117,12 @@ impl Timeline {
         filter: &Filter,
         symbols: Option<Arc<dyn SymbolSource>>,
     ) -> Profile {
-        self.profile_of(self.weighed(), filter, symbols)
+        self.profile_of(self.weighed(), true, filter, symbols)
     }
 
     /// Counts the samples that pass `filter` by resolved stack, without determining the times and
-    /// bytes that they represent: those of all entries are unknown.
+    /// bytes that they represent, and what their threads were doing: those of all entries are
+    /// unknown.
     pub fn counts(
         self: &Arc<Self>,
         filter: &Filter,
@@ -116,12 +130,13 @@ impl Timeline {
     ) -> Profile {
         let samples = self.samples.iter();
         let samples = samples.map(|(class, time)| (class, time, Weight::Unknown));
-        self.profile_of(samples, filter, symbols)
+        self.profile_of(samples, false, filter, symbols)
     }
 
     fn profile_of(
         self: &Arc<Self>,
         samples: impl Iterator<Item = (ClassIndex, u64, Weight)>,
+        activities: bool,
         filter: &Filter,
         symbols: Option<Arc<dyn SymbolSource>>,
     ) -> Profile {
@@ -134,7 +149,8 @@ impl Timeline {
         let mut entries: Vec<ProfileEntry> = Vec::new();
         let mut index: FxHashMap<(ThreadIndex, ResolvedStack, SampleKind, Activity), usize> =
             FxHashMap::default();
-        let activities = self.class_activities();
+        let activities = activities.then(|| self.class_activities());
+        let activity = |class: usize| activities.map_or(Activity::Unknown, |of| of[class].activity);
         let (mut first, mut last) = (u64::MAX, 0);
         let mut counters: Vec<EventTypeId> = Vec::new();
         for (class, time, weight) in samples {
@@ -156,13 +172,13 @@ impl Timeline {
                 continue;
             };
             let entry = *index
-                .entry((class.thread, stack, class.kind, activities[at]))
+                .entry((class.thread, stack, class.kind, activity(at)))
                 .or_insert_with(|| {
                     entries.push(ProfileEntry {
                         thread: class.thread,
                         stack,
                         kind: class.kind,
-                        activity: activities[at],
+                        activity: activity(at),
                         samples: 0,
                         time_ns: 0,
                         untimed: 0,
@@ -202,7 +218,7 @@ impl Timeline {
 
     /// Calls `each` for every sample that passes `filter`, in time order: (class, time in ns).
     pub fn for_each_sample(&self, filter: &Filter, mut each: impl FnMut(&SampleClass, u64)) {
-        self.for_each_weighed_sample(filter, |class, time, _| each(class, time));
+        self.for_each_weighed_sample(filter, |sample| each(sample.class, sample.time_ns));
     }
 
     /// Calls `each` for every sample that passes `filter`, in time order, with its weight: for
@@ -210,7 +226,7 @@ impl Timeline {
     pub fn for_each_weighed_sample(
         &self,
         filter: &Filter,
-        mut each: impl FnMut(&SampleClass, u64, Weight),
+        mut each: impl FnMut(WeighedSample<'_>),
     ) {
         let passing = filter.classes(self);
         let mut samples: Vec<(u64, u32, Weight)> = self
@@ -220,9 +236,20 @@ impl Timeline {
             .collect();
         // Stable: samples of one time keep their order of arrival.
         samples.sort_by_key(|&(time, ..)| time);
-        for (time, class, weight) in samples {
-            let class = &self.samples.classes()[class as usize];
-            each(class, time, weight);
+        for (time_ns, index, weight) in samples {
+            each(WeighedSample {
+                class: &self.samples.classes()[index as usize],
+                index,
+                time_ns,
+                weight,
+            });
         }
+    }
+
+    /// Returns what the thread of a sample was doing, and what that rests on (rule 22).
+    pub fn activity(&self, sample: &WeighedSample<'_>) -> ThreadActivity {
+        let activities = self.class_activities();
+        let of_class = activities.get(sample.index as usize);
+        of_class.copied().unwrap_or(ThreadActivity::UNKNOWN)
     }
 }

@@ -37,6 +37,11 @@ closed_list! {
 }
 
 impl SampleKind {
+    /// Whether every thread was sampled, running or not.
+    pub const fn is_wall(self) -> bool {
+        matches!(self, SampleKind::WallManaged | SampleKind::WallExternal)
+    }
+
     /// Returns the position of the innermost address: exact for interrupted threads, a return
     /// address for stacks captured by a call.
     pub const fn leaf_position(self) -> Position {

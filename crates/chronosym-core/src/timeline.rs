@@ -1,5 +1,6 @@
 //! The frozen state of one trace.
 
+use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 
 use chronosym_events::OptimizationTier;
@@ -129,7 +130,31 @@ impl Timeline {
     /// requests them. An end without a start is left out.
     pub fn markers(&self) -> Vec<Marker<'_>> {
         let process_of = |thread| self.thread(thread).process;
-        self.markers.paired(&self.names.strings, process_of)
+        let ticks = match self.markers.have_pauses() {
+            true => self.wall_ticks(),
+            false => Vec::new(),
+        };
+        let sampled = |process, times: RangeInclusive<u64>| {
+            let from = ticks.partition_point(|tick| *tick < (process, *times.start()));
+            let next = ticks.get(from);
+            next.is_some_and(|&(of, time)| of == process && times.contains(&time))
+        };
+        let strings = &self.names.strings;
+        self.markers.paired(strings, process_of, sampled)
+    }
+
+    /// Returns the times of the wall-clock samples of each process, sorted.
+    fn wall_ticks(&self) -> Vec<(ProcessIndex, u64)> {
+        let classes = self.samples.classes();
+        let samples = self.samples.iter().filter_map(|(class, time)| {
+            let class = &classes[class as usize];
+            let process = self.thread(class.thread).process;
+            class.kind.is_wall().then_some((process, time))
+        });
+        let mut ticks: Vec<_> = samples.collect();
+        ticks.sort_unstable();
+        ticks.dedup();
+        ticks
     }
 
     /// Returns the number of marker events dropped because of the limit

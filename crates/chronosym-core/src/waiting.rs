@@ -1,8 +1,8 @@
-//! Whether a thread was running or blocked when it was sampled (rule 22).
+//! Whether a thread was runnable or blocked when it was sampled (rule 22).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::activity::{Activities, Activity, WallFlag};
+use crate::activity::{Activities, Activity, ActivityEvidence, ThreadActivity, WallFlag};
 use crate::ids::NameId;
 use crate::ids::ProcessIndex;
 use crate::process::Process;
@@ -82,6 +82,31 @@ impl Waits {
 struct Leaf {
     method: Option<NameId>,
     waits: bool,
+    /// Whether stubs are inside of the method.
+    in_stub: bool,
+}
+
+/// The samples of one class.
+#[derive(Clone, Copy, Default)]
+struct Stay {
+    samples: u64,
+    /// Time of the first one, in ns.
+    first: u64,
+    /// Time of the last one, in ns.
+    last: u64,
+    /// Number of times that the thread came to this class from another.
+    runs: u64,
+}
+
+impl Stay {
+    /// Whether the stack stayed the same for so long that the thread can hardly have executed
+    /// anything: in the runtime, nothing but a wait takes that long without a change of stack.
+    fn is_unchanged(self) -> bool {
+        const TICKS: u64 = 20;
+        const NS: u64 = 200_000_000;
+        self.samples >= self.runs.saturating_mul(TICKS)
+            && self.last.saturating_sub(self.first) >= self.runs.saturating_mul(NS)
+    }
 }
 
 impl Timeline {
@@ -92,7 +117,7 @@ impl Timeline {
     }
 
     /// Returns the activity of each sample class.
-    pub(crate) fn class_activities(&self) -> &[Activity] {
+    pub(crate) fn class_activities(&self) -> &[ThreadActivity] {
         &self.activities().of
     }
 
@@ -103,17 +128,21 @@ impl Timeline {
             let is_wall =
                 |class: &SampleClass| is_external(class) || class.kind == SampleKind::WallManaged;
             let any_wall = classes.iter().any(is_wall);
-            // Number of samples of each class, and the time of its first.
-            let mut counts = vec![(0u64, 0u64); classes.len()];
+            let mut stays = vec![Stay::default(); classes.len()];
+            // The last class of each thread.
+            let mut current = vec![u32::MAX; self.processes.threads.end()];
             for (index, time) in self.samples.iter().filter(|_| any_wall) {
-                let (count, first) = &mut counts[index as usize];
-                if *count == 0 {
-                    *first = time;
+                let stay = &mut stays[index as usize];
+                if stay.samples == 0 {
+                    stay.first = time;
                 }
-                *count += 1;
+                stay.samples += 1;
+                stay.last = stay.last.max(time);
+                let thread = classes[index as usize].thread.index();
+                stay.runs += u64::from(std::mem::replace(&mut current[thread], index) != index);
             }
             let mut waits = Waits::new();
-            let mut waiting = vec![false; classes.len()];
+            let mut leaves: Vec<Option<Leaf>> = vec![None; classes.len()];
             let mut sums = vec![Sums::default(); self.processes.all.end()];
             // Samples of each method that does not block: (managed, external).
             let mut methods: FxHashMap<(usize, NameId), (u64, u64)> = FxHashMap::default();
@@ -122,17 +151,17 @@ impl Timeline {
                 .enumerate()
                 .filter(|(_, class)| is_wall(class))
             {
-                let (count, first) = counts[index];
-                if count == 0 {
+                let Stay { samples, first, .. } = stays[index];
+                if samples == 0 {
                     continue;
                 }
                 let leaf = self.leaf(class, first, &mut waits);
-                waiting[index] = leaf.waits;
+                leaves[index] = Some(leaf);
                 let process = self.thread(class.thread).process.index();
                 let (managed, external) = if is_external(class) {
-                    (0, count)
+                    (0, samples)
                 } else {
-                    (count, 0)
+                    (samples, 0)
                 };
                 let sum = &mut sums[process];
                 sum.managed += managed;
@@ -144,7 +173,7 @@ impl Timeline {
                     *of = (of.0 + managed, of.1 + external);
                 }
             }
-            for ((process, _), (managed, external)) in methods {
+            for (&(process, _), &(managed, external)) in &methods {
                 sums[process].both += managed.min(external);
             }
             let flag = |(process, sums): (&Process, &Sums)| {
@@ -152,22 +181,43 @@ impl Timeline {
                 any.then(|| self.stated_flag(process).unwrap_or(sums.judge()))
             };
             let flags: Vec<_> = self.processes.all.iter().zip(&sums).map(flag).collect();
-            let activity = |(class, waits): (&SampleClass, &bool)| match class.kind {
-                SampleKind::Cpu => Activity::Running,
-                SampleKind::Event => Activity::Unknown,
-                SampleKind::WallManaged | SampleKind::WallExternal => {
+            let activity = |((class, leaf), stay): ((&SampleClass, &Option<Leaf>), &Stay)| {
+                let waits = leaf.is_some_and(|leaf| leaf.waits);
+                let is_trusted = || {
                     let process = self.thread(class.thread).process.index();
-                    match (flags[process], is_external(class)) {
-                        (Some(WallFlag::Trusted), true) => Activity::Waiting,
-                        (Some(WallFlag::Trusted), false) => Activity::Running,
-                        _ if *waits => Activity::Waiting,
-                        (_, true) => Activity::Unknown,
-                        (_, false) => Activity::Running,
+                    flags[process] == Some(WallFlag::Trusted)
+                };
+                // A native function may compute for as long as a wait lasts. Where the flag is
+                // sometimes right, code that runs is flagged as managed now and then.
+                let stays = || {
+                    let process = self.thread(class.thread).process.index();
+                    let sums = &sums[process];
+                    let is_external = |leaf: &Leaf| {
+                        let method = leaf.method.and_then(|it| methods.get(&(process, it)));
+                        !leaf.in_stub && method.is_some_and(|&(managed, all)| managed * 50 <= all)
+                    };
+                    sums.managed * 20 > sums.external
+                        && leaf.as_ref().is_some_and(is_external)
+                        && stay.is_unchanged()
+                };
+                match class.kind {
+                    SampleKind::Cpu => {
+                        ThreadActivity::new(Activity::OnCpu, ActivityEvidence::CpuSample)
                     }
+                    SampleKind::Event => ThreadActivity::UNKNOWN,
+                    SampleKind::WallManaged if !waits || is_trusted() => {
+                        ThreadActivity::new(Activity::Runnable, ActivityEvidence::Flag)
+                    }
+                    _ if waits => ThreadActivity::new(Activity::Blocked, ActivityEvidence::Method),
+                    _ if stays() => {
+                        ThreadActivity::new(Activity::Blocked, ActivityEvidence::UnchangedStack)
+                    }
+                    _ => ThreadActivity::UNKNOWN,
                 }
             };
+            let classes = classes.iter().zip(&leaves).zip(&stays);
             Activities {
-                of: classes.iter().zip(&waiting).map(activity).collect(),
+                of: classes.map(activity).collect(),
                 flags,
             }
         })
@@ -195,6 +245,7 @@ impl Timeline {
         let mut leaf = Leaf {
             method: None,
             waits: false,
+            in_stub: false,
         };
         for address in self.stacks.addresses(class.stack).take(1 + STUBS) {
             let body = self.body(process, address, time, position);
@@ -203,6 +254,7 @@ impl Timeline {
             let body = body.and_then(|body| space.state.code.bodies.get(body.index()));
             // No event names the stub of a P/Invoke that the runtime made.
             let Some(body) = body.filter(|body| body.name != NameId::NONE) else {
+                leaf.in_stub = true;
                 continue;
             };
             let mut is_stub = false;
@@ -215,11 +267,14 @@ impl Timeline {
                 waits_there
             });
             if let Some(name) = self.names.get(body.name) {
-                is_stub = self.names.strings.get(name.name).starts_with("IL_STUB");
+                let name = self.names.strings.get(name.name);
+                is_stub = name.starts_with("IL_STUB");
+                leaf.in_stub |= name.contains(">g____PInvoke|");
             }
             if leaf.waits || !is_stub {
                 break;
             }
+            leaf.in_stub = true;
         }
         leaf
     }

@@ -23,11 +23,7 @@ struct Seen {
 
 /// Whether a sample's time follows from the samples around it.
 fn is_timed_by_ticks(class: &SampleClass, weight: Weight) -> bool {
-    let is_wall = matches!(
-        class.kind,
-        SampleKind::WallManaged | SampleKind::WallExternal
-    );
-    is_wall && weight == Weight::One
+    class.kind.is_wall() && weight == Weight::One
 }
 
 impl Timeline {

@@ -144,6 +144,6 @@ fn write_side(side: &[Neighbour], table: &mut Table<'_, impl Write>) -> io::Resu
     }
     match side.len().saturating_sub(table.options.max_lines) {
         0 => Ok(()),
-        more => writeln!(table.out, "{:>17}    {more} more: see -n", ""),
+        more => writeln!(table.out, "{:>17}    {more} more (`-n` shows more)", ""),
     }
 }

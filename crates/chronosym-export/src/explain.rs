@@ -98,9 +98,12 @@ impl<'t> Explanation<'t> {
         let (address, process) = (HexNumber(self.address), process.unwrap_or_default());
         text_line!(out, "{address} in {process}")?;
         if let Some(looked_up) = self.looked_up() {
-            text_line!(out, "a return address: what called is found at {looked_up}")?;
+            text_line!(
+                out,
+                "a return address: the call is looked up at {looked_up}"
+            )?;
         }
-        writeln!(out, "\nwhat ever stood there")?;
+        writeln!(out, "\ncode that was ever loaded at this address")?;
         let mark = |lifetime: chronosym_core::Lifetime| match self.time_ns {
             Some(time) if lifetime.contains(time) => ">",
             _ => " ",
@@ -132,7 +135,7 @@ impl<'t> Explanation<'t> {
         if self.is_ambiguous {
             writeln!(
                 out,
-                "\nAmbiguous without a time: each in its own life. Say --time."
+                "\nAmbiguous: several code bodies had this address at different times. Add --time T."
             )?;
         }
         for candidate in &self.candidates {

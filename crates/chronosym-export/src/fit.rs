@@ -198,7 +198,7 @@ mod tests {
             of("libstdc++!operator new[](unsigned long)", 30),
             "libstdc++!operator new[](…)"
         );
-        assert_eq!(of("0x5000 (no event speaks of code there)", 16), "0x5000");
+        assert_eq!(of("0x5000 (no event or module covers it)", 16), "0x5000");
     }
 
     #[test]

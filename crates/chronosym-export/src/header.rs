@@ -44,24 +44,24 @@ pub fn describe(profile: &Profile) -> String {
                 "one every {every} of a processor's time, or of a counter's period: the time of {} is not known",
                 count(untimed(profile), "sample")
             ),
-            (None, _) => "the trace does not state their rate, so that their time is not known".to_owned(),
+            (None, _) => "their time is unknown: the trace does not state the sampling rate".to_owned(),
         });
     } else if events == 0 && cpu == 0 {
         lines.push(format!(
-            "{} {over}: where threads stood, running or not",
+            "{} {over}: every thread, running or blocked",
             count(samples, "wall-clock sample")
         ));
-        let requested = requested.map_or("rate asked for unknown".to_owned(), |every| {
-            format!("one every {every} asked for")
+        let requested = requested.map_or("requested interval unknown".to_owned(), |every| {
+            format!("requested interval {every}")
         });
         lines.push(match time {
             Some(time) => format!(
-                "{requested}, one every {} achieved; they stand for {} of the threads' time",
+                "{requested}, actual {}; {} of thread time in total",
                 ms(time / samples),
                 seconds(time)
             ),
             None => format!(
-                "{requested}; the time of {} is not known, since a single tick says nothing of it",
+                "{requested}; the time of {} is unknown: it takes two ticks to measure one",
                 count(untimed(profile), "sample")
             ),
         });
@@ -76,7 +76,7 @@ pub fn describe(profile: &Profile) -> String {
         }
         let bytes = WeightUnit::Bytes.total(profile);
         if bytes > 0 {
-            lines.push(format!("they stand for {} bytes", show_count(bytes)));
+            lines.push(format!("{} bytes in total", show_count(bytes)));
         }
     }
     lines.join("\n")
@@ -85,7 +85,7 @@ pub fn describe(profile: &Profile) -> String {
 fn events_of(profile: &Profile) -> String {
     let events = show_count(WeightUnit::Events.total(profile));
     let counter = profile.counter.as_deref().unwrap_or("events");
-    format!("they stand for {events} {counter}, by which shares are weighed")
+    format!("{events} {counter} in total; shares are weighted by them")
 }
 
 /// Describes samples of these kinds in a few words: what they are, their number and their weight.
@@ -111,7 +111,7 @@ pub(crate) fn title(
     }
 }
 
-/// Describes how much of wall-clock samples ran and waited, and on what evidence.
+/// Describes what the threads of wall-clock samples were doing, and on what evidence.
 fn split(profile: &Profile) -> String {
     let unit = WeightUnit::of(profile);
     let of = |activity: Option<Activity>| -> (u64, u64) {
@@ -125,23 +125,24 @@ fn split(profile: &Profile) -> String {
         })
     };
     let all = of(None).1;
-    let running = of(Some(Activity::Running)).1;
-    let exceeded = capacity(profile).filter(|it| unit == WeightUnit::Time && running > it.0);
-    let bound = exceeded.map(|(ns, processors)| {
-        let processors = count(processors.into(), "processor");
-        format!(", at most {} of it on {processors}", seconds(ns))
-    });
     let part = |what: &str, activity| {
         let (samples, weight) = of(Some(activity));
+        if samples == 0 {
+            return None;
+        }
         let share = weight as f64 * 100.0 / all.max(1) as f64;
-        let bound = bound.as_deref().filter(|_| activity == Activity::Running);
-        (samples > 0).then(|| match unit {
-            WeightUnit::Time => {
-                let bound = bound.unwrap_or_default();
-                format!("{what} {share:.1}% ({}{bound})", seconds(weight))
-            }
-            _ => format!("{what} {share:.1}%"),
-        })
+        if unit != WeightUnit::Time {
+            return Some(format!("{what} {share:.1}%"));
+        }
+        // The flag says that a thread was in managed code, not that it had a processor.
+        let exceeded = capacity(profile)
+            .filter(|it| activity == Activity::Runnable && weight > it.0)
+            .map(|(ns, processors)| {
+                let processors = count(processors.into(), "processor");
+                format!("; at most {} of it on {processors}", seconds(ns))
+            });
+        let (time, bound) = (seconds(weight), exceeded.unwrap_or_default());
+        Some(format!("{what} {share:.1}% ({time}{bound})"))
     };
     let timeline = profile.resolver.timeline();
     let processes: BTreeSet<_> = profile
@@ -153,26 +154,21 @@ fn split(profile: &Profile) -> String {
         .iter()
         .filter_map(|&process| timeline.wall_flag(process));
     let doubts: BTreeSet<&str> = flags.filter_map(|flag| flag.reason()).collect();
-    let waiting = if doubts.is_empty() {
-        "waiting or in native code"
+    let unknown = if doubts.is_empty() {
+        "native or blocked"
     } else {
-        "waiting"
-    };
-    // The flag says that a thread was in managed code, not that it had a processor.
-    let running = if bound.is_some() {
-        "runnable"
-    } else {
-        "running"
+        "unknown"
     };
     let parts = [
-        part(running, Activity::Running),
-        part(waiting, Activity::Waiting),
-        part("not known which", Activity::Unknown),
+        part("on-CPU", Activity::OnCpu),
+        part("runnable", Activity::Runnable),
+        part("blocked", Activity::Blocked),
+        part(unknown, Activity::Unknown),
     ];
     let mut line = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     if !doubts.is_empty() {
         let doubts: Vec<&str> = doubts.into_iter().collect();
-        line.push_str("\nwhat waits is known by the names of methods alone: ");
+        line.push_str("\nwaits are inferred from method names: ");
         line.push_str(&doubts.join(", "));
     }
     line

@@ -83,6 +83,8 @@ struct SampleObject<'a> {
     tid: u64,
     event: &'a str,
     kind: &'a str,
+    activity: &'a str,
+    activity_evidence: Option<&'a str>,
     weight_ns: Option<u64>,
     weight: u64,
     frames: Frames<'a>,
@@ -119,7 +121,8 @@ pub fn write_json_lines(
     let mut rendered: Vec<Option<Box<RawValue>>> = Vec::new();
     let mut line = Vec::new();
     let mut result = Ok(0);
-    timeline.for_each_weighed_sample(filter, |class, time, weight| {
+    timeline.for_each_weighed_sample(filter, |sample| {
+        let (class, time) = (sample.class, sample.time_ns);
         let ids = threads.entry(class.thread).or_insert_with(|| {
             let thread = timeline.thread_view(class.thread)?;
             Some((timeline.process_view(thread.process)?.pid, thread.tid))
@@ -142,17 +145,20 @@ pub fn write_json_lines(
                     *slot = Some(json::to_raw_value(&object)?);
                 }
             }
-            let (weight_ns, weight) = match weight {
+            let (weight_ns, weight) = match sample.weight {
                 Weight::Ns(ns) => (Some(ns), 1),
                 Weight::Count(n) | Weight::Bytes(n) => (None, n),
                 _ => (None, 1),
             };
+            let activity = timeline.activity(&sample);
             let object = SampleObject {
                 time_ns: time,
                 pid,
                 tid,
                 event: &labels[class.event.index()],
                 kind: class.kind.as_str(),
+                activity: activity.activity.as_str(),
+                activity_evidence: activity.evidence.map(|evidence| evidence.as_str()),
                 weight_ns,
                 weight,
                 frames: Frames {

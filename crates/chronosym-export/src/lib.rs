@@ -19,6 +19,7 @@ mod flame;
 mod folded;
 mod function_groups;
 mod header;
+mod helpers;
 mod info;
 mod json;
 mod kind;
@@ -57,6 +58,7 @@ pub use flame::{PageFacts, write_diff_html, write_diff_svg, write_html, write_sv
 pub use folded::write_folded;
 pub use function_groups::Label;
 pub use header::describe;
+pub use helpers::charge_helpers;
 pub use info::Overview;
 pub use json::{frame_object, write_json_lines};
 pub use kind::CodeKind;

@@ -125,7 +125,7 @@ impl<'p> MissingFiles<'p> {
         }
         match missing.len().saturating_sub(self.max_lines) {
             0 => {}
-            more => writeln!(out, "\n{more} more: see -n")?,
+            more => writeln!(out, "\n{more} more (`-n` shows more)")?,
         }
         writeln!(
             out,

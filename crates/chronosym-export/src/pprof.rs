@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use chronosym_core::{Profile, SampleKind};
+use chronosym_core::Profile;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -48,10 +48,7 @@ pub fn write_pprof(
         let locations = tables.stack(resolver, entry.stack);
         let (process, thread) = thread_labels(timeline, entry.thread);
         let leaf = resolver.frame(resolver.leaf(entry.stack));
-        let is_wall = matches!(
-            entry.kind,
-            SampleKind::WallManaged | SampleKind::WallExternal
-        );
+        let is_wall = entry.kind.is_wall();
         let labels = [
             ("process", Some(process.as_str())),
             ("thread", granularity.threads.then_some(thread.as_str())),

@@ -92,12 +92,13 @@ impl Series {
         let mut shaper = Shaper::new(shape);
         let (mut samples, mut unit, mut last_counter) = (Vec::new(), None, None);
         let of_counter = |event: Option<EventTypeId>| timeline.counter(event?);
-        timeline.for_each_weighed_sample(filter, |class, time_ns, weight| {
+        timeline.for_each_weighed_sample(filter, |sample| {
+            let (class, time_ns) = (sample.class, sample.time_ns);
             let stack = resolver.resolve(class, time_ns).map(|(stack, _)| stack);
             let Some(stack) = stack.and_then(|stack| shaper.shape(&mut resolver, stack)) else {
                 return;
             };
-            let (own, weight) = WeightUnit::of_sample(weight);
+            let (own, weight) = WeightUnit::of_sample(sample.weight);
             let counter = (own == WeightUnit::Events).then_some(class.event);
             let is_other = *last_counter.get_or_insert(counter) != counter
                 && last_counter.replace(counter).map(of_counter) != Some(of_counter(counter));

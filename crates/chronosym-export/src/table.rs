@@ -214,8 +214,11 @@ impl<'o, W: Write> Table<'o, W> {
         let plural = if what.ends_with('s') { "es" } else { "s" };
         match count.saturating_sub(self.options.max_lines) {
             0 => Ok(()),
-            1 => writeln!(self.out, "\n1 more {what}: see -n"),
-            more => writeln!(self.out, "\n{more} more {what}{plural}: see -n"),
+            1 => writeln!(self.out, "\n1 more {what} (`-n {count}` shows it)"),
+            more => writeln!(
+                self.out,
+                "\n{more} more {what}{plural} (`-n {count}` shows all)"
+            ),
         }
     }
 }

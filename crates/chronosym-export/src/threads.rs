@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use chronosym_core::{Activity, Profile, SampleKind, ThreadIndex};
+use chronosym_core::{Activity, Profile, ThreadIndex};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
@@ -28,8 +28,17 @@ pub struct HotThread {
     /// Its samples.
     #[serde(flatten)]
     pub amount: Amount,
-    /// The samples in which it ran, where their activity is known.
+    /// The samples in which it was on a processor or runnable, where the activity of wall-clock
+    /// samples is known.
     pub running: Option<Amount>,
+    /// The samples in which it was on a processor.
+    pub on_cpu: Option<Amount>,
+    /// The samples in which it was runnable.
+    pub runnable: Option<Amount>,
+    /// The samples in which it was blocked.
+    pub blocked: Option<Amount>,
+    /// The samples whose activity is unknown.
+    pub unknown: Option<Amount>,
     /// The method with the largest self.
     pub hottest: HottestMethod,
 }
@@ -51,8 +60,8 @@ pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
     #[derive(Default)]
     struct ThreadStats {
         amount: Amount,
-        running: Amount,
-        activity_known: bool,
+        /// By activity.
+        of: [Amount; Activity::ALL.len()],
         own: FxHashMap<usize, Amount>,
     }
     let resolver = &profile.resolver;
@@ -62,13 +71,7 @@ pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
     for entry in &profile.entries {
         let seen = threads.entry(entry.thread).or_default();
         seen.amount.add(entry);
-        // CPU samples show no waiting threads, so that a running percentage would be meaningless.
-        if entry.kind != SampleKind::Cpu && entry.activity != Activity::Unknown {
-            seen.activity_known = true;
-            if entry.activity == Activity::Running {
-                seen.running.add(entry);
-            }
-        }
+        seen.of[entry.activity as usize].add(entry);
         let group = groups.of_frame(resolver.frame(resolver.leaf(entry.stack)));
         seen.own.entry(group).or_default().add(entry);
     }
@@ -81,13 +84,22 @@ pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
             own,
         });
         let key = |m: &HottestMethod| (m.own.weight(unit), Reverse(m.label.name.clone()));
+        let of = |activity: Activity| seen.of[activity as usize];
+        let [on_cpu, runnable, blocked, unknown] = Activity::ALL.map(of);
+        // CPU samples show no threads that are off the processors.
+        let is_wall = on_cpu.samples < seen.amount.samples;
+        let known = is_wall && unknown.samples < seen.amount.samples;
         Some(HotThread {
             pid: process.pid,
             process: process.name.map(str::to_owned),
             tid: view.tid,
             name: view.name.map(str::to_owned),
             amount: seen.amount,
-            running: seen.activity_known.then_some(seen.running),
+            running: known.then(|| on_cpu.plus(&runnable)),
+            on_cpu: (on_cpu.samples > 0).then_some(on_cpu),
+            runnable: is_wall.then_some(runnable),
+            blocked: is_wall.then_some(blocked),
+            unknown: is_wall.then_some(unknown),
             hottest: hottest.max_by_key(key)?,
         })
     };
@@ -95,6 +107,9 @@ pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
     threads.sort_by_key(|t| (Reverse(t.amount.weight(unit)), t.pid, t.tid));
     threads
 }
+
+/// The samples of a thread with one activity.
+type Column = fn(&HotThread) -> Option<Amount>;
 
 /// Writes the description of the samples and the threads, with their process if there are several.
 pub fn write_threads(
@@ -107,13 +122,30 @@ pub fn write_threads(
         return Ok(());
     };
     let several = threads.iter().any(|t| t.pid != threads[0].pid);
-    let activity = threads.iter().any(|t| t.running.is_some());
+    let activities: Vec<(Activity, Column)> = [
+        (Activity::OnCpu, (|t| t.on_cpu) as Column),
+        (Activity::Runnable, |t| t.runnable),
+        (Activity::Blocked, |t| t.blocked),
+    ]
+    .into_iter()
+    .filter(|(_, of)| {
+        threads
+            .iter()
+            .any(|t| t.blocked.is_some() && of(t).is_some())
+    })
+    .collect();
     let head = table.head_of_amount();
-    let running = if activity { " running" } else { "" };
-    let thread = "thread";
+    let heads = activities.iter().map(|(activity, _)| {
+        let name = match activity {
+            Activity::OnCpu => "on-CPU",
+            _ => activity.as_str(),
+        };
+        format!(" {name:>8}")
+    });
+    let (heads, thread) = (heads.collect::<String>(), "thread");
     writeln!(
         table.out,
-        "\n{head}{running} {thread:>9}  name, and its hottest method"
+        "\n{head}{heads} {thread:>9}  name, and its hottest method"
     )?;
     let unit = table.unit;
     for thread in threads.iter().take(options.max_lines) {
@@ -122,10 +154,11 @@ pub fn write_threads(
             amount.weight(unit) as f64 * 100.0 / all as f64
         };
         let mut cells = table.amount(&thread.amount);
-        if let Some(running) = &thread.running {
-            cells.push_str(&format!("{:>7.1}%", of_thread(running)));
-        } else if activity {
-            cells.push_str(&format!("{:>8}", "?"));
+        for (_, of) in &activities {
+            cells.push_str(&match of(thread) {
+                Some(amount) => format!(" {:>7.1}%", of_thread(&amount)),
+                None => format!(" {:>8}", "-"),
+            });
         }
         cells.push_str(&format!(" {:>9}", thread.tid));
         let mut before = String::new();

@@ -178,7 +178,7 @@ fn tier(frame: &Frame) -> &'static str {
         (Some(tier), _) => tier.name(),
         (None, Code::Image { .. }) => "[native code]",
         (None, Code::Nothing) => "[no code known]",
-        (None, _) => "[tier not known]",
+        (None, _) => "[unknown tier]",
     }
 }
 
@@ -295,7 +295,7 @@ fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Re
     }
     let all = reasons.iter().map(|r| r.weight);
     let all = share(table, all.fold(0, u64::saturating_add));
-    table.text(&format!("\n{all} of self has no name:"))?;
+    table.text(&format!("\n{all} of self is unnamed:"))?;
     for missing in &reasons {
         let share = share(table, missing.weight);
         table.text(&format!("{share:>7}  {}", name_reason(missing.reason).0))?;

@@ -169,6 +169,17 @@ impl Amount {
         all
     }
 
+    /// Returns the sum of two amounts.
+    pub(crate) fn plus(&self, other: &Amount) -> Amount {
+        let times = self.time_ns.zip(other.time_ns);
+        Amount {
+            samples: self.samples + other.samples,
+            time_ns: times.map(|(a, b)| a.saturating_add(b)),
+            bytes: self.bytes.saturating_add(other.bytes),
+            events: self.events.saturating_add(other.events),
+        }
+    }
+
     /// Adds the samples of an entry.
     pub(crate) fn add(&mut self, entry: &ProfileEntry) {
         self.samples += entry.samples;

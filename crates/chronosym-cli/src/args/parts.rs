@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use chronosym::{EventSelector, Position};
+use chronosym::{Activity, ActivityFilter, EventSelector, Position};
 use chronosym_export::{Shape, ShapeError};
 use clap::{Args, ValueEnum};
 
@@ -165,10 +165,14 @@ pub struct EventFilters {
 /// Which samples of a profiler, and how those without a name are shown.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Samples {
-    /// Exclude samples of waiting threads.
+    /// Select samples by what their thread was doing (docs/time.md).
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["running", "waiting", "managed_only"])]
+    pub activity: Option<ActivityChoice>,
+    /// Select samples of threads on a processor or runnable, and those whose activity is unknown
+    /// because the runtime's flag is unreliable.
     #[arg(long, conflicts_with = "waiting")]
     pub running: bool,
-    /// Select samples of waiting threads, in native code or not.
+    /// Select samples of blocked threads: --activity blocked.
     #[arg(long)]
     pub waiting: bool,
     /// The old name of --running.
@@ -177,17 +181,44 @@ pub struct Samples {
     /// Include the idle process.
     #[arg(long)]
     pub idle: bool,
+    /// Present frames as recorded: keep runtime helpers whose time text and pictures charge to
+    /// their callers.
+    #[arg(long)]
+    pub raw: bool,
     /// Separate unnamed frames by address, not only by image.
     #[arg(long)]
     pub addresses: bool,
 }
 
 impl Samples {
-    /// What is let through.
-    pub fn waiting(&self) -> Option<bool> {
-        let running = self.running || self.managed_only;
-        (running || self.waiting).then_some(self.waiting)
+    /// Returns the activities to select.
+    pub fn activity(&self) -> Option<ActivityFilter> {
+        let only = |activity| Some(ActivityFilter::Only(activity));
+        match self.activity {
+            Some(ActivityChoice::All) => None,
+            Some(ActivityChoice::OnCpu) => only(Activity::OnCpu),
+            Some(ActivityChoice::Runnable) => only(Activity::Runnable),
+            Some(ActivityChoice::Blocked) => only(Activity::Blocked),
+            Some(ActivityChoice::Unknown) => only(Activity::Unknown),
+            None if self.waiting => only(Activity::Blocked),
+            None => (self.running || self.managed_only).then_some(ActivityFilter::Running),
+        }
     }
+}
+
+/// What threads were doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ActivityChoice {
+    /// On a processor.
+    OnCpu,
+    /// In managed code, on a processor or ready for one.
+    Runnable,
+    /// Blocked: in a lock, a system call, a sleep.
+    Blocked,
+    /// Unknown: outside managed code, native or blocked.
+    Unknown,
+    /// All samples.
+    All,
 }
 
 fn event(text: &str) -> Result<EventSelector> {

@@ -25,8 +25,9 @@ pub fn run(args: &Diff) -> Result<()> {
         Some(StackFormat::Html) => DiffFormat::Html,
         _ => DiffFormat::Text,
     });
-    let before = Side::read(args, before)?;
-    let after = Side::read(args, after)?;
+    let raw = args.selection.samples.raw || format == DiffFormat::Json;
+    let before = Side::read(args, before, raw)?;
+    let after = Side::read(args, after, raw)?;
     let mut diff = chronosym_export::Diff::new(&before.profile, &after.profile);
     let options = shown(args.max_lines, path);
     let mut out = output::open(path);
@@ -64,10 +65,10 @@ struct Side {
 }
 
 impl Side {
-    fn read(args: &Diff, traces: &[PathBuf]) -> Result<Self> {
+    fn read(args: &Diff, traces: &[PathBuf], raw: bool) -> Result<Self> {
         let sampled = Sampled::read(traces, &args.symbols, &args.selection, 0)?;
         Ok(Side {
-            profile: sampled.profile(),
+            profile: sampled.presented(raw).0,
             facts: pictures::facts(traces, &sampled.loaded.diagnostics),
             addresses: args.selection.samples.addresses,
         })

@@ -17,7 +17,10 @@ pub fn run(args: &Explain) -> Result<()> {
             let (trace, address) = (&args.address, input.traces[0].display());
             format!("the trace comes first: chronosym explain {trace} {address}")
         } else {
-            format!("'{}' is no ADDR: expected 0x… or a number", args.address)
+            format!(
+                "'{}' is not an address: expected 0x… or a number",
+                args.address
+            )
         }));
     };
     let loaded = load::load(&input.traces, SampleSelection::None, &input.symbols)?;

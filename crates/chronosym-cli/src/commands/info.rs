@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use anyhow::Result;
-use chronosym::SampleSelection;
+use chronosym::Options;
 use chronosym_export::{Json, Overview};
 
 use crate::args::Info;
@@ -15,7 +15,9 @@ const WIDTH: usize = 100;
 
 pub fn run(args: &Info) -> Result<()> {
     let (traces, options) = (&args.input.traces, &args.input.symbols);
-    let loaded = load::load(traces, SampleSelection::Profilers, options)?;
+    let mut selection = Options::default();
+    selection.markers = crate::limits::get().markers;
+    let loaded = load::load(traces, selection, options)?;
     let config = symbols::config_for_a_look(options)?;
     let symbols = Arc::new(symbolizer::open_with(options, config, &loaded)?);
     let overview = Overview::new(&loaded.timeline, &loaded.diagnostics, &symbols);

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use chronosym_export::{FileLines, MethodLines, write_lines};
 
-use crate::args::{Lines, Usage};
+use crate::args::{InfoFormat, Lines, Usage};
 use crate::output;
 use crate::profiled::{Sampled, shown};
 
@@ -27,7 +27,8 @@ pub fn run(args: &Lines) -> Result<()> {
         )));
     }
     let sampled = Sampled::read(&input.traces, &input.symbols, &args.selection, 0)?;
-    let profile = sampled.profile();
+    let raw = args.selection.samples.raw || args.format != InfoFormat::Text;
+    let (profile, _) = sampled.presented(raw);
     let Some(lines) = MethodLines::new(&profile, &args.method) else {
         bail!(
             "no method on any stack is called '{}'; `chronosym top` shows which there are",

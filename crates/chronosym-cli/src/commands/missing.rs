@@ -9,7 +9,7 @@ use crate::output;
 use crate::profiled::profile;
 
 pub fn run(args: &OfTrace) -> Result<()> {
-    let (profile, symbols) = profile(args)?;
+    let (profile, symbols, _) = profile(args)?;
     let missing = symbols.missing(&profile);
     let traces = load::shell_words(&args.input.traces);
     let missing = MissingFiles::new(&profile, &missing, &traces, args.max_lines);

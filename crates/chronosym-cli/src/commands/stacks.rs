@@ -8,7 +8,7 @@ use chronosym_export::{Granularity, TreeOptions, WeightUnit};
 
 use super::pictures;
 use crate::args::{StackFormat, Stacks, Usage};
-use crate::profiled::{Sampled, shown, tree};
+use crate::profiled::{Sampled, shown, tree, write_note};
 use crate::{output, progress};
 
 pub fn run(args: &Stacks) -> Result<()> {
@@ -62,8 +62,14 @@ pub fn run(args: &Stacks) -> Result<()> {
         }
         _ => {
             let unit = args.weight.unwrap_or_default();
+            let mut note = None;
             let profile = match (format, unit) {
                 (StackFormat::Folded, WeightUnit::Samples) => sampled.counts(),
+                (StackFormat::Text | StackFormat::Svg | StackFormat::Html, _) => {
+                    let presented = sampled.presented(selection.samples.raw);
+                    note = presented.1;
+                    presented.0
+                }
                 _ => sampled.profile(),
             };
             match format {
@@ -79,6 +85,9 @@ pub fn run(args: &Stacks) -> Result<()> {
                     &profile,
                     &mut out,
                 )?,
+            }
+            if format == StackFormat::Text {
+                write_note(note.as_deref(), shown(usize::MAX, path).width, &mut out)?;
             }
             profile.entries.is_empty()
         }

@@ -8,7 +8,7 @@ use crate::output;
 use crate::profiled::{profile, shown};
 
 pub fn run(args: &OfTrace) -> Result<()> {
-    let (profile, _) = profile(args)?;
+    let (profile, ..) = profile(args)?;
     let threads = hot_threads(&profile);
     let path = args.input.output.as_deref();
     let object = TableObject::new(&profile, "thread", &threads, args.max_lines);

@@ -6,10 +6,10 @@ use chronosym_export::{Butterfly, TableObject, hotspots, write_butterfly, write_
 
 use crate::args::{Top, Usage};
 use crate::output;
-use crate::profiled::{profile, shown};
+use crate::profiled::{profile, shown, write_note};
 
 pub fn run(args: &Top) -> Result<()> {
-    let (profile, _) = profile(&args.of)?;
+    let (profile, _, note) = profile(&args.of)?;
     let path = args.of.input.output.as_deref();
     let (format, options) = (args.of.format, shown(args.of.max_lines, path));
     if let Some(butterfly) = butterfly(args, &profile)? {
@@ -24,7 +24,8 @@ pub fn run(args: &Top) -> Result<()> {
     }
     let object = TableObject::new(&profile, args.by.as_str(), &rows, options.max_lines);
     output::write(format, output::open(path), &object, |out| {
-        write_top(&profile, args.by, &rows, options, out)
+        write_top(&profile, args.by, &rows, options, out)?;
+        write_note(note.as_deref(), options.width, out)
     })
 }
 

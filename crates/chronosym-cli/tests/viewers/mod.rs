@@ -25,7 +25,7 @@ pub fn trace(name: &str) -> PathBuf {
 
 pub fn stacks(trace: &Path, format: &str) -> Vec<u8> {
     let mut command = chronosym();
-    command.args(["-q", "stacks", "--offline", "--format", format]);
+    command.args(["-q", "stacks", "--offline", "--raw", "--format", format]);
     let out = command.arg(trace).output().unwrap();
     assert!(
         out.status.success(),

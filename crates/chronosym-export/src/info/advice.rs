@@ -42,7 +42,7 @@ pub(super) fn advice(
     }
     if diagnostics.lost_events() > 0 {
         advice.push(format!(
-            "{} EVENTS WERE LOST: code that they spoke of has no name. Next time record with a larger buffer.",
+            "{} EVENTS WERE LOST: code that only they describe has no name. Next time record with a larger buffer.",
             show_count(diagnostics.lost_events())
         ));
     }

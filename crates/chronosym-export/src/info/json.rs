@@ -35,6 +35,7 @@ impl Fields for Overview<'_> {
             .objects("processes", processes)
             .objects("events", types.filter(|t| t.count > 0))
             .object("frames", Some(&Frames(self)))
+            .some_objects("suspensions", &self.suspensions)
             .some("symbol_files", files)
             .field("diagnostics", diagnostics)
             .some_objects("gaps", &self.diagnostics.gaps)

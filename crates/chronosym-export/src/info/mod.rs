@@ -4,6 +4,7 @@ mod advice;
 mod json;
 mod overview;
 mod summary;
+mod suspensions;
 mod text;
 
 pub use overview::Overview;

@@ -8,6 +8,7 @@ use chronosym_symbolizer::Symbolizer;
 
 use super::advice::advice;
 use super::summary::Summary;
+use super::suspensions::{Suspensions, suspensions};
 
 /// An overview of a trace: what was recorded, what its samples are, how their frames are named,
 /// what is wrong with it, and what to record next time.
@@ -16,6 +17,7 @@ pub struct Overview<'t> {
     pub(super) timeline: &'t Timeline,
     pub(super) diagnostics: &'t Diagnostics,
     pub(super) summary: Summary,
+    pub(super) suspensions: Vec<Suspensions>,
     pub(super) advice: Vec<String>,
 }
 
@@ -34,6 +36,7 @@ impl<'t> Overview<'t> {
             diagnostics,
             advice: advice(timeline, diagnostics, &summary),
             summary,
+            suspensions: suspensions(timeline),
         }
     }
 

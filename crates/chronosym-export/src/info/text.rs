@@ -26,6 +26,7 @@ impl Overview<'_> {
         self.write_facts(width, out)?;
         self.write_recordings(out)?;
         self.write_processes(out)?;
+        self.write_suspensions(out)?;
         self.write_code(out)?;
         self.write_frames(out)?;
         if !self.summary.symbol_files.is_empty() {
@@ -140,6 +141,31 @@ impl Overview<'_> {
         Ok(())
     }
 
+    /// Writes how long processes were suspended as a whole, and why.
+    fn write_suspensions(&self, out: &mut impl Write) -> io::Result<()> {
+        let several = self
+            .suspensions
+            .iter()
+            .any(|it| it.pid != self.suspensions[0].pid);
+        let duration = self.timeline.facts().duration_ns.max(1);
+        if !self.suspensions.is_empty() {
+            writeln!(out, "\nsuspensions of all threads")?;
+        }
+        for it in &self.suspensions {
+            let pid = it.pid.filter(|_| several);
+            let pid = pid.map_or(String::new(), |pid| format!(", pid {pid}"));
+            text_line!(
+                out,
+                "  {:>12}  {:>10.1} ms  {:>5.1}% of the trace  {}{pid}",
+                show_count(it.count),
+                it.time_ns as f64 / 1e6,
+                it.time_ns as f64 * 100.0 / duration as f64,
+                it.cause
+            )?;
+        }
+        Ok(())
+    }
+
     fn write_code(&self, out: &mut impl Write) -> io::Result<()> {
         let timeline = self.timeline;
         let (mut bodies, mut modules, mut images, mut maps, mut trees) = (0, 0, 0, 0, 0);
@@ -156,7 +182,7 @@ impl Overview<'_> {
             [bodies, modules, images, maps, trees].map(show_count);
         writeln!(
             out,
-            "\ncode that the trace tells of\n  \
+            "\ncode recorded in the trace\n  \
              {bodies:>12}  compiled methods (see methods): {maps} with an IL map, which leads to source lines, \
              {trees} with inlining\n  \
              {modules:>12}  .NET modules (see modules)\n  \
@@ -170,7 +196,7 @@ impl Overview<'_> {
         if all.total == 0 {
             return Ok(());
         }
-        writeln!(out, "\nnames, and why there are none")?;
+        writeln!(out, "\nnames of frames, and reasons for missing names")?;
         writeln!(out, "  {:>7}  {:>7}  {:>12}", "self", "frames", "frames")?;
         let mut line = |of_own: u64, of_all: u64, what: &str| {
             writeln!(
@@ -193,7 +219,7 @@ impl Overview<'_> {
         }
         let unnamed = |naming: &Naming| naming.total - naming.named;
         if unnamed(all) > 0 {
-            line(unnamed(own), unnamed(all), "without a name")?;
+            line(unnamed(own), unnamed(all), "unnamed")?;
         }
         for (reason, &n) in &all.reasons {
             let what = format!("  {:<15} {}", reason.as_str(), name_reason(*reason).0);
