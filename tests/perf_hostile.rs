@@ -2,9 +2,10 @@
 
 use std::io::Cursor;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chronosym::{Input, Opener, Options, Timeline};
+use chronosym_support::growth::{Size, Stopwatch, assert_growth};
 use chronosym_support::perf::{JitdumpWriter, PerfAttr, PerfWriter};
 
 const PID: u32 = 42;
@@ -12,24 +13,23 @@ const JIT: u64 = 0x7f00_0000_0000;
 
 fn read(name: &str, bytes: Vec<u8>) -> (Arc<Timeline>, Duration) {
     let input = Input::stream(name, Cursor::new(bytes));
-    let begin = Instant::now();
+    let watch = Stopwatch::start();
     let recording = Opener::new().open([input]).expect("a recording");
     let (timeline, _) = recording.timeline(Options::default()).expect("readable");
-    (timeline, begin.elapsed())
+    (timeline, watch.used())
 }
 
-/// Eight times the size may take a good deal more than eight times as long, on a busy machine, but not 64 times.
+/// Eight times the size may take up to 40 times the processor time, for caches; 64 times would be quadratic.
 fn grows(name: &str, few: u64, make: impl Fn(u64) -> Vec<u8>) -> Arc<Timeline> {
     let (small, large) = (make(few), make(8 * few));
-    // The best of three of each, since other work of the machine makes none of them shorter.
-    let best = |bytes: &[u8]| {
-        let runs = (0..3).map(|_| read(name, bytes.to_vec()));
-        runs.min_by_key(|(_, took)| *took).expect("three runs")
-    };
-    let ((_, before), (timeline, after)) = (best(&small), best(&large));
-    let ratio = after.as_secs_f64() / before.max(Duration::from_millis(5)).as_secs_f64();
-    assert!(ratio < 40.0, "{ratio}: {before:?}, {after:?}");
-    timeline
+    let mut found = None;
+    assert_growth(name, 40.0, Duration::from_millis(100), |size| {
+        let bytes = if size == Size::Small { &small } else { &large };
+        let (timeline, took) = read(name, bytes.clone());
+        found = Some(timeline);
+        took
+    });
+    found.expect("it was read")
 }
 
 fn perf() -> PerfWriter {

@@ -6,7 +6,7 @@ use common::*;
 use serde_json::Value;
 
 use chronosym_support::etl::{
-    At, EtlWriter, Event, Image, Op, Options, Process, Stack, buffers, guid, stack_item,
+    At, EtlWriter, Event, Image, Op, Options, Process, Stack, buffers, stack_item,
 };
 
 const PROVIDER: [u8; 16] = *b"0123456789abcdef";
@@ -472,34 +472,6 @@ fn records_that_are_no_known_events_are_counted_and_printed_in_hex() {
         );
     }
     assert_eq!(events(&[path]).len(), 1 + expected.len());
-}
-
-#[test]
-fn descriptions_of_an_event_with_many_keywords_are_read_in_no_time() {
-    const COUNT: u64 = 20_000;
-    const EVENT_INFO: [u8; 16] = guid(0xbbccf6c1, 0x6cd1, 0x48c4, 0x80ff_839482e37671);
-    let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
-    for keyword in 0..COUNT {
-        let event = Event {
-            provider: PROVIDER,
-            id: 7,
-            keyword,
-            ..Event::default()
-        };
-        etl.event(At::us(keyword as i64), &event).unwrap();
-    }
-    // Provider, no decoding GUID, id; nothing else is told.
-    let mut info = [PROVIDER, [0; 16]].concat();
-    info.extend([7, 0]);
-    info.resize(128, 0);
-    for _ in 0..COUNT {
-        etl.classic(At::ms(100), EVENT_INFO, 32, 2, &info).unwrap();
-    }
-    let path = file(&etl.finish().unwrap());
-    let begin = std::time::Instant::now();
-    let info = run(&["info", path.to_str().unwrap()]);
-    assert!(info.stdout.contains("20,000  3332"), "{}", info.stdout);
-    assert!(begin.elapsed().as_secs() < 15, "{:?}", begin.elapsed());
 }
 
 #[test]

@@ -142,6 +142,37 @@ fn trace_logging() {
     });
 }
 
+#[test]
+fn descriptions_of_an_event_with_many_keywords_are_read_in_linear_time() {
+    const PROVIDER: [u8; 16] = [7; 16];
+    const EVENT_INFO: [u8; 16] = guid(0xbbcc_f6c1, 0x6cd1, 0x48c4, 0x80ff_8394_82e3_7671);
+    let runs = holds("descriptions", &["info"], 4_000, |count| {
+        let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+        for keyword in 0..count as u64 {
+            let event = Event {
+                provider: PROVIDER,
+                id: 7,
+                keyword,
+                ..Event::default()
+            };
+            etl.event(At::us(keyword as i64), &event).unwrap();
+        }
+        // Provider, no decoding GUID, id; nothing else is stated.
+        let mut info = [PROVIDER, [0; 16]].concat();
+        info.extend([7, 0]);
+        info.resize(128, 0);
+        for _ in 0..count {
+            etl.classic(At::ms(100), EVENT_INFO, 32, 2, &info).unwrap();
+        }
+        etl.finish().unwrap()
+    });
+    assert!(
+        runs[1].stdout.contains("32,000  0707"),
+        "{}",
+        runs[1].stdout
+    );
+}
+
 /// Numbers whose hashes are one where what they are multiplied by is known, as in the map that is taken most.
 fn alike(n: usize) -> impl Iterator<Item = u64> {
     const BY: u64 = 0xf135_7aea_2e62_a9c5;

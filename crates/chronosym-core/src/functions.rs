@@ -341,7 +341,9 @@ impl FunctionTable {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
+
+    use chronosym_support::growth::{Size, Stopwatch, assert_growth};
 
     use super::*;
 
@@ -349,7 +351,7 @@ mod tests {
     fn many_binaries_cost_what_their_number_lets_expect() {
         let timed = |many: u32| {
             let paths: Vec<String> = (0..many).map(|n| format!("/lib/{n}.so")).collect();
-            let started = Instant::now();
+            let watch = Stopwatch::start();
             let mut table = FunctionTable::default();
             for source in 0..2 {
                 for (at, path) in (0..many).zip(&paths) {
@@ -359,12 +361,11 @@ mod tests {
                 }
             }
             assert_eq!(table.binaries().len(), paths.len());
-            started.elapsed()
+            watch.used()
         };
-        let best = |many| (0..3).map(|_| timed(many)).min().expect("three runs");
-        let (before, after) = (best(2_000), best(32_000));
-        let ratio = after.as_secs_f64() / before.max(Duration::from_millis(1)).as_secs_f64();
-        // Sixteen times as many: with each looked at for each it would be 256 times as long.
-        assert!(ratio < 150.0, "{ratio}: {before:?}, {after:?}");
+        // Sixteen times as many: a walk over all for each would take 256 times as long.
+        assert_growth("binaries", 60.0, Duration::from_millis(20), |size| {
+            timed(if size == Size::Small { 2_000 } else { 32_000 })
+        });
     }
 }

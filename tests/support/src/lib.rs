@@ -5,6 +5,7 @@ mod bytes;
 pub mod ctf;
 pub mod ecma;
 pub mod etl;
+pub mod growth;
 mod metadata;
 pub mod msf;
 pub mod netperf;

@@ -1,8 +1,11 @@
 //! Hand-made metadata: cases that no compiler writes.
 
+use std::time::Duration;
+
 use super::*;
 use crate::Error;
 use chronosym_support::ecma::{root, tables};
+use chronosym_support::growth::{Size, Stopwatch, assert_growth};
 
 /// `A` encloses `B`; flags (two cells), name, namespace, base, fields, methods.
 const TYPES: &[u16] = &[0, 0, 1, 0, 0, 1, 1, 0, 0, 3, 0, 0, 1, 1];
@@ -289,18 +292,15 @@ fn tables_in_no_order_are_searched_once() {
             0,
         );
         let data = root(&[("#~", &tables), ("#Strings", STRINGS)]);
-        let once = || {
-            let metadata = Metadata::parse(&data).unwrap();
-            let begun = std::time::Instant::now();
-            for row in 2..=u32::from(count) {
-                let name = metadata.type_name(Token::new(Table::TYPE_DEF, row));
-                assert_eq!(name.map(|name| name.full().len()), Some(3));
-            }
-            begun.elapsed().as_secs_f64()
-        };
-        // What else the machine does makes no run shorter.
-        (0..3).map(|_| once()).fold(f64::INFINITY, f64::min)
+        let metadata = Metadata::parse(&data).unwrap();
+        let watch = Stopwatch::start();
+        for row in 2..=u32::from(count) {
+            let name = metadata.type_name(Token::new(Table::TYPE_DEF, row));
+            assert_eq!(name.map(|name| name.full().len()), Some(3));
+        }
+        watch.used()
     };
-    let (few, many) = (time(2_000).max(1e-3), time(16_000));
-    assert!(many < few * 30.0 + 0.1, "{few} s, {many} s");
+    assert_growth("nested types", 30.0, Duration::from_millis(100), |size| {
+        time(if size == Size::Small { 2_000 } else { 16_000 })
+    });
 }
