@@ -59,6 +59,20 @@ pub(crate) struct ProcessCode {
     il_maps: usize,
     /// V1 maps whose body is still to come.
     waiting_maps: Vec<Pending>,
+    /// What ended with the process so far.
+    closed: Closed,
+}
+
+/// Bodies and modules that had ended at a time. A process may end again and again, with each
+/// program it runs or in a trace that repeats its end: these are not visited again.
+#[derive(Clone, Debug, Default)]
+struct Closed {
+    time: u64,
+    /// Those with a lower index had ended, except the reopened ones.
+    bodies: usize,
+    modules: usize,
+    reopened_bodies: Vec<BodyIndex>,
+    reopened_modules: Vec<ModuleIndex>,
 }
 
 /// Runtime instance, method, native code version, extent.
@@ -257,6 +271,9 @@ impl ProcessCode {
         if let Some(module) = reopened.flatten() {
             self.open_bodies.entry(module).or_default().push(body);
         }
+        if reopened.is_some() && body.index() < self.closed.bodies {
+            self.closed.reopened_bodies.push(body);
+        }
         if let Some(module) = joined {
             self.contain(module, body);
         }
@@ -342,23 +359,39 @@ impl ProcessCode {
         }
     }
 
-    /// Ends all bodies with their process.
+    /// Ends all bodies and modules with their process.
     pub fn close_all(&mut self, time: u64) {
-        let alive = self
-            .bodies
-            .indexed()
-            .filter(|(_, body)| !has_ended(body.end, time));
-        let alive: Vec<usize> = alive.map(|(index, _)| index).collect();
-        for index in alive {
-            self.bodies[index].end = End::At(time);
+        let Closed {
+            bodies,
+            modules,
+            reopened_bodies,
+            reopened_modules,
+            ..
+        } = match time >= self.closed.time {
+            true => std::mem::take(&mut self.closed),
+            // An earlier end: what ended after it ends with it.
+            false => Closed::default(),
+        };
+        let reopened = reopened_bodies.into_iter().map(|body| body.index());
+        for index in (bodies..self.bodies.end()).chain(reopened) {
+            let body = self.bodies.get(index);
+            if body.is_some_and(|body| !has_ended(body.end, time)) {
+                self.bodies[index].end = End::At(time);
+            }
         }
-        let alive = self
-            .modules
-            .indexed()
-            .filter(|(_, module)| !has_ended(module.end, time));
-        for index in alive.map(|(index, _)| index).collect::<Vec<_>>() {
-            Arc::make_mut(&mut self.modules[index]).end = End::At(time);
+        let reopened = reopened_modules.into_iter().map(|module| module.index());
+        for index in (modules..self.modules.end()).chain(reopened) {
+            let module = self.modules.get(index);
+            if module.is_some_and(|module| !has_ended(module.end, time)) {
+                Arc::make_mut(&mut self.modules[index]).end = End::At(time);
+            }
         }
+        self.closed = Closed {
+            time,
+            bodies: self.bodies.end(),
+            modules: self.modules.end(),
+            ..Closed::default()
+        };
     }
 
     /// Binds maps without an adjacent event, and gives bodies without a size an extent. Call once

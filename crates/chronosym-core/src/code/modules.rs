@@ -39,6 +39,9 @@ impl ProcessCode {
             // A module loaded again after its unload is another one; a rundown may list one just
             // unloaded.
             Some(index) if !(module.action == Action::Load && ended(index)) => {
+                if index.index() < self.closed.modules {
+                    self.closed.reopened_modules.push(index);
+                }
                 let old = self.module_mut(index);
                 old.evidence.insert(evidence);
                 match module.action {
