@@ -25,6 +25,22 @@ pub struct EventTypeInfo {
     pub(crate) meaning: Meaning,
     /// Whether the options select the stacks of this type.
     pub(crate) selected: bool,
+    /// Whether the options keep the events of this type.
+    pub(crate) kept: bool,
+}
+
+impl EventTypeInfo {
+    /// Creates a type without events.
+    pub(crate) fn new(schema: Arc<EventSchema>, options: &Options) -> Self {
+        EventTypeInfo {
+            count: 0,
+            stacks: 0,
+            meaning: options.meaning(&schema),
+            selected: options.selects(&schema),
+            kept: options.keeps(&schema),
+            schema,
+        }
+    }
 }
 
 /// The event types of a session.
@@ -50,13 +66,7 @@ impl EventTypes {
         }
         let id = EventTypeId(self.all.len() as u32);
         self.by_hash.entry(hash).or_default().push(id);
-        self.all.push(EventTypeInfo {
-            count: 0,
-            stacks: 0,
-            meaning: options.meaning(&schema),
-            selected: options.selects(&schema),
-            schema,
-        });
+        self.all.push(EventTypeInfo::new(schema, options));
         id
     }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::ids::ProcessIndex;
+use crate::kept::KeptEvents;
 use crate::machine::Machine;
 use crate::markers::Markers;
 use crate::process::Processes;
@@ -33,6 +34,7 @@ impl Timeline {
             samples,
             losses,
             markers,
+            kept,
             seen_addresses,
             ..
         } = session;
@@ -60,6 +62,7 @@ impl Timeline {
             samples,
             losses,
             markers,
+            kept,
             counters,
             facts,
             watermark: u64::MAX,
@@ -87,6 +90,7 @@ impl Timeline {
             samples: SampleLog::default(),
             losses: session.losses.clone(),
             markers: Markers::default(),
+            kept: KeptEvents::default(),
             counters: session.machine.counters.clone(),
             facts: session.machine.facts.clone(),
             watermark,

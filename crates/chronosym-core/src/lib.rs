@@ -43,6 +43,7 @@ mod images;
 mod index;
 mod ingest;
 mod inline_tree;
+mod kept;
 mod kernel;
 mod layers;
 mod lifetime;
@@ -108,6 +109,7 @@ pub use ids::{
 };
 pub use il_map::{IlOffset, IlSource};
 pub use images::{FileMapping, PerfMapId, file_name, is_anonymous, simple_name};
+pub use kept::KeptEvent;
 pub use limits::{FREE_OF_RATIO, LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};
 pub use marker_kind::MarkerKind;

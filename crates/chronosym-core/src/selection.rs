@@ -67,6 +67,12 @@ pub struct Options {
     /// Maximum number of marker events to store ([`Timeline::markers`](crate::Timeline::markers));
     /// 0 for none. Each takes 40 bytes and its text.
     pub markers: usize,
+    /// Events to keep whole ([`Timeline::kept_events`](crate::Timeline::kept_events)); none by
+    /// default.
+    pub keep: Vec<EventSelector>,
+    /// Maximum number of bytes that kept events take: each its payload and 32 bytes. Later events
+    /// are counted ([`Timeline::kept_events_left_out`](crate::Timeline::kept_events_left_out)).
+    pub max_kept_bytes: usize,
 }
 
 impl From<SampleSelection> for Options {
@@ -86,6 +92,11 @@ impl Options {
             SampleSelection::All => true,
             SampleSelection::Profilers | SampleSelection::None => false,
         }
+    }
+
+    /// Whether events of this type are kept.
+    pub(crate) fn keeps(&self, schema: &EventSchema) -> bool {
+        self.keep.iter().any(|selector| selector.matches(schema))
     }
 
     /// Returns the meaning of an event type, without marks unless markers are requested.
@@ -110,6 +121,6 @@ impl Options {
             Role::ThreadSample => self.wants_profilers(),
             role => role.states_code(),
         };
-        means_something || meaning.mark.is_some() || self.selects(schema)
+        means_something || meaning.mark.is_some() || self.selects(schema) || self.keeps(schema)
     }
 }

@@ -10,6 +10,7 @@ use crate::clr;
 use crate::event_types::{EventTypeInfo, EventTypes};
 use crate::facts::{At, Fact, Sample};
 use crate::ids::{EventTypeId, StackId};
+use crate::kept::{KeptEvent, KeptEvents};
 use crate::kernel::KernelState;
 use crate::machine::Machine;
 use crate::markers::Markers;
@@ -47,6 +48,7 @@ pub struct Session {
     pub(crate) samples: SampleLog,
     pub(crate) losses: Vec<Loss>,
     pub(crate) markers: Markers,
+    pub(crate) kept: KeptEvents,
     /// Some addresses of stacks of a 32-bit machine, from which its architecture is inferred.
     pub(crate) seen_addresses: HashSet<u64>,
     /// The first recording read into the session.
@@ -238,7 +240,7 @@ impl Session {
         info.count += 1;
         info.stacks += u64::from(stack.is_some());
         machine.facts.duration_ns = machine.facts.duration_ns.max(at.time_ns);
-        let marks = info.meaning.mark.is_some();
+        let is_noted = info.meaning.mark.is_some() | info.kept;
         let raw = raw_event(&info.schema, at, payload);
         let mut route = |event: &Event<'_>| -> SampleKind {
             match event {
@@ -277,8 +279,8 @@ impl Session {
             },
             _ => SampleKind::Event,
         };
-        if marks {
-            self.mark(id, at, payload);
+        if is_noted {
+            self.note(id, at, payload);
         }
         let of_profiler = kind != SampleKind::Event && self.options.wants_profilers();
         if let Some(stack) = stack
@@ -289,13 +291,25 @@ impl Session {
         }
     }
 
-    /// Stores a marker event. One that does not decode marks nothing.
-    fn mark(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
+    /// Stores an event that is kept, or is a marker. One that does not decode marks nothing.
+    fn note(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
         let pid = at.process.or(self.machine.facts.process_id);
         let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
         let info = &self.types.all[id.index()];
-        let raw = raw_event(&info.schema, at, payload);
-        if let (Some(mark), Ok(Some(fields))) = (info.meaning.mark, raw.fields()) {
+        if info.kept {
+            let event = KeptEvent {
+                time_ns: at.time_ns,
+                thread,
+                event_type: id,
+                pointer_size: payload.pointer_size,
+                payload: payload.bytes,
+            };
+            self.kept.push(event, self.options.max_kept_bytes);
+        }
+        let Some(mark) = info.meaning.mark else {
+            return;
+        };
+        if let Ok(Some(fields)) = raw_event(&info.schema, at, payload).fields() {
             let (most, names) = (self.options.markers, &mut self.machine.names);
             let at = (at.time_ns, thread);
             self.markers.push(mark, at, &fields, most, names);

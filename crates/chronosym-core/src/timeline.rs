@@ -13,6 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::event_types::EventTypeInfo;
 use crate::ids::NameId;
 use crate::ids::{BodyIndex, ProcessIndex, ThreadIndex};
+use crate::kept::{KeptEvent, KeptEvents};
 use crate::markers::{Marker, Markers};
 use crate::names::NameTable;
 use crate::process::{Process, Processes, Runtime, Thread};
@@ -41,6 +42,7 @@ pub struct Timeline {
     pub(crate) samples: SampleLog,
     pub(crate) losses: Vec<Loss>,
     pub(crate) markers: Markers,
+    pub(crate) kept: KeptEvents,
     pub(crate) counters: Counters,
     pub(crate) facts: TraceFacts,
     pub(crate) address_mask: AddressMask,
@@ -161,6 +163,18 @@ impl Timeline {
     /// [`Options::markers`](crate::Options::markers).
     pub fn markers_left_out(&self) -> u64 {
         self.markers.left_out()
+    }
+
+    /// Returns the events of the types that [`Options::keep`](crate::Options::keep) selects, in
+    /// order of arrival.
+    pub fn kept_events(&self) -> impl Iterator<Item = KeptEvent<'_>> {
+        self.kept.iter()
+    }
+
+    /// Returns the number of events dropped because of the limit
+    /// [`Options::max_kept_bytes`](crate::Options::max_kept_bytes).
+    pub fn kept_events_left_out(&self) -> u64 {
+        self.kept.left_out
     }
 
     /// Returns the stacks of the samples.

@@ -139,9 +139,7 @@ impl SavedTimeline<'_> {
             session.types.all.push(EventTypeInfo {
                 count,
                 stacks,
-                meaning: session.options.meaning(&schema),
-                selected: session.options.selects(&schema),
-                schema,
+                ..EventTypeInfo::new(schema, &session.options)
             });
         }
         Ok(recording.diagnostics)
