@@ -1,6 +1,6 @@
 //! What code was at address A of process P at time T?
 //!
-//! This crate re-exports three others; its features select them:
+//! This crate re-exports four others; its features select them:
 //!
 //! - [`chronosym_core`], always: a [`Session`] takes events and typed [`facts`]; [`Session::finish`] freezes it into a
 //!   [`Timeline`], which resolves (process, address, time) to frames, from any thread. A [`LiveSession`] resolves while
@@ -9,6 +9,8 @@
 //!   the modules of [`source`] read one format each.
 //! - [`symbols`] (feature `symbols`): names and lines beyond what the trace states, from PDBs, ReadyToRun images, ELF and
 //!   DWARF. `http` fetches symbol files from servers.
+//! - [`runtime`] (feature `runtime`): reports from the events that .NET runtimes log about themselves: collections,
+//!   compilations, exceptions, allocations, locks, the thread pool.
 //!
 //! A trace is queried through its timeline:
 //!
@@ -19,6 +21,8 @@
 
 pub use chronosym_core;
 pub use chronosym_core::*;
+#[cfg(feature = "runtime")]
+pub use chronosym_runtime as runtime;
 #[cfg(feature = "sources")]
 pub use chronosym_sources::{
     self as source, ReadError,

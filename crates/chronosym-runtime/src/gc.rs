@@ -1,0 +1,384 @@
+//! Garbage collections.
+
+use std::collections::BTreeMap;
+
+use chronosym_core::{Filter, ProcessIndex, StackId, ThreadIndex, Timeline};
+use chronosym_types::hash::HashMap;
+
+use crate::events::{RuntimeEvent, for_each, passes};
+use crate::numbers::{GcReason, GcType, SuspensionReason};
+use crate::report::{Report, id};
+use crate::stacks::Stacks;
+use crate::suspensions::{Suspension, Suspensions};
+use crate::unused::Unused;
+
+/// The garbage collections of a trace.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Collections {
+    /// In order of their starts.
+    pub collections: Vec<Collection>,
+    /// The suspensions that are part of collections: the pauses. A background collection has
+    /// several.
+    pub pauses: Suspensions,
+    /// Suspensions for other reasons, such as the profiler's samples.
+    pub others: Suspensions,
+    /// Events that could not be used.
+    pub unused: Unused,
+}
+
+/// A garbage collection. Absent values are not in the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Collection {
+    /// The process.
+    pub process: ProcessIndex,
+    /// The thread that logged its start.
+    pub thread: ThreadIndex,
+    /// The runtime's number of it, from 1.
+    pub number: u64,
+    /// The condemned generation.
+    pub generation: Option<u32>,
+    /// Why it was triggered.
+    pub reason: Option<GcReason>,
+    /// How it ran.
+    pub kind: Option<GcType>,
+    /// GCStart, ns.
+    pub start_ns: u64,
+    /// GCEnd, ns.
+    pub end_ns: Option<u64>,
+    /// The time for which it suspended the program, ns: its part of the suspensions.
+    pub pause_ns: Option<u64>,
+    /// The part of the pause until all threads were suspended, ns.
+    pub suspending_ns: Option<u64>,
+    /// The heap after it.
+    pub heap: Option<HeapStats>,
+    /// The reason that GCTriggered states, where a thread's own action triggered the collection.
+    pub trigger: Option<GcReason>,
+    /// The stack of GCTriggered.
+    pub trigger_stack: Option<StackId>,
+    /// The time of GCTriggered, at which its stack is resolved.
+    pub trigger_ns: Option<u64>,
+}
+
+/// GCHeapStats: the heap after a collection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeapStats {
+    /// Bytes of generation 0, 1, 2, the large object heap, and the pinned object heap, which exists
+    /// since .NET 5.
+    pub sizes: [u64; 5],
+    /// Bytes promoted out of each of them; of the large and pinned object heaps: that survived.
+    pub promoted: [u64; 5],
+    /// Number of pinned objects.
+    pub pinned_objects: u64,
+    /// Number of GC handles.
+    pub handles: u64,
+}
+
+impl HeapStats {
+    /// Returns the bytes of all generations.
+    pub fn size(&self) -> u64 {
+        self.sizes.iter().fold(0, |sum, &n| sum.saturating_add(n))
+    }
+
+    /// Returns the bytes promoted out of all generations.
+    pub fn total_promoted(&self) -> u64 {
+        (self.promoted.iter()).fold(0, |sum, &n| sum.saturating_add(n))
+    }
+}
+
+/// The collections of one generation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GenerationTotals {
+    /// Number of collections.
+    pub count: u64,
+    /// How many of them ran in the background.
+    pub background: u64,
+    /// How many of them the program induced.
+    pub induced: u64,
+    /// Sum of the pauses that are known, ns.
+    pub pause_ns: u64,
+    /// The longest, ns.
+    pub max_pause_ns: u64,
+    /// Collections whose pause is unknown.
+    pub without_pause: u64,
+    /// Sum of the promoted bytes that are known.
+    pub promoted: u64,
+}
+
+impl Collections {
+    /// Reads the collections that start within a filter.
+    pub fn new(timeline: &Timeline, filter: &Filter) -> Self {
+        let mut reader = Reader {
+            stacks: Stacks::new(timeline),
+            processes: HashMap::default(),
+            gc: Collections::default(),
+        };
+        let mut unused = Unused::default();
+        for_each(
+            timeline,
+            filter,
+            Report::Gc.events(),
+            &mut unused,
+            |event, unused| {
+                reader.event(event, unused);
+            },
+        );
+        let Reader {
+            mut gc, processes, ..
+        } = reader;
+        for state in processes.into_values() {
+            unused.without_end += state.suspensions.len() as u64;
+        }
+        let is_open = |collection: &&Collection| collection.end_ns.is_none();
+        unused.without_end += gc.collections.iter().filter(is_open).count() as u64;
+        gc.collections
+            .retain(|it| passes(filter, timeline, it.thread, it.start_ns));
+        for suspensions in [&mut gc.pauses, &mut gc.others] {
+            suspensions
+                .list
+                .retain(|it| passes(filter, timeline, it.thread, it.start_ns));
+        }
+        gc.unused = unused;
+        gc
+    }
+
+    /// Returns totals by generation; `None` is the generation of events without one.
+    pub fn generations(&self) -> BTreeMap<Option<u32>, GenerationTotals> {
+        let mut totals: BTreeMap<Option<u32>, GenerationTotals> = BTreeMap::new();
+        for collection in &self.collections {
+            let of = totals.entry(collection.generation).or_default();
+            of.count += 1;
+            of.background += u64::from(collection.kind == Some(GcType::BACKGROUND));
+            of.induced += u64::from(collection.reason.is_some_and(GcReason::is_induced));
+            match collection.pause_ns {
+                None => of.without_pause += 1,
+                Some(pause) => {
+                    of.pause_ns = of.pause_ns.saturating_add(pause);
+                    of.max_pause_ns = of.max_pause_ns.max(pause);
+                }
+            }
+            let promoted = collection.heap.map_or(0, |heap| heap.total_promoted());
+            of.promoted = of.promoted.saturating_add(promoted);
+        }
+        totals
+    }
+}
+
+impl GcReason {
+    /// Whether the program asked for the collection (`GC.Collect`).
+    pub fn is_induced(self) -> bool {
+        matches!(self.0, 1 | 7 | 10 | 17)
+    }
+}
+
+struct Reader {
+    stacks: Stacks,
+    processes: HashMap<ProcessIndex, State>,
+    gc: Collections,
+}
+
+/// What goes on in one process. Collections are indices in the list.
+#[derive(Default)]
+struct State {
+    /// By the thread that suspends the others. Several may try at once: one after the other gets
+    /// the lock.
+    suspensions: BTreeMap<ThreadIndex, OpenSuspension>,
+    /// End of the last suspension, ns.
+    last_restart_ns: u64,
+    /// Started and not ended, by number.
+    open: HashMap<u64, usize>,
+    background: Option<usize>,
+    last_ended: Option<usize>,
+    trigger: Option<Trigger>,
+}
+
+struct OpenSuspension {
+    reason: Option<SuspensionReason>,
+    start_ns: u64,
+    suspended_ns: Option<u64>,
+    /// The collections that started in it, with the times.
+    starts: Vec<(usize, u64)>,
+}
+
+struct Trigger {
+    reason: Option<GcReason>,
+    stack: Option<StackId>,
+    time_ns: u64,
+}
+
+impl State {
+    /// The suspension in which a thread starts a collection: its own, or that of another thread
+    /// which has suspended all.
+    fn suspended(&mut self, thread: ThreadIndex) -> Option<&mut OpenSuspension> {
+        let own = self.suspensions.contains_key(&thread);
+        let mut open = self.suspensions.iter_mut();
+        let open = open.find(|(of, open)| match own {
+            true => **of == thread,
+            false => open.suspended_ns.is_some(),
+        });
+        open.map(|(_, open)| open)
+    }
+}
+
+impl Reader {
+    fn event(&mut self, event: &RuntimeEvent<'_>, unused: &mut Unused) {
+        let state = self.processes.entry(event.process).or_default();
+        let collections = &mut self.gc.collections;
+        match event.id {
+            id::GC_SUSPEND_EE_BEGIN => {
+                let open = OpenSuspension {
+                    reason: event.u32("Reason").map(SuspensionReason),
+                    start_ns: event.time_ns,
+                    suspended_ns: None,
+                    starts: Vec::new(),
+                };
+                let before = state.suspensions.insert(event.thread, open);
+                unused.without_end += u64::from(before.is_some());
+            }
+            id::GC_SUSPEND_EE_END => {
+                if let Some(open) = state.suspensions.get_mut(&event.thread) {
+                    open.suspended_ns.get_or_insert(event.time_ns);
+                }
+            }
+            id::GC_RESTART_EE_END => match state.suspensions.remove(&event.thread) {
+                None => unused.without_start += 1,
+                Some(open) => self.close(event, open),
+            },
+            id::GC_TRIGGERED => {
+                state.trigger = Some(Trigger {
+                    reason: event.u32("Reason").map(GcReason),
+                    stack: self.stacks.take(event),
+                    time_ns: event.time_ns,
+                });
+            }
+            id::GC_START => {
+                let Some(number) = event.number("Count") else {
+                    unused.incomplete += 1;
+                    return;
+                };
+                // .NET Framework logs two versions of the event for each collection.
+                if let Some(&same) = state.open.get(&number) {
+                    collections[same].fill(event);
+                    return;
+                }
+                let index = collections.len();
+                collections.push(Collection::new(event, number, state.trigger.take()));
+                state.open.insert(number, index);
+                if collections[index].kind == Some(GcType::BACKGROUND) {
+                    state.background = Some(index);
+                }
+                if let Some(open) = state.suspended(event.thread) {
+                    open.starts.push((index, event.time_ns));
+                }
+            }
+            id::GC_END => {
+                let number = event.number("Count");
+                let Some(index) = number.and_then(|number| state.open.remove(&number)) else {
+                    unused.without_start += 1;
+                    return;
+                };
+                collections[index].end_ns = Some(event.time_ns);
+                state.last_ended = Some(index);
+                if state.background == Some(index) {
+                    state.background = None;
+                }
+            }
+            _ => {
+                // The heap after the collection that ended before.
+                if let Some(index) = state.last_ended {
+                    collections[index].heap.get_or_insert(HeapStats::of(event));
+                }
+            }
+        }
+    }
+
+    /// Charges a suspension to the collections that it is part of, each moment once.
+    fn close(&mut self, event: &RuntimeEvent<'_>, open: OpenSuspension) {
+        let state = self.processes.entry(event.process).or_default();
+        // Until then another suspension paused the program.
+        let start_ns = open.start_ns.max(state.last_restart_ns);
+        state.last_restart_ns = event.time_ns;
+        let background = state.background;
+        let suspension = Suspension {
+            process: event.process,
+            thread: event.thread,
+            reason: open.reason,
+            start_ns,
+            suspended_ns: open.suspended_ns,
+            end_ns: event.time_ns,
+        };
+        let is_for_gc = open.reason.is_none_or(SuspensionReason::is_for_gc);
+        let mut starts = open.starts;
+        if starts.is_empty() && is_for_gc {
+            starts.extend(background.map(|index| (index, start_ns)));
+        }
+        if starts.is_empty() {
+            let kept = match open.reason.is_some_and(SuspensionReason::is_for_gc) {
+                true => &mut self.gc.pauses,
+                false => &mut self.gc.others,
+            };
+            kept.list.push(suspension);
+            return;
+        }
+        let ends = starts.iter().skip(1).map(|&(_, start)| start);
+        let ends: Vec<u64> = ends.chain([event.time_ns]).collect();
+        let mut from = start_ns;
+        for (&(index, _), to) in starts.iter().zip(ends) {
+            let collection = &mut self.gc.collections[index];
+            let pause = collection.pause_ns.get_or_insert(0);
+            *pause = pause.saturating_add(to.saturating_sub(from));
+            from = from.max(to);
+        }
+        if let (Some(&(first, _)), Some(ns)) = (starts.first(), suspension.suspending_ns()) {
+            let suspending = &mut self.gc.collections[first].suspending_ns;
+            *suspending = Some(suspending.unwrap_or(0).saturating_add(ns));
+        }
+        self.gc.pauses.list.push(suspension);
+    }
+}
+
+impl Collection {
+    fn new(event: &RuntimeEvent<'_>, number: u64, trigger: Option<Trigger>) -> Self {
+        let mut collection = Collection {
+            process: event.process,
+            thread: event.thread,
+            number,
+            generation: None,
+            reason: None,
+            kind: None,
+            start_ns: event.time_ns,
+            end_ns: None,
+            pause_ns: None,
+            suspending_ns: None,
+            heap: None,
+            trigger: trigger.as_ref().and_then(|trigger| trigger.reason),
+            trigger_stack: trigger.as_ref().and_then(|trigger| trigger.stack),
+            trigger_ns: trigger.map(|trigger| trigger.time_ns),
+        };
+        collection.fill(event);
+        collection
+    }
+
+    /// Sets fields that are not known yet.
+    fn fill(&mut self, event: &RuntimeEvent<'_>) {
+        self.generation = self.generation.or(event.u32("Depth"));
+        self.reason = self.reason.or(event.u32("Reason").map(GcReason));
+        self.kind = self.kind.or(event.u32("Type").map(GcType));
+    }
+}
+
+impl HeapStats {
+    fn of(event: &RuntimeEvent<'_>) -> Self {
+        let numbers =
+            |name: &str| [0, 1, 2, 3, 4].map(|i| event.number(&format!("{name}{i}")).unwrap_or(0));
+        HeapStats {
+            sizes: numbers("GenerationSize"),
+            promoted: numbers("TotalPromotedSize"),
+            pinned_objects: event.number("PinnedObjectCount").unwrap_or(0),
+            handles: event.number("GCHandleCount").unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Reports from the events that a .NET runtime logs about itself.
+//!
+//! A [`Report`] states which events it reads. [`Report::options`] makes a session keep them, and
+//! each type of report is made of the timeline that results:
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use chronosym_core::{Filter, Session, Timeline};
+//! use chronosym_runtime::{Collections, Report};
+//!
+//! let session = Session::new(Report::Gc.options());
+//! // … read a trace into the session …
+//! let timeline: Arc<Timeline> = session.finish();
+//! let gc = Collections::new(&timeline, &Filter::default());
+//! for collection in &gc.collections {
+//!     println!("{:?} paused for {:?} ns", collection.generation, collection.pause_ns);
+//! }
+//! ```
+//!
+//! All times are in ns since the trace began. Definitions and arithmetic are in `docs/runtime.md`.
+#![deny(missing_docs)]
+
+mod allocations;
+mod contention;
+mod events;
+mod exceptions;
+mod gc;
+mod jit;
+mod numbers;
+mod percentiles;
+mod report;
+mod stacks;
+mod suspensions;
+mod texts;
+mod threadpool;
+mod unused;
+
+pub use allocations::{Allocation, AllocationEvent, Allocations};
+pub use contention::{Contention, Wait};
+pub use exceptions::{Exceptions, Thrown};
+pub use gc::{Collection, Collections, GenerationTotals, HeapStats};
+pub use jit::{EntryPointLookups, Jit, JittedMethod, ThreadJit};
+pub use numbers::{
+    AdjustmentReason, AllocationKind, ContentionKind, GcReason, GcType, SuspensionReason,
+};
+pub use percentiles::Percentiles;
+pub use report::Report;
+pub use suspensions::{Suspension, Suspensions};
+pub use threadpool::{Adjustment, QueueLatency, ThreadPool, WorkerCount};
+pub use unused::Unused;

@@ -1,0 +1,165 @@
+//! The reports and the events that each reads.
+
+use chronosym_core::{EventSelector, Options, SampleSelection};
+use chronosym_events::Provider;
+use chronosym_types::closed_list;
+
+closed_list! {
+    /// A report.
+    Report {
+        /// Garbage collections ([`Collections`](crate::Collections)).
+        Gc = "gc",
+        /// Compilations ([`Jit`](crate::Jit)).
+        Jit = "jit",
+        /// Exceptions ([`Exceptions`](crate::Exceptions)).
+        Exceptions = "exceptions",
+        /// Allocations ([`Allocations`](crate::Allocations)).
+        Allocations = "allocations",
+        /// Waits for locks ([`Contention`](crate::Contention)).
+        Contention = "contention",
+        /// The thread pool ([`ThreadPool`](crate::ThreadPool)).
+        ThreadPool = "threadpool",
+    }
+}
+
+/// Events of the runtime's provider that reports read, by their ids in ClrEtwAll.man.
+pub(crate) mod id {
+    pub const GC_START: u32 = 1;
+    pub const GC_END: u32 = 2;
+    pub const GC_RESTART_EE_END: u32 = 3;
+    pub const GC_HEAP_STATS: u32 = 4;
+    pub const GC_SUSPEND_EE_END: u32 = 8;
+    pub const GC_SUSPEND_EE_BEGIN: u32 = 9;
+    pub const GC_ALLOCATION_TICK: u32 = 10;
+    pub const GC_TRIGGERED: u32 = 35;
+    pub const WORKER_START: u32 = 50;
+    pub const WORKER_STOP: u32 = 51;
+    pub const ADJUSTMENT: u32 = 55;
+    pub const WORKER_WAIT: u32 = 57;
+    pub const MIN_MAX_THREADS: u32 = 59;
+    pub const ENQUEUE: u32 = 61;
+    pub const DEQUEUE: u32 = 62;
+    pub const IO_ENQUEUE: u32 = 63;
+    pub const IO_DEQUEUE: u32 = 64;
+    pub const EXCEPTION_THROWN: u32 = 80;
+    pub const CONTENTION_START: u32 = 81;
+    pub const CONTENTION_STOP: u32 = 91;
+    pub const METHOD_LOAD: u32 = 141;
+    pub const METHOD_LOAD_VERBOSE: u32 = 143;
+    pub const METHOD_JITTING_STARTED: u32 = 145;
+    pub const R2R_GET_ENTRY_POINT: u32 = 159;
+    pub const R2R_GET_ENTRY_POINT_START: u32 = 160;
+    pub const EXCEPTION_CATCH_START: u32 = 250;
+    pub const EXCEPTION_FINALLY_START: u32 = 252;
+    pub const EXCEPTION_FINALLY_STOP: u32 = 253;
+    pub const EXCEPTION_FILTER_START: u32 = 254;
+    pub const EXCEPTION_FILTER_STOP: u32 = 255;
+    pub const EXCEPTION_THROWN_STOP: u32 = 256;
+    pub const ALLOCATION_SAMPLED: u32 = 303;
+}
+
+impl Report {
+    /// Returns the ids of the runtime's events that the report reads.
+    pub fn events(self) -> &'static [u32] {
+        match self {
+            Report::Gc => &[
+                id::GC_START,
+                id::GC_END,
+                id::GC_RESTART_EE_END,
+                id::GC_HEAP_STATS,
+                id::GC_SUSPEND_EE_END,
+                id::GC_SUSPEND_EE_BEGIN,
+                id::GC_TRIGGERED,
+            ],
+            Report::Jit => &[
+                id::METHOD_LOAD,
+                id::METHOD_LOAD_VERBOSE,
+                id::METHOD_JITTING_STARTED,
+                id::R2R_GET_ENTRY_POINT,
+                id::R2R_GET_ENTRY_POINT_START,
+            ],
+            Report::Exceptions => &[
+                id::EXCEPTION_THROWN,
+                id::EXCEPTION_CATCH_START,
+                id::EXCEPTION_FINALLY_START,
+                id::EXCEPTION_FINALLY_STOP,
+                id::EXCEPTION_FILTER_START,
+                id::EXCEPTION_FILTER_STOP,
+                id::EXCEPTION_THROWN_STOP,
+            ],
+            Report::Allocations => &[id::GC_ALLOCATION_TICK, id::ALLOCATION_SAMPLED],
+            Report::Contention => &[id::CONTENTION_START, id::CONTENTION_STOP],
+            Report::ThreadPool => &[
+                id::WORKER_START,
+                id::WORKER_STOP,
+                id::ADJUSTMENT,
+                id::WORKER_WAIT,
+                id::MIN_MAX_THREADS,
+                id::ENQUEUE,
+                id::DEQUEUE,
+                id::IO_ENQUEUE,
+                id::IO_DEQUEUE,
+            ],
+        }
+    }
+
+    /// Returns the ids of those events whose stacks the report shows.
+    fn stacks(self) -> &'static [u32] {
+        match self {
+            Report::Gc => &[id::GC_TRIGGERED],
+            Report::Exceptions => &[id::EXCEPTION_THROWN],
+            Report::Allocations => self.events(),
+            Report::Contention => &[id::CONTENTION_START],
+            Report::Jit | Report::ThreadPool => &[],
+        }
+    }
+
+    /// Returns options of a session that keeps the events of this report, up to 1 GiB, and no
+    /// other samples than their stacks.
+    pub fn options(self) -> Options {
+        Self::options_of(&[self])
+    }
+
+    /// Returns options of a session that keeps the events of several reports.
+    pub fn options_of(reports: &[Report]) -> Options {
+        let all = |ids: fn(Report) -> &'static [u32]| -> Vec<EventSelector> {
+            let ids = reports.iter().flat_map(|&report| ids(report));
+            ids.filter_map(|id| EventSelector::parse(&format!("{PROVIDER}/{id}")))
+                .collect()
+        };
+        let mut options = Options::from(match all(Report::stacks) {
+            stacks if stacks.is_empty() => SampleSelection::None,
+            stacks => SampleSelection::Events(stacks),
+        });
+        options.keep = all(Report::events);
+        options.max_kept_bytes = MAX_KEPT_BYTES;
+        options
+    }
+
+    /// Returns what `dotnet-trace collect --providers` has to record for the report: the runtime's
+    /// provider with its keywords (hexadecimal) and level.
+    pub fn provider(self) -> &'static str {
+        match self {
+            // GC.
+            Report::Gc => "Microsoft-Windows-DotNETRuntime:0x1:4",
+            // Jit, Loader, CompilationDiagnostic (R2R lookups), Compilation.
+            Report::Jit => "Microsoft-Windows-DotNETRuntime:0x3000000018:5",
+            // Exception.
+            Report::Exceptions => "Microsoft-Windows-DotNETRuntime:0x8000:4",
+            // GC; its allocation ticks are verbose.
+            Report::Allocations => "Microsoft-Windows-DotNETRuntime:0x1:5",
+            // Contention.
+            Report::Contention => "Microsoft-Windows-DotNETRuntime:0x4000:4",
+            // Threading, ThreadTransfer; queue events are verbose.
+            Report::ThreadPool => "Microsoft-Windows-DotNETRuntime:0x80010000:5",
+        }
+    }
+}
+
+const PROVIDER: &str = "Microsoft-Windows-DotNETRuntime";
+const MAX_KEPT_BYTES: usize = 1 << 30;
+
+/// Whether a provider logs the events of [`id`].
+pub(crate) fn is_runtime(provider: &Provider) -> bool {
+    matches!(provider, Provider::Runtime | Provider::NativeRuntime)
+}

@@ -1,0 +1,57 @@
+//! Suspensions of all threads of a process.
+
+use chronosym_core::{ProcessIndex, ThreadIndex};
+
+use crate::numbers::SuspensionReason;
+use crate::percentiles::Percentiles;
+
+/// A suspension of all managed threads, from GCSuspendEEBegin to GCRestartEEEnd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Suspension {
+    /// The process.
+    pub process: ProcessIndex,
+    /// The thread that suspended the others.
+    pub thread: ThreadIndex,
+    /// Why; `None` if the event does not state it.
+    pub reason: Option<SuspensionReason>,
+    /// Its start, ns.
+    pub start_ns: u64,
+    /// When all threads were suspended (GCSuspendEEEnd), ns.
+    pub suspended_ns: Option<u64>,
+    /// When they ran again, ns.
+    pub end_ns: u64,
+}
+
+impl Suspension {
+    /// Returns its duration, ns.
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// Returns how long it took until all threads were suspended, ns.
+    pub fn suspending_ns(&self) -> Option<u64> {
+        Some(self.suspended_ns?.saturating_sub(self.start_ns))
+    }
+}
+
+/// The suspensions of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Suspensions {
+    /// In order of their ends.
+    pub list: Vec<Suspension>,
+}
+
+impl Suspensions {
+    /// Returns percentiles of their durations.
+    pub fn percentiles(&self) -> Option<Percentiles> {
+        Percentiles::new(self.list.iter().map(Suspension::duration_ns))
+    }
+
+    /// Returns the time that suspending took, as far as it is known, ns.
+    pub fn suspending_ns(&self) -> u64 {
+        let known = self.list.iter().filter_map(Suspension::suspending_ns);
+        known.fold(0, u64::saturating_add)
+    }
+}

@@ -1,0 +1,732 @@
+//! Reports of the runtime's own events, of traces written by hand: each pairing against a naive
+//! model or numbers counted by hand.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::sync::Arc;
+
+use chronosym::runtime::{
+    AdjustmentReason, AllocationEvent, AllocationKind, Allocations, Collections, Contention,
+    Exceptions, GcReason, GcType, Jit, Report, SuspensionReason, ThreadPool,
+};
+use chronosym::{Filter, Session, Timeline};
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::payload::{
+    Payload, jitting_started, r2r_entry_point, r2r_entry_point_start,
+};
+use chronosym_support::trace::TypeId;
+
+const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+
+/// A trace of the runtime's events.
+struct Trace {
+    writer: NettraceWriter,
+    types: BTreeMap<(u32, u32), TypeId>,
+}
+
+impl Trace {
+    fn new() -> Self {
+        Trace {
+            writer: NettraceWriter::v4(),
+            types: BTreeMap::new(),
+        }
+    }
+
+    /// An event: id and version, time and thread, payload.
+    fn event(&mut self, (id, version): (u32, u32), (time, thread): (i64, u64), payload: Payload) {
+        self.event_with(&[], (id, version), (time, thread), &payload.finish());
+    }
+
+    fn event_with(
+        &mut self,
+        stack: &[u64],
+        key: (u32, u32),
+        (time, thread): (i64, u64),
+        bytes: &[u8],
+    ) {
+        let types = self.types.entry(key);
+        let id = *types.or_insert_with(|| self.writer.event_type(RUNTIME, key.0, key.1));
+        self.writer.event(id, time, thread, stack, bytes);
+    }
+
+    fn read(self, report: Report) -> Arc<Timeline> {
+        let bytes = self.writer.finish();
+        let mut session = Session::new(report.options());
+        chronosym::source::nettrace::read(Cursor::new(&*bytes), &mut session).expect("a trace");
+        session.finish()
+    }
+}
+
+fn all() -> Filter {
+    Filter::default()
+}
+
+/// Small pseudo-random numbers, the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % n
+    }
+}
+
+fn clr() -> Payload {
+    Payload::new().u16(7)
+}
+
+// Collections.
+
+fn gc_start(number: u32, generation: u32, reason: u32, kind: u32) -> Payload {
+    let payload = Payload::new().u32(number).u32(generation).u32(reason);
+    payload.u32(kind).u16(7).u64(0)
+}
+
+fn gc_end(number: u32) -> Payload {
+    Payload::new().u32(number).u32(0).u16(7)
+}
+
+fn suspend(reason: u32) -> Payload {
+    Payload::new().u32(reason).u32(0).u16(7)
+}
+
+fn heap_stats(size: u64, promoted: u64) -> Payload {
+    let of_generations = (0..4).fold(Payload::new(), |p, i| p.u64(size + i).u64(promoted + i));
+    let counts = of_generations.u64(0).u64(0).u32(5).u32(0).u32(9).u16(7);
+    counts.u64(1000).u64(2000)
+}
+
+#[test]
+fn collections_have_their_pauses_heaps_and_triggers() {
+    let mut trace = Trace::new();
+    // A blocking collection of generation 0. Another thread, the profiler, tries to suspend while
+    // it runs, and gets its turn afterwards.
+    trace.event((9, 1), (100, 1), suspend(1));
+    trace.event((8, 1), (130, 1), clr());
+    trace.event_with(
+        &[0x10, 0x20],
+        (35, 0),
+        (131, 1),
+        &Payload::new().u32(4).u16(7).finish(),
+    );
+    trace.event((1, 2), (140, 1), gc_start(1, 0, 4, 0));
+    trace.event((9, 1), (150, 2), suspend(0));
+    trace.event((2, 1), (180, 1), gc_end(1));
+    trace.event((4, 2), (181, 1), heap_stats(10_000, 100));
+    trace.event((7, 1), (190, 1), clr());
+    trace.event((3, 1), (200, 1), clr());
+    trace.event((8, 1), (205, 2), clr());
+    trace.event((3, 1), (230, 2), clr());
+    // A background collection: it suspends at its start and once more; a collection of
+    // generation 1 runs meanwhile.
+    trace.event((9, 1), (300, 1), suspend(6));
+    trace.event((8, 1), (310, 1), clr());
+    trace.event((1, 2), (320, 1), gc_start(2, 2, 1, 1));
+    trace.event((3, 1), (340, 1), clr());
+    trace.event((9, 1), (400, 3), suspend(1));
+    trace.event((8, 1), (401, 3), clr());
+    trace.event((1, 2), (402, 3), gc_start(3, 1, 0, 2));
+    trace.event((2, 1), (420, 3), gc_end(3));
+    trace.event((3, 1), (430, 3), clr());
+    trace.event((9, 1), (500, 1), suspend(6));
+    trace.event((8, 1), (505, 1), clr());
+    trace.event((3, 1), (550, 1), clr());
+    trace.event((2, 1), (560, 1), gc_end(2));
+    let timeline = trace.read(Report::Gc);
+    let gc = Collections::new(&timeline, &all());
+    let summary: Vec<_> = gc
+        .collections
+        .iter()
+        .map(|it| {
+            let (generation, kind) = (it.generation.unwrap(), it.kind.unwrap());
+            (
+                it.number,
+                generation,
+                kind,
+                it.end_ns,
+                it.pause_ns,
+                it.suspending_ns,
+            )
+        })
+        .collect();
+    assert_eq!(
+        summary,
+        [
+            (1, 0, GcType(0), Some(180), Some(100), Some(30)),
+            (
+                2,
+                2,
+                GcType::BACKGROUND,
+                Some(560),
+                Some(40 + 50),
+                Some(10 + 5)
+            ),
+            (3, 1, GcType(2), Some(420), Some(30), Some(1)),
+        ]
+    );
+    let first = &gc.collections[0];
+    assert_eq!(first.reason.unwrap().to_string(), "AllocLarge");
+    assert_eq!(first.trigger, Some(GcReason(4)));
+    assert!(first.trigger_stack.is_some());
+    let heap = first.heap.unwrap();
+    assert_eq!(heap.sizes, [10_000, 10_001, 10_002, 10_003, 1000]);
+    assert_eq!((heap.size(), heap.total_promoted()), (41_006, 406 + 2000));
+    assert_eq!((heap.pinned_objects, heap.handles), (5, 9));
+    assert!(gc.collections[1].heap.is_none());
+    let pauses: Vec<_> = gc.pauses.list.iter().map(|it| it.duration_ns()).collect();
+    assert_eq!(pauses, [100, 40, 30, 50]);
+    // The profiler's suspension starts when the collection's has ended.
+    let others: Vec<_> = gc
+        .others
+        .list
+        .iter()
+        .map(|it| (it.reason, it.start_ns, it.end_ns))
+        .collect();
+    assert_eq!(others, [(Some(SuspensionReason(0)), 200, 230)]);
+    let totals = gc.generations();
+    assert_eq!(totals[&Some(2)].background, 1);
+    assert_eq!(totals[&Some(2)].induced, 1);
+    assert_eq!(totals[&Some(0)].promoted, 2406);
+    assert!(gc.unused.is_empty(), "{:?}", gc.unused);
+}
+
+#[test]
+fn collections_that_start_in_one_suspension_share_it() {
+    let mut trace = Trace::new();
+    trace.event((9, 1), (100, 1), suspend(1));
+    trace.event((8, 1), (110, 1), clr());
+    trace.event((1, 2), (120, 1), gc_start(1, 1, 0, 0));
+    trace.event((2, 1), (150, 1), gc_end(1));
+    trace.event((1, 2), (160, 1), gc_start(2, 2, 0, 1));
+    trace.event((3, 1), (200, 1), clr());
+    trace.event((2, 1), (300, 1), gc_end(2));
+    let gc = Collections::new(&trace.read(Report::Gc), &all());
+    let pauses: Vec<_> = gc.collections.iter().map(|it| it.pause_ns).collect();
+    assert_eq!(pauses, [Some(60), Some(40)]);
+    assert_eq!(gc.pauses.percentiles().unwrap().total_ns, 100);
+}
+
+#[test]
+fn two_versions_of_one_start_are_one_collection() {
+    let mut trace = Trace::new();
+    // As .NET Framework 4.5.2 logs them.
+    let old = || Payload::new().u32(1).u32(0).u32(1).u32(0).u16(7);
+    trace.event((9, 1), (100, 1), suspend(1));
+    trace.event((1, 1), (110, 1), old());
+    trace.event((1, 2), (111, 1), gc_start(1, 0, 1, 0));
+    trace.event((2, 1), (150, 1), gc_end(1));
+    trace.event((3, 1), (160, 1), clr());
+    let gc = Collections::new(&trace.read(Report::Gc), &all());
+    assert_eq!(gc.collections.len(), 1);
+    assert_eq!(gc.collections[0].pause_ns, Some(60));
+    assert!(gc.unused.is_empty());
+}
+
+#[test]
+fn what_has_no_partner_is_counted() {
+    let mut trace = Trace::new();
+    trace.event((3, 1), (10, 1), clr());
+    trace.event((2, 1), (20, 1), gc_end(1));
+    trace.event((9, 1), (30, 1), suspend(1));
+    trace.event((9, 1), (40, 1), suspend(1));
+    trace.event((1, 2), (50, 1), gc_start(2, 0, 0, 0));
+    // Version 3, with a field that is not published; and a start that is cut off.
+    trace.event((1, 3), (60, 1), gc_start(3, 0, 0, 0).u64(1));
+    trace.event((1, 2), (70, 1), Payload::new().u16(1));
+    let gc = Collections::new(&trace.read(Report::Gc), &all());
+    assert_eq!(gc.unused.without_start, 2);
+    // A suspension that another one follows, the other one, and two collections.
+    assert_eq!(gc.unused.without_end, 4);
+    assert_eq!((gc.unused.newer, gc.unused.incomplete), (1, 1));
+    assert_eq!(gc.collections.len(), 2);
+    assert!(gc.collections.iter().all(|it| it.pause_ns.is_none()));
+}
+
+/// No moment is charged twice, whatever the order of events.
+#[test]
+fn pauses_never_exceed_the_time_that_they_cover() {
+    let mut random = Random(1);
+    for _ in 0..200 {
+        let mut trace = Trace::new();
+        let (mut number, mut last) = (0, 0);
+        for _ in 0..60 {
+            last += random.below(20) as i64;
+            let at = (last, 1 + random.below(3));
+            match random.below(6) {
+                0 => trace.event((9, 1), at, suspend(random.below(7) as u32)),
+                1 => trace.event((8, 1), at, clr()),
+                2 | 3 => trace.event((3, 1), at, clr()),
+                4 => {
+                    number += 1;
+                    let kind = random.below(3) as u32;
+                    trace.event((1, 2), at, gc_start(number, kind, 0, kind));
+                }
+                _ => trace.event(
+                    (2, 1),
+                    at,
+                    gc_end(random.below(u64::from(number) + 1) as u32),
+                ),
+            }
+        }
+        let gc = Collections::new(&trace.read(Report::Gc), &all());
+        let suspended = [&gc.pauses, &gc.others]
+            .map(|it| it.list.iter().map(|it| it.duration_ns()).sum::<u64>());
+        assert!(suspended.iter().sum::<u64>() <= last as u64);
+        let charged: u64 = gc.collections.iter().filter_map(|it| it.pause_ns).sum();
+        assert!(charged <= suspended[0], "{charged} of {suspended:?}");
+        let mut ends = gc
+            .pauses
+            .list
+            .iter()
+            .chain(&gc.others.list)
+            .collect::<Vec<_>>();
+        ends.sort_by_key(|it| (it.end_ns, it.start_ns));
+        assert!(ends.is_sorted_by(|a, b| a.end_ns <= b.start_ns));
+    }
+}
+
+// Compilations.
+
+fn load(method: u64, size: u32, flags: u32, name: &str) -> Payload {
+    let range = Payload::new()
+        .u64(method)
+        .u64(0x77)
+        .u64(0x1000 * method)
+        .u32(size);
+    let rest = range.u32(0x0600_0001).u32(flags);
+    rest.names(("App.Type", name, "void ()")).u16(7)
+}
+
+fn start(method: u64, il_size: u32, name: &str) -> Vec<u8> {
+    let names = ("App.Type", name, "void ()");
+    jitting_started(1, method, 0x77, 0x0600_0001, il_size, names, 7)
+}
+
+#[test]
+fn compilations_have_tiers_sizes_and_their_own_time() {
+    let mut trace = Trace::new();
+    // B is compiled while A is; the stub's start is not logged; C's code was rejected.
+    trace.event_with(&[], (145, 1), (100, 1), &start(1, 50, "A"));
+    trace.event_with(&[], (145, 1), (120, 1), &start(2, 20, "B"));
+    trace.event((143, 1), (150, 1), load(2, 64, 0x8 | 3 << 7, "B"));
+    trace.event((143, 1), (160, 1), load(9, 16, 0x9, "IL_STUB"));
+    trace.event((143, 1), (200, 1), load(1, 128, 0x8 | 4 << 7, "A"));
+    trace.event_with(&[], (145, 1), (150, 2), &start(3, 10, "C"));
+    trace.event((143, 1), (400, 2), load(3, 32, 0x48 | 4 << 7, "C"));
+    // Precompiled code, a compilation without an end, and a lookup that finds nothing.
+    trace.event((143, 1), (410, 2), load(4, 32, 0, "D"));
+    trace.event_with(&[], (145, 1), (420, 2), &start(5, 10, "E"));
+    trace.event_with(&[], (160, 0), (430, 2), &r2r_entry_point_start(6, 7));
+    let names = ("App.Type", "F", "void ()");
+    trace.event_with(&[], (159, 0), (437, 2), &r2r_entry_point(6, names, 0, 7));
+    trace.event_with(
+        &[],
+        (159, 0),
+        (440, 2),
+        &r2r_entry_point(7, names, 0x7000, 7),
+    );
+    let jit = Jit::new(&trace.read(Report::Jit), &all());
+    let methods: Vec<_> = jit
+        .methods
+        .iter()
+        .map(|it| {
+            let tier = it.tier.map(|tier| tier.to_string());
+            let name = it.name.as_deref().unwrap();
+            (
+                name,
+                tier,
+                it.il_size,
+                it.native_size,
+                it.duration_ns,
+                it.rejected,
+            )
+        })
+        .collect();
+    let tier = |name: &str| Some(name.to_owned());
+    assert_eq!(
+        methods,
+        [
+            (
+                "App.Type.B",
+                tier("QuickJitted"),
+                Some(20),
+                64,
+                Some(30),
+                false
+            ),
+            ("App.Type.IL_STUB", None, None, 16, None, false),
+            (
+                "App.Type.A",
+                tier("OptimizedTier1"),
+                Some(50),
+                128,
+                Some(70),
+                false
+            ),
+            (
+                "App.Type.C",
+                tier("OptimizedTier1"),
+                Some(10),
+                32,
+                Some(250),
+                true
+            ),
+        ]
+    );
+    let threads: Vec<_> = jit
+        .threads
+        .iter()
+        .map(|it| (it.methods, it.duration_ns))
+        .collect();
+    assert_eq!(threads, [(1, 250), (3, 100)]);
+    // 95 % of 350 ns have passed when C, the last, is ready.
+    assert_eq!((jit.duration_ns(), jit.steady_ns()), (350, Some(400)));
+    assert_eq!((jit.lookups.found, jit.lookups.not_found), (1, 1));
+    assert_eq!(jit.lookups.durations.unwrap().total_ns, 7);
+    assert_eq!(jit.unused.without_end, 1);
+}
+
+/// A start or load of a method on one thread, as the model sees it.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    time: u64,
+    method: u64,
+    is_start: bool,
+}
+
+/// Own time of each load: its length without the pairs that lie within it. The start of a load is
+/// the last one of the method that no pair has used and that lies in no pair.
+fn model_of_jit(steps: &[Step]) -> Vec<Option<u64>> {
+    let mut pairs: Vec<(usize, usize)> = Vec::new();
+    let mut own = Vec::new();
+    for (at, step) in steps.iter().enumerate().filter(|(_, step)| !step.is_start) {
+        let is_free = |start: usize| pairs.iter().all(|&(from, to)| start < from || start > to);
+        let from = (0..at)
+            .rev()
+            .find(|&i| steps[i].is_start && steps[i].method == step.method && is_free(i));
+        own.push(from.map(|from| {
+            let ticks = steps[from].time..step.time;
+            let within = |tick: &u64| {
+                let mut inner = pairs.iter().filter(|&&(start, _)| start > from);
+                inner.any(|&(start, end)| (steps[start].time..steps[end].time).contains(tick))
+            };
+            ticks.filter(|tick| !within(tick)).count() as u64
+        }));
+        pairs.extend(from.map(|from| (from, at)));
+    }
+    own
+}
+
+#[test]
+fn own_times_of_compilations_equal_the_model() {
+    let mut random = Random(2);
+    for _ in 0..300 {
+        let mut time = 0;
+        let steps: Vec<Step> = (0..24)
+            .map(|_| {
+                time += random.below(10);
+                Step {
+                    time,
+                    method: random.below(4),
+                    is_start: random.below(2) == 0,
+                }
+            })
+            .collect();
+        let mut trace = Trace::new();
+        for step in &steps {
+            let at = (step.time as i64, 1);
+            match step.is_start {
+                true => trace.event_with(&[], (145, 1), at, &start(step.method, 1, "M")),
+                false => trace.event((143, 1), at, load(step.method, 1, 8, "M")),
+            }
+        }
+        let jit = Jit::new(&trace.read(Report::Jit), &all());
+        let own: Vec<_> = jit.methods.iter().map(|it| it.duration_ns).collect();
+        assert_eq!(own, model_of_jit(&steps), "{steps:?}");
+        let starts = steps.iter().filter(|step| step.is_start).count();
+        let paired = own.iter().flatten().count();
+        assert_eq!(jit.unused.without_end as usize, starts - paired);
+    }
+}
+
+// Exceptions.
+
+fn thrown(name: &str, message: &str, flags: u16) -> Payload {
+    let texts = Payload::new().wide(name).wide(message);
+    texts.u64(0x1234).u32(0x8013_1500).u16(flags).u16(7)
+}
+
+fn block(method: &str) -> Payload {
+    Payload::new().u64(0x10).u64(0x20).wide(method).u16(7)
+}
+
+#[test]
+fn exceptions_find_their_handlers() {
+    let mut trace = Trace::new();
+    // A: a finally block runs, in which B is thrown and caught, before A's handler.
+    trace.event_with(
+        &[0x1111, 0x2222],
+        (80, 1),
+        (100, 1),
+        &thrown("A", "a", 0x10).finish(),
+    );
+    trace.event((252, 0), (110, 1), block("finally"));
+    trace.event((80, 1), (120, 1), thrown("B", "b", 0x10));
+    trace.event((250, 0), (125, 1), block("in finally"));
+    trace.event((251, 0), (126, 1), clr());
+    trace.event((253, 0), (130, 1), clr());
+    trace.event((250, 0), (150, 1), block("handler of A"));
+    // A is thrown again and caught further out; another thread throws meanwhile.
+    trace.event((80, 1), (160, 1), thrown("A", "a", 0x14));
+    trace.event((80, 1), (165, 2), thrown("C", "", 0));
+    trace.event((250, 0), (190, 1), block("outer"));
+    // C has no handler in the trace: the next exception of its thread is not nested in it.
+    trace.event((80, 1), (200, 2), thrown("D", "d", 0));
+    trace.event((250, 0), (204, 2), block("handler of D"));
+    trace.event((250, 0), (210, 2), block("of an exception before"));
+    let exceptions = Exceptions::new(&trace.read(Report::Exceptions), &all());
+    let seen: Vec<_> = exceptions
+        .thrown
+        .iter()
+        .map(|it| {
+            let (name, caught) = (it.type_name.as_deref().unwrap(), it.caught_in.as_deref());
+            (
+                name,
+                it.message.as_deref(),
+                caught,
+                it.dispatch_ns,
+                it.rethrown,
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("A", Some("a"), Some("handler of A"), Some(50), false),
+            ("B", Some("b"), Some("in finally"), Some(5), false),
+            ("A", Some("a"), Some("outer"), Some(30), true),
+            ("C", None, None, None, false),
+            ("D", Some("d"), Some("handler of D"), Some(4), false),
+        ]
+    );
+    assert!(exceptions.thrown[0].stack.is_some());
+    assert!(exceptions.thrown[1].stack.is_none());
+    assert_eq!(exceptions.unused.without_start, 1);
+    let mut filter = all();
+    (filter.from_ns, filter.to_ns) = (Some(120), Some(200));
+    let timeline = {
+        let mut trace = Trace::new();
+        trace.event((80, 1), (100, 1), thrown("A", "", 0));
+        trace.event((250, 0), (190, 1), block("late"));
+        trace.event((80, 1), (195, 1), thrown("B", "", 0));
+        trace.read(Report::Exceptions)
+    };
+    let within = Exceptions::new(&timeline, &filter);
+    assert_eq!(within.thrown.len(), 1, "the time of the throw decides");
+}
+
+// Allocations.
+
+fn tick(amount: u64, kind: u32, name: &str, size: u64) -> Payload {
+    let amounts = Payload::new()
+        .u32(amount as u32)
+        .u32(kind)
+        .u16(7)
+        .u64(amount);
+    amounts.u64(0x99).wide(name).u32(0).u64(0xabc).u64(size)
+}
+
+#[test]
+fn ticks_weigh_what_they_represent() {
+    let mut trace = Trace::new();
+    let big = 5 << 32;
+    let large = tick(big, 1, "System.Byte[]", big).finish();
+    trace.event_with(&[0x1111], (10, 4), (100, 1), &large);
+    trace.event((10, 4), (110, 2), tick(106_496, 0, "System.String", 32));
+    // Version 3 has no size, version 1 neither type nor 64 bits.
+    let v3 = Payload::new()
+        .u32(100)
+        .u32(2)
+        .u16(7)
+        .u64(100)
+        .u64(1)
+        .wide("T")
+        .u32(0)
+        .u64(2);
+    trace.event((10, 3), (120, 1), v3);
+    trace.event((10, 1), (130, 1), Payload::new().u32(200).u32(0).u16(7));
+    trace.event((10, 4), (140, 1), Payload::new().u16(1));
+    let all = Allocations::new(&trace.read(Report::Allocations), &all());
+    let seen: Vec<_> = all
+        .allocations
+        .iter()
+        .map(|it| {
+            (
+                it.type_name.as_deref(),
+                it.kind,
+                it.bytes,
+                it.object_size,
+                it.stack.is_some(),
+            )
+        })
+        .collect();
+    let kind = |kind| Some(AllocationKind(kind));
+    assert_eq!(
+        seen,
+        [
+            (Some("System.Byte[]"), kind(1), big, Some(big), true),
+            (Some("System.String"), kind(0), 106_496, Some(32), false),
+            (Some("T"), kind(2), 100, None, false),
+            (None, kind(0), 200, None, false),
+        ]
+    );
+    assert_eq!(all.event, Some(AllocationEvent::Tick));
+    assert_eq!((all.bytes(), all.unused.incomplete), (big + 106_796, 1));
+}
+
+#[test]
+fn sampled_allocations_replace_ticks() {
+    let sampled = |name: &str, size: u64, offset: u64| {
+        let payload = Payload::new().u32(0).u16(7).u64(0x99).wide(name);
+        payload.u64(0xabc).u64(size).u64(offset)
+    };
+    let mut trace = Trace::new();
+    trace.event((10, 4), (100, 1), tick(106_496, 0, "Ticked", 32));
+    trace.event((303, 0), (110, 1), sampled("Small", 24, 23));
+    trace.event((303, 0), (120, 1), sampled("Huge", 1_000_000, 400_000));
+    let all = Allocations::new(&trace.read(Report::Allocations), &all());
+    let bytes: Vec<_> = all.allocations.iter().map(|it| it.bytes).collect();
+    assert_eq!(bytes, [102_401, 702_400]);
+    assert_eq!(
+        (all.event, all.same_by_ticks),
+        (Some(AllocationEvent::Sampled), 1)
+    );
+}
+
+// Locks.
+
+#[test]
+fn waits_end_with_the_next_stop_of_their_thread() {
+    let mut random = Random(3);
+    for _ in 0..200 {
+        let mut trace = Trace::new();
+        let mut steps: Vec<(u64, u64, bool)> = Vec::new();
+        let mut time = 0;
+        for _ in 0..40 {
+            time += random.below(5);
+            let (thread, is_start) = (1 + random.below(3), random.below(2) == 0);
+            steps.push((time, thread, is_start));
+            let at = (time as i64, thread);
+            match is_start {
+                true => trace.event((81, 1), at, Payload::new().u8(0).u16(7)),
+                false => trace.event((91, 0), at, Payload::new().u8(0).u16(7)),
+            }
+        }
+        let waits = Contention::new(&trace.read(Report::Contention), &all());
+        let starts = steps.iter().enumerate().filter(|(_, step)| step.2);
+        let model: Vec<_> = starts
+            .map(|(at, &(time, thread, _))| {
+                let next = steps[at + 1..].iter().find(|step| step.1 == thread);
+                next.filter(|step| !step.2).map(|step| step.0 - time)
+            })
+            .collect();
+        let seen: Vec<_> = waits.waits.iter().map(|it| it.duration_ns).collect();
+        assert_eq!(seen, model, "{steps:?}");
+        let open = model.iter().filter(|it| it.is_none()).count() as u64;
+        let stops = steps.iter().filter(|step| !step.2).count() as u64;
+        let paired = model.len() as u64 - open;
+        assert_eq!(
+            (waits.unused.without_end, waits.unused.without_start),
+            (open, stops - paired)
+        );
+    }
+}
+
+#[test]
+fn locks_have_owners_and_stated_durations() {
+    let start = Payload::new().u8(0).u16(7).u64(0x5000).u64(0x6000).u64(42);
+    let stop = |ns: f64| Payload::new().u8(0).u16(7).u64(ns.to_bits());
+    let mut trace = Trace::new();
+    trace.event_with(&[0x10], (81, 2), (100, 1), &start.clone().finish());
+    trace.event((91, 1), (200, 1), stop(90.0));
+    // Longer than the time between the events, and no number.
+    trace.event((81, 2), (300, 1), start.clone());
+    trace.event((91, 1), (350, 1), stop(1e18));
+    trace.event((81, 2), (400, 1), start);
+    trace.event((91, 1), (450, 1), stop(f64::NAN));
+    let waits = Contention::new(&trace.read(Report::Contention), &all());
+    let durations: Vec<_> = waits.waits.iter().map(|it| it.duration_ns).collect();
+    assert_eq!(durations, [Some(90), Some(50), Some(50)]);
+    let first = &waits.waits[0];
+    assert_eq!(
+        (first.lock_id, first.object, first.owner_tid),
+        (Some(0x5000), Some(0x6000), Some(42))
+    );
+    assert!(first.stack.is_some());
+    assert_eq!(waits.duration_ns(), 190);
+}
+
+// The thread pool.
+
+#[test]
+fn workers_are_injected_and_items_wait() {
+    let adjust = |count: u32, reason: u32| {
+        let throughput = Payload::new().u64(1.5f64.to_bits());
+        throughput.u32(count).u32(reason).u16(7)
+    };
+    let item = |id: u64| Payload::new().u64(id).u16(7);
+    let mut trace = Trace::new();
+    trace.event(
+        (59, 0),
+        (50, 1),
+        Payload::new().u16(2).u16(99).u16(1).u16(9).u16(7),
+    );
+    trace.event((55, 0), (100, 1), adjust(2, 1));
+    trace.event((55, 0), (200, 1), adjust(5, 6));
+    trace.event((55, 0), (300, 1), adjust(4, 3));
+    trace.event((50, 0), (110, 2), Payload::new().u32(3).u32(0).u16(7));
+    trace.event((57, 0), (120, 2), Payload::new().u32(1).u32(0).u16(7));
+    // The first item is queued twice; another is taken that was queued before the trace.
+    trace.event((61, 0), (400, 1), item(1));
+    trace.event((61, 0), (410, 1), item(1));
+    trace.event((62, 0), (450, 2), item(1));
+    trace.event((62, 0), (455, 3), item(2));
+    trace.event((62, 0), (470, 2), item(1));
+    trace.event((61, 0), (480, 1), item(3));
+    let pool = ThreadPool::new(&trace.read(Report::ThreadPool), &all());
+    let changes: Vec<_> = pool
+        .adjustments
+        .iter()
+        .map(|it| (it.workers, it.before, it.injected()))
+        .collect();
+    assert_eq!(
+        changes,
+        [(2, None, None), (5, Some(2), Some(3)), (4, Some(5), None)]
+    );
+    assert_eq!(
+        pool.adjustments[1].reason,
+        Some(AdjustmentReason::STARVATION)
+    );
+    assert_eq!(pool.adjustments[1].throughput, Some(1.5));
+    assert_eq!((pool.most_workers(), pool.limits), (Some(3), Some((2, 99))));
+    assert_eq!((pool.work.enqueued, pool.work.dequeued), (3, 3));
+    let latency = pool.work.latency.unwrap();
+    assert_eq!((latency.count, latency.total_ns), (2, 50 + 60));
+    assert_eq!((pool.unused.without_start, pool.unused.without_end), (1, 1));
+    assert_eq!(pool.io.latency, None);
+}
+
+#[test]
+fn an_empty_trace_has_nothing() {
+    for report in Report::ALL {
+        let mut trace = Trace::new();
+        trace.event((200, 0), (10, 1), clr());
+        let timeline = trace.read(report);
+        assert_eq!(timeline.kept_events().count(), 0);
+        assert!(Collections::new(&timeline, &all()).collections.is_empty());
+        assert!(Allocations::new(&timeline, &all()).event.is_none());
+    }
+}
