@@ -42,6 +42,11 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ("chronosym lines app.nettrace Cache.Get", "time per line, with source embedded in the PDB"),
         ("chronosym lines --symbols bin --sources ~/src/app app.nettrace Cache.Get", "with PDBs and source from folders"),
     ]),
+    ("runtime", &[
+        ("chronosym runtime app.nettrace", "a line for each report"),
+        ("chronosym runtime gc app.nettrace", "each collection with its pause and the heap after it"),
+        ("chronosym runtime exceptions --format json app.nettrace", "types, where they were thrown and caught, as JSON"),
+    ]),
     ("symbols", &[
         ("chronosym symbols app.nettrace", "missing symbol files and the time they would name"),
         ("chronosym symbols --symbol-path 'srv*~/symbols*https://msdl.microsoft.com/download/symbols' app.etl", "download what a server has"),

@@ -56,6 +56,39 @@ const CASES: &[(&str, &str)] = &[
         "top-r2r-lines.txt",
         "top -n 5 --by line --running --symbols @clr10/workload @clr10/traces/r2r.nettrace.zip",
     ),
+    ("runtime-all.txt", "runtime @clr10/traces/all.nettrace.zip"),
+    (
+        "runtime-gc-all.txt",
+        "runtime gc -n 5 @clr10/traces/all.nettrace.zip",
+    ),
+    (
+        "runtime-gc-all.json",
+        "runtime gc --to 320ms --format json @clr10/traces/all.nettrace.zip",
+    ),
+    (
+        "runtime-jit-entry.txt",
+        "runtime jit -n 8 @clr10/traces/entry.nettrace.zip",
+    ),
+    (
+        "runtime-exceptions-all.txt",
+        "runtime exceptions @clr10/traces/all.nettrace.zip",
+    ),
+    (
+        "runtime-exceptions-r2r.json",
+        "runtime exceptions --format json @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "runtime-allocations-all.txt",
+        "runtime allocations -n 8 @clr10/traces/all.nettrace.zip",
+    ),
+    (
+        "runtime-contention-r2r.txt",
+        "runtime contention @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "runtime-threadpool-all.txt",
+        "runtime threadpool @clr10/traces/all.nettrace.zip",
+    ),
     (
         "methods-r2r.json",
         "methods --match Inlining.Hot --format json @clr10/traces/r2r.nettrace.zip",

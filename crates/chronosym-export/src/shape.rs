@@ -407,7 +407,7 @@ fn has_own_builds(timeline: &Timeline) -> bool {
 }
 
 /// Whether a function belongs to the runtime or the system.
-fn is_framework(function: &Function) -> bool {
+pub(crate) fn is_framework(function: &Function) -> bool {
     // Frames that the runtime generates between managed and native code.
     let is_stub = |name: &str| name.starts_with("dynamicClass.IL_STUB_");
     let Some(binary) = function.binary() else {

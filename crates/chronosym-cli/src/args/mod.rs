@@ -141,6 +141,14 @@ pub enum Command {
     Threads(OfTrace),
     /// Show a method's source with the time on each line.
     Lines(Lines),
+    /// Report what the .NET runtime's own events state: collections, compilations, exceptions,
+    /// allocations, waits for locks, the thread pool.
+    ///
+    /// KIND is gc, jit, exceptions, allocations, contention or threadpool; without it, all are
+    /// summarized. A trace without the events of a report prints what to record. Definitions are in
+    /// docs/runtime.md.
+    #[command(override_usage = "chronosym runtime [OPTIONS] [KIND] <TRACE>...")]
+    Runtime(Runtime),
     /// List missing symbol files, by the self time that they would name.
     Symbols(OfTrace),
     /// List methods whose share differs between two traces.
@@ -357,6 +365,21 @@ pub struct Serve {
     pub selection: Selection,
     #[command(flatten)]
     pub symbols: Symbols,
+}
+
+/// `chronosym runtime`: the first of the traces may be the kind of report.
+#[derive(Debug, Args)]
+pub struct Runtime {
+    #[command(flatten)]
+    pub input: Input,
+    #[command(flatten)]
+    pub filters: Filters,
+    /// Output format.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: InfoFormat,
+    /// Show at most N rows of each table; JSON has all.
+    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
+    pub max_lines: usize,
 }
 
 #[derive(Debug, Args)]

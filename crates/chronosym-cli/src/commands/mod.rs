@@ -11,6 +11,7 @@ mod methods;
 mod missing;
 mod modules;
 mod pictures;
+mod runtime;
 mod save;
 mod serve;
 mod stacks;
@@ -33,6 +34,7 @@ pub fn run(command: Command) -> Result<()> {
         Command::Serve(args) => serve::run(&args),
         Command::Threads(args) => threads::run(&args),
         Command::Lines(args) => lines::run(&args),
+        Command::Runtime(args) => runtime::run(&args),
         Command::Symbols(args) => missing::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Info(args) => info::run(&args),

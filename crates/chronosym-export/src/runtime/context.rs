@@ -1,0 +1,166 @@
+//! What all reports of the runtime's events share.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use chronosym_core::{Filter, ProcessIndex, Resolver, SymbolSource, ThreadIndex, Timeline};
+use chronosym_runtime::{Percentiles, Report, Unused};
+use serde::ser::SerializeMap;
+
+use super::grid::{ms, sentence};
+use crate::object::{Fields, Object};
+use crate::table::TableOptions;
+use crate::units::show_count;
+
+/// A timeline, the part of it that is reported, and its names.
+pub(crate) struct Context {
+    pub timeline: Arc<Timeline>,
+    pub filter: Filter,
+    pub resolver: Resolver,
+}
+
+impl Context {
+    pub fn new(
+        timeline: &Arc<Timeline>,
+        filter: &Filter,
+        symbols: Option<Arc<dyn SymbolSource>>,
+    ) -> Self {
+        Context {
+            timeline: timeline.clone(),
+            filter: filter.clone(),
+            resolver: Resolver::new(timeline, symbols),
+        }
+    }
+
+    pub fn pid(&self, process: ProcessIndex) -> Option<u32> {
+        self.timeline.process_view(process)?.pid
+    }
+
+    pub fn tid(&self, thread: ThreadIndex) -> u64 {
+        let view = self.timeline.thread_view(thread);
+        view.map_or(0, |thread| thread.tid)
+    }
+
+    /// The notes on what a report could not use.
+    pub fn notes(&self, unused: &Unused) -> Notes {
+        let lost = self.timeline.losses().iter();
+        let lost = lost.fold(0u64, |sum, loss| sum.saturating_add(loss.events));
+        Notes {
+            unused: *unused,
+            has_losses: !self.timeline.losses().is_empty(),
+            lost,
+        }
+    }
+}
+
+/// What a report could not use, and what the recorder lost.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    unused: Unused,
+    has_losses: bool,
+    lost: u64,
+}
+
+impl Notes {
+    /// Writes a sentence for each.
+    pub fn write(&self, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
+        let unused = &self.unused;
+        let counts = [
+            (
+                unused.without_end,
+                "have no end in the trace: their duration is unknown",
+            ),
+            (
+                unused.without_start,
+                "end what did not start in the trace, and are not used",
+            ),
+            (
+                unused.incomplete,
+                "lack a field that the report needs, and are not used",
+            ),
+            (
+                unused.newer,
+                "are of a newer version: only their published fields are used",
+            ),
+            (
+                unused.left_out,
+                "did not fit into memory: counts and times are lower bounds",
+            ),
+        ];
+        let is_empty = unused.is_empty() && !self.has_losses;
+        if !is_empty {
+            writeln!(out)?;
+        }
+        for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            sentence(
+                &format!("{} events {what}", show_count(count)),
+                options,
+                out,
+            )?;
+        }
+        if self.has_losses {
+            let count = match self.lost {
+                0 => "events".to_owned(),
+                lost => format!("{} events", show_count(lost)),
+            };
+            let text = format!("the recorder lost {count}: counts and times are lower bounds");
+            sentence(&text, options, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Fields for Notes {
+    fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
+        let some = |count: u64| Some(count).filter(|&count| count > 0);
+        object
+            .some("without_end", some(self.unused.without_end))
+            .some("without_start", some(self.unused.without_start))
+            .some("incomplete", some(self.unused.incomplete))
+            .some("newer", some(self.unused.newer))
+            .some("left_out", some(self.unused.left_out))
+            .some("lost", self.has_losses.then_some(self.lost));
+    }
+}
+
+/// The sentence for a trace without the events of a report.
+pub(crate) fn nothing(report: Report) -> String {
+    let what = match report {
+        Report::Gc => "garbage collections",
+        Report::Jit => "compilations",
+        Report::Exceptions => "exceptions",
+        Report::Allocations => "allocations",
+        Report::Contention => "lock waits",
+        Report::ThreadPool => "events of the thread pool",
+    };
+    format!(
+        "no {what} in the trace; to record them: dotnet-trace collect --providers {}",
+        report.provider()
+    )
+}
+
+/// Percentiles as JSON.
+pub(crate) struct Durations<'a>(pub &'a Percentiles);
+
+impl Fields for Durations<'_> {
+    fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
+        object
+            .field("count", self.0.count)
+            .field("total_ns", self.0.total_ns)
+            .field("p50_ns", self.0.p50_ns)
+            .field("p95_ns", self.0.p95_ns)
+            .field("p99_ns", self.0.p99_ns)
+            .field("max_ns", self.0.max_ns);
+    }
+}
+
+/// Percentiles as text.
+pub(crate) fn show_percentiles(of: &Percentiles) -> String {
+    format!(
+        "median {} ms, 95th percentile {} ms, 99th {} ms, longest {} ms",
+        ms(of.p50_ns),
+        ms(of.p95_ns),
+        ms(of.p99_ns),
+        ms(of.max_ns)
+    )
+}
