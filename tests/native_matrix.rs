@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{ImageRef, SymbolSource};
 use chronosym_pdb::windows::{Frames, WindowsPdb};
+use chronosym_symbols::demangle::Dialect;
 use chronosym_symbols::style::{Printer, Style};
 use chronosym_symbols::{Address, Answers, DebugFileSearch, NativeSymbols, Query};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -715,7 +716,7 @@ fn answers(symbols: &NativeSymbols, addresses: &[u64]) -> Result<Vec<Vec<Frame>>
         .collect();
     let mut answers = Answers::new();
     let mut query = Query::default();
-    query.symbol_names = true;
+    query.symbol_names = Some(Dialect::Llvm);
     symbols.find_all(&asked, &query, &mut answers);
     if !answers.damage().is_empty() {
         return Err(format!("damage: {:?}", answers.damage()).into());

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use chronosym_symbols::demangle::Dialect;
 use chronosym_symbols::style::{Printer, Style};
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
 
@@ -184,7 +185,7 @@ fn answer(engine: &str, path: &Path, count: usize) -> usize {
         "chronosym-printed" => {
             let asked: Vec<Address> = addresses.into_iter().map(Address::VirtualAddress).collect();
             let mut query = Query::default();
-            query.symbol_names = true;
+            query.symbol_names = Some(Dialect::Llvm);
             let mut out = Answers::new();
             symbols.find_all(&asked, &query, &mut out);
             let printer = Printer::new(Style::Llvm, &out);

@@ -7,6 +7,7 @@ use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::{NamedMethodStart, NoAssemblies, R2rImage, R2rMap};
 use chronosym_pdb::windows::{Frames, WindowsPdb};
+use chronosym_symbols::demangle::Dialect;
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::path::SymbolPath;
 use chronosym_symbols::store::identity_of;
@@ -36,7 +37,7 @@ pub fn elf(data: &[u8]) {
     let mut addresses: Vec<_> = file.code().iter().take(20).flat_map(spread).collect();
     addresses.extend([0, 0x1000, u64::MAX].map(Address::Rva));
     let mut query = Query::default();
-    query.symbol_names = true;
+    query.symbol_names = Some(Dialect::Llvm);
     query.threads = 1;
     let mut answers = Answers::new();
     // At once, which reads the units in file order, and one by one, which keeps them.

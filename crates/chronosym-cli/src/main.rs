@@ -11,6 +11,7 @@ mod load;
 mod output;
 mod profiled;
 mod progress;
+mod protocol;
 mod request;
 mod symbolizer;
 mod symbols;

@@ -3,6 +3,7 @@
 use chronosym_symbols::log::is_prefixed;
 pub use chronosym_symbols::log::{At, Form, Method, Target, split};
 
+use crate::protocol::{self, Wanted, is_command, llvm_number};
 use crate::units::{hex, parse_address};
 
 /// A queried address.
@@ -12,6 +13,8 @@ pub struct AddressRequest<'a> {
     pub text: &'a str,
     /// Its meaning; `None` if it is not an address.
     pub target: Option<Target<'a>>,
+    /// What is asked about it.
+    pub wanted: Wanted,
     /// What replaces it in a text.
     pub form: Form,
     /// The address to print, if the target has another one.
@@ -33,6 +36,7 @@ impl<'a> AddressRequest<'a> {
         AddressRequest {
             text,
             target,
+            wanted: Wanted::Code,
             form,
             address: None,
             symbol_file: None,
@@ -41,84 +45,110 @@ impl<'a> AddressRequest<'a> {
 
     fn read(text: &'a str, number: impl Fn(&str) -> Option<u64>) -> Self {
         if is_command(text) {
-            return AddressRequest::at(text, command(text, number));
+            let line = protocol::llvm(text, false, number);
+            let wanted = line.wanted;
+            return AddressRequest {
+                wanted,
+                ..AddressRequest::at(text, line.target)
+            };
         }
         AddressRequest::at(text, Target::parse(text, number))
     }
-}
 
-/// Whether a line is a command of llvm-symbolizer rather than a list of addresses.
-pub fn is_command(line: &str) -> bool {
-    ["CODE ", "FILE:", "BUILDID:"]
-        .iter()
-        .any(|start| line.starts_with(start))
-}
-
-/// `[CODE] [FILE:]path address` or `[CODE] BUILDID:id address`; a path with spaces is quoted.
-fn command(line: &str, number: impl Fn(&str) -> Option<u64>) -> Option<Target<'_>> {
-    let line = line.strip_prefix("CODE ").unwrap_or(line);
-    let (module, digits) = line.trim().rsplit_once(char::is_whitespace)?;
-    let module = module.trim();
-    let mut target = Target::new(None, At::Address(number(digits)?));
-    match module.strip_prefix("BUILDID:") {
-        Some(id) => target.id = Some(id),
-        None => {
-            let file = module.strip_prefix("FILE:").unwrap_or(module);
-            target.file = Some(file.trim_matches(['"', '\'']));
+    /// Reads a line of llvm-symbolizer's input; it need not name a file if `has_file`.
+    pub fn of_llvm(line: &'a str, has_file: bool) -> Self {
+        let read = protocol::llvm(line, has_file, llvm_number);
+        AddressRequest {
+            wanted: read.wanted,
+            ..AddressRequest::at(line, read.target)
         }
     }
-    Some(target)
+
+    /// Reads a line of addr2line's input.
+    pub fn of_gnu(line: &'a str) -> Self {
+        AddressRequest::at(line, Some(protocol::gnu(line)))
+    }
 }
 
-/// The radix of a list of numbers: decimal where possible, unless one number requires hexadecimal.
+/// The radix of a list of numbers without `0x`.
 #[derive(Debug, Default)]
 pub struct Numbers {
-    /// The radix requested by the user.
+    /// The radix, if it is known.
     radix: Option<u32>,
-    /// A number without `0x` has hexadecimal letters.
-    bare_hex: bool,
-    /// Other numbers would have been decimal.
-    changed: bool,
+    /// The user stated it.
+    is_stated: bool,
+    /// Numbers are hexadecimal that would have been decimal.
+    has_changed: bool,
+    /// A number in a decimal list has hexadecimal digits.
+    has_other: bool,
 }
 
 impl Numbers {
     pub fn new(radix: Option<u32>) -> Self {
         Numbers {
             radix,
+            is_stated: radix.is_some(),
             ..Self::default()
         }
     }
 
+    /// Reads a whole list: its numbers are decimal, unless one has hexadecimal digits or leading zeros.
     pub fn read<'a>(&mut self, words: &[&'a str]) -> Vec<AddressRequest<'a>> {
-        let is_decimal = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit());
-        let is_hex = |word: &&str| {
-            let (_, digits) = split(word);
-            !is_prefixed(digits) && !is_decimal(digits) && parse_address(digits).is_some()
-        };
-        self.bare_hex = self.bare_hex || self.radix.is_none() && words.iter().any(is_hex);
-        let radix = self.radix.unwrap_or(if self.bare_hex { 16 } else { 0 });
-        let number = |digits: &str| match radix {
-            16 if !is_prefixed(digits) => hex(digits),
-            10 if !is_prefixed(digits) => digits.parse().ok(),
-            _ => parse_address(digits),
-        };
-        let requests: Vec<_> = words
-            .iter()
-            .map(|word| AddressRequest::read(word, number))
-            .collect();
-        self.changed |= self.bare_hex
-            && (words.iter().zip(&requests))
-                .any(|(word, q)| q.target != AddressRequest::parse(word).target);
-        requests
+        if self.radix.is_none() {
+            let mut evidence = words.iter().filter_map(|word| radix_of(word));
+            self.radix = evidence
+                .clone()
+                .find(|radix| *radix == 16)
+                .or(evidence.next());
+            self.has_changed =
+                self.radix == Some(16) && words.iter().any(|word| radix_of(word) == Some(10));
+        }
+        self.read_next(words)
     }
 
-    /// Returns a note if the radix of other numbers changed.
-    pub fn note(&self) -> Option<String> {
-        self.changed.then(|| {
-            "some addresses without 0x have hexadecimal digits: all are read as hexadecimal (--radix 10 for decimal)"
-                .to_owned()
-        })
+    /// Reads a part of a list: the first number of the list decides.
+    pub fn read_next<'a>(&mut self, words: &[&'a str]) -> Vec<AddressRequest<'a>> {
+        if self.radix.is_none() {
+            self.radix = words.iter().find_map(|word| radix_of(word));
+        }
+        let radix = self.radix.unwrap_or(10);
+        self.has_other |=
+            radix == 10 && !self.is_stated && words.iter().any(|word| radix_of(word) == Some(16));
+        let number = |digits: &str| match radix {
+            _ if is_prefixed(digits) => parse_address(digits),
+            16 => hex(digits),
+            _ => digits.parse().ok(),
+        };
+        let requests = words.iter().map(|word| AddressRequest::read(word, number));
+        requests.collect()
     }
+
+    /// Returns a note if not all numbers suggest the radix.
+    pub fn note(&self) -> Option<String> {
+        let note = match (self.has_changed, self.has_other) {
+            (true, _) => {
+                "some addresses without 0x have hexadecimal digits: all are read as hexadecimal (--radix 10 for decimal)"
+            }
+            (_, true) => {
+                "addresses without 0x are decimal, as the first one is, but some have hexadecimal digits: --radix 16 reads all \
+                 as hexadecimal"
+            }
+            _ => return None,
+        };
+        Some(note.to_owned())
+    }
+}
+
+/// The radix that the number of a word suggests; `None` for a word without one, with `0x`, and for 0.
+fn radix_of(word: &str) -> Option<u32> {
+    let (_, digits) = split(word);
+    let is_decimal = digits.bytes().all(|b| b.is_ascii_digit());
+    parse_address(digits).filter(|_| !is_prefixed(digits) && digits != "0")?;
+    Some(if is_decimal && !digits.starts_with('0') {
+        10
+    } else {
+        16
+    })
 }
 
 #[cfg(test)]
@@ -147,6 +177,7 @@ mod tests {
             ("CODE /b/a 0x10", Some("/b/a"), At::Address(0x10)),
             ("CODE \"/b/a b\" 0x10", Some("/b/a b"), At::Address(0x10)),
             ("FILE:a.out  16", Some("a.out"), At::Address(0x10)),
+            ("CODE a.out 0x10", Some("a.out"), At::Address(0x10)),
         ] {
             assert_eq!(
                 AddressRequest::parse(text).target,
@@ -170,28 +201,45 @@ mod tests {
         assert_eq!(AddressRequest::parse("CODE 0x10").target, None);
     }
 
+    fn targets(radix: Option<u32>, words: &[&'static str]) -> (Vec<Option<u64>>, Option<String>) {
+        let mut numbers = Numbers::new(radix);
+        let requests = numbers.read(words);
+        let targets = requests.iter().map(|q| q.target?.address());
+        (targets.collect(), numbers.note())
+    }
+
     #[test]
     fn one_hexadecimal_number_makes_a_list_hexadecimal() {
-        let targets = |radix, words: &[&'static str]| {
-            let mut numbers = Numbers::new(radix);
-            let requests = numbers.read(words);
-            let targets: Vec<_> = requests.iter().map(|q| q.target).collect();
-            (targets, numbers.note().is_some())
-        };
-        let at = |all: &[u64]| {
-            all.iter()
-                .map(|&a| Some(Target::new(None, At::Address(a))))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(targets(None, &["5730", "0x10"]), (at(&[5730, 0x10]), false));
-        assert_eq!(
-            targets(None, &["5730", "8c70", "0x10"]),
-            (at(&[0x5730, 0x8c70, 0x10]), true)
-        );
-        assert_eq!(targets(Some(16), &["5730"]), (at(&[0x5730]), false));
+        let at = |all: &[u64]| all.iter().map(|&a| Some(a)).collect::<Vec<_>>();
+        assert_eq!(targets(None, &["5730", "0x10"]), (at(&[5730, 0x10]), None));
+        for other in ["8c70", "08070"] {
+            let (addresses, note) = targets(None, &["5730", other, "0x10"]);
+            assert_eq!(addresses[0], Some(0x5730));
+            assert!(note.unwrap().contains("all are read as hexadecimal"));
+        }
+        assert_eq!(targets(Some(16), &["5730"]), (at(&[0x5730]), None));
         let decimal = targets(Some(10), &["5730", "8c70"]);
-        assert_eq!(decimal, (vec![at(&[5730])[0], None], false));
+        assert_eq!(decimal, (vec![Some(5730), None], None));
         let module = targets(None, &["m+10", "8c70"]).0;
-        assert_eq!(module[0], Some(Target::new(Some("m"), At::Rva(0x10))));
+        assert_eq!(module[0], Some(0x10));
+    }
+
+    /// The radix cannot depend on how much of the input has arrived.
+    #[test]
+    fn the_first_number_of_a_stream_decides() {
+        let mut numbers = Numbers::new(None);
+        let mut read = |word: &'static str| numbers.read_next(&[word])[0].target?.address();
+        assert_eq!(read("0x10"), Some(0x10));
+        assert_eq!(read("0"), Some(0));
+        assert_eq!(read("1139"), Some(1139));
+        assert_eq!(read("11a1"), None);
+        assert_eq!(read("0x11a1"), Some(0x11a1));
+        assert_eq!(read("1149"), Some(1149));
+        assert!(numbers.note().unwrap().contains("--radix 16"));
+        let mut numbers = Numbers::new(None);
+        let mut read = |word: &'static str| numbers.read_next(&[word])[0].target?.address();
+        assert_eq!(read("00001139"), Some(0x1139));
+        assert_eq!(read("1139"), Some(0x1139));
+        assert_eq!(numbers.note(), None);
     }
 }

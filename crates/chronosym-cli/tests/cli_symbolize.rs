@@ -402,17 +402,31 @@ fn an_image_alone_names_the_pdb_that_it_asks_for() {
     assert_eq!(mismatched["pdb_id"], id);
 }
 
+/// However much of the input arrives at once, all its numbers have one radix.
 #[test]
-fn a_list_with_a_hexadecimal_number_is_hexadecimal() {
+fn numbers_of_a_list_have_one_radix() {
     let own = env!("CARGO_BIN_EXE_chronosym");
-    let listed = |more: &[&str]| {
+    let listed = |more: &[&str], list: &[u8]| {
         let args = [&["symbolize", "--obj", own, "--style", "json"], more].concat();
-        let run = run_with_input(&args, b"10\n1f\n");
-        let first: Value = serde_json::from_str(run.stdout.lines().next().unwrap()).unwrap();
-        (first["address"].clone(), run.stderr.contains("--radix 10"))
+        let run = run_with_input(&args, list);
+        let addresses = run.stdout.lines().map(|line| {
+            let answer: Value = serde_json::from_str(line).unwrap();
+            answer["address"].as_str().unwrap().to_owned()
+        });
+        (
+            addresses.collect::<Vec<_>>(),
+            run.stderr.contains("--radix"),
+        )
     };
-    assert_eq!(listed(&[]), (Value::from("0x10"), true));
-    assert_eq!(listed(&["--radix", "10"]), (Value::from("0xa"), false));
+    let at = |addresses: [&str; 2]| addresses.map(str::to_owned).to_vec();
+    assert_eq!(listed(&[], b"1f\n10\n"), (at(["0x1f", "0x10"]), false));
+    assert_eq!(listed(&[], b"10\n1f\n"), (at(["0xa", "1f"]), true));
+    assert_eq!(
+        listed(&["--radix", "16"], b"10\n1f\n"),
+        (at(["0x10", "0x1f"]), false)
+    );
+    // A list that is known as a whole.
+    assert_eq!(listed(&["10", "1f"], b""), (at(["0x10", "0x1f"]), true));
 }
 
 #[test]

@@ -12,7 +12,8 @@ use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{Request, StoreConfig, Stores, read_identity};
 use chronosym_symbols::style::{Image, Printer, Style};
 use chronosym_symbols::{
-    Address, Answers, DebugFileSearch, Error, NativeSymbols, ObjectPath, PdbSymbols, Query,
+    Address, Answers, DataSymbol, DebugFileSearch, Error, NativeSymbols, ObjectPath, PdbSymbols,
+    Query,
 };
 
 use crate::function_names::FunctionNames;
@@ -186,6 +187,14 @@ impl FileSymbols {
             }),
         });
         functions.find(name)
+    }
+
+    /// The variable or function of an object file that contains a virtual address.
+    pub fn data_symbol(&self, address: u64) -> Option<&DataSymbol> {
+        match &self.format {
+            Format::Object(symbols) => symbols.data_symbol(address),
+            Format::Pdb(..) => None,
+        }
     }
 
     /// Whether addresses can be file offsets.

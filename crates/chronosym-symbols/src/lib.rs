@@ -40,6 +40,7 @@ pub use code::elf_code;
 pub use elf::bundle::ObjectPath;
 pub use elf::debug_files::DebugFileSearch;
 pub use elf::segments::Mapping;
+pub use elf::variables::DataSymbol;
 pub use error::{Error, Result};
 pub use native::NativeSymbols;
 pub use pdb::PdbSymbols;

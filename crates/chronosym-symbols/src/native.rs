@@ -10,6 +10,7 @@ use chronosym_types::hash::HashMap;
 use gimli::DwoId;
 
 use crate::breakpad::BreakpadSymbols;
+use crate::demangle::Dialect;
 use crate::dwarf::cached_unit::CachedUnit;
 use crate::dwarf::index::{UnitIndex, UnitStarts};
 use crate::dwarf::lines::LineTables;
@@ -21,6 +22,7 @@ use crate::elf::debug_files::{self, DebugFileSearch, Missed};
 use crate::elf::segments::Mapping;
 use crate::elf::symbols::SymbolTable;
 use crate::elf::universal::Choice;
+use crate::elf::variables::{self, DataSymbol};
 use crate::error::Error;
 use crate::error::Result;
 use crate::go::GoSymbols;
@@ -48,7 +50,11 @@ pub struct NativeSymbols {
     other_packages: OnceLock<Vec<Arc<SplitFile>>>,
     split: Mutex<SplitUnits>,
     symbols: OnceLock<Symbols>,
+    /// The names that LLVM's and GNU's tools use, if others are used here.
+    llvm_symbols: OnceLock<SymbolTable>,
+    gnu_symbols: OnceLock<SymbolTable>,
     tables: OnceLock<Option<FunctionTables>>,
+    variables: OnceLock<Vec<DataSymbol>>,
     /// Units of single lookups, by their offset.
     pub(crate) cached_units: WeightedLru<usize, CachedUnit>,
 }
@@ -139,7 +145,10 @@ impl NativeSymbols {
             other_packages: OnceLock::new(),
             split: Mutex::default(),
             symbols: OnceLock::new(),
+            llvm_symbols: OnceLock::new(),
+            gnu_symbols: OnceLock::new(),
             tables: OnceLock::new(),
+            variables: OnceLock::new(),
             cached_units: WeightedLru::new(MAX_CACHED_UNITS),
         }
     }
@@ -275,6 +284,18 @@ impl NativeSymbols {
         self.symbols().functions()
     }
 
+    /// The variable or function of the symbol table that contains a virtual address.
+    pub fn data_symbol(&self, address: u64) -> Option<&DataSymbol> {
+        let read = || {
+            let symbols = variables::read(&self.image);
+            match symbols.is_empty() {
+                true => variables::read(self.debug()),
+                false => symbols,
+            }
+        };
+        variables::find(self.variables.get_or_init(read), address)
+    }
+
     /// Virtual addresses of the executable sections, sorted.
     pub fn code(&self) -> &[Range<u64>] {
         &self.image.code
@@ -383,6 +404,26 @@ impl NativeSymbols {
             }
         });
         &symbols.table
+    }
+
+    /// The symbols by which the tools of a dialect name code.
+    pub(crate) fn tool_symbols(&self, dialect: Dialect) -> &SymbolTable {
+        let debug = self.debug();
+        let is_own = std::ptr::eq(debug, &self.image);
+        match dialect {
+            Dialect::Gnu => self.gnu_symbols.get_or_init(|| {
+                let named = if debug.has_symbols() {
+                    debug
+                } else {
+                    &self.image
+                };
+                SymbolTable::of_gnu(named, &self.image)
+            }),
+            _ if is_own && self.image.has_symbols() => self.symbols(),
+            _ => self
+                .llvm_symbols
+                .get_or_init(|| SymbolTable::of_llvm(&self.image)),
+        }
     }
 
     /// Functions and lines that are not in DWARF, if there are any.

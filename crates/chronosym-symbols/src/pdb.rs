@@ -235,9 +235,7 @@ impl Lookup<'_, '_> {
 
     /// The public name of a function, which has the types of its parameters.
     fn linkage_name(&mut self, function: u32, out: &mut Answers) -> Option<NonZeroId> {
-        if !self.query.symbol_names {
-            return None;
-        }
+        self.query.symbol_names?;
         if let Some((_, name)) = self.linkage.filter(|(last, _)| *last == function) {
             return name;
         }

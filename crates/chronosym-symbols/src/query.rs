@@ -1,5 +1,7 @@
 //! What to look up.
 
+use crate::demangle::Dialect;
+
 /// What to look up for each address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -9,9 +11,9 @@ pub struct Query {
     pub inlines: bool,
     /// Whether to look up source lines.
     pub lines: bool,
-    /// Whether to look up each address in the symbol table as well, for tools that print its names
-    /// rather than those of the debug information ([`Frame::symbol_id`](crate::Frame::symbol_id)).
-    pub symbol_names: bool,
+    /// The tools whose names of symbols to look up for each address, as they print them rather than
+    /// those of the debug information ([`Frame::symbol_id`](crate::Frame::symbol_id)).
+    pub symbol_names: Option<Dialect>,
     /// Threads that a large batch may use; 0 for one per processor.
     pub threads: usize,
     /// Units for which each line table is read, on average; further units have no lines
@@ -25,7 +27,7 @@ impl Default for Query {
         Self {
             inlines: true,
             lines: true,
-            symbol_names: false,
+            symbol_names: None,
             threads: 0,
             line_share: 4,
         }

@@ -23,6 +23,7 @@ use crate::dwarf::form::DwarfError;
 use crate::dwarf::names::InfoSection;
 use crate::dwarf::resolve::{Context, Scratch};
 use crate::dwarf::unit::{Sections, Table, Unit};
+use crate::elf::symbols::Symbol;
 use crate::go::GoScratch;
 use crate::native::{FunctionTables, NativeSymbols};
 use crate::query::Query;
@@ -405,32 +406,39 @@ impl<'a> Sweep<'a> {
         let own = f.start as usize..f.start.saturating_add(f.len) as usize;
         let last = out.frames.get_mut(own).and_then(<[_]>::last_mut);
         let named = last.as_ref().is_some_and(|frame| frame.name.is_some());
-        if named && !self.query.symbol_names {
-            return;
-        }
-        let Some(symbol) = self.symbols.symbols().find(f.va) else {
+        let own = (!named)
+            .then(|| self.symbols.symbols().find(f.va))
+            .flatten();
+        let tool = self.query.symbol_names;
+        let tool = tool.and_then(|dialect| self.symbols.tool_symbols(dialect).find(f.va));
+        let mut intern = |symbol: Symbol<'_>, table| {
+            let file = symbol.file.filter(|_| self.query.lines);
+            *names
+                .entry((table, symbol.key))
+                .or_insert_with(|| SymbolTexts {
+                    name: match symbol.source {
+                        // LLVM's and GNU's tools do not name stubs.
+                        Source::Plt => None,
+                        _ => out.names.intern(symbol.name),
+                    },
+                    alias: match symbol.source {
+                        Source::Plt => out.names.intern(&[symbol.alias, b"@plt"].concat()),
+                        _ => out.names.intern(symbol.alias),
+                    },
+                    file: file.and_then(|file| out.files.intern(file)),
+                })
+        };
+        let tool = tool.map(|symbol| (symbol, intern(symbol, Names::Tool)));
+        let own = own.map(|symbol| (symbol, intern(symbol, Names::Own)));
+        let Some((symbol, texts)) = own.or(tool) else {
             if f.len == 0 {
                 // The frames of a later address may start here.
                 f.start = 0;
             }
             return;
         };
-        let interned = *names.entry(symbol.key).or_insert_with(|| {
-            let file = symbol.file.filter(|_| self.query.lines);
-            SymbolTexts {
-                name: match symbol.source {
-                    // LLVM's and GNU's tools do not name stubs.
-                    Source::Plt => None,
-                    _ => out.names.intern(symbol.name),
-                },
-                alias: match symbol.source {
-                    Source::Plt => out.names.intern(&[symbol.alias, b"@plt"].concat()),
-                    _ => out.names.intern(symbol.alias),
-                },
-                file: file.and_then(|file| out.files.intern(file)),
-            }
-        });
-        let SymbolTexts { name, alias, file } = interned;
+        let SymbolTexts { alias, file, .. } = texts;
+        let name = tool.and_then(|(_, texts)| texts.name);
         match last {
             Some(frame) => {
                 frame.symbol = name;
@@ -475,7 +483,14 @@ impl<'a> Sweep<'a> {
 }
 
 /// The interned texts of symbols, by key.
-type SymbolNames = HashMap<usize, SymbolTexts>;
+type SymbolNames = HashMap<(Names, usize), SymbolTexts>;
+
+/// Whose symbols: ours, or those of the tool whose names are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Names {
+    Own,
+    Tool,
+}
 
 /// The interned names of a symbol and of its source file.
 #[derive(Clone, Copy)]

@@ -2,6 +2,7 @@
 
 mod made;
 
+use chronosym_symbols::demangle::Dialect;
 use chronosym_symbols::style::{Printer, Style};
 use chronosym_symbols::{Address, Answers, DebugFileSearch, Error, NativeSymbols, Query};
 use made::{elf, symbol};
@@ -74,7 +75,7 @@ fn aliases_have_the_name_that_programs_use_and_inner_labels_none() {
     let addresses = [0x1000, 0x1010, 0x1024, 0x1034].map(Address::VirtualAddress);
     let mut out = Answers::new();
     let mut query = Query::default();
-    query.symbol_names = true;
+    query.symbol_names = Some(Dialect::Llvm);
     symbols.find_all(&addresses, &query, &mut out);
     let frames = out.iter().flat_map(|answer| answer.frames());
     let names: Vec<_> = frames
@@ -180,7 +181,7 @@ fn a_plain_name_of_megabytes_is_cut_with_a_mark() {
     let symbols = NativeSymbols::open(&bytes[..]).unwrap();
     let addresses: Vec<_> = (0x1000..0x1020).map(Address::VirtualAddress).collect();
     let mut query = Query::default();
-    query.symbol_names = true;
+    query.symbol_names = Some(Dialect::Llvm);
     let mut out = Answers::new();
     symbols.find_all(&addresses, &query, &mut out);
     for style in [Style::Text, Style::Json, Style::Llvm, Style::Gnu] {

@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 mod parts;
+mod tools;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,14 +10,14 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use chronosym_export::{By, Sort, WeightUnit};
-use chronosym_symbols::style::Style;
+use chronosym_symbols::style::{Functions, Shape, Style};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub use self::parts::*;
+pub use self::tools::Tool;
 use crate::limits::LimitOptions;
-use crate::request::AddressRequest;
 use crate::units::parse_address;
 
 /// What code was at address A of process P at time T?
@@ -60,6 +61,15 @@ impl Cli {
     /// command means `info`.
     pub fn read() -> (Self, Files) {
         let mut args: Vec<OsString> = std::env::args_os().collect();
+        let translated = tools::translate(&args, &Self::symbolize_takes_value);
+        let translated = translated.unwrap_or_else(|error| {
+            let kind = ErrorKind::InvalidValue;
+            Self::command().error(kind, format!("{error:#}")).exit()
+        });
+        let tool = translated.map(|translated| {
+            args = translated.args;
+            translated.tool
+        });
         let mut matches = Self::with_examples().try_get_matches_from(&args);
         if let Err(error) = &matches
             && let Some(at) = trace_for_command(error, &args)
@@ -69,7 +79,23 @@ impl Cli {
         }
         let cli = matches
             .and_then(|matches| Ok((Self::from_arg_matches(&matches)?, Files::of(&matches))));
-        cli.unwrap_or_else(|error| error.exit())
+        let (mut cli, files) = cli.unwrap_or_else(|error| error.exit());
+        if let Command::Symbolize(symbolize) = &mut cli.command {
+            symbolize.tool = tool;
+        }
+        (cli, files)
+    }
+
+    /// Whether an option of `symbolize` has a value.
+    fn symbolize_takes_value(name: &str) -> bool {
+        let mut command = Self::command();
+        command.build();
+        let symbolize = command.find_subcommand("symbolize");
+        let mut options = symbolize.into_iter().flat_map(clap::Command::get_arguments);
+        let is_it = |option: &&clap::Arg| option.get_long() == name.strip_prefix("--");
+        options
+            .find(is_it)
+            .is_some_and(|option| option.get_action().takes_values())
     }
 }
 
@@ -211,8 +237,14 @@ const WEIGHTS: [(&str, &str); 4] = [
 const STYLES: [(&str, &str); 4] = [
     ("text", "Readable text"),
     ("json", "One JSON object per address"),
-    ("llvm", "As llvm-symbolizer"),
-    ("gnu", "As addr2line -f -i -C"),
+    (
+        "llvm",
+        "As llvm-symbolizer, whose options and input lines are accepted",
+    ),
+    (
+        "gnu",
+        "As addr2line, whose options are accepted; as with -f -i -C if none is given",
+    ),
 ];
 
 fn radix(text: &str) -> Result<u32> {
@@ -220,16 +252,6 @@ fn radix(text: &str) -> Result<u32> {
         "10" => Ok(10),
         "16" => Ok(16),
         _ => bail!("expected 10 or 16"),
-    }
-}
-
-/// An address of `symbolize` stays as it was written: answers repeat it.
-fn address_argument(text: &str) -> Result<String> {
-    match AddressRequest::parse(text).target {
-        None if !is_log(text) => {
-            bail!("expected 0x…, a number, module+0x…, or the path of a log")
-        }
-        _ => Ok(text.to_owned()),
     }
 }
 
@@ -538,10 +560,18 @@ pub struct Symbolize {
     pub no_recorded_paths: bool,
     #[command(flatten)]
     pub query: AddressQuery,
-    /// Radix of numbers without 0x [default: 16 with --style gnu; otherwise decimal, or hexadecimal
-    /// for a list that contains a hexadecimal digit].
+    /// Radix of numbers without 0x [default: 16 with --style gnu; 10 with --style llvm; otherwise 16
+    /// if an argument, or the first number of standard input, has hexadecimal digits or leading
+    /// zeros, else 10].
     #[arg(long, value_parser = radix, value_name = "10|16")]
     pub radix: Option<u32>,
+    /// Do not show inlined functions: each address has one function, with the line of its innermost
+    /// call.
+    #[arg(long)]
+    pub no_inlines: bool,
+    /// Show source files without their folders (not in JSON).
+    #[arg(long)]
+    pub basenames: bool,
     /// Replace the addresses in the text on standard input by their names.
     #[arg(long, conflicts_with = "addresses")]
     pub filter: bool,
@@ -556,11 +586,32 @@ pub struct Symbolize {
     /// Addresses: 0x…, decimal, module+0xrva or module!0xrva; for managed code 0x06……+0xil or
     /// Type.Method+0xil; for objects .section+0x…. Read from standard input if none is given. An
     /// existing file is a log: it is printed with names in place of its addresses.
-    #[arg(value_name = "ADDR|LOG", value_parser = address_argument)]
+    #[arg(value_name = "ADDR|LOG")]
     pub addresses: Vec<String>,
+    /// What the options of another tool state.
+    #[arg(skip)]
+    pub tool: Option<Tool>,
 }
 
 impl Symbolize {
+    /// What is printed of answers.
+    pub fn shape(&self) -> Shape {
+        let mut shape = self
+            .tool
+            .as_ref()
+            .map_or_else(Shape::default, |tool| tool.shape);
+        shape.has_base_names |= self.basenames;
+        shape
+    }
+
+    /// Whether inlined functions are looked up. Without them, llvm-symbolizer prints the symbol's name
+    /// with the innermost line; otherwise the tools print the innermost function.
+    pub fn wants_inlines(&self) -> bool {
+        let shape = self.shape();
+        let is_symbol = self.style == Style::Llvm && shape.functions == Functions::Linkage;
+        !(self.no_inlines || is_symbol && shape.is_innermost)
+    }
+
     /// Whether anything states where addresses are resolved, or names files to search.
     pub fn has_source(&self) -> bool {
         let is_named = self.trace.is_some() || self.pdb.is_some() || self.process_maps.is_some();

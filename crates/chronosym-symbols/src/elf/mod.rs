@@ -12,3 +12,4 @@ pub(crate) mod sections;
 pub(crate) mod segments;
 pub(crate) mod symbols;
 pub(crate) mod universal;
+pub(crate) mod variables;

@@ -1,5 +1,6 @@
 //! The symbols of code in one sorted table.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use object::read::{ExportTarget, NameOrOrdinal, Object, ObjectSymbol, ObjectSymbolTable};
@@ -22,6 +23,15 @@ const BOUNDARY: u8 = 0;
 const DATA: u8 = 1;
 const LABEL: u8 = 2;
 const FUNCTION: u8 = 3;
+
+/// Which of several functions at one address names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    /// The largest, then the last of its table, as LLVM chooses.
+    Last,
+    /// The smallest, then the first of its table, as binutils choose.
+    First,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct SymbolEntry {
@@ -57,7 +67,7 @@ struct Alias {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbol<'a> {
     pub(crate) start: u64,
-    /// The name that LLVM's and GNU's tools choose.
+    /// The name that LLVM's tools choose; of a tool's table, the one that the tool chooses.
     pub(crate) name: &'a [u8],
     /// The alias that programs use, such as `malloc` instead of `__libc_malloc`.
     pub(crate) alias: &'a [u8],
@@ -79,9 +89,29 @@ pub(crate) struct SymbolTable {
 }
 
 impl SymbolTable {
+    /// The symbols by which LLVM's tools name code: the image's own, and dynamic ones only if there
+    /// are no others.
+    pub(crate) fn of_llvm(image: &Container) -> Self {
+        Self::read_as(image, None, image, Choice::Last)
+    }
+
+    /// The symbols of a file as binutils choose among them.
+    pub(crate) fn of_gnu(container: &Container, image: &Container) -> Self {
+        Self::read_as(container, None, image, Choice::First)
+    }
+
     /// Reads `.symtab`, else `.dynsym` with the table of the mini debug information, else the
     /// exports of a PE image; and the stubs of `image`.
     pub(crate) fn read(container: &Container, mini: Option<Container>, image: &Container) -> Self {
+        Self::read_as(container, mini, image, Choice::Last)
+    }
+
+    fn read_as(
+        container: &Container,
+        mini: Option<Container>,
+        image: &Container,
+        choice: Choice,
+    ) -> Self {
         let mut reader = SymbolReader {
             container,
             files: vec![container.data.clone()],
@@ -117,9 +147,17 @@ impl SymbolTable {
         let SymbolReader {
             mut entries, files, ..
         } = reader;
-        // Of several symbols at one address the last one wins: functions over labels, then the
-        // largest, then the latest in its table (the sort is stable).
-        entries.sort_by_key(|e| (e.start, e.rank, e.end.saturating_sub(e.start)));
+        // Of several symbols at one address the last one wins (the sort is stable).
+        let size = |e: &SymbolEntry| e.end.saturating_sub(e.start);
+        match choice {
+            Choice::Last => entries.sort_by_key(|e| (e.start, e.rank, size(e))),
+            Choice::First => {
+                entries.reverse();
+                // A symbol without a size covers nothing.
+                let covered = |e: &SymbolEntry| size(e).wrapping_sub(1);
+                entries.sort_by_key(|e| (e.start, e.rank, Reverse(covered(e))));
+            }
+        }
         let mut aliases = Vec::new();
         entries.dedup_by(|next, kept| {
             let same = next.start == kept.start;

@@ -7,6 +7,9 @@ use chronosym_types::escape::terminal;
 use chronosym_types::json::{self, FrameObject};
 use serde::Serialize;
 
+use super::shape::Shape;
+use crate::demangle::Dialect;
+
 /// A style of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -24,10 +27,23 @@ pub enum Style {
 }
 
 impl Style {
-    /// True if the style prints names of symbols, which needs
+    /// The dialect of the tool whose names of symbols the style prints; they need
     /// [`Query::symbol_names`](crate::Query::symbol_names).
-    pub fn wants_symbol_names(self) -> bool {
-        matches!(self, Self::Llvm | Self::Gnu)
+    pub fn dialect(self) -> Option<Dialect> {
+        match self {
+            Self::Llvm => Some(Dialect::Llvm),
+            Self::Gnu => Some(Dialect::Gnu),
+            Self::Text | Self::Json => None,
+        }
+    }
+
+    /// The address as the style prints it before an answer; empty if it prints none.
+    pub fn address(self, shape: &Shape, address: u64) -> String {
+        match self {
+            Self::Llvm | Self::Gnu if !shape.has_addresses => String::new(),
+            Self::Gnu => format!("{address:#018x}"),
+            _ => format!("{address:#x}"),
+        }
     }
 }
 
@@ -50,27 +66,30 @@ impl FromStr for Style {
     }
 }
 
-/// Prints the frames of one address, innermost first.
+/// Prints the frames of one address, innermost first. `address` is printed before them; the styles of
+/// other tools print it only where `shape` says so.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn print<'a>(
     style: Style,
+    shape: &Shape,
     out: &mut impl Write,
     address: &str,
     frames: impl IntoIterator<Item = FrameObject<'a>>,
 ) -> io::Result<()> {
     let frames = frames.into_iter();
     match style {
-        Style::Text => text(out, address, frames),
+        Style::Text => text(shape, out, address, frames),
         Style::Json => object(out, address, frames),
-        Style::Llvm => llvm(out, frames),
-        Style::Gnu => gnu(out, frames),
+        Style::Llvm => llvm(shape, out, address, frames),
+        Style::Gnu => gnu(shape, out, address, frames),
     }
 }
 
 /// Prints the address and its function, then the functions it is inlined into, each with its line.
 fn text<'a>(
+    shape: &Shape,
     out: &mut impl Write,
     address: &str,
     frames: impl Iterator<Item = FrameObject<'a>>,
@@ -85,7 +104,7 @@ fn text<'a>(
         put(out, frame.label.as_deref().or(frame.name).unwrap_or("??"))?;
         if let Some(file) = frame.file {
             out.write_all(b" at ")?;
-            put(out, file)?;
+            put(out, shape.path(file))?;
             for n in [frame.line, frame.line.and(frame.column)]
                 .into_iter()
                 .flatten()
@@ -122,27 +141,42 @@ fn object<'a>(
 }
 
 /// Prints like `llvm-symbolizer --output-style=LLVM`.
-fn llvm<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameObject<'a>>) -> io::Result<()> {
-    for frame in frames {
-        put(out, frame.name.unwrap_or("??"))?;
-        out.write_all(b"\n")?;
-        put(out, frame.file.unwrap_or("??"))?;
+fn llvm<'a>(
+    shape: &Shape,
+    out: &mut impl Write,
+    address: &str,
+    frames: impl Iterator<Item = FrameObject<'a>>,
+) -> io::Result<()> {
+    before(shape, out, address)?;
+    for (at, frame) in frames.enumerate() {
+        name(shape, out, &frame, at > 0, " at ")?;
+        put(out, shape.path(frame.file.unwrap_or("??")))?;
         for n in [frame.line, frame.column] {
             out.write_all(b":")?;
             number(out, n.unwrap_or(0))?;
         }
         out.write_all(b"\n")?;
+        if shape.is_innermost {
+            break;
+        }
     }
     out.write_all(b"\n")
 }
 
-/// Prints like `addr2line -f -i -C`.
-fn gnu<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameObject<'a>>) -> io::Result<()> {
+/// Prints like `addr2line -f -i`.
+fn gnu<'a>(
+    shape: &Shape,
+    out: &mut impl Write,
+    address: &str,
+    frames: impl Iterator<Item = FrameObject<'a>>,
+) -> io::Result<()> {
+    before(shape, out, address)?;
     let mut discriminator = None;
-    for frame in frames {
-        put(out, frame.name.unwrap_or("??"))?;
-        out.write_all(b"\n")?;
-        put(out, frame.file.unwrap_or("??"))?;
+    for (at, frame) in frames.enumerate() {
+        // Where nothing is found, binutils omit the word.
+        let between = if frame.meaning.is_some() { " " } else { " at " };
+        name(shape, out, &frame, at > 0, between)?;
+        put(out, shape.path(frame.file.unwrap_or("??")))?;
         out.write_all(b":")?;
         match frame.line {
             Some(line) => number(out, line)?,
@@ -154,6 +188,39 @@ fn gnu<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameObject<'a>>) 
             0 => out.write_all(b"\n")?,
             n => writeln!(out, " (discriminator {n})")?,
         }
+        if shape.is_innermost {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the address that precedes an answer; none where a symbol was asked for.
+fn before(shape: &Shape, out: &mut impl Write, address: &str) -> io::Result<()> {
+    if !shape.has_addresses || address.is_empty() {
+        return Ok(());
+    }
+    put(out, address)?;
+    out.write_all(if shape.is_pretty { b": " } else { b"\n" })
+}
+
+/// Writes the name of a function.
+fn name(
+    shape: &Shape,
+    out: &mut impl Write,
+    frame: &FrameObject<'_>,
+    is_outer: bool,
+    between: &str,
+) -> io::Result<()> {
+    if shape.is_pretty && is_outer {
+        out.write_all(b" (inlined by) ")?;
+    }
+    if let Some(name) = shape.name(frame.name.unwrap_or("??")) {
+        put(out, &name)?;
+        out.write_all(match (shape.is_pretty, between) {
+            (true, between) => between.as_bytes(),
+            (false, _) => b"\n",
+        })?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Prints answers: as text, as JSON, or as llvm-symbolizer and addr2line print them.
 
 mod layout;
+mod shape;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,10 +11,11 @@ use std::sync::OnceLock;
 use chronosym_types::json::FrameObject;
 
 use crate::answer::{Answer, Answers, Frame, Missing, NameId, Source};
-use crate::demangle::{Dialect, Unreadable, demangle_as};
+use crate::demangle::{Unreadable, demangle_as};
 use crate::identity::BuildId;
 
 pub use layout::{Style, print};
+pub use shape::{Functions, Shape};
 
 const LIMIT_REACHED: &str = "LimitReached";
 
@@ -45,6 +47,7 @@ pub struct Image<'a> {
 #[derive(Debug)]
 pub struct Printer<'a> {
     style: Style,
+    shape: Shape,
     answers: &'a Answers,
     demangle: bool,
     image: Option<Image<'a>>,
@@ -58,11 +61,12 @@ impl<'a> Printer<'a> {
     pub fn new(style: Style, answers: &'a Answers) -> Self {
         Self {
             style,
+            shape: Shape::default(),
             answers,
             demangle: true,
             image: None,
             build_id: None,
-            readable: if style.wants_symbol_names() {
+            readable: if style.dialect().is_some() {
                 vec![OnceLock::new(); answers.name_count()]
             } else {
                 // The buffer caches them.
@@ -74,6 +78,12 @@ impl<'a> Printer<'a> {
     /// Whether names are printed demangled (the default) or as in the file.
     pub fn demangle(mut self, demangle: bool) -> Self {
         self.demangle = demangle;
+        self
+    }
+
+    /// Sets what the styles of other tools print.
+    pub fn shape(mut self, shape: Shape) -> Self {
+        self.shape = shape;
         self
     }
 
@@ -89,8 +99,9 @@ impl<'a> Printer<'a> {
     /// # Errors
     /// Those of the writer.
     pub fn print(&self, out: &mut impl Write, address: u64, answer: &Answer<'a>) -> io::Result<()> {
-        let text = format!("{address:#x}");
-        print(self.style, out, &text, self.frames(address, answer))
+        let text = self.style.address(&self.shape, address);
+        let frames = self.frames(address, answer);
+        print(self.style, &self.shape, out, &text, frames)
     }
 
     /// Prints all answers, each under its virtual address.
@@ -131,6 +142,7 @@ impl<'a> Printer<'a> {
     fn name_id(&self, frame: &Frame<'_>) -> Option<NameId> {
         let symbol = match self.style {
             Style::Text | Style::Json => None,
+            Style::Llvm if self.shape.functions != Functions::Linkage => None,
             // LLVM prints the symbol's name for the outermost function.
             Style::Llvm => frame.symbol_id().filter(|&id| {
                 // A decorated name that does not demangle says less than the function's own.
@@ -142,11 +154,18 @@ impl<'a> Printer<'a> {
             // that of the outer function, depending on earlier addresses; that is not followed.)
             Style::Gnu => frame.symbol_id().filter(|_| {
                 let is_linkage_name = frame.name().is_some_and(is_linkage_name);
-                !frame.inlined() && !frame.plain_names() && !is_linkage_name
+                let is_other = frame.source() != Source::DebugInfo;
+                is_other || !frame.inlined() && !frame.plain_names() && !is_linkage_name
             }),
         };
-        let is_unnamed = self.style.wants_symbol_names() && frame.source() == Source::Plt;
+        let is_unnamed = self.style.dialect().is_some() && frame.source() == Source::Plt;
         symbol.or(frame.name_id().filter(|_| !is_unnamed))
+    }
+
+    /// Whether the style omits what the symbol table has of a frame: LLVM reads it for linkage names.
+    fn omits(&self, frame: &Frame<'_>) -> bool {
+        let is_linkage = self.shape.functions == Functions::Linkage;
+        self.style == Style::Llvm && !is_linkage && frame.source() != Source::DebugInfo
     }
 
     fn missing(&self, address: u64, answer: &Answer<'_>, missing: Missing) -> FrameObject<'_> {
@@ -174,7 +193,7 @@ impl<'a> Printer<'a> {
         offset: Option<u64>,
     ) -> FrameObject<'_> {
         let mut object = FrameObject::at(address);
-        let id = self.name_id(frame);
+        let id = self.name_id(frame).filter(|_| !self.omits(frame));
         object.name = id.map(|id| self.name(id));
         let is_limited = |id| match self.readable(id) {
             Some(readable) => *readable == Err(Unreadable::LimitReached),
@@ -194,7 +213,7 @@ impl<'a> Printer<'a> {
             });
         }
         object.offset = offset;
-        object.file = frame.file();
+        object.file = frame.file().filter(|_| !self.omits(frame));
         object.line = frame.line().map(NonZeroU32::get);
         object.column = frame.column().map(NonZeroU32::get);
         object.discriminator = frame.discriminator();
@@ -241,7 +260,7 @@ impl<'a> Printer<'a> {
 
     fn name(&self, id: NameId) -> &str {
         let raw = self.answers.name(id);
-        if !self.demangle {
+        if !self.demangle && self.shape.functions != Functions::Short {
             return raw;
         }
         match self.readable(id) {
@@ -253,11 +272,7 @@ impl<'a> Printer<'a> {
 
     /// The name as the tool of the style demangles it, once for each name.
     fn readable(&self, id: NameId) -> Option<&Result<Box<str>, Unreadable>> {
-        let dialect = match self.style {
-            Style::Llvm => Dialect::Llvm,
-            Style::Gnu => Dialect::Gnu,
-            Style::Text | Style::Json => return None,
-        };
+        let dialect = self.style.dialect()?;
         let readable = || demangle_as(self.answers.name(id), dialect).map(String::into_boxed_str);
         Some(self.readable.get(id.index())?.get_or_init(readable))
     }

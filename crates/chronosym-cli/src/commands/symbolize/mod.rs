@@ -24,7 +24,8 @@ use self::process::Process;
 use self::shown::Layout;
 use self::source::Source;
 use crate::args::{self, Symbolize, Usage};
-use crate::request::{self, AddressRequest, Numbers};
+use crate::protocol::is_command;
+use crate::request::{AddressRequest, Numbers};
 use crate::{output, progress};
 
 /// Addresses without anything to resolve them in.
@@ -46,17 +47,28 @@ pub fn run(args: &Symbolize) -> Result<()> {
         base: args.base,
         images: &images,
     };
-    // addr2line reads hexadecimal numbers only.
-    let radix = args.radix.or((args.style == Style::Gnu).then_some(16));
-    let mut numbers = Numbers::new(radix);
-    let mut requests = numbers.read(&words);
+    let mut numbers = Numbers::new(args.radix);
+    let reader = Lines::of(args);
+    let mut requests = match reader {
+        Some(lines) => lines.read(&words),
+        None => numbers.read(&words),
+    };
+    let invalid = requests.iter().find(|request| request.target.is_none());
+    if let Some(invalid) = invalid.filter(|_| reader.is_none()) {
+        let word = invalid.text;
+        let usage = format!(
+            "'{word}' is not an address (expected 0x…, a number, module+0x…, or the path of a log)"
+        );
+        bail!(Usage(usage));
+    }
     let reads_trace = args.trace.as_ref().is_some_and(|t| t.as_os_str() == "-");
     if reads_trace && requests.is_empty() && logs.is_empty() {
         bail!(Usage(
             "standard input is the trace: say the addresses as arguments".to_owned()
         ));
     }
-    if !requests.is_empty() && !args.has_source() {
+    // Lines of llvm-symbolizer name files.
+    if !requests.is_empty() && !args.has_source() && args.style != Style::Llvm {
         bail!(Usage(NO_SOURCE.to_owned()));
     }
     let mut out = output::open(args.output.as_deref());
@@ -93,7 +105,7 @@ pub fn run(args: &Symbolize) -> Result<()> {
         requests
             .iter_mut()
             .for_each(|request| process.locate(request));
-        print(&mut *source, requests, args.style, &mut out)?;
+        print(&mut *source, requests, args, &mut out)?;
     }
     out.flush()?;
     notes.extend(numbers.note());
@@ -139,13 +151,67 @@ fn stated_images(args: &Symbolize) -> Result<Images> {
 fn print(
     source: &mut dyn Source,
     questions: Vec<AddressRequest<'_>>,
-    style: Style,
+    args: &Symbolize,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let layout = Layout::Lines(style);
+    let layout = Layout::Lines(args.style, args.shape());
     let count = questions.len();
     let answers = source.answer(questions, layout)?;
     Ok(ordered::write(count, answers, out)?)
+}
+
+/// The words of a list of addresses; a command of llvm-symbolizer is a line.
+fn words(text: &str) -> Vec<&str> {
+    let mut words: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        if is_command(line) {
+            words.push(line.trim_end());
+        } else {
+            words.extend(line.split_whitespace());
+        }
+    }
+    words
+}
+
+/// Reads lines as another tool does: each has an answer.
+#[derive(Clone, Copy)]
+enum Lines<'a> {
+    Gnu,
+    /// With whether an option states the file, and its build ID.
+    Llvm(bool, Option<&'a str>),
+}
+
+impl<'a> Lines<'a> {
+    fn of(args: &'a Symbolize) -> Option<Self> {
+        let build_id = || args.tool.as_ref()?.build_id.as_deref();
+        match args.style {
+            // Numbers of another radix are none of the tool.
+            _ if args.radix.is_some() => None,
+            Style::Gnu => Some(Lines::Gnu),
+            Style::Llvm => Some(Lines::Llvm(
+                args.has_source() || build_id().is_some(),
+                build_id(),
+            )),
+            _ => None,
+        }
+    }
+
+    fn read<'t>(self, lines: &[&'t str]) -> Vec<AddressRequest<'t>>
+    where
+        'a: 't,
+    {
+        let read = lines.iter().map(|line| match self {
+            Lines::Gnu => AddressRequest::of_gnu(line),
+            Lines::Llvm(has_file, build_id) => {
+                let mut request = AddressRequest::of_llvm(line, has_file);
+                if let Some(target) = request.target.as_mut().filter(|t| t.file.is_none()) {
+                    target.id = target.id.or(build_id);
+                }
+                request
+            }
+        });
+        read.collect()
+    }
 }
 
 /// Standard input without `--filter`.
@@ -177,20 +243,15 @@ impl Input<'_> {
             }
             is_first = false;
             let text = String::from_utf8_lossy(&lines);
-            let mut words: Vec<&str> = Vec::new();
-            for line in text.lines() {
-                if request::is_command(line) {
-                    words.push(line.trim_end());
-                } else {
-                    words.extend(line.split_whitespace());
-                }
-            }
-            let mut requests = numbers.read(&words);
+            let mut requests = match Lines::of(self.args) {
+                Some(reader) => reader.read(&text.lines().collect::<Vec<_>>()),
+                None => numbers.read_next(&words(&text)),
+            };
             let process = &self.process;
             requests
                 .iter_mut()
                 .for_each(|request| process.locate(request));
-            print(source, requests, self.args.style, out)?;
+            print(source, requests, self.args, out)?;
             out.flush()?;
         }
         Ok(None)
@@ -204,7 +265,7 @@ impl Input<'_> {
         let is_utf16 = matches!(*text, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
         let text = String::from_utf8_lossy(text);
         let is_address = |word: &str| AddressRequest::parse(word).target.is_some();
-        let mut lines = text.lines().filter(|line| !request::is_command(line));
+        let mut lines = text.lines().filter(|line| !is_command(line));
         is_utf16
             || lines.any(|line| {
                 let mut words = line.split_whitespace();

@@ -9,6 +9,7 @@ use chronosym::file_name;
 use chronosym_symbols::ObjectPath;
 use chronosym_symbols::identity::{BuildId, PdbId, Wanted};
 use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
+use chronosym_symbols::style::Style;
 
 use super::managed::ManagedSource;
 use super::native::NativeSource;
@@ -280,7 +281,9 @@ impl<'a> Modules<'a> {
         }
         // A share would be told who asks.
         let is_local = !file.starts_with(r"\\") && !file.starts_with("//");
-        if symbols.trust_trace_paths && is_local {
+        // A line of llvm-symbolizer's input is written by the user.
+        let is_trusted = symbols.trust_trace_paths || self.opens_named_files();
+        if is_trusted && is_local {
             paths.push(PathBuf::from(file));
         }
         if let Some(pid) = self.args.process_maps {
@@ -289,6 +292,11 @@ impl<'a> Modules<'a> {
         }
         paths.retain(|path| path.is_file());
         paths
+    }
+
+    /// Whether paths in the input are those of the user, as in the input of llvm-symbolizer.
+    fn opens_named_files(&self) -> bool {
+        self.args.style == Style::Llvm && !self.is_log
     }
 
     /// The file of an identity, from the stores; else why there is none, and where it was searched for.
@@ -440,7 +448,7 @@ impl Source for Modules<'_> {
         questions: Vec<AddressRequest<'s>>,
         layout: Layout,
     ) -> Result<Answers<'s>> {
-        self.is_log |= !matches!(layout, Layout::Lines(_));
+        self.is_log |= !matches!(layout, Layout::Lines(..));
         // Each module is asked once for all that is its.
         let mut of_module: Vec<Vec<AddressRequest<'s>>> = Vec::new();
         let mut turns = Vec::with_capacity(questions.len());
@@ -472,7 +480,7 @@ impl Source for Modules<'_> {
 
     fn notes(&mut self) -> Vec<String> {
         let mut notes = std::mem::take(&mut self.notes);
-        if self.is_log {
+        if self.is_log || self.args.style == Style::Llvm {
             notes.extend(self.missing());
         }
         for module in &mut self.open {

@@ -1,16 +1,20 @@
 //! Addresses of a native file: an object file or a Windows PDB.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use chronosym::file_name;
 use chronosym::symbols::{FileSymbols, StoreConfig};
+use chronosym_symbols::demangle::{Dialect, demangle_as};
 use chronosym_symbols::{Address, ObjectPath, Query};
 
 use super::shown::{self, Layout, Why};
 use super::source::{Answers, Source};
 use crate::args::Symbolize;
+use crate::output::printable;
+use crate::protocol::Wanted;
 use crate::request::{AddressRequest, At, Method, Target};
 
 pub struct NativeSource {
@@ -21,6 +25,12 @@ pub struct NativeSource {
     query: Query,
     back: u64,
     rva: bool,
+    demangle: bool,
+    /// The section from whose start addresses count.
+    section: Option<u64>,
+    /// Subtracted from each address.
+    adjust: u64,
+    notes: BTreeSet<String>,
 }
 
 impl NativeSource {
@@ -39,9 +49,21 @@ impl NativeSource {
         let path = object.or(pdb).unwrap_or(Path::new(""));
         let mut query = Query::default();
         query.lines = !args.symbols.no_lines;
+        query.inlines = args.wants_inlines();
         query.line_share = crate::limits::get().line_share;
+        let symbols = symbols?;
+        let tool = args.tool.as_ref();
+        let section = tool.and_then(|tool| tool.section.as_deref());
+        let start = section.map(|name| {
+            let start = symbols.section(name);
+            start.with_context(|| format!("{}: no section {name}", path.display()))
+        });
         Ok(NativeSource {
-            symbols: symbols?,
+            section: start.transpose()?,
+            adjust: tool.map_or(0, |tool| tool.adjust),
+            demangle: tool.is_none_or(|tool| tool.demangle),
+            notes: BTreeSet::new(),
+            symbols,
             path: path.display().to_string(),
             names: [path.file_name(), path.file_stem()]
                 .into_iter()
@@ -73,8 +95,8 @@ impl NativeSource {
             }
         }
         let (address, shown) = match target.at {
-            At::Address(at) if self.rva => (Address::Rva(back(at)), at),
-            At::Address(at) => (Address::VirtualAddress(back(at)), at),
+            At::Address(at) if self.rva => (Address::Rva(back(self.moved(at))), at),
+            At::Address(at) => (Address::VirtualAddress(back(self.moved(at))), at),
             At::Rva(at) => (Address::Rva(back(at)), at),
             At::FileOffset(at) if self.symbols.has_file_offsets() => {
                 (Address::FileOffset(back(at)), at)
@@ -84,6 +106,30 @@ impl NativeSource {
             At::FileOffset(_) | At::Il(..) | At::Listed(..) => return Err(shown::OTHER_KIND),
         };
         Ok(Located::at(address, shown))
+    }
+
+    /// An address as the options state it.
+    fn moved(&self, address: u64) -> u64 {
+        let start = self.section.unwrap_or(0);
+        address.wrapping_add(start).wrapping_sub(self.adjust)
+    }
+
+    /// Appends the variable at an address as llvm-symbolizer prints it.
+    fn write_variable(&self, request: &AddressRequest<'_>, layout: Layout, out: &mut Vec<u8>) {
+        let address = request.target.and_then(|target| target.address());
+        let symbol = address.and_then(|address| self.symbols.data_symbol(self.moved(address)));
+        if let Some(address) = address.filter(|_| layout.shape().has_addresses) {
+            out.extend(format!("{address:#x}\n").bytes());
+        }
+        let (name, start, size) = match symbol {
+            Some(symbol) => (&*symbol.name, symbol.start, symbol.size),
+            None => ("??", 0, 0),
+        };
+        let readable = demangle_as(name, Dialect::Llvm)
+            .ok()
+            .filter(|_| self.demangle);
+        let name = printable(readable.as_deref().unwrap_or(name));
+        out.extend(format!("{name}\n{start} {size}\n??:?\n\n").bytes());
     }
 
     /// An address in a function. If several have the name, a size that only one of them has decides.
@@ -139,7 +185,14 @@ impl Source for NativeSource {
         requests: Vec<AddressRequest<'s>>,
         layout: Layout,
     ) -> Result<Answers<'s>> {
-        self.query.symbol_names = layout.style().wants_symbol_names();
+        if requests
+            .iter()
+            .any(|request| request.wanted == Wanted::Frame)
+        {
+            let note = "FRAME lines ask for local variables, which are not read";
+            self.notes.insert(note.to_owned());
+        }
+        self.query.symbol_names = layout.style().dialect();
         let mut addresses = Vec::with_capacity(requests.len());
         // What to print, and the index of its answer.
         let located: Vec<Result<(Located, usize), Why>> = requests
@@ -155,14 +208,26 @@ impl Source for NativeSource {
         self.symbols.resolve(&addresses, &self.query);
         let answers = self.symbols.answers();
         let printer = self.symbols.printer(layout.style(), self.back);
+        let printer = printer.shape(layout.shape()).demangle(self.demangle);
+        let own: &Self = self;
         let symbol_file = self.path.as_str();
         Ok(Box::new(move |index, out| {
             let request = &requests[index];
+            match request.wanted {
+                Wanted::Data => return own.write_variable(request, layout, out),
+                Wanted::Frame => return out.extend(b"??\n\n"),
+                Wanted::Code => {}
+            }
+            let target = request.target;
+            let is_number = target.is_some_and(|target| target.address().is_some());
             let found = located[index]
                 .and_then(|(located, at)| Ok((located, answers.get(at).ok_or(shown::OTHER_KIND)?)));
             match (found, layout) {
                 // Writing to memory does not fail.
-                (Ok((located, answer)), Layout::Lines(_)) if located.is_certain => {
+                (Ok((located, answer)), Layout::Lines(_, shape))
+                    // A symbol has no address to print.
+                    if located.is_certain && (is_number || !shape.has_addresses) =>
+                {
                     _ = printer.print(out, located.shown, &answer);
                 }
                 (Ok((located, answer)), _) => {
@@ -194,6 +259,7 @@ impl Source for NativeSource {
     }
 
     fn notes(&mut self) -> Vec<String> {
-        self.symbols.notes()
+        let notes = self.notes.iter().cloned();
+        notes.chain(self.symbols.notes()).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use chronosym::{Frame, NameReason, Timeline, file_name};
-use chronosym_symbols::style::{self, Style};
+use chronosym_symbols::style::{self, Shape, Style};
 use chronosym_types::json::{FrameObject, HexNumber};
 
 use crate::output::printable;
@@ -13,7 +13,7 @@ use crate::request::{AddressRequest, Form};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// As text, JSON, or as another tool prints.
-    Lines(Style),
+    Lines(Style, Shape),
     /// In place of an address in a text: nothing where nothing is known.
     InText,
     /// One JSON object for each address of a text.
@@ -29,10 +29,18 @@ impl Layout {
         }
     }
 
+    /// What is printed of answers in the styles of other tools.
+    pub fn shape(self) -> Shape {
+        match self {
+            Layout::Lines(_, shape) => shape,
+            _ => Shape::default(),
+        }
+    }
+
     /// The style of lines; the one for people where there are none.
     pub fn style(self) -> Style {
         match self {
-            Layout::Lines(style) => style,
+            Layout::Lines(style, _) => style,
             Layout::InText => Style::Text,
             Layout::Objects => Style::Json,
         }
@@ -48,8 +56,17 @@ impl Layout {
     ) {
         match self {
             // Writing to memory does not fail.
-            Layout::Lines(style) => _ = style::print(style, out, address, frames),
-            Layout::Objects => _ = style::print(Style::Json, out, address, frames),
+            Layout::Lines(style, shape) => {
+                let number = address_of(question).map(|address| style.address(&shape, address));
+                let address = match style {
+                    Style::Llvm | Style::Gnu => number.as_deref().unwrap_or_default(),
+                    _ => address,
+                };
+                _ = style::print(style, &shape, out, address, frames);
+            }
+            Layout::Objects => {
+                _ = style::print(Style::Json, &Shape::default(), out, address, frames);
+            }
             Layout::InText => {
                 let text = in_text(question.form, frames);
                 let text = printable(&text);
@@ -80,6 +97,12 @@ impl Layout {
     ) {
         self.write(question, address, [unknown(question, why)], out);
     }
+}
+
+/// The address that was asked for, as a number.
+fn address_of(question: &AddressRequest<'_>) -> Option<u64> {
+    let address = question.target.and_then(|target| target.address());
+    question.address.or(address)
 }
 
 /// The frame of what cannot be answered.

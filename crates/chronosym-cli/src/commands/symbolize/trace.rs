@@ -275,7 +275,7 @@ impl TraceSource {
                 }
                 out.extend(labels.join(&b" | "[..]));
             }
-            Layout::Lines(Style::Text) => {
+            Layout::Lines(Style::Text, _) => {
                 let several = occupants.len();
                 let why = match self.time {
                     None => format!("{several} occupants over time; say --time"),
@@ -287,7 +287,7 @@ impl TraceSource {
                     self.write_one(question, &life, occupant, layout, out);
                 }
             }
-            Layout::Lines(Style::Json) | Layout::Objects => {
+            Layout::Lines(Style::Json, _) | Layout::Objects => {
                 let several = Several {
                     address,
                     frames: [shown::unknown(question, AMBIGUOUS)],
@@ -297,7 +297,7 @@ impl TraceSource {
                 out.push(b'\n');
             }
             // These layouts know one answer only, and a wrong one is worse than none.
-            Layout::Lines(_) => {
+            Layout::Lines(..) => {
                 layout.write_unknown(question, address, AMBIGUOUS, out);
             }
         }
@@ -306,7 +306,7 @@ impl TraceSource {
 
     /// The answer to a question, which may be kept: in a text the same words may stand for several places.
     fn answer_of(&mut self, question: &AddressRequest<'_>, layout: Layout) -> Result<Arc<[u8]>> {
-        let is_kept = matches!(layout, Layout::Lines(_));
+        let is_kept = matches!(layout, Layout::Lines(..));
         if let Some(known) = self.kept.get(question.text).filter(|_| is_kept) {
             return Ok(Arc::clone(known));
         }

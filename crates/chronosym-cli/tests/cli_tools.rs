@@ -1,0 +1,275 @@
+//! `symbolize --style gnu` and `--style llvm` in place of addr2line and llvm-symbolizer: the same options and the same input
+//! beside the tools themselves (binutils 2.40, LLVM 14, and 19 and 22 where they are installed).
+
+mod common;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use common::chronosym;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// A C++ program with inlined calls, static functions, scopes, operators and variables.
+const PROGRAM: &str = r"
+volatile int g;
+static int table[4] = {1, 2, 3, 4};
+namespace a { namespace {
+__attribute__((noinline)) int hidden(int n) { return n + table[n & 3]; }
+} }
+template<typename T> struct Box {
+    T value;
+    static inline __attribute__((always_inline)) T twice(T n) { g += n; return n * 2; }
+    __attribute__((noinline)) T operator()(T n) const { return value + twice(n) + a::hidden(n); }
+    __attribute__((noinline)) bool operator<(const Box &other) const { return twice(value) < other.value; }
+};
+int main(int count, char **) {
+    Box<int> one{count}, two{count + g};
+    return (one < two) + one(g);
+}
+";
+
+/// Options of addr2line.
+const GNU: &[&[&str]] = &[
+    &[],
+    &["-f"],
+    &["-fi"],
+    &["-fiC"],
+    &["-fC"],
+    &["-i"],
+    &["-a"],
+    &["-p"],
+    &["-fiCpas"],
+    &["-s", "--functions", "--inlines", "--demangle"],
+    &["--basenames", "--addresses", "--pretty-print"],
+    &["-j", ".text", "-f"],
+    &["--section=.text", "-fi"],
+];
+
+/// Options of llvm-symbolizer.
+const LLVM: &[&[&str]] = &[
+    &[],
+    &["-a"],
+    &["-p"],
+    &["-p", "-a", "-s"],
+    &["--no-inlines"],
+    &["--basenames", "--no-demangle"],
+    &["--functions=none"],
+    &["--functions=short"],
+    &["-f=short", "--no-inlines"],
+    &["-f", "-i", "-C"],
+    &["--inlining=false", "--print-address"],
+    &["--functions=linkage", "--pretty-print", "--no-inlines"],
+    &["--relative-address"],
+];
+
+fn main() -> ExitCode {
+    let required = std::env::var_os("CHRONOSYM_REQUIRE_TOOLS").is_some_and(|v| v == "1");
+    let is_absent = |tool: &str, version: &str| {
+        let said = Command::new(tool).arg("--version").output();
+        !said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(version))
+    };
+    let no_compiler = is_absent("g++", "");
+    let mut trials = Vec::new();
+    let ignored = !required && (no_compiler || is_absent("addr2line", "2.40"));
+    trials.push(Trial::test("addr2line", beside_addr2line).with_ignored_flag(ignored));
+    for (tool, version, is_pinned) in [
+        ("llvm-symbolizer", "14.", true),
+        ("llvm-symbolizer-19", "19.", false),
+        ("llvm-symbolizer-22", "22.", false),
+    ] {
+        let ignored = (no_compiler || is_absent(tool, version)) && !(required && is_pinned);
+        let trial = Trial::test(tool, move || beside_llvm(tool, is_pinned));
+        trials.push(trial.with_ignored_flag(ignored));
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// The program, compiled.
+struct Program {
+    folder: tempfile::TempDir,
+}
+
+impl Program {
+    fn build() -> Result<Self, Failed> {
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join("program.cpp"), PROGRAM)?;
+        let mut compiler = Command::new("g++");
+        compiler.args(["-g", "-O2", "program.cpp", "-o", "a.out"]);
+        let done = compiler.current_dir(folder.path()).output()?;
+        if !done.status.success() {
+            return Err(String::from_utf8_lossy(&done.stderr).into_owned().into());
+        }
+        Ok(Program { folder })
+    }
+
+    /// The symbols of these kinds, with their sizes.
+    fn symbols(&self, kinds: &str) -> Result<Vec<(u64, u64)>, Failed> {
+        let mut command = Command::new("nm");
+        command
+            .args(["-S", "a.out"])
+            .current_dir(self.folder.path());
+        let listed = command.output()?;
+        let text = String::from_utf8(listed.stdout)?;
+        let symbols = text.lines().filter_map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let [start, size, kind, _] = words[..] else {
+                return None;
+            };
+            let hex = |digits| u64::from_str_radix(digits, 16).ok();
+            Some((hex(start)?, hex(size)?)).filter(|_| kinds.contains(kind))
+        });
+        Ok(symbols.collect())
+    }
+
+    /// Addresses in each function.
+    fn code(&self) -> Result<Vec<u64>, Failed> {
+        let functions = self.symbols("tTwW")?;
+        let bytes = functions
+            .iter()
+            .flat_map(|(start, size)| *start..start + size);
+        let bytes: Vec<u64> = bytes.collect();
+        (bytes.len() > 100)
+            .then_some(bytes)
+            .ok_or_else(|| "no code".into())
+    }
+
+    fn answer(
+        &self,
+        mut command: Command,
+        options: &[&str],
+        input: &str,
+    ) -> Result<String, Failed> {
+        let mut child = command
+            .args(options)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut stdin = child.stdin.take().ok_or("no input")?;
+        let input = input.to_owned();
+        let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+        let output = child.wait_with_output()?;
+        writer.join().map_err(|_| "writer")??;
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}
+
+fn ours(style: &str) -> Command {
+    let mut command = chronosym();
+    command.args(["symbolize", "--style", style]);
+    command
+}
+
+fn same(options: &[&str], ours: &str, theirs: &str) -> Result<(), Failed> {
+    let differs = ours
+        .lines()
+        .zip(theirs.lines())
+        .enumerate()
+        .find(|(_, (a, b))| a != b);
+    if let Some((at, (ours, theirs))) = differs {
+        return Err(format!(
+            "{options:?}, line {}: {ours:?}, the tool: {theirs:?}",
+            at + 1
+        )
+        .into());
+    }
+    let counts = [ours, theirs].map(|text| text.lines().count());
+    match counts[0] == counts[1] && counts[0] > 0 {
+        true => Ok(()),
+        false => Err(format!("{options:?}: {counts:?} lines").into()),
+    }
+}
+
+/// The file that binutils 2.40 names of DWARF 5's table is the unit's where it should be another's: of a program of one file
+/// there is no difference.
+fn beside_addr2line() -> Result<(), Failed> {
+    let program = Program::build()?;
+    let mut input = String::from("zzz\n\n 0x0\nffffffffffff\n");
+    for (at, address) in program.code()?.into_iter().enumerate() {
+        input += &match at % 3 {
+            0 => format!("{address:x}\n"),
+            1 => format!("0x{address:X}\n"),
+            _ => format!("  {address:#x} rest\n"),
+        };
+    }
+    for options in GNU {
+        let theirs = program.answer(Command::new("addr2line"), options, &input)?;
+        let own = program.answer(ours("gnu"), options, &input)?;
+        same(options, &own, &theirs)?;
+        let named = [options, &["-ea.out", "1140", "0x1160"][..]].concat();
+        let theirs = program.answer(Command::new("addr2line"), &named, "")?;
+        let own = program.answer(ours("gnu"), &named, "")?;
+        same(&named, &own, &theirs)?;
+    }
+    Ok(())
+}
+
+fn beside_llvm(tool: &str, is_14: bool) -> Result<(), Failed> {
+    let program = Program::build()?;
+    let code = program.code()?;
+    let mut input = String::new();
+    for (at, address) in code.iter().enumerate() {
+        input += &match at % 4 {
+            0 => format!("{address:#x}\n"),
+            1 => format!("{address}\n"),
+            2 => format!("  {address:#X}\n").replace("0X", "0x"),
+            _ => format!("0{address:o}\n"),
+        };
+    }
+    // LLVM 14 repeats what it cannot read, later ones look for a symbol.
+    if !is_14 {
+        input += "main\nmain+0x4\nmain+4\n";
+    }
+    for options in LLVM {
+        let options = [options, &["--obj=a.out"][..]].concat();
+        let theirs = program.answer(Command::new(tool), &options, &input)?;
+        let own = program.answer(ours("llvm"), &options, &input)?;
+        same(&options, &own, &theirs)?;
+        let named = [&options[..], &["0x1140", "4450"]].concat();
+        let theirs = program.answer(Command::new(tool), &named, "")?;
+        let own = program.answer(ours("llvm"), &named, "")?;
+        same(&named, &own, &theirs)?;
+    }
+    // Between sections, LLVM extends symbols without a size: addresses in functions only.
+    let options = ["--adjust-vma=0x10", "-a", "-e", "a.out", "0x1150", "0x1160"];
+    let theirs = program.answer(Command::new(tool), &options, "")?;
+    same(
+        &options,
+        &program.answer(ours("llvm"), &options, "")?,
+        &theirs,
+    )?;
+    // Lines that name the file.
+    let copy: PathBuf = program.folder.path().join("my program");
+    std::fs::copy(program.folder.path().join("a.out"), &copy)?;
+    let mut input = String::from("CODE missing 0x10\nmissing 0x10\n");
+    for (at, address) in code.iter().enumerate() {
+        let copy = Path::new(&copy).display();
+        input += &match at % 4 {
+            0 => format!("a.out {address:#x}\n"),
+            1 => format!("CODE a.out {address:#x}\n"),
+            2 => format!("\"{copy}\" {address:#x}\n"),
+            _ => format!("CODE \"my program\"  {address:#x}\n"),
+        };
+    }
+    let theirs = program.answer(Command::new(tool), &[], &input)?;
+    let own = program.answer(ours("llvm"), &[], &input)?;
+    same(&["files"], &own, &theirs)?;
+    // Variables. LLVM 14 does not print where they are declared.
+    let variables = program.symbols("bBdDrRtT")?;
+    let lines = variables
+        .iter()
+        .map(|(start, size)| format!("DATA a.out {:#x}\n", start + size / 2));
+    let input: String = lines.collect();
+    let theirs = program.answer(Command::new(tool), &[], &input)?;
+    let own = program.answer(ours("llvm"), &[], &input)?;
+    let plain = |text: &str| -> String {
+        let blocks = text.split("\n\n").map(|block| {
+            let lines: Vec<&str> = block.lines().take(2).collect();
+            lines.join("\n")
+        });
+        blocks.collect::<Vec<_>>().join("\n\n")
+    };
+    same(&["DATA"], &plain(&own), &plain(&theirs))
+}
