@@ -42,6 +42,7 @@ impl Sampled {
             events => SampleSelection::Events(events.to_vec()),
         });
         options.markers = markers;
+        options.switches = samples.activity.is_some();
         let loaded = load::load(traces, options, symbols)?;
         if loaded.timeline.facts().lacks_samples {
             bail!("the timeline was saved without samples: save it again with --with-samples");

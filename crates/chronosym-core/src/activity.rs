@@ -23,6 +23,8 @@ closed_list! {
     ActivityEvidence {
         /// A CPU sample: the thread was interrupted on a processor.
         CpuSample = "cpu_sample",
+        /// Context switches.
+        ContextSwitch = "context_switch",
         /// The runtime's flag: the thread was in managed code.
         Flag = "flag",
         /// The innermost named method is one in which threads block.

@@ -24,6 +24,8 @@ pub(crate) struct Counters {
     pub bad_perf_map_lines: u64,
     /// Forked processes without their parent's mappings: the limit of copies was reached.
     pub copies_left_out: u64,
+    /// Context switches without the one that must precede them.
+    pub unpaired_switches: u64,
     /// Code that reached a live session after its watermark: answers reported as final may have
     /// changed.
     pub late: u64,
@@ -74,6 +76,7 @@ impl Counters {
             (self.copies_left_out, Limit, "processes that began as copies of others have nothing mapped: the mappings of all would take more than 256 MiB and 16 times the input"),
             (self.bad_perf_map_lines, Unused, "perf map lines are not of the form START SIZE name"),
             (self.unknown_event_types, Unused, "events are of a type that was never registered"),
+            (self.unpaired_switches, Unused, "context switches lack the one before them, so that the time between is left out: record all processors (`perf record -a`) or with `--switch-events`"),
             (self.stacks_dropped, Limit, "stacks were dropped: too many distinct frames"),
             (self.late, Unused, "code bodies and images came after the watermark: final answers may have changed"),
         ];

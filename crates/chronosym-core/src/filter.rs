@@ -23,7 +23,7 @@ pub struct Filter {
     pub from_ns: Option<u64>,
     /// Before this time, ns since the trace began.
     pub to_ns: Option<u64>,
-    /// Samples of threads with this activity.
+    /// Samples of threads with this activity. By default those of profilers, whatever the activity.
     pub activity: Option<ActivityFilter>,
     /// Whether to include the idle process.
     pub idle: bool,
@@ -33,6 +33,9 @@ pub struct Filter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ActivityFilter {
+    /// All samples of profilers and, if context switches were recorded, the intervals between
+    /// them in which threads were blocked or runnable.
+    All,
     /// Threads with this activity.
     Only(Activity),
     /// Threads on a processor or runnable, and those whose activity is unknown because their
@@ -44,6 +47,7 @@ impl ActivityFilter {
     /// Whether an activity passes in a process whose flag has this reliability.
     fn passes(self, activity: Activity, flag: Option<WallFlag>) -> bool {
         match self {
+            ActivityFilter::All => true,
             ActivityFilter::Only(wanted) => activity == wanted,
             ActivityFilter::Running => match activity {
                 Activity::OnCpu | Activity::Runnable => true,
@@ -79,6 +83,7 @@ impl Filter {
     pub(crate) fn classes(&self, timeline: &Timeline) -> Vec<bool> {
         let classes = timeline.samples.classes();
         let has_cpu = classes.iter().any(|c| c.kind == SampleKind::Cpu);
+        let has_switches = classes.iter().any(|c| c.kind.is_switched());
         let processes: Vec<bool> = (0..timeline.processes.all.end())
             .map(|i| self.has_process(timeline, ProcessIndex(i as u32)))
             .collect();
@@ -91,7 +96,8 @@ impl Filter {
             let kind = match class.kind {
                 SampleKind::Cpu => self.idle || !class.idle,
                 SampleKind::Event => true,
-                SampleKind::WallManaged | SampleKind::WallExternal => !has_cpu,
+                SampleKind::WallManaged | SampleKind::WallExternal => !has_cpu && !has_switches,
+                SampleKind::Blocked | SampleKind::Runnable => self.activity.is_some(),
             };
             let activity = activities.is_none_or(|(of, wanted)| {
                 wanted.passes(of[index].activity, timeline.wall_flag(thread.process))

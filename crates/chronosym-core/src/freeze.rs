@@ -19,6 +19,8 @@ impl Session {
     /// Freezes what is known into a timeline.
     pub fn finish(mut self) -> Arc<Timeline> {
         self.machine.close_ended();
+        let end_ns = self.machine.facts.duration_ns;
+        self.thread_times.finish(end_ns, &mut self.samples);
         self.samples.join_classes();
         Arc::new(Timeline::freeze(self))
     }
@@ -35,17 +37,19 @@ impl Timeline {
             losses,
             markers,
             kept,
+            thread_times,
             seen_addresses,
             ..
         } = session;
         let Machine {
             facts,
-            counters,
+            mut counters,
             names,
             processes,
             states,
             ..
         } = machine;
+        counters.unpaired_switches += thread_times.unpaired;
         let spaces = (processes.all.iter().zip(states.into_states()))
             .map(|(process, state)| Arc::new(AddressSpace::freeze(process, state)))
             .collect();
@@ -63,6 +67,7 @@ impl Timeline {
             losses,
             markers,
             kept,
+            thread_times: thread_times.sorted(),
             counters,
             facts,
             watermark: u64::MAX,
@@ -91,6 +96,7 @@ impl Timeline {
             losses: session.losses.clone(),
             markers: Markers::default(),
             kept: KeptEvents::default(),
+            thread_times: Vec::new(),
             counters: session.machine.counters.clone(),
             facts: session.machine.facts.clone(),
             watermark,

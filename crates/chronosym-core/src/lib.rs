@@ -77,6 +77,7 @@ mod symbol_identity;
 mod symbol_source;
 mod symbol_text;
 mod terms;
+mod thread_time;
 mod timeline;
 mod universal;
 mod untimed;
@@ -132,6 +133,7 @@ pub use symbol_source::{
     SymbolSource,
 };
 pub use terms::{Addressing, Position, SampleKind, Weight};
+pub use thread_time::{ThreadSwitch, ThreadTime};
 pub use timeline::Timeline;
 pub use views::{
     BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView, event_label,

@@ -64,6 +64,9 @@ impl EventSelector {
 pub struct Options {
     /// Which stacks are kept.
     pub samples: SampleSelection,
+    /// Whether context switches become intervals in which threads are blocked or runnable
+    /// ([`Timeline::thread_time`](crate::Timeline::thread_time)).
+    pub switches: bool,
     /// Maximum number of marker events to store ([`Timeline::markers`](crate::Timeline::markers));
     /// 0 for none. Each takes 40 bytes and its text.
     pub markers: usize,

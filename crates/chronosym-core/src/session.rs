@@ -21,6 +21,7 @@ use crate::samples::{SampleClass, SampleLog};
 use crate::selection::Options;
 use crate::stacks::{StackTable, Walked};
 use crate::terms::SampleKind;
+use crate::thread_time::{ThreadSwitch, ThreadTimes};
 use crate::universal::UniversalState;
 
 /// The bytes of one event.
@@ -56,6 +57,7 @@ pub struct Session {
     pub(crate) is_live: bool,
     /// No other session in this process has the same.
     pub(crate) serial: u64,
+    pub(crate) thread_times: ThreadTimes,
     /// The number of strings when those without a use were last dropped.
     pub(crate) strings_after_sweep: usize,
 }
@@ -164,6 +166,19 @@ impl Session {
         stack
     }
 
+    /// Interns the stack of a context switch, whose frames have proofs; like [`Session::intern`].
+    pub fn intern_walked(
+        &mut self,
+        leaf_first: impl ExactSizeIterator<Item = Walked> + DoubleEndedIterator + Clone,
+    ) -> Option<StackId> {
+        if leaf_first.len() == 0 {
+            return None;
+        }
+        let stack = self.stacks.intern_whole(leaf_first);
+        self.machine.counters.stacks_dropped += u64::from(stack.is_none());
+        stack
+    }
+
     /// Returns the properties of the whole trace, for the source to fill in.
     pub fn facts(&mut self) -> &mut TraceFacts {
         &mut self.machine.facts
@@ -180,6 +195,7 @@ impl Session {
 
     /// Records a loss of events: answers that a lost event could change become less certain.
     pub fn lost(&mut self, loss: Loss) {
+        self.thread_times.lost(loss.to_ns);
         self.losses.push(loss);
     }
 
@@ -340,6 +356,19 @@ impl Session {
         let untimed = &mut states[process.index()].untimed;
         let bad = crate::untimed::read_perf_map(text, base, names, untimed);
         self.machine.counters.bad_perf_map_lines += bad;
+    }
+
+    /// Applies a context switch of the thread of `at` (rule 25), in time order, with its stack and
+    /// the event that carries it. Does nothing unless [`Options::switches`] requests it.
+    pub fn switch(&mut self, at: At, switch: ThreadSwitch, stack: Option<(EventTypeId, StackId)>) {
+        if !self.options.switches {
+            return;
+        }
+        let pid = at.process.or(self.machine.facts.process_id);
+        let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+        self.reach(at.time_ns);
+        let samples = &mut self.samples;
+        (self.thread_times).switch(thread, at.time_ns, switch, stack, samples);
     }
 
     /// Whether any event is about a process with this id.

@@ -33,10 +33,19 @@ closed_list! {
         WallExternal = "wall_external",
         /// The stack of another event.
         Event = "event",
+        /// An interval between context switches in which the thread waited for something.
+        Blocked = "blocked",
+        /// An interval between context switches in which the thread was ready for a processor.
+        Runnable = "runnable",
     }
 }
 
 impl SampleKind {
+    /// Whether it is an interval between context switches.
+    pub const fn is_switched(self) -> bool {
+        matches!(self, SampleKind::Blocked | SampleKind::Runnable)
+    }
+
     /// Whether every thread was sampled, running or not.
     pub const fn is_wall(self) -> bool {
         matches!(self, SampleKind::WallManaged | SampleKind::WallExternal)
@@ -47,7 +56,10 @@ impl SampleKind {
     pub const fn leaf_position(self) -> Position {
         match self {
             SampleKind::Cpu | SampleKind::WallManaged => Position::Exact,
-            SampleKind::WallExternal | SampleKind::Event => Position::Return,
+            SampleKind::WallExternal
+            | SampleKind::Event
+            | SampleKind::Blocked
+            | SampleKind::Runnable => Position::Return,
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::recording::{Loss, TraceFacts};
 use crate::samples::SampleLog;
 use crate::space::AddressSpace;
 use crate::stacks::StackTable;
+use crate::thread_time::ThreadTime;
 use chronosym_types::SparseVec;
 
 /// The processes of a trace, their code and samples; immutable and [`Sync`].
@@ -43,6 +44,8 @@ pub struct Timeline {
     pub(crate) losses: Vec<Loss>,
     pub(crate) markers: Markers,
     pub(crate) kept: KeptEvents,
+    /// Sorted.
+    pub(crate) thread_times: Vec<(ThreadIndex, ThreadTime)>,
     pub(crate) counters: Counters,
     pub(crate) facts: TraceFacts,
     pub(crate) address_mask: AddressMask,
@@ -157,6 +160,12 @@ impl Timeline {
         ticks.sort_unstable();
         ticks.dedup();
         ticks
+    }
+
+    /// Returns the time of threads according to context switches (rule 25), if
+    /// [`Options::switches`](crate::Options::switches) requests it and there are any.
+    pub fn thread_times(&self) -> &[(ThreadIndex, ThreadTime)] {
+        &self.thread_times
     }
 
     /// Returns the number of marker events dropped because of the limit

@@ -205,6 +205,12 @@ impl Timeline {
                         ThreadActivity::new(Activity::OnCpu, ActivityEvidence::CpuSample)
                     }
                     SampleKind::Event => ThreadActivity::UNKNOWN,
+                    SampleKind::Blocked => {
+                        ThreadActivity::new(Activity::Blocked, ActivityEvidence::ContextSwitch)
+                    }
+                    SampleKind::Runnable => {
+                        ThreadActivity::new(Activity::Runnable, ActivityEvidence::ContextSwitch)
+                    }
                     SampleKind::WallManaged if !waits || is_trusted() => {
                         ThreadActivity::new(Activity::Runnable, ActivityEvidence::Flag)
                     }

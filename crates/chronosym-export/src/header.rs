@@ -20,6 +20,7 @@ pub fn describe(profile: &Profile) -> String {
     };
     let cpu = of(&|kind| kind == SampleKind::Cpu);
     let events = of(&|kind| kind == SampleKind::Event);
+    let switched = of(&SampleKind::is_switched);
     let threads: BTreeSet<_> = profile.entries.iter().map(|entry| entry.thread).collect();
     let span = profile.times.end - profile.times.start;
     let over = format!(
@@ -46,6 +47,14 @@ pub fn describe(profile: &Profile) -> String {
             ),
             (None, _) => "their time is unknown: the trace does not state the sampling rate".to_owned(),
         });
+    } else if switched > 0 {
+        let intervals = samples - cpu;
+        lines.push(format!(
+            "{} and {} {over}: on processors and off them",
+            count(cpu, "CPU sample"),
+            show_count(intervals) + " intervals between context switches",
+        ));
+        lines.push(split(profile));
     } else if events == 0 && cpu == 0 {
         lines.push(format!(
             "{} {over}: every thread, running or blocked",

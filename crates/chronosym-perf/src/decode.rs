@@ -109,6 +109,11 @@ impl<'a> RawRecord<'a> {
                     name: at.text(),
                 })
             }
+            // PERF_RECORD_SWITCH_CPU_WIDE also states the other thread, whose own record follows.
+            record::SWITCH | record::SWITCH_CPU_WIDE => Event::Switch {
+                out: flag(misc::DATA_EXEC_OUT),
+                preempted: flag(misc::BUILD_ID_PREEMPT),
+            },
             record::CALLCHAIN_DEFERRED => {
                 let (cookie, count) = (at.u64()?, at.u64()?);
                 let callchain = Callchain {
@@ -135,7 +140,7 @@ impl<'a> RawRecord<'a> {
         };
         if self.kind == record::MMAP2 {
             let mut identity = Cursor::new(at.take(24)?, self.order);
-            if self.flags & misc::BUILD_ID != 0 {
+            if self.flags & misc::BUILD_ID_PREEMPT != 0 {
                 let (&[length, ..], id) = identity.rest().split_first_chunk::<4>()?;
                 mmap.build_id = BuildId::new(id.first_chunk()?, length.into());
             } else {
@@ -205,7 +210,7 @@ fn read_sample<'a>(
     }
     if attr.has(bit::RAW) {
         let size = at.u32()?;
-        at.take(size as usize)?;
+        sample.raw = Some(at.take(size as usize)?);
     }
     if attr.has(bit::BRANCH_STACK) {
         const CALL_STACK: u64 = 1 << 11;

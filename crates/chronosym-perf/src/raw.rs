@@ -9,7 +9,7 @@ use crate::kind;
 pub(crate) mod misc {
     pub(crate) const CUT_MAPS: u16 = 1 << 12;
     pub(crate) const DATA_EXEC_OUT: u16 = 1 << 13;
-    pub(crate) const BUILD_ID: u16 = 1 << 14;
+    pub(crate) const BUILD_ID_PREEMPT: u16 = 1 << 14;
 }
 
 /// The mode that a processor was in.

@@ -62,6 +62,13 @@ pub enum Event<'a> {
         /// It was resumed.
         ended: bool,
     },
+    /// The record's thread got its processor, or left it.
+    Switch {
+        /// It left the processor.
+        out: bool,
+        /// It left although it could go on (Linux 4.17 and later).
+        preempted: bool,
+    },
     /// The namespaces of a thread.
     Namespaces {
         /// Process.

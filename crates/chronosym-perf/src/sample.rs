@@ -17,6 +17,8 @@ pub struct Sample<'a> {
     pub period: Option<u64>,
     /// The frames, innermost first.
     pub callchain: Option<Callchain<'a>>,
+    /// The fields of a tracepoint, in the layout that `/sys/kernel/tracing/events` describes.
+    pub raw: Option<&'a [u8]>,
     /// The calls of user space that the processor's branch records contain (`--call-graph lbr`).
     pub call_stack: Option<CallStack<'a>>,
     /// Registers of user space.

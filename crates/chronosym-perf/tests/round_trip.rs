@@ -129,6 +129,7 @@ fn records_of_the_kernel_come_back() {
                     }
                     Event::Throttle { ended } => assert_eq!(ended, record.kind == 6),
                     Event::Aux { flags } => assert_eq!(flags, 1),
+                    Event::Switch { out, preempted } => assert!(!out && preempted),
                     Event::Other(body) => assert_eq!(body.len(), 8, "{}", record.kind),
                     other => panic!("{other:?}"),
                 }

@@ -418,6 +418,8 @@ impl Importer {
                 false => SampleKind::Event,
             },
             is_clock: matches!(base, "cpu-clock" | "task-clock"),
+            is_complete: false,
+            tracepoint: None,
         };
         self.events.insert(name.into(), counted);
         counted

@@ -70,6 +70,12 @@ impl Bytes {
 /// What is recorded, as `perf_event_attr` has it.
 #[derive(Clone, Debug)]
 pub struct PerfAttr {
+    /// `PERF_TYPE_*`: 1 software, 2 tracepoint.
+    pub kind: u32,
+    /// The event within its type.
+    pub config: u64,
+    /// Events between two samples.
+    pub period: u64,
     /// Bits `PERF_SAMPLE_*`.
     pub sample_type: u64,
     /// Bits `PERF_FORMAT_*`.
@@ -90,6 +96,9 @@ impl Default for PerfAttr {
     /// Samples of the instruction pointer, thread, time, processor, period and call chain by `CLOCK_MONOTONIC`.
     fn default() -> Self {
         Self {
+            kind: 1,
+            config: 0,
+            period: 1_000_000,
             sample_type: 0x1a7,
             read_format: 0,
             flags: 1 << 18 | 1 << 25,
@@ -228,6 +237,22 @@ impl PerfWriter {
         self.record(9, 2, body.words(chain));
     }
 
+    /// Names the events, each with its attributes.
+    pub fn name_events(&mut self, names: &[&str]) {
+        let mut body = self.body().u32(names.len() as u32).u32(ATTR_SIZE);
+        for (attr, name) in self.attrs.iter().zip(names) {
+            let mut text = name.as_bytes().to_vec();
+            text.resize(64, 0);
+            body = body.raw(&self.attr_bytes(attr).bytes);
+            body = body
+                .u32(attr.ids.len() as u32)
+                .u32(64)
+                .raw(&text)
+                .words(&attr.ids);
+        }
+        self.feature(12, body.bytes);
+    }
+
     /// Ends a pass over all processors.
     pub fn round(&mut self) {
         let body = self.body();
@@ -235,8 +260,9 @@ impl PerfWriter {
     }
 
     fn attr_bytes(&self, attr: &PerfAttr) -> Bytes {
-        let body = self.body().u32(1).u32(ATTR_SIZE);
-        let body = body.words(&[0, 1_000_000, attr.sample_type, attr.read_format, attr.flags]);
+        let body = self.body().u32(attr.kind).u32(ATTR_SIZE);
+        let body = body.words(&[attr.config, attr.period]);
+        let body = body.words(&[attr.sample_type, attr.read_format, attr.flags]);
         let body = body.words(&[0, 0, 0, attr.branch_sample_type, attr.regs_user]);
         let body = body.u32(0).u32(1).u64(attr.regs_intr);
         body.words(&[0, 0])

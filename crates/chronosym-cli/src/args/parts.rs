@@ -165,7 +165,8 @@ pub struct EventFilters {
 /// Which samples of a profiler, and how those without a name are shown.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Samples {
-    /// Select samples by what their thread was doing (docs/time.md).
+    /// Select samples by what their thread was doing (docs/time.md). If context switches were
+    /// recorded, the intervals between them count too.
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["running", "waiting", "managed_only"])]
     pub activity: Option<ActivityChoice>,
     /// Select samples of threads on a processor or runnable, and those whose activity is unknown
@@ -195,7 +196,7 @@ impl Samples {
     pub fn activity(&self) -> Option<ActivityFilter> {
         let only = |activity| Some(ActivityFilter::Only(activity));
         match self.activity {
-            Some(ActivityChoice::All) => None,
+            Some(ActivityChoice::All) => Some(ActivityFilter::All),
             Some(ActivityChoice::OnCpu) => only(Activity::OnCpu),
             Some(ActivityChoice::Runnable) => only(Activity::Runnable),
             Some(ActivityChoice::Blocked) => only(Activity::Blocked),

@@ -10,6 +10,7 @@ mod mapped;
 mod processes;
 mod records;
 mod stack;
+mod switches;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -29,7 +30,7 @@ use chronosym_core::facts::{At, Image};
 use chronosym_core::unwind::{ImageFiles, Thread, Unwinder};
 use chronosym_core::{
     Addressing, CallerProof, Diagnostics, EventTypeId, Loss, RecordingId, SampleKind, Session,
-    Walked, file_name,
+    ThreadSwitch, Walked, file_name,
 };
 
 pub(crate) use mapped::MappedProcess;
@@ -38,6 +39,7 @@ use processes::Processes;
 pub(super) use records::Counted;
 use records::{Schemas, event_name, is_clock, is_profile, raw_event, record_name, schema};
 use stack::{Recorded, addresses, is_guest, registers};
+use switches::{LastSwitches, Switched, Tracepoint};
 
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
@@ -268,6 +270,7 @@ impl<R: Read> EventStream for PerfStream<R> {
                 (incomplete.not_unwound, Unused, "samples have a copy of the user stack, which is not unwound: of user code they show the innermost frame"),
                 (incomplete.broken_walks, Unused, "samples have a copy of the user stack, which is unwound up to a frame whose caller cannot be found"),
                 (importer.waiting.without, Unused, "samples lack their frames of user code, which were to follow and did not"),
+                (importer.sampled_switches, Unused, "events of the scheduler are only a sample of all, since a frequency was set: leave out `perf record -F`, or add `--switch-events`"),
                 (incomplete.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
             ];
             diagnostics.add_counts(&counts);
@@ -330,6 +333,9 @@ struct Importer {
     /// When each processor was heard of last.
     last_ns: HashMap<u32, u64>,
     waiting: Waiting,
+    last_switches: LastSwitches,
+    /// Tracepoints of the scheduler of which only some were recorded.
+    sampled_switches: u64,
     is_big: bool,
     unwinder: Option<Unwinder>,
     /// When the recording ended, if it was made on this machine since it was booted.
@@ -353,6 +359,8 @@ impl Importer {
                 event: session.event_type(schema(&event_name(attr))),
                 kind,
                 is_clock: is_clock(attr),
+                tracepoint: Tracepoint::of(&event_name(attr)),
+                is_complete: attr.frequency.is_none() && attr.period == Some(1),
             });
         }
     }
@@ -395,7 +403,27 @@ impl Importer {
                     .release(thread, Some((*cookie, &frames)), session);
             }
             Event::Namespaces { pid, links, .. } => self.processes.namespaces(*pid, *links),
-            Event::Exit(task) => self.processes.exit(at, task, session),
+            Event::Exit(task) => {
+                let thread = at.of(Some(task.pid), Some(task.tid.into()));
+                session.switch(thread, ThreadSwitch::End, None);
+                self.processes.exit(at, task, session);
+            }
+            Event::Switch { out, preempted } => {
+                let switch = match (out, preempted) {
+                    (false, _) => ThreadSwitch::Run,
+                    (true, true) => ThreadSwitch::Preempt,
+                    (true, false) => ThreadSwitch::Block,
+                };
+                let tid = record
+                    .tid
+                    .filter(|&tid| tid != 0 && session.options().switches);
+                if let Some(tid) = tid
+                    && let Some(stack) = self.last_switches.record(tid, at.time_ns, !out)
+                {
+                    let at = at.of(record.pid, Some(tid.into()));
+                    session.switch(at, switch, stack);
+                }
+            }
             Event::KernelSymbol(symbol) => self.kernel_symbol(at, is_live, symbol, session),
             Event::Lost { records, .. } => {
                 let cpu = record.cpu.unwrap_or_default();
@@ -432,6 +460,9 @@ impl Importer {
         if !is_whole {
             self.unwind(at, record, sample, session);
         }
+        if let Some(tracepoint) = counted.tracepoint.filter(|_| session.options().switches) {
+            self.switch(at, counted, tracepoint, sample, session);
+        }
         let at = at.of(record.pid, record.tid.map(u64::from));
         if counted.kind == SampleKind::Event && !session.is_selected(counted.event) {
             session.count(
@@ -450,6 +481,59 @@ impl Importer {
                 self.waiting.defer(cookie, (at, frames, stated), session);
             }
             None => session.sample_walked(at, self.frames.iter().copied(), stated),
+        }
+    }
+
+    /// Applies a tracepoint of the scheduler, whose stack is that of the thread that leaves.
+    fn switch(
+        &mut self,
+        at: At,
+        counted: Counted,
+        tracepoint: Tracepoint,
+        sample: &Sample<'_>,
+        session: &mut Session,
+    ) {
+        let order = match self.is_big {
+            true => ByteOrder::Big,
+            false => ByteOrder::Little,
+        };
+        let raw = sample.raw.unwrap_or_default();
+        // A thread of an unknown process, such as the idle one, is nobody's.
+        let of_thread = |tid: u32| {
+            let pid = self.processes.owners.get(&tid).filter(|_| tid != 0);
+            pid.map(|&pid| at.of(Some(pid), Some(tid.into())))
+        };
+        match tracepoint {
+            _ if !counted.is_complete => {
+                self.sampled_switches += 1;
+                if let (Tracepoint::Switch, Some(switched)) =
+                    (tracepoint, switches::switched(raw, order))
+                    && let Some(stack) = session.intern_walked(self.frames.iter().copied())
+                {
+                    let tid = switched.leaves.0;
+                    (self.last_switches).stack(tid, at.time_ns, counted.event, stack);
+                }
+            }
+            Tracepoint::Wakeup => {
+                if let Some(at) = switches::woken(raw, order).and_then(of_thread) {
+                    session.switch(at, ThreadSwitch::Ready, None);
+                }
+            }
+            Tracepoint::Switch => {
+                let Some(Switched { leaves, comes }) = switches::switched(raw, order) else {
+                    return;
+                };
+                let (left, switch) = leaves;
+                if let Some(at) = of_thread(left) {
+                    let stack = session.intern_walked(self.frames.iter().copied());
+                    session.switch(at, switch, stack.map(|stack| (counted.event, stack)));
+                }
+                if let Some(at) = of_thread(comes) {
+                    session.switch(at, ThreadSwitch::Run, None);
+                }
+                self.last_switches.tracepoint(left, false);
+                self.last_switches.tracepoint(comes, true);
+            }
         }
     }
 

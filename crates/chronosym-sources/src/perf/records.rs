@@ -6,6 +6,7 @@ use chronosym_events::{EventKey, EventSchema, PointerSize, RawEvent};
 use chronosym_perf::{Event, EventAttr, Record, event_type};
 use chronosym_types::hash::HashMap;
 
+use super::switches::Tracepoint;
 use chronosym_core::{EventTypeId, SampleKind, Weight, facts};
 
 /// Whether an event is the processor's time, in ns.
@@ -26,6 +27,10 @@ pub(crate) struct Counted {
     pub event: EventTypeId,
     pub kind: SampleKind,
     pub is_clock: bool,
+    /// Whether each event is a sample, not one of many.
+    pub is_complete: bool,
+    /// What it is to the scheduler.
+    pub tracepoint: Option<Tracepoint>,
 }
 
 impl Counted {

@@ -1,0 +1,139 @@
+//! Context switches in a perf.data: the scheduler's tracepoints, and the records of
+//! `--switch-events`.
+//!
+//! Both may be recorded together. Tracepoints state the stack and why the thread left; they are
+//! preferred, and a record that repeats one is left out. A tracepoint with a sampling frequency is
+//! there only now and then: then records alone count, and it gives the stack of the next one.
+
+use chronosym_core::{EventTypeId, StackId, ThreadSwitch};
+use chronosym_types::ByteOrder;
+use chronosym_types::hash::HashMap;
+
+/// A tracepoint of the scheduler. Offsets of their fields have not changed since Linux 2.6.32
+/// (include/trace/events/sched.h), after the 8 bytes that all tracepoints share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tracepoint {
+    Switch,
+    Wakeup,
+}
+
+impl Tracepoint {
+    /// The tracepoint with this name.
+    pub fn of(name: &str) -> Option<Self> {
+        match name {
+            "sched:sched_switch" => Some(Tracepoint::Switch),
+            "sched:sched_wakeup" | "sched:sched_wakeup_new" => Some(Tracepoint::Wakeup),
+            _ => None,
+        }
+    }
+}
+
+/// The fields of `sched_switch`: the thread that leaves and the one that comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Switched {
+    pub leaves: (u32, ThreadSwitch),
+    pub comes: u32,
+}
+
+/// Reads the fields of `sched_switch`.
+pub(super) fn switched(raw: &[u8], order: ByteOrder) -> Option<Switched> {
+    Some(Switched {
+        leaves: (number(raw, 24, order)?, left(long(raw, 32, order)?)),
+        comes: number(raw, 56, order)?,
+    })
+}
+
+/// Reads the thread that `sched_wakeup` makes ready.
+pub(super) fn woken(raw: &[u8], order: ByteOrder) -> Option<u32> {
+    number(raw, 24, order)
+}
+
+/// What a thread does that leaves in this state (`TASK_*` of include/linux/sched.h). A preempted
+/// one is still `TASK_RUNNING`, or has the bit that follows those that are reported: 0x100 since
+/// Linux 4.14, 0x400 to 0x1000 before.
+fn left(state: u64) -> ThreadSwitch {
+    const DEAD_OR_ZOMBIE: u64 = 0x10 | 0x20;
+    match state & 0xff {
+        0 => ThreadSwitch::Preempt,
+        _ if state & 0x1d00 != 0 => ThreadSwitch::Preempt,
+        low if low & DEAD_OR_ZOMBIE != 0 => ThreadSwitch::End,
+        _ => ThreadSwitch::Block,
+    }
+}
+
+fn number(raw: &[u8], at: usize, order: ByteOrder) -> Option<u32> {
+    let bytes = *raw.get(at..)?.first_chunk()?;
+    Some(match order {
+        ByteOrder::Little => u32::from_le_bytes(bytes),
+        ByteOrder::Big => u32::from_be_bytes(bytes),
+    })
+}
+
+fn long(raw: &[u8], at: usize, order: ByteOrder) -> Option<u64> {
+    let bytes = *raw.get(at..)?.first_chunk()?;
+    Some(match order {
+        ByteOrder::Little => u64::from_le_bytes(bytes),
+        ByteOrder::Big => u64::from_be_bytes(bytes),
+    })
+}
+
+/// What was last stated of a thread.
+#[derive(Debug)]
+struct Stated {
+    runs: bool,
+    by_tracepoint: bool,
+    /// The stack of a tracepoint, and its time in ns, for the record that follows.
+    stack: Option<(u64, EventTypeId, StackId)>,
+}
+
+/// What was last stated of each thread.
+#[derive(Debug, Default)]
+pub(super) struct LastSwitches(HashMap<u32, Stated>);
+
+impl LastSwitches {
+    /// Notes a tracepoint of which all were recorded.
+    pub fn tracepoint(&mut self, tid: u32, runs: bool) {
+        let stated = Stated {
+            runs,
+            by_tracepoint: true,
+            stack: None,
+        };
+        self.0.insert(tid, stated);
+    }
+
+    /// Keeps the stack of a tracepoint of which only some were recorded.
+    pub fn stack(&mut self, tid: u32, time_ns: u64, event: EventTypeId, stack: StackId) {
+        let stated = self.0.entry(tid).or_insert(Stated {
+            runs: true,
+            by_tracepoint: false,
+            stack: None,
+        });
+        stated.stack = Some((time_ns, event, stack));
+    }
+
+    /// Notes a record: the stack that belongs to it; `None` if it repeats a tracepoint.
+    pub fn record(
+        &mut self,
+        tid: u32,
+        time_ns: u64,
+        runs: bool,
+    ) -> Option<Option<(EventTypeId, StackId)>> {
+        /// The kernel writes the record in the course of the same switch.
+        const SAME_SWITCH_NS: u64 = 1_000_000;
+        let stated = Stated {
+            runs,
+            by_tracepoint: false,
+            stack: None,
+        };
+        let before = self.0.insert(tid, stated);
+        if before
+            .as_ref()
+            .is_some_and(|it| it.by_tracepoint && it.runs == runs)
+        {
+            return None;
+        }
+        let stack = before.and_then(|it| it.stack).filter(|_| !runs);
+        let same = stack.filter(|&(at, ..)| time_ns.saturating_sub(at) <= SAME_SWITCH_NS);
+        Some(same.map(|(_, event, stack)| (event, stack)))
+    }
+}
