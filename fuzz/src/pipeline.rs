@@ -13,7 +13,8 @@ use chronosym::{
 };
 use chronosym_etl::Reader as EtlReader;
 use chronosym_export::{
-    By, CallTree, Granularity, PageFacts, Series, Shape, Sort, TableOptions, TreeOptions,
+    By, CallTree, Granularity, NamedFile, ReportFacts, ReportSource, Series, Shape, Sort,
+    TableOptions, TreeOptions,
 };
 use chronosym_types::escape::is_hostile;
 use serde_json::Value;
@@ -79,7 +80,7 @@ pub fn check(timeline: &Arc<Timeline>) -> u64 {
     assert_eq!(series.samples.len() as u64, samples);
     check_texts(&profile, samples);
     check_json(timeline, &series, samples);
-    check_pictures(&profile);
+    check_pictures(&profile, &series);
     check_pprof(&profile, samples);
     let otlp = written(|out| chronosym_export::write_otlp(&profile, GRANULARITY, out));
     for (field, value) in proto::fields(&otlp) {
@@ -170,7 +171,7 @@ fn check_json(timeline: &Arc<Timeline>, series: &Series, samples: u64) {
     }
 }
 
-fn check_pictures(profile: &Profile) {
+fn check_pictures(profile: &Profile, series: &Series) {
     let tree = CallTree::new(profile, TreeOptions::default());
     let svg = text(|out| chronosym_export::write_svg(profile, &tree, out));
     let options = roxmltree::ParsingOptions {
@@ -179,11 +180,10 @@ fn check_pictures(profile: &Profile) {
     };
     roxmltree::Document::parse_with_options(&svg, options).expect("XML");
     let note = Diagnostic::new(DiagnosticKind::Damage, "<note>");
-    let facts = PageFacts::new("<name>", vec![note]);
-    let html = text(|out| chronosym_export::write_html(profile, &tree, &facts, false, out));
-    let (_, data) = html.split_once("id=\"data\">").expect("data");
-    let (data, _) = data.split_once("</script>").expect("its end");
-    let _: Value = serde_json::from_str(data).expect("JSON");
+    let facts = ReportFacts::new("<name>", profile, vec![note]);
+    let source = |_: NamedFile<'_>| Some(ReportSource::new("<text>", "<name>"));
+    let html = text(|out| chronosym_export::write_report(series, &facts, source, out));
+    assert_eq!(html.matches("</script>").count(), 2);
 }
 
 fn check_pprof(profile: &Profile, samples: u64) {

@@ -15,7 +15,7 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
     ]),
     ("stacks", &[
         ("chronosym stacks app.nettrace", "a call tree, hottest first"),
-        ("chronosym stacks app.nettrace -o app.svg", "a flame graph for any browser; .html adds tables"),
+        ("chronosym stacks app.nettrace -o app.svg", "a flame graph for any browser; .html is a report with a time axis"),
         ("chronosym stacks --just-my-code --running app.nettrace", "the program's own code while it ran"),
         ("chronosym stacks --event Microsoft-Windows-DotNETRuntime/80 app.nettrace", "where exceptions were thrown"),
         ("chronosym stacks --format folded app.nettrace", "one line per stack, for other tools"),

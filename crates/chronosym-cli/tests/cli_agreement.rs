@@ -10,8 +10,8 @@ use std::io::Read;
 use serde_json::Value;
 
 use viewers::{
-    Leaves, TRACES, bare, json, of_firefox, of_folded, of_otlp, of_speedscope, of_svg, stacks,
-    trace, whole,
+    Leaves, TRACES, bare, json, of_firefox, of_folded, of_otlp, of_report, of_speedscope, of_svg,
+    stacks, trace, whole,
 };
 
 #[test]
@@ -33,7 +33,7 @@ fn totals_are_the_same_in_each_format() {
         let svg = String::from_utf8(stacks(&trace, "svg")).unwrap();
         assert_eq!(times(&of_svg(&svg)), times(&firefox), "{name}");
         let html = String::from_utf8(stacks(&trace, "html")).unwrap();
-        assert_eq!(times(&of_svg(&html)), times(&firefox), "{name}");
+        assert_eq!(times(&of_report(&html)), times(&firefox), "{name}");
         let folded = of_folded(&String::from_utf8(stacks(&trace, "folded")).unwrap());
         let mut counts = BTreeMap::new();
         for (name, leaf) in &firefox {

@@ -16,7 +16,8 @@ use serde_json::Value;
 
 use common::chronosym;
 use viewers::{
-    Leaves, TRACES, add, json, list, of_firefox, of_otlp, stacks, through, trace, whole,
+    Leaves, TRACES, add, has, json, list, of_firefox, of_otlp, report_header, runs, stacks,
+    through, trace, whole,
 };
 
 #[test]
@@ -60,26 +61,28 @@ fn options_of_trees_take_effect_on_pictures() {
         assert!(out.status.success(), "{options:?}: {stderr}");
         String::from_utf8(out.stdout).unwrap()
     };
-    for format in ["svg", "html"] {
-        let plain = picture(&["--format", format]);
-        assert!(plain.contains("class=\"box thread\"") && plain.contains("\"unit\":\"ns\""));
-        assert!(!plain.contains("Spin.Work  Program.cs:"));
-        let options = [
-            "--format",
-            format,
-            "--no-threads",
-            "--lines",
-            "--weight",
-            "samples",
-        ];
-        let other = picture(&options);
-        assert!(!other.contains("class=\"box thread\""));
-        assert!(other.contains("\"unit\":\"samples\""));
-        assert!(other.contains("Spin.Work  Program.cs:102"));
-        assert!(!picture(&[&options[..], &["--no-lines"]].concat()).contains("Program.cs:102"));
-    }
-    let page = picture(&["--format", "html"]);
-    assert!(page.contains("requested interval 1 ms, actual 13.037 ms"));
+    let plain = picture(&["--format", "svg"]);
+    assert!(plain.contains("class=\"box thread\"") && plain.contains("\"unit\":\"ns\""));
+    assert!(!plain.contains("Spin.Work  Program.cs:"));
+    let options = [
+        "--format",
+        "svg",
+        "--no-threads",
+        "--lines",
+        "--weight",
+        "samples",
+    ];
+    let other = picture(&options);
+    assert!(!other.contains("class=\"box thread\""));
+    assert!(other.contains("\"unit\":\"samples\""));
+    assert!(other.contains("Spin.Work  Program.cs:102"));
+    assert!(!picture(&[&options[..], &["--no-lines"]].concat()).contains("Program.cs:102"));
+    let page = report_header(&picture(&["--format", "html"]));
+    let summary = page["summary"].to_string();
+    assert!(summary.contains("requested interval 1 ms, actual 13.037 ms"));
+    assert_eq!(page["unit"], "time");
+    let page = report_header(&picture(&["--format", "html", "--weight", "samples"]));
+    assert_eq!(page["unit"], "samples");
     let speedscope = picture(&["--format", "speedscope", "--lines", "--no-threads"]);
     assert!(speedscope.contains("Spin.Work:102\",\"file\":"));
     assert_eq!(speedscope.matches("\"type\":\"sampled\"").count(), 1);
@@ -105,21 +108,6 @@ fn two_traces_are_drawn_in_one_graph() {
         assert!(text.contains("box more3") && text.contains("box less3"));
         assert!(!text.contains("box thread") && !text.contains("box process"));
     }
-}
-
-/// Whether a viewer is there; if it must be, that it is not is a failure.
-fn has(what: &str, is_there: bool) -> bool {
-    let required = std::env::var_os("CHRONOSYM_REQUIRE_TOOLS").is_some_and(|value| value == "1");
-    assert!(is_there || !required, "{what} is not there");
-    if !is_there {
-        eprintln!("{what} is not there: left out");
-    }
-    is_there
-}
-
-fn runs(program: &str, argument: &str) -> bool {
-    let out = Command::new(program).arg(argument).output();
-    has(program, out.is_ok_and(|out| out.status.success()))
 }
 
 #[test]
@@ -229,7 +217,7 @@ fn a_browser_zooms_and_searches_flame_graphs() {
     let driver = include_str!("viewers/flame.js")
         .replace("TARGET", target)
         .replace("SEARCH", "Workload\\\\.Spin\\\\.");
-    for (format, end) in [("svg", "</svg>"), ("html", "</body>")] {
+    for (format, end) in [("svg", "</svg>")] {
         let mut page = String::from_utf8(stacks(&trace, format)).unwrap();
         let at = page.rfind(end).unwrap();
         page.insert_str(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::shape::{Shape, Shaper};
 use chronosym_core::{
-    EventTypeId, Filter, ResolvedStack, Resolver, SampleKind, SymbolSource, ThreadIndex,
+    Activity, EventTypeId, Filter, ResolvedStack, Resolver, SampleKind, SymbolSource, ThreadIndex,
     ThreadView, Timeline,
 };
 use indexmap::IndexMap;
@@ -50,6 +50,8 @@ pub struct TimedSample {
     pub stack: ResolvedStack,
     /// The kind of the sample.
     pub kind: SampleKind,
+    /// What the thread was doing.
+    pub activity: Activity,
 }
 
 /// Samples in time order, with their resolved stacks and weights. Takes 32 bytes per sample, plus
@@ -111,6 +113,7 @@ impl Series {
                 thread: class.thread,
                 stack,
                 kind: class.kind,
+                activity: timeline.activity(&sample).activity,
             });
         });
         let mut series = Series {
@@ -122,10 +125,15 @@ impl Series {
         };
         // Numbers replace weights that are all 0.
         if series.unit == WeightUnit::Samples || series.total() == 0 {
-            series.unit = WeightUnit::Samples;
-            series.samples.iter_mut().for_each(|s| s.weight = 1);
+            series.count_samples();
         }
         series
+    }
+
+    /// Replaces the weights by numbers of samples.
+    pub fn count_samples(&mut self) {
+        self.unit = WeightUnit::Samples;
+        self.samples.iter_mut().for_each(|s| s.weight = 1);
     }
 
     /// Returns the weight of all samples.

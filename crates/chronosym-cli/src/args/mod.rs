@@ -294,6 +294,20 @@ pub struct Stacks {
     /// them.
     #[arg(long)]
     pub lines: bool,
+    #[command(flatten)]
+    pub source: SourceOptions,
+}
+
+/// The source files that a report contains.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SourceOptions {
+    /// Search for source files of a report (html) in DIR (repeatable). A file is used if its checksum
+    /// matches the PDB.
+    #[arg(long, value_name = "DIR")]
+    pub sources: Vec<PathBuf>,
+    /// Omit source files from a report (html).
+    #[arg(long)]
+    pub no_source: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -306,7 +320,8 @@ pub enum StackFormat {
     Text,
     /// A flame graph for any browser.
     Svg,
-    /// A page with a flame graph, a summary, hot methods and unnamed frames.
+    /// A report for any browser: time axis with threads, flame graph, callers and callees, table,
+    /// source.
     Html,
     /// For www.speedscope.app: a profile per thread, in time order.
     Speedscope,

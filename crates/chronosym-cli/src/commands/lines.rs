@@ -10,11 +10,7 @@ use crate::output;
 use crate::profiled::{Sampled, shown};
 
 pub fn run(args: &Lines) -> Result<()> {
-    for folder in &args.sources {
-        if !folder.exists() {
-            bail!("--sources {}: there is no such folder", folder.display());
-        }
-    }
+    super::report::check_sources(&args.sources)?;
     let input = &args.input;
     if let [trace] = &*input.traces
         && !trace.exists()

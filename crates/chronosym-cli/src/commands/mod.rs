@@ -11,6 +11,7 @@ mod methods;
 mod missing;
 mod modules;
 mod pictures;
+mod report;
 mod runtime;
 mod save;
 mod serve;

@@ -31,11 +31,16 @@ pub fn format_of(path: &Path) -> Option<StackFormat> {
 
 /// Returns the facts about traces that a page shows.
 pub fn facts(traces: &[PathBuf], diagnostics: &Diagnostics) -> PageFacts {
+    PageFacts::new(name(traces), diagnostics.list.clone())
+}
+
+/// Returns the names of traces without their folders.
+pub fn name(traces: &[PathBuf]) -> String {
     let names = traces
         .iter()
         .map(|path| path.file_name().unwrap_or(path.as_os_str()));
     let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
-    PageFacts::new(names.join(", "), diagnostics.list.clone())
+    names.join(", ")
 }
 
 #[cfg(test)]

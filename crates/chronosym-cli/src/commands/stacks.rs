@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use anyhow::{Result, bail};
-use chronosym::{Diagnostics, LimitReached, Profile};
+use chronosym::{LimitReached, Profile};
 use chronosym_export::{Granularity, TreeOptions, WeightUnit};
 
-use super::pictures;
+use super::{pictures, report};
 use crate::args::{StackFormat, Stacks, Usage};
 use crate::profiled::{Sampled, shown, tree, write_note};
 use crate::{output, progress};
@@ -15,14 +15,15 @@ pub fn run(args: &Stacks) -> Result<()> {
     let path = args.input.output.as_deref();
     let format = args.format.or_else(|| pictures::format_of(path?));
     let format = format.unwrap_or(StackFormat::Text);
-    if args.weight.is_some() && !is_tree(format) {
+    if args.weight.is_some() && !has_weight(format) {
         bail!(Usage(
             "--weight is for folded, text, svg and html: other formats have all that is known of samples".to_owned()
         ));
     }
+    report::check_sources(&args.source.sources)?;
     let limits = crate::limits::get();
     let markers = match format {
-        StackFormat::Firefox => limits.markers,
+        StackFormat::Firefox | StackFormat::Html => limits.markers,
         _ => 0,
     };
     let (input, selection) = (&args.input, &args.selection);
@@ -47,9 +48,15 @@ pub fn run(args: &Stacks) -> Result<()> {
             )?;
             written == 0
         }
-        StackFormat::Speedscope | StackFormat::Firefox => {
-            let series = sampled.series(granularity);
+        StackFormat::Speedscope | StackFormat::Firefox | StackFormat::Html => {
+            let mut series = sampled.series(granularity);
             match format {
+                StackFormat::Html => {
+                    if args.weight == Some(WeightUnit::Samples) {
+                        series.count_samples();
+                    }
+                    report::write(&series, &sampled, &input.traces, &args.source, &mut out)?;
+                }
                 StackFormat::Firefox => chronosym_export::write_firefox(&series, &mut out)?,
                 _ => chronosym_export::write_speedscope(&series, &mut out)?,
             }
@@ -77,14 +84,7 @@ pub fn run(args: &Stacks) -> Result<()> {
                     chronosym_export::write_pprof(&profile, granularity, &mut out)?
                 }
                 StackFormat::Otlp => chronosym_export::write_otlp(&profile, granularity, &mut out)?,
-                _ => write_tree(
-                    args,
-                    &sampled.loaded.diagnostics,
-                    format,
-                    granularity,
-                    &profile,
-                    &mut out,
-                )?,
+                _ => write_tree(args, format, granularity, &profile, &mut out)?,
             }
             if format == StackFormat::Text {
                 write_note(note.as_deref(), shown(usize::MAX, path).width, &mut out)?;
@@ -99,8 +99,8 @@ pub fn run(args: &Stacks) -> Result<()> {
     Ok(())
 }
 
-/// Whether a format needs a call tree.
-fn is_tree(format: StackFormat) -> bool {
+/// Whether `--weight` has an effect on a format.
+fn has_weight(format: StackFormat) -> bool {
     matches!(
         format,
         StackFormat::Folded | StackFormat::Text | StackFormat::Svg | StackFormat::Html
@@ -109,7 +109,6 @@ fn is_tree(format: StackFormat) -> bool {
 
 fn write_tree(
     args: &Stacks,
-    diagnostics: &Diagnostics,
     format: StackFormat,
     granularity: Granularity,
     profile: &Profile,
@@ -132,10 +131,6 @@ fn write_tree(
     let tree = tree(profile, options);
     match format {
         StackFormat::Svg => chronosym_export::write_svg(profile, &tree, out)?,
-        StackFormat::Html => {
-            let facts = pictures::facts(&args.input.traces, diagnostics);
-            chronosym_export::write_html(profile, &tree, &facts, granularity.addresses, out)?;
-        }
         StackFormat::Text => {
             let options = shown(usize::MAX, path);
             chronosym_export::write_text(profile, &tree, options, out)?;

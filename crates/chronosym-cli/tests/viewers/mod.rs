@@ -2,8 +2,11 @@
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use base64::Engine as _;
 use opentelemetry_proto::tonic::profiles::v1development::ProfilesData;
 use prost::Message;
 use serde_json::Value;
@@ -240,4 +243,109 @@ pub fn through(file: &Value, passes: impl Fn(&str) -> bool) -> u64 {
             .any(|f| frames[f.as_u64().unwrap() as usize])
     });
     on.map(|(_, weight)| weight.as_u64().unwrap()).sum()
+}
+
+/// Whether a viewer is there; if it must be, that it is not is a failure.
+pub fn has(what: &str, is_there: bool) -> bool {
+    let required = std::env::var_os("CHRONOSYM_REQUIRE_TOOLS").is_some_and(|value| value == "1");
+    assert!(is_there || !required, "{what} is not there");
+    if !is_there {
+        eprintln!("{what} is not there: left out");
+    }
+    is_there
+}
+
+pub fn runs(program: &str, argument: &str) -> bool {
+    let out = Command::new(program).arg(argument).output();
+    has(program, out.is_ok_and(|out| out.status.success()))
+}
+
+/// The data of a report: its header, and the rest.
+fn report_data(page: &str) -> (Value, Vec<u8>) {
+    let (_, data) = page.split_once("id=\"trace\">").unwrap();
+    let (data, _) = data.split_once("</script>").unwrap();
+    let bytes = base64::prelude::BASE64_STANDARD.decode(data).unwrap();
+    let mut all = Vec::new();
+    let mut inflated = flate2::read::ZlibDecoder::new(bytes.as_slice());
+    inflated.read_to_end(&mut all).unwrap();
+    let length = u32::from_le_bytes(all[..4].try_into().unwrap()) as usize;
+    let header = serde_json::from_slice(&all[4..4 + length]).unwrap();
+    (header, all[4 + length..].to_vec())
+}
+
+pub fn report_header(page: &str) -> Value {
+    report_data(page).0
+}
+
+/// The self times in a report by the names of functions, read without the report's own script.
+pub fn of_report(page: &str) -> Leaves {
+    let (header, bytes) = report_data(page);
+    assert_eq!(header["unit"], "time");
+    let mut columns: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    let mut bytes = bytes.iter();
+    for column in list(&header["columns"]) {
+        let values = (0..column["count"].as_u64().unwrap()).map(|_| {
+            let (mut value, mut shift) = (0, 0);
+            loop {
+                let byte = bytes.next().unwrap();
+                value |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte & 0x80 == 0 {
+                    return value;
+                }
+            }
+        });
+        columns.insert(column["name"].as_str().unwrap(), values.collect());
+    }
+    assert_eq!(bytes.next(), None);
+    let signed = |value: u64| (value >> 1) as i64 ^ -((value & 1) as i64);
+    let mut time = 0;
+    let times = columns["sample.time"].iter().map(|&delta| {
+        time += signed(delta);
+        time
+    });
+    let times: Vec<i64> = times.collect();
+    let (mut follower, mut before) = (BTreeMap::new(), None);
+    let threads = columns["sample.thread"].iter().map(|&number| {
+        let thread = if number > 0 {
+            number - 1
+        } else {
+            follower[&before.unwrap()]
+        };
+        before.map(|before| follower.insert(before, thread));
+        before = Some(thread);
+        thread
+    });
+    let threads: Vec<u64> = threads.collect();
+    let mut stack_of = BTreeMap::new();
+    let stacks = threads
+        .iter()
+        .zip(&columns["sample.stack"])
+        .map(|(thread, &delta)| {
+            let stack = stack_of.entry(*thread).or_insert(0);
+            *stack += signed(delta);
+            *stack as usize
+        });
+    let stacks: Vec<usize> = stacks.collect();
+    let (mut next, mut last) = (BTreeMap::new(), 0);
+    let mut weights = vec![0; times.len()];
+    for index in (0..times.len()).rev() {
+        let until = next.insert(threads[index], times[index]);
+        weights[index] = until.map_or(0, |until| until - times[index]);
+    }
+    let mut leaves = Leaves::new();
+    for index in 0..times.len() {
+        let stated = signed(columns["sample.weight"][index]);
+        let weight = if header["weight_until_next"] == true {
+            weights[index] + stated
+        } else {
+            last += stated;
+            last
+        };
+        let frame = columns["stack.frame"][stacks[index]] as usize;
+        let function = columns["frame.function"][frame] as usize;
+        let name = header["functions"][function][0].as_str().unwrap();
+        add(&mut leaves, name, None, weight as u64);
+    }
+    leaves
 }

@@ -5,5 +5,5 @@ mod graph;
 mod page;
 mod svg;
 
-pub use page::{PageFacts, write_diff_html, write_html};
+pub use page::{PageFacts, write_diff_html};
 pub use svg::{write_diff_svg, write_svg};

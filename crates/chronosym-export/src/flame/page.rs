@@ -1,6 +1,5 @@
-//! The page around a flame graph: a summary, the hottest methods, and what has no name or line.
+//! The page around a flame graph that compares two profiles: their summaries, and what changed.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -8,15 +7,11 @@ use std::io::{self, Write};
 use chronosym_core::{Diagnostic, Profile};
 use chronosym_types::escape::xml;
 
-use super::graph::{Graph, KINDS};
+use super::graph::Graph;
 use super::svg::push_graph;
 use crate::call_tree::CallTree;
 use crate::diff::Diff;
 use crate::header::describe;
-use crate::missing::{Missing, missing};
-use crate::reasons::{line_reason, name_reason};
-use crate::top::{By, Sort, SourcePosition, hotspots};
-use crate::weight::{Counts, WeightUnit};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -45,31 +40,7 @@ impl PageFacts {
     }
 }
 
-/// Writes a page that needs no other file: a summary, the flame graph, the hottest methods, and
-/// what has no name or line and why. With `addresses`, the table of methods lists unnamed code by
-/// address.
-pub fn write_html(
-    profile: &Profile,
-    tree: &CallTree,
-    facts: &PageFacts,
-    addresses: bool,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let mut text = String::new();
-    push_head(&facts.name, &mut text);
-    push_summary(profile, facts, &mut text);
-    push_picture(&Graph::of(profile, tree), &KINDS[..8], &mut text);
-    push_methods(profile, tree.unit, addresses, &mut text);
-    let whole = (tree.unit, tree.unit.total(profile));
-    let names = missing(profile, tree.unit, |frame| frame.name().err());
-    push_missing(("name", "unnamed"), &names, name_reason, whole, &mut text);
-    let lines = missing(profile, tree.unit, |frame| frame.line_reason());
-    push_missing(("line", "unlined"), &lines, line_reason, whole, &mut text);
-    push_end(&mut text);
-    out.write_all(text.as_bytes())
-}
-
-/// Writes a page like [`write_html`] that compares two profiles: their summaries, the red and blue
+/// Writes a page that compares two profiles and needs no other file: their summaries, the red and blue
 /// flame graph, and the methods whose percentage changed most.
 pub fn write_diff_html(
     diff: &Diff,
@@ -163,30 +134,6 @@ fn push_summary(profile: &Profile, facts: &PageFacts, text: &mut String) {
     text.push_str("</dl>\n");
 }
 
-fn push_methods(profile: &Profile, unit: WeightUnit, addresses: bool, text: &mut String) {
-    let mut methods = hotspots(profile, By::Method, Sort::Own, addresses);
-    let weights = |counts: &Counts| [counts.own, counts.total].map(|a| a.weight(unit));
-    methods.sort_by_key(|method| Reverse(weights(&method.counts)));
-    let whole = unit.total(profile);
-    text.push_str("<h2>Hottest methods</h2>\n<table id=\"top\"><tr><th class=\"n\">self</th><th class=\"n\">with callees</th><th>method</th></tr>\n");
-    for method in methods.iter().take(MAX_METHODS) {
-        let label = method.label.text();
-        let name = xml(&label);
-        let line = method.position.as_ref().map(SourcePosition::text);
-        let line = line.map(|line| format!("  {line}"));
-        let [own, total] = weights(&method.counts);
-        let _ = writeln!(
-            text,
-            "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"name\" data-find=\"{name}\">{name}<small>{}</small></td></tr>",
-            unit.amount(own, whole),
-            unit.amount(total, whole),
-            xml(&line.unwrap_or_default()),
-        );
-    }
-    text.push_str("</table>\n");
-    push_more(methods.len(), "more methods are in the graph", text);
-}
-
 fn push_more(all: usize, what: &str, text: &mut String) {
     if all > MAX_METHODS {
         let _ = writeln!(text, "<p>{} {what}.</p>", all - MAX_METHODS);
@@ -209,38 +156,4 @@ fn push_changes(diff: &Diff, text: &mut String) {
     }
     text.push_str("</table>\n");
     push_more(methods.len(), "more methods changed", text);
-}
-
-/// Appends why leaves lack a name or a line, and what helps.
-fn push_missing<R: Copy>(
-    (what, id): (&str, &str),
-    all: &[Missing<R>],
-    words: impl Fn(R) -> (&'static str, &'static str),
-    (unit, whole): (WeightUnit, u64),
-    text: &mut String,
-) {
-    if all.is_empty() {
-        let _ = writeln!(
-            text,
-            "<p id=\"{id}\">Each innermost frame has a {what}.</p>"
-        );
-        return;
-    }
-    let _ = writeln!(
-        text,
-        "<h2>What has no {what}</h2>\n<table id=\"{id}\"><tr><th class=\"n\">self</th><th>why</th><th>where, mostly</th><th>what helps</th></tr>"
-    );
-    for missing in all {
-        let mostly = &missing.modules[..missing.modules.len().min(4)];
-        let (why, helps) = words(missing.reason);
-        let _ = writeln!(
-            text,
-            "<tr><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            unit.amount(missing.weight, whole),
-            xml(why),
-            xml(&mostly.join(", ")),
-            xml(helps),
-        );
-    }
-    text.push_str("</table>\n");
 }

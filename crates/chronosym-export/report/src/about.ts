@@ -1,0 +1,100 @@
+// What the trace is, what is wrong with it, and what has no name or line and why.
+
+import { forEachSample } from "./calls.ts";
+import { el } from "./dom.ts";
+import { amount, duration, percent } from "./labels.ts";
+import type { Model } from "./model.ts";
+
+export function about(model: Model): Node[] {
+  const { header } = model.trace;
+  const notes: string[] = [...header.diagnostics];
+  if (header.slice) {
+    notes.push(
+      `too many samples for a page: those of one thread with equal stacks and activity are merged in slices of ${duration(header.slice)}; ` +
+        "totals of the whole trace are exact, those of a selected time are exact to a slice",
+    );
+  }
+  if (header.cut_stacks) notes.push(`the innermost frames of ${header.cut_stacks} stacks are left out (--max-tree-nodes)`);
+  const processes = header.processes.map((process) =>
+    el(
+      "li",
+      {},
+      el("b", {}, process.label),
+      process.runtimes.length ? ` · ${process.runtimes.join(", ")}` : "",
+      process.command_line ? el("details", {}, el("summary", {}, "command line"), el("code", {}, process.command_line)) : null,
+    ),
+  );
+  return [
+    el("h2", {}, header.name),
+    el("ul", {}, ...header.summary.map((line) => el("li", {}, line))),
+    el("h3", {}, "processes"),
+    el("ul", {}, ...processes),
+    ...missing(model, 3, "Frames without a name", header.name_reasons),
+    ...missing(model, 4, "Frames without a line", header.line_reasons),
+    ...(notes.length ? [el("h3", {}, "notes"), el("ul", {}, ...notes.map((note) => el("li", {}, note)))] : []),
+    el("h3", {}, "keys"),
+    keys(),
+  ];
+}
+
+/** Innermost frames by reason. */
+function missing(model: Model, column: 3 | 4, title: string, reasons: [string, string, string][]): Node[] {
+  const { stacks, frames, samples, header, functions } = model.trace;
+  const sums = new Map<number, { weight: number; modules: Map<string, number> }>();
+  forEachSample(samples, model.selection, (i) => {
+    const frame = stacks.frame[samples.stack[i]];
+    const reason = header.facts[frames.facts[frame]][column];
+    if (!reason) return;
+    const sum = sums.get(reason) ?? { weight: 0, modules: new Map<string, number>() };
+    sum.weight += samples.weight[i];
+    const module = functions[frames.func[frame]].module || "no known image";
+    sum.modules.set(module, (sum.modules.get(module) ?? 0) + samples.weight[i]);
+    sums.set(reason, sum);
+  });
+  if (!sums.size) return [];
+  const { whole } = model.weights(true);
+  const rows = [...sums].sort(([, a], [, b]) => b.weight - a.weight);
+  return [
+    el("h3", {}, title),
+    el(
+      "table",
+      { class: "reasons" },
+      el("tr", {}, ...["self", "why", "mostly in", "what helps"].map((head) => el("th", {}, head))),
+      ...rows.map(([reason, { weight, modules }]) => {
+        const [name, why, helps] = reasons[reason - 1];
+        const mostly = [...modules].sort(([, a], [, b]) => b - a).slice(0, 4).map(([module]) => module);
+        return el(
+          "tr",
+          {},
+          el("td", { class: "number" }, `${percent(weight, whole)} (${amount(weight, header.unit)})`),
+          el("td", { title: name }, why),
+          el("td", {}, mostly.join(", ")),
+          el("td", {}, helps),
+        );
+      }),
+    ),
+  ];
+}
+
+export const KEYS: [string, string][] = [
+  ["1 … 5", "flame graph, callers and callees, methods, source, about"],
+  ["/", "search: text, or /regular expression/"],
+  ["arrow keys", "move between boxes or rows; on the time axis move the selection"],
+  ["Enter", "enlarge a box; open a row; on the time axis show only the selection"],
+  ["Backspace", "back to the caller"],
+  ["Shift + arrow keys", "on the time axis: resize the selection"],
+  ["+ −", "on the time axis: zoom (or Ctrl + wheel)"],
+  ["i", "callers below callees (bottom-up)"],
+  ["t", "threads one by one"],
+  ["a", "activity: all, running, blocked"],
+  ["r", "raw frames: show the plumbing of async methods"],
+  ["u", "table: own code only"],
+  ["s", "callers and callees of the selected method"],
+  ["d", "dark or light"],
+  ["Escape", "undo one thing: search, zoom, time, threads"],
+  ["?", "this list"],
+];
+
+export function keys(): HTMLElement {
+  return el("dl", { class: "keys" }, ...KEYS.flatMap(([key, does]) => [el("dt", {}, key), el("dd", {}, does)]));
+}

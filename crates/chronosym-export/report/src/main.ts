@@ -1,0 +1,431 @@
+// The page: views of one trace, and what keys and buttons do.
+
+import { callees, callers } from "./boxes.ts";
+import { about, keys } from "./about.ts";
+import { family, familyOf, shade, type FamilyName } from "./colors.ts";
+import { details } from "./details.ts";
+import { el } from "./dom.ts";
+import { Flame } from "./flame.ts";
+import { amount, duration, instant, percent } from "./labels.ts";
+import { Model } from "./model.ts";
+import { Source } from "./source.ts";
+import { fromFragment, toFragment, VIEWS, type State, type View } from "./state.ts";
+import { Table } from "./table.ts";
+import { Timeline } from "./timeline.ts";
+import { inflate, parse, type Trace } from "./trace.ts";
+
+const TITLES: Record<View, string> = {
+  flame: "Flame graph",
+  sandwich: "Callers & callees",
+  table: "Methods",
+  source: "Source",
+  about: "About",
+};
+const RUNNING = 0b0011;
+const BLOCKED = 0b0100;
+const ALL = 0b1111;
+
+class Page {
+  readonly model: Model;
+  readonly timeline: Timeline;
+  readonly flame: Flame;
+  readonly callers: Flame;
+  readonly callees: Flame;
+  readonly table: Table;
+  readonly source: Source;
+  private readonly panel = el("main", { class: "view", tabindex: -1 });
+  private readonly aside = el("aside", { class: "details", "aria-label": "Selected method" });
+  private readonly status = el("div", { class: "status", role: "status", "aria-live": "polite" });
+  private readonly search = el("input", {
+    type: "search",
+    placeholder: "Search methods (/)",
+    "aria-label": "Search methods: text, or a regular expression between slashes",
+    spellcheck: "false",
+  });
+  private readonly found = el("output", { class: "found" });
+  private readonly tabs = el("div", { role: "tablist", class: "tabs", "aria-label": "Views" });
+  private readonly controls = el("div", { class: "controls" });
+  private readonly help = el("dialog", { "aria-label": "Keys" });
+  private subZoom: { callers: number[]; callees: number[] } = { callers: [], callees: [] };
+
+  constructor(trace: Trace) {
+    const model = (this.model = new Model(trace));
+    model.legend = () => this.legend();
+    this.readFragment();
+    this.timeline = new Timeline(model);
+    const select = (func: number) => model.update({ func });
+    const open = (func: number) => model.update({ func, view: "sandwich" });
+    this.flame = new Flame(model, {
+      label: "Flame graph",
+      root: () => model.graph,
+      zoom: () => model.state.zoom,
+      onZoom: (zoom) => model.update({ zoom }),
+      onSelect: select,
+    });
+    const part = (name: "callers" | "callees", upwards: boolean) =>
+      new Flame(model, {
+        label: name === "callers" ? "Callers" : "Callees",
+        upwards,
+        root: () => (name === "callers" ? callers : callees)(model.tree(), model.weights(), model.state.func ?? 0),
+        zoom: () => this.subZoom[name],
+        onZoom: (path) => (this.subZoom[name] = path),
+        onSelect: () => undefined,
+      });
+    this.callers = part("callers", true);
+    this.callees = part("callees", false);
+    this.keepRoots();
+    this.table = new Table(model, select, open);
+    this.source = new Source(model);
+    this.build();
+    model.listen((changed) => this.changed(changed));
+    this.show();
+  }
+
+  /** The graphs of callers and callees are made once for each selection. */
+  private keepRoots(): void {
+    for (const flame of [this.callers, this.callees]) {
+      const { root } = flame.options;
+      let key = "";
+      let kept = null as ReturnType<typeof root> | null;
+      flame.options.root = () => {
+        const { func, raw } = this.model.state;
+        const now = JSON.stringify([this.model.selectionKey, func, raw]);
+        if (now !== key || !kept) [key, kept] = [now, root()];
+        return kept;
+      };
+    }
+  }
+
+  private get bounds() {
+    const { header, functions } = this.model.trace;
+    return { functions: functions.length, threads: header.threads.length, files: header.files.length };
+  }
+
+  private readFragment(): void {
+    const { raw } = this.model.trace.header;
+    this.model.state = fromFragment(location.hash, raw, this.bounds);
+  }
+
+  private build(): void {
+    const { header } = this.model.trace;
+    const theme = el("button", { class: "icon", title: "Dark or light (d)", "aria-label": "Dark or light", click: () => this.turnTheme() }, "◐");
+    const help = el("button", { class: "icon", title: "Keys (?)", "aria-label": "Keys", click: () => this.showHelp() }, "?");
+    const top = el(
+      "header",
+      {},
+      el("h1", { title: header.summary.join("\n") }, header.name),
+      this.status,
+      el("div", { class: "search" }, this.search, this.found),
+      theme,
+      help,
+    );
+    this.search.value = this.model.state.search;
+    this.search.addEventListener("input", () => this.model.update({ search: this.search.value }));
+    VIEWS.forEach((view, i) => {
+      this.tabs.append(
+        el(
+          "button",
+          {
+            role: "tab",
+            id: `tab-${view}`,
+            title: `${TITLES[view]} (${i + 1})`,
+            click: () => this.open(view),
+            keydown: (event: KeyboardEvent) => this.moveTab(event, i),
+          },
+          TITLES[view],
+        ),
+      );
+    });
+    const close = el("button", { click: () => this.help.close() }, "Close");
+    this.help.append(el("h2", {}, "Keys"), keys(), close);
+    const work = el("div", { class: "work" }, this.panel, this.aside);
+    document.body.append(
+      top,
+      this.timeline.element,
+      el("nav", { class: "toolbar" }, this.tabs, this.controls),
+      work,
+      this.help,
+    );
+    document.addEventListener("keydown", (event) => this.key(event));
+    window.addEventListener("hashchange", () => {
+      const { raw } = this.model.trace.header;
+      if (location.hash.replace(/^#/, "") === toFragment(this.model.state, raw)) return;
+      this.model.update(fromFragment(location.hash, raw, this.bounds));
+    });
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    this.setTheme(dark.matches);
+    dark.addEventListener("change", () => this.setTheme(dark.matches));
+  }
+
+  private moveTab(event: KeyboardEvent, i: number): void {
+    const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (!by) return;
+    const view = VIEWS[(i + by + VIEWS.length) % VIEWS.length];
+    this.model.update({ view });
+    document.getElementById(`tab-${view}`)?.focus();
+    event.preventDefault();
+  }
+
+  private setTheme(isDark: boolean): void {
+    document.documentElement.dataset.theme = isDark ? "dark" : "light";
+    this.redraw();
+  }
+
+  private turnTheme(): void {
+    this.setTheme(document.documentElement.dataset.theme !== "dark");
+  }
+
+  private redraw(): void {
+    this.timeline.redraw();
+    this.flame.draw();
+    this.callers.draw();
+    this.callees.draw();
+    this.table.draw();
+    this.source.draw();
+    this.aside.replaceChildren(...details(this.model, this.actions));
+  }
+
+  private readonly actions = {
+    select: (func: number) => this.model.update({ func }),
+    sandwich: (func: number) => this.model.update({ func, view: "sandwich" }),
+    source: (func: number) => this.openSource(func),
+  };
+
+  private openSource(func: number): void {
+    const at = this.source.fileOf(func);
+    if (!at) return;
+    this.model.update({ func, view: "source", file: at.file, line: at.line });
+    this.source.scrollTo(at.line);
+  }
+
+  private open(view: View): void {
+    if (view === "source" && this.model.state.file === null && this.model.state.func !== null) {
+      const at = this.source.fileOf(this.model.state.func);
+      if (at) return this.openSource(this.model.state.func);
+    }
+    this.model.update({ view });
+  }
+
+  private changed(changed: Set<keyof State>): void {
+    const selects: (keyof State)[] = ["range", "threads", "activities", "raw", "inverted", "byThread", "func"];
+    if (selects.some((key) => changed.has(key))) {
+      if (!changed.has("zoom") && selects.slice(3, 6).some((key) => changed.has(key))) this.model.state.zoom = [];
+      this.subZoom = { callers: [], callees: [] };
+      if (changed.size > 1 || !changed.has("func")) this.flame.reset();
+      this.callers.reset();
+      this.callees.reset();
+    }
+    this.show();
+    const fragment = toFragment(this.model.state, this.model.trace.header.raw);
+    history.replaceState(null, "", fragment ? `#${fragment}` : location.pathname + location.search);
+  }
+
+  private show(): void {
+    const { state } = this.model;
+    for (const view of VIEWS) {
+      const tab = document.getElementById(`tab-${view}`)!;
+      tab.setAttribute("aria-selected", `${view === state.view}`);
+      tab.tabIndex = view === state.view ? 0 : -1;
+    }
+    const views: Record<View, () => Node[]> = {
+      flame: () => [this.flame.element],
+      sandwich: () => this.sandwich(),
+      table: () => [this.table.element],
+      source: () => [this.source.element],
+      about: () => [el("div", { class: "about", tabindex: 0 }, ...about(this.model))],
+    };
+    const nodes = views[state.view]();
+    const isSame = state.view !== "about" && nodes.length === this.panel.childNodes.length &&
+      nodes.every((node, i) => node === this.panel.childNodes[i]);
+    if (!isSame) {
+      const hadFocus = this.panel.contains(document.activeElement);
+      this.panel.replaceChildren(...nodes);
+      if (hadFocus) (this.panel.querySelector("[tabindex='0']") as HTMLElement | null)?.focus();
+    }
+    this.panel.setAttribute("aria-label", TITLES[state.view]);
+    if (document.activeElement !== this.search) this.search.value = state.search;
+    this.showControls();
+    this.showStatus();
+    this.redraw();
+  }
+
+  private sandwichParts: { heading: HTMLElement; nodes: Node[] } | null = null;
+
+  private sandwich(): Node[] {
+    const { func } = this.model.state;
+    const { functions, header } = this.model.trace;
+    if (func === null) {
+      const most = [...this.model.functionWeights.self].reduce((best, w, i, all) => (w > all[best] ? i : best), 0);
+      if (functions.length) this.model.state.func = most;
+      else return [el("p", { class: "empty" }, "No sample.")];
+    }
+    this.sandwichParts ??= (() => {
+      const heading = el("div", { class: "sandwich-head" });
+      return { heading, nodes: [this.callers.element, heading, this.callees.element] };
+    })();
+    const f = functions[this.model.state.func ?? 0];
+    const { self, total } = this.model.functionWeights;
+    const { whole } = this.model.weights(true);
+    const at = this.model.state.func ?? 0;
+    this.sandwichParts.heading.replaceChildren(
+      el("b", {}, f.names[0]),
+      el("span", { class: "muted" }, ` ${f.module} `),
+      el("span", {}, `total ${amount(total[at], header.unit)} (${percent(total[at], whole)}), self ${amount(self[at], header.unit)} (${percent(self[at], whole)})`),
+    );
+    return this.sandwichParts.nodes;
+  }
+
+  private toggle(title: string, key: string, isOn: boolean, change: () => void, hint = ""): HTMLElement {
+    return el(
+      "button",
+      { "aria-pressed": isOn, title: `${hint || title} (${key})`, click: change },
+      title,
+    );
+  }
+
+  private showControls(): void {
+    const { state, trace } = this.model;
+    const active = document.activeElement;
+    const index = [...this.controls.querySelectorAll("button")].indexOf(active as HTMLButtonElement);
+    const activities = el("div", { class: "group", role: "group", "aria-label": "Activity" });
+    const choices: [string, number][] = [["all", ALL], ["running", RUNNING], ["blocked", BLOCKED]];
+    const known = new Set(trace.samples.activity);
+    if (known.size > 1) {
+      for (const [name, bits] of choices) {
+        activities.append(
+          el("button", { "aria-pressed": state.activities === bits, title: `${name} threads (a)`, click: () => this.model.update({ activities: bits, zoom: [] }) }, name),
+        );
+      }
+    }
+    const buttons: (Node | null)[] = [activities.childNodes.length ? activities : null];
+    if (state.view === "flame") {
+      buttons.push(
+        el(
+          "div",
+          { class: "group", role: "group", "aria-label": "Order" },
+          el("button", { "aria-pressed": !state.inverted, title: "Callers above callees (i)", click: () => this.model.update({ inverted: false }) }, "top-down"),
+          el("button", { "aria-pressed": state.inverted, title: "Where time was spent, callers below (i)", click: () => this.model.update({ inverted: true }) }, "bottom-up"),
+        ),
+        this.toggle("by thread", "t", state.byThread, () => this.model.update({ byThread: !state.byThread }), "A box for each thread"),
+      );
+    }
+    if (state.view === "flame" || state.view === "sandwich") {
+      buttons.push(this.toggle("raw frames", "r", state.raw, () => this.model.update({ raw: !state.raw }), "Show the plumbing of async methods"));
+    }
+    if (state.view === "table") {
+      buttons.push(this.toggle("own code", "u", state.userOnly, () => this.model.update({ userOnly: !state.userOnly }), "Only own code"));
+    }
+    this.controls.replaceChildren(...buttons.filter((b) => b !== null));
+    if (index >= 0) this.controls.querySelectorAll("button")[index]?.focus();
+  }
+
+  private showStatus(): void {
+    const { state, trace } = this.model;
+    const { whole, samples } = this.model.weights();
+    const { unit } = trace.header;
+    const count = new Intl.NumberFormat("en").format(samples);
+    const parts: Node[] = [
+      el("b", {}, unit === "samples" ? `${count} samples` : amount(whole, unit)),
+      document.createTextNode(unit === "samples" ? "" : ` ${unit === "time" ? "of thread time, " : ""}${count} samples`),
+    ];
+    const chip = (text: string, change: Partial<State>) =>
+      el("button", { class: "chip", title: "Remove", click: () => this.model.update(change) }, `${text} ×`);
+    if (state.range) {
+      const [a, b] = state.range;
+      parts.push(chip(`${instant(a)} – ${instant(b)} (${duration(b - a)})`, { range: null, zoom: [] }));
+    }
+    if (state.shown) parts.push(chip("time axis zoomed", { shown: null }));
+    if (state.threads) {
+      const { threads } = trace.header;
+      const names = state.threads.length === 1 ? threads[state.threads[0]].label : `${state.threads.length} threads`;
+      parts.push(chip(names, { threads: null, zoom: [] }));
+    }
+    if (state.zoom.length && state.view === "flame") parts.push(chip("zoomed", { zoom: [] }));
+    this.status.replaceChildren(...parts);
+    const { matches } = this.model;
+    this.found.textContent = matches ? percent(this.model.matching, whole) : "";
+  }
+
+  private legend(): HTMLElement {
+    const isDark = document.documentElement.dataset.theme === "dark";
+    const used = new Map<FamilyName, number>();
+    const { self } = this.model.functionWeights;
+    this.model.trace.functions.forEach((f, i) => used.set(familyOf(f), (used.get(familyOf(f)) ?? 0) + self[i]));
+    const { whole } = this.model.weights(true);
+    const rows = [...used].sort(([, a], [, b]) => b - a);
+    return el(
+      "ul",
+      { class: "plain legend" },
+      ...rows.map(([name, weight]) =>
+        el(
+          "li",
+          {},
+          el("span", {}, el("i", { class: "swatch", style: `background:${shade(name, 1, isDark)}` }), family(name).name),
+          el("span", { class: "muted" }, `${percent(weight, whole)} self`),
+        ),
+      ),
+    );
+  }
+
+  private showHelp(): void {
+    if (this.help.open) this.help.close();
+    else this.help.showModal();
+  }
+
+  private escape(): void {
+    const { state } = this.model;
+    if (state.search) this.model.update({ search: "" });
+    else if (state.zoom.length) this.model.update({ zoom: [] });
+    else if (state.range) this.model.update({ range: null });
+    else if (state.threads) this.model.update({ threads: null });
+    else if (state.shown) this.model.update({ shown: null });
+    else this.model.update({ func: null });
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.altKey || event.metaKey || this.help.open) return;
+    const { state } = this.model;
+    const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+    if (isTyping) {
+      if (event.key !== "Escape" && event.key !== "Enter") return;
+      if (event.key === "Escape") this.model.update({ search: "" });
+      this.search.value = this.model.state.search;
+      (this.panel.querySelector("[tabindex='0']") as HTMLElement | null)?.focus();
+      event.preventDefault();
+      return;
+    }
+    const next: Record<number, number> = { [ALL]: RUNNING, [RUNNING]: BLOCKED };
+    const actions: Record<string, () => void> = {
+      "/": () => this.search.select(),
+      "?": () => this.showHelp(),
+      i: () => this.model.update({ inverted: !state.inverted }),
+      t: () => this.model.update({ byThread: !state.byThread }),
+      r: () => this.model.update({ raw: !state.raw }),
+      u: () => this.model.update({ userOnly: !state.userOnly }),
+      a: () => this.model.update({ activities: next[state.activities] ?? ALL, zoom: [] }),
+      s: () => state.func !== null && this.model.update({ view: "sandwich" }),
+      d: () => this.turnTheme(),
+      Escape: () => this.escape(),
+    };
+    VIEWS.forEach((view, i) => (actions[`${i + 1}`] = () => this.open(view)));
+    const action = actions[event.key];
+    if (!action) return;
+    action();
+    event.preventDefault();
+  }
+}
+
+async function start(): Promise<void> {
+  const began = performance.now();
+  const data = document.getElementById("trace");
+  const bytes = await inflate(data?.textContent ?? "");
+  data?.remove();
+  const page = new Page(parse(bytes));
+  // For tests, and for whoever is curious.
+  Object.assign(window, { report: { page, model: page.model, milliseconds: performance.now() - began } });
+}
+
+start().catch((error: unknown) => {
+  const why = error instanceof Error ? error.message : `${error}`;
+  document.body.append(el("p", { role: "alert", class: "failure" }, `This report cannot be read: ${why}`));
+});

@@ -1,0 +1,119 @@
+// A trace and what is selected of it; sums are kept until the selection changes.
+
+import { byFunction, callTree, weigh } from "./calls.ts";
+import type { CallTree, FunctionWeights, Selection, Weights } from "./calls.ts";
+import { graph, graphByThread, type Box } from "./boxes.ts";
+import { matcher } from "./labels.ts";
+import { initial, type State } from "./state.ts";
+import type { Trace } from "./trace.ts";
+
+export class Model {
+  state: State;
+  /** Makes the legend of colours. */
+  legend: () => HTMLElement = () => document.createElement("ul");
+  private listeners: ((changed: Set<keyof State>) => void)[] = [];
+  private kept = new Map<string, { key: string; value: unknown }>();
+
+  constructor(readonly trace: Trace) {
+    this.state = initial(trace.header.raw);
+  }
+
+  listen(listener: (changed: Set<keyof State>) => void): void {
+    this.listeners.push(listener);
+  }
+
+  update(change: Partial<State>): void {
+    const changed = new Set<keyof State>();
+    for (const key of Object.keys(change) as (keyof State)[]) {
+      if (JSON.stringify(change[key]) !== JSON.stringify(this.state[key])) changed.add(key);
+    }
+    if (!changed.size) return;
+    this.state = { ...this.state, ...change };
+    for (const listener of this.listeners) listener(changed);
+  }
+
+  private keep<T>(name: string, key: string, make: () => T): T {
+    const kept = this.kept.get(name);
+    if (kept?.key === key) return kept.value as T;
+    const value = make();
+    this.kept.set(name, { key, value });
+    return value;
+  }
+
+  get selection(): Selection {
+    const { range, threads, activities } = this.state;
+    return {
+      from: range?.[0] ?? -Infinity,
+      to: range?.[1] ?? Infinity,
+      threads: threads && new Set(threads),
+      activities,
+    };
+  }
+
+  get selectionKey(): string {
+    const { range, threads, activities } = this.state;
+    return JSON.stringify([range, threads, activities]);
+  }
+
+  tree(raw = this.state.raw): CallTree {
+    return this.keep(raw ? "tree.raw" : "tree", "", () => callTree(this.trace, !raw));
+  }
+
+  weights(raw = this.state.raw): Weights {
+    const name = raw ? "weights.raw" : "weights";
+    return this.keep(name, this.selectionKey, () =>
+      weigh(this.trace, this.tree(raw), this.selection),
+    );
+  }
+
+  /** By function, of raw frames: equal to `top` for the same filters. */
+  get functionWeights(): FunctionWeights {
+    return this.keep("functions", this.selectionKey, () =>
+      byFunction(this.tree(true), this.weights(true), this.trace.functions.length),
+    );
+  }
+
+  get graph(): Box {
+    const { raw, inverted, byThread } = this.state;
+    const key = JSON.stringify([this.selectionKey, raw, inverted, byThread]);
+    return this.keep("graph", key, () => {
+      if (!byThread) return graph(this.tree(), this.weights(), inverted);
+      const { threads } = this.trace.header;
+      const selection = this.selection;
+      const parts = threads.flatMap(({ label }, thread) => {
+        if (selection.threads && !selection.threads.has(thread)) return [];
+        const own = { ...selection, threads: new Set([thread]) };
+        const weights = weigh(this.trace, this.tree(), own);
+        return weights.whole ? [{ thread, label, weights }] : [];
+      });
+      return graphByThread(this.tree(), parts, inverted);
+    });
+  }
+
+  /** Whether each function matches the search; absent without one. */
+  get matches(): Uint8Array | null {
+    return this.keep("matches", this.state.search, () => {
+      const match = matcher(this.state.search);
+      if (!match) return null;
+      const { functions } = this.trace;
+      return Uint8Array.from(functions, (f) => (match(f.label) || match(f.names[0]) ? 1 : 0));
+    });
+  }
+
+  /** The weight of stacks with a function that matches, each once. */
+  get matching(): number {
+    const { matches } = this;
+    if (!matches) return 0;
+    const [tree, weights] = [this.tree(true), this.weights(true)];
+    let sum = 0;
+    for (let row = 0; row < tree.func.length; ) {
+      if (matches[tree.func[row]]) {
+        sum += weights.total[row];
+        row = tree.end[row];
+      } else {
+        row++;
+      }
+    }
+    return sum;
+  }
+}

@@ -1,0 +1,257 @@
+//! The distinct stacks of a report: a tree of frames, and what its frames share.
+
+use std::sync::Arc;
+
+use chronosym_core::{Certainty, Evidence, Frame, FrameId, LineReason, NameReason, ResolvedStack};
+use chronosym_types::hash::RandomState;
+use indexmap::IndexMap;
+use rustc_hash::FxHashMap;
+
+use super::columns::{Columns, deltas};
+use crate::function_groups::FunctionGroups;
+use crate::series::Series;
+use crate::tables::Numbered;
+
+/// The function that replaces frames beyond the limit.
+const LEFT_OUT: u32 = u32::MAX;
+
+/// What frames of one function and line share.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FrameFacts {
+    pub tier: &'static str,
+    pub evidence: Option<Evidence>,
+    pub certainty: Option<Certainty>,
+    pub name_reason: Option<NameReason>,
+    pub line_reason: Option<LineReason>,
+    pub inlined: bool,
+    pub after_loss: bool,
+}
+
+/// A frame of a report: an index of [`Calls::functions`], file from 1 and line, facts.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct ReportFrame {
+    function: u32,
+    file: u32,
+    line: u32,
+    facts: u32,
+}
+
+/// A frame and its caller.
+type Node = (u32, Option<u32>);
+
+pub(super) struct Calls<'s> {
+    series: &'s Series,
+    pub groups: FunctionGroups,
+    /// The groups that are on stacks.
+    pub functions: Numbered<u32>,
+    pub files: Numbered<Arc<str>>,
+    pub facts: Numbered<FrameFacts>,
+    /// With the address of the first frame of each, and that frame.
+    frames: IndexMap<ReportFrame, (u64, FrameId), RandomState>,
+    frame_of: FxHashMap<FrameId, u32>,
+    nodes: Numbered<Node>,
+    node_of: FxHashMap<ResolvedStack, u32>,
+    max_nodes: usize,
+    /// The number of stacks whose innermost frames were left out.
+    pub cut: u64,
+}
+
+impl<'s> Calls<'s> {
+    pub fn new(series: &'s Series, max_nodes: u32) -> Self {
+        Calls {
+            series,
+            groups: series.groups(),
+            functions: Numbered::default(),
+            files: Numbered::default(),
+            facts: Numbered::default(),
+            frames: IndexMap::default(),
+            frame_of: FxHashMap::default(),
+            nodes: Numbered::default(),
+            node_of: FxHashMap::default(),
+            max_nodes: max_nodes as usize,
+            cut: 0,
+        }
+    }
+
+    /// Returns the node of a stack.
+    pub fn node(&mut self, stack: ResolvedStack) -> u32 {
+        let resolver = &self.series.resolver;
+        let (mut path, mut node, mut at) = (Vec::new(), None, Some(stack));
+        while let Some(stack) = at {
+            if let Some(&known) = self.node_of.get(&stack) {
+                node = Some(known);
+                break;
+            }
+            path.push(stack);
+            at = resolver.caller(stack);
+        }
+        while let Some(stack) = path.pop() {
+            let frame = self.frame(resolver.leaf(stack));
+            let key = (frame, node);
+            let known = self.nodes.get_index_of(&key);
+            if known.is_none() && self.nodes.len() >= self.max_nodes {
+                let rest = self.left_out();
+                self.cut += 1;
+                return self.nodes.insert_full((rest, node)).0 as u32;
+            }
+            let index = known.unwrap_or_else(|| self.nodes.insert_full(key).0) as u32;
+            self.node_of.insert(stack, index);
+            node = Some(index);
+        }
+        node.unwrap_or_default()
+    }
+
+    fn left_out(&mut self) -> u32 {
+        let function = self.functions.insert_full(LEFT_OUT).0 as u32;
+        let facts = FrameFacts {
+            tier: "",
+            evidence: None,
+            certainty: None,
+            name_reason: Some(NameReason::LimitReached),
+            line_reason: None,
+            inlined: false,
+            after_loss: false,
+        };
+        let facts = self.facts.insert_full(facts).0 as u32;
+        let (file, line) = (0, 0);
+        let frame = ReportFrame {
+            function,
+            file,
+            line,
+            facts,
+        };
+        let first = self.series.resolver.frame_ids().next();
+        let entry = self.frames.entry(frame);
+        let index = entry.index() as u32;
+        // A stack was left out, so there is a frame.
+        if let Some(first) = first {
+            entry.or_insert((0, first));
+        }
+        index
+    }
+
+    fn frame(&mut self, id: FrameId) -> u32 {
+        if let Some(&known) = self.frame_of.get(&id) {
+            return known;
+        }
+        let frame = self.series.resolver.frame(id);
+        let group = self.groups.of_frame(frame) as u32;
+        let function = self.functions.insert_full(group).0 as u32;
+        let (file, line) = match &frame.line {
+            Ok(at) => (
+                self.files.insert_full(Arc::clone(&at.file)).0 as u32 + 1,
+                at.line,
+            ),
+            Err(_) => (0, 0),
+        };
+        let facts = self.facts.insert_full(facts_of(frame)).0 as u32;
+        let merged = ReportFrame {
+            function,
+            file,
+            line,
+            facts,
+        };
+        let entry = self.frames.entry(merged);
+        let index = entry.index() as u32;
+        entry.or_insert((frame.address, id));
+        self.frame_of.insert(id, index);
+        index
+    }
+
+    /// The group of each function; `None` for frames that were left out.
+    pub fn function_groups(&self) -> impl Iterator<Item = Option<usize>> {
+        let groups = self.functions.iter();
+        groups.map(|&group| (group != LEFT_OUT).then_some(group as usize))
+    }
+
+    /// One frame of each function.
+    pub fn example_of_functions(&self) -> Vec<&'s Frame> {
+        let resolver = &self.series.resolver;
+        let mut examples: Vec<Option<&Frame>> = vec![None; self.functions.len()];
+        for (frame, (_, id)) in &self.frames {
+            examples[frame.function as usize].get_or_insert(resolver.frame(*id));
+        }
+        // Each function was found by a frame.
+        examples.into_iter().flatten().collect()
+    }
+
+    /// One frame of each file.
+    pub fn example_of_files(&self) -> Vec<&'s Frame> {
+        let resolver = &self.series.resolver;
+        let mut examples: Vec<Option<&Frame>> = vec![None; self.files.len()];
+        for (frame, (_, id)) in self.frames.iter().filter(|(frame, _)| frame.file > 0) {
+            examples[frame.file as usize - 1].get_or_insert(resolver.frame(*id));
+        }
+        examples.into_iter().flatten().collect()
+    }
+
+    /// Adds the frames and the tree, callers before callees, to `columns`. Returns the place of each
+    /// node in that order.
+    pub fn write(&self, columns: &mut Columns) -> Vec<u32> {
+        let of_frame = |part: fn(&ReportFrame) -> u32| {
+            let frames = self.frames.keys();
+            frames.map(move |frame| u64::from(part(frame)))
+        };
+        columns.add("frame.function", of_frame(|frame| frame.function));
+        columns.add("frame.file", of_frame(|frame| frame.file));
+        columns.add("frame.line", of_frame(|frame| frame.line));
+        columns.add("frame.facts", of_frame(|frame| frame.facts));
+        // In halves: numbers of JavaScript have 53 bits.
+        let addresses = || self.frames.values().map(|(address, _)| address);
+        columns.add("frame.address.high", addresses().map(|at| at >> 32));
+        columns.add("frame.address.low", addresses().map(|at| at & 0xffff_ffff));
+        let (order, depths) = self.preorder();
+        let mut place = vec![0; order.len()];
+        for (&node, at) in order.iter().zip(0..) {
+            place[node as usize] = at;
+        }
+        columns.add(
+            "stack.depth",
+            deltas(depths.iter().map(|&depth| u64::from(depth))),
+        );
+        let frames = order
+            .iter()
+            .map(|&node| u64::from(self.nodes[node as usize].0));
+        columns.add("stack.frame", frames);
+        place
+    }
+
+    /// The nodes in preorder, with their depths.
+    fn preorder(&self) -> (Vec<u32>, Vec<u32>) {
+        // Linked lists of children: the last child, and for each node the sibling before it.
+        let mut last_child = vec![u32::MAX; self.nodes.len() + 1];
+        let mut before = vec![u32::MAX; self.nodes.len()];
+        for (index, (_, caller)) in self.nodes.iter().enumerate() {
+            let parent = caller.map_or(self.nodes.len(), |caller| caller as usize);
+            before[index] = std::mem::replace(&mut last_child[parent], index as u32);
+        }
+        let (mut order, mut depths) = (Vec::new(), Vec::new());
+        let mut work = Vec::new();
+        let push_children = |parent: usize, depth: u32, work: &mut Vec<(u32, u32)>| {
+            let mut child = last_child[parent];
+            while child != u32::MAX {
+                work.push((child, depth));
+                child = before[child as usize];
+            }
+        };
+        push_children(self.nodes.len(), 0, &mut work);
+        while let Some((node, depth)) = work.pop() {
+            order.push(node);
+            depths.push(depth);
+            push_children(node as usize, depth + 1, &mut work);
+        }
+        (order, depths)
+    }
+}
+
+fn facts_of(frame: &Frame) -> FrameFacts {
+    FrameFacts {
+        tier: frame.tier.map_or("", |tier| tier.name()),
+        evidence: frame.evidence,
+        certainty: frame.certainty,
+        name_reason: frame.name_reason(),
+        line_reason: frame.line_reason(),
+        inlined: frame.inlined,
+        after_loss: frame.after_loss,
+    }
+}

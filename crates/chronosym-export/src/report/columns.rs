@@ -1,0 +1,87 @@
+//! Columns of numbers as bytes, which compress well and are read in one pass.
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use serde::Serialize;
+
+/// A column: its name, the number of values, and how many bytes they have.
+#[derive(Debug, Serialize)]
+pub(super) struct ColumnInfo {
+    name: &'static str,
+    count: usize,
+    bytes: usize,
+}
+
+/// Columns of unsigned integers as LEB128.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    pub info: Vec<ColumnInfo>,
+    bytes: Vec<u8>,
+}
+
+impl Columns {
+    pub fn add(&mut self, name: &'static str, values: impl IntoIterator<Item = u64>) {
+        let start = self.bytes.len();
+        let mut count = 0;
+        for value in values {
+            push(value, &mut self.bytes);
+            count += 1;
+        }
+        let bytes = self.bytes.len() - start;
+        self.info.push(ColumnInfo { name, count, bytes });
+    }
+
+    /// Writes the header and the columns, compressed and in base64: the length of the header in four
+    /// bytes, least significant first, the header, the columns. Nothing in it is markup.
+    pub fn write(&self, header: &str, out: &mut impl Write) -> io::Result<()> {
+        let out = base64::write::EncoderWriter::new(out, &base64::prelude::BASE64_STANDARD);
+        let mut out = ZlibEncoder::new(out, Compression::best());
+        let length = u32::try_from(header.len()).map_err(io::Error::other)?;
+        out.write_all(&length.to_le_bytes())?;
+        out.write_all(header.as_bytes())?;
+        out.write_all(&self.bytes)?;
+        out.finish()?.finish()?;
+        Ok(())
+    }
+}
+
+fn push(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// A difference as an unsigned number: small ones of either sign stay small.
+pub(super) fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+/// Differences between successive values.
+pub(super) fn deltas(values: impl IntoIterator<Item = u64>) -> impl Iterator<Item = u64> {
+    let mut last = 0;
+    values.into_iter().map(move |value| {
+        let delta = value.wrapping_sub(last) as i64;
+        last = value;
+        zigzag(delta)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_differences_take_one_byte() {
+        assert_eq!([0, -1, 1, -2, 63, -64].map(zigzag), [0, 1, 2, 3, 126, 127]);
+        assert_eq!(zigzag(i64::MIN), u64::MAX);
+        let mut columns = Columns::default();
+        columns.add("a", deltas([1000, 1001, 999]));
+        columns.add("b", [u64::MAX]);
+        assert_eq!(columns.bytes[..4], [0xd0, 0x0f, 2, 3]);
+        assert_eq!(columns.bytes.len(), 14);
+    }
+}

@@ -1,0 +1,57 @@
+//! What callers give for a report, in addition to its samples.
+
+use chronosym_core::{Diagnostic, Profile};
+use serde::Serialize;
+
+use crate::header::describe;
+
+/// What a report states about a trace, and how much it may hold.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ReportFacts {
+    /// The name of the trace.
+    pub name: String,
+    /// What the samples are, in lines.
+    pub summary: Vec<String>,
+    /// What is wrong with the trace.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Whether the report starts with raw frames: plumbing of async methods is not folded.
+    pub raw: bool,
+    /// The maximum number of samples. Beyond it, samples of one thread with equal stacks are merged
+    /// in slices of time; the default is 2,000,000.
+    pub max_samples: usize,
+    /// The maximum number of distinct stacks with their callers; the default is 1,500,000.
+    pub max_nodes: u32,
+}
+
+impl ReportFacts {
+    /// Returns the facts of a trace by name.
+    pub fn new(name: impl Into<String>, profile: &Profile, diagnostics: Vec<Diagnostic>) -> Self {
+        ReportFacts {
+            name: name.into(),
+            summary: describe(profile).lines().map(str::to_owned).collect(),
+            diagnostics,
+            raw: false,
+            max_samples: 2_000_000,
+            max_nodes: 1_500_000,
+        }
+    }
+}
+
+/// A file's text and where it is from.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ReportSource {
+    /// The text.
+    pub text: String,
+    /// Where it was found.
+    pub from: String,
+}
+
+impl ReportSource {
+    /// Returns a text and where it was found.
+    pub fn new(text: impl Into<String>, from: impl Into<String>) -> Self {
+        let (text, from) = (text.into(), from.into());
+        ReportSource { text, from }
+    }
+}

@@ -1,0 +1,120 @@
+//! A report as one page without any request: its data are compressed columns of samples, from which
+//! a script makes every view.
+
+mod calls;
+mod columns;
+mod facts;
+mod header;
+mod markers;
+mod samples;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use chronosym_core::{Frame, ModuleIndex, ProcessIndex};
+use chronosym_types::escape::xml;
+
+use self::calls::Calls;
+use self::columns::Columns;
+pub use self::facts::{ReportFacts, ReportSource};
+use self::header::Header;
+use self::samples::Samples;
+use crate::annotate::module_of;
+use crate::kind::CodeKind;
+use crate::series::Series;
+use crate::shape::is_framework_module;
+
+/// Built from `report/` by `npm run build`.
+const SCRIPT: &str = include_str!("../../report/dist/report.js");
+const STYLE: &str = include_str!("../../report/dist/report.css");
+
+/// A source file that a report names.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct NamedFile<'a> {
+    /// The path, as the symbol file states it.
+    pub path: &'a str,
+    /// A module that was compiled from it.
+    pub module: Option<(ProcessIndex, ModuleIndex)>,
+}
+
+/// The maximum size of all source text in a report, in bytes.
+const MAX_SOURCE: usize = 8 << 20;
+
+/// Writes a report: time axis with threads and the runtime's activities, flame graph, callers and
+/// callees, table, source. `source` returns the text of a file of user code, if it is found.
+pub fn write_report(
+    series: &Series,
+    facts: &ReportFacts,
+    source: impl FnMut(NamedFile<'_>) -> Option<ReportSource>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    begin(&facts.name, out)?;
+    write_data("trace", series, facts, source, out)?;
+    end(out)
+}
+
+fn begin(name: &str, out: &mut impl Write) -> io::Result<()> {
+    // The policy forbids every request, whatever a trace contains.
+    writeln!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\
+         <title>{}</title>\n<style>{STYLE}</style></head><body>\n\
+         <noscript>This report is drawn by a script in this file, which needs no network.</noscript>",
+        xml(name)
+    )
+}
+
+fn write_data(
+    id: &str,
+    series: &Series,
+    facts: &ReportFacts,
+    source: impl FnMut(NamedFile<'_>) -> Option<ReportSource>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut calls = Calls::new(series, facts.max_nodes);
+    let samples = Samples::new(series, &mut calls, facts.max_samples);
+    let sources = sources(series, &calls, source);
+    let mut columns = Columns::default();
+    let header = Header::new(series, facts, &calls, &samples, sources, &mut columns);
+    let header = chronosym_types::json::to_string(&header)?;
+    write!(out, "<script type=\"text/plain\" id=\"{id}\">")?;
+    columns.write(&header, out)?;
+    writeln!(out, "</script>")
+}
+
+fn end(out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "<script>{SCRIPT}</script></body></html>")
+}
+
+fn sources(
+    series: &Series,
+    calls: &Calls<'_>,
+    mut source: impl FnMut(NamedFile<'_>) -> Option<ReportSource>,
+) -> BTreeMap<usize, ReportSource> {
+    let (timeline, mut size) = (series.resolver.timeline(), 0);
+    let files = calls.files.iter().zip(calls.example_of_files()).enumerate();
+    let found = files.filter(|(_, (_, frame))| is_user(frame));
+    let found = found.filter_map(|(index, (path, frame))| {
+        if size >= MAX_SOURCE {
+            return None;
+        }
+        let module = module_of(frame, timeline);
+        let text = source(NamedFile { path, module })?;
+        size += text.text.len();
+        Some((index, text))
+    });
+    found
+        .filter(|(_, text)| text.text.len() <= MAX_SOURCE)
+        .collect()
+}
+
+/// Whether a frame is user code.
+fn is_user(frame: &Frame) -> bool {
+    let binary = frame.function.binary();
+    let is_framework = binary.is_none_or(|it| is_framework_module(it.name(), it.path()));
+    !is_framework && matches!(CodeKind::of(frame), CodeKind::Managed | CodeKind::Native)
+}

@@ -1,0 +1,144 @@
+//! The samples of a report by time, merged where there are too many.
+
+use chronosym_core::ThreadIndex;
+use chronosym_types::hash::RandomState;
+use indexmap::IndexMap;
+
+use super::calls::Calls;
+use super::columns::{Columns, deltas, zigzag};
+use crate::series::Series;
+use crate::tables::Numbered;
+use crate::weight::add;
+
+/// One sample, or samples of a thread with equal stacks and activities in one time slice.
+#[derive(Clone, Copy)]
+struct Sample {
+    /// An index of [`Samples::threads`].
+    thread: u32,
+    time_ns: u64,
+    /// A node of [`Calls`].
+    node: u32,
+    activity: u8,
+    weight: u64,
+    count: u64,
+}
+
+pub(super) struct Samples {
+    samples: Vec<Sample>,
+    pub threads: Numbered<ThreadIndex>,
+    /// The length of the slices in which samples were merged, in ns.
+    pub slice_ns: Option<u64>,
+}
+
+impl Samples {
+    /// Merges samples of equal thread, stack and activity in slices of time, whose length doubles
+    /// until at most `max_samples` remain or one slice has the whole time: totals stay exact.
+    pub fn new(series: &Series, calls: &mut Calls<'_>, max_samples: usize) -> Self {
+        let mut threads = Numbered::default();
+        let samples = series.samples.iter().map(|sample| Sample {
+            thread: threads.insert_full(sample.thread).0 as u32,
+            time_ns: sample.time_ns,
+            node: calls.node(sample.stack),
+            // In the order of its list, which the script has, too.
+            activity: sample.activity as u8,
+            weight: sample.weight,
+            count: 1,
+        });
+        let mut samples: Vec<Sample> = samples.collect();
+        let times = samples.iter().map(|sample| sample.time_ns);
+        let span = times.clone().max().unwrap_or(0) - times.min().unwrap_or(0);
+        let mut slice_ns = None;
+        while samples.len() > max_samples && slice_ns.is_none_or(|slice| slice <= span) {
+            let first = span / (max_samples as u64).max(1);
+            let slice = slice_ns.map_or(first.max(1), |slice: u64| slice.saturating_mul(2));
+            samples = merged(&samples, slice);
+            slice_ns = Some(slice);
+        }
+        // Stable: samples of one time keep their order.
+        samples.sort_by_key(|sample| sample.time_ns);
+        Samples {
+            samples,
+            threads,
+            slice_ns,
+        }
+    }
+
+    /// Adds the samples by time to `columns`; `place` has the place of each node. Returns whether
+    /// weights are stated as differences to the time until the thread's next sample.
+    pub fn write(&self, place: &[u32], columns: &mut Columns) -> bool {
+        let of = |part: fn(&Sample) -> u64| self.samples.iter().map(part);
+        columns.add("sample.time", deltas(of(|sample| sample.time_ns)));
+        columns.add("sample.thread", self.thread_numbers());
+        // Stacks of one thread resemble each other.
+        let mut last = vec![0; self.threads.len()];
+        let nodes = self.samples.iter().map(|sample| {
+            let node = i64::from(place[sample.node as usize]);
+            let before = std::mem::replace(&mut last[sample.thread as usize], node);
+            zigzag(node - before)
+        });
+        columns.add("sample.stack", nodes);
+        columns.add("sample.activity", of(|sample| sample.activity.into()));
+        columns.add("sample.count", of(|sample| sample.count));
+        let plain: Vec<u64> = deltas(of(|sample| sample.weight)).collect();
+        let until_next = self.weights_until_next();
+        let bytes = |values: &[u64]| -> u64 {
+            let bits = values
+                .iter()
+                .map(|value| u64::from(64 - value.leading_zeros()));
+            bits.map(|bits| bits / 7 + 1).sum()
+        };
+        let is_until_next = bytes(&until_next) < bytes(&plain);
+        columns.add(
+            "sample.weight",
+            if is_until_next { until_next } else { plain },
+        );
+        is_until_next
+    }
+
+    /// The thread of each sample: 0 for the one that followed the sample before it the last time,
+    /// else its index from 1. A profiler visits threads in the same order over and over.
+    fn thread_numbers(&self) -> Vec<u64> {
+        let mut follower = vec![None; self.threads.len()];
+        let mut before: Option<usize> = None;
+        let number = |sample: &Sample| {
+            let thread = sample.thread;
+            let expected = before.and_then(|before| follower[before].replace(thread));
+            before = Some(thread as usize);
+            if expected == Some(thread) {
+                0
+            } else {
+                u64::from(thread) + 1
+            }
+        };
+        self.samples.iter().map(number).collect()
+    }
+
+    fn weights_until_next(&self) -> Vec<u64> {
+        let mut next: Vec<Option<u64>> = vec![None; self.threads.len()];
+        let differences = self.samples.iter().rev().map(|sample| {
+            let next = next[sample.thread as usize].replace(sample.time_ns);
+            let expected = next.map_or(0, |next| next - sample.time_ns);
+            zigzag(sample.weight.wrapping_sub(expected) as i64)
+        });
+        let mut differences: Vec<u64> = differences.collect();
+        differences.reverse();
+        differences
+    }
+}
+
+fn merged(samples: &[Sample], slice_ns: u64) -> Vec<Sample> {
+    let mut slices: IndexMap<(u64, u32, u32, u8), Sample, RandomState> = IndexMap::default();
+    for sample in samples {
+        let slice = sample.time_ns / slice_ns;
+        let key = (slice, sample.thread, sample.node, sample.activity);
+        let empty = Sample {
+            weight: 0,
+            count: 0,
+            ..*sample
+        };
+        let merged = slices.entry(key).or_insert(empty);
+        add(&mut merged.weight, sample.weight);
+        merged.count += sample.count;
+    }
+    slices.into_values().collect()
+}
