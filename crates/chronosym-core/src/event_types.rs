@@ -27,17 +27,21 @@ pub struct EventTypeInfo {
     pub(crate) selected: bool,
     /// Whether the options keep the events of this type.
     pub(crate) kept: bool,
+    /// Whether events of this type are kept, or are markers.
+    pub(crate) noted: bool,
 }
 
 impl EventTypeInfo {
     /// Creates a type without events.
     pub(crate) fn new(schema: Arc<EventSchema>, options: &Options) -> Self {
+        let (meaning, kept) = (options.meaning(&schema), options.keeps(&schema));
         EventTypeInfo {
             count: 0,
             stacks: 0,
-            meaning: options.meaning(&schema),
+            meaning,
             selected: options.selects(&schema),
-            kept: options.keeps(&schema),
+            kept,
+            noted: kept || meaning.mark.is_some(),
             schema,
         }
     }

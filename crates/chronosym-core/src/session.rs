@@ -256,7 +256,7 @@ impl Session {
         info.count += 1;
         info.stacks += u64::from(stack.is_some());
         machine.facts.duration_ns = machine.facts.duration_ns.max(at.time_ns);
-        let is_noted = info.meaning.mark.is_some() | info.kept;
+        let is_noted = info.noted;
         let raw = raw_event(&info.schema, at, payload);
         let mut route = |event: &Event<'_>| -> SampleKind {
             match event {
