@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chronosym::runtime::{
     AdjustmentReason, AllocationEvent, AllocationKind, Allocations, Collections, Contention,
-    Exceptions, GcReason, GcType, Jit, Report, SuspensionReason, ThreadPool,
+    Exceptions, GcReason, GcType, Jit, JitDecisions, Report, SuspensionReason, TailCallType,
+    ThreadPool,
 };
-use chronosym::{Filter, Session, Timeline};
+use chronosym::{Filter, Options, Session, Timeline};
+use chronosym_conformance::unzip;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::{
     Payload, jitting_started, r2r_entry_point, r2r_entry_point_start,
@@ -50,11 +53,14 @@ impl Trace {
     }
 
     fn read(self, report: Report) -> Arc<Timeline> {
-        let bytes = self.writer.finish();
-        let mut session = Session::new(report.options());
-        chronosym::source::nettrace::read(Cursor::new(&*bytes), &mut session).expect("a trace");
-        session.finish()
+        read(&self.writer.finish(), report.options())
     }
+}
+
+fn read(bytes: &[u8], options: Options) -> Arc<Timeline> {
+    let mut session = Session::new(options);
+    chronosym::source::nettrace::read(Cursor::new(bytes), &mut session).expect("a trace");
+    session.finish()
 }
 
 fn all() -> Filter {
@@ -186,6 +192,7 @@ fn collections_have_their_pauses_heaps_and_triggers() {
         .map(|it| (it.reason, it.start_ns, it.end_ns))
         .collect();
     assert_eq!(others, [(Some(SuspensionReason(0)), 200, 230)]);
+    assert_eq!((gc.others.waited_ns(), gc.pauses.waited_ns()), (50, 0));
     let totals = gc.generations();
     assert_eq!(totals[&Some(2)].background, 1);
     assert_eq!(totals[&Some(2)].induced, 1);
@@ -728,5 +735,227 @@ fn an_empty_trace_has_nothing() {
         assert_eq!(timeline.kept_events().count(), 0);
         assert!(Collections::new(&timeline, &all()).collections.is_empty());
         assert!(Allocations::new(&timeline, &all()).event.is_none());
+    }
+}
+
+// Decisions of the JIT.
+
+fn compiled(name: &str) -> Payload {
+    Payload::new().names(("App.Type", name, "void ()"))
+}
+
+#[test]
+fn decisions_belong_to_the_next_load_of_their_thread() {
+    let null = ("<null>", "<null>", "<null>");
+    let mut trace = Trace::new();
+    let inlined = |of: &str, by: &str, callee: &str| {
+        let callers = compiled(of).names(("App.Type", by, "void ()"));
+        callers.names(("App.Type", callee, "void ()")).u16(7)
+    };
+    let rejected = |of: &str, callee: &str| {
+        let callers = compiled(of).names(("App.Type", of, "void ()"));
+        callers.names(("App.Type", callee, "void ()"))
+    };
+    // A and B are compiled at once on two threads; A twice on the first.
+    trace.event((185, 0), (100, 1), inlined("A", "A", "X"));
+    trace.event((185, 0), (101, 2), inlined("B", "B", "Y"));
+    trace.event(
+        (192, 0),
+        (102, 1),
+        rejected("A", "Z").u32(1).wide("too many il bytes").u16(7),
+    );
+    trace.event(
+        (186, 0),
+        (103, 2),
+        rejected("B", "Z").u32(0).narrow("recursive").u16(7),
+    );
+    let tail = |of: &str| compiled(of).names(null).names(("", "C", "void ()"));
+    trace.event((188, 0), (104, 1), tail("A").u32(1).u32(2).u16(7));
+    trace.event(
+        (191, 0),
+        (105, 1),
+        tail("A").u32(0).wide("Never returns").u16(7),
+    );
+    trace.event((143, 1), (110, 1), load(1, 64, 0x8 | 4 << 7, "A"));
+    trace.event((143, 1), (111, 2), load(2, 32, 0x8 | 3 << 7, "B"));
+    trace.event((185, 0), (200, 1), inlined("A", "X", "W"));
+    trace.event((143, 1), (210, 1), load(1, 70, 0x8 | 4 << 7, "A"));
+    // Without a load, and without a name.
+    trace.event((185, 0), (300, 1), inlined("E", "E", "X"));
+    trace.event((185, 0), (310, 1), Payload::new().names(("", "", "")));
+    let timeline = read(&trace.writer.finish(), JitDecisions::options());
+    let decisions = JitDecisions::new(&timeline, &all());
+    let seen: Vec<_> = decisions
+        .bodies
+        .iter()
+        .map(|it| {
+            (
+                &*it.name,
+                it.time_ns,
+                it.size,
+                it.inlined.len(),
+                it.rejected.len(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("App.Type.A", 110, 64, 1, 1),
+            ("App.Type.B", 111, 32, 1, 1),
+            ("App.Type.A", 210, 70, 1, 0),
+            ("App.Type.E", 300, 0, 1, 0),
+        ]
+    );
+    let first = &decisions.bodies[0];
+    assert_eq!(first.start, Some(0x1000));
+    let call = &first.rejected[0];
+    assert_eq!(
+        (&*call.callee, &*call.reason, call.always),
+        ("App.Type.Z", "too many il bytes", true)
+    );
+    assert_eq!(&*decisions.bodies[1].rejected[0].reason, "recursive");
+    assert_eq!(&*decisions.bodies[2].inlined[0].caller, "App.Type.X");
+    let tails: Vec<_> = first
+        .tail_calls
+        .iter()
+        .map(|it| (&*it.caller, &*it.callee, it.is_explicit, it.outcome.clone()))
+        .collect();
+    let helper = Ok(TailCallType(2));
+    assert_eq!(
+        tails,
+        [
+            ("App.Type.A", "C", true, helper),
+            ("App.Type.A", "C", false, Err("Never returns".into())),
+        ]
+    );
+    assert_eq!(
+        (decisions.unused.without_end, decisions.unused.incomplete),
+        (1, 1)
+    );
+}
+
+// A program that counts itself: testdata/clr8/known.
+
+fn known(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/clr8/known");
+    folder.join(name)
+}
+
+fn known_trace(name: &str, options: Options) -> Arc<Timeline> {
+    let zip = known(&format!("{name}.nettrace.zip"));
+    read(&unzip(&zip, ".nettrace").expect("a trace"), options)
+}
+
+#[test]
+fn reports_equal_what_the_program_counted() {
+    let truth = std::fs::read(known("events.json")).unwrap();
+    let truth: serde_json::Value = serde_json::from_slice(&truth).unwrap();
+    let counted = |key: &str| truth[key].as_u64().unwrap();
+    let timeline = known_trace("events", Report::options_of(&Report::ALL));
+    let near = |seen: u64, key: &str, percent: u64| {
+        let exact = counted(key);
+        assert!(
+            seen.abs_diff(exact) * 100 <= exact * percent,
+            "{key}: {seen}, {exact} counted"
+        );
+    };
+    let gc = Collections::new(&timeline, &all());
+    // GC.CollectionCount counts a collection in each generation up to its own.
+    for (generation, key) in [(0, "gen0"), (1, "gen1"), (2, "gen2")] {
+        let of = gc
+            .collections
+            .iter()
+            .filter(|it| it.generation >= Some(generation));
+        assert_eq!(of.count() as u64, counted(key), "{key}");
+    }
+    // GC.GetTotalPauseDuration includes the time in which collections waited for the profiler.
+    near(
+        gc.pauses.percentiles().unwrap().total_ns + gc.pauses.waited_ns(),
+        "pause_ns",
+        2,
+    );
+
+    let exceptions = Exceptions::new(&timeline, &all()).thrown;
+    for (name, key) in [
+        ("KnownError", "known"),
+        ("System.InvalidOperationException", "invalid"),
+        ("System.ArgumentException", "argument"),
+    ] {
+        let mut of = exceptions
+            .iter()
+            .filter(|it| it.type_name.as_deref() == Some(name));
+        assert_eq!(of.clone().count() as u64, counted(key), "{key}");
+        assert!(of.all(|it| it.caught_in.is_some() && it.stack.is_some()));
+    }
+    let rethrown = exceptions.iter().filter(|it| it.rethrown).count() as u64;
+    assert_eq!(rethrown * 2, counted("invalid"));
+
+    let allocations = Allocations::new(&timeline, &all());
+    near(allocations.bytes(), "allocated", 1);
+    for (name, key) in [
+        ("KnownA", "bytes_a"),
+        ("KnownB", "bytes_b"),
+        ("System.Byte[]", "bytes_l"),
+    ] {
+        let of = allocations.allocations.iter();
+        let of = of.filter(|it| it.type_name.as_deref() == Some(name));
+        near(of.map(|it| it.bytes).sum(), key, 1);
+    }
+
+    let waits = Contention::new(&timeline, &all());
+    let of_program = waits
+        .waits
+        .iter()
+        .filter(|it| it.stack.is_some() && it.lock_id.is_some());
+    assert_eq!(of_program.count() as u64, counted("waits"));
+    near(waits.duration_ns(), "waited_ns", 1);
+
+    // The runtime counts a little before the process ends.
+    let jit = Jit::new(&timeline, &all());
+    near(jit.methods.len() as u64, "jitted", 5);
+    near(jit.duration_ns(), "jit_ns", 10);
+    assert!(jit.methods.iter().all(|it| it.duration_ns.is_some()));
+}
+
+#[test]
+fn decisions_equal_the_events() {
+    let timeline = known_trace("inlining", JitDecisions::options());
+    let decisions = JitDecisions::new(&timeline, &all());
+    let logged = |names: &[&str]| -> u64 {
+        let types = timeline.event_types().iter();
+        let of = types.filter(|it| names.contains(&&*it.schema.name()));
+        of.map(|it| it.count).sum()
+    };
+    let bodies = &decisions.bodies;
+    let sum = |count: fn(&chronosym::runtime::CompiledBody) -> usize| -> u64 {
+        bodies.iter().map(|it| count(it) as u64).sum()
+    };
+    assert_eq!(
+        sum(|it| it.inlined.len()),
+        logged(&["MethodJitInliningSucceeded"])
+    );
+    assert_eq!(
+        sum(|it| it.rejected.len()),
+        logged(&["MethodJitInliningFailed"])
+    );
+    let tail_calls = ["MethodJitTailCallSucceeded", "MethodJitTailCallFailed"];
+    assert_eq!(sum(|it| it.tail_calls.len()), logged(&tail_calls));
+    assert!(bodies.iter().all(|it| it.start.is_some()));
+    assert_eq!(decisions.unused, chronosym::runtime::Unused::default());
+    // As the program is written: Never may not be inlined, Big has a try block, Small is tiny.
+    let hot = bodies
+        .iter()
+        .filter(|it| &*it.name == "Known.Hot" && !it.inlined.is_empty());
+    for body in hot {
+        assert!(body.inlined.iter().any(|it| &*it.callee == "Known.Small"));
+        let reason = |callee: &str| {
+            let mut rejected = body.rejected.iter();
+            rejected
+                .find(|it| &*it.callee == callee)
+                .map(|it| &*it.reason)
+        };
+        assert_eq!(reason("Known.Never"), Some("noinline per IL/cached result"));
+        assert!(reason("Known.Big").is_some());
     }
 }

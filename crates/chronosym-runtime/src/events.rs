@@ -32,6 +32,13 @@ impl RuntimeEvent<'_> {
         self.number(name)?.try_into().ok()
     }
 
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        match self.fields.get(name)? {
+            Value::Bool(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
     pub fn float(&self, name: &str) -> Option<f64> {
         match self.fields.get(name)? {
             Value::F64(n) => Some(*n),

@@ -306,6 +306,7 @@ impl Reader {
             process: event.process,
             thread: event.thread,
             reason: open.reason,
+            requested_ns: open.start_ns,
             start_ns,
             suspended_ns: open.suspended_ns,
             end_ns: event.time_ns,

@@ -20,8 +20,10 @@
 //! All times are in ns since the trace began. Definitions and arithmetic are in `docs/runtime.md`.
 #![deny(missing_docs)]
 
+mod advice;
 mod allocations;
 mod contention;
+mod decisions;
 mod events;
 mod exceptions;
 mod gc;
@@ -35,13 +37,16 @@ mod texts;
 mod threadpool;
 mod unused;
 
+pub use advice::advice;
 pub use allocations::{Allocation, AllocationEvent, Allocations};
 pub use contention::{Contention, Wait};
+pub use decisions::{CompiledBody, InlinedCall, JitDecisions, RejectedCall, TailCall};
 pub use exceptions::{Exceptions, Thrown};
 pub use gc::{Collection, Collections, GenerationTotals, HeapStats};
 pub use jit::{EntryPointLookups, Jit, JittedMethod, ThreadJit};
 pub use numbers::{
     AdjustmentReason, AllocationKind, ContentionKind, GcReason, GcType, SuspensionReason,
+    TailCallType,
 };
 pub use percentiles::Percentiles;
 pub use report::Report;

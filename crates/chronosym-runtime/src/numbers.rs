@@ -85,6 +85,13 @@ numbers! {
         1 "Native",
     }
 
+    /// How the JIT makes a tail call (`TailCallTypeMap`).
+    TailCallType {
+        0 "OptimizedTailCall",
+        1 "RecursiveLoop",
+        2 "HelperAssistedTailCall",
+    }
+
     /// Why the thread pool changes its number of workers (`ThreadAdjustmentReasonMap`).
     AdjustmentReason {
         0 "Warmup",
@@ -114,6 +121,14 @@ impl SuspensionReason {
 impl GcType {
     /// A collection beside the program.
     pub const BACKGROUND: Self = Self(1);
+}
+
+impl TailCallType {
+    /// Whether the frame of the caller is gone while the callee runs: not where the call became a
+    /// loop.
+    pub fn leaves_caller(self) -> bool {
+        self.0 != 1
+    }
 }
 
 impl AdjustmentReason {

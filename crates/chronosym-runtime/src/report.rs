@@ -47,6 +47,12 @@ pub(crate) mod id {
     pub const METHOD_LOAD: u32 = 141;
     pub const METHOD_LOAD_VERBOSE: u32 = 143;
     pub const METHOD_JITTING_STARTED: u32 = 145;
+    pub const INLINING_SUCCEEDED: u32 = 185;
+    pub const INLINING_FAILED_ANSI: u32 = 186;
+    pub const TAIL_CALL_SUCCEEDED: u32 = 188;
+    pub const TAIL_CALL_FAILED_ANSI: u32 = 189;
+    pub const TAIL_CALL_FAILED: u32 = 191;
+    pub const INLINING_FAILED: u32 = 192;
     pub const R2R_GET_ENTRY_POINT: u32 = 159;
     pub const R2R_GET_ENTRY_POINT_START: u32 = 160;
     pub const EXCEPTION_CATCH_START: u32 = 250;
@@ -122,10 +128,8 @@ impl Report {
 
     /// Returns options of a session that keeps the events of several reports.
     pub fn options_of(reports: &[Report]) -> Options {
-        let all = |ids: fn(Report) -> &'static [u32]| -> Vec<EventSelector> {
-            let ids = reports.iter().flat_map(|&report| ids(report));
-            ids.filter_map(|id| EventSelector::parse(&format!("{PROVIDER}/{id}")))
-                .collect()
+        let all = |ids: fn(Report) -> &'static [u32]| {
+            selectors(reports.iter().flat_map(|&report| ids(report)))
         };
         let mut options = Options::from(match all(Report::stacks) {
             stacks if stacks.is_empty() => SampleSelection::None,
@@ -156,8 +160,15 @@ impl Report {
     }
 }
 
+/// Selects events of the runtime.
+pub(crate) fn selectors<'a>(ids: impl IntoIterator<Item = &'a u32>) -> Vec<EventSelector> {
+    let selector = |id| EventSelector::parse(&format!("{PROVIDER}/{id}"));
+    ids.into_iter().filter_map(selector).collect()
+}
+
 const PROVIDER: &str = "Microsoft-Windows-DotNETRuntime";
-const MAX_KEPT_BYTES: usize = 1 << 30;
+/// Limit of the kept events of a report, in bytes.
+pub(crate) const MAX_KEPT_BYTES: usize = 1 << 30;
 
 /// Whether a provider logs the events of [`id`].
 pub(crate) fn is_runtime(provider: &Provider) -> bool {

@@ -15,7 +15,9 @@ pub struct Suspension {
     pub thread: ThreadIndex,
     /// Why; `None` if the event does not state it.
     pub reason: Option<SuspensionReason>,
-    /// Its start, ns.
+    /// GCSuspendEEBegin: when the thread asked for it, ns.
+    pub requested_ns: u64,
+    /// Its start, ns: the request, or the end of the suspension that it waited for.
     pub start_ns: u64,
     /// When all threads were suspended (GCSuspendEEEnd), ns.
     pub suspended_ns: Option<u64>,
@@ -27,6 +29,11 @@ impl Suspension {
     /// Returns its duration, ns.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// Returns how long the thread waited for another suspension to end, ns.
+    pub fn waited_ns(&self) -> u64 {
+        self.start_ns.saturating_sub(self.requested_ns)
     }
 
     /// Returns how long it took until all threads were suspended, ns.
@@ -47,6 +54,12 @@ impl Suspensions {
     /// Returns percentiles of their durations.
     pub fn percentiles(&self) -> Option<Percentiles> {
         Percentiles::new(self.list.iter().map(Suspension::duration_ns))
+    }
+
+    /// Returns the time for which threads waited for other suspensions, ns.
+    pub fn waited_ns(&self) -> u64 {
+        let waits = self.list.iter().map(Suspension::waited_ns);
+        waits.fold(0, u64::saturating_add)
     }
 
     /// Returns the time that suspending took, as far as it is known, ns.
