@@ -47,6 +47,10 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ("chronosym runtime gc app.nettrace", "each collection with its pause and the heap after it"),
         ("chronosym runtime exceptions --format json app.nettrace", "types, where they were thrown and caught, as JSON"),
     ]),
+    ("inlining", &[
+        ("chronosym inlining app.nettrace", "calls that were not inlined, by their cost, and hot methods with what was"),
+        ("chronosym inlining app.nettrace Cache.Get", "those of one method"),
+    ]),
     ("symbols", &[
         ("chronosym symbols app.nettrace", "missing symbol files and the time they would name"),
         ("chronosym symbols --symbol-path 'srv*~/symbols*https://msdl.microsoft.com/download/symbols' app.etl", "download what a server has"),

@@ -31,17 +31,28 @@ impl Sampled {
         selection: &Selection,
         markers: usize,
     ) -> Result<Self> {
+        let mut options = Options::default();
+        options.markers = markers;
+        Self::read_with(traces, symbols, selection, options)
+    }
+
+    /// As [`Sampled::read`], with options whose samples are those of the selection.
+    pub fn read_with(
+        traces: &[PathBuf],
+        symbols: &Symbols,
+        selection: &Selection,
+        mut options: Options,
+    ) -> Result<Self> {
         let shape = selection.shaping.shape()?;
         let (filters, samples) = (&selection.filters, &selection.samples);
         absent::refuse_empty_span(&filters.processes)?;
         if samples.managed_only {
             progress::hint("--managed-only is called --running now");
         }
-        let mut options = Options::from(match filters.event.as_slice() {
+        options.samples = match filters.event.as_slice() {
             [] => SampleSelection::Profilers,
             events => SampleSelection::Events(events.to_vec()),
-        });
-        options.markers = markers;
+        };
         options.switches = samples.activity.is_some();
         let loaded = load::load(traces, options, symbols)?;
         if loaded.timeline.facts().lacks_samples {

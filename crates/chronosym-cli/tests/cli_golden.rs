@@ -90,6 +90,30 @@ const CASES: &[(&str, &str)] = &[
         "runtime threadpool @clr10/traces/all.nettrace.zip",
     ),
     (
+        "runtime-gc-known.txt",
+        "runtime gc --symbols @clr8/known @clr8/known/events.nettrace.zip",
+    ),
+    (
+        "runtime-exceptions-known.txt",
+        "runtime exceptions --symbols @clr8/known @clr8/known/events.nettrace.zip",
+    ),
+    (
+        "runtime-contention-known.txt",
+        "runtime contention --symbols @clr8/known @clr8/known/events.nettrace.zip",
+    ),
+    (
+        "inlining-known.txt",
+        "inlining -n 6 --running --symbols @clr8/known @clr8/known/inlining.nettrace.zip",
+    ),
+    (
+        "inlining-known.json",
+        "inlining --format json --symbols @clr8/known @clr8/known/inlining.nettrace.zip Known.Tail",
+    ),
+    (
+        "inlining-r2r.txt",
+        "inlining @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
         "methods-r2r.json",
         "methods --match Inlining.Hot --format json @clr10/traces/r2r.nettrace.zip",
     ),

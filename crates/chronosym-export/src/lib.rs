@@ -71,7 +71,7 @@ pub use object::{Fields, Json, Object};
 pub use otlp::write_otlp;
 pub use pprof::write_pprof;
 pub use report::{NamedFile, ReportFacts, ReportSource, write_report};
-pub use runtime::{RuntimeOverview, RuntimeReport};
+pub use runtime::{Inlining, RuntimeOverview, RuntimeReport};
 pub use series::{Granularity, Series, TimedSample};
 pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper, is_framework_module};
 pub use speedscope::write_speedscope;

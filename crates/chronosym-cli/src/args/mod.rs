@@ -175,6 +175,13 @@ pub enum Command {
     /// docs/runtime.md.
     #[command(override_usage = "chronosym runtime [OPTIONS] [KIND] <TRACE>...")]
     Runtime(Runtime),
+    /// Show which calls the JIT inlined into hot methods, and which it rejected and why.
+    ///
+    /// Rejected calls are ranked by the time of the callee when called from there, each with the
+    /// JIT's reason and what helps. METHOD is a part of a method's name. Inlined calls come from
+    /// rich debug info, which states their places, or from the JIT's events.
+    #[command(override_usage = "chronosym inlining [OPTIONS] <TRACE>... [METHOD]")]
+    Inlining(Inlining),
     /// List missing symbol files, by the self time that they would name.
     Symbols(OfTrace),
     /// List methods whose share differs between two traces.
@@ -415,6 +422,23 @@ pub struct Runtime {
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
     /// Show at most N rows of each table; JSON has all.
+    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
+    pub max_lines: usize,
+}
+
+/// `chronosym inlining`: the last of the traces may be the method.
+#[derive(Debug, Args)]
+pub struct Inlining {
+    #[command(flatten)]
+    pub input: Input,
+    #[command(flatten)]
+    pub filters: EventFilters,
+    #[command(flatten)]
+    pub samples: Samples,
+    /// Output format.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: InfoFormat,
+    /// Show at most N rejected calls and N methods; JSON has all.
     #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
     pub max_lines: usize,
 }

@@ -294,7 +294,7 @@ impl Shaping {
 }
 
 /// Which samples, and how their stacks are shaped.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Selection {
     #[command(flatten)]
     pub filters: EventFilters,

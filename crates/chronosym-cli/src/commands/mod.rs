@@ -4,6 +4,7 @@ mod diff;
 mod events;
 mod explain;
 mod info;
+mod inlining;
 mod lines;
 mod listing;
 mod manual;
@@ -36,6 +37,7 @@ pub fn run(command: Command) -> Result<()> {
         Command::Threads(args) => threads::run(&args),
         Command::Lines(args) => lines::run(&args),
         Command::Runtime(args) => runtime::run(&args),
+        Command::Inlining(args) => inlining::run(&args),
         Command::Symbols(args) => missing::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Info(args) => info::run(&args),

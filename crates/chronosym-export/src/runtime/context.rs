@@ -43,13 +43,7 @@ impl Context {
 
     /// The notes on what a report could not use.
     pub fn notes(&self, unused: &Unused) -> Notes {
-        let lost = self.timeline.losses().iter();
-        let lost = lost.fold(0u64, |sum, loss| sum.saturating_add(loss.events));
-        Notes {
-            unused: *unused,
-            has_losses: !self.timeline.losses().is_empty(),
-            lost,
-        }
+        Notes::new(&self.timeline, unused)
     }
 }
 
@@ -62,6 +56,16 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
+    pub fn new(timeline: &Timeline, unused: &Unused) -> Self {
+        let lost = timeline.losses().iter();
+        let lost = lost.fold(0u64, |sum, loss| sum.saturating_add(loss.events));
+        Notes {
+            unused: *unused,
+            has_losses: !timeline.losses().is_empty(),
+            lost,
+        }
+    }
+
     /// Writes a sentence for each.
     pub fn write(&self, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
         let unused = &self.unused;

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use chronosym_runtime::{
-    Collection, Collections, GenerationTotals, Percentiles, Report, Suspension,
-};
+use chronosym_runtime::{Collection, Collections, GenerationTotals, Percentiles, Report};
 use serde::ser::SerializeMap;
 
 use super::context::{Context, Durations, Notes, nothing, show_percentiles};
@@ -21,6 +19,7 @@ pub(crate) struct GcView {
     generations: BTreeMap<Option<u32>, GenerationTotals>,
     pauses: Option<Percentiles>,
     suspending_ns: u64,
+    waited_ns: u64,
     /// By reason.
     others: BTreeMap<String, Percentiles>,
     duration_ns: u64,
@@ -62,9 +61,8 @@ impl GcView {
         GcView {
             generations,
             pauses: gc.pauses.percentiles(),
-            suspending_ns: (gc.pauses.list.iter())
-                .filter_map(Suspension::suspending_ns)
-                .fold(0, u64::saturating_add),
+            suspending_ns: gc.pauses.suspending_ns(),
+            waited_ns: gc.pauses.waited_ns(),
             others: others
                 .filter_map(|(reason, ns)| Some((reason, Percentiles::new(ns)?)))
                 .collect(),
@@ -97,6 +95,13 @@ impl GcView {
                 let text = format!("pauses: {} (nearest rank)", show_percentiles(pauses));
                 sentence(&text, options, out)?;
             }
+        }
+        if self.waited_ns > 0 {
+            let text = format!(
+                "before that, collections waited {} ms for suspensions of others to end",
+                ms(self.waited_ns)
+            );
+            sentence(&text, options, out)?;
         }
         for (reason, of) in &self.others {
             let text = format!(
@@ -197,7 +202,8 @@ impl Fields for GcView {
                 self.rows.is_empty().then(|| Report::Gc.provider()),
             )
             .object("pauses", self.pauses.as_ref().map(Durations).as_ref())
-            .some("suspending_ns", self.pauses.map(|_| self.suspending_ns));
+            .some("suspending_ns", self.pauses.map(|_| self.suspending_ns))
+            .some("waited_ns", self.pauses.map(|_| self.waited_ns));
         object
             .objects("other_suspensions", self.others.iter().map(Other))
             .objects("generations", self.generations.iter().map(Generation))

@@ -6,6 +6,7 @@ mod context;
 mod exceptions;
 mod gc;
 mod grid;
+mod inlining;
 mod jit;
 mod overview;
 mod sites;
@@ -21,6 +22,7 @@ use serde::ser::SerializeMap;
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
 
+pub use inlining::Inlining;
 pub use overview::RuntimeOverview;
 
 use self::allocations::AllocationsView;

@@ -1,0 +1,41 @@
+//! `chronosym inlining`.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use chronosym::runtime::JitDecisions;
+use chronosym_export::{Inlining, Json};
+
+use crate::args::{self, Selection};
+use crate::output;
+use crate::profiled::{Sampled, shown};
+
+pub fn run(args: &args::Inlining) -> Result<()> {
+    let input = &args.input;
+    let (traces, method) = method(&input.traces);
+    // Names and bodies as they are: nothing is folded or charged to callers.
+    let selection = Selection {
+        filters: args.filters.clone(),
+        samples: args.samples.clone(),
+        ..Selection::default()
+    };
+    let kept = JitDecisions::options();
+    let sampled = Sampled::read_with(traces, &input.symbols, &selection, kept)?;
+    let decisions = JitDecisions::new(&sampled.loaded.timeline, &sampled.filter);
+    let inlining = Inlining::new(&mut sampled.profile(), decisions, method);
+    if let Some(method) = method.filter(|_| inlining.lacks_method()) {
+        bail!("the JIT decided nothing about a method whose name has '{method}' in it");
+    }
+    let path = input.output.as_deref();
+    output::write(args.format, output::open(path), &Json(&inlining), |out| {
+        inlining.write(shown(args.max_lines, path), out)
+    })
+}
+
+/// Separates the method from the traces: the last word, if it is not a file.
+fn method(words: &[PathBuf]) -> (&[PathBuf], Option<&str>) {
+    match words {
+        [traces @ .., last] if !traces.is_empty() && !last.exists() => (traces, last.to_str()),
+        traces => (traces, None),
+    }
+}
