@@ -124,7 +124,10 @@ pub fn gnu(line: &str) -> Target<'_> {
     let (module, digits) = split(line);
     let plain = digits.strip_prefix("0x").unwrap_or(digits);
     if let (false, Some(offset)) = (module.is_empty(), hex(plain)) {
-        return Target::new(Some(module), At::Rva(offset));
+        return Target {
+            is_ambiguous: true,
+            ..Target::new(Some(module), At::Rva(offset))
+        };
     }
     let plain = line.strip_prefix("0x").or_else(|| line.strip_prefix("0X"));
     let plain = plain.unwrap_or(line);
@@ -210,6 +213,7 @@ mod tests {
         ] {
             assert_eq!(gnu(line), Target::new(None, At::Address(address)), "{line}");
         }
-        assert_eq!(gnu(".text+10"), Target::new(Some(".text"), At::Rva(0x10)));
+        let target = gnu(".text+10");
+        assert_eq!((target.file, target.at), (Some(".text"), At::Rva(0x10)));
     }
 }

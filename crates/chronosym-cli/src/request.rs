@@ -179,11 +179,9 @@ mod tests {
             ("FILE:a.out  16", Some("a.out"), At::Address(0x10)),
             ("CODE a.out 0x10", Some("a.out"), At::Address(0x10)),
         ] {
-            assert_eq!(
-                AddressRequest::parse(text).target,
-                Some(Target::new(file, at)),
-                "{text}"
-            );
+            let target = AddressRequest::parse(text).target;
+            let parsed = target.map(|target| (target.file, target.at));
+            assert_eq!(parsed, Some((file, at)), "{text}");
         }
         let by_id = AddressRequest::parse("BUILDID:c0ffee 0x10").target;
         assert_eq!(by_id.map(|target| target.id), Some(Some("c0ffee")));

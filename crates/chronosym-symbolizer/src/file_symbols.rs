@@ -197,6 +197,15 @@ impl FileSymbols {
         }
     }
 
+    /// The virtual address at the start of a mapping of an executable segment, by its length in bytes,
+    /// if only one segment has it.
+    pub fn mapped_code(&self, len: u64) -> Option<u64> {
+        match &self.format {
+            Format::Object(symbols) => symbols.mapped_code(len),
+            Format::Pdb(..) => None,
+        }
+    }
+
     /// Whether addresses can be file offsets.
     pub fn has_file_offsets(&self) -> bool {
         matches!(self.format, Format::Object(_))

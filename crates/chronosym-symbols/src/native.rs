@@ -296,6 +296,12 @@ impl NativeSymbols {
         variables::find(self.variables.get_or_init(read), address)
     }
 
+    /// The virtual address of the first page of the executable segment that a mapping of this length
+    /// holds as a whole; `None` unless it is exactly one.
+    pub fn mapped_code(&self, len: u64) -> Option<u64> {
+        self.image.segments.mapped_code(len)
+    }
+
     /// Virtual addresses of the executable sections, sorted.
     pub fn code(&self) -> &[Range<u64>] {
         &self.image.code

@@ -90,6 +90,21 @@ impl Segments {
         code.map(|s| s.memory.clone())
     }
 
+    /// The first page of the only executable segment whose pages are `len` bytes.
+    pub(crate) fn mapped_code(&self, len: u64) -> Option<u64> {
+        // The sizes of pages of Linux. Mappings that are small enough for several have one start.
+        const PAGES: [u64; 3] = [4 << 10, 16 << 10, 64 << 10];
+        let mut starts = self.code().filter_map(|range| {
+            PAGES.iter().find_map(|page| {
+                let start = range.start.checked_div(*page)?.checked_mul(*page)?;
+                let end = range.end.checked_next_multiple_of(*page)?;
+                (end.checked_sub(start)? == len).then_some(start)
+            })
+        });
+        let first = starts.next()?;
+        starts.next().is_none().then_some(first)
+    }
+
     /// The virtual address that `address` stands for, if there is one.
     pub(crate) fn virtual_address(&self, address: Address) -> Option<u64> {
         match address {
@@ -276,6 +291,20 @@ mod tests {
         let arm = [("r", 0, 0x848, 0, 0x39c), ("rx", 0x1_0000, 0x1_0100, 0, 0)];
         let bias = segments(false, &arm).offset_bias(mapping(0x1_0000, 0x2_0000));
         assert_eq!(bias, Some(0));
+    }
+
+    #[test]
+    fn code_is_found_by_the_length_of_its_mapping() {
+        let one = segments(false, &GNU);
+        assert_eq!(one.mapped_code(0x2000), Some(0x40_1000));
+        for len in [0, 0x1000, 0x1fff, 0x3000] {
+            assert_eq!(one.mapped_code(len), None, "{len:#x}");
+        }
+        let twins = segments(
+            false,
+            &[("rx", 0x1000, 0x900, 0, 0), ("rx", 0x3000, 0x10, 0, 0)],
+        );
+        assert_eq!(twins.mapped_code(0x1000), None);
     }
 
     #[test]

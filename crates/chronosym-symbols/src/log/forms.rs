@@ -14,13 +14,19 @@ pub(super) enum Kind {
     CodeOfModule,
     /// The module of lines that follow.
     Module,
+    /// The value of the next line is the module of lines that follow.
+    NextIsModule,
+    /// The value of the next line is an offset in the module that an earlier line states.
+    NextIsOffset,
+    /// A value.
+    Value,
     /// An image and where it is, or its identity.
     Image,
     /// Numbers that are no addresses of code.
     Other,
 }
 
-use Kind::{Code, CodeOfModule, Image, Module, Other};
+use Kind::{Code, CodeOfModule, Image, Module, NextIsModule, NextIsOffset, Other, Value};
 
 /// The rows, of which the first that matches applies.
 const ROWS: &[(Kind, &str)] = &[
@@ -33,6 +39,12 @@ const ROWS: &[(Kind, &str)] = &[
     ),
     (Image, "{start}-{last} {mode} {offset} {h} {path}"),
     (Other, "^{start}-{end} {mode} "),
+    // gdb: `info proc mappings`, `info sharedlibrary`, which starts at the code.
+    (Image, "^{0xstart} {0xend} {0xh} {0xoffset} {mode} {rest}"),
+    (Image, "^{0xstart} {0xend} {0xh} {0xoffset} {rest}"),
+    (Other, "^{0xh} {0xh} {0xh} {0xh}"),
+    (Other, "^{0xh} {0xh} Yes"),
+    (Other, "^{0xh} {0xh} No"),
     // Images: sanitizers, macOS, Swift, Breakpad, HotSpot on Windows, WinDbg, Wine, lldb, pprof, systemd.
     (Image, "^{0xstart}-{0xend} {path} ({any}) <{id}>"),
     (Image, "^{0xstart} - {0xlast} {name} {any}<{id}> {rest}"),
@@ -61,11 +73,14 @@ const ROWS: &[(Kind, &str)] = &[
     (Image, "Module {path} with build-id {id}"),
     (Image, "module {path} with build-id: {id}"),
     // perf script; bpftrace in the mode of perf.
+    (Other, "{address} {any} (inlined)$"),
     (Code, "{address} [unknown] («{path}+{0xoffset}»)$"),
     (Code, "{address} {function}+{0x+} («{path}+{0xoffset}»)$"),
     (Code, "{address} [unknown] ({path})$"),
     (Code, "{address} {function}+{0x+} ({path})$"),
     (Code, "{address} {function}+{+10} ({path})$"),
+    (Other, "{address} {function}+{0xh} ([{any}"),
+    (Other, "{address} [unknown] ([{any}"),
     // glibc, sanitizers, Chromium, LLVM, musl.
     (Code, "(«{path}+{0xrva}») (BuildId: {id})"),
     (Code, "{path}(«+{0xrva}»)~[{0xh}]"),
@@ -77,9 +92,10 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "«{path}@{0xrva}»"),
     (Code, "^{n}# {0xaddress} in {rest}"),
     // Android.
-    (Code, "#{n} pc {address} {path} ({any}) (BuildId: {id})"),
-    (Code, "#{n} pc {address} {path} (BuildId: {id})"),
-    (Code, "#{n} pc {address} {path}"),
+    (Code, "#{n} pc {address} {entry} ({any}) (BuildId: {id})"),
+    (Code, "#{n} pc {address} {entry} (BuildId: {id})"),
+    (Other, "#{n} pc {h} <{any}"),
+    (Code, "#{n} pc {address} {entry}"),
     (Other, "#{n} pc {h} "),
     // minidump_stackwalk -m: with a function, the offset counts from its line.
     (Code, "^{n}|{n}|{path}||||{0xrva}$"),
@@ -87,10 +103,12 @@ const ROWS: &[(Kind, &str)] = &[
     (Other, "^{n}|{n}|{any}|{any}|"),
     // systemd-coredump, minidump_stackwalk, Wine.
     (Code, "(«{file} + {0xrva}»)"),
-    (Code, "^{n} «{file} + {0xrva}»$"),
     (Code, "^{n} {path}!{function} + {0x+}$"),
+    (Code, "^{n} «{file} + {0xrva}»$"),
     (Code, "in «{path} (+{0xrva})»"),
     (Code, "{identifier}+{0x+} in {path} ({0xh})"),
+    (Code, "{identifier}+{0x+}() in {path} ({0xh})"),
+    (Code, " in {n}-bit code ({0xaddress})"),
     (Code, "{identifier}+{0x+} [{any}] in {path} ({0xh})"),
     // Linux: oopses, backtraces, faults.
     (Code, "{identifier}+{0x+}/{0xsize} [{path} {id}]"),
@@ -104,13 +122,23 @@ const ROWS: &[(Kind, &str)] = &[
         Code,
         " ip:«{h}» sp:{h} error:{h} in {path}[{offset},{h}+{h}]",
     ),
-    (Code, " ip {address} sp {h} error {h} in {path}["),
-    (Code, " ip:{address} sp:{h} error:{h} in {path}["),
+    (
+        Code,
+        " ip {address} sp {h} error {h} in {path}[{start}+{len}]",
+    ),
+    (
+        Code,
+        " ip:{address} sp:{h} error:{h} in {path}[{start}+{len}]",
+    ),
     (Other, " segfault at "),
     (Other, " general protection fault"),
     // Windows Error Reporting.
     (Module, "Faulting module name: {file},"),
     (Module, "Fault Module Name: {file}$"),
+    (NextIsModule, "^Sig[{n}].Name=Fault Module Name$"),
+    (NextIsOffset, "^Sig[{n}].Name=Exception Offset$"),
+    (Value, "^Sig[{n}].Value={rest}$"),
+    (Other, "^Sig["),
     (CodeOfModule, "Fault offset: {0xrva}"),
     (CodeOfModule, "Exception Offset: {rva}"),
     (Other, "^Faulting "),
@@ -121,6 +149,9 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "at {method}) [{0xil}] in «<{id}>:0»"),
     (Code, "at {method}) [{0xil}] in «<{id}#{id}>:0»"),
     (Code, "«{path}!<BaseAddress>+{0xrva}»"),
+    // Visual Studio: with a line, the offset counts from its code.
+    (Other, "{path}!{any} Line {n} + {0xh} bytes"),
+    (Code, "{path}!{function} + {0x+} bytes"),
     // WinDbg.
     (Code, "{path}!{function}+{0x+}"),
     // HotSpot.
@@ -143,7 +174,7 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "^{n}: {0xaddress} {any}[{path}]$"),
     (Code, "^{n}: {0xaddress} [{path}]$"),
     // bpftrace.
-    (Code, "^{function}+{+10}$"),
+    (Code, "^{callee}+{+10}$"),
 ];
 
 /// A compiled row.

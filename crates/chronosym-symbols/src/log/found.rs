@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::forms::Kind;
 use super::images::Image;
 use super::target::{Form, Target};
 
@@ -40,4 +41,6 @@ pub(super) struct Sink<'a> {
     pub(super) images: Vec<Image>,
     /// The module of the lines that follow.
     pub(super) module: Option<&'a str>,
+    /// What the value of the next line states.
+    pub(super) next: Option<Kind>,
 }

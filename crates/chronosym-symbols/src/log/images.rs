@@ -130,7 +130,7 @@ impl Images {
     /// one of the image.
     pub fn complete<'s>(&'s self, target: &mut Target<'s>) -> Option<(&'s Image, bool)> {
         let (image, at) = match target.at {
-            At::Address(address) => match self.find(address) {
+            At::Address(address) | At::Mapped { address, .. } => match self.find(address) {
                 Some((image, at)) if target.file.is_none_or(|file| image.is_called(file)) => {
                     (image, Some(at))
                 }

@@ -16,7 +16,8 @@ const STEPS_PER_BYTE: usize = 256;
 /// A line, at `start` in the text.
 pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
     let has_digit = line.bytes().any(|b| b.is_ascii_digit());
-    if !has_digit && !line.contains("build-id") {
+    let is_of_module = || line.contains("build-id") || line.contains("Module Name");
+    if !has_digit && !is_of_module() {
         return;
     }
     if is_hex_dump(line) {
@@ -54,6 +55,21 @@ fn add<'a>(row: &Row, line: &'a str, matched: &Match, start: usize, sink: &mut S
         Kind::Module => sink.module = fields.file(),
         Kind::Image => sink.images.extend(fields.image()),
         Kind::Code => fields.code(fields.file(), start, &mut sink.found),
+        Kind::NextIsModule | Kind::NextIsOffset => sink.next = Some(row.kind),
+        Kind::Value => {
+            let value = fields.matched.range_of(Field::File);
+            let text = fields.text(Field::File);
+            match (sink.next.take(), text.zip(value), sink.module) {
+                (Some(Kind::NextIsModule), Some((text, _)), _) => sink.module = Some(text),
+                (Some(Kind::NextIsOffset), Some((text, range)), Some(module)) => {
+                    let range = start.saturating_add(range.start)..start.saturating_add(range.end);
+                    let target = hex(text).map(|rva| Target::new(Some(module), At::Rva(rva)));
+                    let found = target.map(|target| placed(range, target, Form::Names));
+                    sink.found.extend(found);
+                }
+                _ => {}
+            }
+        }
         Kind::CodeOfModule => {
             if let Some(module) = sink.module.take() {
                 fields.code(Some(module), start, &mut sink.found);
@@ -133,6 +149,7 @@ impl<'a> Fields<'a, '_> {
             out.push(found);
         };
         let address = self.number(Field::Address);
+        let mapped = self.number(Field::Start).zip(self.number(Field::Len));
         for field in [Field::Rva, Field::FileOffset, Field::Address] {
             let (Some(number), Some(range)) = (self.number(field), self.matched.range_of(field))
             else {
@@ -153,6 +170,23 @@ impl<'a> Fields<'a, '_> {
                 }
                 Field::FileOffset => add(range, At::FileOffset(number), Form::Names),
                 _ if base.is_some() => {}
+                _ if mapped.is_some() => {
+                    let (start, len) = mapped.unwrap_or_default();
+                    let within = number.checked_sub(start).filter(|within| *within < len);
+                    if within.is_none() {
+                        return;
+                    }
+                    let address = number;
+                    add(
+                        range,
+                        At::Mapped {
+                            address,
+                            start,
+                            len,
+                        },
+                        Form::Names,
+                    );
+                }
                 _ => add(range, At::Address(number), Form::Names),
             }
         }

@@ -36,6 +36,8 @@ pub(super) enum Field {
     Start,
     /// The end of a mapping.
     End,
+    /// The length of a mapping.
+    Len,
     /// The last address of an image.
     Last,
     /// The name of an image in a list that also has its path.
@@ -81,6 +83,8 @@ enum Class {
     Rest,
     /// A function, with parameters and blanks perhaps.
     Symbol,
+    /// The same, with blanks only in its parameters.
+    Callee,
     /// Anything, also nothing.
     Any,
 }
@@ -157,6 +161,8 @@ fn field(name: &str) -> (Field, Class) {
         "letter" => (Field::Other, Class::Letter),
         "any" => (Field::Other, Class::Any),
         "path" => (Field::File, Class::Path),
+        // Folders of Android's packages have `=` in their names.
+        "entry" => (Field::File, Class::Word),
         "file" => (Field::File, Class::File),
         "rest" => (Field::File, Class::Rest),
         "name" => (Field::Name, Class::File),
@@ -169,8 +175,10 @@ fn field(name: &str) -> (Field, Class) {
         "base" => (Field::Base, hex),
         "start" => (Field::Start, hex),
         "end" => (Field::End, hex),
+        "len" => (Field::Len, hex),
         "last" => (Field::Last, hex),
         "function" => (Field::Symbol, Class::Symbol),
+        "callee" => (Field::Symbol, Class::Callee),
         "identifier" => (Field::Symbol, Class::Identifier),
         "+" => (Field::SymbolOffset, hex),
         "+10" => (Field::SymbolOffset, Class::Decimal),
@@ -387,17 +395,19 @@ fn follow(
                         (_, []) => longest.max(1),
                         _ => 1,
                     };
+                    let is_function = matches!(class, Class::Symbol | Class::Callee);
                     // The brackets of a function are in pairs.
                     let mut depth = 0_usize;
                     let mut last = 0;
                     for len in ends.take_while(|len| *len <= longest) {
                         match text.get(last..len) {
                             Some("(") => depth = depth.saturating_add(1),
-                            Some(")") if class == Class::Symbol => depth = depth.checked_sub(1)?,
+                            Some(")") if is_function => depth = depth.checked_sub(1)?,
+                            Some(" ") if class == Class::Callee && depth == 0 => return None,
                             _ => {}
                         }
                         last = len;
-                        if class == Class::Symbol && depth > 0 {
+                        if is_function && depth > 0 {
                             continue;
                         }
                         if len < least {
@@ -450,7 +460,7 @@ fn fixed_len(class: Class, text: &str) -> Option<usize> {
             ));
         }
         Class::Rest => return Some(text.trim_end().len()),
-        Class::Path | Class::File | Class::Symbol | Class::Any => return None,
+        Class::Path | Class::File | Class::Symbol | Class::Callee | Class::Any => return None,
     };
     let is_mode = class != Class::Mode || matches!(len, 3 | 4);
     Some(if is_whole(len) && is_mode { len } else { 0 })
@@ -461,11 +471,11 @@ fn longest_len(class: Class, text: &str) -> usize {
     let is = |c: char| match class {
         Class::Path => !c.is_whitespace() && !c.is_control() && !"()[]<>\"',;=|".contains(c),
         Class::File => !c.is_control() && !"()[]<>\"|".contains(c),
-        Class::Symbol => !c.is_control() && !"\"|".contains(c),
+        Class::Symbol | Class::Callee => !c.is_control() && !"\"|".contains(c),
         _ => !matches!(c, '\n' | '\r'),
     };
     let starts = match class {
-        Class::Symbol => |c: char| c.is_alphabetic() || "_?<(~$-+.".contains(c),
+        Class::Symbol | Class::Callee => |c: char| c.is_alphabetic() || "_?<(~$-+.".contains(c),
         Class::File => |c: char| !c.is_whitespace(),
         _ => |_: char| true,
     };

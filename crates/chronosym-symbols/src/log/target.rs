@@ -12,6 +12,8 @@ pub struct Target<'a> {
     pub id: Option<&'a str>,
     /// Where in the module.
     pub at: At<'a>,
+    /// Whether `file` may be the name of a function or a section: `f+0x1a` looks like `module+0x1a`.
+    pub is_ambiguous: bool,
 }
 
 /// An address in a module.
@@ -24,6 +26,16 @@ pub enum At<'a> {
     Rva(u64),
     /// Bytes from the start of the file.
     FileOffset(u64),
+    /// An address of the process in an executable mapping of the file, of which the log states where
+    /// it starts and how long it is, but not what of the file is mapped.
+    Mapped {
+        /// The address.
+        address: u64,
+        /// The first address of the mapping.
+        start: u64,
+        /// Its length in bytes.
+        len: u64,
+    },
     /// Bytes from the base of an image that the log lists: its index in the list, and the bytes.
     Listed(u32, u64),
     /// Bytes from the start of a function.
@@ -70,13 +82,19 @@ impl<'a> Target<'a> {
     /// An address in a module; an empty name is none.
     pub fn new(file: Option<&'a str>, at: At<'a>) -> Self {
         let file = file.filter(|file| !file.is_empty());
-        Target { file, id: None, at }
+        Target {
+            file,
+            id: None,
+            at,
+            is_ambiguous: false,
+        }
     }
 
     /// The number that frames show for an address of an image.
     pub fn address(&self) -> Option<u64> {
         match self.at {
             At::Address(n) | At::Rva(n) | At::FileOffset(n) | At::Listed(_, n) => Some(n),
+            At::Mapped { address, .. } => Some(address),
             At::Symbol(_) | At::Il(..) => None,
         }
     }
@@ -91,9 +109,10 @@ impl<'a> Target<'a> {
         let value = number(digits)?;
         Some(match module {
             "" => Target::new(None, At::Address(value)),
-            module => {
-                method(module, value).unwrap_or_else(|| Target::new(Some(module), At::Rva(value)))
-            }
+            module => method(module, value).unwrap_or(Target {
+                is_ambiguous: true,
+                ..Target::new(Some(module), At::Rva(value))
+            }),
         })
     }
 }

@@ -12,26 +12,20 @@ fn find_all(text: &[u8]) -> Vec<Found<'_>> {
 #[test]
 fn addresses_are_found_in_text() {
     let text = b"at 0x7f00, [00007fcc`a43da4a7] in coreclr+0x1a2. (12345678901) \xff day 2026 0xyz";
-    let found: Vec<(&str, Option<Target<'_>>)> = find_all(text)
+    let found: Vec<(&str, Option<&str>, At<'_>)> = find_all(text)
         .iter()
         .map(|q| {
-            (
-                std::str::from_utf8(&text[q.range.clone()]).unwrap(),
-                Some(q.target),
-            )
+            let own = std::str::from_utf8(&text[q.range.clone()]).unwrap();
+            (own, q.target.file, q.target.at)
         })
         .collect();
-    let address = |at| Some(Target::new(None, At::Address(at)));
     assert_eq!(
         found,
         [
-            ("0x7f00", address(0x7f00)),
-            ("00007fcc`a43da4a7", address(0x7fcc_a43d_a4a7)),
-            (
-                "coreclr+0x1a2",
-                Some(Target::new(Some("coreclr"), At::Rva(0x1a2)))
-            ),
-            ("12345678901", address(0x123_4567_8901)),
+            ("0x7f00", None, At::Address(0x7f00)),
+            ("00007fcc`a43da4a7", None, At::Address(0x7fcc_a43d_a4a7)),
+            ("coreclr+0x1a2", Some("coreclr"), At::Rva(0x1a2)),
+            ("12345678901", None, At::Address(0x123_4567_8901)),
         ]
     );
 }
@@ -43,13 +37,14 @@ fn forms_of_other_tools_are_known() {
         for found in find_all(text.as_bytes()).into_iter().rev() {
             let Found {
                 range,
-                target: Target { file, id, at },
+                target: Target { file, id, at, .. },
                 ..
             } = found;
             let at = match at {
                 At::Address(address) => format!("{address:x}"),
                 At::Rva(rva) => format!("+{rva:x}"),
                 At::FileOffset(offset) => format!("@{offset:x}"),
+                At::Mapped { address, .. } => format!("mapped {address:x}"),
                 At::Listed(index, rva) => format!("#{index} {rva:x}"),
                 At::Symbol(symbol) => format!("{} {:x}", symbol.name, symbol.offset),
                 At::Il(Method::Token(token), il) => format!("{token:x} {il:x}"),
@@ -182,6 +177,15 @@ fn requests(text: &str) -> Vec<(Option<&str>, At<'_>)> {
 fn addresses_are_of_the_module_that_the_line_names() {
     let rva = At::Rva(0x11c1);
     let address = At::Address(0x11c1);
+    let mapped = At::Mapped {
+        address: 0x11c1,
+        start: 0x1000,
+        len: 0xa000,
+    };
+    let symbol = |name, offset| {
+        let size = None;
+        At::Symbol(Symbol { name, offset, size })
+    };
     for (text, module, at) in [
         (
             "      #01 pc 00000000000011c1  /system/lib64/prog (f(int)+32) (BuildId: c0ffee)",
@@ -214,13 +218,36 @@ fn addresses_are_of_the_module_that_the_line_names() {
         (
             "prog[1]: segfault at 0 ip 00000000000011c1 sp 00007ffd1234 error 4 in prog[1000+a000]",
             "prog",
-            address,
+            mapped,
         ),
         (
             "traps: prog[1] general protection fault ip:11c1 sp:7ffd1234 error:0 in prog[1000+a000]",
             "prog",
+            mapped,
+        ),
+        (
+            "  #01 pc 000011c1  /data/app/~~x==/com.x-y==/lib/arm64/prog",
+            "/data/app/~~x==/com.x-y==/lib/arm64/prog",
             address,
         ),
+        (
+            "Sig[3].Name=Fault Module Name\r\nSig[3].Value=prog\r\nSig[6].Value=c0000005\r\n\
+             Sig[7].Name=Exception Offset\r\nSig[7].Value=000011c1\r\n",
+            "prog",
+            rva,
+        ),
+        (
+            "Fault Module Name:\tprog\r\nException Offset:\t000011c1\r\n",
+            "prog",
+            rva,
+        ),
+        (
+            "  3 0x00001000000011c1 BaseThread+0x9() in prog (0x000000000061fec0)",
+            "prog",
+            symbol("BaseThread", 9),
+        ),
+        ("prog!f(int) + 0x21 bytes", "prog", symbol("f(int)", 0x21)),
+        (" 1  prog!f + 0x21", "prog", symbol("f", 0x21)),
         (
             "Faulting module name: prog.dll, version: 1.0, time stamp: 0x65a0\r\nException code: 0xc0000005\r\nFault offset: 0x00000000000011c1\r\nFaulting process id: 0x11c1\r\n",
             "prog.dll",
@@ -302,6 +329,16 @@ fn other_numbers_are_left_alone() {
         "Exception code: 0xc0000005",
         "0|1|prog||||",
         "prog[1]: segfault at 11c1 ip 000011c1 sp 000011c1 error 4",
+        "prog[1]: segfault at 0 ip 000011c1 sp 00007ffd1234 error 4 in prog[2000+a000]",
+        "      0x55d0c0a00000     0x55d0c0a01000     0x1000        0x0  r--p   /srv/prog",
+        "0x00007ffff7fc6000  0x00007ffff7ff0195  Yes (*)     /srv/prog.so",
+        "\t    55d0c0a011c1 f+0x0 (inlined)",
+        "\tffffffff81c01a2b entry_SYSCALL_64+0x6e ([kernel.kallsyms])",
+        "Timestamp: 2026-11-24 10:32:16.123456789+0100",
+        "j  Main.wrk(I)I+0",
+        "prog!wrk(int n) Line 6 + 0x20 bytes",
+        " rip:000055d0c0a011c1 rsp:000000000061fe30",
+        "rip 0x000055d0c0a011c1  48 8b 05 c1 2a 00 00 48  H...*..H",
     ] {
         assert_eq!(requests(text), [], "{text}");
     }

@@ -14,13 +14,13 @@ const BARE_DIGITS: usize = 8;
 const NOT_CODE: &str = "alloc allocated build checksum code commit count crc date errno error flags gid handle \
     hash id inode key len length mask md5 nid offset pid ppid process revision serial \
     session sha sha1 sha256 signal size stamp status thread tid timestamp uid version ax bx \
-    cx dx si di bp sp fp cs ds es fs gs ss eflags efl rflags";
+    cx dx si di bp sp fp rip eip cs ds es fs gs ss eflags efl rflags";
 
 /// Words after a number that is an amount.
 const UNITS: &str = "b byte bytes kb kib mb mib pages ms us ns";
 
 /// Words before an address of code.
-const CODE: &str = "addr address at eip ip pc rip";
+const CODE: &str = "addr address at ip pc";
 
 /// Endings of files with code.
 const BINARIES: &[&str] = &[".so", ".dll", ".exe", ".dylib", ".sys", ".ko", ".node"];

@@ -1,19 +1,22 @@
 //! Copies a log with names in place of its addresses, or lists them as JSON.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufReader, Read, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use chronosym::file_name;
 use chronosym_symbols::log::{self, Found, Images};
 use chronosym_symbols::mmap::FileData;
 use serde::Serialize;
 
 use super::lines::next_lines;
 use super::process::Process;
-use super::shown::Layout;
+use super::shown::{self, Layout, Unknown};
 use super::source::Source;
-use crate::request::AddressRequest;
+use crate::request::{AddressRequest, Target};
 
 /// Bytes of a log that are answered at once.
 const BATCH: usize = 4 << 20;
@@ -126,12 +129,13 @@ pub fn rewrite(
     source: &mut dyn Source,
     layout: Layout,
     out: &mut dyn Write,
-) -> Result<()> {
+) -> Result<Unanswered> {
     // Objects of JSON may be of any length.
     let is_json = log.bytes.trim_ascii_start().starts_with(b"{");
     let mut rest = log.bytes;
     let mut line = 1;
     let mut text = Vec::new();
+    let mut unanswered = Unanswered::default();
     while !rest.is_empty() {
         let head = &rest[..rest.len().min(BATCH)];
         let end = head.iter().rposition(|&b| b == b'\n');
@@ -140,14 +144,21 @@ pub fn rewrite(
         let (batch, after) = rest.split_at(end);
         text.clear();
         let scan = log::scan(batch);
-        line = batch_of(batch, scan.found, line, process, source, layout, &mut text)?;
+        let mut writer = BatchWriter {
+            line,
+            layout,
+            unanswered: &mut unanswered,
+            out: &mut text,
+        };
+        writer.write(batch, scan.found, process, source)?;
+        line = writer.line;
         match layout {
             Layout::Objects => out.write_all(&text)?,
             _ => content.write(&text, out)?,
         }
         rest = after;
     }
-    Ok(())
+    Ok(unanswered)
 }
 
 /// Writes a text while it is read; the images that it lists count for what is read together with them.
@@ -160,7 +171,8 @@ pub fn rewrite_stream<R: Read>(
     source: &mut dyn Source,
     layout: Layout,
     out: &mut dyn Write,
-) -> Result<()> {
+) -> Result<Unanswered> {
+    let mut unanswered = Unanswered::default();
     let (mut lines, mut text) = (Vec::new(), Vec::new());
     let mut line = 1;
     while next_lines(&mut input, &mut lines)? {
@@ -175,94 +187,202 @@ pub fn rewrite_stream<R: Read>(
         let scan = log::scan(&lines);
         let process = process.or_of(&scan.images);
         text.clear();
-        line = batch_of(
-            &lines, scan.found, line, &process, source, layout, &mut text,
-        )?;
+        let mut writer = BatchWriter {
+            line,
+            layout,
+            unanswered: &mut unanswered,
+            out: &mut text,
+        };
+        writer.write(&lines, scan.found, &process, source)?;
+        line = writer.line;
         out.write_all(&text)?;
         out.flush()?;
     }
-    Ok(())
+    Ok(unanswered)
 }
 
-/// Appends a part of a text that starts with the given line; returns the number of the line after it.
-fn batch_of<'s>(
-    bytes: &'s [u8],
-    found: Vec<Found<'s>>,
-    first_line: usize,
-    process: &'s Process<'_>,
-    source: &mut dyn Source,
-    layout: Layout,
-    out: &mut Vec<u8>,
-) -> Result<usize> {
-    let mut places = Vec::with_capacity(found.len());
-    let mut requests = Vec::with_capacity(found.len());
-    for found in found {
-        let text = std::str::from_utf8(&bytes[found.range.clone()]).unwrap_or_default();
-        let mut request = AddressRequest::at(text, Some(found.target));
-        request.form = found.form;
-        process.locate(&mut request);
-        places.push((found.range, found.is_alternative));
-        requests.push(request);
-    }
-    let targets: Vec<_> = requests.iter().map(|request| request.target).collect();
-    let answers = source.answer(requests, layout)?;
-    // Of code that a line has in several ways, the first with a name.
-    let mut replaced: Vec<(usize, std::ops::Range<usize>, Vec<u8>)> = Vec::new();
-    let mut is_answered = false;
-    for (index, (range, is_alternative)) in places.into_iter().enumerate() {
-        is_answered &= is_alternative;
-        if is_answered {
-            continue;
+/// The addresses of a log that have no name, by module and reason.
+#[derive(Debug, Default)]
+pub struct Unanswered {
+    reasons: BTreeMap<(String, Unknown), Example>,
+}
+
+#[derive(Debug)]
+struct Example {
+    count: usize,
+    text: String,
+}
+
+/// The most modules and reasons that are kept.
+const MAX_REASONS: usize = 256;
+
+/// The longest text that a note repeats, in bytes.
+const MAX_EXAMPLE: usize = 80;
+
+impl Unanswered {
+    fn add(&mut self, target: Option<Target<'_>>, text: &str, why: Unknown) {
+        // The source has notes of modules that are missing.
+        if [shown::OTHER_FILE.0, shown::WHICH_FILE.0].contains(&&*why) {
+            return;
         }
-        let mut answer = Vec::new();
-        answers(index, &mut answer);
-        is_answered = match layout {
-            Layout::Objects => String::from_utf8_lossy(&answer).contains(r#""name":"#),
-            _ => !answer.is_empty(),
+        // No code is in the first page of a process.
+        let address = target.and_then(|target| target.address());
+        if why == shown::NO_FILE_THERE.0 && address.is_some_and(|address| address < 4096) {
+            return;
+        }
+        let file = target.and_then(|target| target.file).unwrap_or_default();
+        let file = if why == shown::NO_FILE_THERE.0 {
+            ""
+        } else {
+            file_name(file)
         };
-        if is_alternative && layout == Layout::Objects {
-            if !is_answered {
+        let key = (file.to_owned(), why);
+        if self.reasons.len() >= MAX_REASONS && !self.reasons.contains_key(&key) {
+            return;
+        }
+        let example = self.reasons.entry(key).or_insert_with(|| Example {
+            count: 0,
+            text: text.chars().take(MAX_EXAMPLE).collect(),
+        });
+        example.count += 1;
+    }
+
+    /// What is not answered, and why.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        self.reasons
+            .iter()
+            .map(|((file, why), Example { count, text })| {
+                let file = if file.is_empty() {
+                    String::new()
+                } else {
+                    format!("{file}: ")
+                };
+                let count = match count {
+                    1 => "1 address".to_owned(),
+                    count => format!("{count} addresses"),
+                };
+                // Most often an address of a process.
+                let hint = match &**why {
+                    "outside the image" => "; --base or --maps states where files are loaded",
+                    _ => "",
+                };
+                format!("{file}{count} not resolved, such as {text}: {why}{hint}")
+            })
+    }
+}
+
+/// Writes a part of a log.
+struct BatchWriter<'o> {
+    /// The number of its first line, and then of the line after it.
+    line: usize,
+    layout: Layout,
+    unanswered: &'o mut Unanswered,
+    out: &'o mut Vec<u8>,
+}
+
+impl BatchWriter<'_> {
+    fn write<'s>(
+        &mut self,
+        bytes: &'s [u8],
+        found: Vec<Found<'s>>,
+        process: &'s Process<'_>,
+        source: &mut dyn Source,
+    ) -> Result<()> {
+        let mut places = Vec::with_capacity(found.len());
+        let mut requests = Vec::with_capacity(found.len());
+        for found in found {
+            let text = std::str::from_utf8(&bytes[found.range.clone()]).unwrap_or_default();
+            let mut request = AddressRequest::at(text, Some(found.target));
+            request.form = found.form;
+            process.locate(&mut request);
+            places.push((found.range, found.is_alternative));
+            requests.push(request);
+        }
+        let asked: Vec<_> = requests
+            .iter()
+            .map(|asked| (asked.target, asked.text))
+            .collect();
+        let answers = source.answer(requests, self.layout)?;
+        // Of code that a line has in several ways, the first with a name.
+        let mut replaced: Vec<(usize, Range<usize>, Vec<u8>)> = Vec::new();
+        let (mut first, mut why) = (0, None);
+        for (index, (range, is_alternative)) in places.into_iter().enumerate() {
+            if !is_alternative {
+                self.note(asked.get(first), why.take());
+                first = index;
+            } else if why.is_none() {
                 continue;
             }
-            replaced.pop();
-        }
-        if !answer.is_empty() {
-            replaced.push((index, range, answer));
-        }
-    }
-    replaced.sort_by_key(|(_, range, _)| range.start);
-    let mut copied = 0;
-    let mut line = first_line;
-    for (index, range, answer) in replaced {
-        if range.start < copied {
-            continue;
-        }
-        let before = &bytes[copied..range.start];
-        line += count_lines(before);
-        if layout == Layout::Objects {
-            let target = targets[index];
-            let place = LogPlace {
-                log_line: line,
-                text: &String::from_utf8_lossy(&bytes[range.clone()]),
-                log_module: target.and_then(|target| target.file),
-                log_id: target.and_then(|target| target.id),
+            let mut answer = Vec::new();
+            let unknown = answers(index, &mut answer);
+            if is_alternative && self.layout == Layout::Objects {
+                if unknown.is_some() {
+                    continue;
+                }
+                replaced.pop();
+            }
+            // The first way is the best one.
+            why = match unknown {
+                Some(unknown) => why.or(Some(unknown)),
+                None => None,
             };
-            let place = serde_json::to_string(&place)?;
-            // Two objects become one.
-            out.extend(place.strip_suffix('}').unwrap_or(&place).bytes());
-            out.push(b',');
-            out.extend(answer.strip_prefix(b"{").unwrap_or(&answer));
-            copied = range.start;
-        } else {
-            out.extend(before);
-            out.extend(answer);
-            copied = range.end;
+            if !answer.is_empty() {
+                replaced.push((index, range, answer));
+            }
+        }
+        self.note(asked.get(first), why);
+        replaced.sort_by_key(|(_, range, _)| range.start);
+        self.copy(bytes, replaced, &asked)
+    }
+
+    fn note(&mut self, asked: Option<&(Option<Target<'_>>, &str)>, why: Option<Unknown>) {
+        if let (Some(&(target, text)), Some(why)) = (asked, why) {
+            self.unanswered.add(target, text, why);
         }
     }
-    if layout != Layout::Objects {
-        out.extend(&bytes[copied..]);
+
+    /// Appends the text with the answers in it, or the answers alone.
+    fn copy(
+        &mut self,
+        bytes: &[u8],
+        replaced: Vec<(usize, Range<usize>, Vec<u8>)>,
+        asked: &[(Option<Target<'_>>, &str)],
+    ) -> Result<()> {
+        let mut copied = 0;
+        for (index, range, answer) in replaced {
+            if range.start < copied {
+                continue;
+            }
+            let before = &bytes[copied..range.start];
+            self.line += count_lines(before);
+            if self.layout == Layout::Objects {
+                let (target, _) = asked[index];
+                let place = LogPlace {
+                    log_line: self.line,
+                    text: &String::from_utf8_lossy(&bytes[range.clone()]),
+                    log_module: target.and_then(|target| target.file),
+                    log_id: target.and_then(|target| target.id),
+                };
+                let place = serde_json::to_string(&place)?;
+                // Two objects become one.
+                self.out
+                    .extend(place.strip_suffix('}').unwrap_or(&place).bytes());
+                self.out.push(b',');
+                self.out
+                    .extend(answer.strip_prefix(b"{").unwrap_or(&answer));
+                copied = range.start;
+            } else {
+                self.out.extend(before);
+                self.out.extend(answer);
+                copied = range.end;
+            }
+        }
+        if self.layout != Layout::Objects {
+            self.out.extend(&bytes[copied..]);
+        }
+        self.line += count_lines(&bytes[copied..]);
+        Ok(())
     }
-    Ok(line + count_lines(&bytes[copied..]))
 }
 
 fn count_lines(text: &[u8]) -> usize {

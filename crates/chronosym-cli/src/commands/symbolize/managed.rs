@@ -10,7 +10,7 @@ use chronosym_symbols::log::method_token;
 use chronosym_symbols::style::OTHER_BUILD;
 use chronosym_types::json::{FrameObject, HexNumber, Token};
 
-use super::shown::{self, Layout, Why};
+use super::shown::{self, Layout, Unknown, Why};
 use super::source::{Answers, Source};
 use crate::args::Symbolize;
 use crate::request::{AddressRequest, At, Method, Target};
@@ -171,12 +171,15 @@ impl ManagedSource {
         })
     }
 
-    fn write(&self, question: &AddressRequest<'_>, layout: Layout, out: &mut Vec<u8>) {
+    fn write(
+        &self,
+        question: &AddressRequest<'_>,
+        layout: Layout,
+        out: &mut Vec<u8>,
+    ) -> Option<Unknown> {
         let asked = question.target.ok_or(shown::NO_ADDRESS);
         let asked = asked.and_then(|place| self.asked(place));
-        let mut unknown = |why| {
-            layout.write_unknown(question, question.text, why, out);
-        };
+        let mut unknown = |why| layout.write_unknown(question, question.text, why, out);
         let (known, text) = match asked {
             Err(why) => return unknown(why),
             Ok(Located::Il(token, il)) => (self.of_il(token, il), question.text.to_owned()),
@@ -200,7 +203,7 @@ impl ManagedSource {
             };
             return unknown(why);
         }
-        layout.write(question, &text, [self.text(&known)], out);
+        layout.write(question, &text, [self.text(&known)], out)
     }
 
     fn text<'k>(&'k self, known: &'k ManagedFrame) -> FrameObject<'k> {

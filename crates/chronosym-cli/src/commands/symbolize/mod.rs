@@ -19,7 +19,7 @@ use chronosym_symbols::log::Images;
 use chronosym_symbols::style::Style;
 
 use self::lines::{INPUT_BUFFER, next_lines};
-use self::log::{Content, Log};
+use self::log::{Content, Log, Unanswered};
 use self::process::Process;
 use self::shown::Layout;
 use self::source::Source;
@@ -79,24 +79,16 @@ pub fn run(args: &Symbolize) -> Result<()> {
     let mut notes = Vec::new();
     if !logs.is_empty() {
         for log in &logs {
-            whole_log(
-                &Content::open(Path::new(log))?,
-                args,
-                &process,
-                &mut *source,
-                &mut out,
-            )?;
+            let content = Content::open(Path::new(log))?;
+            let unanswered = whole_log(&content, args, &process, &mut *source, &mut out)?;
+            notes.extend(unanswered.notes());
         }
     } else if requests.is_empty() {
         let stdin = BufReader::with_capacity(INPUT_BUFFER, io::stdin().lock());
         if args.filter {
-            log::rewrite_stream(
-                stdin,
-                &process,
-                &mut *source,
-                Layout::of_log(args.style),
-                &mut out,
-            )?;
+            let layout = Layout::of_log(args.style);
+            let unanswered = log::rewrite_stream(stdin, &process, &mut *source, layout, &mut out)?;
+            notes.extend(unanswered.notes());
         } else {
             let input = Input { args, process };
             notes.extend(input.list(stdin, &mut numbers, &mut *source, &mut out)?);
@@ -121,7 +113,7 @@ fn whole_log(
     process: &Process<'_>,
     source: &mut dyn Source,
     out: &mut dyn Write,
-) -> Result<()> {
+) -> Result<Unanswered> {
     let log = Log::new(content.bytes());
     // A trace states itself where files are.
     let process = match args.trace {
@@ -157,7 +149,8 @@ fn print(
     let layout = Layout::Lines(args.style, args.shape());
     let count = questions.len();
     let answers = source.answer(questions, layout)?;
-    Ok(ordered::write(count, answers, out)?)
+    let answer = |index, out: &mut Vec<u8>| _ = answers(index, out);
+    Ok(ordered::write(count, answer, out)?)
 }
 
 /// The words of a list of addresses; a command of llvm-symbolizer is a line.
@@ -221,14 +214,14 @@ struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// Resolves a list of addresses; what starts as a log is resolved as one. Returns a note.
+    /// Resolves a list of addresses; what starts as a log is resolved as one. Returns notes.
     fn list<R: Read>(
         &self,
         mut input: BufReader<R>,
         numbers: &mut Numbers,
         source: &mut dyn Source,
         out: &mut dyn Write,
-    ) -> Result<Option<String>> {
+    ) -> Result<Vec<String>> {
         let mut lines = Vec::new();
         let mut is_first = true;
         while next_lines(&mut input, &mut lines)? {
@@ -237,9 +230,12 @@ impl Input<'_> {
                     .read_to_end(&mut lines)
                     .context("cannot read the text")?;
                 let content = Content::new(lines);
-                whole_log(&content, self.args, &self.process, source, out)?;
+                let unanswered = whole_log(&content, self.args, &self.process, source, out)?;
                 let note = "standard input is no list of addresses: it was resolved as a log, as with --filter";
-                return Ok(Some(note.to_owned()));
+                return Ok([note.to_owned()]
+                    .into_iter()
+                    .chain(unanswered.notes())
+                    .collect());
             }
             is_first = false;
             let text = String::from_utf8_lossy(&lines);
@@ -254,7 +250,7 @@ impl Input<'_> {
             print(source, requests, self.args, out)?;
             out.flush()?;
         }
-        Ok(None)
+        Ok(Vec::new())
     }
 
     /// Whether a text is a log: a line of several words of which not all are addresses.

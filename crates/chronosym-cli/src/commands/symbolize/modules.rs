@@ -170,10 +170,14 @@ impl<'a> Modules<'a> {
             _ if target.id.is_some() => None,
             At::Il(Method::Named(name), _) if target.file.is_none() => Some(name),
             // `Type.Method+0x1a`, `f+0x1a` and `.text+0x1a` look like `module+0x1a`.
-            At::Rva(_) => target.file.filter(|name| !is_file_name(name)),
+            At::Rva(_) if target.is_ambiguous => target.file.filter(|name| !is_file_name(name)),
             At::Symbol(symbol) if target.file.is_none() => Some(symbol.name),
             _ => None,
         };
+        // Memory without a file, in lists of mappings.
+        if target.file.is_some_and(|file| file.starts_with('[')) {
+            return Err(shown::NO_FILE_THERE);
+        }
         if target.file.is_some() || target.id.is_some() {
             if let Some(module) = self.opened(target) {
                 return Ok(module);

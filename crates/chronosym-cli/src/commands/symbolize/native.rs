@@ -79,7 +79,7 @@ impl NativeSource {
     /// The address to look up, and the one to print, and whether it is certain that they are of the named function.
     fn address(&self, target: Target<'_>) -> Result<Located, Why> {
         let back = |at: u64| at.wrapping_sub(self.back);
-        if let (Some(name), At::Rva(offset)) = (target.file, target.at) {
+        if let (Some(name), At::Rva(offset), true) = (target.file, target.at, target.is_ambiguous) {
             if let Some(start) = self.symbols.section(name) {
                 let address = start.checked_add(offset).ok_or(shown::NO_FUNCTION)?;
                 return Ok(Located::at(Address::VirtualAddress(back(address)), offset));
@@ -100,6 +100,19 @@ impl NativeSource {
             At::Rva(at) => (Address::Rva(back(at)), at),
             At::FileOffset(at) if self.symbols.has_file_offsets() => {
                 (Address::FileOffset(back(at)), at)
+            }
+            At::Mapped {
+                address,
+                start,
+                len,
+            } => {
+                let own = self
+                    .symbols
+                    .mapped_code(len)
+                    .ok_or(shown::NO_SUCH_MAPPING)?;
+                let within = address.wrapping_sub(start);
+                let lookup = Address::VirtualAddress(back(own.wrapping_add(within)));
+                (lookup, address)
             }
             At::Symbol(symbol) => return self.function(symbol.name, symbol.offset, symbol.size),
             At::Il(Method::Named(name), offset) => return self.function(name, offset.into(), None),
@@ -214,8 +227,14 @@ impl Source for NativeSource {
         Ok(Box::new(move |index, out| {
             let request = &requests[index];
             match request.wanted {
-                Wanted::Data => return own.write_variable(request, layout, out),
-                Wanted::Frame => return out.extend(b"??\n\n"),
+                Wanted::Data => {
+                    own.write_variable(request, layout, out);
+                    return None;
+                }
+                Wanted::Frame => {
+                    out.extend(b"??\n\n");
+                    return None;
+                }
                 Wanted::Code => {}
             }
             let target = request.target;
@@ -229,6 +248,7 @@ impl Source for NativeSource {
                     if located.is_certain && (is_number || !shape.has_addresses) =>
                 {
                     _ = printer.print(out, located.shown, &answer);
+                    None
                 }
                 (Ok((located, answer)), _) => {
                     let address = format!("{:#x}", located.shown);
@@ -243,7 +263,7 @@ impl Source for NativeSource {
                         }
                         frame
                     });
-                    layout.write(request, &address, frames, out);
+                    layout.write(request, &address, frames, out)
                 }
                 (Err(why), _) => layout.write_unknown(request, request.text, why, out),
             }

@@ -32,7 +32,7 @@ impl<'a> Process<'a> {
             return;
         };
         let address = match target.at {
-            At::Address(address) => Some(address),
+            At::Address(address) | At::Mapped { address, .. } => Some(address),
             _ => None,
         };
         let rva = self.base.zip(address);

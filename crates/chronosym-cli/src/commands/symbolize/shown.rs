@@ -46,14 +46,15 @@ impl Layout {
         }
     }
 
-    /// Appends the frames of one answer, innermost first; `address` is what stands before them.
+    /// Appends the frames of one answer, innermost first; `address` is what stands before them. In a log, returns why nothing
+    /// is known.
     pub fn write<'a>(
         self,
         question: &AddressRequest<'_>,
         address: &str,
         frames: impl IntoIterator<Item = FrameObject<'a>>,
         out: &mut Vec<u8>,
-    ) {
+    ) -> Option<Unknown> {
         match self {
             // Writing to memory does not fail.
             Layout::Lines(style, shape) => {
@@ -63,15 +64,22 @@ impl Layout {
                     _ => address,
                 };
                 _ = style::print(style, &shape, out, address, frames);
+                None
             }
             Layout::Objects => {
+                let frames: Vec<_> = frames.into_iter().collect();
+                let is_known = frames.iter().any(|frame| frame.name.is_some());
+                let unknown = (!is_known).then(|| unknown_as(frames.first()));
                 _ = style::print(Style::Json, &Shape::default(), out, address, frames);
+                unknown
             }
             Layout::InText => {
-                let text = in_text(question.form, frames);
+                let text = match in_text(question.form, frames) {
+                    Ok(text) => text,
+                    Err(unknown) => return Some(unknown),
+                };
                 let text = printable(&text);
                 match question.form {
-                    _ if text.is_empty() => {}
                     Form::JsonText | Form::JsonValue => {
                         let quoted = serde_json::Value::from(&*text).to_string();
                         let inner = quoted
@@ -83,6 +91,7 @@ impl Layout {
                     }
                     _ => out.extend(text.as_bytes()),
                 }
+                None
             }
         }
     }
@@ -94,8 +103,8 @@ impl Layout {
         address: &str,
         why: Why,
         out: &mut Vec<u8>,
-    ) {
-        self.write(question, address, [unknown(question, why)], out);
+    ) -> Option<Unknown> {
+        self.write(question, address, [unknown(question, why)], out)
     }
 }
 
@@ -116,6 +125,11 @@ pub fn unknown<'a>(question: &AddressRequest<'_>, why: Why) -> FrameObject<'a> {
     frame
 }
 
+/// Why nothing is known of an address of a log.
+pub type Unknown = Cow<'static, str>;
+
+const NO_NAME: &str = "no name";
+
 /// Why something cannot be answered: for people, and for programs.
 pub type Why = (&'static str, NameReason);
 
@@ -127,6 +141,13 @@ pub const NO_ADDRESS: Why = ("not an address", NameReason::InvalidAddress);
 pub const SEVERAL_FUNCTIONS: Why = ("several functions have this name", NameReason::Ambiguous);
 /// No function has the name, or it is shorter.
 pub const NO_FUNCTION: Why = ("no such function", NameReason::NoName);
+/// The log lists what is mapped, and no file is mapped at the address.
+pub const NO_FILE_THERE: Why = ("in no image of the list", NameReason::InvalidAddress);
+/// The log states a mapping of code, and the file has no segment of its size.
+pub const NO_SUCH_MAPPING: Why = (
+    "no segment of the file has the size of the mapping",
+    NameReason::InvalidAddress,
+);
 /// There are several files.
 pub const WHICH_FILE: Why = ("in which file? say FILE+0x…", NameReason::InvalidAddress);
 /// The file does not know this kind of address.
@@ -148,18 +169,28 @@ pub fn of_frame<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject<'a>
     object
 }
 
-/// What stands in a text in place of an address: innermost first, `a < b` for a inlined into b; nothing where nothing is known.
-fn in_text<'a>(form: Form, frames: impl IntoIterator<Item = FrameObject<'a>>) -> String {
+/// What stands in a text in place of an address: innermost first, `a < b` for a inlined into b.
+fn in_text<'a>(
+    form: Form,
+    frames: impl IntoIterator<Item = FrameObject<'a>>,
+) -> Result<String, Unknown> {
     let mut frames = frames.into_iter();
     if let Form::Line(between) = form {
-        let line = frames.next().and_then(|frame| frame.file.zip(frame.line));
-        return line.map_or(String::new(), |(file, line)| {
-            format!("{file}{between}{line}")
+        let frame = frames.next();
+        let line = frame.as_ref().and_then(|frame| frame.file.zip(frame.line));
+        let line = line.map(|(file, line)| format!("{file}{between}{line}"));
+        return line.ok_or_else(|| match unknown_as(frame.as_ref()) {
+            why if why == NO_NAME => "no line".into(),
+            why => why,
         });
     }
     let mut known = false;
+    let mut why = None;
     let one = |frame: FrameObject<'a>| {
         known |= frame.name.is_some() || frame.line.is_some();
+        if !known {
+            why = Some(unknown_as(Some(&frame)));
+        }
         let label = frame.label.unwrap_or(frame.name.unwrap_or("??").into());
         match (frame.file, frame.line) {
             (Some(file), Some(line)) => format!("{label} ({}:{line})", file_name(file)).into(),
@@ -168,8 +199,14 @@ fn in_text<'a>(form: Form, frames: impl IntoIterator<Item = FrameObject<'a>>) ->
     };
     let all: Vec<Cow<'_, str>> = frames.map(one).collect();
     if known {
-        all.join(" < ")
+        Ok(all.join(" < "))
     } else {
-        String::new()
+        Err(why.unwrap_or(NO_NAME.into()))
     }
+}
+
+/// Why nothing is known of a frame.
+fn unknown_as(frame: Option<&FrameObject<'_>>) -> Unknown {
+    let meaning = frame.and_then(|frame| frame.meaning.as_deref());
+    meaning.unwrap_or(NO_NAME).to_owned().into()
 }

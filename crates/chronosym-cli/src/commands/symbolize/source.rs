@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 
-use super::shown::Layout;
+use super::shown::{Layout, Unknown};
 use crate::request::AddressRequest;
 
-/// Appends the answer to a question, given by its number, from any thread.
-pub type Answers<'s> = Box<dyn Fn(usize, &mut Vec<u8>) + Sync + 's>;
+/// Appends the answer to a question, given by its number, from any thread. In a log, returns why nothing is known.
+pub type Answers<'s> = Box<dyn Fn(usize, &mut Vec<u8>) -> Option<Unknown> + Sync + 's>;
 
 /// Something that knows what stands at addresses.
 pub trait Source {

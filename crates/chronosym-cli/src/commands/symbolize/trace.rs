@@ -233,7 +233,7 @@ impl TraceSource {
             _ => question.text.to_owned(),
         };
         match occupants.as_slice() {
-            [] => layout.write_unknown(question, &address, NO_IMAGE, out),
+            [] => _ = layout.write_unknown(question, &address, NO_IMAGE, out),
             [only] => self.write_one(question, &address, only, layout, out),
             several => return self.write_several(question, &address, several, layout, out),
         }
@@ -338,7 +338,13 @@ impl Source for TraceSource {
             .collect();
         let answers = answers?;
         Ok(Box::new(move |index, out| {
-            out.extend_from_slice(&answers[index])
+            let answer = &answers[index];
+            out.extend_from_slice(answer);
+            let is_known = match layout {
+                Layout::Objects => String::from_utf8_lossy(answer).contains(r#""name":"#),
+                _ => !answer.is_empty(),
+            };
+            (!is_known).then(|| "no name".into())
         }))
     }
 }
