@@ -31,8 +31,9 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ("chronosym save --with-samples app.nettrace -o app.chrono", "with samples, for every command"),
     ]),
     ("serve", &[
-        ("chronosym serve app.nettrace", "print a URL that shows the trace in a browser"),
+        ("chronosym serve app.nettrace", "show the report in a browser"),
         ("chronosym serve --sources ~/src/app app.nettrace", "with source files from a folder"),
+        ("chronosym serve --viewer firefox app.nettrace", "show it in Firefox Profiler"),
     ]),
     ("threads", &[
         ("chronosym threads app.nettrace", "time, running share and hottest method per thread"),

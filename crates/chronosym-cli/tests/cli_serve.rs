@@ -45,7 +45,7 @@ fn serve(options: &[&Path]) -> Served {
 
 fn serve_trace(trace: &Path, options: &[&Path]) -> Served {
     let mut command = chronosym();
-    command.args(["-q", "serve", "--offline"]);
+    command.args(["-q", "serve", "--offline", "--viewer", "firefox"]);
     command.args(options).arg(trace);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -393,6 +393,61 @@ fn nobody_else_gets_anything() {
     );
 }
 
+/// The report is for whoever has its address, and for no page of another site.
+#[test]
+fn the_report_is_served() {
+    let mut command = chronosym();
+    command.args(["-q", "serve", "--offline"]);
+    command.arg(testdata("traces/all.nettrace.zip"));
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let stdout = child.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("http://").unwrap();
+    let (host, token) = address.split_once('/').unwrap();
+    let served = Served {
+        host: host.to_owned(),
+        token: token.strip_suffix('/').unwrap().to_owned(),
+        child,
+    };
+    assert_eq!(served.token.len(), 32);
+    let reply = served.ask("GET", &served.own("/"), &[], "");
+    assert_eq!(reply.status, 200);
+    assert!(
+        reply
+            .head
+            .contains("content-type: text/html; charset=utf-8")
+    );
+    assert!(!reply.head.contains("access-control-allow"));
+    let written = chronosym()
+        .args(["-q", "stacks", "--offline", "--format", "html"])
+        .arg(testdata("traces/all.nettrace.zip"))
+        .output()
+        .unwrap();
+    assert_eq!(reply.body.as_bytes(), written.stdout);
+    let wrong = format!("/{}/", "0".repeat(32));
+    let profile = served.own("/profile.json");
+    for path in [
+        "/",
+        &wrong,
+        &served.own(""),
+        &profile,
+        &served.own("/source/v1"),
+    ] {
+        let reply = served.ask("GET", path, &[], "");
+        assert_eq!((reply.status, reply.body.as_str()), (404, ""), "{path}");
+    }
+    for header in [
+        ("Origin", VIEWER),
+        ("Origin", "null"),
+        ("Host", "localhost"),
+    ] {
+        let reply = served.ask("GET", &served.own("/"), &[header], "");
+        assert_eq!((reply.status, reply.body.as_str()), (403, ""), "{header:?}");
+    }
+    assert_eq!(served.ask("POST", &served.own("/"), &[], "{}").status, 405);
+}
+
 /// It is always stopped by force: what it keeps has no name.
 #[cfg(unix)]
 #[test]
@@ -407,7 +462,7 @@ fn nothing_stays_when_it_is_stopped() {
     let mut line = String::new();
     let stdout = child.stdout.take().unwrap();
     BufReader::new(stdout).read_line(&mut line).unwrap();
-    assert!(line.starts_with(VIEWER), "{line}");
+    assert!(line.starts_with("http://127.0.0.1:"), "{line}");
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

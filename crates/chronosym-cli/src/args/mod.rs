@@ -156,12 +156,12 @@ pub enum Command {
     /// Show where the time went: hot methods, modules, threads, lines; callers and callees of a
     /// method.
     Top(Top),
-    /// Serve the samples to Firefox Profiler in this machine's browser, until stopped.
+    /// Show the report of a trace in this machine's browser, until stopped.
     ///
     /// Only this machine can connect, and only with the printed URL, which contains a random token.
-    /// The server offers the profile, its symbols, and the source files that it names, if they may
-    /// be read: embedded in PDBs, in folders of --sources, anywhere with --trust-trace-paths, or,
-    /// if downloads are enabled, from Source Link.
+    /// The report has the source files of own code, if they may be read: embedded in PDBs, in
+    /// folders of --sources, anywhere with --trust-trace-paths, or, if downloads are enabled, from
+    /// Source Link.
     Serve(Serve),
     /// List threads with their time, running share and hottest method.
     Threads(OfTrace),
@@ -310,7 +310,7 @@ pub struct Stacks {
 pub struct SourceOptions {
     /// Search for source files of a report (html) in DIR (repeatable). A file is used if its checksum
     /// matches the PDB.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, alias = "source", value_name = "DIR")]
     pub sources: Vec<PathBuf>,
     /// Omit source files from a report (html).
     #[arg(long)]
@@ -386,6 +386,15 @@ pub struct Top {
     pub callees: Option<String>,
 }
 
+/// The site of a viewer, without a slash at its end.
+fn viewer(text: &str) -> Result<String, std::convert::Infallible> {
+    let site = match text {
+        "firefox" => "https://profiler.firefox.com",
+        url => url.trim_end_matches('/'),
+    };
+    Ok(site.to_owned())
+}
+
 #[derive(Debug, Args)]
 pub struct Serve {
     /// Trace to read: .nettrace, .netperf, .etl, perf.data or LTTng, plain, zipped or gzipped; `-`
@@ -395,16 +404,16 @@ pub struct Serve {
     /// Listen on this port; 0 selects a free one.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub port: u16,
-    /// Search for source files in DIR (repeatable). A file is used if its checksum matches the PDB.
-    #[arg(long, alias = "source", value_name = "DIR")]
-    pub sources: Vec<PathBuf>,
-    /// Site of the viewer.
-    #[arg(
-        long,
-        default_value = "https://profiler.firefox.com",
-        value_name = "URL"
-    )]
-    pub viewer: String,
+    #[command(flatten)]
+    pub source: SourceOptions,
+    /// Print the URL only. Without this option, a browser is opened if standard output is a
+    /// terminal.
+    #[arg(long)]
+    pub no_open: bool,
+    /// Serve to a Firefox Profiler at URL instead, with symbols, source and instructions; `firefox`
+    /// stands for https://profiler.firefox.com, which needs the internet.
+    #[arg(long, value_name = "URL", value_parser = viewer)]
+    pub viewer: Option<String>,
     #[command(flatten)]
     pub selection: Selection,
     #[command(flatten)]

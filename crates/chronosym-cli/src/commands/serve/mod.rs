@@ -1,11 +1,12 @@
-//! `chronosym serve`: a server for Firefox Profiler on this machine.
+//! `chronosym serve`: a server of the report, or of a profile for Firefox Profiler, for this machine.
 
 mod api;
 mod assembly;
 mod body;
+mod browser;
 mod server;
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::{Context, Result, bail};
@@ -14,11 +15,13 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use self::api::Api;
 use self::server::{Origin, Service};
+use super::report;
 use crate::args::Serve;
 use crate::profiled::Sampled;
 use crate::{output, progress};
 
 pub fn run(args: &Serve) -> Result<()> {
+    report::check_sources(&args.source.sources)?;
     let (selection, markers) = (&args.selection, crate::limits::get().markers);
     let sampled = Sampled::read(&args.traces, &args.symbols, selection, markers)?;
     let granularity = Granularity {
@@ -30,9 +33,12 @@ pub fn run(args: &Serve) -> Result<()> {
         bail!("no sample passes; `chronosym info` shows what the trace has");
     }
     // Nameless: nothing stays of it when the server is stopped.
-    let profile = tempfile::tempfile().context("cannot keep the profile")?;
-    let mut out = BufWriter::new(&profile);
-    chronosym_export::write_firefox(&series, &mut out)?;
+    let content = tempfile::tempfile().context("cannot keep the report")?;
+    let mut out = BufWriter::new(&content);
+    match args.viewer {
+        Some(_) => chronosym_export::write_firefox(&series, &mut out)?,
+        None => report::write(&series, &sampled, &args.traces, &args.source, &mut out)?,
+    }
     out.flush()?;
     drop(out);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
@@ -40,15 +46,26 @@ pub fn run(args: &Serve) -> Result<()> {
     let origin = Origin {
         host: listener.local_addr()?.to_string(),
         token: token()?,
-        viewer: args.viewer.trim_end_matches('/').to_owned(),
+        viewer: args.viewer.clone(),
     };
+    let url = url(&origin);
     let mut out = output::open(None);
-    writeln!(out, "{}", viewer_url(&origin))?;
+    writeln!(out, "{url}")?;
     out.flush()?;
     drop(out);
+    let is_opened = !args.no_open && std::io::stdout().is_terminal();
+    // Kept while the server runs.
+    let _page = is_opened.then(|| browser::open(&url)).flatten();
     progress::hint("serving until stopped (Ctrl+C); open the address above in a browser");
-    let api = Api::new(series.resolver, sampled.symbols, args.sources.clone());
-    server::run(listener, Service::new(origin, profile, api))
+    let has_viewer = args.viewer.is_some();
+    let api = has_viewer.then(|| {
+        Api::new(
+            series.resolver,
+            sampled.symbols,
+            args.source.sources.clone(),
+        )
+    });
+    server::run(listener, Service::new(origin, content, api))
 }
 
 /// 128 random bits, which every request must contain.
@@ -58,11 +75,14 @@ fn token() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn viewer_url(origin: &Origin) -> String {
+/// The address that a browser opens.
+fn url(origin: &Origin) -> String {
     let server = format!("http://{}/{}", origin.host, origin.token);
+    let Some(viewer) = &origin.viewer else {
+        return format!("{server}/");
+    };
     let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let profile = encode(&format!("{server}/profile.json"));
-    let viewer = &origin.viewer;
     format!(
         "{viewer}/from-url/{profile}/?symbolServer={}",
         encode(&server)

@@ -42,14 +42,15 @@ pub struct Origin {
     pub host: String,
     /// The first part of each path.
     pub token: String,
-    /// The site whose pages may send requests.
-    pub viewer: String,
+    /// The site whose pages may send requests; without one, the report is served.
+    pub viewer: Option<String>,
 }
 
 pub struct Service {
     origin: Origin,
-    profile: Arc<File>,
-    api: Api,
+    /// The report, or the viewer's profile.
+    content: Arc<File>,
+    api: Option<Api>,
 }
 
 /// Serves until the process is stopped.
@@ -99,18 +100,17 @@ async fn accept(listener: TcpListener, service: Arc<Service>) -> Result<()> {
 }
 
 impl Service {
-    pub fn new(origin: Origin, profile: File, api: Api) -> Self {
+    pub fn new(origin: Origin, content: File, api: Option<Api>) -> Self {
         Service {
             origin,
-            profile: Arc::new(profile),
+            content: Arc::new(content),
             api,
         }
     }
 
     async fn respond(self: &Arc<Self>, request: Request<Incoming>) -> Response<ResponseBody> {
-        let viewer = &self.origin.viewer;
         let origin = request.headers().get(header::ORIGIN);
-        let has_origin = origin.is_some();
+        let viewer = self.origin.viewer.as_ref().filter(|_| origin.is_some());
         let is_allowed = self.is_allowed(request.headers());
         let answer = match is_allowed {
             true => self.answer(request).await,
@@ -120,14 +120,20 @@ impl Service {
         match answer {
             Ok(body) => {
                 *response.body_mut() = body;
-                add(&mut response, header::CONTENT_TYPE, "application/json");
+                let kind = match self.origin.viewer {
+                    Some(_) => "application/json",
+                    None => "text/html; charset=utf-8",
+                };
+                add(&mut response, header::CONTENT_TYPE, kind);
             }
             Err(status) => *response.status_mut() = status,
         }
         add(&mut response, header::CACHE_CONTROL, "no-store");
         add(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+        add(&mut response, header::X_FRAME_OPTIONS, "DENY");
+        add(&mut response, header::REFERRER_POLICY, "no-referrer");
         add(&mut response, header::VARY, "Origin");
-        if is_allowed && has_origin {
+        if is_allowed && let Some(viewer) = viewer {
             add(&mut response, header::ACCESS_CONTROL_ALLOW_ORIGIN, viewer);
             let methods = header::ACCESS_CONTROL_ALLOW_METHODS;
             add(&mut response, methods, "GET, POST");
@@ -145,9 +151,11 @@ impl Service {
             let mut values = headers.get_all(name).iter();
             values.all(|value| value.as_bytes() == expected.as_bytes())
         };
-        headers.contains_key(header::HOST)
-            && is(header::HOST, &self.origin.host)
-            && is(header::ORIGIN, &self.origin.viewer)
+        let is_viewer = match &self.origin.viewer {
+            Some(viewer) => is(header::ORIGIN, viewer),
+            None => !headers.contains_key(header::ORIGIN),
+        };
+        headers.contains_key(header::HOST) && is(header::HOST, &self.origin.host) && is_viewer
     }
 
     async fn answer(
@@ -156,23 +164,36 @@ impl Service {
     ) -> Result<ResponseBody, StatusCode> {
         let path = self.strip_token(request.uri().path());
         let path = path.ok_or(StatusCode::NOT_FOUND)?.to_owned();
+        let file = match self.api {
+            Some(_) => "/profile.json",
+            None => "/",
+        };
+        let content = || ResponseBody::file(Arc::clone(&self.content));
         match (request.method(), path.as_str()) {
-            (&Method::GET, "/profile.json") => ResponseBody::file(Arc::clone(&self.profile))
-                .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR),
+            (&Method::GET, path) if path == file => {
+                content().map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+            }
+            (_, path) if path == file => Err(match *request.method() {
+                Method::OPTIONS => StatusCode::NO_CONTENT,
+                _ => StatusCode::METHOD_NOT_ALLOWED,
+            }),
+            _ if self.api.is_none() => Err(StatusCode::NOT_FOUND),
             (&Method::POST, "/symbolicate/v5" | "/source/v1" | "/asm/v1") => {
                 let question = read_body(request).await?;
                 let service = Arc::clone(self);
-                let answer = move || service.api.answer(&path, &question);
+                let answer = move || {
+                    let api = service.api.as_ref();
+                    api.map(|api| api.answer(&path, &question))
+                        .unwrap_or_default()
+                };
                 let answer = tokio::task::spawn_blocking(answer).await;
                 let answer = answer.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
                 Ok(ResponseBody::Text(answer.into()))
             }
-            (method, "/profile.json" | "/symbolicate/v5" | "/source/v1" | "/asm/v1") => {
-                Err(match *method {
-                    Method::OPTIONS => StatusCode::NO_CONTENT,
-                    _ => StatusCode::METHOD_NOT_ALLOWED,
-                })
-            }
+            (method, "/symbolicate/v5" | "/source/v1" | "/asm/v1") => Err(match *method {
+                Method::OPTIONS => StatusCode::NO_CONTENT,
+                _ => StatusCode::METHOD_NOT_ALLOWED,
+            }),
             _ => Err(StatusCode::NOT_FOUND),
         }
     }
