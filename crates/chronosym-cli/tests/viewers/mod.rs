@@ -282,22 +282,20 @@ pub fn of_report(page: &str) -> Leaves {
     let (header, bytes) = report_data(page);
     assert_eq!(header["unit"], "time");
     let mut columns: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-    let mut bytes = bytes.iter();
+    let mut rest = bytes.as_slice();
     for column in list(&header["columns"]) {
-        let values = (0..column["count"].as_u64().unwrap()).map(|_| {
-            let (mut value, mut shift) = (0, 0);
-            loop {
-                let byte = bytes.next().unwrap();
-                value |= u64::from(byte & 0x7f) << shift;
-                shift += 7;
-                if byte & 0x80 == 0 {
-                    return value;
-                }
-            }
-        });
-        columns.insert(column["name"].as_str().unwrap(), values.collect());
+        let of = |key: &str| column[key].as_u64().unwrap() as usize;
+        let (count, width) = (of("count"), of("bytes"));
+        let (own, after) = rest.split_at(count * width);
+        let value = |row: usize| {
+            let bytes = (0..width).map(|byte| u64::from(own[byte * count + row]) << (8 * byte));
+            bytes.sum()
+        };
+        let name = column["name"].as_str().unwrap();
+        columns.insert(name, (0..count).map(value).collect());
+        rest = after;
     }
-    assert_eq!(bytes.next(), None);
+    assert!(rest.is_empty());
     let signed = |value: u64| (value >> 1) as i64 ^ -((value & 1) as i64);
     let mut time = 0;
     let times = columns["sample.time"].iter().map(|&delta| {

@@ -8,7 +8,7 @@ import { callees, callers, graph, graphByThread, layout, type Box } from "./boxe
 import { ALL_ACTIVITIES, byFunction, byLine, callTree, weigh, type Selection } from "./calls.ts";
 import { amount, fit, instant, matcher, percent, ticks } from "./labels.ts";
 import { fromFragment, initial, toFragment } from "./state.ts";
-import { stacksOf, sums, type FunctionInfo, type Trace } from "./trace.ts";
+import { stacksOf, sums, unsigned, type FunctionInfo, type Trace } from "./trace.ts";
 
 interface NaiveSample {
   time: number;
@@ -90,6 +90,7 @@ function traceOf(all: NaiveSample[]): Trace {
       count: new Float64Array(all.length).fill(1),
       thread: Uint32Array.from(order, (i) => all[i].thread),
       start: Uint32Array.from(start),
+      activities: ALL_ACTIVITIES,
     },
     markers: {} as Trace["markers"],
     from: 0,
@@ -314,6 +315,12 @@ test("the address keeps what is selected, and invalid parts are left out", () =>
   assert.equal(toFragment(initial(true), true), "");
   const bad = "view=x&range=9.5&threads=77&activities=99&function=10&zoom=a&file=-1&line=1e9";
   assert.deepEqual(fromFragment(bad, false, bounds), initial(false));
+});
+
+test("columns have the least significant bytes first", () => {
+  const bytes = Uint8Array.from([9, 0xd0, 2, 3, 0x07, 0, 0]);
+  assert.deepEqual([...unsigned(bytes, 1, 3, 2)], [2000, 2, 3]);
+  assert.deepEqual([...unsigned(bytes, 1, 2, 0)], [0, 0]);
 });
 
 test("differences are summed", () => {

@@ -41,7 +41,8 @@ export function callTree(trace: Trace, fold: boolean): CallTree {
   const below = new Int32Array(size);
   const own = new Int32Array(size).fill(-1);
   const used = new Uint8Array(size);
-  for (const stack of trace.samples.stack) used[stack] = 1;
+  const { stack } = trace.samples;
+  for (let i = 0; i < stack.length; i++) used[stack[i]] = 1;
   const rows = new Rows(size);
   for (let i = 0; i < size; i++) {
     const func = frames.func[stacks.frame[i]];

@@ -289,8 +289,8 @@ class Page {
     const index = [...this.controls.querySelectorAll("button")].indexOf(active as HTMLButtonElement);
     const activities = el("div", { class: "group", role: "group", "aria-label": "Activity" });
     const choices: [string, number][] = [["all", ALL], ["running", RUNNING], ["blocked", BLOCKED]];
-    const known = new Set(trace.samples.activity);
-    if (known.size > 1) {
+    const known = trace.samples.activities;
+    if (known & (known - 1)) {
       for (const [name, bits] of choices) {
         activities.append(
           el("button", { "aria-pressed": state.activities === bits, title: `${name} threads (a)`, click: () => this.model.update({ activities: bits, zoom: [] }) }, name),

@@ -290,7 +290,7 @@ export class Timeline {
       c.fillRect(x(range[0]), 0, x(range[1]) - x(range[0]), AXIS);
     }
     c.font = "11px system-ui, sans-serif";
-    const all = ticks(from, to, width / 90);
+    const all = ticks(from, to, width / 75);
     const step = all.length > 1 ? all[1] - all[0] : to - from;
     for (const at of all) {
       c.fillStyle = style("--line");

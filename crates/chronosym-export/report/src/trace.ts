@@ -87,6 +87,8 @@ export interface Samples {
   thread: Uint32Array;
   /** The first sample of each thread, and the number of all. */
   start: Uint32Array;
+  /** The activities that occur, as bits. */
+  activities: number;
 }
 
 export interface Markers {
@@ -122,23 +124,23 @@ export async function inflate(base64: string): Promise<Uint8Array> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** Reads unsigned LEB128. Numbers above 2^53 lose their last digits. */
-function unsigned(bytes: Uint8Array, at: number, out: Float64Array): number {
-  for (let i = 0; i < out.length; i++) {
-    let byte = bytes[at++];
-    let value = byte & 0x7f;
-    let scale = 128;
-    while (byte & 0x80) {
-      byte = bytes[at++];
-      value += (byte & 0x7f) * scale;
-      scale *= 128;
-    }
-    out[i] = value;
+/**
+ * Reads a column of numbers: the least significant bytes of all come first, then the next ones.
+ * Numbers above 2^53 lose their last digits.
+ */
+export function unsigned(bytes: Uint8Array, at: number, count: number, width: number): Float64Array {
+  const out = new Float64Array(count);
+  let scale = 1;
+  for (let byte = 0; byte < width; byte++) {
+    for (let i = 0; i < count; i++) out[i] += bytes[at++] * scale;
+    scale *= 256;
   }
-  return at;
+  return out;
 }
 
-const signed = (value: number): number => (value % 2 ? -(value + 1) / 2 : value / 2);
+// Whole numbers of 32 bits are faster.
+const signed = (value: number): number =>
+  value < 0x80000000 ? (value >>> 1) ^ -(value & 1) : value % 2 ? -(value + 1) / 2 : value / 2;
 
 /** Sums of zigzag differences. */
 export function sums(values: Float64Array): Float64Array {
@@ -153,10 +155,9 @@ export function parse(bytes: Uint8Array): Trace {
   const header: Header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   const columns = new Map<string, Float64Array>();
   let at = 4 + length;
-  for (const { name, count } of header.columns) {
-    const values = new Float64Array(count);
-    at = unsigned(bytes, at, values);
-    columns.set(name, values);
+  for (const { name, count, bytes: width } of header.columns) {
+    columns.set(name, unsigned(bytes, at, count, width));
+    at += count * width;
   }
   const column = (name: string): Float64Array => columns.get(name) ?? new Float64Array(0);
 
@@ -218,45 +219,51 @@ export function stacksOf(depth: ArrayLike<number>, frame: Uint32Array): Stacks {
 
 /** Reads samples by time, and sorts them by thread. */
 function samplesOf(header: Header, column: (name: string) => Float64Array): Samples {
-  const time = sums(column("sample.time"));
   const numbers = column("sample.thread");
-  const size = time.length;
+  const size = numbers.length;
   const threads = header.threads.length;
-  const thread = new Uint32Array(size);
-  const follower = new Int32Array(threads).fill(-1);
+  const order = new Uint32Array(size);
   const start = new Uint32Array(threads + 1);
-  let before = -1;
-  for (let i = 0; i < size; i++) {
-    thread[i] = numbers[i] ? numbers[i] - 1 : follower[before];
-    if (before >= 0) follower[before] = thread[i];
-    before = thread[i];
-    start[thread[i] + 1]++;
+  const follower = new Int32Array(threads);
+  for (let i = 0, before = -1; i < size; i++) {
+    const thread = numbers[i] ? numbers[i] - 1 : follower[before];
+    if (before >= 0) follower[before] = thread;
+    order[i] = before = thread;
+    start[thread + 1]++;
   }
   for (let i = 0; i < threads; i++) start[i + 1] += start[i];
-  const next = start.slice();
-  const place = thread.map((of) => next[of]++);
-  const sorted = <T extends Float64Array | Uint32Array | Uint8Array>(from: ArrayLike<number>, to: T): T => {
-    for (let i = 0; i < size; i++) to[place[i]] = from[i];
-    return to;
-  };
   const samples: Samples = {
-    time: sorted(time, new Float64Array(size)),
+    time: new Float64Array(size),
     stack: new Uint32Array(size),
-    activity: sorted(column("sample.activity"), new Uint8Array(size)),
+    activity: new Uint8Array(size),
     weight: new Float64Array(size),
-    count: sorted(column("sample.count"), new Float64Array(size)),
-    thread: sorted(thread, new Uint32Array(size)),
+    count: new Float64Array(size),
+    thread: new Uint32Array(size),
     start,
+    activities: 0,
   };
-  const stacks = sorted(column("sample.stack").map(signed), new Float64Array(size));
+  const [times, stacks] = [column("sample.time"), column("sample.stack")];
+  const [activities, counts] = [column("sample.activity"), column("sample.count")];
   const weights = column("sample.weight");
-  sorted(header.weight_until_next ? weights.map(signed) : sums(weights), samples.weight);
-  for (let i = 0; i < size; i++) {
-    const isFirst = i === start[samples.thread[i]];
-    samples.stack[i] = stacks[i] = stacks[i] + (isFirst ? 0 : stacks[i - 1]);
-    if (!header.weight_until_next) continue;
-    const hasNext = i + 1 < start[samples.thread[i] + 1];
-    if (hasNext) samples.weight[i] += samples.time[i + 1] - samples.time[i];
+  const isUntilNext = header.weight_until_next;
+  const next = start.slice();
+  const stack = new Float64Array(threads);
+  for (let i = 0, time = 0, weight = 0; i < size; i++) {
+    const thread = order[i];
+    const place = next[thread]++;
+    samples.time[place] = time += signed(times[i]);
+    samples.stack[place] = stack[thread] += signed(stacks[i]);
+    samples.activity[place] = activities[i];
+    samples.activities |= 1 << activities[i];
+    samples.count[place] = counts[i];
+    samples.thread[place] = thread;
+    weight = signed(weights[i]) + (isUntilNext ? 0 : weight);
+    samples.weight[place] = weight;
+  }
+  for (let thread = 0; isUntilNext && thread < threads; thread++) {
+    for (let i = start[thread]; i + 1 < start[thread + 1]; i++) {
+      samples.weight[i] += samples.time[i + 1] - samples.time[i];
+    }
   }
   return samples;
 }

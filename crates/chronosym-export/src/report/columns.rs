@@ -6,15 +6,16 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde::Serialize;
 
-/// A column: its name, the number of values, and how many bytes they have.
+/// A column: its name, the number of values, and how many bytes each has.
 #[derive(Debug, Serialize)]
 pub(super) struct ColumnInfo {
     name: &'static str,
     count: usize,
-    bytes: usize,
+    bytes: u32,
 }
 
-/// Columns of unsigned integers as LEB128.
+/// Columns of unsigned integers. The least significant bytes of all values of a column come first,
+/// then the next ones: bytes of one significance resemble each other.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     pub info: Vec<ColumnInfo>,
@@ -23,13 +24,14 @@ pub(super) struct Columns {
 
 impl Columns {
     pub fn add(&mut self, name: &'static str, values: impl IntoIterator<Item = u64>) {
-        let start = self.bytes.len();
-        let mut count = 0;
-        for value in values {
-            push(value, &mut self.bytes);
-            count += 1;
+        let values: Vec<u64> = values.into_iter().collect();
+        let most = values.iter().max().copied().unwrap_or(0);
+        let bytes = (u64::BITS - most.leading_zeros()).div_ceil(8);
+        for byte in 0..bytes {
+            let of = values.iter().map(|value| (value >> (8 * byte)) as u8);
+            self.bytes.extend(of);
         }
-        let bytes = self.bytes.len() - start;
+        let count = values.len();
         self.info.push(ColumnInfo { name, count, bytes });
     }
 
@@ -45,14 +47,6 @@ impl Columns {
         out.finish()?.finish()?;
         Ok(())
     }
-}
-
-fn push(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 /// A difference as an unsigned number: small ones of either sign stay small.
@@ -75,13 +69,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_differences_take_one_byte() {
+    fn bytes_of_one_significance_are_together() {
         assert_eq!([0, -1, 1, -2, 63, -64].map(zigzag), [0, 1, 2, 3, 126, 127]);
         assert_eq!(zigzag(i64::MIN), u64::MAX);
         let mut columns = Columns::default();
         columns.add("a", deltas([1000, 1001, 999]));
-        columns.add("b", [u64::MAX]);
-        assert_eq!(columns.bytes[..4], [0xd0, 0x0f, 2, 3]);
-        assert_eq!(columns.bytes.len(), 14);
+        columns.add("b", [0, 0]);
+        columns.add("c", [u64::MAX]);
+        assert_eq!(
+            columns.bytes,
+            [
+                0xd0, 2, 3, 0x07, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255
+            ]
+        );
+        let bytes: Vec<u32> = columns.info.iter().map(|column| column.bytes).collect();
+        assert_eq!(bytes, [2, 0, 8]);
     }
 }

@@ -1,8 +1,6 @@
 //! The samples of a report by time, merged where there are too many.
 
 use chronosym_core::ThreadIndex;
-use chronosym_types::hash::RandomState;
-use indexmap::IndexMap;
 
 use super::calls::Calls;
 use super::columns::{Columns, deltas, zigzag};
@@ -49,9 +47,10 @@ impl Samples {
         let span = times.clone().max().unwrap_or(0) - times.min().unwrap_or(0);
         let mut slice_ns = None;
         while samples.len() > max_samples && slice_ns.is_none_or(|slice| slice <= span) {
-            let first = span / (max_samples as u64).max(1);
+            // Each thread has at least one sample in each slice in which it was seen.
+            let first = (span / max_samples.max(1) as u64).saturating_mul(threads.len() as u64);
             let slice = slice_ns.map_or(first.max(1), |slice: u64| slice.saturating_mul(2));
-            samples = merged(&samples, slice);
+            samples = merged(&mut samples, slice);
             slice_ns = Some(slice);
         }
         // Stable: samples of one time keep their order.
@@ -126,19 +125,51 @@ impl Samples {
     }
 }
 
-fn merged(samples: &[Sample], slice_ns: u64) -> Vec<Sample> {
-    let mut slices: IndexMap<(u64, u32, u32, u8), Sample, RandomState> = IndexMap::default();
-    for sample in samples {
-        let slice = sample.time_ns / slice_ns;
-        let key = (slice, sample.thread, sample.node, sample.activity);
-        let empty = Sample {
-            weight: 0,
-            count: 0,
-            ..*sample
-        };
-        let merged = slices.entry(key).or_insert(empty);
-        add(&mut merged.weight, sample.weight);
-        merged.count += sample.count;
+/// Merges samples in slices of time; `samples` are in the order of slices.
+fn merged(samples: &mut [Sample], slice_ns: u64) -> Vec<Sample> {
+    let mut merged: Vec<Sample> = Vec::new();
+    for slice in samples.chunk_by_mut(|a, b| a.time_ns / slice_ns == b.time_ns / slice_ns) {
+        let key = |sample: &Sample| (sample.thread, sample.node, sample.activity);
+        slice.sort_by_key(key);
+        for same in slice.chunk_by(|a, b| key(a) == key(b)) {
+            let mut sum = Sample {
+                weight: 0,
+                count: 0,
+                ..same[0]
+            };
+            for sample in same {
+                add(&mut sum.weight, sample.weight);
+                sum.count += sample.count;
+            }
+            merged.push(sum);
+        }
     }
-    slices.into_values().collect()
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_samples_keep_their_sums() {
+        let sample = |time_ns, thread, node| Sample {
+            thread,
+            time_ns,
+            node,
+            activity: 0,
+            weight: time_ns + 1,
+            count: 1,
+        };
+        let mut samples: Vec<Sample> = (0..100).map(|i| sample(i, i as u32 % 2, 7)).collect();
+        let ten = merged(&mut samples, 10);
+        assert_eq!(ten.len(), 20);
+        assert!(ten.iter().all(|sum| sum.count == 5));
+        assert_eq!((ten[0].time_ns, ten[0].weight), (0, 1 + 3 + 5 + 7 + 9));
+        let mut ten = ten;
+        let twenty = merged(&mut ten, 20);
+        assert_eq!((twenty.len(), twenty[0].count), (10, 10));
+        let total: u64 = twenty.iter().map(|sum| sum.weight).sum();
+        assert_eq!(total, 100 * 101 / 2);
+    }
 }
