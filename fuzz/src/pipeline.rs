@@ -139,11 +139,12 @@ fn check_texts(profile: &Profile, samples: u64) {
     text(|out| chronosym_export::write_text(profile, &tree, options, out));
     let threads = chronosym_export::hot_threads(profile);
     text(|out| chronosym_export::write_threads(profile, &threads, options, out));
+    let user_code = chronosym_export::user_methods(profile);
     for by in By::ALL {
         let rows = chronosym_export::hotspots(profile, by, Sort::default(), false);
         let own = rows.iter().map(|row| row.counts.own.samples);
         assert_eq!(own.sum::<u64>(), samples, "{by:?}");
-        text(|out| chronosym_export::write_top(profile, by, &rows, options, out));
+        text(|out| chronosym_export::write_top(profile, by, &rows, &user_code, options, out));
     }
 }
 

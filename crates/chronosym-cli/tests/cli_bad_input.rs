@@ -102,7 +102,7 @@ fn bad_values_are_named() {
     is_misuse(&["explain", &trace, "here"], &["'here'", "address", "0x"]);
     is_misuse(
         &["symbolize", "--trace", &trace, "here"],
-        &["'here'", "ADDR", "module+0x"],
+        &["'here'", "address", "module+0x"],
     );
     is_misuse(
         &["symbolize", "--trace", &trace, "--filter", "0x1"],
@@ -167,9 +167,12 @@ fn wrong_usage_exits_with_2() {
 #[test]
 fn a_trace_alone_is_looked_at() {
     let trace = arg(LINUX);
-    let info = run(&["info", &trace]);
-    assert_eq!(run(&[&trace]).stdout, info.stdout);
-    assert_eq!(run(&["-q", "--color", "never", &trace]).stdout, info.stdout);
+    let summary = run(&["summary", &trace]);
+    assert_eq!(run(&[&trace]).stdout, summary.stdout);
+    assert_eq!(
+        run(&["-q", "--color", "never", &trace]).stdout,
+        summary.stdout
+    );
     fails(&["no/such/file"], &["cannot open no/such/file"]);
 }
 

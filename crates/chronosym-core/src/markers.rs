@@ -129,6 +129,10 @@ impl Markers {
                 continue;
             }
             if seen.mark.phase == Phase::Start {
+                // .NET Framework logs the start of a collection in two versions.
+                if kind == MarkerKind::Collection && open.contains_key(&key) {
+                    continue;
+                }
                 open.insert(key, markers.len());
             }
             let text = strings.get(seen.text);
@@ -274,6 +278,7 @@ mod tests {
         feed.push((2, 1), 50, 2, &numbers(&[3, 2]));
         feed.push((1, 1), 10, 1, &numbers(&[3, 2, 1, 1]));
         feed.push((1, 1), 20, 1, &numbers(&[4, 0, 0, 0]));
+        feed.push((1, 2), 21, 1, &numbers(&[4, 0, 0, 0]));
         feed.push((2, 1), 25, 1, &numbers(&[4, 0]));
         let wide = |text: &str| -> Vec<u8> {
             let units = text.encode_utf16().chain([0]);

@@ -150,7 +150,7 @@ pub fn write_lines(
     let Some(mut table) = Table::start(profile, options, out)? else {
         return Ok(());
     };
-    table.head("line")?;
+    table.head("", "line")?;
     let head = table.counts(&lines.counts);
     let blank = " ".repeat(head.len());
     table.methods(&head, &lines.methods)?;

@@ -1,6 +1,7 @@
 //! The kind of code of a frame, which colours flame graphs and tables.
 
-use crate::shape::{FRAMEWORK, is_framework_module};
+use crate::shape::FRAMEWORK;
+use crate::user_code::is_framework_module;
 use chronosym_core::{Code, Evidence, Frame};
 use chronosym_types::closed_list;
 

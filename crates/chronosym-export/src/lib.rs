@@ -36,6 +36,7 @@ mod report;
 mod runtime;
 mod series;
 mod shape;
+mod source_position;
 mod speedscope;
 mod symbol_commands;
 mod symbol_file;
@@ -45,7 +46,10 @@ mod text;
 mod text_line;
 mod threads;
 mod top;
+mod trace_summary;
 mod units;
+mod user_code;
+mod user_methods;
 mod weight;
 mod wire;
 
@@ -73,13 +77,17 @@ pub use pprof::write_pprof;
 pub use report::{NamedFile, ReportFacts, ReportSource, write_report};
 pub use runtime::{Inlining, RuntimeOverview, RuntimeReport};
 pub use series::{Granularity, Series, TimedSample};
-pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper, is_framework_module};
+pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper};
+pub use source_position::SourcePosition;
 pub use speedscope::write_speedscope;
 pub use table::{TableObject, TableOptions};
 pub use text::write_text;
 pub use threads::{HotThread, HottestMethod, hot_threads, write_threads};
-pub use top::{By, Hotspot, Sort, SourcePosition, hotspots, write_top};
+pub use top::{By, Hotspot, Sort, TopObject, hotspots, write_top};
+pub use trace_summary::TraceSummary;
 pub use units::{show_count, show_range, show_time, utc};
+pub use user_code::{UserCode, is_framework_module};
+pub use user_methods::{UserMethod, user_methods};
 pub use weight::{Amount, Counts, WeightUnit};
 
 /// Replaces characters that would control a terminal or break a line, as [`text_line`] does.

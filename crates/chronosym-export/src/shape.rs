@@ -4,7 +4,9 @@
 use regex_lite::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
-use chronosym_core::{BinaryId, FrameId, Function, Profile, ResolvedStack, Resolver, Timeline};
+use chronosym_core::{BinaryId, FrameId, Function, Profile, ResolvedStack, Resolver};
+
+use crate::user_code::UserCode;
 
 /// Shapes resolved stacks. The default leaves them unchanged.
 ///
@@ -100,11 +102,8 @@ impl Shape {
         self
     }
 
-    /// Merges frames that are not user code into `[framework]`: modules of the runtime and the
-    /// system, by name and path; stubs between managed and native code; and, if an available PDB
-    /// shows it, libraries built elsewhere (their documents start with `/_/`, while those of
-    /// another module do not). Frames with neither name nor module are unchanged: their owner is
-    /// unknown.
+    /// Merges frames that are not user code into `[framework]` ([`UserCode`](crate::UserCode)).
+    /// Frames with neither name nor module are unchanged: their owner is unknown.
     pub fn just_my_code(mut self) -> Self {
         self.mine.get_or_insert_default();
         self
@@ -149,12 +148,12 @@ impl Shape {
             && self.mine.is_none()
     }
 
-    fn verdict(&self, function: &Function, is_built_elsewhere: bool) -> Verdict {
+    fn verdict(&self, function: &Function, is_user_code: bool) -> Verdict {
         let matches = |patterns: &[Regex]| patterns.iter().any(|p| p.is_match(function.label()));
         let is_mine = || match &self.mine {
             None => true,
             Some(_) if function.name().is_none() && function.binary().is_none() => true,
-            Some(names) if names.is_empty() => !is_framework(function) && !is_built_elsewhere,
+            Some(names) if names.is_empty() => is_user_code,
             Some(names) => {
                 let name = function.binary().map(|binary| binary.name());
                 name.is_some_and(|name| names.iter().any(|mine| mine.is_match(name)))
@@ -219,9 +218,8 @@ pub struct Shaper<'s> {
     groups: FxHashMap<(Group, u32), FrameId>,
     /// The group of each merged frame.
     grouped: FxHashMap<FrameId, Group>,
-    /// Whether the documents of PDBs show where modules were built; determined with the first
-    /// stack.
-    has_own_builds: Option<bool>,
+    /// Determined with the first stack.
+    user_code: Option<UserCode>,
     path: Vec<ResolvedStack>,
 }
 
@@ -242,7 +240,7 @@ impl<'s> Shaper<'s> {
             verdicts: Vec::new(),
             groups: FxHashMap::default(),
             grouped: FxHashMap::default(),
-            has_own_builds: None,
+            user_code: None,
             path: Vec::new(),
         }
     }
@@ -300,14 +298,12 @@ impl<'s> Shaper<'s> {
         if self.verdicts.len() <= index {
             self.verdicts.resize(index + 1, None);
         }
-        let has_own_builds = *self
-            .has_own_builds
-            .get_or_insert_with(|| has_own_builds(resolver.timeline()));
+        let user_code = *self
+            .user_code
+            .get_or_insert_with(|| UserCode::of(resolver.timeline()));
         let verdict = *self.verdicts[index].get_or_insert_with(|| {
-            let file = resolver.frame(frame).line.as_ref().map(|line| &*line.file);
-            let is_built_elsewhere =
-                has_own_builds && file.is_ok_and(|file| file.starts_with(BUILT_ELSEWHERE));
-            self.shape.verdict(function, is_built_elsewhere)
+            let is_user_code = user_code.has(resolver.frame(frame));
+            self.shape.verdict(function, is_user_code)
         });
         let is_left_out = self.shape.no_inlines && resolver.frame(frame).inlined;
         let stack = match verdict.becomes {
@@ -392,75 +388,3 @@ impl<'s> Shaper<'s> {
 
 /// Name of the frame for code that is not user code ([`Shape::just_my_code`]).
 pub const FRAMEWORK: &str = "[framework]";
-
-/// The start of document paths in a deterministic build, which replaces the actual folder.
-const BUILT_ELSEWHERE: &str = "/_/";
-
-/// Whether a module outside the framework was built at its sources' actual path: modules that were
-/// not are then others'.
-fn has_own_builds(timeline: &Timeline) -> bool {
-    let modules = timeline.processes().flat_map(|p| timeline.modules(p.index));
-    modules
-        .filter(|view| !is_framework_module(view.name, Some(view.module.il_path)))
-        .filter_map(|view| view.module.managed_pdb)
-        .any(|pdb| pdb.path.contains(['/', '\\']) && !pdb.path.starts_with(BUILT_ELSEWHERE))
-}
-
-/// Whether a function belongs to the runtime or the system.
-pub(crate) fn is_framework(function: &Function) -> bool {
-    // Frames that the runtime generates between managed and native code.
-    let is_stub = |name: &str| name.starts_with("dynamicClass.IL_STUB_");
-    let Some(binary) = function.binary() else {
-        return true;
-    };
-    is_framework_module(binary.name(), binary.path()) || function.name().is_some_and(is_stub)
-}
-
-/// Whether a module or image belongs to .NET or the system, by its simple name and path.
-pub fn is_framework_module(name: &str, path: Option<&str>) -> bool {
-    const PREFIXES: [&str; 4] = ["system.", "microsoft.", "libsystem.", "api-ms-win-"];
-    // Modules of the .NET Framework, and of runtimes installed in other folders.
-    const NAMES: [&str; 24] = [
-        "system",
-        "mscorlib",
-        "netstandard",
-        "windowsbase",
-        "presentationcore",
-        "presentationframework",
-        "accessibility",
-        "coreclr",
-        "libcoreclr",
-        "clr",
-        "mscorwks",
-        "mscoreei",
-        "clrjit",
-        "libclrjit",
-        "clrgc",
-        "libclrgc",
-        "hostfxr",
-        "libhostfxr",
-        "hostpolicy",
-        "libhostpolicy",
-        "ntoskrnl",
-        "ntkrnlmp",
-        "vmlinux",
-        "ntdll",
-    ];
-    const FOLDERS: [&str; 5] = [
-        "/windows/",
-        "/usr/lib/",
-        "/usr/lib64/",
-        "/shared/microsoft.",
-        "/systemroot/",
-    ];
-    let name = name.to_lowercase();
-    let path = path.map(|path| path.replace('\\', "/").to_lowercase());
-    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || NAMES.contains(&name.as_str())
-        || path.is_some_and(|path| {
-            FOLDERS.iter().any(|folder| path.contains(folder))
-                || path.starts_with("/lib/")
-                || path.starts_with("/lib64/")
-                || path.starts_with('[')
-        })
-}

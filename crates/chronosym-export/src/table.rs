@@ -100,13 +100,17 @@ impl<'o, W: Write> Table<'o, W> {
         self.share(amount.weight(self.unit))
     }
 
-    /// Writes the head of the columns of [`Table::counts`].
-    pub fn head(&mut self, what: &str) -> io::Result<()> {
+    /// Writes a title, unless it is empty, and the head of the columns of [`Table::counts`].
+    pub fn head(&mut self, title: &str, what: &str) -> io::Result<()> {
         let (own, total) = (self.unit.head("self"), self.unit.head("total"));
         let (own_share, total_share) = ("self %", "total %");
+        writeln!(self.out)?;
+        if !title.is_empty() {
+            writeln!(self.out, "{title}")?;
+        }
         writeln!(
             self.out,
-            "\n{own_share:>7} {own:>width$} {total_share:>7} {total:>width$}  {what}",
+            "{own_share:>7} {own:>width$} {total_share:>7} {total:>width$}  {what}",
             width = self.unit.width()
         )
     }
@@ -211,8 +215,13 @@ impl<'o, W: Write> Table<'o, W> {
 
     /// Writes how many lines were left out.
     pub fn more(&mut self, count: usize, what: &str) -> io::Result<()> {
+        self.more_than(count, self.options.max_lines, what)
+    }
+
+    /// Writes how many lines after the first `shown` were left out.
+    pub fn more_than(&mut self, count: usize, shown: usize, what: &str) -> io::Result<()> {
         let plural = if what.ends_with('s') { "es" } else { "s" };
-        match count.saturating_sub(self.options.max_lines) {
+        match count.saturating_sub(shown) {
             0 => Ok(()),
             1 => writeln!(self.out, "\n1 more {what} (`-n {count}` shows it)"),
             more => writeln!(

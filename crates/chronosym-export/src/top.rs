@@ -14,8 +14,10 @@ use crate::function_groups::{FunctionGroups, Label};
 use crate::missing::missing;
 use crate::reasons::name_reason;
 use crate::series::thread_label;
-use crate::table::{Name, Table, TableOptions};
+use crate::source_position::SourcePosition;
+use crate::table::{Name, Table, TableObject, TableOptions};
 use crate::tables::Numbered;
+use crate::user_methods::{UserMethod, are_part, write_user_methods};
 use crate::weight::{Amount, Counts, WeightUnit, tally};
 
 closed_list! {
@@ -64,23 +66,6 @@ pub struct Hotspot {
     /// Self and total. Of a thread or process they are equal.
     #[serde(flatten)]
     pub counts: Counts,
-}
-
-/// A line of a source file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[non_exhaustive]
-pub struct SourcePosition {
-    /// The path, as the symbol file states it.
-    pub file: String,
-    /// The line number, from 1.
-    pub line: u32,
-}
-
-impl SourcePosition {
-    /// `Program.cs:12`.
-    pub(crate) fn text(&self) -> String {
-        format!("{}:{}", chronosym_core::file_name(&self.file), self.line)
-    }
 }
 
 /// Groups the samples of a profile; percentages are of all its samples. Unnamed code is grouped by
@@ -224,8 +209,38 @@ fn hotspots_by_entry<K: Eq + Hash>(
     amounts.into_iter().map(hotspot).collect()
 }
 
-/// Writes the description of the samples and a table of hotspots. Below methods, lines and modules
-/// it writes which percentage of self has no name, why, and what to do.
+/// The JSON object of a table of hotspots.
+#[derive(Debug, Serialize)]
+pub struct TopObject<'a> {
+    #[serde(flatten)]
+    table: TableObject<'a, Hotspot>,
+    /// The first user methods.
+    #[serde(skip_serializing_if = "<[UserMethod]>::is_empty")]
+    user_code: &'a [UserMethod],
+}
+
+impl<'a> TopObject<'a> {
+    /// Returns a table of at most `max_lines` of these hotspots and user methods.
+    pub fn new(
+        profile: &Profile,
+        by: By,
+        hotspots: &'a [Hotspot],
+        user_code: &'a [UserMethod],
+        max_lines: usize,
+    ) -> Self {
+        TopObject {
+            table: TableObject::new(profile, by.as_str(), hotspots, max_lines),
+            user_code: &user_code[..user_code.len().min(max_lines)],
+        }
+    }
+}
+
+/// The maximum number of user methods above a table of all methods.
+const USER_METHODS: usize = 10;
+
+/// Writes the description of the samples, a table of user methods, if they call framework code, and
+/// a table of hotspots. Below methods, lines and modules it writes which percentage of self has no
+/// name, why, and what to do.
 ///
 /// # Errors
 ///
@@ -234,13 +249,20 @@ pub fn write_top(
     profile: &Profile,
     by: By,
     hotspots: &[Hotspot],
+    user_code: &[UserMethod],
     options: TableOptions,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let Some(mut table) = Table::start(profile, options, out)? else {
         return Ok(());
     };
-    table.head(by.as_str())?;
+    let title = if are_part(profile, user_code) {
+        write_user_methods(user_code, options.max_lines.min(USER_METHODS), &mut table)?;
+        "all code"
+    } else {
+        ""
+    };
+    table.head(title, by.as_str())?;
     for hotspot in hotspots.iter().take(options.max_lines) {
         let text = hotspot.label.text();
         let position = hotspot.position.as_ref().map(SourcePosition::text);

@@ -78,7 +78,7 @@ fn tables(width: usize, color: bool) -> Vec<String> {
         .into_iter()
         .map(|by| {
             let rows = hotspots(&profile, by, Sort::Own, false);
-            text(&|out| write_top(&profile, by, &rows, options, out))
+            text(&|out| write_top(&profile, by, &rows, &[], options, out))
         })
         .collect();
     let threads = hot_threads(&profile);

@@ -58,7 +58,7 @@ impl Cli {
     }
 
     /// What the command line says; help and errors of usage end the program. A trace in place of a
-    /// command means `info`.
+    /// command means `summary`.
     pub fn read() -> (Self, Files) {
         let mut args: Vec<OsString> = std::env::args_os().collect();
         let translated = tools::translate(&args, &Self::symbolize_takes_value);
@@ -74,7 +74,7 @@ impl Cli {
         if let Err(error) = &matches
             && let Some(at) = trace_for_command(error, &args)
         {
-            args.insert(at, "info".into());
+            args.insert(at, "summary".into());
             matches = Self::with_examples().try_get_matches_from(&args);
         }
         let cli = matches
@@ -146,7 +146,11 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what a trace contains and what is missing; run this first on an unknown trace.
+    /// Summarize a trace in at most ten sentences: what ran, where the time went, what to do next.
+    ///
+    /// `chronosym TRACE` is short for it. Downloads nothing, as `info`.
+    Summary(Info),
+    /// Show what a trace contains and what is missing: processes, events, names, losses, damage.
     ///
     /// Downloads nothing unless the command line names servers with --symbol-path; _NT_SYMBOL_PATH
     /// and DEBUGINFOD_URLS alone are not enough.
@@ -372,6 +376,9 @@ pub struct Top {
     /// Group samples by this.
     #[arg(long, value_parser = one_of::<By>(By::ALL.map(By::as_str)), default_value = "method")]
     pub by: By,
+    /// Leave out the table of user methods: list all methods only.
+    #[arg(long)]
+    pub all: bool,
     /// Sort by self (exclusive) or total (inclusive) weight.
     #[arg(long, value_parser = one_of::<Sort>(Sort::ALL.map(Sort::as_str)), default_value = "self")]
     pub sort: Sort,

@@ -17,6 +17,7 @@ mod runtime;
 mod save;
 mod serve;
 mod stacks;
+mod summary;
 mod symbolize;
 mod threads;
 mod top;
@@ -40,6 +41,7 @@ pub fn run(command: Command) -> Result<()> {
         Command::Inlining(args) => inlining::run(&args),
         Command::Symbols(args) => missing::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::Summary(args) => summary::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Modules(args) => modules::run(&args),
         Command::Methods(args) => methods::run(&args),

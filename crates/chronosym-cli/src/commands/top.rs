@@ -2,7 +2,9 @@
 
 use anyhow::{Result, bail};
 use chronosym::Profile;
-use chronosym_export::{Butterfly, TableObject, hotspots, write_butterfly, write_top};
+use chronosym_export::{
+    Butterfly, By, TopObject, hotspots, user_methods, write_butterfly, write_top,
+};
 
 use crate::args::{Top, Usage};
 use crate::output;
@@ -22,9 +24,13 @@ pub fn run(args: &Top) -> Result<()> {
     if let Some(matching) = &args.matching {
         rows.retain(|row| matching.is_match(&row.label.name));
     }
-    let object = TableObject::new(&profile, args.by.as_str(), &rows, options.max_lines);
+    let user_code = match args.by {
+        By::Method if !args.all && args.matching.is_none() => user_methods(&profile),
+        _ => Vec::new(),
+    };
+    let object = TopObject::new(&profile, args.by, &rows, &user_code, options.max_lines);
     output::write(format, output::open(path), &object, |out| {
-        write_top(&profile, args.by, &rows, options, out)?;
+        write_top(&profile, args.by, &rows, &user_code, options, out)?;
         write_note(note.as_deref(), options.width, out)
     })
 }

@@ -16,8 +16,8 @@ use crate::kind::CodeKind;
 use crate::plumbing::is_plumbing;
 use crate::reasons::{evidence_text, line_reason, name_reason};
 use crate::series::{Series, thread_label};
-use crate::shape::is_framework_module;
 use crate::tables::Numbered;
+use crate::user_code::is_framework;
 
 #[derive(Serialize)]
 pub(super) struct Header<'a> {
@@ -214,9 +214,8 @@ fn functions(calls: &Calls<'_>, modules: &mut Numbered<String>) -> Vec<FunctionR
             Some(name) => SourceName::plain(name),
             None => SourceName::plain(&label.name),
         };
-        let is_framework =
-            binary.is_none_or(|binary| is_framework_module(binary.name(), binary.path()));
-        let is_user = matches!(kind, CodeKind::Managed | CodeKind::Native) && !is_framework;
+        let is_user =
+            matches!(kind, CodeKind::Managed | CodeKind::Native) && !is_framework(function);
         let is_plumbing = kind == CodeKind::Framework && function.name().is_some_and(is_plumbing);
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
         FunctionRow(

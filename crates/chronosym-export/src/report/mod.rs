@@ -22,7 +22,7 @@ use self::samples::Samples;
 use crate::annotate::module_of;
 use crate::kind::CodeKind;
 use crate::series::Series;
-use crate::shape::is_framework_module;
+use crate::user_code::is_framework;
 
 /// Built from `report/` by `npm run build`.
 const SCRIPT: &str = include_str!("../../report/dist/report.js");
@@ -114,7 +114,6 @@ fn sources(
 
 /// Whether a frame is user code.
 fn is_user(frame: &Frame) -> bool {
-    let binary = frame.function.binary();
-    let is_framework = binary.is_none_or(|it| is_framework_module(it.name(), it.path()));
-    !is_framework && matches!(CodeKind::of(frame), CodeKind::Managed | CodeKind::Native)
+    !is_framework(&frame.function)
+        && matches!(CodeKind::of(frame), CodeKind::Managed | CodeKind::Native)
 }

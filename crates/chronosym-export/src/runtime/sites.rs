@@ -4,7 +4,7 @@ use chronosym_core::{Position, ProcessIndex, ResolvedStack, Resolver, StackId, W
 use serde::ser::SerializeMap;
 
 use crate::object::{Fields, Object};
-use crate::shape::is_framework;
+use crate::user_code::is_framework;
 
 /// A frame of user code, or the innermost frame of a stack without any.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

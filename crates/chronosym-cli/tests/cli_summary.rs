@@ -1,0 +1,143 @@
+//! The first screen: `chronosym TRACE`, and the user methods that `top` leads with.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+mod common;
+use common::{arg, run};
+
+const TRACES: [&str; 4] = [
+    "clr10/traces/all.nettrace.zip",
+    "clr10/traces/linux.nettrace.zip",
+    "clr10/traces/r2r.nettrace.zip",
+    "clr31/live/traces/full.nettrace.zip",
+];
+
+fn stdout(args: &[&str]) -> String {
+    let run = run(args);
+    assert_eq!(run.status, 0, "{args:?}: {}", run.stderr);
+    run.stdout
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&stdout(args)).expect("json")
+}
+
+/// Whether a frame is of the test programs' own modules.
+fn is_user(frame: &Value) -> bool {
+    let module = frame["module"].as_str().unwrap_or_default();
+    let name = frame["name"].as_str();
+    name.is_some_and(|name| !name.starts_with("dynamicClass."))
+        && ["Workload", "PluginA", "PluginB", "Live", "Plugin"].contains(&module)
+}
+
+/// The time of each user method by one line a sample: without blocked threads, for the innermost user frame.
+fn user_time(trace: &str) -> BTreeMap<String, u64> {
+    let mut times: BTreeMap<String, u64> = BTreeMap::new();
+    for line in stdout(&["stacks", "--format", "jsonl", trace]).lines() {
+        let sample: Value = serde_json::from_str(line).expect("json");
+        let frames = sample["frames"].as_array().expect("frames");
+        let user = frames.iter().find(|frame| is_user(frame));
+        if sample["activity"] == "blocked" {
+            continue;
+        }
+        if let Some(frame) = user {
+            let text = |field: &str| frame[field].as_str().unwrap_or("?").to_owned();
+            let name = format!("{}!{}", text("module"), text("name"));
+            *times.entry(name).or_default() += sample["weight_ns"].as_u64().expect("a time");
+        }
+    }
+    times
+}
+
+/// A label without the signature of overloads.
+fn bare(name: &str) -> String {
+    name.split('(').next().unwrap_or(name).to_owned()
+}
+
+#[test]
+fn top_leads_with_the_user_methods_that_take_most_time() {
+    for trace in TRACES.map(arg) {
+        let times = user_time(&trace);
+        let hottest = times.iter().max_by_key(|(_, ns)| **ns).expect("user code");
+        let top = json(&["top", "--format", "json", "-n", "1000", &trace]);
+        let rows = top["user_code"].as_array().expect("user methods");
+        assert_eq!(
+            bare(rows[0]["name"].as_str().unwrap()),
+            bare(hottest.0),
+            "{trace}"
+        );
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        for row in rows {
+            let ns = row["total"]["time_ns"].as_u64().expect("a time");
+            *found
+                .entry(bare(row["name"].as_str().unwrap()))
+                .or_default() += ns;
+        }
+        found.retain(|_, ns| *ns > 0);
+        let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+        for (name, ns) in &times {
+            *expected.entry(bare(name)).or_default() += ns;
+        }
+        assert_eq!(found, expected, "{trace}");
+
+        let text = stdout(&["top", &trace]);
+        let table = text.split_once("\nuser code:").expect("a table").1;
+        let first = table.lines().nth(2).expect("a row");
+        assert!(first.contains(&*bare(hottest.0)), "{first}");
+        assert!(!stdout(&["top", "--all", &trace]).contains("user code:"));
+    }
+}
+
+#[test]
+fn a_trace_alone_is_summarized() {
+    for trace in TRACES.map(arg) {
+        let text = stdout(&[&trace]);
+        assert_eq!(stdout(&["summary", &trace]), text);
+        let sentences = text.lines().filter(|line| !line.starts_with(' ')).count();
+        assert!((3..=10).contains(&sentences), "{text}");
+        assert!(text.contains("Next: `chronosym "), "{text}");
+        assert!(
+            text.lines()
+                .all(|line| line.len() <= 100 || line.contains(&*trace)),
+            "{text}"
+        );
+        let summary = json(&["summary", "--format", "json", &trace]);
+        let info = json(&["info", "--format", "json", &trace]);
+        assert_eq!(summary["duration_ns"], info["duration_ns"]);
+        assert_eq!(summary["samples"], info["frames"]["self"]["total"]);
+    }
+}
+
+/// What is said of the runtime's events is what they count.
+#[test]
+fn the_summary_counts_the_events_of_the_runtime() {
+    let trace = arg(TRACES[0]);
+    let summary = json(&["summary", "--format", "json", &trace]);
+    let info = json(&["info", "--format", "json", &trace]);
+    let events = |id: u64| {
+        let events = info["events"].as_array().expect("events").iter();
+        let of = events
+            .filter(|it| it["provider"] == "Microsoft-Windows-DotNETRuntime" && it["id"] == id);
+        of.map(|it| it["count"].as_u64().unwrap()).sum::<u64>()
+    };
+    for (field, id) in [("collections", 1), ("exceptions", 80), ("compiled", 145)] {
+        assert_eq!(summary[field], events(id), "{field}");
+    }
+    let sampler = info["suspensions"].as_array().expect("suspensions").iter();
+    let sampler = sampler
+        .clone()
+        .find(|it| it["by_sampler"] == true)
+        .expect("it sampled");
+    assert_eq!(summary["sampler_suspensions"], sampler["count"]);
+    assert_eq!(summary["sampler_ns"], sampler["time_ns"]);
+}
+
+/// Without samples and without events there is a sentence on what to do.
+#[test]
+fn traces_without_samples_are_summarized() {
+    let trace = arg("clr10/traces/all.nettrace.zip");
+    let text = stdout(&["summary", "--format", "text", &trace, "--max-markers", "0"]);
+    assert!(text.contains("Next: "), "{text}");
+}

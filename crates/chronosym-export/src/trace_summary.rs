@@ -1,0 +1,485 @@
+//! A summary of a trace in at most ten sentences.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use chronosym_core::{
+    Activity, Diagnostics, EventKey, MarkerKind, ProcessIndex, Profile, SampleKind, Timeline,
+    WallFlag,
+};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use serde_with::skip_serializing_none;
+
+use crate::fit::wrap;
+use crate::function_groups::FunctionGroups;
+use crate::units::show_count;
+use crate::user_methods::{UserMethod, user_methods};
+use crate::weight::{WeightUnit, add};
+use chronosym_types::escape::terminal;
+
+/// What a trace shows at first sight. Absent fields are unknown, or the trace has no such events.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct TraceSummary {
+    /// The process with the most samples.
+    pub process: Option<String>,
+    /// Its id.
+    pub pid: Option<u32>,
+    /// Its runtimes.
+    pub runtime: Option<String>,
+    /// The number of other processes with samples.
+    pub other_processes: usize,
+    /// Duration of the trace in ns.
+    pub duration_ns: u64,
+    /// The number of processors of the machine.
+    pub processors: Option<u32>,
+    /// The number of samples.
+    pub samples: u64,
+    /// The kind of samples: `cpu`, `wall`, or `event`.
+    pub sample_kind: Option<&'static str>,
+    /// From the first sample to the last, in ns.
+    pub span_ns: u64,
+    /// The time that all samples represent, in ns.
+    pub sampled_ns: Option<u64>,
+    /// The share of samples in which threads were runnable and blocked, by weight, for wall-clock samples.
+    pub runnable: Option<f64>,
+    /// The share of blocked samples.
+    pub blocked: Option<f64>,
+    /// The method in which most blocked time is spent.
+    pub blocked_in: Option<String>,
+    /// The share of samples in user code and framework code that it calls, without blocked threads.
+    pub user_code: Option<f64>,
+    /// The hottest user method.
+    pub hottest: Option<UserMethod>,
+    /// The share of its samples.
+    pub hottest_share: Option<f64>,
+    /// The hottest method of all, if there is no user code.
+    pub hottest_of_all: Option<String>,
+    /// Garbage collections.
+    pub collections: Option<u64>,
+    /// The time in ns for which they suspended threads.
+    pub collection_pause_ns: Option<u64>,
+    /// Methods that were compiled.
+    pub compiled: Option<u64>,
+    /// The time of compilations in ns, of all threads.
+    pub compilation_ns: Option<u64>,
+    /// Exceptions that were thrown.
+    pub exceptions: Option<u64>,
+    /// The type that was thrown most often.
+    pub exception_type: Option<String>,
+    /// Waits for locks, and their time in ns.
+    pub contentions: Option<u64>,
+    /// Their time in ns, of all threads.
+    pub contention_ns: Option<u64>,
+    /// Suspensions by the sampler.
+    pub sampler_suspensions: Option<u64>,
+    /// Their time in ns.
+    pub sampler_ns: Option<u64>,
+    /// The share of self without a name, and the module that has most of it.
+    pub unnamed: Option<f64>,
+    /// The module with the most unnamed self.
+    pub unnamed_module: Option<String>,
+    /// Events that the recorder lost.
+    pub lost_events: u64,
+    /// Whether the runtime's flag tells runnable threads from others.
+    #[serde(skip)]
+    flag_is_reliable: bool,
+    /// Events with a stack, of a trace without samples: the type with most.
+    #[serde(skip)]
+    stacks_of: Option<String>,
+}
+
+impl TraceSummary {
+    /// Summarizes the samples of a profile and the markers of its timeline.
+    pub fn new(profile: &Profile, diagnostics: &Diagnostics) -> Self {
+        let timeline = profile.resolver.timeline();
+        let facts = timeline.facts();
+        let mut summary = TraceSummary {
+            duration_ns: facts.duration_ns,
+            processors: facts.processors,
+            samples: profile.samples(),
+            span_ns: profile.times.end - profile.times.start,
+            sampled_ns: profile.time_ns().filter(|&ns| ns > 0),
+            lost_events: diagnostics.lost_events(),
+            ..TraceSummary::default()
+        };
+        summary.add_process(profile);
+        summary.add_samples(profile);
+        summary.add_markers(timeline);
+        summary
+    }
+
+    fn add_process(&mut self, profile: &Profile) {
+        let timeline = profile.resolver.timeline();
+        let mut samples: BTreeMap<ProcessIndex, u64> = BTreeMap::new();
+        for entry in &profile.entries {
+            if let Some(thread) = timeline.thread_view(entry.thread) {
+                *samples.entry(thread.process).or_default() += entry.samples;
+            }
+        }
+        self.other_processes = samples.len().saturating_sub(1);
+        let hottest = samples
+            .iter()
+            .max_by_key(|&(process, samples)| (*samples, Reverse(*process)));
+        let managed = || timeline.processes().find(|view| view.is_managed);
+        let process = match hottest {
+            Some((&process, _)) => timeline.process_view(process),
+            None => managed(),
+        };
+        self.flag_is_reliable = process
+            .as_ref()
+            .is_some_and(|view| timeline.wall_flag(view.index) == Some(WallFlag::Trusted));
+        if let Some(view) = process {
+            self.process = view.name.map(str::to_owned);
+            self.pid = view.pid;
+            self.runtime = (!view.runtimes.is_empty()).then(|| view.runtimes.join(", "));
+        }
+    }
+
+    fn add_samples(&mut self, profile: &Profile) {
+        if self.samples == 0 {
+            let types = profile.resolver.timeline().event_types().iter();
+            let most = types.filter(|it| it.stacks > 0).max_by_key(|it| it.stacks);
+            self.stacks_of = most.map(|it| it.label());
+            return;
+        }
+        let unit = WeightUnit::of(profile);
+        let all = unit.total(profile).max(1) as f64;
+        let share = |weight: u64| weight as f64 / all;
+        let kinds = |is: fn(SampleKind) -> bool| profile.entries.iter().all(|it| is(it.kind));
+        self.sample_kind = if kinds(|kind| kind == SampleKind::Cpu) {
+            Some("cpu")
+        } else if kinds(SampleKind::is_wall) {
+            Some("wall")
+        } else {
+            Some("event")
+        };
+        let of = |activity: Activity| {
+            let entries = profile.entries.iter().filter(|it| it.activity == activity);
+            entries.fold(0, |sum: u64, it| sum.saturating_add(unit.weight(it)))
+        };
+        if self.sample_kind == Some("wall") {
+            self.runnable = Some(share(of(Activity::Runnable)));
+            self.blocked = Some(share(of(Activity::Blocked)));
+            self.blocked_in = blocked_in(profile, unit);
+        }
+        let methods = user_methods(profile);
+        let user = methods.iter().map(|it| it.total.weight(unit));
+        self.user_code = Some(share(user.fold(0, u64::saturating_add)));
+        let hottest = methods.into_iter().next();
+        let hottest = hottest.filter(|it| it.total.weight(unit) > 0);
+        self.hottest_share = hottest.as_ref().map(|it| share(it.total.weight(unit)));
+        if hottest.is_none() {
+            self.hottest_of_all =
+                hottest_leaf(profile, unit, |activity| activity != Activity::Blocked);
+        }
+        self.hottest = hottest;
+        let mut unnamed: BTreeMap<&str, u64> = BTreeMap::new();
+        for entry in &profile.entries {
+            let leaf = profile.resolver.frame(profile.resolver.leaf(entry.stack));
+            if leaf.name().is_err() {
+                add(
+                    unnamed
+                        .entry(leaf.module().unwrap_or_default())
+                        .or_default(),
+                    unit.weight(entry),
+                );
+            }
+        }
+        self.unnamed = Some(share(
+            unnamed.values().fold(0, |sum, &it| sum.saturating_add(it)),
+        ));
+        let most = unnamed
+            .iter()
+            .max_by_key(|&(name, weight)| (*weight, Reverse(*name)));
+        let most = most.map(|(name, _)| (*name).to_owned());
+        self.unnamed_module = most.filter(|name| !name.is_empty());
+    }
+
+    fn add_markers(&mut self, timeline: &Timeline) {
+        let has = |id: u32| {
+            timeline.event_types().iter().any(|it| {
+                it.count > 0
+                    && it.schema.id() == Some(id)
+                    && matches!(it.schema.key(), EventKey::Manifest { .. })
+                    && &**it.schema.provider_name() == "Microsoft-Windows-DotNETRuntime"
+            })
+        };
+        let mut counts: FxHashMap<MarkerKind, (u64, u64)> = FxHashMap::default();
+        let mut pause_ns = 0;
+        let mut thrown: BTreeMap<&str, u64> = BTreeMap::new();
+        let markers = timeline.markers();
+        for marker in &markers {
+            let (count, ns) = counts.entry(marker.kind).or_default();
+            *count += 1;
+            let length = marker.end_ns.unwrap_or(marker.start_ns) - marker.start_ns;
+            *ns += length;
+            match (marker.kind, marker.text) {
+                (MarkerKind::Pause, Some(text)) if text.contains("collection") => {
+                    pause_ns += length
+                }
+                (MarkerKind::Exception, Some(text)) => {
+                    let name = text.split_once(": ").map_or(text, |(name, _)| name);
+                    *thrown.entry(name).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
+        let of = |kind| {
+            counts
+                .get(&kind)
+                .copied()
+                .filter(|_| timeline.markers_left_out() == 0)
+        };
+        if let Some((count, _)) = of(MarkerKind::Collection) {
+            self.collections = Some(count);
+            self.collection_pause_ns = has(9).then_some(pause_ns);
+        }
+        if let Some((count, ns)) = of(MarkerKind::Compilation) {
+            (self.compiled, self.compilation_ns) = (Some(count), Some(ns));
+        }
+        if let Some((count, _)) = of(MarkerKind::Exception) {
+            self.exceptions = Some(count);
+            let most = thrown
+                .iter()
+                .max_by_key(|&(name, count)| (*count, Reverse(*name)));
+            self.exception_type = most.map(|(name, _)| (*name).to_owned());
+        }
+        if let Some((count, ns)) = of(MarkerKind::Contention) {
+            (self.contentions, self.contention_ns) = (Some(count), Some(ns));
+        }
+        if let Some((count, ns)) = of(MarkerKind::SamplerPause) {
+            (self.sampler_suspensions, self.sampler_ns) = (Some(count), Some(ns));
+        }
+    }
+
+    /// Returns the sentences that the trace supports, at most ten. `trace` stands for its path in
+    /// the commands that they name.
+    pub fn sentences(&self, trace: &str) -> Vec<String> {
+        let mut all = vec![self.what_ran()];
+        all.extend(self.where_user_code_spends_time());
+        all.extend(self.what_blocks());
+        all.extend(self.what_the_runtime_did());
+        all.extend(self.what_sampling_costs());
+        all.extend(self.what_is_unnamed());
+        all.extend(self.what_was_lost());
+        all.push(self.what_is_next(trace));
+        all
+    }
+
+    fn what_ran(&self) -> String {
+        let process = match (&self.process, self.pid) {
+            (Some(name), Some(pid)) => format!("{name} (pid {pid})"),
+            (Some(name), None) => name.clone(),
+            (None, Some(pid)) => format!("Process {pid}"),
+            (None, None) => "A process".to_owned(),
+        };
+        let others = match self.other_processes {
+            0 => String::new(),
+            1 => " and one other process".to_owned(),
+            n => format!(" and {n} other processes"),
+        };
+        let runtime = self.runtime.as_ref();
+        let runtime = runtime.map_or(String::new(), |it| format!(" on {it}"));
+        let seconds = self.duration_ns as f64 / 1e9;
+        let mut text =
+            format!("{process}{others} ran{runtime}; the recording lasts {seconds:.2} s");
+        let span = self.span_ns.max(1) as f64;
+        match (self.sample_kind, self.sampled_ns, self.processors) {
+            (Some("cpu"), Some(ns), Some(processors)) => {
+                let used = ns as f64 / span;
+                text.push_str(&format!(", using {used:.2} of {processors} processors"));
+            }
+            (Some("wall"), Some(ns), processors) if self.flag_is_reliable => {
+                let runnable = ns as f64 / span * self.runnable.unwrap_or_default();
+                let of = processors.map_or(String::new(), |n| format!(" for {n} processors"));
+                text.push_str(&format!(
+                    ", with {runnable:.1} threads runnable on average{of}"
+                ));
+            }
+            _ => {}
+        }
+        text + "."
+    }
+
+    fn where_user_code_spends_time(&self) -> Vec<String> {
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let mut all = Vec::new();
+        let of = match self.sample_kind {
+            Some("wall") => "thread time",
+            Some("cpu") => "CPU time",
+            _ => "events",
+        };
+        match (&self.hottest, self.hottest_share) {
+            (Some(hottest), Some(share)) => {
+                let at = hottest.position.as_ref();
+                let at = at.map_or(String::new(), |at| format!(" ({})", at.text()));
+                let user = percent(self.user_code.unwrap_or_default());
+                all.push(format!(
+                    "User code and the framework code that it calls take {user} of {of}; the hottest user method is {}{at} with {}.",
+                    hottest.label.text(),
+                    percent(share)
+                ));
+                if at.is_empty() {
+                    let unknown =
+                        "Its source lines are unknown: `chronosym symbols` lists the files to get.";
+                    all.push(unknown.to_owned());
+                }
+            }
+            _ => {
+                if let Some(method) = &self.hottest_of_all {
+                    all.push(format!(
+                        "No user code was found on the stacks; the hottest method is {method}."
+                    ));
+                }
+            }
+        }
+        all
+    }
+
+    fn what_blocks(&self) -> Option<String> {
+        let share = self.blocked.filter(|&share| share >= 0.01)?;
+        let method = self.blocked_in.as_ref()?;
+        Some(format!(
+            "Threads are blocked for {:.1} % of thread time, most of it in {method}: `chronosym top --waiting`.",
+            share * 100.0
+        ))
+    }
+
+    fn what_the_runtime_did(&self) -> Option<String> {
+        let ms = |ns: u64| match ns {
+            ..1_000_000_000 => format!("{:.0} ms", ns as f64 / 1e6),
+            _ => format!("{:.2} s", ns as f64 / 1e9),
+        };
+        let mut parts = Vec::new();
+        if let Some(count) = self.collections {
+            let pause = self.collection_pause_ns;
+            let pause = pause.map_or(String::new(), |ns| {
+                format!(" that paused it for {}", ms(ns))
+            });
+            parts.push(format!("{}{pause}", plural(count, "garbage collection")));
+        }
+        if let (Some(count), Some(ns)) = (self.compiled, self.compilation_ns) {
+            parts.push(format!(
+                "{} compiled in {}",
+                plural(count, "method"),
+                ms(ns)
+            ));
+        }
+        if let Some(count) = self.exceptions {
+            let most = self.exception_type.as_ref();
+            let most = most.map_or(String::new(), |name| format!(" (mostly {name})"));
+            parts.push(format!("{} thrown{most}", plural(count, "exception")));
+        }
+        if let (Some(count), Some(ns)) = (self.contentions, self.contention_ns) {
+            parts.push(format!("{} for locks of {}", plural(count, "wait"), ms(ns)));
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "The runtime recorded {}: `chronosym runtime`.",
+            parts.join(", ")
+        ))
+    }
+
+    fn what_sampling_costs(&self) -> Option<String> {
+        let (count, ns) = (self.sampler_suspensions?, self.sampler_ns?);
+        let share = ns as f64 * 100.0 / self.duration_ns.max(1) as f64;
+        (share >= 1.0).then(|| {
+            format!(
+                "Sampling itself stopped all threads {} times, for {:.2} s or {share:.0} % of the recording.",
+                show_count(count),
+                ns as f64 / 1e9
+            )
+        })
+    }
+
+    fn what_is_unnamed(&self) -> Option<String> {
+        let share = self.unnamed.filter(|&share| share >= 0.01)?;
+        let percent = format!("{:.1} % of self is unnamed", share * 100.0);
+        Some(match &self.unnamed_module {
+            Some(module) => format!(
+                "{percent}, most of it in {module}: `chronosym symbols` lists the symbol files to get."
+            ),
+            None => format!("{percent}: `chronosym info` says why."),
+        })
+    }
+
+    fn what_was_lost(&self) -> Option<String> {
+        (self.lost_events > 0).then(|| {
+            format!(
+                "{} lost while recording, so that names may be missing or uncertain: `chronosym info`.",
+                plural_was(self.lost_events, "event")
+            )
+        })
+    }
+
+    fn what_is_next(&self, trace: &str) -> String {
+        match (&self.hottest, &self.stacks_of) {
+            (Some(hottest), _) if hottest.position.is_some() => format!(
+                "Next: `chronosym lines {trace} '{}'` shows its source with the time per line, `chronosym top {trace}` all methods.",
+                hottest.label.name
+            ),
+            _ if self.samples > 0 => format!(
+                "Next: `chronosym top {trace}` lists the methods, `chronosym stacks -o app.html {trace}` writes a report."
+            ),
+            (_, Some(event)) => format!(
+                "The trace has no profiler samples. Next: `chronosym stacks --event '{event}' {trace}` shows the stacks of its events."
+            ),
+            _ => format!(
+                "The trace has neither profiler samples nor stacks. Next: `chronosym events {trace}` prints its events; record with a sample profiler to see where time goes."
+            ),
+        }
+    }
+
+    /// Writes the sentences, wrapped at `width` columns.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, trace: &str, width: usize, out: &mut impl Write) -> io::Result<()> {
+        for sentence in self.sentences(trace) {
+            writeln!(out, "{}", wrap(&terminal(&sentence), width, "  "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the leaf in which most blocked time is spent.
+fn blocked_in(profile: &Profile, unit: WeightUnit) -> Option<String> {
+    hottest_leaf(profile, unit, |activity| activity == Activity::Blocked)
+}
+
+/// Returns the leaf with the most weight among samples of certain activities.
+fn hottest_leaf(
+    profile: &Profile,
+    unit: WeightUnit,
+    passes: impl Fn(Activity) -> bool,
+) -> Option<String> {
+    let resolver = &profile.resolver;
+    let groups = FunctionGroups::new(resolver, false);
+    let mut weights: FxHashMap<usize, u64> = FxHashMap::default();
+    for entry in profile.entries.iter().filter(|it| passes(it.activity)) {
+        let leaf = resolver.frame(resolver.leaf(entry.stack));
+        *weights.entry(groups.of_frame(leaf)).or_default() += unit.weight(entry);
+    }
+    let hottest = weights.into_iter().filter(|&(_, weight)| weight > 0);
+    let hottest =
+        hottest.max_by_key(|&(group, weight)| (weight, Reverse(groups.label(group).name)));
+    hottest.map(|(group, _)| groups.label(group).text())
+}
+
+fn plural(n: u64, what: &str) -> String {
+    format!("{} {what}{}", show_count(n), if n == 1 { "" } else { "s" })
+}
+
+fn plural_was(n: u64, what: &str) -> String {
+    format!(
+        "{} {}",
+        plural(n, what),
+        if n == 1 { "was" } else { "were" }
+    )
+}

@@ -1,0 +1,151 @@
+//! User methods: their own time, and that of the framework code that they call.
+
+use std::cmp::Reverse;
+use std::io::{self, Write};
+
+use chronosym_core::{Activity, FrameId, Profile};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::function_groups::{FunctionGroups, Label};
+use crate::source_position::SourcePosition;
+use crate::table::{Name, Table};
+use crate::user_code::UserCode;
+use crate::weight::{Amount, WeightUnit};
+
+/// A user method, and the samples whose innermost frame of user code it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct UserMethod {
+    /// The method.
+    #[serde(flatten)]
+    pub label: Label,
+    /// Its line with the most samples.
+    #[serde(flatten)]
+    pub position: Option<SourcePosition>,
+    /// Samples that are not of blocked threads: those in its own code, and in framework code that
+    /// it calls.
+    pub total: Amount,
+    /// Of these, samples in its own code.
+    #[serde(rename = "self")]
+    pub own: Amount,
+    /// Samples of threads that are blocked in framework code that it calls.
+    pub blocked: Amount,
+}
+
+/// Returns the user methods of a profile, heaviest first. Each sample counts for one method at
+/// most: the innermost of user code.
+pub fn user_methods(profile: &Profile) -> Vec<UserMethod> {
+    #[derive(Default)]
+    struct Sums {
+        total: Amount,
+        own: Amount,
+        blocked: Amount,
+        lines: FxHashMap<FrameId, Amount>,
+    }
+    let resolver = &profile.resolver;
+    let unit = WeightUnit::of(profile);
+    let groups = FunctionGroups::new(resolver, false);
+    let user_code = UserCode::of(resolver.timeline());
+    let is_user: Vec<bool> = (resolver.frames().iter())
+        .map(|frame| (frame.name().is_ok() || frame.token.is_some()) && user_code.has(frame))
+        .collect();
+    let mut sums: FxHashMap<usize, Sums> = FxHashMap::default();
+    for entry in &profile.entries {
+        let mut frames = resolver.stack(entry.stack).enumerate();
+        let Some((depth, id)) = frames.find(|(_, id)| is_user[id.index()]) else {
+            continue;
+        };
+        let sums = sums.entry(groups.of_frame(resolver.frame(id))).or_default();
+        if entry.activity == Activity::Blocked {
+            sums.blocked.add(entry);
+        } else {
+            sums.total.add(entry);
+            if depth == 0 {
+                sums.own.add(entry);
+            }
+        }
+        sums.lines.entry(id).or_default().add(entry);
+    }
+    let method = |(group, sums): (usize, Sums)| {
+        let mut lines: FxHashMap<SourcePosition, u64> = FxHashMap::default();
+        for (id, amount) in sums.lines {
+            if let Ok(line) = &resolver.frame(id).line {
+                let position = SourcePosition {
+                    file: line.file.to_string(),
+                    line: line.line,
+                };
+                *lines.entry(position).or_default() += amount.weight(unit);
+            }
+        }
+        let hottest = lines.into_iter();
+        let hottest = hottest.max_by_key(|(line, weight)| (*weight, Reverse(line.clone())));
+        UserMethod {
+            label: groups.label(group),
+            position: hottest.map(|(position, _)| position),
+            total: sums.total,
+            own: sums.own,
+            blocked: sums.blocked,
+        }
+    };
+    let mut methods: Vec<UserMethod> = sums.into_iter().map(method).collect();
+    methods.sort_by_cached_key(|it| {
+        let weights = (it.total.weight(unit), it.blocked.weight(unit));
+        (Reverse(weights), it.label.name.clone())
+    });
+    methods
+}
+
+/// Whether user methods are a part of all code: otherwise a table of all methods is the same.
+pub(crate) fn are_part(profile: &Profile, methods: &[UserMethod]) -> bool {
+    let of = |it: &UserMethod| it.own.samples;
+    let own: u64 = methods.iter().map(of).sum();
+    !methods.is_empty() && own < profile.samples()
+}
+
+/// Writes a table of at most `most` user methods.
+pub(crate) fn write_user_methods(
+    methods: &[UserMethod],
+    most: usize,
+    table: &mut Table<'_, impl Write>,
+) -> io::Result<()> {
+    let width = table.unit.width();
+    let is_blocked = methods.iter().any(|it| it.blocked.samples > 0);
+    let head = |of: &str| format!("{:>width$}", table.unit.head(of));
+    let (total, own, called) = (head("total"), head("self"), head("called"));
+    let blocked = match is_blocked {
+        true => format!(" {}", head("blocked")),
+        false => String::new(),
+    };
+    writeln!(
+        table.out,
+        "\nuser code: its own time, of framework code that it calls, and blocked there"
+    )?;
+    writeln!(table.out, "total % {total} {own} {called}{blocked}  method")?;
+    for it in methods.iter().take(most) {
+        let weight = |amount: &Amount| amount.weight(table.unit);
+        let show = |weight: u64| format!("{:>width$}", table.unit.show(weight));
+        let (total, own) = (weight(&it.total), weight(&it.own));
+        let mut cells = format!(
+            "{:>6.1}% {} {} {}",
+            table.share(total),
+            show(total),
+            show(own),
+            show(total.saturating_sub(own))
+        );
+        if is_blocked {
+            cells.push(' ');
+            cells.push_str(&show(weight(&it.blocked)));
+        }
+        let after = it.position.as_ref().map(|at| format!("  {}", at.text()));
+        let text = it.label.text();
+        let name = Name {
+            text: &text,
+            after: after.as_deref().unwrap_or_default(),
+            kind: it.label.kind,
+            ..Name::default()
+        };
+        table.line(&cells, table.share(total), name)?;
+    }
+    table.more_than(methods.len(), most, "user method")
+}
