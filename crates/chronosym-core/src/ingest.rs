@@ -176,11 +176,11 @@ mod tests {
     #[test]
     fn allocations_weigh_their_bytes() {
         let mut session = Session::new(Options::default());
-        let mut tick = |version, payload: &[u8]| {
+        let mut weight = |id, version, payload: &[u8]| {
             let provider = Provider::Runtime;
             let key = EventKey::Manifest {
                 provider,
-                id: 10,
+                id,
                 version,
             };
             let id = session.event_type(Arc::new(EventSchema::new(key)));
@@ -188,8 +188,15 @@ mod tests {
         };
         let mut payload = vec![0xff; 10];
         payload.extend((1u64 << 33).to_le_bytes());
-        assert_eq!(tick(4, &payload), Weight::Bytes(1 << 33));
-        assert_eq!(tick(1, &[8, 1, 0, 0, 0]), Weight::Bytes(264));
-        assert_eq!(tick(4, &payload[..17]), Weight::Unknown, "cut off");
+        assert_eq!(weight(10, 4, &payload), Weight::Bytes(1 << 33));
+        assert_eq!(weight(10, 1, &[8, 1, 0, 0, 0]), Weight::Bytes(264));
+        assert_eq!(weight(10, 4, &payload[..17]), Weight::Unknown, "cut off");
+        let sampled: Vec<u8> = [7u64, 1000, 400]
+            .iter()
+            .flat_map(|n| n.to_le_bytes())
+            .collect();
+        assert_eq!(weight(303, 0, &sampled), Weight::Bytes(103_000));
+        assert_eq!(weight(303, 0, &sampled[..15]), Weight::Unknown, "cut off");
+        assert_eq!(weight(303, 1, &sampled), Weight::One, "another layout");
     }
 }

@@ -62,6 +62,10 @@ pub(crate) struct Meaning {
 pub(crate) enum Number {
     U32(usize),
     U64(usize),
+    /// The bytes that an AllocationSampled of version 0 represents, which ends with ObjectSize and
+    /// SampledByteOffset: each byte is chosen with a probability of 1/102,400, and stands for the
+    /// bytes up to it and the rest of its object.
+    Sampled,
 }
 
 impl Number {
@@ -75,6 +79,12 @@ impl Number {
             Number::U64(offset) => {
                 let bytes = payload.get(offset..)?.first_chunk()?;
                 Some(u64::from_le_bytes(*bytes))
+            }
+            Number::Sampled => {
+                let (rest, offset) = payload.split_last_chunk()?;
+                let (_, size) = rest.split_last_chunk()?;
+                let [size, offset] = [size, offset].map(|bytes| u64::from_le_bytes(*bytes));
+                Some(size.saturating_sub(offset).saturating_add(102_400))
             }
         }
     }
@@ -144,6 +154,8 @@ impl Meaning {
             // GCAllocationTick: AllocationAmount, and AllocationAmount64, which does not overflow.
             (Runtime, 10) if version < 2 => self.allocates(Number::U32(0)),
             (Runtime, 10) => self.allocates(Number::U64(10)),
+            // AllocationSampled.
+            (Runtime, 303) if version == 0 => self.allocates(Number::Sampled),
             // ExceptionThrown.
             (Runtime, 80) => self.marks(Exception, Phase::Instant),
             // ContentionStart, ContentionStop.
