@@ -959,3 +959,43 @@ fn decisions_equal_the_events() {
         assert!(reason("Known.Big").is_some());
     }
 }
+
+/// Many activities without partners on one thread: each is found without a search through all.
+#[test]
+fn unpaired_events_in_bulk_are_only_counted() {
+    const MANY: u64 = 40_000;
+    let mut trace = Trace::new();
+    for i in 0..MANY {
+        trace.event_with(&[], (145, 1), (i as i64, 1), &start(i, 1, "M"));
+    }
+    for i in 0..MANY {
+        trace.event((143, 1), ((MANY + i) as i64, 1), load(MANY + i, 1, 8, "M"));
+    }
+    let jit = Jit::new(&trace.read(Report::Jit), &all());
+    assert_eq!(
+        (jit.methods.len() as u64, jit.unused.without_end),
+        (MANY, MANY)
+    );
+
+    let mut trace = Trace::new();
+    for i in 0..MANY {
+        trace.event((80, 1), (i as i64, 1), thrown("A", "", 2));
+    }
+    trace.event((252, 0), (MANY as i64, 1), block("finally"));
+    for i in 0..MANY {
+        trace.event((80, 1), ((MANY + i) as i64, 1), thrown("B", "", 0));
+    }
+    let exceptions = Exceptions::new(&trace.read(Report::Exceptions), &all());
+    assert_eq!(exceptions.thrown.len() as u64, 2 * MANY);
+
+    let mut trace = Trace::new();
+    for i in 0..MANY {
+        trace.event((9, 1), (i as i64, i), suspend(1));
+    }
+    for i in 0..MANY {
+        let number = i as u32;
+        trace.event((1, 2), ((MANY + i) as i64, MANY), gc_start(number, 0, 0, 0));
+    }
+    let gc = Collections::new(&trace.read(Report::Gc), &all());
+    assert_eq!(gc.unused.without_end, 2 * MANY);
+}

@@ -107,8 +107,13 @@ impl Reader {
                 // Only a finally block, a filter or a nested dispatch throws while another
                 // exception looks for its handler; otherwise the end of that one is not recorded.
                 if flags & NESTED == 0 {
-                    let blocks = state.blocks;
-                    state.open.retain(|&(_, at_throw)| at_throw < blocks);
+                    let is_over = |open: &[(usize, u32)]| {
+                        open.last()
+                            .is_some_and(|&(_, at_throw)| at_throw >= state.blocks)
+                    };
+                    while is_over(&state.open) {
+                        state.open.pop();
+                    }
                 }
                 state.open.push((self.all.thrown.len(), state.blocks));
                 let mut text = |name| Some(self.texts.share(&event.text(name)?));

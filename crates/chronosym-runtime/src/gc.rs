@@ -185,7 +185,9 @@ struct Reader {
 struct State {
     /// By the thread that suspends the others. Several may try at once: one after the other gets
     /// the lock.
-    suspensions: BTreeMap<ThreadIndex, OpenSuspension>,
+    suspensions: HashMap<ThreadIndex, OpenSuspension>,
+    /// The thread that has suspended all others.
+    suspender: Option<ThreadIndex>,
     /// End of the last suspension, ns.
     last_restart_ns: u64,
     /// Started and not ended, by number.
@@ -213,13 +215,11 @@ impl State {
     /// The suspension in which a thread starts a collection: its own, or that of another thread
     /// which has suspended all.
     fn suspended(&mut self, thread: ThreadIndex) -> Option<&mut OpenSuspension> {
-        let own = self.suspensions.contains_key(&thread);
-        let mut open = self.suspensions.iter_mut();
-        let open = open.find(|(of, open)| match own {
-            true => **of == thread,
-            false => open.suspended_ns.is_some(),
-        });
-        open.map(|(_, open)| open)
+        let by = match self.suspensions.contains_key(&thread) {
+            true => thread,
+            false => self.suspender?,
+        };
+        self.suspensions.get_mut(&by)
     }
 }
 
@@ -241,6 +241,7 @@ impl Reader {
             id::GC_SUSPEND_EE_END => {
                 if let Some(open) = state.suspensions.get_mut(&event.thread) {
                     open.suspended_ns.get_or_insert(event.time_ns);
+                    state.suspender = Some(event.thread);
                 }
             }
             id::GC_RESTART_EE_END => match state.suspensions.remove(&event.thread) {

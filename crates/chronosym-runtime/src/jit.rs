@@ -96,7 +96,7 @@ impl Jit {
             },
         );
         let open = reader.compiling.values().chain(reader.looking_up.values());
-        unused.without_end += open.map(|open| open.len() as u64).sum::<u64>();
+        unused.without_end += open.map(|open| open.stack.len() as u64).sum::<u64>();
         let mut jit = Jit {
             methods: reader.methods,
             ..Jit::default()
@@ -155,8 +155,8 @@ struct Reader {
     texts: Texts,
     methods: Vec<JittedMethod>,
     lookups: Vec<Lookup>,
-    compiling: HashMap<ThreadIndex, Vec<Open>>,
-    looking_up: HashMap<ThreadIndex, Vec<Open>>,
+    compiling: HashMap<ThreadIndex, OpenStack>,
+    looking_up: HashMap<ThreadIndex, OpenStack>,
 }
 
 struct Lookup {
@@ -177,29 +177,47 @@ struct Open {
     signature: Option<Arc<str>>,
 }
 
-/// Ends the innermost activity of a method, with its own duration. Those within it that have not
-/// ended are given up.
-fn end(
-    open: &mut Vec<Open>,
-    method_id: u64,
-    time_ns: u64,
-    unused: &mut Unused,
-) -> Option<(Open, u64)> {
-    let at = open.iter().rposition(|it| it.method_id == method_id)?;
-    // What ended within those that are given up is not the method's own time either.
-    let given_up = open.drain(at + 1..);
-    let (count, nested_ns) = given_up.fold((0, 0), |(count, ns): (u64, u64), it| {
-        (count + 1, ns.saturating_add(it.nested_ns))
-    });
-    unused.without_end += count;
-    let mut ended = open.pop()?;
-    ended.nested_ns = ended.nested_ns.saturating_add(nested_ns);
-    let whole = time_ns.saturating_sub(ended.start_ns);
-    if let Some(outer) = open.last_mut() {
-        outer.nested_ns = outer.nested_ns.saturating_add(whole);
+/// The activities of a thread that have started and not ended, outermost first.
+#[derive(Default)]
+struct OpenStack {
+    stack: Vec<Open>,
+    /// The positions of each method in the stack, ascending.
+    of_method: HashMap<u64, Vec<usize>>,
+}
+
+impl OpenStack {
+    fn start(&mut self, open: Open) {
+        let positions = self.of_method.entry(open.method_id).or_default();
+        positions.push(self.stack.len());
+        self.stack.push(open);
     }
-    let own = whole.saturating_sub(ended.nested_ns);
-    Some((ended, own))
+
+    fn pop(&mut self) -> Option<Open> {
+        let open = self.stack.pop()?;
+        if let Some(positions) = self.of_method.get_mut(&open.method_id) {
+            positions.pop();
+        }
+        Some(open)
+    }
+
+    /// Ends the innermost activity of a method, with its own duration. Those within it that have
+    /// not ended are given up.
+    fn end(&mut self, method_id: u64, time_ns: u64, unused: &mut Unused) -> Option<(Open, u64)> {
+        let at = *self.of_method.get(&method_id)?.last()?;
+        // What ended within those that are given up is not the method's own time either.
+        let mut nested_ns = 0u64;
+        while self.stack.len() > at + 1 {
+            unused.without_end += 1;
+            nested_ns = nested_ns.saturating_add(self.pop()?.nested_ns);
+        }
+        let ended = self.pop()?;
+        let nested_ns = nested_ns.saturating_add(ended.nested_ns);
+        let whole = time_ns.saturating_sub(ended.start_ns);
+        if let Some(outer) = self.stack.last_mut() {
+            outer.nested_ns = outer.nested_ns.saturating_add(whole);
+        }
+        Some((ended, whole.saturating_sub(nested_ns)))
+    }
 }
 
 impl Reader {
@@ -223,11 +241,11 @@ impl Reader {
                     true => &mut self.compiling,
                     false => &mut self.looking_up,
                 };
-                all.entry(event.thread).or_default().push(open);
+                all.entry(event.thread).or_default().start(open);
             }
             id::R2R_GET_ENTRY_POINT => {
                 let open = self.looking_up.entry(event.thread).or_default();
-                let ended = end(open, method_id, event.time_ns, unused);
+                let ended = open.end(method_id, event.time_ns, unused);
                 self.lookups.push(Lookup {
                     thread: event.thread,
                     time_ns: event.time_ns,
@@ -253,7 +271,7 @@ impl Reader {
             return;
         }
         let open = self.compiling.entry(event.thread).or_default();
-        let (started, own) = end(open, method_id, event.time_ns, unused).unzip();
+        let (started, own) = open.end(method_id, event.time_ns, unused).unzip();
         let (name, signature) = (self.name(event), self.signature(event));
         let started = started.as_ref();
         self.methods.push(JittedMethod {
