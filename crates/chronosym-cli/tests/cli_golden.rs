@@ -110,6 +110,22 @@ const CASES: &[(&str, &str)] = &[
         "inlining --format json --symbols @clr8/known @clr8/known/inlining.nettrace.zip Known.Tail",
     ),
     (
+        "lines-known.txt",
+        "lines --symbols @clr8/known @clr8/known/inlining.nettrace.zip Known.Hot",
+    ),
+    (
+        "explain-known.txt",
+        "explain @clr8/known/inlining.nettrace.zip 0x7f3a6d035de0",
+    ),
+    (
+        "explain-known.json",
+        "explain --format json @clr8/known/inlining.nettrace.zip 0x7f3a6d035480",
+    ),
+    (
+        "explain-known-tail-call.txt",
+        "explain @clr8/known/inlining.nettrace.zip 0x7f3a6c4e19f0",
+    ),
+    (
         "inlining-r2r.txt",
         "inlining @clr10/traces/r2r.nettrace.zip",
     ),

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use chronosym_core::{Code, Frame, ModuleIndex, ProcessIndex, Profile, SourceLine, Timeline};
+use chronosym_runtime::JitDecisions;
 use chronosym_types::escape::terminal;
 use chronosym_types::hash::HashMap;
 use serde::Serialize;
 
 use crate::function_groups::{FunctionGroups, Label};
+use crate::line_calls::{LineCall, line_calls};
 use crate::table::{Table, TableOptions};
 use crate::weight::{Amount, Counts, tally};
 
@@ -38,6 +40,9 @@ pub struct FileLines {
     pub file: String,
     /// Lines that have samples, in order.
     pub lines: Vec<Line>,
+    /// Calls on these lines of which it is known whether the JIT inlined them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<LineCall>,
     /// A module that contains the code.
     #[serde(skip)]
     pub module: Option<(ProcessIndex, ModuleIndex)>,
@@ -95,6 +100,7 @@ impl MethodLines {
             let lines = files.entry(file).or_insert_with(|| FileLines {
                 file: file.to_string(),
                 lines: Vec::new(),
+                calls: Vec::new(),
                 module: modules.get(&**file).copied().flatten(),
             });
             let line = *line;
@@ -111,6 +117,17 @@ impl MethodLines {
             without_line,
             files: files.into_values().collect(),
         })
+    }
+}
+
+impl MethodLines {
+    /// Adds to each line which of its calls are inlined, and which are not: `text` is that of
+    /// [`MethodLines::new`].
+    pub fn mark_calls(&mut self, profile: &Profile, text: &str, decisions: &JitDecisions) {
+        let mut calls = line_calls(profile, text, decisions);
+        for file in &mut self.files {
+            file.calls = calls.remove(&file.file).into_iter().flatten().collect();
+        }
     }
 }
 
@@ -171,6 +188,9 @@ pub fn write_lines(
             let text = text.get(line as usize - 1).copied().unwrap_or_default();
             let text = text.replace('\t', "    ");
             table.source(&cells, share, &format!("{line:>5} {}", text.trim_end()))?;
+            for call in file.calls.iter().filter(|call| call.line == line) {
+                table.source(&blank, share, &format!("      ^ {call}"))?;
+            }
         }
     }
     if lines.without_line.total.samples > 0 {
@@ -213,6 +233,7 @@ mod tests {
                     counts: Counts::default(),
                 })
                 .collect(),
+            calls: Vec::new(),
             module: None,
         }
     }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use chronosym_core::{
     Answer, BodyView, Candidate, Frame, IlSource, ImageView, ModuleIndex, Position, ProcessIndex,
     ProcessView, Timeline, UntimedView, When,
 };
+use chronosym_runtime::{CompiledBody, JitDecisions};
 use chronosym_symbolizer::{SymbolFile, Symbolizer};
 use chronosym_types::json::HexNumber;
 use serde::ser::SerializeMap;
@@ -16,6 +18,7 @@ use crate::json::frame_object;
 use crate::lifetime::Lifetime;
 use crate::object::{Fields, Object};
 use crate::reasons::name_reason;
+use crate::runtime::{Decisions, decisions};
 use crate::symbol_file::write_symbol_file;
 use crate::text_line;
 use crate::units::{show_range, show_time};
@@ -34,6 +37,9 @@ pub struct Explanation<'t> {
     images: Vec<ImageView<'t>>,
     is_ambiguous: bool,
     candidates: Vec<Candidate>,
+    decisions: Vec<CompiledBody>,
+    /// Methods that call one of the bodies by a tail call.
+    tail_callers: BTreeSet<Arc<str>>,
     symbol_files: Vec<NamedFile>,
 }
 
@@ -74,7 +80,55 @@ impl<'t> Explanation<'t> {
             images,
             is_ambiguous,
             candidates,
+            decisions: Vec::new(),
+            tail_callers: BTreeSet::new(),
         }
+    }
+
+    /// Adds what the JIT decided about the bodies.
+    #[must_use]
+    pub fn with_decisions(mut self, decisions: &JitDecisions) -> Self {
+        let process = self.process.as_ref().map(|process| process.index);
+        let of_process = || {
+            let all = decisions.bodies.iter();
+            all.filter(|body| Some(body.process) == process)
+        };
+        let names: BTreeSet<&str> = (self.bodies.iter())
+            .filter_map(|body| body.name.as_deref())
+            .collect();
+        let tail_calls = of_process().flat_map(|body| &body.tail_calls);
+        let lost =
+            tail_calls.filter(|call| call.outcome.as_ref().is_ok_and(|it| it.leaves_caller()));
+        self.tail_callers = lost
+            .filter(|call| names.contains(&*call.callee))
+            .map(|call| call.caller.clone())
+            .collect();
+        let starts: BTreeSet<u64> = self.bodies.iter().map(|body| body.start).collect();
+        let here = of_process().filter(|body| body.start.is_some_and(|it| starts.contains(&it)));
+        self.decisions = here.cloned().collect();
+        self
+    }
+
+    fn write_decisions(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.decisions.is_empty() && self.tail_callers.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nwhat the JIT decided")?;
+        for body in &self.decisions {
+            let tier = body.tier.map_or("-", |tier| tier.name());
+            let time = show_time(body.time_ns);
+            text_line!(out, "   {} {tier}, loaded at {time}", body.name)?;
+            for line in decisions(body) {
+                text_line!(out, "     {line}")?;
+            }
+        }
+        for caller in &self.tail_callers {
+            text_line!(
+                out,
+                "   {caller} calls it by a tail call: a stack may lack that caller's frame"
+            )?;
+        }
+        Ok(())
     }
 
     /// The address before a return address, which lies in the call.
@@ -132,6 +186,7 @@ impl<'t> Explanation<'t> {
         if self.bodies.is_empty() && self.untimed.is_empty() {
             writeln!(out, "   no code body")?;
         }
+        self.write_decisions(out)?;
         if self.is_ambiguous {
             writeln!(
                 out,
@@ -161,6 +216,7 @@ impl Fields for Explanation<'_> {
             frames: &candidate.frames,
             timeline: self.timeline,
         });
+        let tail_callers: Vec<&str> = self.tail_callers.iter().map(|it| &**it).collect();
         object
             .field("address", HexNumber(self.address))
             .some("looked_up", self.looked_up())
@@ -170,6 +226,14 @@ impl Fields for Explanation<'_> {
             .objects("untimed", &self.untimed)
             .objects("images", self.images.iter().map(ImageFields))
             .field("ambiguous", self.is_ambiguous)
+            .some_objects(
+                "decisions",
+                &self.decisions.iter().map(Decisions).collect::<Vec<_>>(),
+            )
+            .some(
+                "tail_callers",
+                Some(&tail_callers).filter(|it| !it.is_empty()),
+            )
             .objects("answers", answers)
             .objects("symbol_files", &self.symbol_files);
     }

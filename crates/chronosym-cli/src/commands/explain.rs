@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use chronosym::{ProcessIndex, SampleSelection, Timeline};
+use chronosym::runtime::JitDecisions;
+use chronosym::{Filter, ProcessIndex, SampleSelection, Timeline};
 use chronosym_export::{Explanation, Json};
 
 use crate::args::{AddressQuery, Explain, Usage};
@@ -23,13 +24,16 @@ pub fn run(args: &Explain) -> Result<()> {
             )
         }));
     };
-    let loaded = load::load(&input.traces, SampleSelection::None, &input.symbols)?;
+    let mut options = JitDecisions::options();
+    options.samples = SampleSelection::None;
+    let loaded = load::load(&input.traces, options, &input.symbols)?;
     progress::notes(&loaded.diagnostics.list);
     let timeline = &loaded.timeline;
     let process = find_process(timeline, &args.query)?;
     let (time, position) = (args.query.time_ns(), args.query.position());
     let symbols = symbolizer::open(&input.symbols, &loaded)?;
-    let explanation = Explanation::new(timeline, &symbols, process, (address, position), time);
+    let explanation = Explanation::new(timeline, &symbols, process, (address, position), time)
+        .with_decisions(&JitDecisions::new(timeline, &Filter::default()));
     let out = output::open_for(args.format, input.output.as_deref());
     output::write(args.format, out, &Json(&explanation), |out| {
         explanation.write(out)

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use chronosym::runtime::JitDecisions;
 use chronosym_export::{FileLines, MethodLines, write_lines};
 
 use crate::args::{InfoFormat, Lines, Usage};
@@ -22,16 +23,19 @@ pub fn run(args: &Lines) -> Result<()> {
             trace.display()
         )));
     }
-    let sampled = Sampled::read(&input.traces, &input.symbols, &args.selection, 0)?;
+    let kept = JitDecisions::options();
+    let sampled = Sampled::read_with(&input.traces, &input.symbols, &args.selection, kept)?;
     let raw = args.selection.samples.raw || args.format != InfoFormat::Text;
     let (profile, _) = sampled.presented(raw);
-    let Some(lines) = MethodLines::new(&profile, &args.method) else {
+    let Some(mut lines) = MethodLines::new(&profile, &args.method) else {
         bail!(
             "no method on any stack is called '{}'; `chronosym top` shows which there are",
             args.method
         );
     };
     let (timeline, symbols) = (&sampled.loaded.timeline, &sampled.symbols);
+    let decisions = JitDecisions::new(timeline, &sampled.filter);
+    lines.mark_calls(&profile, &args.method, &decisions);
     let source = |file: &FileLines| {
         let module = file.module;
         let module = module.and_then(|(process, module)| timeline.module_ref(process, module));

@@ -98,18 +98,14 @@ impl Inlining {
         let earlier = reasons_for_good(&bodies);
         let mut by_body: BTreeMap<(ProcessIndex, BodyIndex), CompiledBody> = BTreeMap::new();
         let mut unloaded = Vec::new();
+        let (by_address, mut keys) = bodies_of(&timeline);
         for body in bodies {
-            match body_of(&timeline, &body) {
+            match body_of(&by_address, &body) {
                 Some(key) => drop(by_body.insert(key, body)),
                 None => unloaded.push(body),
             }
         }
-        let mut keys: BTreeSet<(ProcessIndex, BodyIndex)> = by_body.keys().copied().collect();
-        for process in timeline.processes() {
-            let of = timeline.bodies(process.index);
-            let with_tree = of.filter(|body| body.has_inline_tree);
-            keys.extend(with_tree.map(|body| (process.index, body.index)));
-        }
+        keys.extend(by_body.keys());
         let has_any = has_events || !keys.is_empty();
         let mut rejected = BTreeMap::new();
         let mut all = Vec::new();
@@ -268,14 +264,39 @@ fn matches(method: Option<&str>, name: &str) -> bool {
     method.is_none_or(|method| name.contains(method))
 }
 
+/// The bodies of each process by address and start of their lifetime.
+pub(crate) type BodiesByAddress = HashMap<(ProcessIndex, u64), Vec<(u64, BodyIndex)>>;
+
 /// The body that decisions are about: the one at its address whose lifetime starts closest.
-fn body_of(timeline: &Timeline, of: &CompiledBody) -> Option<(ProcessIndex, BodyIndex)> {
-    let start = of.start?;
-    let bodies = timeline.bodies_at(of.process, start).into_iter();
-    let body = bodies
-        .filter(|body| body.start == start)
-        .min_by_key(|body| body.lifetime.from.abs_diff(of.time_ns))?;
-    Some((of.process, body.index))
+pub(crate) fn body_of(
+    bodies: &BodiesByAddress,
+    of: &CompiledBody,
+) -> Option<(ProcessIndex, BodyIndex)> {
+    let bodies = bodies.get(&(of.process, of.start?))?;
+    let after = bodies.partition_point(|&(from, _)| from <= of.time_ns);
+    let near = bodies[after.saturating_sub(1)..].iter().take(2);
+    let (_, index) = near.min_by_key(|(from, _)| from.abs_diff(of.time_ns))?;
+    Some((of.process, *index))
+}
+
+/// All bodies by address, and those with an inline tree.
+pub(crate) fn bodies_of(
+    timeline: &Timeline,
+) -> (BodiesByAddress, BTreeSet<(ProcessIndex, BodyIndex)>) {
+    let (mut by_address, mut with_tree) = (BodiesByAddress::default(), BTreeSet::new());
+    for process in timeline.processes() {
+        for body in timeline.bodies(process.index) {
+            let at = by_address.entry((process.index, body.start)).or_default();
+            at.push((body.lifetime.from, body.index));
+            if body.has_inline_tree {
+                with_tree.insert((process.index, body.index));
+            }
+        }
+    }
+    by_address
+        .values_mut()
+        .for_each(|bodies| bodies.sort_unstable());
+    (by_address, with_tree)
 }
 
 fn notes(timeline: &Timeline, mut unused: Unused, unloaded: u64) -> Notes {
@@ -305,21 +326,11 @@ fn inlined(
         };
         let frames: Vec<&Frame> = resolver.stack(stack).map(|id| resolver.frame(id)).collect();
         for depth in 1..frames.len() {
-            let chain: Vec<_> = frames[depth - 1..]
-                .iter()
-                .map(|frame| {
-                    (
-                        frame.function.id().index(),
-                        frame.il_offset.map(|il| il.offset),
-                    )
-                })
-                .collect();
-            // The IL offset of the innermost frame is not that of a call.
-            let call: Vec<_> = chain.iter().skip(1).copied().collect();
-            if !seen.insert((chain[0].0, call)) {
+            let (callee, caller) = (frames[depth - 1], frames[depth]);
+            let call = caller.il_offset.map(|il| il.offset);
+            if !seen.insert((callee.function.id(), caller.function.id(), call)) {
                 continue;
             }
-            let (callee, caller) = (frames[depth - 1], frames[depth]);
             let line = caller.line.as_ref().ok();
             let line = line.map(|line| (line.file.to_string(), line.line));
             let key = (caller.label().to_owned(), callee.label().to_owned(), line);
@@ -336,18 +347,24 @@ fn inlined(
             source: RICH,
         });
     let mut inlined: Vec<Inlined> = rich.collect();
-    // Inlined calls without code of their own are in events only.
+    // Inlined calls without code of their own are in events only. Of a call in inlined code, events
+    // may name the compiled method as the caller.
+    let name = |label: &str| name_of(label).to_owned();
+    let pairs = inlined
+        .iter()
+        .map(|it| (name(&it.caller), name(&it.callee)));
+    let known: BTreeSet<(String, String)> = pairs.collect();
+    let callees: BTreeSet<&str> = known.iter().map(|(_, callee)| &**callee).collect();
     let mut events: BTreeMap<&InlinedCall, u64> = BTreeMap::new();
     for call in body.decisions.iter().flat_map(|body| &body.inlined) {
         *events.entry(call).or_default() += 1;
     }
     for (call, count) in events {
-        // Of a call in inlined code, events may name the compiled method as the caller.
-        let is_same = |it: &Inlined| {
-            let by = *call.caller == *body.name || name_of(&it.caller) == &*call.caller;
-            by && name_of(&it.callee) == &*call.callee
+        let is_known = match *call.caller == *body.name {
+            true => callees.contains(&*call.callee),
+            false => known.contains(&(call.caller.to_string(), call.callee.to_string())),
         };
-        if !inlined.iter().any(is_same) {
+        if !is_known {
             inlined.push(Inlined {
                 caller: call.caller.to_string(),
                 callee: call.callee.to_string(),
@@ -477,26 +494,37 @@ impl Body {
             );
             sentence(&text, options, out)?;
         }
-        let Some(decisions) = &self.decisions else {
-            return Ok(());
-        };
-        let rejected: BTreeSet<_> = decisions.rejected.iter().collect();
-        for it in rejected {
-            let text = format!(
-                "  not inlined: {} into {}: {}",
-                it.callee, it.caller, it.reason
-            );
-            sentence(&text, options, out)?;
-        }
-        for it in &decisions.tail_calls {
-            sentence(&format!("  {}", show_tail_call(it)), options, out)?;
+        for line in self.decisions.iter().flat_map(rejections) {
+            sentence(&format!("  {line}"), options, out)?;
         }
         Ok(())
     }
 }
 
+/// The decisions about the calls of a body, as the JIT's events state them: a line each.
+pub(crate) fn decisions(body: &CompiledBody) -> Vec<String> {
+    let inlined: BTreeSet<&InlinedCall> = body.inlined.iter().collect();
+    let inlined = inlined.into_iter();
+    let inlined = inlined.map(|it| format!("inlined: {} into {}", it.callee, it.caller));
+    inlined.chain(rejections(body)).collect()
+}
+
+/// The calls of a body that were not inlined, and its tail calls.
+fn rejections(body: &CompiledBody) -> Vec<String> {
+    let rejected: BTreeSet<_> = body.rejected.iter().collect();
+    let rejected = rejected.into_iter();
+    let rejected = rejected.map(|it| {
+        format!(
+            "not inlined: {} into {}: {}",
+            it.callee, it.caller, it.reason
+        )
+    });
+    let tail_calls = body.tail_calls.iter().map(show_tail_call);
+    rejected.chain(tail_calls).collect()
+}
+
 /// A tail call as text.
-pub(crate) fn show_tail_call(it: &TailCall) -> String {
+fn show_tail_call(it: &TailCall) -> String {
     let explicit = if it.is_explicit { "explicit " } else { "" };
     match &it.outcome {
         Ok(how) => {
@@ -544,7 +572,9 @@ impl Fields for Rejected {
 
 impl Fields for Body {
     fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
-        let decisions = self.decisions.as_ref();
+        let decisions = self.decisions.iter();
+        let rejected = decisions.clone().flat_map(|of| &of.rejected);
+        let tail_calls = decisions.flat_map(|of| &of.tail_calls);
         object
             .some("pid", self.pid)
             .field("name", &self.name)
@@ -554,20 +584,35 @@ impl Fields for Body {
             .field("time_ns", self.time_ns)
             .field("self", self.own)
             .objects("inlined", &self.inlined)
-            .objects(
-                "rejected",
-                decisions
-                    .into_iter()
-                    .flat_map(|of| &of.rejected)
-                    .map(RejectedView),
-            )
-            .objects(
-                "tail_calls",
-                decisions
-                    .into_iter()
-                    .flat_map(|of| &of.tail_calls)
-                    .map(TailCallView),
-            );
+            .objects("rejected", rejected.map(RejectedView))
+            .objects("tail_calls", tail_calls.map(TailCallView));
+    }
+}
+
+/// What the JIT's events state of a body.
+#[derive(Clone, Copy)]
+pub(crate) struct Decisions<'a>(pub &'a CompiledBody);
+
+impl Fields for Decisions<'_> {
+    fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
+        let Decisions(body) = self;
+        object
+            .field("name", &*body.name)
+            .some("tier", body.tier.map(|tier| tier.to_string()))
+            .field("time_ns", body.time_ns)
+            .objects("inlined", body.inlined.iter().map(InlinedView))
+            .objects("rejected", body.rejected.iter().map(RejectedView))
+            .objects("tail_calls", body.tail_calls.iter().map(TailCallView));
+    }
+}
+
+struct InlinedView<'a>(&'a InlinedCall);
+
+impl Fields for InlinedView<'_> {
+    fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
+        object
+            .field("caller", &*self.0.caller)
+            .field("callee", &*self.0.callee);
     }
 }
 

@@ -23,6 +23,7 @@ use crate::object::{Fields, Object};
 use crate::table::TableOptions;
 
 pub use inlining::Inlining;
+pub(crate) use inlining::{Decisions, bodies_of, body_of, decisions};
 pub use overview::RuntimeOverview;
 
 use self::allocations::AllocationsView;
