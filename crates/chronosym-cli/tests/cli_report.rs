@@ -17,6 +17,31 @@ use viewers::{has, list, runs, trace};
 
 const TARGET: &str = "Workload!Workload.Spin.Work";
 
+/// The library that drives Chromium, if all is there that it needs.
+fn playwright() -> Option<PathBuf> {
+    let library = std::env::var_os("CHRONOSYM_PLAYWRIGHT").map(PathBuf::from);
+    let library = library.filter(|library| library.is_dir());
+    let is_there = has("playwright-core", library.is_some());
+    let runs = is_there && runs("node", "--version") && runs("chromium", "--version");
+    library.filter(|_| runs)
+}
+
+/// What a script in `viewers` sees in a page.
+fn drive(script: &str, library: &Path, page: &Path) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/viewers");
+    let mut command = Command::new("node");
+    command
+        .arg(folder.join(script))
+        .arg(library)
+        .arg(page)
+        .arg(TARGET);
+    command.args(std::env::var_os("CHRONOSYM_SCREENSHOTS"));
+    let out = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{stderr}");
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
 fn report(trace: &Path, options: &[&str], folder: &Path) -> PathBuf {
     let file = folder.join("report.html");
     let mut command = chronosym();
@@ -65,29 +90,15 @@ fn pairs(rows: &Value) -> Vec<(String, u64)> {
 
 #[test]
 fn every_view_has_the_totals_of_top() {
-    let library = std::env::var_os("CHRONOSYM_PLAYWRIGHT").map(PathBuf::from);
-    let library = library.filter(|library| library.is_dir());
-    let is_there = has("playwright-core", library.is_some());
-    if !is_there || !runs("node", "--version") || !runs("chromium", "--version") {
+    let Some(library) = playwright() else {
         return;
-    }
+    };
     let folder = tempfile::tempdir().unwrap();
     let trace = trace("clr10/traces/all.nettrace.zip");
     let workload = common::arg("clr10/workload");
     let symbols = ["--symbols", &workload, "--sources", &workload];
     let file = report(&trace, &symbols, folder.path());
-    let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/viewers/report.mjs");
-    let mut command = Command::new("node");
-    command
-        .arg(driver)
-        .arg(library.unwrap())
-        .arg(&file)
-        .arg(TARGET);
-    command.args(std::env::var_os("CHRONOSYM_SCREENSHOTS"));
-    let out = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "{stderr}");
-    let seen: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let seen = drive("report.mjs", &library, &file);
     assert_eq!(seen["requests"], Value::Array(Vec::new()));
     assert_eq!(seen["errors"], Value::Array(Vec::new()));
     assert_eq!(seen["title"], "all.nettrace.zip");
@@ -97,6 +108,20 @@ fn every_view_has_the_totals_of_top() {
     let (_, total) = expected[TARGET];
     assert_eq!(of_table(&seen["table"]), expected);
     assert_eq!(seen["all"], whole);
+    // Helpers are charged to their callers: nothing is lost, and their own time is gone.
+    let presented = of_table(&seen["presented"]);
+    let sum_of =
+        |sums: &BTreeMap<String, (u64, u64)>| sums.values().map(|sums| sums.0).sum::<u64>();
+    assert_eq!(
+        (sum_of(&presented), &seen["presentedAll"]),
+        (whole, &whole.into())
+    );
+    let helpers = |sums: &BTreeMap<String, (u64, u64)>| {
+        let of = sums.iter().filter(|(name, _)| name.contains("PollGC"));
+        of.map(|(_, sums)| sums.0).sum::<u64>()
+    };
+    assert!(helpers(&presented) == 0 && helpers(&expected) > 0);
+    assert_eq!(seen["rawByKey"], true);
     assert_eq!(seen["zoomed"], 1);
     assert!(seen["selected"].as_str().unwrap().contains("Spin.Work("));
     assert_eq!(seen["zoomedOut"], true);
@@ -223,4 +248,69 @@ fn source_is_in_the_report_only_if_it_may() {
         serde_json::json!({})
     );
     assert_eq!(header(&options[..2])["sources"], serde_json::json!({}));
+}
+
+#[test]
+fn two_traces_are_side_by_side() {
+    let Some(library) = playwright() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let traces = ["default", "all"].map(|name| trace(&format!("clr10/traces/{name}.nettrace.zip")));
+    let file = folder.path().join("diff.html");
+    let mut command = chronosym();
+    command
+        .args(["-q", "diff", "--offline", "--raw", "-o"])
+        .arg(&file);
+    let out = command.args(&traces).output().unwrap();
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{stderr}");
+    let seen = drive("diff.mjs", &library, &file);
+    assert_eq!(seen["requests"], Value::Array(Vec::new()));
+    assert_eq!(seen["errors"], Value::Array(Vec::new()));
+    let sides = traces.each_ref().map(|trace| top(trace, &[]));
+    let wholes = sides
+        .each_ref()
+        .map(|side| side.values().map(|sums| sums.0).sum::<u64>());
+    for (side, amounts) in sides.iter().zip(list(&seen["amounts"])) {
+        for (label, ns) in pairs(&amounts[1]) {
+            assert_eq!(side.get(&label).map(|sums| sums.0), Some(ns), "{label}");
+        }
+    }
+    let changes = list(&seen["changes"]);
+    for change in changes {
+        let label = change[0].as_str().unwrap();
+        for side in [0, 1] {
+            let (own, total) = sides[side].get(label).copied().unwrap_or_default();
+            let share = |ns: u64| ns as f64 / wholes[side] as f64;
+            let is = |shown: &Value, ns| (shown.as_f64().unwrap() - share(ns)).abs() < 1e-12;
+            assert!(
+                is(&change[1][side], own) && is(&change[2][side], total),
+                "{change}"
+            );
+        }
+    }
+    // The largest change of self comes first.
+    let by = |change: &Value| {
+        let own = |side: usize| change[1][side].as_f64().unwrap();
+        (own(1) - own(0)).abs()
+    };
+    assert!(changes.is_sorted_by(|a, b| by(a) >= by(b)));
+    let matching = seen["matching"].as_u64().unwrap();
+    assert!(matching > 0 && matching < changes.len() as u64);
+    assert_eq!(seen["all"], changes.len());
+    let zooms = list(&seen["zooms"]);
+    // As far as the other trace has the methods.
+    let (clicked, other) = (list(&zooms[0]), list(&zooms[1]));
+    let is_same = |(a, b): (&Value, &Value)| a == b || b.is_null();
+    assert!(clicked.iter().zip(other).all(is_same), "{zooms:?}");
+    assert!(clicked.len() > 1 && clicked[..2] == other[..2]);
+    assert!(seen["selected"].as_str().unwrap().contains("Spin.Work"));
+    assert_eq!(seen["ranges"], serde_json::json!([true, false]));
+    assert_ne!(seen["ranged"], seen["changes"]);
+    assert!(
+        list(&seen["sizes"])
+            .iter()
+            .all(|over| over.as_i64().unwrap() <= 0)
+    );
 }

@@ -96,18 +96,16 @@ fn two_traces_are_drawn_in_one_graph() {
     let folder = tempfile::tempdir().unwrap();
     let [before, after] =
         ["default", "all"].map(|n| trace(&format!("clr10/traces/{n}.nettrace.zip")));
-    for (name, start) in [("a.svg", "<?xml"), ("a.html", "<!DOCTYPE")] {
-        let file = folder.path().join(name);
-        let mut command = chronosym();
-        command.args(["-q", "diff", "--offline", "-o"]).arg(&file);
-        let out = command.args([&before, &after]).output().unwrap();
-        let stderr = String::from_utf8_lossy(&out.stderr);
-        assert!(out.status.success(), "{stderr}");
-        let text = fs::read_to_string(file).unwrap();
-        assert!(text.starts_with(start) && text.contains("\"unit\":\"shares\""));
-        assert!(text.contains("box more3") && text.contains("box less3"));
-        assert!(!text.contains("box thread") && !text.contains("box process"));
-    }
+    let file = folder.path().join("a.svg");
+    let mut command = chronosym();
+    command.args(["-q", "diff", "--offline", "-o"]).arg(&file);
+    let out = command.args([&before, &after]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{stderr}");
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.starts_with("<?xml") && text.contains("\"unit\":\"shares\""));
+    assert!(text.contains("box more3") && text.contains("box less3"));
+    assert!(!text.contains("box thread") && !text.contains("box process"));
 }
 
 #[test]
@@ -217,52 +215,48 @@ fn a_browser_zooms_and_searches_flame_graphs() {
     let driver = include_str!("viewers/flame.js")
         .replace("TARGET", target)
         .replace("SEARCH", "Workload\\\\.Spin\\\\.");
-    for (format, end) in [("svg", "</svg>")] {
-        let mut page = String::from_utf8(stacks(&trace, format)).unwrap();
-        let at = page.rfind(end).unwrap();
-        page.insert_str(
-            at,
-            &format!("<script>//<![CDATA[\n{driver}\n//]]></script>"),
-        );
-        let file = folder.path().join(format!("graph.{format}"));
-        fs::write(&file, page).unwrap();
-        let dom = chromium(&format!("file://{}", file.display()));
-        let seen = dom
-            .rsplit_once("SEEN")
-            .and_then(|(_, rest)| rest.split_once("NEES"));
-        let seen = seen
-            .unwrap_or_else(|| panic!("{format}: the script did not end"))
-            .0;
-        let seen = seen
-            .replace("&lt;", "<")
-            .replace("&gt;", ">")
-            .replace("&amp;", "&");
-        let seen: Value = serde_json::from_str(&seen).unwrap();
-        let ns = whole(&expected).1;
-        assert_eq!(seen["total"], ns);
-        assert_eq!(seen["inverted"], ns);
-        assert_eq!(seen["joined"], ns);
-        assert_eq!(seen["threads"], 0);
-        assert_eq!(seen["tooWide"], 0);
-        assert!(seen["labels"].as_u64().unwrap() > 50);
-        assert_eq!(seen["target"], main);
-        assert_eq!(
-            (&seen["zoomed"], &seen["above"]),
-            (&target.into(), &3.into())
-        );
-        assert_eq!(seen["tip"][0], target);
-        assert_eq!(seen["reset"], seen["boxes"]);
-        assert_eq!(seen["found"], spin);
-        assert!(seen["hits"].as_u64().unwrap() > 0);
-        assert!(seen["says"].as_str().unwrap().contains("match"));
-        let mut leaves = Leaves::new();
-        for leaf in list(&seen["leaves"]) {
-            let (name, ns) = (leaf[0].as_str().unwrap(), leaf[1].as_u64().unwrap());
-            add(&mut leaves, name, None, ns);
-        }
-        for (name, (_, ns)) in leaves {
-            assert_eq!(ns, expected[&name].1, "{name}");
-        }
+    let mut page = String::from_utf8(stacks(&trace, "svg")).unwrap();
+    let at = page.rfind("</svg>").unwrap();
+    page.insert_str(
+        at,
+        &format!("<script>//<![CDATA[\n{driver}\n//]]></script>"),
+    );
+    let file = folder.path().join("graph.svg");
+    fs::write(&file, page).unwrap();
+    let dom = chromium(&format!("file://{}", file.display()));
+    let seen = dom
+        .rsplit_once("SEEN")
+        .and_then(|(_, rest)| rest.split_once("NEES"));
+    let seen = seen.unwrap_or_else(|| panic!("the script did not end")).0;
+    let seen = seen
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&");
+    let seen: Value = serde_json::from_str(&seen).unwrap();
+    let ns = whole(&expected).1;
+    assert_eq!(seen["total"], ns);
+    assert_eq!(seen["inverted"], ns);
+    assert_eq!(seen["joined"], ns);
+    assert_eq!(seen["threads"], 0);
+    assert_eq!(seen["tooWide"], 0);
+    assert!(seen["labels"].as_u64().unwrap() > 50);
+    assert_eq!(seen["target"], main);
+    assert_eq!(
+        (&seen["zoomed"], &seen["above"]),
+        (&target.into(), &3.into())
+    );
+    assert_eq!(seen["tip"][0], target);
+    assert_eq!(seen["reset"], seen["boxes"]);
+    assert_eq!(seen["found"], spin);
+    assert!(seen["hits"].as_u64().unwrap() > 0);
+    assert!(seen["says"].as_str().unwrap().contains("match"));
+    let mut leaves = Leaves::new();
+    for leaf in list(&seen["leaves"]) {
+        let (name, ns) = (leaf[0].as_str().unwrap(), leaf[1].as_u64().unwrap());
+        add(&mut leaves, name, None, ns);
+    }
+    for (name, (_, ns)) in leaves {
+        assert_eq!(ns, expected[&name].1, "{name}");
     }
 }
 

@@ -7,8 +7,8 @@ use chronosym_core::{
     Diagnostic, DiagnosticKind, Filter, Options, Profile, SampleKind, Session, Timeline, Weight,
 };
 use chronosym_export::{
-    CallTree, Diff, Granularity, NamedFile, PageFacts, ReportFacts, ReportSource, Series, Shape,
-    TreeOptions, WeightUnit,
+    CallTree, Granularity, NamedFile, ReportFacts, ReportSource, Series, Shape, TreeOptions,
+    WeightUnit,
 };
 use serde_json::Value;
 
@@ -65,29 +65,24 @@ fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
 
 /// Each format in text: svg, html, speedscope, firefox, the comparison with itself as svg and html.
 fn all(timeline: &Arc<Timeline>) -> [String; 6] {
-    let facts = PageFacts::new(
-        HOSTILE,
-        vec![Diagnostic::new(DiagnosticKind::Damage, HOSTILE)],
-    );
+    let notes = vec![Diagnostic::new(DiagnosticKind::Damage, HOSTILE)];
     let profile = timeline.profile(&Filter::default(), None);
+    let facts = ReportFacts::new(HOSTILE, &profile, notes);
     let (tree, series) = (
         tree(&profile, Granularity::default()),
         series(timeline, Granularity::default()),
     );
-    let (diff, side) = (Diff::new(&profile, &profile), (&profile, &tree));
-    let page = (&profile, &tree, &facts);
+    let (side, report) = ((&profile, &tree), (&series, &facts));
     [
         text(|out| chronosym_export::write_svg(&profile, &tree, out)),
         text(|out| {
-            let notes = facts.diagnostics.clone();
-            let facts = ReportFacts::new(HOSTILE, &profile, notes);
             let source = |_: NamedFile<'_>| Some(ReportSource::new(HOSTILE, HOSTILE));
             chronosym_export::write_report(&series, &facts, source, out)
         }),
         text(|out| chronosym_export::write_speedscope(&series, out)),
         text(|out| chronosym_export::write_firefox(&series, out)),
         text(|out| chronosym_export::write_diff_svg(side, side, out)),
-        text(|out| chronosym_export::write_diff_html(&diff, page, page, out)),
+        text(|out| chronosym_export::write_diff_report(report, report, out)),
     ]
 }
 
@@ -110,7 +105,7 @@ fn hostile_names_stay_text() {
         assert!(!picture.contains("<script>alert"), "markup got through");
         assert!(!picture.contains(|c| chronosym_types::escape::is_hostile(c) && c != '\n'));
     }
-    for picture in [&svg, &diff, &diff_page] {
+    for picture in [&svg, &diff] {
         let whole = data(picture);
         let names = whole["frames"].as_array().unwrap().iter();
         assert!(

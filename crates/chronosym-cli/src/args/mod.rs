@@ -523,7 +523,7 @@ pub enum DiffFormat {
     Json,
     /// A flame graph of both traces: red boxes gained share, blue ones lost it.
     Svg,
-    /// A page with that flame graph, the samples of both traces, and the largest changes.
+    /// A report of both traces: time axes and flame graphs side by side, and the largest changes.
     Html,
 }
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use chronosym::Profile;
-use chronosym_export::{CallTree, PageFacts, TreeOptions, WeightUnit};
+use chronosym_export::{CallTree, Granularity, ReportFacts, Series, TreeOptions, WeightUnit};
 
-use super::pictures;
+use super::{pictures, report};
 use crate::args::{Diff, DiffFormat, StackFormat, Usage};
 use crate::output;
 use crate::profiled::{self, Sampled, shown};
@@ -26,8 +26,12 @@ pub fn run(args: &Diff) -> Result<()> {
         _ => DiffFormat::Text,
     });
     let raw = args.selection.samples.raw || format == DiffFormat::Json;
-    let before = Side::read(args, before, raw)?;
-    let after = Side::read(args, after, raw)?;
+    let markers = match format {
+        DiffFormat::Html => crate::limits::get().markers,
+        _ => 0,
+    };
+    let before = Side::read(args, before, raw, markers)?;
+    let after = Side::read(args, after, raw, markers)?;
     let mut diff = chronosym_export::Diff::new(&before.profile, &after.profile);
     let options = shown(args.max_lines, path);
     let mut out = output::open(path);
@@ -38,19 +42,18 @@ pub fn run(args: &Diff) -> Result<()> {
             chronosym_types::json::to_writer(&mut out, &diff)?;
             writeln!(out)?;
         }
-        DiffFormat::Svg | DiffFormat::Html => {
+        DiffFormat::Svg => {
             let (old, new) = (&before.profile, &after.profile);
             // A unit can be compared only if both profiles have it.
             let unit = WeightUnit::of_both(old, new);
             let (old_tree, new_tree) = (before.tree(unit), after.tree(unit));
-            let (old_facts, new_facts) = (&before.facts, &after.facts);
-            if format == DiffFormat::Svg {
-                chronosym_export::write_diff_svg((old, &old_tree), (new, &new_tree), &mut out)?;
-            } else {
-                let old = (old, &old_tree, old_facts);
-                let new = (new, &new_tree, new_facts);
-                chronosym_export::write_diff_html(&diff, old, new, &mut out)?;
-            }
+            chronosym_export::write_diff_svg((old, &old_tree), (new, &new_tree), &mut out)?;
+        }
+        DiffFormat::Html => {
+            let [old, new] = [&before, &after].map(Side::series);
+            let (old_facts, new_facts) = (before.facts(), after.facts());
+            let (old, new) = ((&old, &old_facts), (&new, &new_facts));
+            chronosym_export::write_diff_report(old, new, &mut out)?;
         }
     }
     out.flush()?;
@@ -58,20 +61,35 @@ pub fn run(args: &Diff) -> Result<()> {
 }
 
 /// One of the two profiles.
-struct Side {
+struct Side<'a> {
+    traces: &'a [PathBuf],
+    sampled: Sampled,
     profile: Profile,
-    facts: PageFacts,
+    raw: bool,
     addresses: bool,
 }
 
-impl Side {
-    fn read(args: &Diff, traces: &[PathBuf], raw: bool) -> Result<Self> {
-        let sampled = Sampled::read(traces, &args.symbols, &args.selection, 0)?;
+impl<'a> Side<'a> {
+    fn read(args: &Diff, traces: &'a [PathBuf], raw: bool, markers: usize) -> Result<Self> {
+        let sampled = Sampled::read(traces, &args.symbols, &args.selection, markers)?;
         Ok(Side {
+            traces,
             profile: sampled.presented(raw).0,
-            facts: pictures::facts(traces, &sampled.loaded.diagnostics),
+            sampled,
+            raw,
             addresses: args.selection.samples.addresses,
         })
+    }
+
+    fn series(&self) -> Series {
+        self.sampled.series(Granularity {
+            addresses: self.addresses,
+            ..Granularity::default()
+        })
+    }
+
+    fn facts(&self) -> ReportFacts {
+        report::facts(self.traces, &self.sampled, &self.profile, self.raw)
     }
 
     /// Process and thread ids differ between traces.

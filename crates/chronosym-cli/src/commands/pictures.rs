@@ -2,9 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use chronosym::Diagnostics;
-use chronosym_export::PageFacts;
-
 use crate::args::StackFormat;
 
 /// Returns the format for the extension of a file name.
@@ -27,11 +24,6 @@ pub fn format_of(path: &Path) -> Option<StackFormat> {
     ];
     let ending = endings.iter().find(|(ending, _)| name.ends_with(ending));
     ending.map(|(_, format)| *format)
-}
-
-/// Returns the facts about traces that a page shows.
-pub fn facts(traces: &[PathBuf], diagnostics: &Diagnostics) -> PageFacts {
-    PageFacts::new(name(traces), diagnostics.list.clone())
 }
 
 /// Returns the names of traces without their folders.

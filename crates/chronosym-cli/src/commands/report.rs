@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use chronosym::Profile;
 use chronosym_export::{NamedFile, ReportFacts, ReportSource, Series, write_report};
 
 use super::pictures;
@@ -19,18 +20,25 @@ pub fn check_sources(folders: &[PathBuf]) -> Result<()> {
     }
 }
 
-/// Writes a report of samples with the source files of user code that are found.
+/// Returns what a report states about traces.
+pub fn facts(traces: &[PathBuf], sampled: &Sampled, profile: &Profile, raw: bool) -> ReportFacts {
+    let diagnostics = sampled.loaded.diagnostics.list.clone();
+    let mut facts = ReportFacts::new(pictures::name(traces), profile, diagnostics);
+    facts.max_nodes = limits::get().tree_nodes;
+    facts.raw = raw;
+    facts
+}
+
+/// Writes a report of samples, with raw frames if `raw`, with the source files of user code that are found.
 pub fn write(
     series: &Series,
     sampled: &Sampled,
     traces: &[PathBuf],
     options: &SourceOptions,
+    raw: bool,
     out: &mut impl Write,
 ) -> Result<()> {
-    let diagnostics = &sampled.loaded.diagnostics.list;
-    let name = pictures::name(traces);
-    let mut facts = ReportFacts::new(name, &sampled.profile(), diagnostics.clone());
-    facts.max_nodes = limits::get().tree_nodes;
+    let facts = facts(traces, sampled, &sampled.profile(), raw);
     let timeline = &sampled.loaded.timeline;
     let source = |file: NamedFile<'_>| {
         if options.no_source {

@@ -55,7 +55,14 @@ pub fn run(args: &Stacks) -> Result<()> {
                     if args.weight == Some(WeightUnit::Samples) {
                         series.count_samples();
                     }
-                    report::write(&series, &sampled, &input.traces, &args.source, &mut out)?;
+                    report::write(
+                        &series,
+                        &sampled,
+                        &input.traces,
+                        &args.source,
+                        selection.samples.raw,
+                        &mut out,
+                    )?;
                 }
                 StackFormat::Firefox => chronosym_export::write_firefox(&series, &mut out)?,
                 _ => chronosym_export::write_speedscope(&series, &mut out)?,

@@ -20,7 +20,8 @@ page.on("console", (message) => message.type() === "error" && seen.errors.push(m
 
 const url = pathToFileURL(file).href;
 const settle = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-const open = async (fragment = "") => {
+// Raw frames, unless the fragment states something else: those of `top --format json`.
+const open = async (fragment = "#raw=1") => {
   await page.goto("about:blank");
   await page.goto(url + fragment);
   await page.waitForFunction(() => window.report);
@@ -43,6 +44,11 @@ const roots = () =>
     ]),
   );
 
+await open("");
+seen.presented = await table();
+seen.presentedAll = (await boxes("flame"))[0].total;
+await press("r");
+seen.rawByKey = (await state()).raw;
 await open();
 seen.milliseconds = await page.evaluate(() => report.milliseconds);
 seen.title = await page.title();
@@ -115,7 +121,7 @@ seen.rangeAgain = (await state()).range;
 seen.viewAgain = (await state()).view;
 
 // Source lines.
-await open("#view=source");
+await open("#raw=1&view=source");
 seen.sourceFiles = await page.locator(".source select option").allTextContents();
 seen.sources = await page.evaluate(() =>
   report.model.trace.header.files.map((file, i) => {
@@ -123,7 +129,7 @@ seen.sources = await page.evaluate(() =>
     return [file, [...report.page.source.weights].map(([line, { self, total }]) => [line, self, total])];
   }),
 );
-await open("#view=source");
+await open("#raw=1&view=source");
 await picture("source");
 seen.hotLines = await page.locator(".line.hot").count();
 seen.text = await page.evaluate(() => [...document.querySelectorAll(".line code")].map((line) => line.textContent).join("\n"));

@@ -52,7 +52,7 @@ function missing(model: Model, column: 3 | 4, title: string, reasons: [string, s
     sums.set(reason, sum);
   });
   if (!sums.size) return [];
-  const { whole } = model.weights(true);
+  const { whole } = model.weights;
   const rows = [...sums].sort(([, a], [, b]) => b.weight - a.weight);
   return [
     el("h3", {}, title),
@@ -87,7 +87,7 @@ export const KEYS: [string, string][] = [
   ["i", "callers below callees (bottom-up)"],
   ["t", "threads one by one"],
   ["a", "activity: all, running, blocked"],
-  ["r", "raw frames: show the plumbing of async methods"],
+  ["r", "raw frames: plumbing of async methods, and the runtime's helpers"],
   ["u", "table: own code only"],
   ["s", "callers and callees of the selected method"],
   ["d", "dark or light"],

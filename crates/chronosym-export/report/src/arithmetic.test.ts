@@ -21,6 +21,7 @@ interface NaiveSample {
 
 const PLUMBING = 4;
 const USER = 2;
+const HELPER = 8;
 const FLAGS = [USER, 0, PLUMBING, USER, 0, PLUMBING];
 const THREADS = 3;
 
@@ -123,7 +124,7 @@ const last = (s: NaiveSample): number => s.frames[s.frames.length - 1][0];
 
 test("self and total of functions are those of their samples", () => {
   each((all, trace, selection) => {
-    const tree = callTree(trace, false);
+    const tree = callTree(trace, "raw");
     const weights = weigh(trace, tree, selection);
     assert.equal(weights.whole, weightOf(all, () => true));
     assert.equal(weights.samples, all.length);
@@ -142,7 +143,7 @@ test("self and total of functions are those of their samples", () => {
 
 test("self and total of lines are those of their samples", () => {
   each((all, trace, selection) => {
-    const lines = byLine(trace, 0, selection);
+    const lines = byLine(trace, 0, selection, true);
     for (const line of [1, 2, 3]) {
       const sums = lines.get(line) ?? { self: 0, total: 0 };
       assert.equal(sums.self, weightOf(all, (s) => s.frames[s.frames.length - 1][1] === line));
@@ -182,7 +183,7 @@ function checkBoxes(root: Box, expected: Map<string, number>): void {
 
 test("each box has the weight of the stacks below it", () => {
   each((all, trace, selection) => {
-    const tree = callTree(trace, false);
+    const tree = callTree(trace, "raw");
     const weights = weigh(trace, tree, selection);
     const functions = (s: NaiveSample) => s.frames.map(([func]) => func);
     checkBoxes(graph(tree, weights, false), paths(all, functions));
@@ -192,7 +193,7 @@ test("each box has the weight of the stacks below it", () => {
 
 test("folding leaves out plumbing that calls something, and keeps self times", () => {
   each((all, trace, selection) => {
-    const tree = callTree(trace, true);
+    const tree = callTree(trace, "folded");
     const weights = weigh(trace, tree, selection);
     const functions = (s: NaiveSample) =>
       s.frames.map(([func]) => func).filter((func, i, all) => i + 1 === all.length || FLAGS[func] !== PLUMBING);
@@ -204,9 +205,34 @@ test("folding leaves out plumbing that calls something, and keeps self times", (
   });
 });
 
+test("helpers are charged to their callers", () => {
+  each((all, trace, selection) => {
+    const helper = 4;
+    trace.functions[helper] = { ...trace.functions[helper], flags: HELPER };
+    const frames = (s: NaiveSample): [number, number][] => {
+      let end = s.frames.length;
+      while (end > 1 && s.frames[end - 1][0] === helper) end--;
+      return s.frames.slice(0, end);
+    };
+    const charged = all.map((s) => ({ ...s, frames: frames(s) }));
+    const tree = callTree(trace, "charged");
+    const by = byFunction(tree, weigh(trace, tree, selection), FLAGS.length);
+    for (let func = 0; func < FLAGS.length; func++) {
+      assert.equal(by.self[func], weightOf(charged, (s) => last(s) === func));
+      assert.equal(by.total[func], weightOf(charged, (s) => s.frames.some(([f]) => f === func)));
+    }
+    const lines = byLine(trace, 0, selection, false);
+    for (const line of [1, 2, 3]) {
+      const sums = lines.get(line) ?? { self: 0, total: 0 };
+      assert.equal(sums.self, weightOf(charged, (s) => s.frames[s.frames.length - 1][1] === line));
+      assert.equal(sums.total, weightOf(charged, (s) => s.frames.some(([, l]) => l === line)));
+    }
+  });
+});
+
 test("callers and callees are those of the outermost call", () => {
   each((all, trace, selection) => {
-    const tree = callTree(trace, false);
+    const tree = callTree(trace, "raw");
     const weights = weigh(trace, tree, selection);
     for (let func = 0; func < FLAGS.length; func++) {
       const on = all.filter((s) => s.frames.some(([f]) => f === func));
@@ -224,7 +250,7 @@ test("callers and callees are those of the outermost call", () => {
 
 test("the boxes of threads have what the merged graph has", () => {
   each((all, trace, selection) => {
-    const tree = callTree(trace, true);
+    const tree = callTree(trace, "folded");
     const threads = [0, 1, 2]
       .filter((thread) => !selection.threads || selection.threads.has(thread))
       .map((thread) => ({
@@ -242,7 +268,7 @@ test("the boxes of threads have what the merged graph has", () => {
 
 test("boxes are placed within their callers, the widest first", () => {
   const trace = traceOf(samplesOf(7));
-  const tree = callTree(trace, false);
+  const tree = callTree(trace, "raw");
   const root = graph(tree, weigh(trace, tree, SELECTIONS[0]), false);
   const placed = layout(root, 0);
   const places = new Map(placed.map((p) => [p.box, p]));

@@ -30,19 +30,29 @@ export interface Selection {
 export const ALL_ACTIVITIES = 15;
 
 /**
- * Merges stacks whose functions are equal. With `fold`, plumbing of async methods that calls
- * something is left out; where it is innermost it stays, so that self times do not change.
+ * How frames are presented: as recorded; with the time of the runtime's helpers charged to their
+ * callers, as `top` does; or also without plumbing of async methods that calls something. Where
+ * plumbing is innermost it stays, so that self times do not change.
  */
-export function callTree(trace: Trace, fold: boolean): CallTree {
+export type Presentation = "raw" | "charged" | "folded";
+
+/** Merges stacks whose functions are equal. */
+export function callTree(trace: Trace, presentation: Presentation): CallTree {
   const { stacks, frames, functions } = trace;
   const size = stacks.frame.length;
-  const plumbing = functions.map((f) => fold && (f.flags & FunctionFlag.Plumbing) !== 0);
+  const isFolded = presentation === "folded";
+  const isCharged = presentation !== "raw";
+  const plumbing = functions.map((f) => isFolded && (f.flags & FunctionFlag.Plumbing) !== 0);
+  const helper = functions.map((f) => isCharged && (f.flags & FunctionFlag.Helper) !== 0);
   // The row that callees of each stack are below, and the row of its own samples.
   const below = new Int32Array(size);
   const own = new Int32Array(size).fill(-1);
   const used = new Uint8Array(size);
   const { stack } = trace.samples;
   for (let i = 0; i < stack.length; i++) used[stack[i]] = 1;
+  // The callers of helpers get samples of their own.
+  const isChargedTo = (i: number) => helper[frames.func[stacks.frame[i]]] && stacks.parent[i] >= 0;
+  for (let i = size - 1; i >= 0; i--) if (used[i] && isChargedTo(i)) used[stacks.parent[i]] = 1;
   const rows = new Rows(size);
   for (let i = 0; i < size; i++) {
     const func = frames.func[stacks.frame[i]];
@@ -53,6 +63,7 @@ export function callTree(trace: Trace, fold: boolean): CallTree {
     } else {
       below[i] = own[i] = rows.child(caller, func);
     }
+    if (isChargedTo(i)) own[i] = own[stacks.parent[i]];
   }
   return inPreorder(rows, own, functions.map((f) => (f.flags & FunctionFlag.User) !== 0));
 }
@@ -210,11 +221,12 @@ export function byFunction(tree: CallTree, weights: Weights, functions: number):
   return { self, total, withFramework };
 }
 
-/** Self and total by line of one file. */
+/** Self and total by line of one file; helpers are charged to their callers unless `raw`. */
 export function byLine(
   trace: Trace,
   file: number,
   selection: Selection,
+  raw: boolean,
 ): Map<number, { self: number; total: number }> {
   const { stacks, frames, samples } = trace;
   const size = stacks.frame.length;
@@ -222,6 +234,12 @@ export function byLine(
   forEachSample(samples, selection, (i) => {
     self[samples.stack[i]] += samples.weight[i];
   });
+  for (let i = size - 1; !raw && i >= 0; i--) {
+    const isHelper = trace.functions[frames.func[stacks.frame[i]]].flags & FunctionFlag.Helper;
+    if (!isHelper || stacks.parent[i] < 0) continue;
+    self[stacks.parent[i]] += self[i];
+    self[i] = 0;
+  }
   const total = self.slice();
   for (let i = size - 1; i >= 0; i--) {
     if (stacks.parent[i] >= 0) total[stacks.parent[i]] += total[i];

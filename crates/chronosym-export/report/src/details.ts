@@ -25,7 +25,7 @@ export function details(model: Model, actions: Actions): Node[] {
   }
   const f = trace.functions[func];
   const { unit } = trace.header;
-  const { whole } = model.weights(true);
+  const { whole } = model.weights;
   const { self, total, withFramework } = model.functionWeights;
   const figure = (name: string, weight: number) =>
     el(
@@ -37,8 +37,8 @@ export function details(model: Model, actions: Actions): Node[] {
       el("span", { class: "meter" }, el("i", { style: `width:${whole ? (100 * weight) / whole : 0}%` })),
     );
   const lists = [
-    list("called by", callers(model.tree(), model.weights(), func), model, actions),
-    list("calls", callees(model.tree(), model.weights(), func), model, actions),
+    list("called by", callers(model.tree, model.weights, func), model, actions),
+    list("calls", callees(model.tree, model.weights, func), model, actions),
   ];
   const hasSource = trace.frames.func.some((of, frame) => of === func && trace.frames.file[frame] > 0);
   return [

@@ -33,6 +33,7 @@ export class Flame {
   private focused: Box | null = null;
   private hovered: Box | null = null;
   private depth = 0;
+  private isNew = true;
   private colors: string[] = [];
   private colorKey = "";
   private widths = new Map<string, number>();
@@ -85,6 +86,7 @@ export class Flame {
   reset(): void {
     this.focused = null;
     this.hovered = null;
+    this.isNew = true;
     this.draw();
   }
 
@@ -102,6 +104,9 @@ export class Flame {
     const whole = Math.max(this.depth * ROW + 2, this.options.upwards ? height - 2 : 0);
     this.inner.style.height = `${whole}px`;
     const c = fitCanvas(this.canvas, width, height);
+    // The function whose callers these are is at the bottom.
+    if (this.options.upwards && this.isNew) this.element.scrollTop = whole;
+    this.isNew = false;
     const offset = this.element.scrollTop;
     c.font = FONT;
     c.textBaseline = "middle";
@@ -204,7 +209,7 @@ export class Flame {
 
   private describe(box: Box): string[] {
     const { header, functions } = this.model.trace;
-    const { whole } = this.model.weights();
+    const { whole } = this.model.weights;
     const says = (weight: number) => `${amount(weight, header.unit)}, ${percent(weight, whole)}`;
     const lines = [this.names(box)[0]];
     if (box.func >= 0 && functions[box.func].module) lines.push(functions[box.func].module);

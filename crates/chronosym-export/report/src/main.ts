@@ -4,6 +4,7 @@ import { callees, callers } from "./boxes.ts";
 import { about, keys } from "./about.ts";
 import { family, familyOf, shade, type FamilyName } from "./colors.ts";
 import { details } from "./details.ts";
+import { DiffPage } from "./diff.ts";
 import { el } from "./dom.ts";
 import { Flame } from "./flame.ts";
 import { amount, duration, instant, percent } from "./labels.ts";
@@ -11,7 +12,7 @@ import { Model } from "./model.ts";
 import { Source } from "./source.ts";
 import { fromFragment, toFragment, VIEWS, type State, type View } from "./state.ts";
 import { Table } from "./table.ts";
-import { Timeline } from "./timeline.ts";
+import { ACTIVITIES, ACTIVITY_COLORS, Timeline } from "./timeline.ts";
 import { inflate, parse, type Trace } from "./trace.ts";
 
 const TITLES: Record<View, string> = {
@@ -66,7 +67,7 @@ class Page {
       new Flame(model, {
         label: name === "callers" ? "Callers" : "Callees",
         upwards,
-        root: () => (name === "callers" ? callers : callees)(model.tree(), model.weights(), model.state.func ?? 0),
+        root: () => (name === "callers" ? callers : callees)(model.tree, model.weights, model.state.func ?? 0),
         zoom: () => this.subZoom[name],
         onZoom: (path) => (this.subZoom[name] = path),
         onSelect: () => undefined,
@@ -265,7 +266,7 @@ class Page {
     })();
     const f = functions[this.model.state.func ?? 0];
     const { self, total } = this.model.functionWeights;
-    const { whole } = this.model.weights(true);
+    const { whole } = this.model.weights;
     const at = this.model.state.func ?? 0;
     this.sandwichParts.heading.replaceChildren(
       el("b", {}, f.names[0]),
@@ -309,8 +310,9 @@ class Page {
         this.toggle("by thread", "t", state.byThread, () => this.model.update({ byThread: !state.byThread }), "A box for each thread"),
       );
     }
-    if (state.view === "flame" || state.view === "sandwich") {
-      buttons.push(this.toggle("raw frames", "r", state.raw, () => this.model.update({ raw: !state.raw }), "Show the plumbing of async methods"));
+    if (state.view !== "about") {
+      const hint = "As recorded: with the plumbing of async methods, and the runtime's helpers apart from their callers";
+      buttons.push(this.toggle("raw frames", "r", state.raw, () => this.model.update({ raw: !state.raw }), hint));
     }
     if (state.view === "table") {
       buttons.push(this.toggle("own code", "u", state.userOnly, () => this.model.update({ userOnly: !state.userOnly }), "Only own code"));
@@ -321,7 +323,7 @@ class Page {
 
   private showStatus(): void {
     const { state, trace } = this.model;
-    const { whole, samples } = this.model.weights();
+    const { whole, samples } = this.model.weights;
     const { unit } = trace.header;
     const count = new Intl.NumberFormat("en").format(samples);
     const parts: Node[] = [
@@ -351,11 +353,16 @@ class Page {
     const used = new Map<FamilyName, number>();
     const { self } = this.model.functionWeights;
     this.model.trace.functions.forEach((f, i) => used.set(familyOf(f), (used.get(familyOf(f)) ?? 0) + self[i]));
-    const { whole } = this.model.weights(true);
+    const { whole } = this.model.weights;
     const rows = [...used].sort(([, a], [, b]) => b - a);
+    const activities = ACTIVITIES.map((name, i) =>
+      el("li", {}, el("span", {}, el("i", { class: "swatch", style: `background:var(${ACTIVITY_COLORS[i]})` }), name), el("span", { class: "muted" }, "thread")),
+    );
+    const shown = activities.filter((_, i) => (this.model.trace.samples.activities >> i) & 1);
     return el(
       "ul",
       { class: "plain legend" },
+      ...shown,
       ...rows.map(([name, weight]) =>
         el(
           "li",
@@ -415,14 +422,22 @@ class Page {
   }
 }
 
+async function read(id: string): Promise<Trace | null> {
+  const data = document.getElementById(id);
+  if (!data) return null;
+  const bytes = await inflate(data.textContent ?? "");
+  data.remove();
+  return parse(bytes);
+}
+
 async function start(): Promise<void> {
   const began = performance.now();
-  const data = document.getElementById("trace");
-  const bytes = await inflate(data?.textContent ?? "");
-  data?.remove();
-  const page = new Page(parse(bytes));
+  const [trace, after] = [await read("trace"), await read("after")];
+  if (!trace) throw new Error("it has no data");
+  const page = after ? new DiffPage(trace, after) : new Page(trace);
   // For tests, and for whoever is curious.
-  Object.assign(window, { report: { page, model: page.model, milliseconds: performance.now() - began } });
+  const model = page instanceof Page ? page.model : null;
+  Object.assign(window, { report: { page, model, milliseconds: performance.now() - began } });
 }
 
 start().catch((error: unknown) => {

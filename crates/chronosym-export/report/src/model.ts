@@ -1,7 +1,7 @@
 // A trace and what is selected of it; sums are kept until the selection changes.
 
 import { byFunction, callTree, weigh } from "./calls.ts";
-import type { CallTree, FunctionWeights, Selection, Weights } from "./calls.ts";
+import type { CallTree, FunctionWeights, Presentation, Selection, Weights } from "./calls.ts";
 import { graph, graphByThread, type Box } from "./boxes.ts";
 import { matcher } from "./labels.ts";
 import { initial, type State } from "./state.ts";
@@ -55,38 +55,49 @@ export class Model {
     return JSON.stringify([range, threads, activities]);
   }
 
-  tree(raw = this.state.raw): CallTree {
-    return this.keep(raw ? "tree.raw" : "tree", "", () => callTree(this.trace, !raw));
+  private treeOf(presentation: Presentation): CallTree {
+    return this.keep(`tree.${presentation}`, "", () => callTree(this.trace, presentation));
   }
 
-  weights(raw = this.state.raw): Weights {
-    const name = raw ? "weights.raw" : "weights";
-    return this.keep(name, this.selectionKey, () =>
-      weigh(this.trace, this.tree(raw), this.selection),
+  private weightsOf(presentation: Presentation): Weights {
+    return this.keep(`weights.${presentation}`, this.selectionKey, () =>
+      weigh(this.trace, this.treeOf(presentation), this.selection),
     );
   }
 
-  /** By function, of raw frames: equal to `top` for the same filters. */
+  /** The tree of graphs. */
+  get tree(): CallTree {
+    return this.treeOf(this.state.raw ? "raw" : "folded");
+  }
+
+  get weights(): Weights {
+    return this.weightsOf(this.state.raw ? "raw" : "folded");
+  }
+
+  /** By function: equal to `top` for the same filters, with `--raw` for raw frames. */
   get functionWeights(): FunctionWeights {
-    return this.keep("functions", this.selectionKey, () =>
-      byFunction(this.tree(true), this.weights(true), this.trace.functions.length),
-    );
+    const presentation = this.state.raw ? "raw" : "charged";
+    const key = `${presentation} ${this.selectionKey}`;
+    return this.keep("functions", key, () => {
+      const [tree, weights] = [this.treeOf(presentation), this.weightsOf(presentation)];
+      return byFunction(tree, weights, this.trace.functions.length);
+    });
   }
 
   get graph(): Box {
     const { raw, inverted, byThread } = this.state;
     const key = JSON.stringify([this.selectionKey, raw, inverted, byThread]);
     return this.keep("graph", key, () => {
-      if (!byThread) return graph(this.tree(), this.weights(), inverted);
+      if (!byThread) return graph(this.tree, this.weights, inverted);
       const { threads } = this.trace.header;
       const selection = this.selection;
       const parts = threads.flatMap(({ label }, thread) => {
         if (selection.threads && !selection.threads.has(thread)) return [];
         const own = { ...selection, threads: new Set([thread]) };
-        const weights = weigh(this.trace, this.tree(), own);
+        const weights = weigh(this.trace, this.tree, own);
         return weights.whole ? [{ thread, label, weights }] : [];
       });
-      return graphByThread(this.tree(), parts, inverted);
+      return graphByThread(this.tree, parts, inverted);
     });
   }
 
@@ -104,7 +115,7 @@ export class Model {
   get matching(): number {
     const { matches } = this;
     if (!matches) return 0;
-    const [tree, weights] = [this.tree(true), this.weights(true)];
+    const [tree, weights] = [this.treeOf("raw"), this.weightsOf("raw")];
     let sum = 0;
     for (let row = 0; row < tree.func.length; ) {
       if (matches[tree.func[row]]) {

@@ -78,10 +78,10 @@ export class Source {
   private prepare(): void {
     const { state, trace } = this.model;
     const file = state.file ?? Number(this.select.value || 0);
-    const key = `${file} ${this.model.selectionKey}`;
+    const key = `${file} ${state.raw} ${this.model.selectionKey}`;
     if (key === this.key) return;
     this.key = key;
-    this.lines = trace.header.files.length ? byLine(trace, file, this.model.selection) : new Map();
+    this.lines = trace.header.files.length ? byLine(trace, file, this.model.selection, state.raw) : new Map();
     const source = trace.header.sources[file];
     this.text = source ? source.text.split("\n") : [];
     const known = [...this.lines.keys()].sort((a, b) => a - b);
@@ -114,7 +114,7 @@ export class Source {
   private paint(): void {
     this.prepare();
     const { trace, state } = this.model;
-    const { whole } = this.model.weights(true);
+    const { whole } = this.model.weights;
     const { scrollTop, clientHeight } = this.scroller;
     const first = Math.max(0, Math.floor(scrollTop / ROW) - 5);
     const last = Math.min(this.numbers.length, first + Math.ceil(clientHeight / ROW) + 10);

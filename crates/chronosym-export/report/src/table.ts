@@ -1,12 +1,11 @@
-// The table of functions. Only visible rows are elements.
+// The table of methods.
 
 import { palette } from "./colors.ts";
-import { el, later } from "./dom.ts";
+import { el } from "./dom.ts";
+import { Grid } from "./grid.ts";
 import { amount, percent } from "./labels.ts";
 import type { Model } from "./model.ts";
 import { FunctionFlag } from "./trace.ts";
-
-const ROW = 26;
 
 interface Column {
   key: string;
@@ -16,22 +15,17 @@ interface Column {
 }
 
 export class Table {
-  readonly element: HTMLElement;
-  private readonly body = el("div", { class: "rows", role: "rowgroup" });
-  private readonly scroller: HTMLElement;
-  private readonly head = el("div", { class: "row head", role: "row" });
+  private readonly grid: Grid;
   private rows: number[] = [];
   private key = "";
-  private current = 0;
   private colors: string[] = [];
   private theme = "";
-  readonly draw = later(() => this.paint());
   private readonly columns: Column[];
 
   constructor(
     private readonly model: Model,
-    private readonly onSelect: (func: number) => void,
-    private readonly onOpen: (func: number) => void,
+    onSelect: (func: number) => void,
+    onOpen: (func: number) => void,
   ) {
     const of = (key: "self" | "total" | "withFramework") => (func: number) => model.functionWeights[key][func];
     this.columns = [
@@ -44,21 +38,35 @@ export class Table {
         value: of("withFramework"),
       },
     ];
-    this.scroller = el(
-      "div",
-      {
-        class: "table-scroll",
-        tabindex: 0,
-        role: "grid",
-        "aria-label": "Methods. Arrow keys move, Enter shows callers and callees.",
-        keydown: (event: KeyboardEvent) => this.press(event),
-      },
-      this.head,
-      this.body,
-    );
-    this.element = el("div", { class: "table" }, this.scroller);
-    this.scroller.addEventListener("scroll", this.draw);
-    new ResizeObserver(this.draw).observe(this.scroller);
+    const { functions } = model.trace;
+    this.grid = new Grid({
+      label: "Methods. Arrow keys move, Enter shows callers and callees.",
+      layout: "methods",
+      columns: this.columns,
+      rest: () => [
+        { title: `method (${this.rows.length})`, class: "" },
+        { title: "module", class: "module" },
+      ],
+      sortedBy: () => model.state.sort,
+      onSort: (sort) => model.update({ sort }),
+      count: () => this.rows.length,
+      key: (row) => this.rows[row],
+      isSelected: (row) => this.rows[row] === model.state.func,
+      title: (row) => functions[this.rows[row]].label,
+      cells: (row) => this.cells(this.rows[row]),
+      onSelect: (row) => onSelect(this.rows[row]),
+      onOpen: (row) => onOpen(this.rows[row]),
+      empty: () => this.reason(),
+    });
+  }
+
+  get element(): HTMLElement {
+    return this.grid.element;
+  }
+
+  draw(): void {
+    this.sort();
+    this.grid.draw();
   }
 
   /** The methods in their order, and their weights. */
@@ -75,7 +83,12 @@ export class Table {
 
   private sort(): void {
     const { state, trace, matches, functionWeights } = this.model;
-    const key = JSON.stringify([this.model.selectionKey, state.sort, state.search, state.userOnly]);
+    const theme = document.documentElement.dataset.theme ?? "";
+    if (theme !== this.theme) {
+      this.theme = theme;
+      this.colors = palette(trace.functions, theme === "dark");
+    }
+    const key = JSON.stringify([this.model.selectionKey, state.raw, state.sort, state.search, state.userOnly]);
     if (key === this.key) return;
     this.key = key;
     const column = this.columns.find((column) => column.key === state.sort) ?? this.columns[0];
@@ -86,48 +99,7 @@ export class Table {
     this.rows = trace.functions.map((_, func) => func).filter(isShown);
     const { total } = functionWeights;
     this.rows.sort((a, b) => column.value(b) - column.value(a) || total[b] - total[a] || a - b);
-    this.current = 0;
-  }
-
-  private paint(): void {
-    this.sort();
-    const { state, trace } = this.model;
-    const theme = document.documentElement.dataset.theme ?? "";
-    if (theme !== this.theme) {
-      this.theme = theme;
-      this.colors = palette(trace.functions, theme === "dark");
-    }
-    const sortBy = (key: string) => () => this.model.update({ sort: key });
-    this.head.replaceChildren(
-      ...this.columns.map((column) =>
-        el(
-          "div",
-          {
-            class: "cell number",
-            role: "columnheader",
-            "aria-sort": column.key === state.sort ? "descending" : "none",
-            title: column.hint,
-          },
-          el("button", { click: sortBy(column.key), tabindex: -1 }, `${column.title}${column.key === state.sort ? " ▾" : ""}`),
-        ),
-      ),
-      el("div", { class: "cell", role: "columnheader" }, `method (${this.rows.length})`),
-      el("div", { class: "cell module", role: "columnheader" }, "module"),
-    );
-    const { scrollTop, clientHeight } = this.scroller;
-    const first = Math.max(0, Math.floor(scrollTop / ROW) - 4);
-    const last = Math.min(this.rows.length, first + Math.ceil(clientHeight / ROW) + 8);
-    this.body.style.height = `${this.rows.length * ROW}px`;
-    this.scroller.setAttribute("aria-rowcount", `${this.rows.length + 1}`);
-    const rows: HTMLElement[] = [];
-    for (let i = first; i < last; i++) rows.push(this.row(i));
-    this.body.replaceChildren(...rows);
-    const current = this.rows[this.current];
-    this.scroller.setAttribute("aria-activedescendant", `method-${current}`);
-    if (!this.rows.length) {
-      this.body.style.height = "40px";
-      this.body.append(el("p", { class: "empty" }, this.reason()));
-    }
+    this.grid.reset();
   }
 
   private reason(): string {
@@ -137,75 +109,32 @@ export class Table {
     return "No sample in this selection.";
   }
 
-  private row(index: number): HTMLElement {
-    const { trace, state } = this.model;
-    const { whole } = this.model.weights(true);
-    const func = this.rows[index];
+  private cells(func: number): Node[] {
+    const { trace } = this.model;
+    const { whole } = this.model.weights;
     const f = trace.functions[func];
-    const cells = this.columns.map((column) => {
+    const isUser = (f.flags & FunctionFlag.User) !== 0;
+    const weights = this.columns.map((column) => {
       const value = column.value(func);
-      const isUser = (f.flags & FunctionFlag.User) !== 0;
       if (column.key === "user" && !isUser) return el("div", { class: "cell number", role: "gridcell" }, "");
       const share = whole ? (100 * value) / whole : 0;
-      const text = value ? amount(value, trace.header.unit) : "–";
       return el(
         "div",
         { class: "cell number", role: "gridcell" },
-        el("span", { class: "bar", style: `width:${share.toFixed(2)}%`, "aria-hidden": "true" }),
-        el("span", { class: "value" }, text),
+        el("span", { class: "bar", style: `width:${share.toFixed(2)}%`, "aria-hidden": true }),
+        el("span", { class: "value" }, value ? amount(value, trace.header.unit) : "–"),
         el("span", { class: "share" }, value ? percent(value, whole) : ""),
       );
     });
-    return el(
-      "div",
-      {
-        id: `method-${func}`,
-        class: `row${index === this.current ? " current" : ""}${func === state.func ? " selected" : ""}`,
-        role: "row",
-        "aria-rowindex": index + 2,
-        "aria-selected": func === state.func,
-        style: `top:${index * ROW}px`,
-        title: f.label,
-        click: () => {
-          this.current = index;
-          this.onSelect(func);
-          this.draw();
-        },
-        dblclick: () => this.onOpen(func),
-      },
-      ...cells,
+    return [
+      ...weights,
       el(
         "div",
         { class: "cell name", role: "gridcell" },
         el("i", { class: "swatch", style: `background:${this.colors[func]}` }),
-        el("span", { class: f.flags & FunctionFlag.User ? "method user" : "method" }, f.names[0]),
+        el("span", { class: isUser ? "method user" : "method" }, f.names[0]),
       ),
       el("div", { class: "cell module", role: "gridcell" }, f.module),
-    );
-  }
-
-  private press(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
-    const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW) - 2);
-    const steps: Record<string, number> = {
-      ArrowDown: 1,
-      ArrowUp: -1,
-      PageDown: page,
-      PageUp: -page,
-      Home: -this.rows.length,
-      End: this.rows.length,
-    };
-    if (event.key === "Enter" && this.rows.length) this.onOpen(this.rows[this.current]);
-    else if (event.key in steps) {
-      this.current = Math.max(0, Math.min(this.rows.length - 1, this.current + steps[event.key]));
-      if (this.rows.length) this.onSelect(this.rows[this.current]);
-      const top = this.current * ROW;
-      const { scrollTop, clientHeight } = this.scroller;
-      if (top < scrollTop) this.scroller.scrollTop = top;
-      else if (top + 2 * ROW > scrollTop + clientHeight) this.scroller.scrollTop = top + 2 * ROW - clientHeight;
-      this.draw();
-    } else return;
-    event.preventDefault();
-    event.stopPropagation();
+    ];
   }
 }

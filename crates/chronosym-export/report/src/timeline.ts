@@ -13,8 +13,16 @@ const MARKERS = 14;
 /** More threads are not drawn one by one. */
 const MAX_LANES = 400;
 export const ACTIVITIES = ["on-CPU", "runnable", "blocked", "unknown"];
-const ACTIVITY_COLORS = ["--on-cpu", "--runnable", "--blocked", "--unknown"];
-const MARKER_COLORS = ["--gc", "--pause", "--exception", "--contention", "--jit"];
+export const ACTIVITY_COLORS = ["--on-cpu", "--runnable", "--blocked", "--unknown"];
+const MARKER_COLORS: Record<string, string> = {
+  GC: "--gc",
+  pause: "--pause",
+  exception: "--exception",
+  contention: "--contention",
+  JIT: "--jit",
+};
+/** The height of an activity in a lane: threads that are blocked do nothing, and those of unknown activity perhaps. */
+const HEIGHTS = [1, 1, 0.3, 0.55];
 
 interface Lane {
   kind: "overview" | "marker" | "thread";
@@ -196,8 +204,7 @@ export class Timeline {
         for (const activity of [0, 1, 3, 2]) {
           let share = heightOf(own, pixel, activity, most);
           if (!share) continue;
-          // Threads that are blocked do nothing: a thin band.
-          if (activity === 2) share *= 0.3;
+          share *= HEIGHTS[activity];
           const size = Math.max(1, share * (lane.height - 2));
           c.fillStyle = colors[activity];
           c.fillRect(pixel, y - size, 1, size);
@@ -258,14 +265,15 @@ export class Timeline {
       c.fillStyle = style("--lane");
       c.fillRect(0, top + 1, pixels, lane.height - 2);
     }
-    const colors = MARKER_COLORS.map(style);
+    const kinds = this.model.trace.header.marker_kinds;
+    const colors = kinds.map((kind) => style(MARKER_COLORS[kind] ?? "--sampler"));
     for (let i = 0; i < markers.kind.length; i++) {
       const lane = lanes.get(markers.kind[i]);
       const end = markers.start[i] + Math.max(0, markers.length[i]);
       if (!lane || end < from || markers.start[i] > to) continue;
       const x = Math.max(0, (markers.start[i] - from) * scale);
       const right = Math.min(pixels, (end - from) * scale);
-      c.fillStyle = colors[lane.index] ?? style("--jit");
+      c.fillStyle = colors[lane.index];
       c.fillRect(Math.floor(x), lane.top - offset + 2, Math.max(1, right - x), lane.height - 4);
     }
   }
@@ -448,7 +456,7 @@ export class Timeline {
     if (lane?.kind === "thread") lines.push(...this.sampleAt(lane.index, time));
     if (lane?.kind === "marker") lines.push(...this.markersAt(lane.index, x));
     if (lane?.kind === "overview") {
-      const { whole } = this.model.weights();
+      const { whole } = this.model.weights;
       lines.push(`${lane.label}; ${amount(whole, trace.header.unit)} selected`);
     }
     return lines;

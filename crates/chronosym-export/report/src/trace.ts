@@ -11,6 +11,7 @@ export const enum FunctionFlag {
   Approximate = 1,
   User = 2,
   Plumbing = 4,
+  Helper = 8,
 }
 
 /** Label as `top` prints it, module from 1, kind, flags, namespace, type, method, arguments. */

@@ -48,7 +48,7 @@ fn write_graph(graph: &Graph, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Appends the graph as an element.
-pub(super) fn push_graph(graph: &Graph, text: &mut String) {
+fn push_graph(graph: &Graph, text: &mut String) {
     let title = xml(&graph.title);
     let (boxes, deepest) = boxes(graph);
     let height = TOP + (deepest + 1) * ROW + BOTTOM;

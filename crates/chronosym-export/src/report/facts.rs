@@ -15,7 +15,8 @@ pub struct ReportFacts {
     pub summary: Vec<String>,
     /// What is wrong with the trace.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whether the report starts with raw frames: plumbing of async methods is not folded.
+    /// Whether the report starts with raw frames: plumbing of async methods is shown, and the time
+    /// of the runtime's helpers is apart from their callers'.
     pub raw: bool,
     /// The maximum number of samples. Beyond it, samples of one thread with equal stacks are merged
     /// in slices of time; the default is 2,000,000.

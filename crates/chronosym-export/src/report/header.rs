@@ -12,6 +12,7 @@ use super::facts::{ReportFacts, ReportSource};
 use super::markers;
 use super::samples::Samples;
 use crate::csharp::SourceName;
+use crate::helpers::is_helper;
 use crate::kind::CodeKind;
 use crate::plumbing::is_plumbing;
 use crate::reasons::{evidence_text, line_reason, name_reason};
@@ -69,6 +70,7 @@ struct FunctionRow(String, usize, usize, u8, String, String, String, String);
 const APPROXIMATE: u8 = 1;
 const USER: u8 = 2;
 const PLUMBING: u8 = 4;
+const HELPER: u8 = 8;
 
 /// Tier, evidence, certainty, reasons for no name and no line (each from 1), flags.
 #[derive(Serialize)]
@@ -224,7 +226,8 @@ fn functions(calls: &Calls<'_>, modules: &mut Numbered<String>) -> Vec<FunctionR
             kind as usize,
             flag(label.approximate, APPROXIMATE)
                 | flag(is_user, USER)
-                | flag(is_plumbing, PLUMBING),
+                | flag(is_plumbing, PLUMBING)
+                | flag(is_helper(function), HELPER),
             text(&name.namespace),
             text(&name.of_type),
             text(&name.method),

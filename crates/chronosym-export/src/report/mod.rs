@@ -54,6 +54,19 @@ pub fn write_report(
     end(out)
 }
 
+/// Writes a report of two traces: their time axes and flame graphs side by side, and the methods
+/// whose shares changed. It has no source.
+pub fn write_diff_report(
+    before: (&Series, &ReportFacts),
+    after: (&Series, &ReportFacts),
+    out: &mut impl Write,
+) -> io::Result<()> {
+    begin(&format!("{} → {}", before.1.name, after.1.name), out)?;
+    write_data("trace", before.0, before.1, |_| None, out)?;
+    write_data("after", after.0, after.1, |_| None, out)?;
+    end(out)
+}
+
 fn begin(name: &str, out: &mut impl Write) -> io::Result<()> {
     // The policy forbids every request, whatever a trace contains.
     writeln!(

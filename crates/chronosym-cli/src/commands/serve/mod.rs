@@ -37,7 +37,10 @@ pub fn run(args: &Serve) -> Result<()> {
     let mut out = BufWriter::new(&content);
     match args.viewer {
         Some(_) => chronosym_export::write_firefox(&series, &mut out)?,
-        None => report::write(&series, &sampled, &args.traces, &args.source, &mut out)?,
+        None => {
+            let raw = selection.samples.raw;
+            report::write(&series, &sampled, &args.traces, &args.source, raw, &mut out)?;
+        }
     }
     out.flush()?;
     drop(out);
