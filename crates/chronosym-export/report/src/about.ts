@@ -85,7 +85,7 @@ export const KEYS: [string, string][] = [
   ["Shift + arrow keys", "on the time axis: resize the selection"],
   ["+ −", "on the time axis: zoom (or Ctrl + wheel)"],
   ["i", "callers below callees (bottom-up)"],
-  ["t", "threads one by one"],
+  ["t", "merged, or threads one by one"],
   ["a", "activity: all, running, blocked"],
   ["r", "raw frames: plumbing of async methods, and the runtime's helpers"],
   ["u", "table: own code only"],

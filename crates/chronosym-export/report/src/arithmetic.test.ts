@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { addThread } from "./bins.ts";
-import { callees, callers, graph, graphByThread, layout, type Box } from "./boxes.ts";
+import { callees, callers, graph, graphOfParts, layout, type Box } from "./boxes.ts";
 import { ALL_ACTIVITIES, byFunction, byLine, callTree, weigh, type Selection } from "./calls.ts";
 import { amount, fit, instant, matcher, percent, ticks } from "./labels.ts";
 import { fromFragment, initial, toFragment } from "./state.ts";
@@ -205,6 +205,20 @@ test("folding leaves out plumbing that calls something, and keeps self times", (
   });
 });
 
+test("adjacent unnamed frames of one image are one box", () => {
+  each((all, trace, selection) => {
+    const unnamed = 1;
+    trace.functions[unnamed] = { ...trace.functions[unnamed], kind: "unnamed" };
+    const tree = callTree(trace, "folded");
+    const weights = weigh(trace, tree, selection);
+    const functions = (s: NaiveSample) => {
+      const shown = s.frames.map(([func]) => func).filter((func, i, all) => i + 1 === all.length || FLAGS[func] !== PLUMBING);
+      return shown.filter((func, i) => func !== unnamed || shown[i - 1] !== unnamed);
+    };
+    checkBoxes(graph(tree, weights, false), paths(all, functions));
+  });
+});
+
 test("helpers are charged to their callers", () => {
   each((all, trace, selection) => {
     const helper = 4;
@@ -254,14 +268,14 @@ test("the boxes of threads have what the merged graph has", () => {
     const threads = [0, 1, 2]
       .filter((thread) => !selection.threads || selection.threads.has(thread))
       .map((thread) => ({
-        thread,
+        index: thread,
         label: `${thread}`,
         weights: weigh(trace, tree, { ...selection, threads: new Set([thread]) }),
       }));
-    const root = graphByThread(tree, threads, false);
+    const root = graphOfParts(tree, threads, false);
     assert.equal(root.total, weightOf(all, () => true));
     for (const child of root.children()) {
-      assert.equal(child.total, weightOf(all, (s) => s.thread === child.thread));
+      assert.equal(child.total, weightOf(all, (s) => `${s.thread}` === child.label));
     }
   });
 });
@@ -330,6 +344,7 @@ test("the address keeps what is selected, and invalid parts are left out", () =>
     threads: [1, 3],
     activities: 3,
     inverted: true,
+    group: "thread" as const,
     raw: true,
     search: "a&b=c #/",
     func: 7,

@@ -11,8 +11,6 @@ export interface Box {
   parent: Box | null;
   /** What it is called if it is no function. */
   label?: string;
-  /** The thread of a group. */
-  thread?: number;
   children(): Box[];
 }
 
@@ -98,7 +96,6 @@ class Group implements Box {
     readonly func: number,
     readonly label: string,
     children: (parent: Box) => Box[],
-    readonly thread?: number,
     readonly parent: Box | null = null,
   ) {
     this.made = sorted(children(this));
@@ -121,7 +118,7 @@ function sorted(boxes: Box[]): Box[] {
 }
 
 const ROOT = -1;
-const THREAD = -2;
+const GROUP = -2;
 
 function roots(tree: CallTree, weights: Weights, parent: Box): Box[] {
   const rows = new Map<number, number[]>();
@@ -147,17 +144,17 @@ export function graph(tree: CallTree, weights: Weights, inverted: boolean): Box 
   return new Group(ROOT, "all", (parent) => children(tree, weights, parent));
 }
 
-/** As `graph`, with a box for each thread. */
-export function graphByThread(
+/** As `graph`, with a box for each part, such as a thread. */
+export function graphOfParts(
   tree: CallTree,
-  threads: { thread: number; label: string; weights: Weights }[],
+  parts: { index: number; label: string; weights: Weights }[],
   inverted: boolean,
 ): Box {
   const children = inverted ? leaves : roots;
   return new Group(ROOT, "all", (all) =>
-    threads.map(
-      ({ thread, label, weights }) =>
-        new Group(THREAD - thread, label, (parent) => children(tree, weights, parent), thread, all),
+    parts.map(
+      ({ index, label, weights }) =>
+        new Group(GROUP - index, label, (parent) => children(tree, weights, parent), all),
     ),
   );
 }

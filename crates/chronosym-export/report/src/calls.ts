@@ -31,8 +31,9 @@ export const ALL_ACTIVITIES = 15;
 
 /**
  * How frames are presented: as recorded; with the time of the runtime's helpers charged to their
- * callers, as `top` does; or also without plumbing of async methods that calls something. Where
- * plumbing is innermost it stays, so that self times do not change.
+ * callers, as `top` does; or also without plumbing of async methods that calls something, and with
+ * adjacent unnamed frames of one image as one. Where plumbing is innermost it stays, so that self
+ * times do not change.
  */
 export type Presentation = "raw" | "charged" | "folded";
 
@@ -60,6 +61,8 @@ export function callTree(trace: Trace, presentation: Presentation): CallTree {
     if (plumbing[func]) {
       below[i] = caller;
       if (used[i]) own[i] = rows.child(caller, func);
+    } else if (isFolded && caller >= 0 && rows.func[caller] === func && functions[func].kind === "unnamed") {
+      below[i] = own[i] = caller;
     } else {
       below[i] = own[i] = rows.child(caller, func);
     }

@@ -18,7 +18,7 @@ export function details(model: Model, actions: Actions): Node[] {
   const func = state.func;
   if (func === null) {
     return [
-      el("h2", {}, "No method selected"),
+      el("h2", {}, model.weights.whole ? "No method selected" : "No sample is selected"),
       el("p", { class: "muted" }, "Click a box or a row. Drag over the time axis to select a time; press ? for all keys."),
       ...legend(model),
     ];

@@ -39,6 +39,8 @@ export class DiffPage {
 
   constructor(before: Trace, after: Trace) {
     this.models = [new Model(before), new Model(after)];
+    // Ids of processes differ between traces.
+    for (const model of this.models) model.state.group = "none";
     this.timelines = this.models.map((model) => new Timeline(model));
     this.flames = this.models.map(
       (model, side) =>

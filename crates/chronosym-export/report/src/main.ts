@@ -10,7 +10,7 @@ import { Flame } from "./flame.ts";
 import { amount, duration, instant, percent } from "./labels.ts";
 import { Model } from "./model.ts";
 import { Source } from "./source.ts";
-import { fromFragment, toFragment, VIEWS, type State, type View } from "./state.ts";
+import { fromFragment, toFragment, VIEWS, type Group, type State, type View } from "./state.ts";
 import { Table } from "./table.ts";
 import { ACTIVITIES, ACTIVITY_COLORS, Timeline } from "./timeline.ts";
 import { inflate, parse, type Trace } from "./trace.ts";
@@ -208,7 +208,7 @@ class Page {
   }
 
   private changed(changed: Set<keyof State>): void {
-    const selects: (keyof State)[] = ["range", "threads", "activities", "raw", "inverted", "byThread", "func"];
+    const selects: (keyof State)[] = ["range", "threads", "activities", "raw", "inverted", "group", "func"];
     if (selects.some((key) => changed.has(key))) {
       if (!changed.has("zoom") && selects.slice(3, 6).some((key) => changed.has(key))) this.model.state.zoom = [];
       this.subZoom = { callers: [], callees: [] };
@@ -284,6 +284,16 @@ class Page {
     );
   }
 
+  private groups(): HTMLElement {
+    const { group, trace } = this.model;
+    const titles: [Group, string][] = [["none", "merged"], ["process", "by process"], ["thread", "by thread"]];
+    const isShown = ([name]: [Group, string]) => name !== "process" || trace.header.processes.length > 1;
+    const buttons = titles.filter(isShown).map(([name, title]) =>
+      el("button", { "aria-pressed": name === group, title: `${title} (t)`, click: () => this.model.update({ group: name }) }, title),
+    );
+    return el("div", { class: "group", role: "group", "aria-label": "Division" }, ...buttons);
+  }
+
   private showControls(): void {
     const { state, trace } = this.model;
     const active = document.activeElement;
@@ -307,7 +317,7 @@ class Page {
           el("button", { "aria-pressed": !state.inverted, title: "Callers above callees (i)", click: () => this.model.update({ inverted: false }) }, "top-down"),
           el("button", { "aria-pressed": state.inverted, title: "Where time was spent, callers below (i)", click: () => this.model.update({ inverted: true }) }, "bottom-up"),
         ),
-        this.toggle("by thread", "t", state.byThread, () => this.model.update({ byThread: !state.byThread }), "A box for each thread"),
+        this.groups(),
       );
     }
     if (state.view !== "about") {
@@ -354,7 +364,7 @@ class Page {
     const { self } = this.model.functionWeights;
     this.model.trace.functions.forEach((f, i) => used.set(familyOf(f), (used.get(familyOf(f)) ?? 0) + self[i]));
     const { whole } = this.model.weights;
-    const rows = [...used].sort(([, a], [, b]) => b - a);
+    const rows = [...used].filter(([, weight]) => weight > 0).sort(([, a], [, b]) => b - a);
     const activities = ACTIVITIES.map((name, i) =>
       el("li", {}, el("span", {}, el("i", { class: "swatch", style: `background:var(${ACTIVITY_COLORS[i]})` }), name), el("span", { class: "muted" }, "thread")),
     );
@@ -406,7 +416,7 @@ class Page {
       "/": () => this.search.select(),
       "?": () => this.showHelp(),
       i: () => this.model.update({ inverted: !state.inverted }),
-      t: () => this.model.update({ byThread: !state.byThread }),
+      t: () => this.model.update({ group: this.model.group === "thread" ? "none" : "thread" }),
       r: () => this.model.update({ raw: !state.raw }),
       u: () => this.model.update({ userOnly: !state.userOnly }),
       a: () => this.model.update({ activities: next[state.activities] ?? ALL, zoom: [] }),

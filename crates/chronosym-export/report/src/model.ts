@@ -2,9 +2,9 @@
 
 import { byFunction, callTree, weigh } from "./calls.ts";
 import type { CallTree, FunctionWeights, Presentation, Selection, Weights } from "./calls.ts";
-import { graph, graphByThread, type Box } from "./boxes.ts";
+import { graph, graphOfParts, type Box } from "./boxes.ts";
 import { matcher } from "./labels.ts";
-import { initial, type State } from "./state.ts";
+import { initial, type Group, type State } from "./state.ts";
 import type { Trace } from "./trace.ts";
 
 export class Model {
@@ -84,20 +84,34 @@ export class Model {
     });
   }
 
+  /** What the graph is divided into: threads of several processes are not mixed by default. */
+  get group(): Group {
+    return this.state.group ?? (this.trace.header.processes.length > 1 ? "process" : "none");
+  }
+
   get graph(): Box {
-    const { raw, inverted, byThread } = this.state;
-    const key = JSON.stringify([this.selectionKey, raw, inverted, byThread]);
+    const { raw, inverted } = this.state;
+    const key = JSON.stringify([this.selectionKey, raw, inverted, this.group]);
     return this.keep("graph", key, () => {
-      if (!byThread) return graph(this.tree, this.weights, inverted);
-      const { threads } = this.trace.header;
-      const selection = this.selection;
-      const parts = threads.flatMap(({ label }, thread) => {
-        if (selection.threads && !selection.threads.has(thread)) return [];
-        const own = { ...selection, threads: new Set([thread]) };
-        const weights = weigh(this.trace, this.tree, own);
-        return weights.whole ? [{ thread, label, weights }] : [];
-      });
-      return graphByThread(this.tree, parts, inverted);
+      if (this.group === "none") return graph(this.tree, this.weights, inverted);
+      return graphOfParts(this.tree, this.parts(), inverted);
+    });
+  }
+
+  /** The weights of each process or thread of the selection. */
+  private parts(): { index: number; label: string; weights: Weights }[] {
+    const { threads, processes } = this.trace.header;
+    const isByThread = this.group === "thread";
+    const { selection } = this;
+    const labels = isByThread ? threads.map(({ label }) => label) : processes.map(({ label }) => label);
+    const members = labels.map(() => new Set<number>());
+    threads.forEach(({ process }, thread) => {
+      if (!selection.threads || selection.threads.has(thread)) members[isByThread ? thread : process].add(thread);
+    });
+    return labels.flatMap((label, index) => {
+      if (!members[index].size) return [];
+      const weights = weigh(this.trace, this.tree, { ...selection, threads: members[index] });
+      return weights.whole ? [{ index, label, weights }] : [];
     });
   }
 

@@ -5,6 +5,9 @@ import { ALL_ACTIVITIES } from "./calls.ts";
 export const VIEWS = ["flame", "sandwich", "table", "source", "about"] as const;
 export type View = (typeof VIEWS)[number];
 
+export const GROUPS = ["none", "process", "thread"] as const;
+export type Group = (typeof GROUPS)[number];
+
 export interface State {
   view: View;
   /** The selected time, ns; all if absent. */
@@ -14,7 +17,8 @@ export interface State {
   threads: number[] | null;
   activities: number;
   inverted: boolean;
-  byThread: boolean;
+  /** What boxes below the outermost one are for; absent for its default. */
+  group: Group | null;
   raw: boolean;
   userOnly: boolean;
   search: string;
@@ -34,7 +38,7 @@ export function initial(raw: boolean): State {
     threads: null,
     activities: ALL_ACTIVITIES,
     inverted: false,
-    byThread: false,
+    group: null,
     raw,
     userOnly: false,
     search: "",
@@ -57,7 +61,7 @@ export function toFragment(state: State, raw: boolean): string {
   if (state.threads) out.set("threads", numbers(state.threads));
   if (state.activities !== plain.activities) out.set("activities", `${state.activities}`);
   if (state.inverted) out.set("inverted", "1");
-  if (state.byThread) out.set("by-thread", "1");
+  if (state.group) out.set("group", state.group);
   if (state.raw !== plain.raw) out.set("raw", state.raw ? "1" : "0");
   if (state.userOnly) out.set("user", "1");
   if (state.search) out.set("search", state.search);
@@ -96,7 +100,7 @@ export function fromFragment(
   state.threads = threads?.length ? threads : null;
   state.activities = one("activities", ALL_ACTIVITIES + 1) || ALL_ACTIVITIES;
   state.inverted = given.get("inverted") === "1";
-  state.byThread = given.get("by-thread") === "1";
+  state.group = GROUPS.find((group) => group === given.get("group")) ?? null;
   state.raw = given.has("raw") ? given.get("raw") === "1" : raw;
   state.userOnly = given.get("user") === "1";
   state.search = given.get("search") ?? "";

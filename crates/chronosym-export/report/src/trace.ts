@@ -166,7 +166,9 @@ export function parse(bytes: Uint8Array): Trace {
     const [label, module, kind, flags, namespace, type, method, args] = row;
     const inType = type ? `${type}.${method}` : method;
     const approximate = flags & FunctionFlag.Approximate ? "~" : "";
-    const names = [namespace + inType + args, namespace + inType, inType + args, inType, method];
+    // The type tells constructors apart.
+    const least = method === "ctor" || method === "cctor" ? inType : method;
+    const names = [namespace + inType + args, namespace + inType, inType + args, inType, least];
     return {
       label,
       module: module ? header.modules[module - 1] : "",

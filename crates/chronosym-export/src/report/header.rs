@@ -218,7 +218,7 @@ fn functions(calls: &Calls<'_>, modules: &mut Numbered<String>) -> Vec<FunctionR
         };
         let is_user =
             matches!(kind, CodeKind::Managed | CodeKind::Native) && !is_framework(function);
-        let is_plumbing = kind == CodeKind::Framework && function.name().is_some_and(is_plumbing);
+        let is_plumbing = !is_user && function.name().is_some_and(is_plumbing);
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
         FunctionRow(
             text(&label.name),
