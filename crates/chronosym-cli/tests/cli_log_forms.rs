@@ -216,8 +216,8 @@ fn program(module: &Module) -> Vec<u8> {
 /// What a line of the log has to become.
 struct Expected {
     text: String,
-    /// The function, if the line has to be answered.
-    function: Option<&'static str>,
+    /// The function and the offset, if the line has to be answered.
+    function: Option<String>,
 }
 
 /// A log, each of whose entries may have several lines.
@@ -255,9 +255,13 @@ fn log(random: &mut Random) -> (Vec<Expected>, Vec<String>) {
             && (!states_build || own == module.build);
         let is_known = is_code && is_right && module.name != "libgone.so";
         let text = line(template, module, rva, own);
+        let function = match rva - FUNCTION.start {
+            0 => module.function.to_owned(),
+            offset => format!("{}+{offset:#x}", module.function),
+        };
         expected.push(Expected {
             text,
-            function: is_known.then_some(module.function),
+            function: is_known.then_some(function),
         });
     }
     let rows = images.map(|row| {
@@ -271,8 +275,12 @@ fn log(random: &mut Random) -> (Vec<Expected>, Vec<String>) {
     (expected, rows.unwrap_or_default())
 }
 
-/// Whether `new` is `old` with one part replaced by the name of a function.
+/// Whether `new` is `old` with one part replaced by a function with an offset.
 fn is_answered(old: &str, new: &str, function: &str) -> bool {
+    if old == new {
+        // It has the function already.
+        return old.contains(function.split('+').next().unwrap());
+    }
     // A number of JSON becomes a string.
     let answers = [function.to_owned(), format!("\"{function}\"")];
     let at_each =
@@ -325,7 +333,7 @@ fn each_address_is_of_the_module_of_its_line_or_left() {
             rest = after;
             let is_row = images.iter().any(|row| row == old);
             let entry = entries.iter().find(|entry| entry.text == **old && !is_row);
-            let function = entry.and_then(|entry| entry.function);
+            let function = entry.and_then(|entry| entry.function.as_deref());
             let is_right = match function {
                 None => *old == new,
                 Some(function) => is_answered(old, new, function),

@@ -194,7 +194,7 @@ fn a_log_alone_finds_its_files_by_identity() {
     fs::create_dir_all(&store).unwrap();
     let keyed = store.join(format!("{}.debug", "ab".repeat(19)));
     fs::rename(path.join("app"), keyed).unwrap();
-    let expected = log.replace("app + 0x1010", "work");
+    let expected = log.replace("app + 0x1010", "work+0x10");
     for option in ["--symbol-path", "--symbols"] {
         let found = run_in(path, &["--offline", option, "store", "crash.txt"]);
         assert_eq!(found.stdout, expected, "{}", found.stderr);
@@ -223,6 +223,56 @@ fn a_log_alone_finds_its_files_by_identity() {
     assert!(
         frame["symbol_file"].as_str().unwrap().ends_with(".debug"),
         "{frame}"
+    );
+}
+
+/// `app.pdb/ID/app.sym`, as `dump_syms` and Mozilla's symbol server have it.
+#[test]
+fn symbol_files_of_breakpad_are_found_in_stores() {
+    let guid = "AB".repeat(16);
+    let log = format!(
+        "Module|app||app|{guid}0|0x55d0c0a00000|0x55d0c0a01fff|1\n\
+         Module|tool.exe||tool.pdb|{guid}1A|0x7ff600000000|0x7ff600001fff|0\n\
+         Module|late||late|{guid}2|0x7ff700000000|0x7ff700001fff|0\n\n\
+         0|0|app||||0x1010\n0|1|tool.exe||||0x1011\n0|2|late||||0x1012\n0|3|app||||0x1020\n"
+    );
+    let folder = folder_with(&log, 0xab);
+    let path = folder.path();
+    // The last one is of another build than its key says.
+    for (name, key, id, symbols) in [
+        ("app", "0", "0", "app.sym"),
+        ("tool.pdb", "1A", "1A", "tool.sym"),
+        ("late", "2", "3", "late.sym"),
+    ] {
+        let keyed = path.join("store").join(name).join(format!("{guid}{key}"));
+        fs::create_dir_all(&keyed).unwrap();
+        let text = format!(
+            "MODULE Linux x86_64 {guid}{id} {name}\nFILE 0 main.c\nFUNC 1000 40 0 of_{}\n1000 40 7 0\n",
+            name.trim_end_matches(".pdb")
+        );
+        fs::write(keyed.join(symbols), text).unwrap();
+    }
+    for option in ["--symbols", "--symbol-path"] {
+        let run = run_in(path, &["--offline", option, "store", "crash.txt"]);
+        let frames: Vec<&str> = run.stdout.lines().skip(4).collect();
+        let expected = [
+            "0|0|app||||of_app (main.c:7)",
+            "0|1|tool.exe||||of_tool (main.c:7)",
+            "0|2|late||||0x1012",
+            "0|3|app||||of_app (main.c:7)",
+        ];
+        assert_eq!(frames, expected, "{}", run.stderr);
+        assert!(run.stderr.contains("late"), "{}", run.stderr);
+    }
+    // By the build ID of an ELF file, of which the id has the first bytes.
+    let log = format!("#1 pc 00001010  /srv/app (BuildId: {})\n", "ab".repeat(20));
+    fs::write(path.join("crash.txt"), log).unwrap();
+    let run = run_in(path, &["--offline", "--symbols", "store", "crash.txt"]);
+    assert!(
+        run.stdout.contains("pc of_app (main.c:7)"),
+        "{}{}",
+        run.stdout,
+        run.stderr
     );
 }
 
@@ -255,11 +305,11 @@ fn functions_with_offsets_are_resolved() {
                other!work+0x10\n";
     let folder = folder_with(log, 0xab);
     let run = run_in(folder.path(), &["--obj", "app", "crash.txt"]);
-    let expected = "/srv/app(work) [0x55d0c0a01010]\n\
-                    RIP: 0010:work [app]\n\
-                    ~work\n\
+    let expected = "/srv/app(work+0x10) [0x55d0c0a01010]\n\
+                    RIP: 0010:work+0x10 [app]\n\
+                    ~work+0x10\n\
                     work+0x40/0x40\n\
-                    twice\n\
+                    twice+0x8\n\
                     twice+0x8\n\
                     nothing+0x10/0x40\n\
                     other!work+0x10\n";
@@ -283,7 +333,10 @@ fn equal_offsets_in_two_modules_are_kept_apart() {
     let log = "#0 0x1 (/srv/app+0x1010)\n#1 0x1 (/srv/app2+0x1010)\n";
     let folder = folder_with(log, 0xab);
     let run = run_in(folder.path(), &["--obj", "app", "crash.txt"]);
-    assert_eq!(run.stdout, "#0 0x1 (work)\n#1 0x1 (/srv/app2+0x1010)\n");
+    assert_eq!(
+        run.stdout,
+        "#0 0x1 (work+0x10)\n#1 0x1 (/srv/app2+0x1010)\n"
+    );
 }
 
 #[test]
@@ -292,7 +345,7 @@ fn a_backtrace_on_standard_input_is_a_log() {
     let app = folder.path().join("app").display().to_string();
     let input = b"Aborted\n#0 0x1 (/srv/app+0x1010)\n";
     let run = common::run_with_input(&["symbolize", "--obj", &app], input);
-    assert_eq!(run.stdout, "Aborted\n#0 0x1 (work)\n");
+    assert_eq!(run.stdout, "Aborted\n#0 0x1 (work+0x10)\n");
     assert!(run.stderr.contains("as a log"), "{}", run.stderr);
     let none = common::run(&["symbolize", "0x1000"]);
     assert_eq!(none.status, 2);
@@ -315,16 +368,17 @@ fn lists_of_images_state_load_addresses() {
     for (log, expected) in [
         (
             ips.clone(),
-            ips.replacen("\"imageOffset\":4112", "\"imageOffset\":\"work\"", 1),
+            ips.replacen("\"imageOffset\":4112", "\"imageOffset\":\"work+0x10\"", 1),
         ),
-        (sentry.to_owned(), sentry.replacen("0x100001010", "work", 1)),
+        (
+            sentry.to_owned(),
+            sentry.replacen("0x100001010", "work+0x10", 1),
+        ),
         (
             macos.to_owned(),
-            macos.replacen("0x100000000 + 4112", "work", 1).replacen(
-                "0x0000000100001010 f",
-                "work f",
-                1,
-            ),
+            macos
+                .replacen("0x100000000 + 4112", "work+0x10", 1)
+                .replacen("0x0000000100001010 f", "work+0x10 f", 1),
         ),
     ] {
         let folder = folder_with(&log, 0xab);

@@ -147,11 +147,16 @@ impl FileSymbols {
         }
     }
 
-    /// The build id, and the id of the PDB.
+    /// The build ID, and the id of the PDB or of Breakpad's module.
     pub fn ids(&self) -> Vec<String> {
         let build_id = self.build_id().map(ToString::to_string);
         let pdb_id = self.files.pdb_id.clone();
-        build_id.into_iter().chain(pdb_id).collect()
+        let breakpad = match &self.format {
+            Format::Object(symbols) => symbols.breakpad_id(),
+            Format::Pdb(..) => None,
+        };
+        let breakpad = breakpad.map(|id| format!("{id:#}"));
+        build_id.into_iter().chain(pdb_id).chain(breakpad).collect()
     }
 
     fn build_id(&self) -> Option<&BuildId> {

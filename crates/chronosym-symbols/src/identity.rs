@@ -68,6 +68,9 @@ pub enum Wanted {
     /// An ELF image of which the trace states no build id: nothing in a file shows that it is the
     /// one, so that no store can have it.
     ElfMapped(Option<FileNumber>),
+    /// A symbol file of Breakpad, by the id of its `MODULE` record: of a PDB the same; of an ELF image
+    /// the first 16 bytes of its build ID, of a Mach-O image its UUID, each with the age 0.
+    Breakpad(PdbId),
     /// The perf map of a ReadyToRun image.
     R2rMap {
         /// The 16 bytes of the image's perf map debug directory entry, in file order. `None` where
@@ -92,7 +95,7 @@ impl Wanted {
     /// True if there is an identity to check a file against. Without one, no file is accepted.
     pub fn is_identified(&self) -> bool {
         match self {
-            Self::Pdb { id, .. } => !id.guid.is_zero(),
+            Self::Pdb { id, .. } | Self::Breakpad(id) => !id.guid.is_zero(),
             Self::Image { pe, pdb } => {
                 let pe = pe.is_some_and(|pe| pe.size_of_image != 0);
                 pe || pdb.is_some_and(|pdb| !pdb.guid.is_zero())
@@ -106,7 +109,9 @@ impl Wanted {
     /// What shows that a file has this identity.
     pub fn kind(&self) -> IdentityKind {
         match self {
-            Self::Pdb { .. } | Self::Image { pe: None, .. } => IdentityKind::PdbId,
+            Self::Pdb { .. } | Self::Image { pe: None, .. } | Self::Breakpad(_) => {
+                IdentityKind::PdbId
+            }
             Self::Image { .. } => IdentityKind::TimestampAndSize,
             Self::ElfDebug(_) | Self::ElfImage(_) => IdentityKind::BuildId,
             Self::ElfMapped(Some(_)) => IdentityKind::FileNumber,
@@ -146,6 +151,7 @@ impl Wanted {
                     build_id, has_code, ..
                 },
             ) => *has_code && build_id.as_ref() == Some(id),
+            (Self::Breakpad(id), FileIdentity::Breakpad(actual)) => id == actual,
             (
                 Self::R2rMap { signature, version },
                 FileIdentity::R2rMap {
@@ -201,6 +207,7 @@ impl fmt::Display for Wanted {
             Self::ElfImage(id) => write!(f, "ELF image, build id {id}"),
             Self::ElfMapped(Some(number)) => write!(f, "ELF image without a build id, {number}"),
             Self::ElfMapped(None) => f.write_str("ELF image without a build id"),
+            Self::Breakpad(id) => write!(f, "Breakpad symbol file {id}"),
             Self::R2rMap { signature, version } => {
                 write!(f, "r2rmap version {version}")?;
                 match signature {
@@ -237,6 +244,8 @@ pub enum FileIdentity {
         /// Whether it holds the code, which a debug file does not.
         has_code: bool,
     },
+    /// A symbol file of Breakpad: the id of its `MODULE` record.
+    Breakpad(PdbId),
     /// A perf map of a ReadyToRun image.
     R2rMap {
         /// The signature of its header row, in file order.
@@ -270,6 +279,7 @@ impl fmt::Display for FileIdentity {
                 f.write_str(if *has_debug { "" } else { ", stripped" })?;
                 f.write_str(if *has_code { "" } else { ", without code" })
             }
+            Self::Breakpad(id) => write!(f, "Breakpad symbol file {id}"),
             Self::R2rMap { signature, version } => {
                 write!(f, "r2rmap version {version} signature {}", Hex(signature))
             }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use chronosym_types::hash::HashMap;
 use gimli::DwoId;
 
-use crate::breakpad::BreakpadSymbols;
+use crate::breakpad::{BreakpadSymbols, Module};
 use crate::demangle::Dialect;
 use crate::dwarf::cached_unit::CachedUnit;
 use crate::dwarf::index::{UnitIndex, UnitStarts};
@@ -26,7 +26,7 @@ use crate::elf::variables::{self, DataSymbol};
 use crate::error::Error;
 use crate::error::Result;
 use crate::go::GoSymbols;
-use crate::identity::BuildId;
+use crate::identity::{BuildId, PdbId};
 use crate::lru::WeightedLru;
 use crate::mmap::FileData;
 
@@ -244,6 +244,13 @@ impl NativeSymbols {
             ));
         }
         notes
+    }
+
+    /// The identity of the module that a symbol file of Breakpad is of.
+    pub fn breakpad_id(&self) -> Option<PdbId> {
+        let is_breakpad = self.image.format == Format::Breakpad;
+        let module = is_breakpad.then(|| Module::parse(&self.image.data).ok());
+        Some(module??.id)
     }
 
     /// The GNU build ID, or the UUID of a Mach-O file, if the file has one.

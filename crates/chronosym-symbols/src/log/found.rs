@@ -43,4 +43,6 @@ pub(super) struct Sink<'a> {
     pub(super) module: Option<&'a str>,
     /// What the value of the next line states.
     pub(super) next: Option<Kind>,
+    /// Steps of matching so far.
+    pub(super) steps: usize,
 }

@@ -23,7 +23,8 @@ pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>)
     if is_hex_dump(line) {
         return;
     }
-    let mut steps = line.len().saturating_add(16).saturating_mul(STEPS_PER_BYTE);
+    let most = line.len().saturating_add(16).saturating_mul(STEPS_PER_BYTE);
+    let mut steps = most;
     let mut from = 0;
     let mut form: Option<&Row> = None;
     loop {
@@ -42,6 +43,7 @@ pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>)
         }
         from = matched.range.end;
     }
+    sink.steps = sink.steps.saturating_add(most.saturating_sub(steps));
     if form.is_none() {
         words::find(line, start, sink);
     }

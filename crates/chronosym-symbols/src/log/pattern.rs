@@ -13,6 +13,9 @@ use std::ops::Range;
 
 use memchr::memmem::Finder;
 
+/// The longest field, in bytes, that others follow.
+const LONGEST_FIELD: usize = 4096;
+
 /// What a part of a line states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
@@ -108,8 +111,8 @@ pub(super) struct Pattern {
     parts: Vec<Part>,
     /// Whether it starts at the first character of the line.
     is_anchored: bool,
-    /// Text that a line with the pattern has.
-    needed: Finder<'static>,
+    /// The texts that a line with the pattern has, in this order.
+    needed: Vec<Finder<'static>>,
 }
 
 /// What matched.
@@ -199,7 +202,7 @@ impl Pattern {
             None => (text, false),
         };
         let mut parts = Vec::new();
-        let mut needed = "";
+        let mut needed = Vec::new();
         while let Some(first) = rest.chars().next() {
             let whole = rest;
             rest = rest.get(first.len_utf8()..).unwrap_or_default();
@@ -220,14 +223,11 @@ impl Pattern {
                     let end = rest.find(is_special).unwrap_or(rest.len());
                     rest = rest.get(end..).unwrap_or_default();
                     let literal = whole.strip_suffix(rest).unwrap_or(whole);
-                    if literal.len() > needed.len() {
-                        needed = literal;
-                    }
+                    needed.push(Finder::new(literal.as_bytes()));
                     Part::Text(literal)
                 }
             });
         }
-        let needed = Finder::new(needed.as_bytes());
         Pattern {
             parts,
             is_anchored,
@@ -237,8 +237,11 @@ impl Pattern {
 
     /// The first match from `from` on. Takes what it costs from `steps`.
     pub(super) fn find(&self, line: &str, from: usize, steps: &mut usize) -> Option<Match> {
-        let rest = line.as_bytes().get(from..)?;
-        self.needed.find(rest)?;
+        let mut rest = line.as_bytes().get(from..)?;
+        for needed in &self.needed {
+            let at = needed.find(rest)?;
+            rest = rest.get(at.checked_add(needed.needle().len())?..)?;
+        }
         let mut at = from;
         if self.is_anchored {
             if from > 0 {
@@ -387,38 +390,41 @@ fn follow(
             match fixed_len(class, text) {
                 Some(len) => (len > 0).then(|| try_end(len, steps))?,
                 None => {
-                    let longest = longest_len(class, text);
-                    let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+                    let is_last = parts.is_empty();
                     // The last field takes all that it can.
-                    let least = match (class, parts) {
-                        (Class::Any, _) => 0,
-                        (_, []) => longest.max(1),
-                        _ => 1,
-                    };
+                    if is_last && class != Class::Any {
+                        let longest = longest_len(class, text);
+                        *steps = steps.checked_sub(longest)?;
+                        return (longest > 0).then(|| try_end(longest, steps))?;
+                    }
                     let is_function = matches!(class, Class::Symbol | Class::Callee);
-                    // The brackets of a function are in pairs.
-                    let mut depth = 0_usize;
-                    let mut last = 0;
-                    for len in ends.take_while(|len| *len <= longest) {
-                        match text.get(last..len) {
-                            Some("(") => depth = depth.saturating_add(1),
-                            Some(")") if is_function => depth = depth.checked_sub(1)?,
-                            Some(" ") if class == Class::Callee && depth == 0 => return None,
-                            _ => {}
-                        }
-                        last = len;
-                        if is_function && depth > 0 {
-                            continue;
-                        }
-                        if len < least {
-                            continue;
-                        }
-                        if let Some(end) = try_end(len, steps) {
+                    let mut chars = text.chars();
+                    let (mut len, mut brackets) = (0_usize, 0_usize);
+                    if class != Class::Any && !starts(class, text) {
+                        return None;
+                    }
+                    loop {
+                        // The brackets of a function are in pairs.
+                        let is_whole = !is_function || brackets == 0;
+                        if (len > 0 || class == Class::Any)
+                            && is_whole
+                            && let Some(end) = try_end(len, steps)
+                        {
                             return Some(end);
                         }
                         *steps = steps.checked_sub(1)?;
+                        let next = chars.next().filter(|c| is_of(class, *c))?;
+                        if len >= LONGEST_FIELD {
+                            return None;
+                        }
+                        match next {
+                            '(' => brackets = brackets.saturating_add(1),
+                            ')' if is_function => brackets = brackets.checked_sub(1)?,
+                            ' ' if class == Class::Callee && brackets == 0 => return None,
+                            _ => {}
+                        }
+                        len = len.saturating_add(next.len_utf8());
                     }
-                    None
                 }
             }
         }
@@ -468,21 +474,29 @@ fn fixed_len(class: Class, text: &str) -> Option<usize> {
 
 /// The length that a field of other classes has at most.
 fn longest_len(class: Class, text: &str) -> usize {
-    let is = |c: char| match class {
+    if !starts(class, text) {
+        return 0;
+    }
+    text.find(|c| !is_of(class, c)).unwrap_or(text.len())
+}
+
+/// Whether a character can be in a field of these classes.
+fn is_of(class: Class, c: char) -> bool {
+    match class {
         Class::Path => !c.is_whitespace() && !c.is_control() && !"()[]<>\"',;=|".contains(c),
         Class::File => !c.is_control() && !"()[]<>\"|".contains(c),
         Class::Symbol | Class::Callee => !c.is_control() && !"\"|".contains(c),
         _ => !matches!(c, '\n' | '\r'),
-    };
-    let starts = match class {
-        Class::Symbol | Class::Callee => |c: char| c.is_alphabetic() || "_?<(~$-+.".contains(c),
-        Class::File => |c: char| !c.is_whitespace(),
-        _ => |_: char| true,
-    };
-    if !text.starts_with(starts) {
-        return 0;
     }
-    text.find(|c| !is(c)).unwrap_or(text.len())
+}
+
+/// Whether a field of these classes can start so.
+fn starts(class: Class, text: &str) -> bool {
+    text.starts_with(|c: char| match class {
+        Class::Symbol | Class::Callee => c.is_alphabetic() || "_?<(~$-+.".contains(c),
+        Class::File => !c.is_whitespace(),
+        _ => true,
+    })
 }
 
 #[cfg(test)]

@@ -435,3 +435,25 @@ fn an_escape_that_starts_no_sequence_is_passed_over() {
         scan(text.as_bytes());
     }
 }
+
+/// Lines with many frames take time linear in their length: steps of matching are counted, and what is looked at
+/// around a number is limited.
+#[test]
+fn long_lines_take_steps_in_proportion() {
+    let steps = |text: &str| read(text.as_bytes(), false).steps.max(1);
+    for part in LINES.iter().step_by(2).chain(&[
+        "(a+0x1 ",
+        "0x11 f(x) + 32 ",
+        "f(in a) ",
+        "x!y ",
+        "#0 pc 1 a ",
+        "a b c (inlined ",
+        "\x1b[1m 0x11 ",
+        "((((0x11",
+        "##### 12345678 ",
+    ]) {
+        let line = |times| part.replace('\n', " ").repeat(times);
+        let (short, long) = (steps(&line(120)), steps(&line(480)));
+        assert!(long <= short.saturating_mul(6), "{part:?}: {short}, {long}");
+    }
+}

@@ -37,6 +37,8 @@ struct Line<'a> {
     /// Whether it has an offset in a module: other numbers are then rarely addresses of code.
     has_offset: bool,
     parentheses: Parentheses,
+    /// Where its first word starts.
+    first: usize,
 }
 
 /// Adds the addresses of a line, at `start` in the text. An address is a word of its own: what is part of a longer one, or
@@ -47,6 +49,7 @@ pub(super) fn find<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
         module: module_of(line),
         has_offset: line.contains("+0x") || line.contains('!'),
         parentheses: Parentheses::default(),
+        first: line.len().saturating_sub(line.trim_start().len()),
     };
     let mut at = 0_usize;
     // Where the last escape sequence of a terminal ends.
@@ -87,16 +90,23 @@ pub(super) fn find<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
 impl<'a> Line<'a> {
     /// Adds the module of the line to an address without one; false if the number is none of code.
     fn complete(&mut self, range: Range<usize>, target: &mut Target<'a>) -> bool {
+        // The arguments of a function: `main.f(0x1, 0x11c1)`.
         let open = self.parentheses.open_at(self.text, range.start);
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '>' | ']');
+        let before_open = open.and_then(|at| self.text.get(..at));
+        let is_argument = before_open.is_some_and(|name| name.ends_with(is_name));
+        let is_first = range.start <= self.first;
         let part = |range: Range<usize>| self.text.get(range).unwrap_or_default();
         let (before, after) = (part(0..range.start), part(range.end..self.text.len()));
+        let (before, after) = (last_part(before), first_part(after));
         target.file = self.module;
         let own = part(range);
-        is_code(before, own, after, open) && (is_prefixed(own) || self.is_bare(before, own, after))
+        is_code(before, own, after, is_argument)
+            && (is_prefixed(own) || self.is_bare(before, own, after, is_first))
     }
 
     /// Whether digits without `0x` are an address: they are numbers more often than not.
-    fn is_bare(&self, before: &str, own: &str, after: &str) -> bool {
+    fn is_bare(&self, before: &str, own: &str, after: &str, is_first: bool) -> bool {
         let is_date = own.len() == 8 && (own.starts_with("19") || own.starts_with("20"));
         if is_date {
             return false;
@@ -108,13 +118,31 @@ impl<'a> Line<'a> {
         if self.has_offset {
             return false;
         }
-        let is_first = before.is_empty() && (own.len() >= 12 || after.trim().is_empty());
+        let is_first = is_first && (own.len() >= 12 || after.trim().is_empty());
         is_first || is_listed(CODE, &last_word(before)) || is_frame_number(before)
     }
 }
 
+/// So many bytes before and after a number are looked at.
+const NEAR: usize = 128;
+
+fn last_part(text: &str) -> &str {
+    let start = text.len().saturating_sub(NEAR);
+    let start = (start..text.len()).find(|at| text.is_char_boundary(*at));
+    start.and_then(|start| text.get(start..)).unwrap_or(text)
+}
+
+fn first_part(text: &str) -> &str {
+    let end = (0..=NEAR.min(text.len())).rev();
+    let end = end.into_iter().find(|at| text.is_char_boundary(*at));
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
 /// `#3`, `3:` or `[3]`, with which a line starts.
 fn is_frame_number(before: &str) -> bool {
+    if before.len() >= NEAR {
+        return false;
+    }
     let digits = before.trim().trim_matches(['#', ':', '[', ']', '.']);
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
@@ -135,8 +163,8 @@ fn is_register(word: &str) -> bool {
     is_numbered || x86.len() == 2 && is_listed(NOT_CODE, x86)
 }
 
-/// Whether a number can be an address of code by the words around it; `open` is the parenthesis that it is in.
-fn is_code(before: &str, own: &str, after: &str, open: Option<usize>) -> bool {
+/// Whether a number can be an address of code by the words around it, and what it is in.
+fn is_code(before: &str, own: &str, after: &str, is_argument: bool) -> bool {
     let unit = after
         .split_whitespace()
         .next()
@@ -160,10 +188,7 @@ fn is_code(before: &str, own: &str, after: &str, open: Option<usize>) -> bool {
     if trimmed.ends_with("fault addr") || own.ends_with('h') {
         return false;
     }
-    // The arguments of a function: `main.f(0x1, 0x11c1)`.
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '>' | ']');
-    let before_open = open.and_then(|at| before.get(..at));
-    !before_open.is_some_and(|name| name.ends_with(is_name))
+    !is_argument
 }
 
 /// The parentheses that are open at a position, which only grows.

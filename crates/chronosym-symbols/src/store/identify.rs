@@ -4,6 +4,7 @@ use std::path::Path;
 
 use object::{FileKind, Object, ObjectSection};
 
+use crate::breakpad::Module;
 use crate::elf::contents::{self, build_id};
 use crate::elf::packing;
 use crate::elf::universal::{self, Choice};
@@ -40,7 +41,7 @@ impl From<std::io::Error> for IdentifyError {
 pub type Identify<'a> = dyn Fn(&Path, &Wanted) -> Result<FileIdentity, IdentifyError> + Sync + 'a;
 
 /// Reads the identity of a PDB in either format, a PE image, an ELF file (also one compressed by
-/// gzip, xz or zstd), a Mach-O file or an `r2rmap`, detected by content. Of a universal file, that of
+/// gzip, xz or zstd), a Mach-O file, a symbol file of Breakpad or an `r2rmap`, detected by content. Of a universal file, that of
 /// the wanted image.
 ///
 /// Reads headers and directories only, but enough to notice that a file was cut short. It is an
@@ -75,6 +76,9 @@ pub fn identity_of(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
         image(data)
     } else if data.starts_with(b"\x7fELF") || is_mach_o(data) {
         object(data)
+    } else if Module::sniff(data) {
+        let module = Module::parse(data).map_err(damaged)?;
+        Ok(FileIdentity::Breakpad(module.id))
     } else if data.starts_with(b"FFFFFFFF ") {
         let map = R2rMap::parse(data).map_err(damaged)?;
         Ok(FileIdentity::R2rMap {
@@ -82,7 +86,10 @@ pub fn identity_of(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
             version: 1,
         })
     } else if let Some(file) = packing::whole_file(data).map_err(damaged)? {
-        object(&file)
+        match Module::sniff(&file) {
+            true => identity_of(&file),
+            false => object(&file),
+        }
     } else {
         Err(damaged("in none of the supported formats"))
     }

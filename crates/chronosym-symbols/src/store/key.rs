@@ -5,7 +5,7 @@
 use chronosym_types::Hex;
 
 use super::name::FileName;
-use crate::identity::{PdbFormat, Wanted};
+use crate::identity::{PdbFormat, PdbId, Wanted};
 
 /// A key: folder, identity, file. Every part is one path component.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,20 @@ impl StoreKey {
         }
     }
 
+    /// `app.pdb/ID/app.sym`, as `dump_syms` and Mozilla's servers have it.
+    fn breakpad(name: &str, id: &PdbId) -> Self {
+        let key = [
+            name.to_owned(),
+            format!("{:#}{:X}", id.guid, id.age),
+            breakpad_name(name),
+        ];
+        Self {
+            ssqp: key.clone(),
+            symsrv: key,
+            symstore: false,
+        }
+    }
+
     /// The spellings, the more usual one for this kind of file first, no spelling twice.
     pub(super) fn spellings(&self) -> Vec<&[String; 3]> {
         if self.symsrv == self.ssqp {
@@ -40,6 +54,15 @@ impl StoreKey {
             vec![&self.ssqp, &self.symsrv]
         }
     }
+}
+
+/// The name of the symbol file of Breakpad for a PDB or an image.
+pub(super) fn breakpad_name(name: &str) -> String {
+    let stem = match name.rsplit_once('.') {
+        Some((stem, ending)) if ending.eq_ignore_ascii_case("pdb") => stem,
+        _ => name,
+    };
+    format!("{stem}.sym")
 }
 
 /// The keys of a wanted file, the likelier one first. ELF debug files need no name.
@@ -75,6 +98,11 @@ pub(super) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
             signature: Some(signature),
             version,
         } => one(format!("r2rmap-v{version}-{}", Hex(signature)), false),
+        Wanted::Breakpad(id) => {
+            let named = names.iter();
+            keys.extend(named.map(|name| StoreKey::breakpad(name.as_str(), id)));
+            Vec::new()
+        }
         Wanted::Image { pe: None, .. }
         | Wanted::ElfMapped(_)
         | Wanted::R2rMap {

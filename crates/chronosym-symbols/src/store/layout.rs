@@ -1,6 +1,6 @@
 //! The ways in which folders and servers lay out symbol files.
 
-use super::key::{StoreKey, debuginfod};
+use super::key::{StoreKey, breakpad_name, debuginfod};
 use super::name::{FileName, packed, tier};
 use super::url::ServerUrl;
 use crate::identity::Wanted;
@@ -57,6 +57,11 @@ pub(super) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
             }
         }
         Wanted::ElfMapped(_) => {}
+        Wanted::Breakpad(_) => {
+            for name in names {
+                add(&[&breakpad_name(name.as_str())]);
+            }
+        }
         Wanted::Pdb { .. } | Wanted::Image { .. } | Wanted::R2rMap { .. } => {
             for name in names {
                 add(&[name.as_str()]);
@@ -261,6 +266,37 @@ mod tests {
                 .iter()
                 .all(|(url, _)| url.starts_with("http://h/fo/foo.pdb/"))
         );
+    }
+
+    #[test]
+    fn symbol_files_of_breakpad() {
+        let id = PdbId {
+            guid: Guid([0xab; 16]),
+            age: 0x1f,
+        };
+        let wanted = Wanted::Breakpad(id);
+        let names =
+            ["firefox.PDB", "libxul.so"].map(|name| FileName::from_untrusted(name).unwrap());
+        let keys = keys(&wanted, &names);
+        let paths: Vec<_> = keyed(&keys).iter().map(|path| path.join("/")).collect();
+        let guid = "AB".repeat(16);
+        let expected = [
+            format!("firefox.PDB/{guid}1F/firefox.sym"),
+            format!("libxul.so/{guid}1F/libxul.so.sym"),
+        ];
+        assert_eq!(
+            paths.iter().filter(|path| expected.contains(path)).count(),
+            2,
+            "{paths:?}"
+        );
+        let server = ServerUrl::parse("http://h").unwrap();
+        let urls = symbol_urls(&server, &keys, true);
+        assert!(
+            urls.iter()
+                .any(|(url, form)| { *form == Form::Plain && url.ends_with(&expected[1]) })
+        );
+        let flat = flat(&wanted, &names);
+        assert_eq!(flat, [["firefox.sym"], ["libxul.so.sym"]]);
     }
 
     #[test]

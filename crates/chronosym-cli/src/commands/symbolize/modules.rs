@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use chronosym::file_name;
 use chronosym_symbols::ObjectPath;
-use chronosym_symbols::identity::{BuildId, PdbId, Wanted};
+use chronosym_symbols::identity::{BuildId, Guid, PdbId, Wanted};
 use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
 use chronosym_symbols::style::Style;
 
@@ -256,6 +256,8 @@ impl<'a> Modules<'a> {
             match self.stored(&key.1, file, &name) {
                 Ok(mut module) => {
                     module.names.extend(names(Path::new(file_name(file))));
+                    // The store has checked it.
+                    module.ids.push(key.1);
                     self.open.push(module);
                     return Some(self.open.len() - 1);
                 }
@@ -307,30 +309,32 @@ impl<'a> Modules<'a> {
     fn stored(&self, id: &str, file: &str, symbol_file: &str) -> Result<Module, Vec<String>> {
         let config = symbols::config(&self.args.symbols).map_err(|e| vec![e.to_string()])?;
         let stores = Stores::new(config);
-        let build_id = || BuildId::parse(id);
+        let build_id = BuildId::parse(id);
         let is_pdb = symbol_file.to_lowercase().ends_with(".pdb");
-        let pdb = pdb_id(id).filter(|_| is_pdb).map(Wanted::pdb);
-        let wanted = match pdb {
-            Some(pdb) => vec![(pdb, symbol_file)],
-            None => build_id().map_or(Vec::new(), |id| {
-                let image = Wanted::ElfImage(id.clone());
-                vec![
-                    (Wanted::ElfDebug(id), file_name(file)),
-                    (image, file_name(file)),
-                ]
-            }),
-        };
+        let pdb = pdb_id(id);
+        let mut wanted = Vec::new();
+        match (&pdb, &build_id) {
+            (Some(pdb), _) if is_pdb => wanted.push((Wanted::pdb(*pdb), symbol_file)),
+            (_, Some(id)) => {
+                wanted.push((Wanted::ElfDebug(id.clone()), file_name(file)));
+                wanted.push((Wanted::ElfImage(id.clone()), file_name(file)));
+            }
+            _ => {}
+        }
+        let breakpad = breakpad_id(id).map(Wanted::Breakpad);
+        wanted.extend(breakpad.map(|breakpad| (breakpad, symbol_file)));
         let mut why = Vec::new();
         for (wanted, name) in wanted {
-            let is_pdb = matches!(wanted, Wanted::Pdb { .. });
+            let is_breakpad = matches!(wanted, Wanted::Breakpad(_));
             let outcome = stores.acquire(&Request::new(wanted, name), &read_identity);
             match outcome.file {
                 Ok(found) => {
-                    let path = match BuildId::parse(id).filter(|_| !is_pdb) {
+                    let path = match BuildId::parse(id).filter(|_| !is_pdb && !is_breakpad) {
                         Some(id) => ObjectPath::with_uuid(found.path, &id),
                         None => found.path,
                     };
                     let path = Some(&*path);
+                    let is_pdb = is_pdb && !is_breakpad;
                     let (image, pdb) = if is_pdb { (None, path) } else { (path, None) };
                     let module = Module::open(image, pdb, self.args);
                     return module.map_err(|error| vec![format!("{error:#}")]);
@@ -413,6 +417,19 @@ fn pdb_id(id: &str) -> Option<PdbId> {
         guid: guid.parse().ok()?,
         age,
     })
+}
+
+/// The id of a module's symbol file of Breakpad: of a PDB the same; else the first 16 bytes of the build ID or UUID.
+fn breakpad_id(id: &str) -> Option<PdbId> {
+    if id.len() > 32 && id.len() < 40 {
+        return pdb_id(id);
+    }
+    let mut guid = [0; 16];
+    for (at, byte) in guid.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(id.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    let guid = Guid(guid);
+    Some(PdbId { guid, age: 0 })
 }
 
 /// The name of the symbol file of a module that states none.

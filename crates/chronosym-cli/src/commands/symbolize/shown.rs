@@ -191,9 +191,16 @@ fn in_text<'a>(
         if !known {
             why = Some(unknown_as(Some(&frame)));
         }
-        let label = frame.label.unwrap_or(frame.name.unwrap_or("??").into());
-        match (frame.file, frame.line) {
-            (Some(file), Some(line)) => format!("{label} ({}:{line})", file_name(file)).into(),
+        let name = frame.name.unwrap_or("??");
+        let label = frame.label.unwrap_or(name.into());
+        let is_plain = label.strip_prefix('~').unwrap_or(&label) == name;
+        let offset = frame
+            .offset
+            .filter(|offset| *offset > 0 && is_plain && !frame.inlined);
+        match (frame.file, frame.line, offset) {
+            (Some(file), Some(line), _) => format!("{label} ({}:{line})", file_name(file)).into(),
+            // Without a line, only the offset states where in the function it is.
+            (.., Some(offset)) => format!("{label}+{offset:#x}").into(),
             _ => label,
         }
     };
