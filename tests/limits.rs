@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use chronosym::Limits;
+use chronosym::{Budget, Limits};
 
 /// The limits by name, as the library has them.
 fn defaults() -> BTreeMap<String, u64> {
@@ -13,7 +13,12 @@ fn defaults() -> BTreeMap<String, u64> {
         .split(',')
         .map(|field| {
             let (name, value) = field.split_once(':').unwrap();
-            (name.trim().to_owned(), value.trim().parse().unwrap())
+            let value = match value.trim() {
+                // It follows the size of the input; this is the least.
+                "None" => Budget::of_input(Some(0)).bytes(),
+                value => value.parse().unwrap(),
+            };
+            (name.trim().to_owned(), value)
         })
         .collect()
 }

@@ -17,6 +17,10 @@ macro_rules! limits {
                 #[arg(long, global = true, value_name = $unit, hide_short_help = true)]
                 $option: Option<$type>,
             )*
+            /// Limit the memory of a trace and of what is made of it. The default is 256 MiB, or 16
+            /// times the size of the traces if that is more; 1 GiB for standard input.
+            #[arg(long, global = true, value_name = "BYTES", hide_short_help = true)]
+            max_memory: Option<u64>,
             /// Read symbol files completely instead of mapping them, so that a file that is
             /// truncated meanwhile causes a reason instead of SIGBUS.
             #[arg(long, global = true, hide_short_help = true)]
@@ -27,6 +31,7 @@ macro_rules! limits {
             fn limits(&self) -> Limits {
                 let mut limits = Limits::default();
                 $(limits.$limit = self.$option.unwrap_or(limits.$limit);)*
+                limits.memory = self.max_memory;
                 limits
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use chronosym::symbols::Symbolizer;
-use chronosym::{Filter, LimitReached, Options, Profile, SampleSelection};
+use chronosym::{Filter, Options, Profile, SampleSelection};
 use chronosym_export::{
     CallTree, Granularity, Series, Shape, TableOptions, TreeOptions, WeightUnit,
 };
@@ -77,6 +77,7 @@ impl Sampled {
     pub fn profile(&self) -> Profile {
         let symbols = self.symbols.clone();
         let mut profile = self.loaded.timeline.profile(&self.filter, Some(symbols));
+        note_limit(&profile);
         self.shape.apply(&mut profile);
         profile
     }
@@ -101,6 +102,7 @@ impl Sampled {
     pub fn counts(&self) -> Profile {
         let symbols = self.symbols.clone();
         let mut profile = self.loaded.timeline.counts(&self.filter, Some(symbols));
+        note_limit(&profile);
         self.shape.apply(&mut profile);
         profile
     }
@@ -119,12 +121,20 @@ impl Sampled {
     }
 }
 
+/// Reports that frames were left out.
+fn note_limit(profile: &Profile) {
+    if let Some(limit) = profile.resolver.limit() {
+        progress::note(&format!(
+            "{limit}: frames beyond it are `[left out: --max-memory]`"
+        ));
+    }
+}
+
 /// Returns the call tree of a profile, and reports what was left out.
 pub fn tree(profile: &Profile, mut options: TreeOptions) -> CallTree {
     options.max_nodes = limits::get().tree_nodes;
     let tree = CallTree::new(profile, options);
-    if tree.left_out() > 0 {
-        let limit = LimitReached::TreeNodes(options.max_nodes);
+    if let Some(limit) = tree.limit() {
         let (count, all) = (tree.left_out(), profile.samples());
         progress::note(&format!(
             "{limit}: the innermost frames of {count} of {all} samples are left out"

@@ -173,6 +173,111 @@ fn descriptions_of_an_event_with_many_keywords_are_read_in_linear_time() {
     );
 }
 
+/// Runs each command on a trace that takes more than the memory budget. Each says what was cut.
+fn reaches_the_budget(name: &str, trace: &[u8], commands: &[&[&str]]) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("input");
+    std::fs::write(&file, trace).unwrap();
+    for command in commands {
+        let run = bounded::bounded(&[command, &[bounded::path(&file)][..]].concat());
+        run.assert_ended_well(name);
+        let is_said = |text: &String| text.contains("--max-memory");
+        assert!(
+            is_said(&run.stderr) || is_said(&run.stdout),
+            "{name}: {command:?}"
+        );
+    }
+}
+
+const ALL: &[&[&str]] = &[
+    &["info"],
+    &["top"],
+    &["threads"],
+    STACKS,
+    &["stacks", "--format", "html"],
+    &["stacks", "--format", "firefox"],
+];
+
+#[test]
+fn more_addresses_than_the_budget_has_room_for() {
+    let mut trace = NettraceWriter::v5().info(TraceInfo::default());
+    let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    for at in 0..20_000_u64 {
+        let stack: Vec<u64> = (0..64)
+            .map(|frame| 0x1000 + 16 * (64 * at + frame))
+            .collect();
+        trace.event(sample, at as i64, 1, &stack, &[2, 0, 0, 0]);
+    }
+    reaches_the_budget("addresses", &trace.finish(), ALL);
+}
+
+#[test]
+fn more_processes_and_threads_than_the_budget_has_room_for() {
+    let mut perf = PerfWriter::new(PerfAttr::default());
+    for pid in 1..100_000 {
+        perf.sample(pid.into(), pid, pid, &[0x1000]);
+    }
+    let commands: &[&[&str]] = &[&["threads"], &["stacks", "--format", "firefox"]];
+    reaches_the_budget("processes", &perf.file(), commands);
+    let mut perf = PerfWriter::new(PerfAttr::default());
+    for tid in 1..200_000 {
+        perf.sample(tid.into(), 1, tid, &[0x1000]);
+    }
+    reaches_the_budget("threads", &perf.file(), commands);
+    let mut perf = PerfWriter::new(PerfAttr::default());
+    for at in 0..150_000_u64 {
+        perf.mmap2(at, 7, 0x1000 * at, 0x1000, 0, &format!("/lib/{at:06}"));
+    }
+    let commands: &[&[&str]] = &[&["info"], &["modules"], STACKS];
+    reaches_the_budget("mappings", &perf.file(), commands);
+}
+
+#[test]
+fn a_smaller_budget_keeps_what_came_before_it() {
+    let mut trace = NettraceWriter::v5().info(TraceInfo::default());
+    let load = trace.event_type("Microsoft-Windows-DotNETRuntime", 143, 1);
+    let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    let method = Method {
+        id: 1,
+        start: 0x1000,
+        size: 64,
+        names: Some(("T", "First", "void ()")),
+        ..Method::default()
+    };
+    trace.event(load, 1, 1, &[], &method.encode(1));
+    trace.event(sample, 2, 1, &[0x1010], &[2, 0, 0, 0]);
+    trace.flush();
+    for at in 0..50_000_u64 {
+        trace.event(
+            sample,
+            3 + at as i64,
+            1,
+            &[0x10_0000 + 16 * at],
+            &[2, 0, 0, 0],
+        );
+    }
+    let file = common::file(&trace.finish());
+    let path = file.to_str().unwrap();
+    let whole = common::run(&["stacks", "--format", "folded", path]);
+    assert!(!whole.stderr.contains("--max-memory"), "{}", whole.stderr);
+    let cut = common::run(&[
+        "stacks",
+        "--format",
+        "folded",
+        "--max-memory",
+        "4000000",
+        path,
+    ]);
+    assert!(
+        cut.stderr.contains("limit memory: --max-memory raises it"),
+        "{}",
+        cut.stderr
+    );
+    assert!(cut.stdout.contains("T.First 1"), "{:.300}", cut.stdout);
+    let (lines, all) = (cut.stdout.lines().count(), whole.stdout.lines().count());
+    assert!(100 < lines && lines < all / 2, "{lines} of {all}");
+}
+
 /// Numbers whose hashes are one where what they are multiplied by is known, as in the map that is taken most.
 fn alike(n: usize) -> impl Iterator<Item = u64> {
     const BY: u64 = 0xf135_7aea_2e62_a9c5;

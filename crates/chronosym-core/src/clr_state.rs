@@ -22,6 +22,8 @@ pub(crate) struct ClrState {
     code_symbols: Arc<HashMap<(u16, u64), SymbolChunks>>,
     /// Incomplete inline trees with the time of their last chunk, by the thread that writes them.
     open_trees: HashMap<u64, (u64, RichDebugChunks)>,
+    /// Bytes of the chunks of PDBs and inline trees, received so far.
+    pdb_bytes: usize,
 }
 
 /// A PDB that arrives in chunks.
@@ -54,6 +56,16 @@ impl ClrState {
         Arc::ptr_eq(&self.code_symbols, &other.code_symbols)
     }
 
+    /// Number of details and names.
+    pub fn len(&self) -> usize {
+        self.details.len() + self.type_names.len() + self.open_trees.len()
+    }
+
+    /// Bytes of in-memory PDBs.
+    pub fn pdb_bytes(&self) -> usize {
+        self.pdb_bytes
+    }
+
     /// Returns the last `MethodDetails` of a method before `time`, or else the first, with its time.
     pub fn details(&self, method_id: u64, time: u64) -> Option<(u64, Details)> {
         let before = self.details.of(method_id).rfind(|&(at, _)| at <= time);
@@ -82,6 +94,7 @@ impl ClrState {
             type_names: self.type_names.snapshot(),
             code_symbols: self.code_symbols.clone(),
             open_trees: HashMap::default(),
+            pdb_bytes: self.pdb_bytes,
         }
     }
 
@@ -145,6 +158,7 @@ impl ClrState {
     /// Stores a chunk of an in-memory PDB, and joins the chunks once the last one has arrived.
     pub fn symbols(&mut self, event: &CodeSymbols<'_>) {
         let key = (event.clr_instance_id, event.module_id);
+        self.pdb_bytes += 2 * event.chunk.len();
         let symbols = Arc::make_mut(&mut self.code_symbols)
             .entry(key)
             .or_insert_with(|| SymbolChunks::Open(0, BTreeMap::new()));
@@ -153,7 +167,11 @@ impl ClrState {
             chunks
                 .entry(event.chunk_number)
                 .or_insert_with(|| event.chunk.to_vec());
-            if chunks.keys().copied().eq(0..*total) {
+            // The keys are distinct: so many up to the last one are all.
+            let last = chunks
+                .last_key_value()
+                .map(|(&last, _)| u32::from(last) + 1);
+            if chunks.len() == usize::from(*total) && last == Some(u32::from(*total)) {
                 let joined: Vec<u8> = chunks.values().flatten().copied().collect();
                 *symbols = SymbolChunks::Joined(InMemoryPdb::new(joined));
             }

@@ -26,6 +26,8 @@ pub(crate) struct Counters {
     pub copies_left_out: u64,
     /// Context switches without the one that must precede them.
     pub unpaired_switches: u64,
+    /// The memory budget in bytes and the time in ns at which it was reached: nothing more was read.
+    pub out_of_memory: Option<(u64, u64)>,
     /// Code that reached a live session after its watermark: answers reported as final may have
     /// changed.
     pub late: u64,
@@ -64,7 +66,16 @@ impl Counters {
             );
             Diagnostic::counted(Unused, *count, what)
         });
-        self.of_saved.iter().cloned().chain(undecodable)
+        let reached = self.out_of_memory.map(|(bytes, time_ns)| {
+            let text = format!(
+                "reading stopped at {:.6} s: samples, code and names of more would take more than {bytes} bytes of memory with what is made of them (limit memory: --max-memory raises it)",
+                time_ns as f64 / 1e9,
+            );
+            Diagnostic::new(Limit, text)
+        });
+        (self.of_saved.iter().cloned())
+            .chain(undecodable)
+            .chain(reached)
     }
 
     /// Returns diagnostics for all counters. Processes count their unbound IL maps themselves.
@@ -73,11 +84,11 @@ impl Counters {
         let counts = [
             (unbound_il_maps, Unused, "IL maps belong to no code body"),
             (self.unbound_inline_trees, Unused, "inline trees belong to no code body"),
-            (self.copies_left_out, Limit, "processes that began as copies of others have nothing mapped: the mappings of all would take more than 256 MiB and 16 times the input"),
+            (self.copies_left_out, Limit, "processes that began as copies of others have nothing mapped: the mappings of all would take more than the memory budget (limit memory: --max-memory raises it)"),
             (self.bad_perf_map_lines, Unused, "perf map lines are not of the form START SIZE name"),
             (self.unknown_event_types, Unused, "events are of a type that was never registered"),
             (self.unpaired_switches, Unused, "context switches lack the one before them, so that the time between is left out: record all processors (`perf record -a`) or with `--switch-events`"),
-            (self.stacks_dropped, Limit, "stacks were dropped: too many distinct frames"),
+            (self.stacks_dropped, Limit, "stacks were dropped: too many distinct frames (limit memory: --max-memory raises it)"),
             (self.late, Unused, "code bodies and images came after the watermark: final answers may have changed"),
         ];
         let counts = Diagnostic::of_counts(&counts);

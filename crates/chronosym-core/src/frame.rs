@@ -109,6 +109,12 @@ impl Frame {
         (self.name().is_err() || cut).then_some(self.unnamed)
     }
 
+    /// Whether it stands for frames that the memory budget had no room for
+    /// ([`Budget`](crate::Budget)): it has the address of none of them.
+    pub fn is_left_out(&self) -> bool {
+        self.name() == Err(NameReason::LimitReached) && self.code == Code::Nothing
+    }
+
     /// Whether the name is a guess: by a rule, or because lost events may have replaced the code.
     pub fn is_guess(&self) -> bool {
         let is_guess = self.after_loss || self.certainty == Some(Certainty::Approximate);

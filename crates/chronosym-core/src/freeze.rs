@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::budget::Budget;
 use crate::ids::ProcessIndex;
 use crate::kept::KeptEvents;
 use crate::machine::Machine;
@@ -22,6 +23,7 @@ impl Session {
         let end_ns = self.machine.facts.duration_ns;
         self.thread_times.finish(end_ns, &mut self.samples);
         self.samples.join_classes();
+        self.has_room(usize::MAX);
         Arc::new(Timeline::freeze(self))
     }
 }
@@ -47,6 +49,7 @@ impl Timeline {
             names,
             processes,
             states,
+            budget,
             ..
         } = machine;
         counters.unpaired_switches += thread_times.unpaired;
@@ -63,6 +66,7 @@ impl Timeline {
             processes,
             spaces,
             stacks,
+            budget,
             samples,
             losses,
             markers,
@@ -92,6 +96,7 @@ impl Timeline {
             processes: session.machine.processes.snapshot(),
             spaces,
             stacks: StackTable::default(),
+            budget: Budget::UNLIMITED,
             samples: SampleLog::default(),
             losses: session.losses.clone(),
             markers: Markers::default(),

@@ -178,6 +178,8 @@ pub(crate) struct FunctionTable {
     files: HashSet<Arc<str>>,
     hash: RandomState,
     scratch: String,
+    /// Bytes of labels and signatures.
+    text_bytes: usize,
 }
 
 impl FunctionTable {
@@ -187,6 +189,11 @@ impl FunctionTable {
 
     pub(crate) fn binaries(&self) -> &[Arc<Binary>] {
         &self.binaries
+    }
+
+    /// Bytes of all functions, with their entries in the index.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.functions.len() * (size_of::<Function>() + 96) + self.text_bytes
     }
 
     /// Returns the binary of `source`, created from (name, path, identity) on first use; `None`
@@ -286,6 +293,11 @@ impl FunctionTable {
         self.intern(binary, label.to_owned(), Some(0), None, None)
     }
 
+    /// Returns the function for frames that are left out, whatever their code: it has no name.
+    pub(crate) fn left_out(&mut self, label: &str) -> Arc<Function> {
+        self.intern(None, label.to_owned(), None, None, None)
+    }
+
     fn intern(
         &mut self,
         binary: Option<&Arc<Binary>>,
@@ -316,6 +328,7 @@ impl FunctionTable {
                     compiled_as: compiled_as.map(Box::from),
                 });
                 self.functions.push(Arc::clone(&function));
+                self.text_bytes += label.len() + signature.map_or(0, str::len);
                 let functions = &self.functions;
                 let rehash = |&id: &u32| self.hash.hash_one(functions[id as usize].key());
                 self.index.insert_unique(hash, id, rehash);

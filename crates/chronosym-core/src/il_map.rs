@@ -48,6 +48,11 @@ impl IlMap {
         IlMap(ByOffset::new(entries.map(|(il, native)| (native, il))))
     }
 
+    /// Bytes of the entries and of what shares them.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.0.len() * size_of::<(u32, i32)>() + 64
+    }
+
     /// The IL offset at `native` bytes from the start of the body.
     pub(crate) fn lookup(&self, native: u32) -> Option<IlOffset> {
         const BEGIN: IlOffset = IlOffset {

@@ -36,11 +36,6 @@ impl Session {
         self.info(id).is_some_and(|info| info.selected)
     }
 
-    /// States the size of the input in bytes: what a session copies follows it.
-    pub fn set_input_size(&mut self, bytes: u64) {
-        self.machine.input_bytes = bytes;
-    }
-
     /// Counts a payload that does not decode.
     pub fn undecodable(&mut self, id: EventTypeId, error: DecodeError) {
         self.machine.counters.undecodable(id, error);

@@ -42,7 +42,7 @@ struct Row {
 impl KeptEvents {
     /// Stores an event, unless it would exceed `max_bytes`.
     pub fn push(&mut self, event: KeptEvent<'_>, max_bytes: usize) {
-        let bytes = self.rows.len() * size_of::<Row>() + self.payloads.len();
+        let bytes = self.memory_bytes();
         if bytes + size_of::<Row>() + event.payload.len() > max_bytes {
             self.left_out += 1;
             return;
@@ -55,6 +55,11 @@ impl KeptEvents {
             event_type: event.event_type,
             pointer_size: event.pointer_size,
         });
+    }
+
+    /// Bytes of the events.
+    pub fn memory_bytes(&self) -> usize {
+        self.rows.len() * size_of::<Row>() + self.payloads.len()
     }
 
     /// Returns the events in order of arrival.

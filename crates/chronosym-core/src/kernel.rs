@@ -37,6 +37,14 @@ pub(crate) struct KernelState {
 }
 
 impl KernelState {
+    /// Number of threads, volumes and identities.
+    pub fn len(&self) -> usize {
+        self.process_of_thread.len()
+            + self.owner_before.len()
+            + self.volumes.len()
+            + self.identities.len()
+    }
+
     /// Returns the current process of a thread.
     pub fn process_of(&self, tid: u32) -> Option<u32> {
         if tid == 0 {

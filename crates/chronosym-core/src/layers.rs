@@ -36,6 +36,11 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
         self.new.entry(key).or_default().push(value);
     }
 
+    /// Number of keys; one in several layers counts in each.
+    pub(crate) fn len(&self) -> usize {
+        self.old.iter().map(|layer| layer.len()).sum::<usize>() + self.new.len()
+    }
+
     /// Returns the values of a key, oldest first.
     pub(crate) fn of(&self, key: K) -> impl DoubleEndedIterator<Item = V> + '_ {
         let layers = self.old.iter().map(AsRef::as_ref).chain([&self.new]);

@@ -21,6 +21,7 @@ mod activity;
 mod answers;
 mod batch;
 mod body;
+mod budget;
 mod changes;
 mod clr;
 mod clr_state;
@@ -54,6 +55,7 @@ mod machine;
 mod marker_kind;
 mod markers;
 mod meaning;
+mod memory;
 mod names;
 mod prepare;
 mod process;
@@ -89,6 +91,7 @@ mod weights;
 
 pub use activity::{Activity, ActivityEvidence, ThreadActivity, WallFlag};
 pub use batch::{AddressQuery, QueryProcess, ResolvedBatch, StackQuery};
+pub use budget::{Budget, Share};
 pub use chronosym_events;
 pub use chronosym_events::{
     Action, DecodeError, EventKey, EventSchema, Guid, OptimizationTier, PointerSize, Provider,

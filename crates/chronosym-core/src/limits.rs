@@ -24,6 +24,10 @@ pub struct Limits {
     pub layers: u32,
     /// Bytes of an unpacked perf map, held in memory at once. 256 MiB: about three million methods.
     pub perf_map_bytes: u64,
+    /// Bytes of memory that reading a recording and answering from it may take together
+    /// ([`Budget`](crate::Budget)). `None` is the default: 256 MiB, or 16 times the input if that
+    /// is more, of which compressed input counts eightfold; 1 GiB for a pipe.
+    pub memory: Option<u64>,
     /// Nodes of a call tree in one output. 1,500,000, about 150 MB: a small file with a stack
     /// shared by thousands of threads unfolds to a tree of any size.
     pub tree_nodes: u32,
@@ -52,6 +56,7 @@ impl Default for Limits {
             zip_entries: 1 << 16,
             layers: 8,
             perf_map_bytes: 256 << 20,
+            memory: None,
             tree_nodes: 1_500_000,
             markers: 1_000_000,
             download_bytes: 4 << 30,
@@ -93,6 +98,8 @@ pub enum LimitReached {
     Layers(u32),
     /// [`Limits::perf_map_bytes`].
     PerfMapBytes(u64),
+    /// [`Limits::memory`].
+    Memory(u64),
     /// [`Limits::tree_nodes`].
     TreeNodes(u32),
     /// [`Limits::markers`].
@@ -119,6 +126,7 @@ impl LimitReached {
             Self::ZipEntries(n) => ("zip_entries", "it has", n as u64, "entries"),
             Self::Layers(n) => ("layers", "it is wrapped", n.into(), "times"),
             Self::PerfMapBytes(n) => ("perf_map_bytes", "the perf map has", n, "bytes"),
+            Self::Memory(n) => ("memory", "it takes", n, "bytes of memory"),
             Self::TreeNodes(n) => ("tree_nodes", "the call tree has", n.into(), "nodes"),
             Self::Markers(n) => ("markers", "there are", n as u64, "events to mark"),
         }

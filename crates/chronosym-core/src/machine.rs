@@ -3,6 +3,7 @@
 use chronosym_events::Action;
 use chronosym_timeline::Start;
 
+use crate::budget::{Budget, Share};
 use crate::counters::Counters;
 use crate::facts::{self, At, Fact};
 use crate::ids::{ImageIndex, ProcessIndex};
@@ -26,22 +27,24 @@ pub(crate) struct Machine {
     /// Mappings visited and copied for forks.
     visited: usize,
     copied: usize,
-    /// Size of the input in bytes, as far as it is known.
-    pub input_bytes: u64,
+    /// The memory that the session may take.
+    pub budget: Budget,
 }
 
-/// Bytes that mappings copied for forks may take: the larger of 256 MiB and 16 times the input.
+/// Bytes that mappings copied for forks may take in a session without a memory budget.
 const COPIES: u64 = 256 << 20;
-const COPIES_OF_INPUT: u64 = 16;
-/// Bytes of a copy, with its entry in the map of addresses.
-const COPY: u64 = size_of::<Image>() as u64 + 64;
+/// Bytes of a copy, with its entries in the maps of addresses.
+const COPY: u64 = size_of::<Image>() as u64 + 200;
 /// Mappings that may be visited for each one that may be copied.
 const VISITS: usize = 256;
 
 impl Machine {
-    /// Returns the maximum number of mappings copied for forks.
-    fn max_copies(&self) -> usize {
-        let bytes = self.input_bytes.saturating_mul(COPIES_OF_INPUT).max(COPIES);
+    /// Returns the number of mappings that may still be copied for forks.
+    fn copies_left(&self) -> usize {
+        let bytes = match self.budget.is_unlimited() {
+            true => COPIES.saturating_sub(self.copied as u64 * COPY),
+            false => self.budget.left(Share::Recording),
+        };
         usize::try_from(bytes / COPY).unwrap_or(usize::MAX)
     }
 
@@ -196,13 +199,15 @@ impl Machine {
         let is_alive = |image: &&Image| floor(image.loaded) <= time && !has_ended(image.end, time);
         let mapped = &self.states[parent.index()].images;
         self.visited = self.visited.saturating_add(mapped.count());
-        let most = self.max_copies();
-        if self.visited > most.saturating_mul(VISITS) || self.copied > most {
+        let left = self.copies_left();
+        let most = left.saturating_add(self.copied);
+        if self.visited > most.saturating_mul(VISITS) || left == 0 {
             self.counters.copies_left_out += 1;
             return;
         }
         let images: Vec<Image> = mapped.iter().filter(is_alive).cloned().collect();
         self.copied += images.len();
+        self.budget.charge(images.len() as u64 * COPY);
         let state = &mut self.states[child.index()];
         for image in images {
             state.mapped.inherit(&mut state.images, image, time);
@@ -283,11 +288,7 @@ mod tests {
     #[test]
     fn copies_of_processes_take_bounded_room() {
         let mut machine = Machine::default();
-        let few = machine.max_copies();
-        machine.input_bytes = 1 << 30;
-        assert_eq!(machine.max_copies() / few, 64);
-        machine.input_bytes = 0;
-        machine.copied = few - 1000;
+        machine.copied = machine.copies_left() - 1000;
         for base in 1..=50 {
             let image = facts::Image::new(Action::Load, base << 12, 0x1000, Text::from("/lib/a"));
             machine.apply(At::new(1).process(7), image.into());
@@ -298,8 +299,8 @@ mod tests {
         }
         let states = machine.states.into_states();
         let images: usize = states.map(|state| state.images.count()).sum();
-        assert_eq!(images, 50 + 1000 + 50);
-        assert_eq!(machine.counters.copies_left_out, 100 - 21);
+        assert_eq!(images, 50 + 1000);
+        assert_eq!(machine.counters.copies_left_out, 100 - 20);
     }
 
     #[test]

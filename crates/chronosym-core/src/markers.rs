@@ -84,6 +84,11 @@ impl Markers {
 }
 
 impl Markers {
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.seen.len()
+    }
+
     /// Whether any event is about a suspension.
     pub fn have_pauses(&self) -> bool {
         let mut marks = self.seen.iter().map(|seen| seen.mark.kind);

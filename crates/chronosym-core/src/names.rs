@@ -91,6 +91,11 @@ impl NameTable {
         id
     }
 
+    /// Bytes of names and strings.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.all.count() * 2 * size_of::<MethodName>() + self.strings.memory_bytes()
+    }
+
     pub(crate) fn get(&self, id: NameId) -> Option<MethodName> {
         self.all.get(id.0 as usize).copied()
     }

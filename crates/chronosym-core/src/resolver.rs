@@ -8,6 +8,7 @@ use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 
 use crate::answers::Answers;
+use crate::budget::{Budget, Share};
 use crate::changes::Changes;
 use crate::evidence::{CallerProof, NameReason};
 use crate::frame::Frame;
@@ -15,6 +16,7 @@ use crate::frame_table::{FrameTable, TableFrame};
 use crate::frames::{FrameBuilder, When};
 use crate::functions::{Binary, Function, FunctionTable};
 use crate::ids::{FrameId, ProcessIndex, StackId};
+use crate::limits::LimitReached;
 use crate::resolve::{ALWAYS, AddressAt, Location, meet};
 use crate::samples::SampleClass;
 use crate::stacks::Walked;
@@ -34,6 +36,13 @@ impl ResolvedStack {
 }
 
 const ROOT: u32 = u32::MAX;
+
+/// Bytes of a frame, with its node and its row in outputs.
+const FRAME: u64 = size_of::<Frame>() as u64 + 120;
+/// Bytes of an address in the caches of addresses and locations.
+const ADDRESS: u64 = 260;
+/// Label of the frame in place of those that the budget has no room for.
+const LEFT_OUT: &str = "[left out: --max-memory]";
 
 /// An address of a process: its position and proof, and whether a time is given.
 type AddressKey = (ProcessIndex, Walked, Position, bool);
@@ -59,6 +68,9 @@ pub struct Resolver {
     /// How often the timeline was replaced.
     epoch: u32,
     changes: Changes,
+    /// What of the timeline's budget frames may take, and the frame in place of those without room.
+    budget: Budget,
+    left_out: Option<FrameId>,
     pub(crate) table: FrameTable,
     /// The number in the table of each of the first frames.
     pub(crate) table_frames: Vec<TableFrame>,
@@ -115,6 +127,8 @@ impl Resolver {
             path: Vec::new(),
             epoch: 0,
             changes: Changes::default(),
+            budget: timeline.budget,
+            left_out: None,
             table: FrameTable::default(),
             table_frames: Vec::new(),
         }
@@ -162,6 +176,8 @@ impl Resolver {
             path.push((node, frame, position));
             next = caller.map(|caller| (caller, self.position_of(caller, frame.address)));
         }
+        // Without room only the whole stack is kept.
+        let has_room = self.budget.has_room(Share::Frames);
         while let Some((node, frame, own)) = path.pop() {
             let position = match frame.proof {
                 Some(CallerProof::Signal | CallerProof::BranchRecord) => Position::Exact,
@@ -169,6 +185,9 @@ impl Resolver {
             };
             let at = AddressAt::new(process, frame.address, time, position);
             top = self.push(top, at, frame.proof, timed);
+            if !has_room && !path.is_empty() {
+                continue;
+            }
             self.by_stack
                 .entry((process, node, own, timed))
                 .or_default()
@@ -217,6 +236,12 @@ impl Resolver {
         timed: bool,
     ) -> (u32, Range<u64>) {
         let (valid, frames) = self.frames_at(at, proof, timed);
+        if self
+            .left_out
+            .is_some_and(|id| frames == (id.0..id.0 + 1) && self.leaf_of(top) == Some(id))
+        {
+            return (top, meet(&callers, &valid));
+        }
         // Frames are innermost first; the tree grows from the outermost.
         for frame in frames.rev() {
             top = self.node(FrameId(frame), top);
@@ -242,6 +267,10 @@ impl Resolver {
                 return (valid.clone(), frames.first..frames.end);
             }
             before = Some(*frames);
+        }
+        if before.is_none() && !self.budget.has_room(Share::Frames) {
+            let FrameId(id) = self.left_out();
+            return (ALWAYS, id..id + 1);
         }
         let (valid, frames) = match before.filter(|_| timed).and_then(|it| self.confirm(at, it)) {
             Some(confirmed) => confirmed,
@@ -269,7 +298,11 @@ impl Resolver {
         before: Option<CachedFrames>,
     ) -> (Range<u64>, Range<u32>) {
         let first = self.frames.len();
+        let functions = self.functions.memory_bytes();
         let valid = self.make_frames(at, timed);
+        let made = (self.frames.len() - first) as u64 * FRAME + ADDRESS;
+        let functions = self.functions.memory_bytes() - functions;
+        self.budget.charge(made + functions as u64);
         for frame in &mut self.frames[first..] {
             frame.proof = proof;
         }
@@ -282,6 +315,31 @@ impl Resolver {
             return (valid, from..end);
         }
         (valid, first as u32..self.frames.len() as u32)
+    }
+
+    /// The frame in place of all frames that the budget has no room for ([`Frame::is_left_out`]).
+    fn left_out(&mut self) -> FrameId {
+        *self.left_out.get_or_insert_with(|| {
+            let function = self.functions.left_out(LEFT_OUT);
+            self.frames
+                .push(Frame::bare(0, function, NameReason::LimitReached));
+            FrameId(self.frames.len() as u32 - 1)
+        })
+    }
+
+    fn leaf_of(&self, node: u32) -> Option<FrameId> {
+        self.nodes.get(node as usize).map(|node| node.0)
+    }
+
+    /// Returns the limit that left out frames ([`Frame::is_left_out`]), if any are.
+    pub fn limit(&self) -> Option<LimitReached> {
+        self.left_out
+            .map(|_| LimitReached::Memory(self.budget.bytes()))
+    }
+
+    /// What of the timeline's budget is left for what is made of the frames.
+    pub fn budget(&self) -> Budget {
+        self.budget
     }
 
     /// The frames of an earlier timeline, if they hold in this one, and the times for which they do.

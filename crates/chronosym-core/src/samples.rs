@@ -165,6 +165,11 @@ impl SampleLog {
         all.filter(|&(class, ..)| class != ClassIndex::MAX)
     }
 
+    /// Bytes of the logged samples without their classes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.weights.capacity() * size_of::<(usize, Weight)>()
+    }
+
     /// Returns the number of samples.
     pub fn len(&self) -> u64 {
         self.len

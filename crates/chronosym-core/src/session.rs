@@ -60,6 +60,8 @@ pub struct Session {
     pub(crate) thread_times: ThreadTimes,
     /// The number of strings when those without a use were last dropped.
     pub(crate) strings_after_sweep: usize,
+    /// Events until its memory is measured again.
+    pub(crate) unmeasured: usize,
 }
 
 impl Session {
@@ -157,7 +159,7 @@ impl Session {
     }
 
     /// Interns the stack of an event to come, innermost address first. `None` for an empty stack,
-    /// or once 2^32 nodes are used up, which is counted.
+    /// or once there is no room for another, which is counted.
     pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
         let mut leaf_first = leaf_first.peekable();
         let is_empty = leaf_first.peek().is_none();
@@ -352,10 +354,15 @@ impl Session {
     /// Adds the symbols of a perf map whose addresses are relative to the base of an image.
     pub fn image_map(&mut self, pid: u32, base: u64, text: &[u8]) {
         let process = self.machine.process(Some(pid), u64::MAX);
-        let Machine { names, states, .. } = &mut self.machine;
-        let untimed = &mut states[process.index()].untimed;
-        let bad = crate::untimed::read_perf_map(text, base, names, untimed);
-        self.machine.counters.bad_perf_map_lines += bad;
+        for lines in crate::untimed::pieces(text) {
+            if !self.has_room(usize::MAX) {
+                return;
+            }
+            let Machine { names, states, .. } = &mut self.machine;
+            let untimed = &mut states[process.index()].untimed;
+            let bad = crate::untimed::read_perf_map(lines, base, names, untimed);
+            self.machine.counters.bad_perf_map_lines += bad;
+        }
     }
 
     /// Applies a context switch of the thread of `at` (rule 25), in time order, with its stack and

@@ -54,12 +54,25 @@ impl Hash for Node {
 }
 
 /// All stacks of a session, each distinct prefix stored once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct StackTable {
     nodes: Chunked<Node>,
+    /// Maximum number of nodes.
+    most: usize,
     index: HashMap<Node, u32>,
     /// Stacks interned as a whole, by their addresses.
     whole: HashTable<StackId>,
+}
+
+impl Default for StackTable {
+    fn default() -> Self {
+        StackTable {
+            nodes: Chunked::default(),
+            most: MAX_NODES,
+            index: HashMap::default(),
+            whole: HashTable::default(),
+        }
+    }
 }
 
 fn hash_of(hasher: &impl BuildHasher, frames: impl Iterator<Item = Walked>) -> u64 {
@@ -69,7 +82,7 @@ fn hash_of(hasher: &impl BuildHasher, frames: impl Iterator<Item = Walked>) -> u
 }
 
 impl StackTable {
-    /// Returns the id of a stack; `None` for an empty stack, or once 2^32 nodes are used up.
+    /// Returns the id of a stack; `None` for an empty stack, and for a new one without room.
     pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
         self.extend(None, leaf_first)
     }
@@ -168,9 +181,14 @@ impl StackTable {
         std::iter::successors(self.split(stack), next).map(|(frame, _)| frame)
     }
 
-    /// Whether all nodes are used up.
+    /// Whether there is no room for another node.
     pub fn is_full(&self) -> bool {
-        self.nodes.len() >= MAX_NODES
+        self.nodes.len() >= self.most
+    }
+
+    /// Sets the maximum number of nodes, at most 2^32 − 1.
+    pub(crate) fn limit(&mut self, most: usize) {
+        self.most = most.min(MAX_NODES);
     }
 
     /// Returns the number of distinct prefixes.

@@ -25,6 +25,8 @@ pub(crate) struct Strings {
     end: usize,
     index: HashTable<Slot>,
     hasher: RandomState,
+    /// Bytes of all text that was ever added.
+    bytes: usize,
 }
 
 /// Bytes of a string as room is made for it.
@@ -88,6 +90,7 @@ impl Default for Strings {
             end: 0,
             index: HashTable::new(),
             hasher: RandomState::default(),
+            bytes: 0,
         };
         strings.intern("");
         strings
@@ -123,6 +126,7 @@ impl Strings {
             block.text.shrink_to_fit();
         }
         self.end += 1;
+        self.bytes += text.len();
         Some(id)
     }
 
@@ -130,6 +134,11 @@ impl Strings {
         let block = self.blocks.get(id.0 as usize / BLOCK);
         let text = block.and_then(|block| block.get(id.0 as usize % BLOCK));
         text.unwrap_or_default()
+    }
+
+    /// Bytes of the strings, with those that were dropped.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes + self.end * 3 * size_of::<Slot>()
     }
 
     /// The number of strings.
@@ -189,6 +198,7 @@ impl Strings {
             end: self.end,
             index: HashTable::new(),
             hasher: self.hasher.clone(),
+            bytes: self.bytes,
         }
     }
 }

@@ -8,6 +8,7 @@ use chronosym_types::hash::HashSet;
 
 use crate::activity::Activities;
 use crate::body::CodeBody;
+use crate::budget::Budget;
 use crate::counters::Counters;
 use crate::diagnostic::Diagnostic;
 use crate::event_types::EventTypeInfo;
@@ -40,6 +41,8 @@ pub struct Timeline {
     /// The processes whose images are in every address space (rule 10).
     pub(crate) system: Vec<ProcessIndex>,
     pub(crate) stacks: StackTable,
+    /// What is left of it is for what is made of the timeline.
+    pub(crate) budget: Budget,
     pub(crate) samples: SampleLog,
     pub(crate) losses: Vec<Loss>,
     pub(crate) markers: Markers,

@@ -37,6 +37,11 @@ struct MappedModule {
 }
 
 impl UniversalState {
+    /// Number of mappings and of what is known of files.
+    pub fn len(&self) -> usize {
+        self.modules.len() + 3 * self.metadata.len() + self.waiting.len()
+    }
+
     /// Drops mappings whose image a live session has dropped, and those of anonymous memory logged by `horizon_ns`.
     pub fn forget(&mut self, machine: &Machine, horizon_ns: u64) {
         let has_image = |process: ProcessIndex, image: ImageIndex| {

@@ -47,6 +47,18 @@ impl Untimed {
     }
 }
 
+/// Splits a perf map into pieces of some lines, about 256 KiB each.
+pub(crate) fn pieces(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const PIECE: usize = 256 << 10;
+    std::iter::from_fn(move || {
+        let least = PIECE.min(text.len());
+        let end = text[least..].iter().position(|&byte| byte == b'\n');
+        let (piece, rest) = text.split_at(end.map_or(text.len(), |end| least + end + 1));
+        text = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 /// Parses a perf map (`START SIZE name`, hexadecimal, relative to `base`). Returns the number of
 /// malformed lines.
 pub(crate) fn read_perf_map(
@@ -84,6 +96,21 @@ fn perf_map_line(line: &str, base: u64) -> Option<(u64, u64, &str)> {
 mod tests {
     use super::*;
     use crate::untimed_index::UntimedIndex;
+
+    #[test]
+    fn pieces_of_a_perf_map_end_with_a_line() {
+        let text = "1000 10 name\n".repeat(50_000);
+        for text in [&*text, &text[..text.len() - 1], "1 1 a", ""] {
+            let pieces: Vec<_> = pieces(text.as_bytes()).collect();
+            assert_eq!(pieces.concat(), text.as_bytes());
+            assert_eq!(
+                pieces.len(),
+                (text.len() >> 18) + usize::from(!text.is_empty())
+            );
+            let (_, before) = pieces.split_last().unwrap_or((&&[][..], &[]));
+            assert!(before.iter().all(|piece| piece.ends_with(b"\n")));
+        }
+    }
 
     #[test]
     fn the_latest_row_of_a_perf_map_wins() {

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use chronosym_core::{Frame, ProcessIndex, Profile, ProfileEntry, ResolvedStack, ThreadIndex};
+use chronosym_core::{
+    Frame, LimitReached, ProcessIndex, Profile, ProfileEntry, ResolvedStack, Resolver, Share,
+    ThreadIndex,
+};
 use chronosym_types::hash::RandomState;
 use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
@@ -41,6 +44,19 @@ impl Default for TreeOptions {
             unit: WeightUnit::Samples,
             max_nodes: 1_500_000,
         }
+    }
+}
+
+/// Bytes of a node, with its label and its box in a picture.
+const NODE: u64 = 800;
+
+/// Returns the number of nodes that the memory budget and `max_nodes` permit, and which limits them.
+pub(crate) fn node_limit(resolver: &Resolver, max_nodes: u32) -> (usize, LimitReached) {
+    let budget = resolver.budget();
+    let by_memory = u32::try_from(budget.left(Share::Outputs) / NODE).unwrap_or(u32::MAX);
+    match by_memory < max_nodes {
+        true => (by_memory as usize, LimitReached::Memory(budget.bytes())),
+        false => (max_nodes as usize, LimitReached::TreeNodes(max_nodes)),
     }
 }
 
@@ -141,17 +157,19 @@ pub struct CallTree {
     pub(crate) frame_labels: Vec<Option<u32>>,
     /// Samples whose innermost frames are beyond the maximum number of nodes.
     left_out: u64,
+    limit: Option<LimitReached>,
     node_index: FxHashMap<(u32, Option<NodeIndex>), NodeIndex>,
 }
 
 impl CallTree {
     /// Returns the tree of a profile.
     pub fn new(profile: &Profile, options: TreeOptions) -> Self {
+        let resolver = &profile.resolver;
+        let (max_nodes, limit) = node_limit(resolver, options.max_nodes);
         let mut tree = CallTree {
             unit: options.unit,
             ..CallTree::default()
         };
-        let resolver = &profile.resolver;
         let groups = FunctionGroups::new(resolver, options.addresses);
         let mut frame_labels: Vec<Option<u32>> = vec![None; resolver.frames().len()];
         let mut roots: FxHashMap<ThreadIndex, Option<NodeIndex>> = FxHashMap::default();
@@ -189,7 +207,7 @@ impl CallTree {
                 let label = *frame_labels[frame.index()].get_or_insert_with(|| {
                     tree.frame_label(resolver.frame(frame), &groups, options)
                 });
-                if tree.nodes.len() >= options.max_nodes as usize
+                if tree.nodes.len() >= max_nodes
                     && !tree.node_index.contains_key(&(label, Some(node)))
                 {
                     let rest = tree.label(Identity::Rest, || {
@@ -197,6 +215,7 @@ impl CallTree {
                     });
                     node = tree.node(rest, Some(node));
                     tree.left_out += entry.samples;
+                    tree.limit = Some(limit);
                     break;
                 }
                 node = tree.node(label, Some(node));
@@ -214,10 +233,15 @@ impl CallTree {
         tree
     }
 
-    /// Returns the number of samples whose innermost frames were left out, because the tree would
-    /// have more than [`TreeOptions::max_nodes`] nodes.
+    /// Returns the number of samples whose innermost frames were left out: the tree would have more
+    /// than [`TreeOptions::max_nodes`] nodes, or take more than the memory budget.
     pub fn left_out(&self) -> u64 {
         self.left_out
+    }
+
+    /// Returns the limit that left out frames.
+    pub fn limit(&self) -> Option<LimitReached> {
+        self.limit
     }
 
     /// Returns the node of a thread or, without threads, of its process.

@@ -52,6 +52,9 @@ pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject
     };
     let pdb = image.as_ref().and_then(|(image, _)| image.pdb);
     let mut object = FrameObject::at(frame.address);
+    if frame.is_left_out() {
+        object.address = None;
+    }
     object.token = frame.token.map(Token);
     object.name = name.ok();
     object.signature = frame.signature();

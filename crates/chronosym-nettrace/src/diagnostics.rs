@@ -42,6 +42,9 @@ pub struct Diagnostics {
     pub unknown_labels: u64,
     /// Event types of which a field, or the whole list, could not be read.
     pub unreadable_fields: u64,
+    /// Definitions of event types beyond the first 65,536; their events count as those of undefined
+    /// types.
+    pub event_types_left_out: u64,
     /// Unknown options of V6 types and threads; the options before them are used.
     pub unknown_options: u64,
     /// Regions that were delivered before their sequence point because they reached

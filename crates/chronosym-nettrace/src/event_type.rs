@@ -90,7 +90,13 @@ pub(crate) struct EventTypes {
     sparse: HashMap<u32, TypeChoice>,
     /// By definition without id, to recognize repeated ones.
     by_body: HashMap<Vec<u8>, u32>,
+    /// Number of definitions beyond [`MAX_TYPES`].
+    left_out: u64,
 }
+
+/// Maximum number of types, each of which takes some hundred bytes here and in readers: .NET's
+/// providers have a few thousand together.
+const MAX_TYPES: usize = 1 << 16;
 
 /// Decides whether events of a type become records.
 pub(crate) type Selection = Box<dyn Fn(&EventType) -> bool + Send>;
@@ -135,6 +141,10 @@ impl EventTypes {
     ) -> Parsed<()> {
         let event_type = match self.by_body.get(body) {
             Some(&index) => index,
+            None if self.types.len() >= MAX_TYPES => {
+                self.left_out = self.left_out.saturating_add(1);
+                return Ok(());
+            }
             None => {
                 let index = u32::try_from(self.types.len()).map_err(|_| Fault::Bad)?;
                 let new = read()?;
@@ -173,7 +183,9 @@ impl EventTypes {
         let mut cursor = Cursor::new(payload);
         let id = cursor.u32()?;
         let body = cursor.rest();
-        self.define(id, body, || read_v3(body, diagnostics))
+        let defined = self.define(id, body, || read_v3(body, diagnostics));
+        diagnostics.event_types_left_out = self.left_out;
+        defined
     }
 
     /// The payload of a V1 or V2 metadata event, whose place in the stream is its id.
@@ -186,9 +198,11 @@ impl EventTypes {
     ) -> Parsed<()> {
         // Only 32 bits of the place are kept, as the events do.
         let [a, b, c, d, ..] = offset.to_le_bytes();
-        self.define(u32::from_le_bytes([a, b, c, d]), payload, || {
+        let defined = self.define(u32::from_le_bytes([a, b, c, d]), payload, || {
             read_v2(payload, guid, diagnostics)
-        })
+        });
+        diagnostics.event_types_left_out = self.left_out;
+        defined
     }
 
     /// An entry of a V6 metadata block.
@@ -196,7 +210,9 @@ impl EventTypes {
         let mut cursor = Cursor::new(entry);
         let id = cursor.var_u32()?;
         let body = cursor.rest();
-        self.define(id, body, || read_v6(body, diagnostics))
+        let defined = self.define(id, body, || read_v6(body, diagnostics));
+        diagnostics.event_types_left_out = self.left_out;
+        defined
     }
 }
 

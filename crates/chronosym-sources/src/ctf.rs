@@ -162,7 +162,10 @@ impl<R: Read> EventStream for CtfStream<R> {
         if self.importer.is_none() {
             self.begin(session)?;
         }
-        let step = self.step(session);
+        let step = match session.has_room(1) {
+            true => self.step(session),
+            false => Ok(None),
+        };
         if !matches!(step, Ok(Some(_))) {
             self.finish(session);
         }

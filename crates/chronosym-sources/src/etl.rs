@@ -178,7 +178,11 @@ impl<S: ReadAt> EventStream for EtlStream<S> {
         if self.importer.is_none() {
             self.begin(session)?;
         }
-        let Some(record) = self.reader.next_readable() else {
+        let record = match session.has_room(1) {
+            true => self.reader.next_readable(),
+            false => None,
+        };
+        let Some(record) = record else {
             self.finish(session);
             return Ok(None);
         };

@@ -87,12 +87,16 @@ pub trait EventStream {
     }
 
     /// Reads the next events into a session: as many as belong together. Returns the time that no
-    /// later event precedes, in ns since the session's time 0; `None` at the end.
+    /// later event precedes, in ns since the session's time 0; `None` at the end, and once the
+    /// session has no room for more ([`Session::has_room`]).
     ///
     /// # Errors
     ///
     /// As [`next_event`](Self::next_event); also if the session was read from another recording.
     fn read_batch(&mut self, session: &mut Session) -> Result<Option<u64>, ReadError> {
+        if !session.has_room(1) {
+            return Ok(None);
+        }
         let Some(event) = self.next_event()? else {
             return Ok(None);
         };

@@ -25,6 +25,7 @@ use crate::il_map::IlMap;
 use crate::layers::Layers;
 use crate::lifetime::{has_ended, lifetime_of};
 use crate::names::NameTable;
+use crate::strings::StringId;
 use crate::symbol_text::SymbolText;
 use chronosym_types::SparseVec;
 
@@ -57,6 +58,8 @@ pub(crate) struct ProcessCode {
     orphans: HashMap<(u16, u64), Vec<BodyIndex>>,
     /// Number of IL maps.
     il_maps: usize,
+    /// Bytes of IL maps, inline trees and line tables.
+    pub details_bytes: usize,
     /// V1 maps whose body is still to come.
     waiting_maps: Vec<Pending>,
     /// What ended with the process so far.
@@ -203,7 +206,9 @@ impl ProcessCode {
             let lines = method.lines.iter().filter_map(|&(address, file, line)| {
                 Some((offset(address)?, (names.strings.intern(file), line)))
             });
-            self.bodies[body.index()].rare_mut().lines = Some(LineTable::new(lines));
+            let lines = LineTable::new(lines);
+            self.details_bytes += lines.len() * size_of::<(u32, (StringId, u32))>();
+            self.bodies[body.index()].rare_mut().lines = Some(lines);
         }
     }
 
@@ -399,6 +404,11 @@ impl ProcessCode {
     pub fn finish(&mut self) {
         self.bind_waiting();
         self.place_entry_points();
+    }
+
+    /// Number of threads, stubs and IL maps that wait for a body.
+    pub fn small_entries(&self) -> usize {
+        self.threads.len() + self.stubs.count() + self.waiting_maps.len()
     }
 
     /// What answers need, as it is now; cheap, and later events do not change it.

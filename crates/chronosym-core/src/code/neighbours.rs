@@ -46,6 +46,7 @@ impl ProcessCode {
             before: self.il_maps,
         };
         self.il_maps += 1;
+        self.details_bytes += pending.map.memory_bytes();
         let last_method = self.thread(at.writer(), at.time_ns).last_method;
         let neighbour = last_method.filter(|&(id, body)| {
             id == method_id && self.bodies[body.index()].flags.extent() == extent
@@ -131,6 +132,8 @@ impl ProcessCode {
             .map(|(_, body)| body)
             .or_else(|| self.by_version(key, at.time_ns));
         let Some(body) = body else { return false };
+        let tree = &fact.tree;
+        self.details_bytes += size_of_val(tree.nodes()) + size_of_val(tree.mappings());
         let rare = self.bodies[body.index()].rare_mut();
         rare.inline_tree.get_or_insert(InlineTree(fact.tree));
         true

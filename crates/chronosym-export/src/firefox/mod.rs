@@ -15,7 +15,7 @@ use crate::kind::CodeKind;
 use crate::series::Series;
 use crate::weight::WeightUnit;
 use markers::Markers;
-use thread::Labels;
+use thread::{Labels, Pids};
 
 pub use thread::firefox_address;
 
@@ -39,6 +39,7 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
         own.unwrap_or(label)
     });
     let labels = Labels {
+        pids: Pids::of(resolver.timeline()),
         labels: labels.collect(),
         groups,
     };

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use chronosym_core::{Code, Frame, FrameId, Marker, ResolvedStack};
+use chronosym_core::{
+    Code, Frame, FrameId, Marker, ProcessIndex, ProcessView, ResolvedStack, Timeline,
+};
 use rustc_hash::FxHashMap;
 
 use super::markers;
@@ -14,8 +16,9 @@ use crate::series::{Series, TimedSample, Track, millis};
 use crate::tables::Numbered;
 use crate::weight::WeightUnit;
 
-/// The groups of functions of a series, and the label of each.
+/// The groups of functions of a series, the label of each, and the ids of processes.
 pub(super) struct Labels {
+    pub pids: Pids,
     pub groups: FunctionGroups,
     pub labels: Vec<String>,
 }
@@ -171,10 +174,9 @@ pub(super) fn write(
         .collect();
 
     let (process_name, thread_name) = series.thread_labels(thread);
-    let pid = process.as_ref().and_then(|process| process.pid);
-    // Two processes that had the same id are distinct.
-    let index = process.as_ref().map_or(0, |process| process.index.index());
-    let pid = pid.map_or(format!("?{index}"), |pid| pid_text(timeline, pid, index));
+    let pid = labels
+        .pids
+        .text(process.as_ref().map(|process| process.index));
     let (start, end) = process
         .as_ref()
         .map_or((None, None), |p| (p.start_ns, p.end_ns));
@@ -188,7 +190,7 @@ pub(super) fn write(
          \"registerTime\":{started},\"unregisterTime\":{end},\"pausedRanges\":[],\"showMarkersInTimeline\":{}",
         Quoted(&thread_name),
         Quoted(&process_name),
-        Quoted(&pid),
+        Quoted(pid),
         !markers.is_empty()
     )?;
     markers::write(markers, |text| tables.text(text), out)?;
@@ -294,11 +296,28 @@ pub fn firefox_address(id: FrameId, frame: &Frame) -> u64 {
     }
 }
 
-/// The viewer identifies processes by this text: a suffix distinguishes those that had the same id.
-fn pid_text(timeline: &chronosym_core::Timeline, pid: u32, index: usize) -> String {
-    let mut of_pid = timeline.processes().filter(|p| p.pid == Some(pid));
-    match of_pid.position(|p| p.index.index() == index) {
-        None | Some(0) => pid.to_string(),
-        Some(nth) => format!("{pid}.{nth}"),
+/// What the viewer identifies processes by: their ids, with a suffix for all but the first process
+/// that had an id.
+pub(super) struct Pids(FxHashMap<ProcessIndex, String>);
+
+impl Pids {
+    pub fn of(timeline: &Timeline) -> Self {
+        let mut with_pid: FxHashMap<Option<u32>, u32> = FxHashMap::default();
+        let text = |process: ProcessView<'_>| {
+            let count = with_pid.entry(process.pid).or_default();
+            let nth = std::mem::replace(count, *count + 1);
+            let text = match (process.pid, nth) {
+                (None, _) => format!("?{}", process.index.index()),
+                (Some(pid), 0) => pid.to_string(),
+                (Some(pid), nth) => format!("{pid}.{nth}"),
+            };
+            (process.index, text)
+        };
+        Pids(timeline.processes().map(text).collect())
+    }
+
+    fn text(&self, process: Option<ProcessIndex>) -> &str {
+        let text = process.and_then(|process| self.0.get(&process));
+        text.map_or("?0", String::as_str)
     }
 }

@@ -15,6 +15,9 @@ use chronosym_core::{EventTypeId, Payload, Role, Session, StackId};
 const MAX_RECORDS: usize = 1 << 18;
 const MAX_BYTES: usize = 16 << 20;
 
+/// Records between two checks of the session's memory.
+const CHUNK: usize = 256;
+
 /// The events of a region, or of a part of it, that matter, and how many others there were.
 #[derive(Default)]
 pub(super) struct Batch {
@@ -199,8 +202,12 @@ impl Importer {
 
     /// Pushes the events of a batch; returns the latest of their times.
     pub(super) fn take(&mut self, batch: &mut Batch, session: &mut Session) -> u64 {
-        for schema in &batch.types {
-            self.types.push(session.event_type(schema.clone()));
+        for schemas in batch.types.chunks(CHUNK) {
+            if !session.has_room(schemas.len()) {
+                return self.at(batch.last_ns);
+            }
+            let ids = schemas.iter().map(|it| session.event_type(it.clone()));
+            self.types.extend(ids);
         }
         for &(event_type, count) in &batch.counted {
             let id = self.types[event_type as usize];
@@ -215,18 +222,26 @@ impl Importer {
         // Only what speaks of code has to come in the order of time.
         let mut ordered = std::mem::take(&mut self.ordered);
         ordered.clear();
-        for (record, position) in batch.records.iter().zip(0..) {
-            if session.needs_order(self.types[record.event_type as usize]) {
-                ordered.push((record.raw_time, position));
-            } else {
-                self.push(batch, record, session);
+        for (chunk, first) in batch.records.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
+            let has_room = session.has_room(chunk.len());
+            for (record, position) in chunk.iter().zip(first..) {
+                if session.needs_order(self.types[record.event_type as usize]) {
+                    ordered.push((record.raw_time, position));
+                } else if has_room {
+                    self.push(batch, record, session);
+                }
             }
         }
         // Those of one thread stand in order already, and those of one time stay in the order of
         // the file.
         ordered.sort_by_key(|&(time, _)| time);
-        for &(_, position) in &ordered {
-            self.push(batch, &batch.records[position as usize], session);
+        for chunk in ordered.chunks(CHUNK) {
+            if !session.has_room_for_code(chunk.len()) {
+                break;
+            }
+            for &(_, position) in chunk {
+                self.push(batch, &batch.records[position as usize], session);
+            }
         }
         self.ordered = ordered;
         self.at(batch.last_ns)

@@ -170,12 +170,12 @@ impl<R: Read + Send> EventStream for NettraceStream<R> {
         let last_ns = match (&region, &mut self.importer) {
             (Ok(Some(region)), Some(importer)) => {
                 let mut cursor = RegionCursor::of(region);
-                let mut last_ns = 0;
-                while !cursor.is_done() {
+                let mut last_ns = None;
+                while !cursor.is_done() && session.has_room(0) {
                     self.filler.fill(&mut cursor, &mut self.batch);
-                    last_ns = importer.take(&mut self.batch, session);
+                    last_ns = Some(importer.take(&mut self.batch, session));
                 }
-                Some(last_ns)
+                last_ns
             }
             _ => None,
         };
@@ -191,10 +191,12 @@ impl<R: Read + Send> EventStream for NettraceStream<R> {
             (Ok(processors), Some(importer)) if processors.get() > 1 => {
                 read_ahead(reader, filler, |batch| {
                     importer.take(batch, session);
+                    session.has_room(0)
                 })
             }
             (_, Some(importer)) => read_in_turn(reader, filler, |batch| {
                 importer.take(batch, session);
+                session.has_room(0)
             }),
             (_, None) => Ok(()),
         };
@@ -237,28 +239,31 @@ fn each_region<R: Read>(
     Ok(())
 }
 
+/// Reads and calls `take` on the same thread, until it returns false.
 fn read_in_turn<R: Read>(
     reader: &mut Reader<R>,
     filler: &mut Filler,
-    mut take: impl FnMut(&mut Batch),
+    mut take: impl FnMut(&mut Batch) -> bool,
 ) -> Result<(), Error> {
     let mut batch = Batch::default();
     each_region(reader, |region| {
         let mut cursor = RegionCursor::of(region);
         while !cursor.is_done() {
             filler.fill(&mut cursor, &mut batch);
-            take(&mut batch);
+            if !take(&mut batch) {
+                return false;
+            }
         }
         true
     })
 }
 
-/// Reads and decodes on another thread and calls `take` on this one; reads on this one if no thread
-/// can be spawned.
+/// Reads and decodes on another thread and calls `take` on this one, until it returns false; reads
+/// on this one if no thread can be spawned.
 fn read_ahead<R: Read + Send>(
     reader: &mut Reader<R>,
     filler: &mut Filler,
-    mut take: impl FnMut(&mut Batch),
+    mut take: impl FnMut(&mut Batch) -> bool,
 ) -> Result<(), Error> {
     let (filled, batches) = mpsc::sync_channel::<Batch>(1);
     let (used, spare) = mpsc::channel::<Batch>();
@@ -279,7 +284,9 @@ fn read_ahead<R: Read + Send>(
         };
         let ahead = thread::Builder::new().spawn_scoped(scope, work).ok()?;
         for mut batch in batches {
-            take(&mut batch);
+            if !take(&mut batch) {
+                break;
+            }
             // Its memory is reused.
             let _ = used.send(batch);
         }
@@ -311,6 +318,7 @@ pub fn diagnostics(counted: &chronosym_nettrace::Diagnostics) -> Diagnostics {
         (counted.unknown_labels, Unused, "events name labels that are not there"),
         (counted.unreadable_fields, Unused, "event types have a field that cannot be read"),
         (counted.unknown_options, Unused, "options of event types and threads are of an unknown kind"),
+        (counted.event_types_left_out, Limit, "definitions of event types were left out: a trace has at most 65,536"),
         (counted.forced_regions, Limit, "times the events were too many to be put in order as a whole"),
     ];
     diagnostics.add_counts(&counts);
@@ -379,6 +387,7 @@ mod tests {
             let mut importer = stream.importer.take().expect("it has begun");
             let take = |batch: &mut Batch| {
                 importer.take(batch, &mut session);
+                true
             };
             let end = if threads {
                 read_ahead(&mut stream.reader, &mut stream.filler, take)

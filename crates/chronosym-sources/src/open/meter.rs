@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use chronosym_etl::ReadAt;
 
-use chronosym_core::{FREE_OF_RATIO, LimitReached, Limits};
+use chronosym_core::{Budget, FREE_OF_RATIO, LimitReached, Limits};
 
 /// How far reading has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(super) struct Meter {
     read: AtomicU64,
     total: AtomicU64,
     unpacked: AtomicU64,
+    /// Whether anything is in an archive or compressed.
+    is_packed: AtomicBool,
     cancelled: AtomicBool,
 }
 
@@ -43,6 +45,7 @@ impl Meter {
             read: AtomicU64::new(0),
             total: AtomicU64::new(0),
             unpacked: AtomicU64::new(0),
+            is_packed: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
         }
     }
@@ -61,6 +64,18 @@ impl Meter {
     /// Bytes of all inputs; `None` where one of them is a pipe.
     pub fn input_size(&self) -> Option<u64> {
         Some(self.total.load(Ordering::Relaxed)).filter(|&total| total != UNKNOWN)
+    }
+
+    /// The memory that the recording may take.
+    pub fn budget(&self) -> Budget {
+        // Traces compress five- to tenfold.
+        const PACKED: u64 = 8;
+        let size = self.input_size();
+        let size = size.map(|size| match self.is_packed.load(Ordering::Relaxed) {
+            true => size.saturating_mul(PACKED),
+            false => size,
+        });
+        Budget::of(&self.limits, size)
     }
 
     fn count_read(&self, n: usize) -> io::Result<()> {
@@ -131,6 +146,7 @@ impl<S> Metered<S> {
 
     /// What comes out of a wrapper.
     pub fn unpacked(source: S, meter: &Arc<Meter>) -> Self {
+        meter.is_packed.store(true, Ordering::Relaxed);
         Metered {
             count: Meter::count_unpacked,
             ..Metered::input(source, meter)

@@ -228,7 +228,7 @@ impl Recording {
             let end = stream.read_into(session);
             end.map(|()| named(stream.diagnostics())).map_err(refused)
         };
-        session.set_input_size(self.meter.input_size().unwrap_or(0));
+        session.limit_memory(self.meter.budget());
         let read = match self.bytes {
             Bytes::Stream(open, stream) => match open(stream) {
                 Ok(mut stream) => read_into(&mut *stream, session),

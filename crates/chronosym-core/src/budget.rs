@@ -1,0 +1,125 @@
+//! The memory that reading a recording and answering from it may take.
+
+use crate::limits::Limits;
+
+/// A bound on memory, and what is taken of it.
+///
+/// States are not counted byte by byte: their sizes are estimated from the numbers of their
+/// entries, with the constants of this crate, so that a recording reaches its budget at the same
+/// event on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    bytes: u64,
+    used: u64,
+}
+
+/// A consumer of a [`Budget`]. What is read first leaves room for what is made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// Events, samples, code and names: up to 30 %.
+    Recording,
+    /// Frames and functions: up to 45 %, with what the recording takes.
+    Frames,
+    /// Call trees and pictures: up to 60 %, with both. The rest is for readers and buffers.
+    Outputs,
+}
+
+/// The smallest budget by default: 256 MiB.
+const LEAST: u64 = 256 << 20;
+/// Bytes of budget for each byte of input, by default.
+const OF_INPUT: u64 = 16;
+/// Input size assumed for a pipe: the budget is 1 GiB.
+const OF_PIPE: u64 = (1 << 30) / OF_INPUT;
+
+impl Budget {
+    /// A budget that is never reached: that of a session that is not read from a file.
+    pub const UNLIMITED: Budget = Budget::new(u64::MAX);
+
+    /// A budget of `bytes`.
+    pub const fn new(bytes: u64) -> Self {
+        Budget { bytes, used: 0 }
+    }
+
+    /// The budget of a recording: the limit, if there is one, or else the default.
+    pub fn of(limits: &Limits, input_bytes: Option<u64>) -> Self {
+        limits
+            .memory
+            .map_or_else(|| Budget::of_input(input_bytes), Budget::new)
+    }
+
+    /// The default budget for an input of `bytes`: the larger of 256 MiB and 16 times the input; 1
+    /// GiB if the size is unknown.
+    pub fn of_input(bytes: Option<u64>) -> Self {
+        let of_input = bytes.unwrap_or(OF_PIPE).saturating_mul(OF_INPUT);
+        Budget::new(of_input.max(LEAST))
+    }
+
+    /// Whether it can never be reached.
+    pub fn is_unlimited(&self) -> bool {
+        self.bytes == u64::MAX
+    }
+
+    /// Bytes that everything together may take.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Sets what is taken, in bytes.
+    pub fn measured(&mut self, used: u64) {
+        self.used = used;
+    }
+
+    /// Adds bytes to what is taken.
+    pub fn charge(&mut self, bytes: u64) {
+        self.used = self.used.saturating_add(bytes);
+    }
+
+    /// Bytes that a consumer may still take.
+    pub fn left(&self, share: Share) -> u64 {
+        let percent = match share {
+            Share::Recording => 30,
+            Share::Frames => 45,
+            Share::Outputs => 60,
+        };
+        match self.is_unlimited() {
+            true => u64::MAX,
+            false => (self.bytes / 100 * percent).saturating_sub(self.used),
+        }
+    }
+
+    /// Whether a consumer may take more.
+    pub fn has_room(&self, share: Share) -> bool {
+        self.left(share) > 0
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget::UNLIMITED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consumers_leave_room_for_those_that_follow() {
+        let mut budget = Budget::new(1_000);
+        budget.measured(300);
+        let room = [Share::Recording, Share::Frames, Share::Outputs].map(|it| budget.has_room(it));
+        assert_eq!(room, [false, true, true]);
+        budget.charge(150);
+        assert!(!budget.has_room(Share::Frames));
+        assert_eq!(budget.left(Share::Outputs), 150);
+        assert!(Budget::UNLIMITED.has_room(Share::Recording));
+    }
+
+    #[test]
+    fn the_default_follows_the_input() {
+        assert_eq!(Budget::of_input(Some(1)).bytes(), 256 << 20);
+        assert_eq!(Budget::of_input(Some(1 << 30)).bytes(), 16 << 30);
+        assert_eq!(Budget::of_input(None).bytes(), 1 << 30);
+        assert_eq!(Budget::of_input(Some(u64::MAX)), Budget::UNLIMITED);
+    }
+}
