@@ -44,6 +44,7 @@ mod images;
 mod index;
 mod ingest;
 mod inline_tree;
+mod inlinee;
 mod kept;
 mod kernel;
 mod layers;
@@ -113,6 +114,7 @@ pub use ids::{
 };
 pub use il_map::{IlOffset, IlSource};
 pub use images::{FileMapping, PerfMapId, file_name, is_anonymous, simple_name};
+pub use inlinee::Inlinee;
 pub use kept::KeptEvent;
 pub use limits::{FREE_OF_RATIO, LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};

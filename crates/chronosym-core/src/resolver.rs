@@ -15,7 +15,8 @@ use crate::frame::Frame;
 use crate::frame_table::{FrameTable, TableFrame};
 use crate::frames::{FrameBuilder, When};
 use crate::functions::{Binary, Function, FunctionTable};
-use crate::ids::{FrameId, ProcessIndex, StackId};
+use crate::ids::{BodyIndex, FrameId, ProcessIndex, StackId};
+use crate::inlinee::Inlinee;
 use crate::limits::LimitReached;
 use crate::resolve::{ALWAYS, AddressAt, Location, meet};
 use crate::samples::SampleClass;
@@ -405,6 +406,17 @@ impl Resolver {
             builder.frames(at, timeline.locate(at), &mut self.frames);
         }
         ALWAYS
+    }
+
+    /// Returns the nodes of the inline tree of a body, the method itself first; none without a tree.
+    pub fn inlinees(&mut self, process: ProcessIndex, body: BodyIndex) -> Vec<Inlinee> {
+        let timeline = Arc::clone(&self.timeline);
+        let mut builder = FrameBuilder {
+            timeline: &timeline,
+            symbols: self.symbols.as_deref(),
+            functions: &mut self.functions,
+        };
+        builder.inlinees(process, body)
     }
 
     /// Looks up the code at an address and time, and keeps it for when its frames are built.

@@ -366,20 +366,6 @@ impl Timeline {
             .collect()
     }
 
-    /// Returns the offsets in a body, in bytes from its start, at which inlined code starts, as its
-    /// inline tree states them.
-    pub fn inlined_offsets(
-        &self,
-        process: ProcessIndex,
-        body: BodyIndex,
-    ) -> impl Iterator<Item = u32> {
-        let space = self.space(process);
-        let body = space.and_then(|space| space.state.code.bodies.get(body.index()));
-        let tree = body.and_then(|body| body.inline_tree());
-        let mappings = tree.into_iter().flat_map(|tree| tree.0.mappings());
-        (mappings.filter(|mapping| mapping.node != 0)).map(|mapping| mapping.native_offset)
-    }
-
     /// Returns one code body.
     pub fn body_view(&self, process: ProcessIndex, index: BodyIndex) -> Option<BodyView<'_>> {
         let space = self.space(process)?;

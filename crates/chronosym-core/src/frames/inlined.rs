@@ -83,7 +83,7 @@ impl<'a> FrameBuilder<'a> {
     /// The function of a method id: named by one of its bodies, or by `MethodDetails`. The last
     /// value is whether lost events may have reused the id before `compiled`, when the body that
     /// contains it was compiled.
-    fn inlined_function(
+    pub(super) fn inlined_function(
         &mut self,
         at: AddressAt,
         clr_instance: u16,

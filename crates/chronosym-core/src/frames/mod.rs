@@ -4,6 +4,7 @@
 mod body;
 mod image;
 mod inlined;
+mod inlinees;
 mod precompiled;
 mod untimed;
 
