@@ -11,7 +11,7 @@ use chronosym::runtime::{
     Exceptions, GcReason, GcType, Jit, JitDecisions, Report, SuspensionReason, TailCallType,
     ThreadPool,
 };
-use chronosym::{Filter, Options, Session, Timeline};
+use chronosym::{Filter, Options, Resolver, Session, Timeline};
 use chronosym_conformance::unzip;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::{
@@ -943,6 +943,33 @@ fn decisions_equal_the_events() {
     assert_eq!(sum(|it| it.tail_calls.len()), logged(&tail_calls));
     assert!(bodies.iter().all(|it| it.start.is_some()));
     assert_eq!(decisions.unused, chronosym::runtime::Unused::default());
+    // Rich debug info states the same inlined calls of each body, but for calls that left no code.
+    let mut resolver = Resolver::new(&timeline, None);
+    let (mut compared, mut stated) = (0, 0);
+    for body in bodies {
+        let process = body.process;
+        let index = (timeline.bodies_at(process, body.start.unwrap()).iter())
+            .min_by_key(|it| it.lifetime.from.abs_diff(body.time_ns))
+            .map(|it| it.index);
+        let nodes = resolver.inlinees(process, index.unwrap());
+        if nodes.is_empty() {
+            continue;
+        }
+        let inlinees: Vec<_> = nodes.iter().filter(|node| node.parent.is_some()).collect();
+        assert!(inlinees.len() <= body.inlined.len(), "{}", body.name);
+        // Without symbol files, methods that were never compiled alone have no names.
+        let mut callees: Vec<_> = body.inlined.iter().map(|call| &*call.callee).collect();
+        for name in inlinees.iter().filter_map(|node| node.function.name()) {
+            let at = callees.iter().position(|callee| *callee == name);
+            callees.remove(at.unwrap_or_else(|| panic!("{name} in {}", body.name)));
+        }
+        compared += inlinees.len();
+        stated += body.inlined.len();
+    }
+    assert!(
+        compared > 20 && compared * 10 >= stated * 9,
+        "{compared} of {stated}"
+    );
     // As the program is written: Never may not be inlined, Big has a try block, Small is tiny.
     let hot = bodies
         .iter()

@@ -33,7 +33,17 @@ impl Sampled {
     ) -> Result<Self> {
         let mut options = Options::default();
         options.markers = markers;
-        Self::read_with(traces, symbols, selection, options)
+        let sampled = Self::read_with(traces, symbols, selection, options)?;
+        sampled.check_samples()?;
+        Ok(sampled)
+    }
+
+    /// Rejects a timeline that was saved without samples.
+    pub fn check_samples(&self) -> Result<()> {
+        if self.loaded.timeline.facts().lacks_samples {
+            bail!("the timeline was saved without samples: save it again with --with-samples");
+        }
+        Ok(())
     }
 
     /// As [`Sampled::read`], with options whose samples are those of the selection.
@@ -55,9 +65,6 @@ impl Sampled {
         };
         options.switches = samples.activity.is_some();
         let loaded = load::load(traces, options, symbols)?;
-        if loaded.timeline.facts().lacks_samples {
-            bail!("the timeline was saved without samples: save it again with --with-samples");
-        }
         progress::notes(&loaded.diagnostics.list);
         absent::refuse(filters, &loaded.timeline)?;
         let symbols = Arc::new(symbolizer::open(symbols, &loaded)?);

@@ -46,7 +46,8 @@ fn what_is_no_trace_is_named() {
     let xml = file(b"<trace/>");
     let missing = directory.path().join("missing.nettrace");
     for command in [
-        "info", "stacks", "top", "events", "methods", "modules", "threads", "symbols",
+        "info", "stacks", "top", "events", "methods", "modules", "threads", "symbols", "runtime",
+        "inlining",
     ] {
         let with = |path: &std::path::Path, words: &[&str]| {
             fails(&[command, path.to_str().unwrap()], words);
@@ -78,7 +79,8 @@ fn a_zip_file_without_a_trace_is_named() {
 fn a_wrong_process_is_answered_with_those_that_are_there() {
     let trace = arg(LINUX);
     for command in [
-        "stacks", "top", "methods", "modules", "events", "threads", "symbols",
+        "stacks", "top", "methods", "modules", "events", "threads", "symbols", "runtime",
+        "inlining",
     ] {
         fails(&[command, "--pid", "99", &trace], &["99", "9787"]);
         fails(

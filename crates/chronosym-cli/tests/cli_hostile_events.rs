@@ -8,6 +8,7 @@ use bounded::holds;
 use chronosym_support::etl::{At, EtlWriter, Event, Options, guid};
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::{self, Method, TreeNode};
+use chronosym_support::payload::{Payload, jitting_started};
 use chronosym_support::perf::{PerfAttr, PerfWriter};
 use chronosym_support::trace::{EventSpec, TraceInfo};
 
@@ -62,6 +63,10 @@ fn inline_trees() {
         inlined(&payload::inline_tree(&deep(n), &mappings), 20, 200)
     });
     assert!(runs[0].stdout.contains("Outer"), "{:.300}", runs[0].stdout);
+    holds("calls in calls, each with code", &["inlining"], 500, |n| {
+        let mappings: Vec<_> = (0..n as u32).map(|at| (0, at, 16 * at)).collect();
+        inlined(&payload::inline_tree(&deep(n), &mappings), 20, 200)
+    });
     holds("calls beside calls", STACKS, 4_000, |n| {
         let nodes: Vec<_> = (0..n as u32)
             .map(|at| {
@@ -321,5 +326,67 @@ fn numbers_whose_hashes_are_one() {
             perf.mmap2(at, 7, 0x1000 * at, 0x1000, 0, &format!("/lib/{at:011}"));
         }
         perf.file()
+    });
+}
+
+#[test]
+fn runtime_events_in_bulk() {
+    const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+    holds(
+        "compilations that never end",
+        &["runtime", "jit"],
+        8_000,
+        |n| {
+            let mut trace = NettraceWriter::v5().info(TraceInfo::default());
+            let start = trace.event_type(RUNTIME, 145, 1);
+            let load = trace.event_type(RUNTIME, 143, 1);
+            for at in 0..n as u64 {
+                let names = ("T", "M", "void ()");
+                let payload = jitting_started(1, at, 1, 0x0600_0001, 9, names, 0);
+                trace.event(start, at as i64, 1, &[], &payload);
+            }
+            for at in 0..n as u64 {
+                let method = Method {
+                    id: n as u64 + at,
+                    start: 0x1000 + 64 * at,
+                    size: 64,
+                    flags: 8,
+                    names: Some(("T", "M", "void ()")),
+                    ..Method::default()
+                };
+                trace.event(load, (n as u64 + at) as i64, 1, &[], &method.encode(1));
+            }
+            trace.finish()
+        },
+    );
+    holds("decisions about one method", &["inlining"], 8_000, |n| {
+        let mut trace = NettraceWriter::v5().info(TraceInfo::default());
+        let inlined = trace.event_type(RUNTIME, 185, 0);
+        let rejected = trace.event_type(RUNTIME, 192, 0);
+        let load = trace.event_type(RUNTIME, 143, 1);
+        for at in 0..n as u64 {
+            let callee = format!("C{at}");
+            let names = || {
+                let own = ("T", "M", "void ()");
+                let names = Payload::new().names(own).names(own);
+                names.names(("T", &callee, "void ()"))
+            };
+            trace.event(inlined, at as i64, 1, &[], &names().u16(0).finish());
+            let reason = names().u32(1).wide("recursive").u16(0).finish();
+            trace.event(rejected, at as i64, 1, &[], &reason);
+        }
+        // Bodies that follow each other at one address, all with the same name.
+        for at in 0..n as u64 {
+            let method = Method {
+                id: 1,
+                start: 0x1000,
+                size: 64,
+                flags: 8,
+                names: Some(("T", "M", "void ()")),
+                ..Method::default()
+            };
+            trace.event(load, (n as u64 + at) as i64, 1, &[], &method.encode(1));
+        }
+        trace.finish()
     });
 }

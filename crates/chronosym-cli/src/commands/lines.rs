@@ -25,6 +25,7 @@ pub fn run(args: &Lines) -> Result<()> {
     }
     let kept = JitDecisions::options();
     let sampled = Sampled::read_with(&input.traces, &input.symbols, &args.selection, kept)?;
+    sampled.check_samples()?;
     let raw = args.selection.samples.raw || args.format != InfoFormat::Text;
     let (profile, _) = sampled.presented(raw);
     let Some(mut lines) = MethodLines::new(&profile, &args.method) else {

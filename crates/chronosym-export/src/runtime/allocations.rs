@@ -64,8 +64,8 @@ impl AllocationsView {
         let mut total = Amount::default();
         for allocation in &all.allocations {
             let key = (allocation.type_name.clone(), allocation.kind);
-            let (resolver, time) = (&mut context.resolver, allocation.time_ns);
-            let site = Site::of(resolver, allocation.process, allocation.stack, time);
+            let time = allocation.time_ns;
+            let site = context.site(allocation.process, allocation.stack, time);
             let of_type: &mut Amount = types.entry(key.clone()).or_default();
             of_type.add(allocation);
             let of_site: &mut Amount = sites.entry((key, site)).or_default();

@@ -52,7 +52,7 @@ impl ContentionView {
         let notes = context.notes(&all.unused);
         let durations = Percentiles::new(all.waits.iter().filter_map(|wait| wait.duration_ns));
         for of in all.waits {
-            let site = Site::of(&mut context.resolver, of.process, of.stack, of.start_ns);
+            let site = context.site(of.process, of.stack, of.start_ns);
             let pid = context.pid(of.process);
             let key = (of.process, of.lock_id, site.clone());
             let lock = locks.entry(key).or_insert_with(|| Lock {

@@ -3,20 +3,25 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use chronosym_core::{Filter, ProcessIndex, Resolver, SymbolSource, ThreadIndex, Timeline};
+use chronosym_core::{
+    Filter, Position, ProcessIndex, Resolver, StackId, SymbolSource, ThreadIndex, Timeline, When,
+};
 use chronosym_runtime::{Percentiles, Report, Unused};
 use serde::ser::SerializeMap;
 
 use super::grid::{ms, sentence};
+use super::sites::Site;
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
 use crate::units::show_count;
+use crate::user_code::UserCode;
 
 /// A timeline, the part of it that is reported, and its names.
 pub(crate) struct Context {
     pub timeline: Arc<Timeline>,
     pub filter: Filter,
-    pub resolver: Resolver,
+    resolver: Resolver,
+    user_code: UserCode,
 }
 
 impl Context {
@@ -29,6 +34,7 @@ impl Context {
             timeline: timeline.clone(),
             filter: filter.clone(),
             resolver: Resolver::new(timeline, symbols),
+            user_code: UserCode::of(timeline),
         }
     }
 
@@ -39,6 +45,19 @@ impl Context {
     pub fn tid(&self, thread: ThreadIndex) -> u64 {
         let view = self.timeline.thread_view(thread);
         view.map_or(0, |thread| thread.tid)
+    }
+
+    /// Where the program was when an event of a process was logged, if the event has a stack.
+    pub fn site(
+        &mut self,
+        process: ProcessIndex,
+        stack: Option<StackId>,
+        time_ns: u64,
+    ) -> Option<Site> {
+        let when = When::At(time_ns);
+        let resolved = (self.resolver).resolve_stack(process, stack?, when, Position::Return);
+        let (stack, _) = resolved?;
+        Some(Site::of(&self.resolver, stack, self.user_code))
     }
 
     /// The notes on what a report could not use.

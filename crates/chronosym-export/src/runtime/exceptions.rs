@@ -47,8 +47,7 @@ impl ExceptionsView {
         let all = Exceptions::new(&context.timeline, &context.filter);
         let mut groups: BTreeMap<_, Group> = BTreeMap::new();
         for thrown in &all.thrown {
-            let (resolver, time) = (&mut context.resolver, thrown.time_ns);
-            let thrown_at = Site::of(resolver, thrown.process, thrown.stack, time);
+            let thrown_at = context.site(thrown.process, thrown.stack, thrown.time_ns);
             let key = (
                 thrown.type_name.clone(),
                 thrown_at,

@@ -50,8 +50,7 @@ impl GcView {
         let others = others.into_iter();
         let row = |of: Collection| Row {
             pid: context.pid(of.process),
-            trigger: Site::of(
-                &mut context.resolver,
+            trigger: context.site(
                 of.process,
                 of.trigger_stack,
                 of.trigger_ns.unwrap_or(of.start_ns),

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use chronosym_core::{
-    BodyIndex, Code, Frame, FunctionId, Position, ProcessIndex, Profile, Resolver, Timeline, When,
+    BodyIndex, Code, Function, FunctionId, ProcessIndex, Profile, Resolver, Timeline,
 };
 use chronosym_runtime::{CompiledBody, InlinedCall, JitDecisions, TailCall, Unused, advice};
 use chronosym_types::hash::HashMap;
@@ -313,29 +313,18 @@ fn inlined(
     (process, index): (ProcessIndex, BodyIndex),
     body: &Body,
 ) -> Vec<Inlined> {
-    let timeline = resolver.timeline().clone();
     let mut found: BTreeMap<Call, u64> = BTreeMap::new();
-    let mut seen = BTreeSet::new();
-    let offsets: BTreeSet<u32> = timeline.inlined_offsets(process, index).collect();
-    for offset in offsets {
-        let address = body.start.saturating_add(offset.into());
-        let when = When::At(body.time_ns);
-        let resolved = resolver.resolve_addresses(process, &[address], when, Position::Exact);
-        let Some((stack, _)) = resolved else {
+    let nodes = resolver.inlinees(process, index);
+    for node in &nodes {
+        let caller = node.parent.and_then(|parent| nodes.get(parent as usize));
+        let Some(caller) = caller else {
             continue;
         };
-        let frames: Vec<&Frame> = resolver.stack(stack).map(|id| resolver.frame(id)).collect();
-        for depth in 1..frames.len() {
-            let (callee, caller) = (frames[depth - 1], frames[depth]);
-            let call = caller.il_offset.map(|il| il.offset);
-            if !seen.insert((callee.function.id(), caller.function.id(), call)) {
-                continue;
-            }
-            let line = caller.line.as_ref().ok();
-            let line = line.map(|line| (line.file.to_string(), line.line));
-            let key = (caller.label().to_owned(), callee.label().to_owned(), line);
-            *found.entry(key).or_default() += 1;
-        }
+        let line = node.line.as_ref();
+        let line = line.map(|line| (line.file.to_string(), line.line));
+        let label = |function: &Function| function.label().to_owned();
+        let key = (label(&caller.function), label(&node.function), line);
+        *found.entry(key).or_default() += 1;
     }
     let rich = found
         .into_iter()
@@ -347,7 +336,7 @@ fn inlined(
             source: RICH,
         });
     let mut inlined: Vec<Inlined> = rich.collect();
-    // Inlined calls without code of their own are in events only. Of a call in inlined code, events
+    // Inlined calls of which no code is left are in events only. Of a call in inlined code, events
     // may name the compiled method as the caller.
     let name = |label: &str| name_of(label).to_owned();
     let pairs = inlined

@@ -1,10 +1,10 @@
 //! Where in the program something happened: the innermost frame of a stack that is user code.
 
-use chronosym_core::{Position, ProcessIndex, ResolvedStack, Resolver, StackId, When};
+use chronosym_core::{ResolvedStack, Resolver};
 use serde::ser::SerializeMap;
 
 use crate::object::{Fields, Object};
-use crate::user_code::is_framework;
+use crate::user_code::UserCode;
 
 /// A frame of user code, or the innermost frame of a stack without any.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,20 +17,9 @@ pub(crate) struct Site {
 
 impl Site {
     /// The place of an event with a stack.
-    pub fn of(
-        resolver: &mut Resolver,
-        process: ProcessIndex,
-        stack: Option<StackId>,
-        time_ns: u64,
-    ) -> Option<Self> {
-        let when = When::At(time_ns);
-        let (stack, _) = resolver.resolve_stack(process, stack?, when, Position::Return)?;
-        Some(Self::of_stack(resolver, stack))
-    }
-
-    fn of_stack(resolver: &Resolver, stack: ResolvedStack) -> Self {
+    pub fn of(resolver: &Resolver, stack: ResolvedStack, user_code: UserCode) -> Self {
         let mut frames = resolver.stack(stack).map(|frame| resolver.frame(frame));
-        let user = frames.find(|frame| !is_framework(&frame.function));
+        let user = frames.find(|frame| user_code.has(frame));
         let frame = user.unwrap_or_else(|| resolver.frame(resolver.leaf(stack)));
         let line = frame.line.as_ref().ok();
         Site {
