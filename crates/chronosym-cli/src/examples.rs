@@ -9,6 +9,10 @@ type Example = (&'static str, &'static str);
 /// By command.
 #[rustfmt::skip]
 pub const EXAMPLES: &[(&str, &[Example])] = &[
+    ("summary", &[
+        ("chronosym app.nettrace", "what ran, where the time went, what to do next"),
+        ("chronosym summary --format json app.nettrace", "the figures as JSON"),
+    ]),
     ("info", &[
         ("chronosym info app.nettrace", "show what a trace contains and what is missing"),
         ("chronosym info --format json app.nettrace", "the same as JSON"),
@@ -21,7 +25,8 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ("chronosym stacks --format folded app.nettrace", "one line per stack, for other tools"),
     ]),
     ("top", &[
-        ("chronosym top app.nettrace", "hot methods: self and total"),
+        ("chronosym top app.nettrace", "hot methods: your own first, then all"),
+        ("chronosym top --activity blocked perf.data", "where threads waited, from context switches"),
         ("chronosym top --running --by module app.nettrace", "modules, for running threads"),
         ("chronosym top --from 1.5s --to 2s --tid 4711 app.nettrace", "one thread for half a second"),
         ("chronosym top --callers Cache.Get app.nettrace", "callers of a method, with their time"),
@@ -93,12 +98,15 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
 const FIRST: &[Example] = &[
     (
         "chronosym app.nettrace",
-        "show what a trace contains: the same as `chronosym info`",
+        "what ran, where the time went, what to do next",
     ),
-    ("chronosym top app.nettrace", "where the time went"),
+    (
+        "chronosym top app.nettrace",
+        "the methods that take the time",
+    ),
     (
         "chronosym stacks app.nettrace -o app.html",
-        "a flame graph with tables, for any browser",
+        "a report for any browser: time axis, flame graph, source",
     ),
 ];
 

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use chronosym_core::{
-    Activity, Diagnostics, EventKey, MarkerKind, ProcessIndex, Profile, SampleKind, Timeline,
-    WallFlag,
+    Activity, Diagnostics, MarkerKind, ProcessIndex, Profile, SampleKind, Timeline, WallFlag,
 };
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -14,6 +13,7 @@ use serde_with::skip_serializing_none;
 
 use crate::fit::wrap;
 use crate::function_groups::FunctionGroups;
+use crate::suspensions::{Suspensions, suspensions};
 use crate::units::show_count;
 use crate::user_methods::{UserMethod, user_methods};
 use crate::weight::{WeightUnit, add};
@@ -200,16 +200,7 @@ impl TraceSummary {
     }
 
     fn add_markers(&mut self, timeline: &Timeline) {
-        let has = |id: u32| {
-            timeline.event_types().iter().any(|it| {
-                it.count > 0
-                    && it.schema.id() == Some(id)
-                    && matches!(it.schema.key(), EventKey::Manifest { .. })
-                    && &**it.schema.provider_name() == "Microsoft-Windows-DotNETRuntime"
-            })
-        };
         let mut counts: FxHashMap<MarkerKind, (u64, u64)> = FxHashMap::default();
-        let mut pause_ns = 0;
         let mut thrown: BTreeMap<&str, u64> = BTreeMap::new();
         let markers = timeline.markers();
         for marker in &markers {
@@ -217,17 +208,18 @@ impl TraceSummary {
             *count += 1;
             let length = marker.end_ns.unwrap_or(marker.start_ns) - marker.start_ns;
             *ns += length;
-            match (marker.kind, marker.text) {
-                (MarkerKind::Pause, Some(text)) if text.contains("collection") => {
-                    pause_ns += length
-                }
-                (MarkerKind::Exception, Some(text)) => {
-                    let name = text.split_once(": ").map_or(text, |(name, _)| name);
-                    *thrown.entry(name).or_default() += 1;
-                }
-                _ => {}
+            if let (MarkerKind::Exception, Some(text)) = (marker.kind, marker.text) {
+                let name = text.split_once(": ").map_or(text, |(name, _)| name);
+                *thrown.entry(name).or_default() += 1;
             }
         }
+        let suspensions = suspensions(timeline);
+        let suspended = |passes: fn(&Suspensions) -> bool| {
+            let those = suspensions.iter().filter(|it| passes(it));
+            those.fold((0, 0), |(count, ns), it| {
+                (count + it.count, ns + it.time_ns)
+            })
+        };
         let of = |kind| {
             counts
                 .get(&kind)
@@ -236,7 +228,8 @@ impl TraceSummary {
         };
         if let Some((count, _)) = of(MarkerKind::Collection) {
             self.collections = Some(count);
-            self.collection_pause_ns = has(9).then_some(pause_ns);
+            let (pauses, ns) = suspended(|it| !it.by_sampler && it.cause.contains("collection"));
+            self.collection_pause_ns = (pauses > 0).then_some(ns);
         }
         if let Some((count, ns)) = of(MarkerKind::Compilation) {
             (self.compiled, self.compilation_ns) = (Some(count), Some(ns));
@@ -251,7 +244,7 @@ impl TraceSummary {
         if let Some((count, ns)) = of(MarkerKind::Contention) {
             (self.contentions, self.contention_ns) = (Some(count), Some(ns));
         }
-        if let Some((count, ns)) = of(MarkerKind::SamplerPause) {
+        if let (count @ 1.., ns) = suspended(|it| it.by_sampler) {
             (self.sampler_suspensions, self.sampler_ns) = (Some(count), Some(ns));
         }
     }

@@ -4,7 +4,6 @@ mod advice;
 mod json;
 mod overview;
 mod summary;
-mod suspensions;
 mod text;
 
 pub use overview::Overview;

@@ -8,7 +8,7 @@ use chronosym_symbolizer::Symbolizer;
 
 use super::advice::advice;
 use super::summary::Summary;
-use super::suspensions::{Suspensions, suspensions};
+use crate::suspensions::{Suspensions, suspensions};
 
 /// An overview of a trace: what was recorded, what its samples are, how their frames are named,
 /// what is wrong with it, and what to record next time.
