@@ -344,7 +344,7 @@ fn firefox_profiler_shows_threads_and_markers() {
         let weights: f64 = weights.map(|ms| ms.as_f64().unwrap()).sum();
         assert!((own - weights).abs() < weights * 1e-6, "{own} of {weights}");
     }
-    let expected = ["GC", "JIT", "exception", "pause"];
+    let expected = ["GC", "JIT", "exception", "pause", "sampler pause"];
     assert_eq!(kinds.keys().collect::<Vec<_>>(), expected);
     // As the program counts them: it throws on each round.
     assert!(kinds["exception"] > 1_000, "{kinds:?}");
