@@ -91,6 +91,15 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "({path}@{function}+{0x+})"),
     (Code, "«{path}@{0xrva}»"),
     (Code, "^{n}# {0xaddress} in {rest}"),
+    // Valgrind, which loads programs at low addresses; elfutils; Firefox; Python; bcc.
+    (Code, "^=={n}== {word} {0xprocess}: {any} (in {path})$"),
+    (Code, "^#{n} {0xaddress} {any}- {path}$"),
+    (Code, "[«{path} +{0xrva}»]"),
+    (
+        Code,
+        "Binary file \"{path}\", at {callee}+{0x+} [{0xaddress}]",
+    ),
+    (Code, "Binary file \"{path}\", at +{0xrva} [{0xh}]"),
     // Android.
     (Code, "#{n} pc {address} {entry} ({any}) (BuildId: {id})"),
     (Code, "#{n} pc {address} {entry} (BuildId: {id})"),
@@ -112,6 +121,7 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "{identifier}+{0x+} [{any}] in {path} ({0xh})"),
     // Linux: oopses, backtraces, faults.
     (Code, "{identifier}+{0x+}/{0xsize} [{path} {id}]"),
+    (Code, "{identifier}+{0x+} [{path}]$"),
     (Code, "{identifier}+{0x+}/{0xsize} [{path}]"),
     (Code, "{identifier}+{0x+}/{0xsize}"),
     (

@@ -192,6 +192,18 @@ impl<'a> Fields<'a, '_> {
                 _ => add(range, At::Address(number), Form::Names),
             }
         }
+        if let (Some(address), Some(range)) = (
+            self.number(Field::Process),
+            self.matched.range_of(Field::Process),
+        ) {
+            let (start, len) = (address, 0);
+            let at = At::Mapped {
+                address,
+                start,
+                len,
+            };
+            add(range, at, Form::Names);
+        }
         if let (Some(name), Some(offset)) =
             (self.text(Field::Symbol), self.number(Field::SymbolOffset))
             && let (Some(first), Some(last)) = (

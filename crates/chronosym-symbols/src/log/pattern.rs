@@ -33,6 +33,8 @@ pub(super) enum Field {
     FileOffset,
     /// An address.
     Address,
+    /// An address of the process, never one that the file states.
+    Process,
     /// Where the module is loaded.
     Base,
     /// The first address of a mapping.
@@ -175,6 +177,7 @@ fn field(name: &str) -> (Field, Class) {
         "rva10" => (Field::Rva, Class::Decimal),
         "offset" => (Field::FileOffset, hex),
         "address" => (Field::Address, hex),
+        "process" => (Field::Process, hex),
         "base" => (Field::Base, hex),
         "start" => (Field::Start, hex),
         "end" => (Field::End, hex),

@@ -33,7 +33,7 @@ pub enum At<'a> {
         address: u64,
         /// The first address of the mapping.
         start: u64,
-        /// Its length in bytes.
+        /// Its length in bytes; 0 if nothing is stated of the mapping.
         len: u64,
     },
     /// Bytes from the base of an image that the log lists: its index in the list, and the bytes.

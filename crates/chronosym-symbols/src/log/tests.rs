@@ -182,6 +182,12 @@ fn addresses_are_of_the_module_that_the_line_names() {
         start: 0x1000,
         len: 0xa000,
     };
+    // Never an address that the file states.
+    let of_process = At::Mapped {
+        address: 0x11c1,
+        start: 0x11c1,
+        len: 0,
+    };
     let symbol = |name, offset| {
         let size = None;
         At::Symbol(Symbol { name, offset, size })
@@ -247,6 +253,23 @@ fn addresses_are_of_the_module_that_the_line_names() {
             symbol("BaseThread", 9),
         ),
         ("prog!f(int) + 0x21 bytes", "prog", symbol("f(int)", 0x21)),
+        ("#01: ???[/srv/prog +0x11c1]", "/srv/prog", rva),
+        (
+            "\t0x000055d0c0a011c1\tf+0x21 [prog]",
+            "prog",
+            symbol("f", 0x21),
+        ),
+        ("#0  0x000011c1 f - /srv/prog", "/srv/prog", address),
+        (
+            "  Binary file \"/srv/prog\", at +0x11c1 [0x7f0011c1]",
+            "/srv/prog",
+            rva,
+        ),
+        (
+            "==7==    at 0x11C1: ??? (in /srv/prog)",
+            "/srv/prog",
+            of_process,
+        ),
         (" 1  prog!f + 0x21", "prog", symbol("f", 0x21)),
         (
             "Faulting module name: prog.dll, version: 1.0, time stamp: 0x65a0\r\nException code: 0xc0000005\r\nFault offset: 0x00000000000011c1\r\nFaulting process id: 0x11c1\r\n",

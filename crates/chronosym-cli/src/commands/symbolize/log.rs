@@ -263,7 +263,9 @@ impl Unanswered {
                 };
                 // Most often an address of a process.
                 let hint = match &**why {
-                    "outside the image" => "; --base or --maps states where files are loaded",
+                    "outside the image" | "the log does not state where the file is loaded" => {
+                        "; --base or --maps states where files are loaded"
+                    }
                     _ => "",
                 };
                 format!("{file}{count} not resolved, such as {text}: {why}{hint}")

@@ -106,10 +106,11 @@ impl NativeSource {
                 start,
                 len,
             } => {
-                let own = self
-                    .symbols
-                    .mapped_code(len)
-                    .ok_or(shown::NO_SUCH_MAPPING)?;
+                let missing = match len {
+                    0 => shown::NO_LOAD_ADDRESS,
+                    _ => shown::NO_SUCH_MAPPING,
+                };
+                let own = self.symbols.mapped_code(len).ok_or(missing)?;
                 let within = address.wrapping_sub(start);
                 let lookup = Address::VirtualAddress(back(own.wrapping_add(within)));
                 (lookup, address)

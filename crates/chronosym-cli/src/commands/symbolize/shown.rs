@@ -143,6 +143,11 @@ pub const SEVERAL_FUNCTIONS: Why = ("several functions have this name", NameReas
 pub const NO_FUNCTION: Why = ("no such function", NameReason::NoName);
 /// The log lists what is mapped, and no file is mapped at the address.
 pub const NO_FILE_THERE: Why = ("in no image of the list", NameReason::InvalidAddress);
+/// The address is one of a process.
+pub const NO_LOAD_ADDRESS: Why = (
+    "the log does not state where the file is loaded",
+    NameReason::InvalidAddress,
+);
 /// The log states a mapping of code, and the file has no segment of its size.
 pub const NO_SUCH_MAPPING: Why = (
     "no segment of the file has the size of the mapping",
