@@ -317,6 +317,21 @@ fn firefox_profiler_shows_threads_and_markers() {
     let first = times.iter().copied().fold(f64::MAX, f64::min);
     let last = times.iter().copied().fold(0.0, f64::max);
     let range = first..last + file["meta"]["interval"].as_f64().unwrap();
+    // The busiest thread is shown first, and blocked ones are idle.
+    let selected = file["meta"]["initialSelectedThreads"][0].as_u64().unwrap();
+    let categories = list(&file["meta"]["categories"]);
+    let idle = categories
+        .iter()
+        .position(|category| category["name"] == "Idle");
+    let is_idle = |thread: &Value| {
+        let all = list(&thread["frameTable"]["category"]);
+        all.iter()
+            .any(|category| category.as_u64() == idle.map(|at| at as u64))
+    };
+    let threads = list(&file["threads"]);
+    assert!(threads.iter().any(is_idle) && !threads.iter().all(is_idle));
+    assert!(!is_idle(&threads[selected as usize]));
+    assert_eq!(file["meta"]["product"], "Workload (5077)");
     let mut kinds = BTreeMap::new();
     for (index, thread) in list(&file["threads"]).iter().enumerate() {
         ask(&["thread", "select", &format!("t-{index}")]);
@@ -389,7 +404,13 @@ fn the_site_of_speedscope_shows_each_thread() {
     assert!(profiles.len() > 2);
     for profile in profiles {
         let name = profile["name"].as_str().unwrap();
-        let ms = profile["endValue"].as_u64().unwrap() as f64 / 1e6;
+        // Gaps have no stack, and are not counted.
+        let stacks = list(&profile["samples"])
+            .iter()
+            .zip(list(&profile["weights"]));
+        let seen = stacks.filter(|(stack, _)| !list(stack).is_empty());
+        let ns: u64 = seen.map(|(_, weight)| weight.as_u64().unwrap()).sum();
+        let ms = ns as f64 / 1e6;
         let (_, row) = dom
             .split_once(&format!("<span>{name}</span>"))
             .unwrap_or_else(|| panic!("{name}: {dom}"));

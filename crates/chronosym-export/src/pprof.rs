@@ -36,6 +36,7 @@ pub fn write_pprof(
     let mut out = GzEncoder::new(out, Compression::fast());
     let (resolver, timeline) = (&profile.resolver, profile.resolver.timeline());
     let mut tables = Tables::new(resolver, granularity.addresses);
+    tables.add_main(profile);
     let unit = WeightUnit::of(profile);
     let mut types = vec![("samples", "count")];
     types.extend(unit.sample_type());

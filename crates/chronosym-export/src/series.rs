@@ -191,6 +191,15 @@ impl Series {
     }
 }
 
+/// The time until which a sample's thread is known to have been in its stack, and the time from which
+/// it was seen again, if there is a gap between them: the thread had ended, was not sampled, or was
+/// not on a processor. Samples are not exactly at the end of the ones before them: differences up to
+/// half of a weight are none.
+pub(crate) fn gap(until: u64, sample: &TimedSample, next: &TimedSample) -> Option<Range<u64>> {
+    let is_gap = next.time_ns > until.saturating_add(sample.weight / 2);
+    is_gap.then_some(until..next.time_ns)
+}
+
 /// Returns the weight of samples.
 pub(crate) fn sum<'s>(samples: impl Iterator<Item = &'s TimedSample>) -> u64 {
     let mut sum = 0;

@@ -4,16 +4,20 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use chronosym_core::ResolvedStack;
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+
 use crate::json::{Quoted, write_list};
-use crate::series::{Series, sum};
+use crate::series::{Series, Track, gap};
 use crate::tables::Numbered;
-use crate::weight::WeightUnit;
+use crate::weight::{WeightUnit, add};
 
 /// A file and, where frames are distinguished by line, a line.
 type FileLine = (Arc<str>, Option<u32>);
 
-/// Writes the samples of each thread by time; consecutive samples with the same stack are merged.
-/// Frames are distinguished by function, file and, if requested, line.
+/// Writes the samples of all threads together, and those of each thread by time: consecutive samples
+/// with the same stack are merged, and gaps between samples have no stack. Frames are distinguished by function, file and, if requested, line.
 pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let resolver = &series.resolver;
     let groups = series.groups();
@@ -53,30 +57,99 @@ pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()>
         WeightUnit::Samples | WeightUnit::Events => "none",
     };
     let tracks = series.tracks();
-    let mut hottest = (0, 0);
-    write_list(out, tracks.iter().zip(0..), |mut out, (track, index)| {
-        let total = sum(track.samples.iter().copied());
-        hottest = hottest.max((total, tracks.len() - index));
-        let (process, thread) = series.thread_labels(track.thread);
+    let write_profile = |out: &mut dyn Write, name: &str, profile: &SampledProfile| {
+        let end = profile
+            .weights
+            .iter()
+            .fold(profile.start, |end, w| end.saturating_add(*w));
         write!(
             out,
-            "\n{{\"type\":\"sampled\",\"name\":{},\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":{total},\"samples\":[",
-            Quoted(&format!("{process} {thread}"))
+            "\n{{\"type\":\"sampled\",\"name\":{},\"unit\":\"{unit}\",\"startValue\":{},\"endValue\":{end},\"samples\":[",
+            Quoted(name),
+            profile.start,
         )?;
-        let (mut weights, mut stack) = (Vec::new(), Vec::new());
-        let runs = track.samples.chunk_by(|a, b| a.stack == b.stack);
-        write_list(&mut out, runs, |out, run| {
-            weights.push(sum(run.iter().copied()));
+        let mut stack = Vec::new();
+        write_list(&mut &mut *out, &profile.stacks, |out, of| {
             stack.clear();
-            let frames = resolver.stack(run[0].stack);
+            let frames = of.iter().flat_map(|of| resolver.stack(*of));
             stack.extend(frames.map(|frame| of_frame[frame.index()]));
             stack.reverse();
             Ok(serde_json::to_writer(out, &stack)?)
         })?;
         write!(out, "],\"weights\":")?;
-        serde_json::to_writer(&mut out, &weights)?;
+        serde_json::to_writer(&mut *out, &profile.weights)?;
         write!(out, "}}")
+    };
+    if tracks.len() > 1 {
+        write_profile(out, MERGED, &merged(series))?;
+        write!(out, ",")?;
+    }
+    write_list(out, &tracks, |out, track| {
+        let (process, thread) = series.thread_labels(track.thread);
+        write_profile(out, &format!("{process} {thread}"), &by_time(series, track))
     })?;
-    let active = tracks.len().saturating_sub(hottest.1);
-    writeln!(out, "],\"activeProfileIndex\":{active}}}")
+    writeln!(out, "],\"activeProfileIndex\":0}}")
+}
+
+/// The name of the profile of all threads.
+const MERGED: &str = "all threads";
+
+/// A sampled profile of speedscope; time without a stack is a gap.
+struct SampledProfile {
+    start: u64,
+    stacks: Vec<Option<ResolvedStack>>,
+    weights: Vec<u64>,
+}
+
+impl SampledProfile {
+    fn push(&mut self, stack: Option<ResolvedStack>, weight: u64) {
+        match (self.stacks.last(), self.weights.last_mut()) {
+            (Some(last), Some(sum)) if *last == stack => add(sum, weight),
+            _ => {
+                self.stacks.push(stack);
+                self.weights.push(weight);
+            }
+        }
+    }
+}
+
+/// Returns the samples of a track where they are in the trace, if their weights are times.
+fn by_time(series: &Series, track: &Track<'_>) -> SampledProfile {
+    let is_time = series.unit == WeightUnit::Time;
+    let start = track.samples.first().filter(|_| is_time);
+    let mut profile = SampledProfile {
+        start: start.map_or(0, |sample| sample.time_ns),
+        stacks: Vec::new(),
+        weights: Vec::new(),
+    };
+    // Threads of a process overlap.
+    let has_gaps = is_time && series.granularity.threads;
+    let mut until = profile.start;
+    let next = track.samples.iter().skip(1).map(Some).chain([None]);
+    for (sample, next) in track.samples.iter().zip(next) {
+        profile.push(Some(sample.stack), sample.weight);
+        add(&mut until, sample.weight);
+        let gap = next
+            .filter(|_| has_gaps)
+            .and_then(|next| gap(until, sample, next));
+        if let Some(gap) = gap {
+            profile.push(None, gap.end - gap.start);
+            until = gap.end;
+        }
+    }
+    profile
+}
+
+/// Returns each stack of all threads once.
+fn merged(series: &Series) -> SampledProfile {
+    let mut weights: IndexMap<ResolvedStack, u64, FxBuildHasher> = IndexMap::default();
+    for sample in &series.samples {
+        add(weights.entry(sample.stack).or_default(), sample.weight);
+    }
+    let (stacks, weights) = weights.into_iter().unzip::<_, _, Vec<_>, _>();
+    SampledProfile {
+        start: 0,
+        stacks: stacks.into_iter().map(Some).collect(),
+        weights,
+    }
 }

@@ -1,11 +1,14 @@
 //! The tables that pprof and OTLP share: distinct strings, functions, mappings and locations.
 
-use chronosym_core::{Code, Frame, FrameId, ResolvedStack, Resolver};
+use std::cmp::Reverse;
+
+use chronosym_core::{Code, Frame, FrameId, Profile, ResolvedStack, Resolver};
 use chronosym_types::hash::RandomState;
 use indexmap::IndexSet;
 use rustc_hash::FxHashMap;
 
 use crate::function_groups::FunctionGroups;
+use crate::kind::CodeKind;
 
 /// Distinct values by index, in the order of insertion.
 pub(crate) type Numbered<T> = IndexSet<T, RandomState>;
@@ -59,6 +62,31 @@ impl Tables {
             locations: Numbered::from_iter([Location::default()]),
             location_of: FxHashMap::default(),
             groups: FunctionGroups::new(resolver, addresses),
+        }
+    }
+
+    /// Adds the mapping of the program itself before all others: viewers take the first one for it.
+    /// It is the binary with a process's name or, of those that match none, user code.
+    pub fn add_main(&mut self, profile: &Profile) {
+        let (resolver, mut weights) = (&profile.resolver, FxHashMap::default());
+        for entry in &profile.entries {
+            *weights.entry(entry.thread).or_insert(0) += entry.samples;
+        }
+        let hottest = weights
+            .into_iter()
+            .max_by_key(|&(thread, samples)| (samples, Reverse(thread)));
+        let timeline = resolver.timeline();
+        let process = hottest.and_then(|(thread, _)| timeline.thread_view(thread));
+        let process = process.and_then(|thread| timeline.process_view(thread.process));
+        let name = process.and_then(|process| process.name).unwrap_or_default();
+        let is_named = |frame: &&Frame| {
+            let binary = frame.function.binary();
+            binary.is_some_and(|binary| binary.name().eq_ignore_ascii_case(name))
+        };
+        let is_user = |frame: &&Frame| CodeKind::of(frame) == CodeKind::Managed;
+        let frames = || resolver.frames().iter();
+        if let Some(main) = frames().find(is_named).or_else(|| frames().find(is_user)) {
+            self.mapping(resolver, main);
         }
     }
 

@@ -64,11 +64,6 @@ fn origin(function: &Function) -> Origin {
     }
 }
 
-/// Whether a function belongs to .NET, the system, an SDK or a package.
-pub(crate) fn is_framework(function: &Function) -> bool {
-    origin(function) != Origin::User
-}
-
 /// Where a module comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {

@@ -251,7 +251,8 @@ fn threads_are_joined_in_each_picture() {
         let lists = (list(&speedscope, "profiles"), list(&firefox, "threads"));
         (lists, threads, has_thread_ids)
     };
-    assert_eq!(tracks(Granularity::default()), ((2, 2), 2, true));
+    // With the profile of all threads.
+    assert_eq!(tracks(Granularity::default()), ((3, 2), 2, true));
     let joined = Granularity {
         threads: false,
         ..Granularity::default()
@@ -306,4 +307,41 @@ fn a_comparison_shows_what_grew() {
     assert_eq!(svg.matches("class=\"box less3\"").count(), 1);
     assert_eq!(svg.matches("class=\"box more2\"").count(), 1);
     assert!(svg.contains("25.0 % → 100.0 %"));
+}
+
+#[test]
+fn gaps_between_samples_stay_gaps() {
+    let timeline = timeline(|session| {
+        for (time, tid) in [(1000, 7), (1100, 7), (1204, 7), (5000, 7), (9000, 8)] {
+            let at = At::new(time).process(42).thread(tid);
+            let sample = Sample::cpu().weighing(Weight::Ns(100));
+            session.sample(at, &[0x1010, 0x2010], sample);
+        }
+    });
+    let series = series(&timeline, Granularity::default());
+    let json = |text: String| -> Value { serde_json::from_str(&text).unwrap() };
+    let speedscope = json(text(|out| chronosym_export::write_speedscope(&series, out)));
+    let profiles = speedscope["profiles"].as_array().unwrap();
+    let of = |index: usize| {
+        let stacks = profiles[index]["samples"].as_array().unwrap().iter();
+        let depths: Vec<usize> = stacks
+            .map(|stack| stack.as_array().unwrap().len())
+            .collect();
+        let values = ["startValue", "endValue"].map(|key| profiles[index][key].as_u64().unwrap());
+        (depths, profiles[index]["weights"].to_string(), values)
+    };
+    assert_eq!(of(0), (vec![2], "[500]".into(), [0, 500]));
+    // Differences of less than half of a weight are none.
+    assert_eq!(
+        of(1),
+        (vec![2, 0, 2], "[300,3700,100]".into(), [1000, 5100])
+    );
+    assert_eq!(of(2), (vec![2], "[100]".into(), [9000, 9100]));
+    let firefox = json(text(|out| chronosym_export::write_firefox(&series, out)));
+    let samples = &firefox["threads"][0]["samples"];
+    assert_eq!(samples["stack"].to_string(), "[1,1,1,null,1]");
+    let times = "[0.001,0.0011,0.001204,0.001304,0.005]";
+    assert_eq!(samples["time"].to_string(), times);
+    assert_eq!(samples["threadCPUDelta"].to_string(), "[100,100,100,0,100]");
+    assert_eq!(firefox["meta"]["initialSelectedThreads"].to_string(), "[0]");
 }

@@ -69,8 +69,8 @@ pub fn list(value: &Value) -> &[Value] {
 
 pub fn of_speedscope(file: &Value) -> Leaves {
     let frames = list(&file["shared"]["frames"]);
-    let mut leaves = Leaves::new();
-    for profile in list(&file["profiles"]) {
+    let of = |profile: &Value| {
+        let mut leaves = Leaves::new();
         assert_eq!(
             (&profile["type"], &profile["unit"]),
             (&"sampled".into(), &"nanoseconds".into())
@@ -79,19 +79,34 @@ pub fn of_speedscope(file: &Value) -> Leaves {
         assert_eq!(samples.len(), weights.len());
         let mut sum = 0;
         for (sample, weight) in samples.iter().zip(weights) {
-            let leaf = list(sample).last().unwrap().as_u64().unwrap() as usize;
-            sum += weight.as_u64().unwrap();
-            add(
-                &mut leaves,
-                frames[leaf]["name"].as_str().unwrap(),
-                None,
-                weight.as_u64().unwrap(),
-            );
+            let weight = weight.as_u64().unwrap();
+            sum += weight;
+            // A gap has no stack.
+            if let Some(leaf) = list(sample).last() {
+                let name = frames[leaf.as_u64().unwrap() as usize]["name"].as_str();
+                add(&mut leaves, name.unwrap(), None, weight);
+            }
         }
         let end = profile["endValue"].as_u64().unwrap() - profile["startValue"].as_u64().unwrap();
         assert_eq!(end, sum);
+        leaves
+    };
+    let (merged, threads) = threads_of_speedscope(file);
+    let mut leaves = Leaves::new();
+    for profile in threads {
+        for (name, (_, ns)) in of(profile) {
+            add(&mut leaves, &name, None, ns);
+        }
     }
+    assert_eq!(of(merged), leaves);
     leaves
+}
+
+/// The profile of all threads, and those of each.
+pub fn threads_of_speedscope(file: &Value) -> (&Value, &[Value]) {
+    let profiles = list(&file["profiles"]);
+    assert_eq!(profiles[0]["name"], "all threads");
+    (&profiles[0], &profiles[1..])
 }
 
 /// Milliseconds as they are written, in ns.
@@ -127,7 +142,12 @@ pub fn of_firefox(file: &Value) -> Leaves {
             let time = ns(&samples["time"][row]);
             assert!(before <= time, "samples are in the order of time");
             before = time;
-            let stack = samples["stack"][row].as_u64().unwrap() as usize;
+            // A gap has no stack, and no weight.
+            let Some(stack) = samples["stack"][row].as_u64() else {
+                assert_eq!(ns(&samples["weight"][row]), 0);
+                continue;
+            };
+            let stack = stack as usize;
             let frame = at(&thread["stackTable"], "frame", stack).as_u64().unwrap() as usize;
             let prefix = at(&thread["stackTable"], "prefix", stack);
             assert!(prefix.as_u64().is_none_or(|prefix| prefix < stack as u64));
@@ -235,7 +255,7 @@ pub fn through(file: &Value, passes: impl Fn(&str) -> bool) -> u64 {
         .iter()
         .map(|f| passes(f["name"].as_str().unwrap()));
     let frames: Vec<bool> = frames.collect();
-    let profiles = list(&file["profiles"]).iter();
+    let profiles = threads_of_speedscope(file).1.iter();
     let samples = profiles.flat_map(|p| list(&p["samples"]).iter().zip(list(&p["weights"])));
     let on = samples.filter(|(stack, _)| {
         list(stack)

@@ -5,14 +5,16 @@ mod markers;
 mod table;
 mod thread;
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
+use chronosym_core::Activity;
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use crate::json::{Quoted, write_list};
 use crate::kind::CodeKind;
-use crate::series::Series;
+use crate::series::{Series, Track};
 use crate::weight::WeightUnit;
 use markers::Markers;
 use thread::{Labels, Pids};
@@ -46,6 +48,20 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let categories = CodeKind::ALL.map(|kind| {
         json!({"name": category(kind).0, "color": category(kind).1, "subcategories": ["Other"]})
     });
+    // The viewer draws samples of a transparent category as idle.
+    let idle = json!({"name": "Idle", "color": "transparent", "subcategories": ["Other"]});
+    let categories: Vec<_> = categories.into_iter().chain([idle]).collect();
+    let tracks = series.tracks();
+    let busy = |track: &Track<'_>| -> u64 {
+        let samples = track
+            .samples
+            .iter()
+            .filter(|sample| sample.activity != Activity::Blocked);
+        samples.fold(0, |sum, sample| sum.saturating_add(sample.weight))
+    };
+    // The first of equal ones.
+    let hottest = (0..tracks.len()).max_by_key(|&index| (busy(&tracks[index]), Reverse(index)));
+    let product = hottest.map(|index| series.thread_labels(tracks[index].thread).0);
     let start = facts.start_unix_ns.unwrap_or(0) as f64 / 1e6;
     // The actual interval where it is known, else the requested one.
     let requested = facts.sample_interval_ns.unwrap_or(1_000_000);
@@ -65,7 +81,8 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
         "pausedRanges": [],
         "preprocessedProfileVersion": 55,
         "processType": 0,
-        "product": series.title(),
+        "product": product.unwrap_or_else(|| series.title()),
+        "initialSelectedThreads": hottest.into_iter().collect::<Vec<usize>>(),
         "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"},
         "sourceCodeIsNotOnSearchfox": true,
         "startTime": start,
@@ -91,7 +108,7 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     )?;
     let mut markers = Markers::new(series);
     let mut main = FxHashMap::default();
-    write_list(out, series.tracks(), |mut out, track| {
+    write_list(out, tracks, |mut out, track| {
         writeln!(out)?;
         let (timeline, thread) = (resolver.timeline(), track.thread);
         let process = timeline.thread_view(thread).map(|t| t.process);

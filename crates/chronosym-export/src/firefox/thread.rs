@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use chronosym_core::{
-    Code, Frame, FrameId, Marker, ProcessIndex, ProcessView, ResolvedStack, Timeline,
+    Activity, Code, Frame, FrameId, Marker, ProcessIndex, ProcessView, ResolvedStack, SampleKind,
+    Timeline,
 };
 use rustc_hash::FxHashMap;
 
@@ -12,7 +13,7 @@ use super::table::{Cell, Column, begin_table};
 use crate::function_groups::FunctionGroups;
 use crate::json::{Quoted, write_list};
 use crate::kind::CodeKind;
-use crate::series::{Series, TimedSample, Track, millis};
+use crate::series::{Series, TimedSample, Track, gap, millis};
 use crate::tables::Numbered;
 use crate::weight::WeightUnit;
 
@@ -40,6 +41,8 @@ struct TableFrame {
     symbol: Option<usize>,
     /// How many frames it is inlined into.
     depth: u32,
+    /// Whether it is the leaf of a blocked thread.
+    is_idle: bool,
 }
 
 /// The tables of one thread.
@@ -52,13 +55,32 @@ struct Tables<'s> {
     symbols: Numbered<NativeSymbol>,
     /// Frame and caller.
     stacks: Vec<(usize, Option<usize>)>,
-    frame_index: FxHashMap<(FrameId, u32), usize>,
+    frame_index: FxHashMap<(FrameId, u32, bool), usize>,
     stack_index: FxHashMap<ResolvedStack, usize>,
+    /// The stacks of blocked threads: their leaves are of another category.
+    idle_index: FxHashMap<ResolvedStack, usize>,
 }
 
 impl Tables<'_> {
     fn text(&mut self, text: &str) -> usize {
         self.strings.insert_full(text.to_owned()).0
+    }
+
+    /// Returns the stack of a sample.
+    fn sampled(&mut self, sample: &TimedSample) -> usize {
+        if sample.activity != Activity::Blocked {
+            return self.stack(sample.stack);
+        }
+        if let Some(&index) = self.idle_index.get(&sample.stack) {
+            return index;
+        }
+        let plain = self.stack(sample.stack);
+        let (frame, caller) = self.stacks[plain];
+        let (id, depth) = (self.frames[frame].id, self.frames[frame].depth);
+        let frame = self.frame(id, depth, true);
+        self.stacks.push((frame, caller));
+        self.idle_index.insert(sample.stack, self.stacks.len() - 1);
+        self.stacks.len() - 1
     }
 
     fn stack(&mut self, stack: ResolvedStack) -> usize {
@@ -81,7 +103,7 @@ impl Tables<'_> {
             } else {
                 0
             };
-            let frame = self.frame(frame, depth);
+            let frame = self.frame(frame, depth, false);
             self.stacks.push((frame, index));
             index = Some(self.stacks.len() - 1);
             self.stack_index.insert(stack, self.stacks.len() - 1);
@@ -89,8 +111,8 @@ impl Tables<'_> {
         index.unwrap_or_default()
     }
 
-    fn frame(&mut self, id: FrameId, depth: u32) -> usize {
-        if let Some(&index) = self.frame_index.get(&(id, depth)) {
+    fn frame(&mut self, id: FrameId, depth: u32, is_idle: bool) -> usize {
+        if let Some(&index) = self.frame_index.get(&(id, depth, is_idle)) {
             return index;
         }
         let labels = self.labels;
@@ -106,8 +128,10 @@ impl Tables<'_> {
             function,
             symbol,
             depth,
+            is_idle,
         });
-        self.frame_index.insert((id, depth), self.frames.len() - 1);
+        let index = self.frames.len() - 1;
+        self.frame_index.insert((id, depth, is_idle), index);
         self.frames.len() - 1
     }
 
@@ -159,10 +183,11 @@ pub(super) fn write(
         stacks: Vec::new(),
         frame_index: FxHashMap::default(),
         stack_index: FxHashMap::default(),
+        idle_index: FxHashMap::default(),
     };
     let stacks: Vec<usize> = samples
         .iter()
-        .map(|sample| tables.stack(sample.stack))
+        .map(|sample| tables.sampled(sample))
         .collect();
     let used = tables.functions.iter().filter_map(|function| function.2);
     let mut libs: Vec<usize> = used.collect();
@@ -211,7 +236,10 @@ pub(super) fn write(
         ("address", &|it| Cell::Number(address(it).into())),
         ("inlineDepth", &|it| Cell::Number(it.depth.into())),
         ("category", &|it| {
-            Cell::index(CodeKind::of(frame(it)) as usize)
+            Cell::index(match it.is_idle {
+                true => CodeKind::ALL.len(),
+                false => CodeKind::of(frame(it)) as usize,
+            })
         }),
         ("subcategory", &|_| Cell::Number(0)),
         ("func", &|it| Cell::index(it.function)),
@@ -272,18 +300,62 @@ pub(super) fn write(
         true => Cell::Millis(weight),
         false => Cell::Number(weight.into()),
     };
-    let stacked: Vec<_> = stacks.into_iter().zip(samples).collect();
-    let columns: [Column<'_, (usize, &&TimedSample)>; 3] = [
-        ("stack", &|(stack, _)| Cell::index(*stack)),
-        ("time", &|(_, sample)| Cell::Millis(sample.time_ns)),
-        ("weight", &|(_, sample)| weight(sample.weight)),
+    let rows = rows(series, samples, &stacks);
+    let cpu = |row: &SampleRow| row.cpu_ns.map_or(Cell::Null, |ns| Cell::Number(ns.into()));
+    let columns: [Column<'_, SampleRow>; 4] = [
+        ("stack", &|row| row.stack.map_or(Cell::Null, Cell::index)),
+        ("time", &|row| Cell::Millis(row.time_ns)),
+        ("weight", &|row| weight(row.weight)),
+        ("threadCPUDelta", &cpu),
     ];
-    begin_table(out, "samples", &stacked, &columns)?;
+    // Where nothing is known of processors, the viewer draws every sample in full height.
+    let has_cpu = rows.iter().any(|row| row.cpu_ns.is_some());
+    let columns = &columns[..columns.len() - usize::from(!has_cpu)];
+    begin_table(out, "samples", &rows, columns)?;
     write!(out, ",\"weightType\":\"{unit}\"}},\"stringArray\":[")?;
     write_list(out, &tables.strings, |out, text| {
         write!(out, "{}", Quoted(text))
     })?;
     out.write_all(b"]}")
+}
+
+/// A sample, or the start of a gap between samples: it has neither stack nor weight.
+struct SampleRow {
+    stack: Option<usize>,
+    time_ns: u64,
+    weight: u64,
+    /// The time on processors since the row before.
+    cpu_ns: Option<u64>,
+}
+
+fn rows(series: &Series, samples: &[&TimedSample], stacks: &[usize]) -> Vec<SampleRow> {
+    let is_time = series.unit == WeightUnit::Time;
+    // Threads of a process overlap.
+    let has_gaps = is_time && series.granularity.threads;
+    let is_cpu = is_time && samples.iter().all(|sample| sample.kind == SampleKind::Cpu);
+    let mut rows = Vec::with_capacity(samples.len());
+    let next = samples.iter().skip(1).map(Some).chain([None]);
+    for ((sample, &stack), next) in samples.iter().zip(stacks).zip(next) {
+        rows.push(SampleRow {
+            stack: Some(stack),
+            time_ns: sample.time_ns,
+            weight: sample.weight,
+            cpu_ns: is_cpu.then_some(sample.weight),
+        });
+        let until = sample.time_ns.saturating_add(sample.weight);
+        let gap = next
+            .filter(|_| has_gaps)
+            .and_then(|next| gap(until, sample, next));
+        if let Some(gap) = gap {
+            rows.push(SampleRow {
+                stack: None,
+                time_ns: gap.start,
+                weight: 0,
+                cpu_ns: is_cpu.then_some(0),
+            });
+        }
+    }
+    rows
 }
 
 /// Returns the address of a frame as [`write_firefox`](super::write_firefox) writes it: bytes from

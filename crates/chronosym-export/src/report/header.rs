@@ -18,7 +18,7 @@ use crate::plumbing::is_plumbing;
 use crate::reasons::{evidence_text, line_reason, name_reason};
 use crate::series::{Series, thread_label};
 use crate::tables::Numbered;
-use crate::user_code::is_framework;
+use crate::user_code::UserCode;
 
 #[derive(Serialize)]
 pub(super) struct Header<'a> {
@@ -117,7 +117,7 @@ impl<'a> Header<'a> {
         let (processes, threads) = threads(series, samples);
         let marker_texts = markers::write(series, samples, columns);
         let mut modules = Numbered::default();
-        let functions = functions(calls, &mut modules);
+        let functions = functions(calls, UserCode::of(timeline), &mut modules);
         let sources = sources.into_iter().map(|(file, source)| {
             let (text, from) = (lines(&source.text), text(&source.from));
             (file, ReportSource { text, from })
@@ -194,7 +194,11 @@ fn threads(series: &Series, samples: &Samples) -> (Vec<ProcessRow>, Vec<ThreadRo
     (processes.collect(), threads)
 }
 
-fn functions(calls: &Calls<'_>, modules: &mut Numbered<String>) -> Vec<FunctionRow> {
+fn functions(
+    calls: &Calls<'_>,
+    user_code: UserCode,
+    modules: &mut Numbered<String>,
+) -> Vec<FunctionRow> {
     let examples = calls.example_of_functions();
     let rows = calls.function_groups().zip(examples).map(|(group, frame)| {
         let Some(group) = group else {
@@ -216,8 +220,11 @@ fn functions(calls: &Calls<'_>, modules: &mut Numbered<String>) -> Vec<FunctionR
             Some(name) => SourceName::plain(name),
             None => SourceName::plain(&label.name),
         };
-        let is_user =
-            matches!(kind, CodeKind::Managed | CodeKind::Native) && !is_framework(function);
+        let is_code = matches!(
+            kind,
+            CodeKind::Managed | CodeKind::Framework | CodeKind::Native
+        );
+        let is_user = is_code && user_code.has(frame);
         let is_plumbing = !is_user && function.name().is_some_and(is_plumbing);
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
         FunctionRow(

@@ -11,7 +11,7 @@ mod samples;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use chronosym_core::{Frame, ModuleIndex, ProcessIndex};
+use chronosym_core::{ModuleIndex, ProcessIndex};
 use chronosym_types::escape::xml;
 
 use self::calls::Calls;
@@ -20,9 +20,8 @@ pub use self::facts::{ReportFacts, ReportSource};
 use self::header::Header;
 use self::samples::Samples;
 use crate::annotate::module_of;
-use crate::kind::CodeKind;
 use crate::series::Series;
-use crate::user_code::is_framework;
+use crate::user_code::UserCode;
 
 /// Built from `report/` by `npm run build`.
 const SCRIPT: &str = include_str!("../../report/dist/report.js");
@@ -110,7 +109,8 @@ fn sources(
 ) -> BTreeMap<usize, ReportSource> {
     let (timeline, mut size) = (series.resolver.timeline(), 0);
     let files = calls.files.iter().zip(calls.example_of_files()).enumerate();
-    let found = files.filter(|(_, (_, frame))| is_user(frame));
+    let user_code = UserCode::of(timeline);
+    let found = files.filter(|(_, (_, frame))| user_code.has(frame));
     let found = found.filter_map(|(index, (path, frame))| {
         if size >= MAX_SOURCE {
             return None;
@@ -123,10 +123,4 @@ fn sources(
     found
         .filter(|(_, text)| text.text.len() <= MAX_SOURCE)
         .collect()
-}
-
-/// Whether a frame is user code.
-fn is_user(frame: &Frame) -> bool {
-    !is_framework(&frame.function)
-        && matches!(CodeKind::of(frame), CodeKind::Managed | CodeKind::Native)
 }
