@@ -138,7 +138,7 @@ impl AllocationsView {
         grid.write(options, out)?;
         let objects = |amount: &Amount| match amount.objects {
             0.0 => "?".to_owned(),
-            objects => show_rounded(objects as u64),
+            objects => show_rounded(objects.round() as u64),
         };
         let mut grid = Grid::new(
             ["share", "bytes", "events", "objects", "heap", "type"],
@@ -160,14 +160,24 @@ impl AllocationsView {
         }
         grid.write(options, out)?;
         let mut grid = Grid::new(
-            ["share", "bytes", "events", "type", "allocated at"],
+            [
+                "share",
+                "bytes",
+                "events",
+                "type, and where it was allocated",
+            ],
             options.max_lines,
         );
         for group in &self.sites {
             grid.row(|| {
                 let [share, bytes, events] = self.cells(&group.amount);
                 let site = group.site.as_ref().map_or("?".to_owned(), Site::show);
-                [share, bytes, events, group.type_name(), site]
+                [
+                    share,
+                    bytes,
+                    events,
+                    format!("{} at {site}", group.type_name()),
+                ]
             });
         }
         grid.write(options, out)?;
@@ -223,7 +233,7 @@ impl Fields for Amount {
             .field("bytes", self.bytes)
             .some(
                 "objects",
-                (self.objects > 0.0).then_some(self.objects as u64),
+                (self.objects > 0.0).then_some(self.objects.round() as u64),
             )
             .some("largest_object", self.largest);
     }
