@@ -170,6 +170,32 @@ impl SampleLog {
         self.bytes.capacity() + self.weights.capacity() * size_of::<(usize, Weight)>()
     }
 
+    /// Replaces weights: `weight` returns that of a sample of a class at a time, or `None` to keep
+    /// it.
+    pub(crate) fn reweigh(&mut self, mut weight: impl FnMut(&SampleClass, u64) -> Option<Weight>) {
+        let mut weights: Vec<(usize, Weight)> = Vec::new();
+        let (mut rest, mut time, mut changes) = (self.bytes.as_slice(), 0u64, 0u32);
+        loop {
+            let position = self.bytes.len() - rest.len();
+            let next = self.weights.get(changes as usize);
+            changes += u32::from(next.is_some_and(|next| next.0 == position));
+            let class = take_varint(&mut rest).zip(take_varint(&mut rest));
+            let Some((class, delta)) = class else {
+                break;
+            };
+            time = time.wrapping_add(unzigzag(delta));
+            let class = class as ClassIndex;
+            let class = self.joined.get(class as usize).copied().unwrap_or(class);
+            let of_class = self.classes.get(class as usize);
+            let new = of_class.and_then(|class| weight(class, time));
+            let new = new.unwrap_or_else(|| self.weight(changes));
+            if weights.last().map_or(Weight::One, |last| last.1) != new {
+                weights.push((position, new));
+            }
+        }
+        self.weights = weights;
+    }
+
     /// Returns the number of samples.
     pub fn len(&self) -> u64 {
         self.len

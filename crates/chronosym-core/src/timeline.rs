@@ -19,9 +19,10 @@ use crate::markers::{Marker, Markers};
 use crate::names::NameTable;
 use crate::process::{Process, Processes, Runtime, Thread};
 use crate::recording::{Loss, TraceFacts};
-use crate::samples::SampleLog;
+use crate::samples::{SampleClass, SampleLog};
 use crate::space::AddressSpace;
 use crate::stacks::StackTable;
+use crate::terms::Weight;
 use crate::thread_time::ThreadTime;
 use chronosym_types::SparseVec;
 
@@ -187,6 +188,13 @@ impl Timeline {
     /// [`Options::max_kept_bytes`](crate::Options::max_kept_bytes).
     pub fn kept_events_left_out(&self) -> u64 {
         self.kept.left_out
+    }
+
+    /// Replaces weights of samples, before the timeline is shared: `weight` returns that of a sample
+    /// of a class at a time (ns), or `None` to keep it.
+    pub fn reweigh(&mut self, weight: impl FnMut(&SampleClass, u64) -> Option<Weight>) {
+        self.samples.reweigh(weight);
+        self.wall_times = OnceLock::new();
     }
 
     /// Returns the stacks of the samples.
