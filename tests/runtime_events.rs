@@ -9,9 +9,11 @@ use std::sync::Arc;
 use chronosym::runtime::{
     AdjustmentReason, AllocationEvent, AllocationKind, Allocations, Collections, Contention,
     Exceptions, GcReason, GcType, Jit, JitDecisions, Report, SuspensionReason, TailCallType,
-    ThreadPool,
+    ThreadPool, keep_for_durations, weigh_by_duration,
 };
-use chronosym::{Filter, Options, Resolver, Session, Timeline};
+use chronosym::{
+    EventSelector, Filter, Options, Resolver, SampleSelection, Session, Timeline, Weight,
+};
 use chronosym_conformance::unzip;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::{
@@ -1025,4 +1027,44 @@ fn unpaired_events_in_bulk_are_only_counted() {
     }
     let gc = Collections::new(&trace.read(Report::Gc), &all());
     assert_eq!(gc.unused.without_end, 2 * MANY);
+}
+
+/// Stacks of first events weigh the durations of their activities.
+#[test]
+fn durations_weigh_the_stacks_of_starts() {
+    let selector = |id| EventSelector::parse(&format!("{RUNTIME}/{id}")).unwrap();
+    let weights = |events: Vec<EventSelector>| {
+        let mut trace = Trace::new();
+        let wait = Payload::new().u8(0).u16(7).finish();
+        trace.event_with(&[0x10], (81, 1), (100, 1), &wait);
+        trace.event_with(&[0x10], (81, 1), (110, 2), &wait);
+        trace.event((91, 0), (130, 1), Payload::new().u8(0).u16(7));
+        trace.event_with(&[0x20], (145, 1), (200, 1), &start(1, 1, "M"));
+        trace.event_with(&[0x30], (80, 1), (205, 1), &thrown("A", "", 0).finish());
+        trace.event((143, 1), (250, 1), load(1, 1, 8, "M"));
+        let mut options = Options::from(SampleSelection::Events(events));
+        keep_for_durations(&mut options);
+        let mut timeline = read(&trace.writer.finish(), options);
+        weigh_by_duration(Arc::get_mut(&mut timeline).unwrap());
+        let mut weights = Vec::new();
+        timeline.for_each_weighed_sample(&all(), |it| weights.push((it.time_ns, it.weight)));
+        weights
+    };
+    assert_eq!(
+        weights(vec![selector(81), selector(145), selector(80)]),
+        [
+            (100, Weight::Ns(30)),
+            (110, Weight::Unknown),
+            (200, Weight::Ns(50)),
+            (205, Weight::One),
+        ]
+    );
+    assert_eq!(weights(vec![selector(80)]), [(205, Weight::One)]);
+    // All events of the provider have no common unit: each counts once.
+    let provider = EventSelector::parse(RUNTIME).unwrap();
+    assert!(
+        weights(vec![provider])
+            .iter()
+            .all(|(_, weight)| *weight == Weight::One)
+    );
 }

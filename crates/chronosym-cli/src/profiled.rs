@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use chronosym::runtime::{keep_for_durations, weigh_by_duration};
 use chronosym::symbols::Symbolizer;
 use chronosym::{Filter, Options, Profile, SampleSelection};
 use chronosym_export::{
@@ -64,7 +65,13 @@ impl Sampled {
             events => SampleSelection::Events(events.to_vec()),
         };
         options.switches = samples.activity.is_some();
-        let loaded = load::load(traces, options, symbols)?;
+        keep_for_durations(&mut options);
+        let mut loaded = load::load(traces, options, symbols)?;
+        if let (false, Some(timeline)) =
+            (filters.event.is_empty(), Arc::get_mut(&mut loaded.timeline))
+        {
+            weigh_by_duration(timeline);
+        }
         progress::notes(&loaded.diagnostics.list);
         absent::refuse(filters, &loaded.timeline)?;
         let symbols = Arc::new(symbolizer::open(symbols, &loaded)?);

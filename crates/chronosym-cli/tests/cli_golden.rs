@@ -110,6 +110,10 @@ const CASES: &[(&str, &str)] = &[
         "inlining --format json --symbols @clr8/known @clr8/known/inlining.nettrace.zip Known.Tail",
     ),
     (
+        "stacks-known-contention.folded",
+        "stacks --format folded --weight time --event Microsoft-Windows-DotNETRuntime/81 @clr8/known/events.nettrace.zip",
+    ),
+    (
         "lines-known.txt",
         "lines --symbols @clr8/known @clr8/known/inlining.nettrace.zip Known.Hot",
     ),

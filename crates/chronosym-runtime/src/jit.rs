@@ -51,6 +51,8 @@ pub struct JittedMethod {
     pub il_size: Option<u32>,
     /// Bytes of native code.
     pub native_size: u32,
+    /// When its compilation started, ns.
+    pub start_ns: Option<u64>,
     /// When its code was ready, ns.
     pub load_ns: u64,
     /// How long the compilation took, ns, without compilations that it waited for on its thread.
@@ -285,6 +287,7 @@ impl Reader {
             rejected: flags.0 & REJECTED != 0,
             il_size: started.and_then(|it| it.il_size),
             native_size,
+            start_ns: started.map(|it| it.start_ns),
             load_ns: event.time_ns,
             duration_ns: own,
         });
