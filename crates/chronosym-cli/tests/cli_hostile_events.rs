@@ -283,6 +283,44 @@ fn a_smaller_budget_keeps_what_came_before_it() {
     assert!(100 < lines && lines < all / 2, "{lines} of {all}");
 }
 
+/// An output repeats a name for each frame: 2 MB of such a trace made 2 GB.
+#[test]
+fn names_as_long_as_an_event_has_room_for() {
+    let mut trace = NettraceWriter::v5().info(TraceInfo::default());
+    let load = trace.event_type("Microsoft-Windows-DotNETRuntime", 143, 1);
+    let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    let name = "x".repeat(25_000);
+    for id in 0..20 {
+        let name = format!("{id:02}{name}");
+        let method = Method {
+            id: id + 1,
+            start: 0x1000 + 64 * id,
+            size: 64,
+            names: Some(("T", &name, "void ()")),
+            ..Method::default()
+        };
+        trace.event(load, id as i64, 1, &[], &method.encode(1));
+    }
+    for at in 0..2_000_u64 {
+        let stack: Vec<u64> = (0..8)
+            .map(|depth| 0x1010 + 64 * ((at >> depth) % 20))
+            .collect();
+        trace.event(sample, 100 + at as i64, 1, &stack, &[2, 0, 0, 0]);
+    }
+    let file = common::file(&trace.finish());
+    let path = file.to_str().unwrap();
+    let run = bounded::bounded(&["stacks", "--format", "jsonl", path]);
+    run.assert_ended_well("long names");
+    let first: serde_json::Value =
+        serde_json::from_str(run.stdout.lines().next().unwrap()).unwrap();
+    let frame = &first["frames"][0];
+    let name = frame["name"].as_str().unwrap();
+    assert_eq!(name.chars().count(), "T.".len() + 4096 + 1);
+    assert!(name.ends_with('\u{2026}'), "{:.40}", name);
+    assert_eq!(frame["name_reason"], "LimitReached");
+    assert!(run.stdout.len() < 100 << 20, "{}", run.stdout.len());
+}
+
 /// Numbers whose hashes are one where what they are multiplied by is known, as in the map that is taken most.
 fn alike(n: usize) -> impl Iterator<Item = u64> {
     const BY: u64 = 0xf135_7aea_2e62_a9c5;

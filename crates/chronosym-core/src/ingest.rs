@@ -65,7 +65,7 @@ impl Session {
         if let Some(process) = processes.find(Some(pid), u64::MAX) {
             let current = &mut processes.all[process.index()].name;
             if *current == StringId::EMPTY {
-                *current = names.strings.intern(&String::from_utf8_lossy(name));
+                *current = names.short(&String::from_utf8_lossy(name));
             }
         }
     }

@@ -141,7 +141,7 @@ impl Machine {
         self.ensure_states();
         let (name, command) = (
             self.names.text(fact.name),
-            self.names.text(fact.command_line),
+            self.names.whole(fact.command_line),
         );
         let state = &mut self.processes.all[process.index()];
         if name != StringId::EMPTY {
@@ -166,7 +166,7 @@ impl Machine {
             return;
         }
         let name = process_name(self.names.strings.get(command)).to_owned();
-        let name = self.names.strings.intern(&name);
+        let name = self.names.short(&name);
         let state = &mut self.processes.all[process.index()];
         if state.command_line == StringId::EMPTY {
             state.command_line = command;

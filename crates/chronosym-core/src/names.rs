@@ -1,6 +1,7 @@
 //! Method names: namespace (the full type name), method name and signature, each triple stored
 //! once.
 
+use std::borrow::Cow;
 use std::hash::BuildHasher;
 
 use chronosym_events::Text;
@@ -29,12 +30,34 @@ pub(crate) struct NameTable {
     scratch: String,
 }
 
+/// Bytes of a name, a signature or a path: an output repeats names for each frame, so that a small
+/// trace with long ones would fill a disk.
+const LONGEST: usize = 4 << 10;
+/// The end of a name that was cut.
+const CUT: char = '\u{2026}';
+
+/// Cuts a name to 4 KiB.
+pub(crate) fn cut(text: &str) -> Cow<'_, str> {
+    if text.len() <= LONGEST {
+        return Cow::Borrowed(text);
+    }
+    let end = (0..=LONGEST).rfind(|&end| text.is_char_boundary(end));
+    let mut short = text[..end.unwrap_or_default()].to_owned();
+    short.push(CUT);
+    Cow::Owned(short)
+}
+
+/// Whether a name was cut.
+pub(crate) fn is_cut(name: &str) -> bool {
+    name.len() > LONGEST && name.ends_with(CUT)
+}
+
 impl NameTable {
     pub(crate) fn intern(&mut self, namespace: &str, name: &str, signature: &str) -> NameId {
         let key = MethodName {
-            namespace: self.strings.intern(namespace),
-            name: self.strings.intern(name),
-            signature: self.strings.intern(signature),
+            namespace: self.short(namespace),
+            name: self.short(name),
+            signature: self.short(signature),
         };
         self.intern_parts(key)
     }
@@ -81,12 +104,30 @@ impl NameTable {
         id
     }
 
-    /// Interns text of any encoding.
+    /// Interns a name or a path, cut to 4 KiB.
+    pub(crate) fn short(&mut self, text: &str) -> StringId {
+        self.strings.intern(&cut(text))
+    }
+
+    /// Interns a name or a path of any encoding, cut to 4 KiB.
     pub(crate) fn text<'a>(&mut self, text: impl Into<Text<'a>>) -> StringId {
+        self.decoded(text.into(), |strings, text| strings.intern(&cut(text)))
+    }
+
+    /// Interns text of any encoding and length.
+    pub(crate) fn whole<'a>(&mut self, text: impl Into<Text<'a>>) -> StringId {
+        self.decoded(text.into(), Strings::intern)
+    }
+
+    fn decoded(
+        &mut self,
+        text: Text<'_>,
+        intern: impl FnOnce(&mut Strings, &str) -> StringId,
+    ) -> StringId {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        text.into().push_to(&mut scratch);
-        let id = self.strings.intern(&scratch);
+        text.push_to(&mut scratch);
+        let id = intern(&mut self.strings, &scratch);
         self.scratch = scratch;
         id
     }
@@ -135,5 +176,27 @@ impl NameTable {
         }
         out.push_str(self.strings.get(name.name));
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_at_a_character() {
+        let long = "\u{e9}".repeat(3_000);
+        let mut names = NameTable::default();
+        let id = names.intern(&long, "Run", &"x".repeat(1 << 20));
+        let mut full = String::new();
+        assert!(names.push_full(id, &mut full));
+        let kept = "\u{e9}".repeat(2 << 10);
+        assert_eq!(full, format!("{kept}\u{2026}.Run"));
+        let name = names.get(id).unwrap();
+        assert!(is_cut(names.strings.get(name.namespace)));
+        assert_eq!(names.strings.get(name.signature).len(), LONGEST + 3);
+        let command = names.whole(&*long);
+        assert_eq!(names.strings.get(command), long);
+        assert!(!is_cut("\u{2026}"));
     }
 }

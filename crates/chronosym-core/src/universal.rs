@@ -100,7 +100,7 @@ impl UniversalState {
     fn mapping(&mut self, machine: &mut Machine, at: At, event: &ProcessMapping<'_>) {
         let process = machine.process_at(at);
         let path = event.file_name.to_text();
-        let name = machine.names.strings.intern(simple_name(&path));
+        let name = machine.names.short(simple_name(&path));
         let module = MappedModule {
             name,
             image: None,

@@ -34,7 +34,7 @@ impl Untimed {
         let text = SymbolText::parse(&text);
         let module = match text.module {
             "" => names.text(symbol.module),
-            named => names.strings.intern(named),
+            named => names.short(named),
         };
         self.symbols.push(UntimedSymbol {
             start: symbol.start,

@@ -204,7 +204,7 @@ impl ProcessCode {
         if !method.lines.is_empty() {
             let offset = |address: u64| u32::try_from(address.checked_sub(method.start)?).ok();
             let lines = method.lines.iter().filter_map(|&(address, file, line)| {
-                Some((offset(address)?, (names.strings.intern(file), line)))
+                Some((offset(address)?, (names.short(file), line)))
             });
             let lines = LineTable::new(lines);
             self.details_bytes += lines.len() * size_of::<(u32, (StringId, u32))>();

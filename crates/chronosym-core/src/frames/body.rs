@@ -8,6 +8,7 @@ use crate::evidence::{LineReason, NameReason};
 use crate::frame::{Code, Frame};
 use crate::functions::{Binary, Function};
 use crate::ids::{BodyIndex, ModuleIndex, NameId};
+use crate::names::is_cut;
 use crate::resolve::{AddressAt, Location};
 use crate::source_line::SourceLine;
 
@@ -62,6 +63,12 @@ impl FrameBuilder<'_> {
             Err(LineReason::NoILMap) => Err(no_map),
             line => line,
         };
+        let parts = timeline.names.get(body.name).unwrap_or_default();
+        let is_cut = [parts.namespace, parts.name].map(|part| is_cut(self.text(part)));
+        let reason = match is_cut.contains(&true) {
+            true => NameReason::LimitReached,
+            false => NameReason::NoName,
+        };
         out.push(Frame {
             code: Code::Body(process, index),
             offset: Some(self.distance(at.address, body.start)),
@@ -72,7 +79,7 @@ impl FrameBuilder<'_> {
             evidence: body.evidence.strongest(),
             certainty: Some(location.certainty),
             after_loss: location.after_loss,
-            ..Frame::bare(at.address, function, NameReason::NoName)
+            ..Frame::bare(at.address, function, reason)
         });
     }
 
