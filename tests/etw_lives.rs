@@ -26,6 +26,23 @@ fn kernel_process(w: &mut Writer, at: At, id: u16, version: u8, payload: &[u8]) 
 }
 
 #[test]
+fn the_hypercall_page_is_an_image_of_the_kernel() {
+    const PAGE: u64 = 0xffff_f803_1234_5000;
+    let image = guid(0x2cb1_5d1d, 0x5fc1, 0x11d2, 0xabe1_00a0_c911_f518);
+    let mut w = with_process(FileOptions::default());
+    w.classic(At::ms(2), image, 34, 2, &PAGE.to_le_bytes())
+        .unwrap();
+    let timeline = timeline(w);
+    let process = timeline.process_of(PID, 5_000_000).expect("the process");
+    let frame = |address| {
+        let frames = timeline.frames(process, address, 1_000_000, Position::Exact, None);
+        frames[0].module().map(str::to_owned)
+    };
+    assert_eq!(frame(PAGE + 0xfff).as_deref(), Some("[hypercall page]"));
+    assert_eq!(frame(PAGE + 0x1000), None);
+}
+
+#[test]
 fn processes_and_images_of_a_session_without_the_kernel_logger() {
     let name = utf16(r"\Device\HarddiskVolume2\bin\web.exe");
     let ids = |ids: &[u32]| {

@@ -80,6 +80,9 @@ struct Identity {
     il_pdb: Option<PdbReference>,
 }
 
+/// Name of the page through which a guest of Hyper-V calls the hypervisor; no file has its code.
+const HYPERCALL_PAGE: &str = "[hypercall page]";
+
 /// Kernel images are logged under either of two process ids.
 fn image_pid(pid: u32) -> u32 {
     if pid == 4 { 0 } else { pid }
@@ -120,6 +123,11 @@ impl KernelState {
                 machine.apply(thread, Fact::ThreadName(event.name.into()));
             }
             KernelEvent::Image(event) => self.image(machine, time, event),
+            KernelEvent::HypercallPage(event) => {
+                let process = machine.process(Some(0), time);
+                let fact = facts::Image::new(Action::DCStart, event.base, 0x1000, HYPERCALL_PAGE);
+                machine.apply_image(process, time, &fact);
+            }
             KernelEvent::ImageId(event) => {
                 // Most have process 0, whatever the image's process.
                 let pid = Some(event.process_id).filter(|&pid| pid != 0);
@@ -249,7 +257,7 @@ impl KernelState {
         let mut dos_path = |path| {
             *dos_paths.entry(path).or_insert_with(|| {
                 let dos = self.dos_path(names.strings.get(path));
-                dos.map_or(path, |dos| names.strings.intern(&dos))
+                dos.map_or(path, |dos| names.short(&dos))
             })
         };
         states.update_each(|_, state| {

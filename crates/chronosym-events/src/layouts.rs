@@ -116,6 +116,7 @@ pub(crate) static CLASSIC: &[(Guid, u8, Layout)] = &[
     (IMAGE, 2, layout!("Image/Unload", KernelEvent::Image, Unload, 0..=4)),
     (IMAGE, 3, layout!("Image/DCStart", KernelEvent::Image, DCStart, 0..=4)),
     (IMAGE, 4, layout!("Image/DCStop", KernelEvent::Image, DCEnd, 0..=4)),
+    (IMAGE, 34, layout!("Image/HypercallPage", KernelEvent::HypercallPage, Load, 0..=2)),
     (PERF_INFO, 46, layout!("PerfInfo/Sample", KernelEvent::SampledProfile, Load, 0..=2)),
     (PERF_INFO, 47, layout!("PerfInfo/PMCSample", KernelEvent::PmcInterrupt, Load, 0..=2)),
     (PERF_INFO, 72, layout!("PerfInfo/SetInterval", KernelEvent::SampleInterval, Load, 0..=3)),

@@ -33,6 +33,12 @@ payload! {
         file_name: WStr<'a> = "FileName",
     }
 
+    /// The page through which a guest of Hyper-V calls the hypervisor.
+    HypercallPage {
+        /// Its address.
+        base: u64 = "ImageBase" as ptr,
+    }
+
     /// Size and time stamp of an image file, just before or after the image event with the same
     /// base.
     ImageId<'a> {

@@ -20,6 +20,7 @@ events! {
         Thread(Thread<'a>),
         ThreadName(ThreadName<'a>),
         Image(Image<'a>),
+        HypercallPage(HypercallPage),
         ImageId(ImageId<'a>),
         DbgIdRsds(DbgIdRsds<'a>),
         SampledProfile(SampledProfile),
