@@ -88,3 +88,58 @@ fn info_says_which_process_a_container_has() {
         found.stdout
     );
 }
+
+/// `perf record --threads` writes a folder: `data` with the header, `data.N` with most records.
+#[test]
+fn a_folder_of_a_recorder_with_threads_is_read_as_one_recording() {
+    let mut perf = PerfWriter::new(PerfAttr::default());
+    perf.comm(1, 7, 7, "app");
+    perf.mmap2(2, 7, 0x1000, 0x10_0000, 0, "/lib/a.so");
+    for at in 0..100_u64 {
+        let tid = 7 + (at % 3) as u32;
+        perf.sample(10 + at, 7, tid, &[0x1000 + 16 * at, 0x2000]);
+    }
+    let whole = perf.file();
+    let number = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap()) as usize;
+    let (data, size) = (number(40), number(48));
+    // Each record goes to one of three files, as each thread of the recorder has its processors.
+    let mut files: [Vec<u8>; 3] = Default::default();
+    let (mut at, mut count) = (data, 0);
+    while at < data + size {
+        let length = u16::from_le_bytes(whole[at + 6..at + 8].try_into().unwrap()) as usize;
+        // The main file has the first ones.
+        let file = if count < 2 { 0 } else { 1 + count % 2 };
+        files[file].extend(&whole[at..at + length]);
+        (at, count) = (at + length, count + 1);
+    }
+    assert!(files.iter().all(|file| !file.is_empty()), "{count}");
+    let [first, second, third] = files;
+    let moved = (size - first.len()) as u64;
+    let mut main = [&whole[..data], &first, &whole[data + size..]].concat();
+    main[48..56].copy_from_slice(&(first.len() as u64).to_le_bytes());
+    let features: u32 = main[72..104].iter().map(|byte| byte.count_ones()).sum();
+    for feature in 0..features as usize {
+        let at = data + first.len() + 16 * feature;
+        let offset = u64::from_le_bytes(main[at..at + 8].try_into().unwrap()) - moved;
+        main[at..at + 8].copy_from_slice(&offset.to_le_bytes());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in [("data", main), ("data.0", second), ("data.1", third)] {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let folder = folder.path().to_str().unwrap();
+    let whole = common::file(&whole);
+    for command in [
+        &["stacks", "--format", "folded", "--addresses"][..],
+        &["threads"],
+    ] {
+        let run_on = |path: &str| {
+            let run = run(&[command, &["--offline", path]].concat());
+            run.assert_ended_well(path);
+            run.stdout
+        };
+        let expected = run_on(whole.to_str().unwrap());
+        assert!(expected.contains("app"), "{expected:.300}");
+        assert_eq!(run_on(folder), expected);
+    }
+}

@@ -1,11 +1,12 @@
 //! From inputs to the traces in them: a queue of things to look into, each with its first bytes.
 
-use std::collections::VecDeque;
-use std::fs::File;
+use std::collections::{HashSet, VecDeque};
+use std::fs::{DirEntry, File};
 use std::io::{self, Cursor, Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chronosym_etl::ReadAt;
 use flate2::read::MultiGzDecoder;
 
 use super::bytes::{ByteStream, FileBytes, keep};
@@ -15,6 +16,7 @@ use super::image_maps::ImageMaps;
 use super::input::{Input, What};
 use super::layers::LayerDiagnostics;
 use super::meter::{Meter, Metered};
+use super::perf_folder::PerfFolder;
 use super::salvage::Salvaged;
 use super::symbol_entries::is_symbol_file;
 use super::zip::{self, Entry, Section};
@@ -160,8 +162,12 @@ impl Finder {
             let entries = std::fs::read_dir(&folder).map_err(unread)?;
             let mut entries: Vec<_> = entries.take(left + 1).flatten().collect();
             entries.sort_by_key(|entry| entry.file_name());
+            let parts = self.look_into_perf_folder(&folder, &entries)?;
             for entry in entries {
                 let path = entry.path();
+                if parts.contains(&path) {
+                    continue;
+                }
                 left = match left.checked_sub(1) {
                     Some(left) => left,
                     None => {
@@ -178,6 +184,25 @@ impl Finder {
             }
         }
         Ok(())
+    }
+
+    /// Adds the recording of a folder of `perf record --threads`. Returns its files.
+    fn look_into_perf_folder(
+        &mut self,
+        folder: &Path,
+        entries: &[DirEntry],
+    ) -> Result<HashSet<PathBuf>, OpenError> {
+        let is_file = |entry: &&DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
+        let files: Vec<_> = entries.iter().filter(is_file).map(DirEntry::path).collect();
+        let name = folder.display().to_string();
+        let opened = PerfFolder::open(&files).map_err(|error| unreadable(&name, error))?;
+        let Some((whole, parts)) = opened else {
+            return Ok(HashSet::default());
+        };
+        self.meter.expect(whole.size().ok());
+        let whole = self.metered(whole);
+        self.inputs.perf.push((name, Box::new(whole)));
+        Ok(parts.into_iter().collect())
     }
 
     /// Looks into a file of a folder, which may be of no use.

@@ -27,6 +27,7 @@ mod input;
 mod join;
 mod layers;
 mod meter;
+mod perf_folder;
 mod perf_map;
 mod recording;
 mod salvage;
