@@ -67,12 +67,17 @@ pub fn llvm<'a>(line: &'a str, has_file: bool, number: impl Fn(&str) -> Option<u
         false => ("", first),
     };
     let at = (!address.is_empty()).then(|| match number(address).filter(|_| !is_symbol) {
-        Some(address) => At::Address(address),
-        None => symbol(address, &number),
+        Some(address) => Target::new(None, At::Address(address)),
+        None => {
+            other(address, &number).unwrap_or_else(|| Target::new(None, symbol(address, &number)))
+        }
     });
-    let target = at.map(|at| {
-        let mut target = Target::new(Some(module).filter(|_| !id), at);
-        target.id = id.then_some(module);
+    let target = at.map(|mut target| {
+        if id {
+            target.id = Some(module);
+        } else if !module.is_empty() {
+            target.file = Some(module);
+        }
         target
     });
     let is_complete = !names_file || !module.is_empty();
@@ -80,6 +85,14 @@ pub fn llvm<'a>(line: &'a str, has_file: bool, number: impl Fn(&str) -> Option<u
         wanted,
         target: target.filter(|_| is_complete),
     }
+}
+
+/// What the tools have no form for: methods by their tokens and names, offsets in sections and in files by path.
+fn other<'a>(text: &'a str, number: &impl Fn(&str) -> Option<u64>) -> Option<Target<'a>> {
+    let target = Target::parse(text, number)?;
+    let is_file = |name: &str| name.starts_with('.') || name.contains(['/', '\\', '!']);
+    let is_own = matches!(target.at, At::Il(..)) || target.file.is_some_and(is_file);
+    is_own.then_some(target)
 }
 
 /// `name` or `name+offset`.
@@ -122,6 +135,10 @@ pub fn llvm_number(text: &str) -> Option<u64> {
 pub fn gnu(line: &str) -> Target<'_> {
     let line = line.trim();
     let (module, digits) = split(line);
+    let number = |digits: &str| hex(digits.strip_prefix("0x").unwrap_or(digits));
+    if let Some(target) = Target::parse(line, number).filter(|t| matches!(t.at, At::Il(..))) {
+        return target;
+    }
     let plain = digits.strip_prefix("0x").unwrap_or(digits);
     if let (false, Some(offset)) = (module.is_empty(), hex(plain)) {
         return Target {
@@ -139,6 +156,7 @@ pub fn gnu(line: &str) -> Target<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chronosym_symbols::log::Method;
 
     fn symbol(name: &str, offset: u64) -> At<'_> {
         let size = None;
@@ -183,6 +201,21 @@ mod tests {
         for line in ["", "0x10", "CODE ", "CODE 0x10", "\"a b", "FILE:"] {
             assert_eq!(llvm(line, false, llvm_number).target, None, "{line}");
         }
+    }
+
+    #[test]
+    fn methods_and_sections_are_read() {
+        let token = At::Il(Method::Token(0x0600_0001), 0x1a);
+        for text in ["0x06000001+0x1a", "app.dll!0x06000001+0x1a"] {
+            assert_eq!(gnu(text).at, token, "{text}");
+            assert_eq!(
+                llvm(text, true, llvm_number).target.unwrap().at,
+                token,
+                "{text}"
+            );
+        }
+        let section = llvm(".text+0x10", true, llvm_number).target.unwrap();
+        assert_eq!((section.file, section.at), (Some(".text"), At::Rva(0x10)));
     }
 
     #[test]

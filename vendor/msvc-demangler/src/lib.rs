@@ -31,7 +31,7 @@
 extern crate alloc;
 
 use alloc::borrow::Cow;
-use alloc::boxed::Box;
+use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::string::{FromUtf8Error, ToString};
 use alloc::vec::Vec;
@@ -268,9 +268,9 @@ pub enum Name<'a> {
     Operator(Operator<'a>),
     NonTemplate(&'a [u8]),
     AsInterface(&'a [u8]),
-    Template(Box<Name<'a>>, Params<'a>),
+    Template(Rc<Name<'a>>, Params<'a>),
     Discriminator(i32),
-    ParsedName(Box<ParseResult<'a>>),
+    ParsedName(Rc<ParseResult<'a>>),
     AnonymousNamespace(Option<String>),
 }
 
@@ -377,7 +377,7 @@ pub enum Operator<'a> {
     CoroutineAwait,
     LiteralOperatorName,
 
-    RTTITypeDescriptor(StorageClass, Box<Type<'a>>),
+    RTTITypeDescriptor(StorageClass, Rc<Type<'a>>),
     RTTIBaseClassDescriptor(i32, i32, i32, i32),
     RTTIBaseClassArray,
     RTTIClassHierarchyDescriptor,
@@ -390,12 +390,12 @@ pub enum Operator<'a> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct NameSequence<'a> {
-    pub names: Vec<Name<'a>>,
+    pub names: Rc<Vec<Name<'a>>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params<'a> {
-    pub types: Vec<Type<'a>>,
+    pub types: Rc<Vec<Type<'a>>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -414,7 +414,7 @@ pub enum Type<'a> {
         CallingConv,
         Params<'a>,
         StorageClass,
-        Box<Type<'a>>,
+        Rc<Type<'a>>,
     ), // StorageClass is for the 'this' pointer
     MemberFunctionPointer(
         Symbol<'a>,
@@ -422,9 +422,9 @@ pub enum Type<'a> {
         CallingConv,
         Params<'a>,
         StorageClass,
-        Box<Type<'a>>,
+        Rc<Type<'a>>,
     ),
-    NonMemberFunction(CallingConv, Params<'a>, StorageClass, Box<Type<'a>>),
+    NonMemberFunction(CallingConv, Params<'a>, StorageClass, Rc<Type<'a>>),
     CXXVBTable(NameSequence<'a>, StorageClass),
     CXXVFTable(NameSequence<'a>, StorageClass),
     VCallThunk(i32, CallingConv),
@@ -432,11 +432,11 @@ pub enum Type<'a> {
     ThreadSafeStaticGuard(i32),
     Constant(i32),
     ConstantString(Vec<u8>),
-    Ptr(Box<Type<'a>>, StorageClass),
-    Ref(Box<Type<'a>>, StorageClass),
-    RValueRef(Box<Type<'a>>, StorageClass),
-    Array(i32, Box<Type<'a>>, StorageClass),
-    Var(Box<Type<'a>>, VarStorageKind, StorageClass),
+    Ptr(Rc<Type<'a>>, StorageClass),
+    Ref(Rc<Type<'a>>, StorageClass),
+    RValueRef(Rc<Type<'a>>, StorageClass),
+    Array(i32, Rc<Type<'a>>, StorageClass),
+    Var(Rc<Type<'a>>, VarStorageKind, StorageClass),
 
     Alias(Symbol<'a>, StorageClass),
     Struct(Symbol<'a>, StorageClass),
@@ -552,7 +552,9 @@ impl<'a> ParserState<'a> {
             return Ok(ParseResult {
                 symbol: Symbol {
                     name,
-                    scope: NameSequence { names: Vec::new() },
+                    scope: NameSequence {
+                        names: Rc::default(),
+                    },
                 },
                 symbol_type: Type::None,
             });
@@ -582,7 +584,9 @@ impl<'a> ParserState<'a> {
             return Ok(ParseResult {
                 symbol: Symbol {
                     name,
-                    scope: NameSequence { names: Vec::new() },
+                    scope: NameSequence {
+                        names: Rc::default(),
+                    },
                 },
                 symbol_type: Type::None,
             });
@@ -625,7 +629,7 @@ impl<'a> ParserState<'a> {
                     };
                     let ty = self.read_var_type(StorageClass::empty())?;
                     let sc = self.read_storage_class();
-                    Type::Var(Box::new(ty), kind, sc)
+                    Type::Var(Rc::new(ty), kind, sc)
                 }
                 b'6' => {
                     let access_class = self.read_qualifier();
@@ -651,7 +655,7 @@ impl<'a> ParserState<'a> {
                         calling_conv,
                         params,
                         StorageClass::empty(),
-                        Box::new(return_type),
+                        Rc::new(return_type),
                     )
                 }
                 b'_' => {
@@ -691,7 +695,7 @@ impl<'a> ParserState<'a> {
                         calling_conv,
                         params,
                         access_class,
-                        Box::new(return_type),
+                        Rc::new(return_type),
                     )
                 }
             };
@@ -925,7 +929,7 @@ impl<'a> ParserState<'a> {
         let template_params = self.read_params()?;
         let _ = mem::replace(&mut self.memorized_names, saved_memorized_names);
         let _ = mem::replace(&mut self.memorized_types, saved_memorized_types);
-        Ok(Name::Template(Box::new(name), template_params))
+        Ok(Name::Template(Rc::new(name), template_params))
     }
 
     fn read_nested_name(&mut self) -> Result<Name<'a>> {
@@ -934,7 +938,7 @@ impl<'a> ParserState<'a> {
             self.recall_name(i as usize)?
         } else if self.consume(b"?") {
             match self.peek() {
-                Some(b'?') => Name::ParsedName(Box::new(self.parse()?)),
+                Some(b'?') => Name::ParsedName(Rc::new(self.parse()?)),
                 _ => {
                     if self.consume(b"$") {
                         let name = self.read_template_name()?;
@@ -1007,7 +1011,9 @@ impl<'a> ParserState<'a> {
             let name = self.read_nested_name()?;
             names.push(name);
         }
-        Ok(NameSequence { names })
+        Ok(NameSequence {
+            names: names.into(),
+        })
     }
 
     // Parses a name in the form of A@B@C@@ which represents C::B::A.
@@ -1069,7 +1075,7 @@ impl<'a> ParserState<'a> {
             calling_conv,
             params,
             sc,
-            Box::new(return_type),
+            Rc::new(return_type),
         ))
     }
 
@@ -1144,7 +1150,7 @@ impl<'a> ParserState<'a> {
                             self.expect(b"?")?;
                             let storage_class = self.read_storage_class();
                             let t = self.read_var_type(storage_class)?;
-                            Operator::RTTITypeDescriptor(storage_class, Box::new(t))
+                            Operator::RTTITypeDescriptor(storage_class, Rc::new(t))
                         }
                         b'1' => {
                             let nv_offset = self.read_number()?;
@@ -1342,7 +1348,7 @@ impl<'a> ParserState<'a> {
             calling_conv,
             params,
             access_class,
-            Box::new(return_type),
+            Rc::new(return_type),
         ))
     }
 
@@ -1355,12 +1361,12 @@ impl<'a> ParserState<'a> {
 
         if self.consume(b"A6") {
             let func_type = self.read_func_type(false)?;
-            return Ok(Type::Ref(Box::new(func_type), sc));
+            return Ok(Type::Ref(Rc::new(func_type), sc));
         }
 
         if self.consume(b"P6") {
             let func_type = self.read_func_type(false)?;
-            return Ok(Type::Ptr(Box::new(func_type), sc));
+            return Ok(Type::Ptr(Rc::new(func_type), sc));
         }
 
         if self.consume(b"P8") {
@@ -1380,7 +1386,7 @@ impl<'a> ParserState<'a> {
                 return self.read_array();
             }
             if self.consume(b"$Q") {
-                return Ok(Type::RValueRef(Box::new(self.read_pointee()?), sc));
+                return Ok(Type::RValueRef(Rc::new(self.read_pointee()?), sc));
             }
             if self.consume(b"S")
                 || self.consume(b"$V")
@@ -1426,13 +1432,13 @@ impl<'a> ParserState<'a> {
             b'T' => Type::Union(self.read_name(false)?, sc),
             b'U' => Type::Struct(self.read_name(false)?, sc),
             b'V' => Type::Class(self.read_name(false)?, sc),
-            b'A' => Type::Ref(Box::new(self.read_pointee()?), sc),
-            b'B' => Type::Ref(Box::new(self.read_pointee()?), StorageClass::VOLATILE),
-            b'P' => Type::Ptr(Box::new(self.read_pointee()?), sc),
-            b'Q' => Type::Ptr(Box::new(self.read_pointee()?), StorageClass::CONST),
-            b'R' => Type::Ptr(Box::new(self.read_pointee()?), StorageClass::VOLATILE),
+            b'A' => Type::Ref(Rc::new(self.read_pointee()?), sc),
+            b'B' => Type::Ref(Rc::new(self.read_pointee()?), StorageClass::VOLATILE),
+            b'P' => Type::Ptr(Rc::new(self.read_pointee()?), sc),
+            b'Q' => Type::Ptr(Rc::new(self.read_pointee()?), StorageClass::CONST),
+            b'R' => Type::Ptr(Rc::new(self.read_pointee()?), StorageClass::VOLATILE),
             b'S' => Type::Ptr(
-                Box::new(self.read_pointee()?),
+                Rc::new(self.read_pointee()?),
                 StorageClass::CONST | StorageClass::VOLATILE,
             ),
             b'Y' => self.read_array()?,
@@ -1493,7 +1499,7 @@ impl<'a> ParserState<'a> {
             let len = self.read_number()?;
             let (inner_array, storage_class) = self.read_nested_array(dimension - 1)?;
             Ok((
-                Type::Array(len, Box::new(inner_array), storage_class),
+                Type::Array(len, Rc::new(inner_array), storage_class),
                 storage_class,
             ))
         } else {
@@ -1552,14 +1558,16 @@ impl<'a> ParserState<'a> {
         } else {
             self.expect(b"@")?;
         }
-        Ok(Params { types: params })
+        Ok(Params {
+            types: params.into(),
+        })
     }
 
     // Reads a function parameters.
     fn read_func_params(&mut self) -> Result<Params<'a>> {
         let params = if self.consume(b"X") {
             Params {
-                types: vec![Type::Void(StorageClass::empty())],
+                types: vec![Type::Void(StorageClass::empty())].into(),
             }
         } else {
             self.read_params()?

@@ -418,14 +418,19 @@ impl<'t> Reader<'t> {
                 self.objects.push("a.out".into());
             }
         }
+        let mut objects = Vec::new();
         for mut object in self.objects {
             if let Some(processor) = &self.processor {
                 object.push(":");
                 object.push(processor);
             }
-            self.out.push("--obj".into());
-            self.out.push(object);
+            objects.push("--obj".into());
+            objects.push(object);
         }
+        // What follows `--` is no option.
+        let end = self.out.iter().position(|arg| arg == "--");
+        let end = end.unwrap_or(self.out.len());
+        self.out.splice(end..end, objects);
         Translated {
             args: self.out,
             tool: self.tool,
@@ -475,6 +480,8 @@ mod tests {
         let (args, tool) = translated("--style llvm --default-arch arm64 --no-inlines --exe prog");
         assert_eq!(args, "--style llvm --obj prog:arm64");
         assert!(tool.shape.is_innermost);
+        let (args, _) = translated("--style llvm -e prog -- 10");
+        assert_eq!(args, "--style llvm --obj prog -- 10");
         let (args, _) = translated("--style llvm -v");
         assert_eq!(args, "");
     }

@@ -162,6 +162,25 @@ impl<'a> Modules<'a> {
         })
     }
 
+    /// Reads `name+0x10` as an offset in a file, if an open file has the name, in lines in which it may be a function.
+    fn prefer_files(&self, request: &mut AddressRequest<'_>) {
+        let Some(target) = request
+            .target
+            .as_mut()
+            .filter(|target| target.file.is_none())
+        else {
+            return;
+        };
+        let At::Symbol(symbol) = target.at else {
+            return;
+        };
+        let name = symbol.name.to_lowercase();
+        let is_file = symbol.size.is_none() && self.open.iter().any(|m| m.is_called(&name));
+        if is_file && symbol.offset > 0 {
+            (target.file, target.at) = (Some(symbol.name), At::Rva(symbol.offset));
+        }
+    }
+
     /// The module that a target is in.
     fn choose(&mut self, request: &AddressRequest<'_>) -> Result<usize, Why> {
         let target = request.target.ok_or(shown::NO_ADDRESS)?;
@@ -466,9 +485,13 @@ fn in_common(path: &Path, file: &str) -> usize {
 impl Source for Modules<'_> {
     fn answer<'s>(
         &'s mut self,
-        questions: Vec<AddressRequest<'s>>,
+        mut questions: Vec<AddressRequest<'s>>,
         layout: Layout,
     ) -> Result<Answers<'s>> {
+        if matches!(layout, Layout::Lines(..)) {
+            let requests = questions.iter_mut();
+            requests.for_each(|request| self.prefer_files(request));
+        }
         self.is_log |= !matches!(layout, Layout::Lines(..));
         // Each module is asked once for all that is its.
         let mut of_module: Vec<Vec<AddressRequest<'s>>> = Vec::new();
