@@ -130,7 +130,7 @@ fn rule_21_samples_of_a_counter_weigh_their_periods() {
 }
 
 #[test]
-fn counts_are_a_profile_without_times() {
+fn counts_are_a_profile_without_times_and_activities() {
     let timeline = read("clr10/traces/all");
     let (all, counts) = (
         timeline.profile(&Filter::default(), None),
@@ -140,7 +140,9 @@ fn counts_are_a_profile_without_times() {
     assert_eq!(counts.entries.len(), all.entries.len());
     for (entry, mut counted) in all.entries.iter().zip(counts.entries) {
         assert_eq!((counted.time_ns, counted.untimed), (0, counted.samples));
+        assert_eq!(counted.activity, Activity::Unknown);
         (counted.time_ns, counted.untimed) = (entry.time_ns, entry.untimed);
+        counted.activity = entry.activity;
         assert_eq!(counted, *entry);
     }
 }

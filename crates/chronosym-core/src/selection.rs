@@ -65,7 +65,7 @@ pub struct Options {
     /// Which stacks are kept.
     pub samples: SampleSelection,
     /// Whether context switches become intervals in which threads are blocked or runnable
-    /// ([`Timeline::thread_time`](crate::Timeline::thread_time)).
+    /// ([`Timeline::thread_times`](crate::Timeline::thread_times)).
     pub switches: bool,
     /// Maximum number of marker events to store ([`Timeline::markers`](crate::Timeline::markers));
     /// 0 for none. Each takes 40 bytes and its text.
