@@ -122,27 +122,29 @@
     return `${(weight / 1e6).toLocaleString("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 })} ms, ${share} %`;
   };
 
-  // After the last dot that stands neither in brackets, nor in arguments, nor in the place of a line, which follows two blanks.
-  const methodAt = (text) => {
-    let depth = 0, at = 0;
+  // The starts of the type and of the method: after the last two dots outside brackets, arguments and the source line,
+  // which follows two spaces.
+  const partsAt = (text) => {
+    let depth = 0, at = 0, before = 0;
     for (let i = 0; i < text.length; i++) {
       const c = text[i];
       if (c === "[") depth++;
       else if (c === "]") depth = Math.max(0, depth - 1);
       else if ((c === "(" && !depth) || text.startsWith("  ", i)) break;
-      else if (c === "." && !depth && i > at) at = i + 1;
+      else if (c === "." && !depth && i > at) (before = at), (at = i + 1);
     }
-    return at;
+    return [before, at];
   };
 
-  // What fits: the whole name, else without its namespace, else its end cut short.
+  // The longest that fits: the whole name, without its namespace, without its arguments, the method, its start.
   const fit = (text, kind, width) => {
     const room = Math.floor((width - 6) / CHAR);
     if (room < 3) return "";
-    if (text.length <= room) return text;
     const isWhole = ["native", "runtime", "kernel", "unnamed"].includes(kind);
-    const method = isWhole ? text : text.slice(methodAt(text));
-    return method.length <= room ? method : method.slice(0, room - 1) + "…";
+    const [type, method] = (isWhole ? [0, 0] : partsAt(text)).map((at) => text.slice(at));
+    const bare = type.includes("  ") ? type : type.split("(")[0];
+    const fitting = [text, type, bare, method].find((name) => name.length <= room);
+    return fitting || method.slice(0, room - 1) + "…";
   };
 
   const draw = () => {

@@ -176,40 +176,38 @@ fn boxes(graph: &Graph) -> (String, usize) {
     (text, deepest)
 }
 
-/// Shortens a name to the width of a box: it loses its namespace first, then its end. The suffix
-/// that compilers append to native names after a dot is not a method.
+/// Shortens a name to the width of a box: it loses its namespace first, then its arguments, its
+/// type, and its end. The suffix that compilers append to native names after a dot is not a method.
 fn fit(name: &str, kind: &str, width: f64) -> String {
     let room = ((width - 6.0) / CHAR).floor().max(0.0) as usize;
-    let length = name.chars().count();
     if room < 3 {
         return String::new();
     }
-    if length <= room {
-        return name.to_owned();
-    }
     let is_whole = matches!(kind, "native" | "runtime" | "kernel" | "unnamed");
-    let method = if is_whole {
-        name
-    } else {
-        &name[method_at(name)..]
-    };
-    if method.chars().count() <= room {
-        return method.to_owned();
-    }
-    method.chars().take(room - 1).chain(['…']).collect()
+    let [type_at, method_at] = if is_whole { [0, 0] } else { parts_at(name) };
+    let (in_type, method) = (&name[type_at..], &name[method_at..]);
+    // The line after them would be lost with the arguments.
+    let arguments = in_type.find('(').filter(|_| !in_type.contains("  "));
+    let bare = &in_type[..arguments.unwrap_or(in_type.len())];
+    let shorter = [name, in_type, bare, method];
+    let fitting = shorter.iter().find(|text| text.chars().count() <= room);
+    fitting.map_or_else(
+        || method.chars().take(room - 1).chain(['…']).collect(),
+        |text| (*text).to_owned(),
+    )
 }
 
-/// Returns the start of the method's own name: after the last dot outside brackets, arguments and
-/// the source line, which follows two spaces.
-fn method_at(name: &str) -> usize {
-    let (mut depth, mut at) = (0u32, 0);
+/// Returns the starts of the type and of the method's own name: after the last two dots outside
+/// brackets, arguments and the source line, which follows two spaces.
+fn parts_at(name: &str) -> [usize; 2] {
+    let (mut depth, mut at) = (0u32, [0, 0]);
     for (index, c) in name.char_indices() {
         match c {
             '[' => depth += 1,
             ']' => depth = depth.saturating_sub(1),
             '(' if depth == 0 => break,
             ' ' if name[index..].starts_with("  ") => break,
-            '.' if depth == 0 && index > at => at = index + 1,
+            '.' if depth == 0 && index > at[1] => at = [at[1], index + 1],
             _ => {}
         }
     }
@@ -224,18 +222,20 @@ mod tests {
     fn names_lose_their_namespace_before_their_end() {
         let name = "App!Shop.Cart.Add(System.String)";
         assert_eq!(fit(name, "managed", 300.0), name);
-        assert_eq!(fit(name, "managed", 150.0), "Add(System.String)");
+        assert_eq!(fit(name, "managed", 180.0), "Cart.Add(System.String)");
+        assert_eq!(fit(name, "managed", 150.0), "Cart.Add");
+        assert_eq!(fit(name, "managed", 62.0), "Add(Sy…");
         assert_eq!(fit(name, "managed", 60.0), "Add(Sy…");
         assert_eq!(fit(name, "managed", 20.0), "");
         assert_eq!(fit("größe.ß", "managed", 34.0), "ß");
         assert_eq!(fit("libc!sort.part.0", "native", 60.0), "libc!s…");
         assert_eq!(fit("libcoreclr.so ?", "unnamed", 60.0), "libcor…");
         let with_line = "App!Shop.Cart.Add  Cart.cs:7";
-        assert_eq!(&with_line[method_at(with_line)..], "Add  Cart.cs:7");
+        assert_eq!(&with_line[parts_at(with_line)[1]..], "Add  Cart.cs:7");
         let generic = "App!Ns.Cell`1[System.Int32].Get";
-        assert_eq!(&generic[method_at(generic)..], "Get");
+        assert_eq!(&generic[parts_at(generic)[1]..], "Get");
         assert_eq!(
-            &"A!B..ctor(int)"[method_at("A!B..ctor(int)")..],
+            &"A!B..ctor(int)"[parts_at("A!B..ctor(int)")[1]..],
             ".ctor(int)"
         );
     }
