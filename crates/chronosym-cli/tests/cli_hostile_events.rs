@@ -229,6 +229,16 @@ fn more_processes_and_threads_than_the_budget_has_room_for() {
         perf.sample(tid.into(), 1, tid, &[0x1000]);
     }
     reaches_the_budget("threads", &perf.file(), commands);
+    let mut trace = NettraceWriter::v5().info(TraceInfo::default());
+    let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    for at in 1..500_000_u64 {
+        trace.event(sample, at as i64, at, &[0x1000], &[2, 0, 0, 0]);
+    }
+    reaches_the_budget(
+        "threads of a runtime",
+        &trace.finish(),
+        &[&["info"], &["threads"]],
+    );
     let mut perf = PerfWriter::new(PerfAttr::default());
     for at in 0..150_000_u64 {
         perf.mmap2(at, 7, 0x1000 * at, 0x1000, 0, &format!("/lib/{at:06}"));

@@ -42,6 +42,9 @@ pub struct Diagnostics {
     pub unknown_labels: u64,
     /// Event types of which a field, or the whole list, could not be read.
     pub unreadable_fields: u64,
+    /// Runs of events of threads beyond 262,144 between two sequence points: their sequence numbers
+    /// are not followed, and what they lost is unknown.
+    pub unfollowed_threads: u64,
     /// Definitions of event types beyond the first 65,536; their events count as those of undefined
     /// types.
     pub event_types_left_out: u64,

@@ -5,6 +5,8 @@
     reason = "counts of what was read, and differences of 32-bit numbers in 64 bits"
 )]
 
+use std::collections::hash_map::Entry;
+
 use chronosym_types::hash::HashMap;
 
 use crate::clock::Clock;
@@ -34,6 +36,9 @@ struct ThreadSequence {
 }
 
 const MAX_RUNS: usize = 1024;
+/// Maximum number of threads between two sequence points whose numbers are followed: each takes
+/// about 140 bytes, and a trace can have a thread for each event.
+const MAX_THREADS: usize = 1 << 18;
 
 /// The thread of a sequence number, and its time.
 #[derive(Clone, Copy)]
@@ -74,7 +79,11 @@ impl Sequences {
         diagnostics: &mut Diagnostics,
     ) -> bool {
         let (clock, damages) = (self.clock, self.damages);
-        let (current, thread) = self.thread(seen);
+        let Some((current, thread)) = self.thread(seen) else {
+            self.current = usize::MAX;
+            diagnostics.unfollowed_threads += 1;
+            return true;
+        };
         let ahead = i64::from(sequence.wrapping_sub(thread.last).cast_signed());
         if ahead <= 0 && thread.has_run(sequence, seen.time) {
             self.current = usize::MAX;
@@ -90,7 +99,10 @@ impl Sequences {
     /// What a sequence point or a thread's removal says: the number of the thread's latest event.
     pub(crate) fn point(&mut self, seen: Seen, sequence: u32, diagnostics: &mut Diagnostics) {
         let (clock, damages) = (self.clock, self.damages);
-        let (_, thread) = self.thread(seen);
+        let Some((_, thread)) = self.thread(seen) else {
+            self.current = usize::MAX;
+            return;
+        };
         let ahead = i64::from(sequence.wrapping_sub(thread.last).cast_signed());
         if ahead >= 0 || seen.time > thread.last_time {
             thread.record(clock, damages, seen, sequence, ahead, diagnostics);
@@ -119,23 +131,27 @@ impl Sequences {
         clippy::indexing_slicing,
         reason = "slots are places of the list, which never shrinks alone"
     )]
-    fn thread(&mut self, seen: Seen) -> (usize, &mut ThreadSequence) {
+    fn thread(&mut self, seen: Seen) -> Option<(usize, &mut ThreadSequence)> {
         if let Some(thread) = self.threads.get_mut(self.current) {
             thread.last = self.last;
             thread.last_time = self.last_time;
         }
-        let slot = *self.slots.entry(seen.capture_thread).or_insert_with(|| {
-            self.threads.push(ThreadSequence {
-                capture_thread: seen.capture_thread,
-                last: 0,
-                last_time: seen.time,
-                loss: None,
-                damages: 0,
-                runs: Vec::new(),
-            });
-            self.threads.len() - 1
-        });
-        (slot, &mut self.threads[slot])
+        let slot = match self.slots.entry(seen.capture_thread) {
+            Entry::Occupied(slot) => *slot.get(),
+            Entry::Vacant(_) if self.threads.len() >= MAX_THREADS => return None,
+            Entry::Vacant(slot) => {
+                self.threads.push(ThreadSequence {
+                    capture_thread: seen.capture_thread,
+                    last: 0,
+                    last_time: seen.time,
+                    loss: None,
+                    damages: 0,
+                    runs: Vec::new(),
+                });
+                *slot.insert(self.threads.len() - 1)
+            }
+        };
+        Some((slot, &mut self.threads[slot]))
     }
 }
 
@@ -146,8 +162,11 @@ impl ThreadSequence {
 
     #[inline]
     fn start_run(&mut self, sequence: u32, time: i64) {
-        if self.runs.len() == MAX_RUNS {
-            self.runs.drain(..MAX_RUNS / 2);
+        match self.runs.len() {
+            // A trace can have a thread for each event.
+            0 => self.runs.reserve_exact(1),
+            MAX_RUNS => drop(self.runs.drain(..MAX_RUNS / 2)),
+            _ => {}
         }
         self.runs.push((sequence, time));
     }

@@ -318,6 +318,7 @@ pub fn diagnostics(counted: &chronosym_nettrace::Diagnostics) -> Diagnostics {
         (counted.unknown_labels, Unused, "events name labels that are not there"),
         (counted.unreadable_fields, Unused, "event types have a field that cannot be read"),
         (counted.unknown_options, Unused, "options of event types and threads are of an unknown kind"),
+        (counted.unfollowed_threads, Limit, "runs of events are of threads beyond 262,144, whose lost events are not detected"),
         (counted.event_types_left_out, Limit, "definitions of event types were left out: a trace has at most 65,536"),
         (counted.forced_regions, Limit, "times the events were too many to be put in order as a whole"),
     ];
