@@ -1,15 +1,20 @@
 //! Windows PDB: first answer, 1,000 and 100,000 answers, each from the bytes of the file on, beside
-//! `pdb-addr2line` and `wholesym` on the same addresses.
+//! `pdb-addr2line` and `wholesym` on the same addresses; and the text of `symbolize --style llvm` beside
+//! the frames of `pdb-addr2line` in this layout.
 //!
 //! `CHRONOSYM_BENCH_PDB` names the file; without it the small one of the test data is taken, where
 //! lookups dominate.
 
 use std::hint::black_box;
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chronosym_pdb::windows::{Frames, WindowsPdb};
+use chronosym_symbols::demangle::Dialect;
+use chronosym_symbols::mmap::FileData;
+use chronosym_symbols::style::{Printer, Style};
+use chronosym_symbols::{Answers, PdbSymbols, Query};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pdb_addr2line::{ContextPdbData, pdb::PDB};
 
@@ -60,6 +65,40 @@ fn pdb_addr2line(data: &[u8], addresses: impl Iterator<Item = u32>) -> usize {
         }
     }
     lines
+}
+
+/// As `symbolize --style llvm` prints, on one thread.
+fn printed(data: &[u8], addresses: &[u32]) -> usize {
+    let pdb = PdbSymbols::open(FileData::from(data)).expect("a Windows PDB");
+    let mut query = Query::default();
+    query.symbol_names = Some(Dialect::Llvm);
+    query.threads = 1;
+    let mut answers = Answers::new();
+    let addresses: Vec<u64> = addresses.iter().map(|&rva| rva.into()).collect();
+    pdb.find_all(&addresses, &query, &mut answers);
+    let mut text = Vec::new();
+    let printer = Printer::new(Style::Llvm, &answers);
+    printer.print_all(&mut text).expect("memory");
+    text.len()
+}
+
+/// The frames of `pdb-addr2line` in the same layout.
+fn pdb_addr2line_printed(data: &[u8], addresses: &[u32]) -> usize {
+    let pdb = PDB::open(Cursor::new(data)).expect("a Windows PDB");
+    let parts = ContextPdbData::try_from_pdb(pdb).expect("a whole file");
+    let context = parts.make_context().expect("a whole file");
+    let mut text = Vec::new();
+    for &rva in addresses {
+        let found = context.find_frames(rva).expect("an undamaged file");
+        for frame in found.iter().flat_map(|found| &found.frames) {
+            let name = frame.function.as_deref().unwrap_or("??");
+            let file = frame.file.as_deref().unwrap_or("??");
+            let line = frame.line.unwrap_or(0);
+            writeln!(text, "{name}\n{file}:{line}:0").expect("memory");
+        }
+        text.push(b'\n');
+    }
+    text.len()
 }
 
 /// Finds files by identity and path; the file is in the page cache.
@@ -124,6 +163,15 @@ fn pdb(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::new("pdb-addr2line-sorted", count), |bencher| {
             bencher.iter(|| pdb_addr2line(&data, sorted.iter().copied()));
         });
+        group.bench_function(BenchmarkId::new("chronosym-printed", count), |bencher| {
+            bencher.iter(|| printed(&data, some));
+        });
+        group.bench_function(
+            BenchmarkId::new("pdb-addr2line-printed", count),
+            |bencher| {
+                bencher.iter(|| pdb_addr2line_printed(&data, some));
+            },
+        );
         group.bench_function(BenchmarkId::new("wholesym-sorted", count), |bencher| {
             bencher.iter(|| wholesym(&path, &data, sorted.iter().copied()));
         });

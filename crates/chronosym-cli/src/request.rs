@@ -57,6 +57,10 @@ impl<'a> AddressRequest<'a> {
 
     /// Reads a line of llvm-symbolizer's input; it need not name a file if `has_file`.
     pub fn of_llvm(line: &'a str, has_file: bool) -> Self {
+        // Most lines are an address.
+        if let Some(address) = llvm_number(line).filter(|_| has_file) {
+            return AddressRequest::at(line, Some(Target::new(None, At::Address(address))));
+        }
         let read = protocol::llvm(line, has_file, llvm_number);
         AddressRequest {
             wanted: read.wanted,
