@@ -418,7 +418,7 @@ pub struct Serve {
     #[arg(long)]
     pub no_open: bool,
     /// Serve to a Firefox Profiler at URL instead, with symbols, source and instructions; `firefox`
-    /// stands for https://profiler.firefox.com, which needs the internet.
+    /// stands for profiler.firefox.com, which needs the internet.
     #[arg(long, value_name = "URL", value_parser = viewer)]
     pub viewer: Option<String>,
     #[command(flatten)]
