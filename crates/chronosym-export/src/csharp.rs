@@ -30,7 +30,7 @@ impl SourceName {
     /// Splits the name of a managed method, as events state it, and spells it as in source code.
     pub fn managed(name: &str, signature: Option<&str>) -> Self {
         let arguments = signature.and_then(arguments).unwrap_or_default();
-        let Some((owner, method)) = split_last(name) else {
+        let Some((owner, method)) = pretty::split_name(name) else {
             return SourceName {
                 arguments,
                 ..SourceName::plain(name)
@@ -57,26 +57,6 @@ impl SourceName {
             arguments,
         }
     }
-}
-
-/// Splits at the last dot outside of brackets; constructors start with one.
-fn split_last(name: &str) -> Option<(&str, &str)> {
-    let mut depth = 0_u32;
-    let dot = name.char_indices().rev().find(|&(_, c)| {
-        match c {
-            '>' | ']' => depth += 1,
-            '<' | '[' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        c == '.' && depth == 0
-    });
-    let (at, _) = dot?;
-    let at = if name[..at].ends_with('.') {
-        at - 1
-    } else {
-        at
-    };
-    Some((&name[..at], &name[at + 1..]))
 }
 
 /// Splits at the first dot outside of brackets.

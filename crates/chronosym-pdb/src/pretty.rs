@@ -169,9 +169,33 @@ fn split_nested(types: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Splits a full name into type and method at the last dot outside of brackets; the name of a
+/// constructor begins with a dot of its own. `None` without such a dot.
+/// ```
+/// use chronosym_pdb::pretty::split_name;
+/// assert_eq!(split_name("A.B[C.D].Main"), Some(("A.B[C.D]", "Main")));
+/// assert_eq!(split_name("A.B..ctor"), Some(("A.B", ".ctor")));
+/// ```
+pub fn split_name(name: &str) -> Option<(&str, &str)> {
+    let mut depth = 0_usize;
+    let dot = name.char_indices().rev().find(|&(_, c)| {
+        match c {
+            '>' | ']' => depth = depth.saturating_add(1),
+            '<' | '[' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == '.' && depth == 0
+    });
+    let (owner, method) = name.split_at(dot?.0);
+    match owner.strip_suffix('.') {
+        Some(owner) => Some((owner, method)),
+        None => Some((owner, method.strip_prefix('.')?)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::method_name;
+    use super::{method_name, split_name};
 
     #[test]
     fn made_up_names() {
@@ -275,6 +299,28 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(method_name(owner, method), None, "{owner} {method}");
+        }
+    }
+
+    #[test]
+    fn names_are_split_outside_of_brackets() {
+        for (name, parts) in [
+            (
+                "A.Program+<>c.<Main>b__0_1",
+                Some(("A.Program+<>c", "<Main>b__0_1")),
+            ),
+            (
+                "A.B+<X>d__1[System.Int32].MoveNext",
+                Some(("A.B+<X>d__1[System.Int32]", "MoveNext")),
+            ),
+            (
+                "A.B.<System.I.Get>g__Local|0",
+                Some(("A.B", "<System.I.Get>g__Local|0")),
+            ),
+            ("A.B+<>c..ctor", Some(("A.B+<>c", ".ctor"))),
+            ("plain", None),
+        ] {
+            assert_eq!(split_name(name), parts, "{name}");
         }
     }
 }

@@ -166,7 +166,8 @@ impl SymbolSource for Symbolizer {
     }
 
     fn display_name(&self, name: &str) -> Option<String> {
-        let (owner, method) = split_name(name).filter(|_| self.options.pretty)?;
+        let (owner, method) =
+            chronosym_pdb::pretty::split_name(name).filter(|_| self.options.pretty)?;
         chronosym_pdb::pretty::method_name(owner, method)
     }
 
@@ -189,52 +190,5 @@ impl SymbolSource for Symbolizer {
             }
         }
         Ok(frames)
-    }
-}
-
-/// Type and method of a full name: they meet at the last dot outside of brackets, and constructors begin with one.
-fn split_name(name: &str) -> Option<(&str, &str)> {
-    let mut depth = 0_usize;
-    let dot = name.char_indices().rev().find(|&(_, c)| {
-        match c {
-            '>' | ']' => depth += 1,
-            '<' | '[' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        c == '.' && depth == 0
-    });
-    let (at, _) = dot?;
-    let at = if name[..at].ends_with('.') {
-        at - 1
-    } else {
-        at
-    };
-    Some((&name[..at], &name[at + 1..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_split_outside_of_brackets() {
-        for (name, parts) in [
-            (
-                "A.Program+<>c.<Main>b__0_1",
-                Some(("A.Program+<>c", "<Main>b__0_1")),
-            ),
-            (
-                "A.B+<X>d__1[System.Int32].MoveNext",
-                Some(("A.B+<X>d__1[System.Int32]", "MoveNext")),
-            ),
-            (
-                "A.B.<System.I.Get>g__Local|0",
-                Some(("A.B", "<System.I.Get>g__Local|0")),
-            ),
-            ("A.B+<>c..ctor", Some(("A.B+<>c", ".ctor"))),
-            ("plain", None),
-        ] {
-            assert_eq!(split_name(name), parts, "{name}");
-        }
     }
 }
