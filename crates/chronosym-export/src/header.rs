@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chronosym_core::{Activity, Profile, SampleKind};
 
-use crate::units::show_count;
+use crate::units::{counted, show_count};
 use crate::weight::WeightUnit;
 
 /// Describes the samples of a profile in a few lines: their kind and number, the number of threads
@@ -25,7 +25,7 @@ pub fn describe(profile: &Profile) -> String {
     let span = profile.times.end - profile.times.start;
     let over = format!(
         "of {} over {}",
-        count(threads.len() as u64, "thread"),
+        counted(threads.len() as u64, "thread"),
         seconds(span)
     );
     let requested = profile.sample_interval_ns.filter(|&ns| ns > 0).map(ms);
@@ -34,7 +34,7 @@ pub fn describe(profile: &Profile) -> String {
     if cpu == samples {
         lines.push(format!(
             "{} {over}: where processors were busy",
-            count(samples, "CPU sample")
+            counted(samples, "CPU sample")
         ));
         lines.push(match (requested, time) {
             _ if WeightUnit::of(profile) == WeightUnit::Events => events_of(profile),
@@ -43,7 +43,7 @@ pub fn describe(profile: &Profile) -> String {
             }
             (Some(every), None) => format!(
                 "one every {every} of a processor's time, or of a counter's period: the time of {} is not known",
-                count(untimed(profile), "sample")
+                counted(untimed(profile), "sample")
             ),
             (None, _) => "their time is unknown: the trace does not state the sampling rate".to_owned(),
         });
@@ -51,14 +51,14 @@ pub fn describe(profile: &Profile) -> String {
         let intervals = samples - cpu;
         lines.push(format!(
             "{} and {} {over}: on processors and off them",
-            count(cpu, "CPU sample"),
+            counted(cpu, "CPU sample"),
             show_count(intervals) + " intervals between context switches",
         ));
         lines.push(split(profile));
     } else if events == 0 && cpu == 0 {
         lines.push(format!(
             "{} {over}: every thread, running or blocked",
-            count(samples, "wall-clock sample")
+            counted(samples, "wall-clock sample")
         ));
         let requested = requested.map_or("requested interval unknown".to_owned(), |every| {
             format!("requested interval {every}")
@@ -71,14 +71,14 @@ pub fn describe(profile: &Profile) -> String {
             ),
             None => format!(
                 "{requested}; the time of {} is unknown: it takes two ticks to measure one",
-                count(untimed(profile), "sample")
+                counted(untimed(profile), "sample")
             ),
         });
         lines.push(split(profile));
     } else {
         lines.push(format!(
             "{} {over}: where the chosen events happened",
-            count(samples, "event stack")
+            counted(samples, "event stack")
         ));
         if WeightUnit::of(profile) == WeightUnit::Events {
             lines.push(events_of(profile));
@@ -147,7 +147,7 @@ fn split(profile: &Profile) -> String {
         let exceeded = capacity(profile)
             .filter(|it| activity == Activity::Runnable && weight > it.0)
             .map(|(ns, processors)| {
-                let processors = count(processors.into(), "processor");
+                let processors = counted(processors.into(), "processor");
                 format!("; at most {} of it on {processors}", seconds(ns))
             });
         let (time, bound) = (seconds(weight), exceeded.unwrap_or_default());
@@ -192,10 +192,6 @@ fn capacity(profile: &Profile) -> Option<(u64, u32)> {
 
 fn untimed(profile: &Profile) -> u64 {
     profile.entries.iter().map(|entry| entry.untimed).sum()
-}
-
-fn count(n: u64, what: &str) -> String {
-    format!("{} {what}{}", show_count(n), if n == 1 { "" } else { "s" })
 }
 
 /// A short time in ms.

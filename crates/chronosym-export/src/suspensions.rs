@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use chronosym_core::{MarkerKind, ProcessIndex, Timeline};
+use chronosym_core::{Marker, MarkerKind, ProcessIndex, Timeline};
 use serde::ser::SerializeMap;
 
 use crate::object::{Fields, Object};
@@ -21,10 +21,9 @@ pub(crate) struct Suspensions {
     pub time_ns: u64,
 }
 
-/// Returns the suspensions of each process by cause, longest first. A suspension starts with its
+/// Returns the suspensions among markers of each process by cause, longest first. A suspension starts with its
 /// request or, if another one lasts then, with the end of that one.
-pub(crate) fn suspensions(timeline: &Timeline) -> Vec<Suspensions> {
-    let markers = timeline.markers();
+pub(crate) fn suspensions(timeline: &Timeline, markers: &[Marker<'_>]) -> Vec<Suspensions> {
     let seen = markers.iter().filter_map(|marker| {
         let cause = match marker.kind {
             MarkerKind::SamplerPause => None,

@@ -14,7 +14,7 @@ use serde_with::skip_serializing_none;
 use crate::fit::wrap;
 use crate::function_groups::FunctionGroups;
 use crate::suspensions::{Suspensions, suspensions};
-use crate::units::show_count;
+use crate::units::{counted, show_count};
 use crate::user_methods::{UserMethod, user_methods};
 use crate::weight::{WeightUnit, add};
 use chronosym_types::escape::terminal;
@@ -44,9 +44,9 @@ pub struct TraceSummary {
     pub span_ns: u64,
     /// The time that all samples represent, in ns.
     pub sampled_ns: Option<u64>,
-    /// The share of samples in which threads were runnable and blocked, by weight, for wall-clock samples.
+    /// The share of wall-clock samples in which threads were runnable, by weight.
     pub runnable: Option<f64>,
-    /// The share of blocked samples.
+    /// The share of wall-clock samples in which threads were blocked, by weight.
     pub blocked: Option<f64>,
     /// The method in which most blocked time is spent.
     pub blocked_in: Option<String>,
@@ -70,7 +70,7 @@ pub struct TraceSummary {
     pub exceptions: Option<u64>,
     /// The type that was thrown most often.
     pub exception_type: Option<String>,
-    /// Waits for locks, and their time in ns.
+    /// Waits for locks.
     pub contentions: Option<u64>,
     /// Their time in ns, of all threads.
     pub contention_ns: Option<u64>,
@@ -78,7 +78,7 @@ pub struct TraceSummary {
     pub sampler_suspensions: Option<u64>,
     /// Their time in ns.
     pub sampler_ns: Option<u64>,
-    /// The share of self without a name, and the module that has most of it.
+    /// The share of self without a name.
     pub unnamed: Option<f64>,
     /// The module with the most unnamed self.
     pub unnamed_module: Option<String>,
@@ -164,7 +164,8 @@ impl TraceSummary {
         if self.sample_kind == Some("wall") {
             self.runnable = Some(share(of(Activity::Runnable)));
             self.blocked = Some(share(of(Activity::Blocked)));
-            self.blocked_in = blocked_in(profile, unit);
+            let is_blocked = |activity| activity == Activity::Blocked;
+            self.blocked_in = hottest_leaf(profile, unit, is_blocked);
         }
         let methods = user_methods(profile);
         let user = methods.iter().map(|it| it.total.weight(unit));
@@ -213,7 +214,7 @@ impl TraceSummary {
                 *thrown.entry(name).or_default() += 1;
             }
         }
-        let suspensions = suspensions(timeline);
+        let suspensions = suspensions(timeline, &markers);
         let suspended = |passes: fn(&Suspensions) -> bool| {
             let those = suspensions.iter().filter(|it| passes(it));
             those.fold((0, 0), |(count, ns), it| {
@@ -353,22 +354,26 @@ impl TraceSummary {
             let pause = pause.map_or(String::new(), |ns| {
                 format!(" that paused it for {}", ms(ns))
             });
-            parts.push(format!("{}{pause}", plural(count, "garbage collection")));
+            parts.push(format!("{}{pause}", counted(count, "garbage collection")));
         }
         if let (Some(count), Some(ns)) = (self.compiled, self.compilation_ns) {
             parts.push(format!(
                 "{} compiled in {}",
-                plural(count, "method"),
+                counted(count, "method"),
                 ms(ns)
             ));
         }
         if let Some(count) = self.exceptions {
             let most = self.exception_type.as_ref();
             let most = most.map_or(String::new(), |name| format!(" (mostly {name})"));
-            parts.push(format!("{} thrown{most}", plural(count, "exception")));
+            parts.push(format!("{} thrown{most}", counted(count, "exception")));
         }
         if let (Some(count), Some(ns)) = (self.contentions, self.contention_ns) {
-            parts.push(format!("{} for locks of {}", plural(count, "wait"), ms(ns)));
+            parts.push(format!(
+                "{} for locks of {}",
+                counted(count, "wait"),
+                ms(ns)
+            ));
         }
         if parts.is_empty() {
             return None;
@@ -404,9 +409,10 @@ impl TraceSummary {
 
     fn what_was_lost(&self) -> Option<String> {
         (self.lost_events > 0).then(|| {
+            let were = if self.lost_events == 1 { "was" } else { "were" };
             format!(
-                "{} lost while recording, so that names may be missing or uncertain: `chronosym info`.",
-                plural_was(self.lost_events, "event")
+                "{} {were} lost while recording, so that names may be missing or uncertain: `chronosym info`.",
+                counted(self.lost_events, "event")
             )
         })
     }
@@ -441,11 +447,6 @@ impl TraceSummary {
     }
 }
 
-/// Returns the leaf in which most blocked time is spent.
-fn blocked_in(profile: &Profile, unit: WeightUnit) -> Option<String> {
-    hottest_leaf(profile, unit, |activity| activity == Activity::Blocked)
-}
-
 /// Returns the leaf with the most weight among samples of certain activities.
 fn hottest_leaf(
     profile: &Profile,
@@ -463,16 +464,4 @@ fn hottest_leaf(
     let hottest =
         hottest.max_by_key(|&(group, weight)| (weight, Reverse(groups.label(group).name)));
     hottest.map(|(group, _)| groups.label(group).text())
-}
-
-fn plural(n: u64, what: &str) -> String {
-    format!("{} {what}{}", show_count(n), if n == 1 { "" } else { "s" })
-}
-
-fn plural_was(n: u64, what: &str) -> String {
-    format!(
-        "{} {}",
-        plural(n, what),
-        if n == 1 { "was" } else { "were" }
-    )
 }

@@ -13,6 +13,12 @@ pub fn show_count(n: u64) -> String {
     out
 }
 
+/// Formats a number of things: `1 wait`, `1,200 waits`.
+pub(crate) fn counted(count: u64, one: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", show_count(count))
+}
+
 /// Formats a number with at most four digits and a prefix: `12.35G`; exact below 10,000.
 pub(crate) fn show_rounded(n: u64) -> String {
     if n < 10_000 {

@@ -36,7 +36,7 @@ impl<'t> Overview<'t> {
             diagnostics,
             advice: advice(timeline, diagnostics, &summary),
             summary,
-            suspensions: suspensions(timeline),
+            suspensions: suspensions(timeline, &timeline.markers()),
         }
     }
 

@@ -9,11 +9,11 @@ use chronosym_runtime::{Exceptions, Percentiles, Report};
 use serde::ser::SerializeMap;
 
 use super::context::{Context, Durations, Notes, nothing, show_percentiles};
-use super::grid::{Grid, counted, ms, or_unknown, sentence};
+use super::grid::{Grid, ms, or_unknown, sentence};
 use super::sites::Site;
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
-use crate::units::show_count;
+use crate::units::{counted, show_count};
 
 #[derive(Debug)]
 pub(crate) struct ExceptionsView {

@@ -7,11 +7,11 @@ use chronosym_runtime::{Collection, Collections, GenerationTotals, Percentiles, 
 use serde::ser::SerializeMap;
 
 use super::context::{Context, Durations, Notes, nothing, show_percentiles};
-use super::grid::{Grid, counted, ms, or_unknown, sentence};
+use super::grid::{Grid, ms, or_unknown, sentence};
 use super::sites::Site;
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
-use crate::units::{show_count, show_rounded, show_time};
+use crate::units::{counted, show_count, show_rounded, show_time};
 
 #[derive(Debug)]
 pub(crate) struct GcView {

@@ -6,7 +6,6 @@ use chronosym_types::escape::terminal;
 
 use crate::fit::{columns, fit};
 use crate::table::{TableOptions, write_text};
-use crate::units::show_count;
 
 /// Rows under a head.
 pub(crate) struct Grid {
@@ -70,12 +69,6 @@ impl Grid {
 /// Writes a sentence, wrapped between words.
 pub(crate) fn sentence(text: &str, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
     write_text(&terminal(text), options.width, out)
-}
-
-/// A number of things: `1 wait`, `1,200 waits`.
-pub(crate) fn counted(count: u64, one: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {one}{plural}", show_count(count))
 }
 
 /// Formats a duration in milliseconds.

@@ -13,11 +13,11 @@ use chronosym_types::hash::HashMap;
 use serde::ser::SerializeMap;
 
 use super::context::Notes;
-use super::grid::{Grid, counted, sentence};
+use super::grid::{Grid, sentence};
 use crate::header::describe;
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
-use crate::units::{show_count, show_time};
+use crate::units::{counted, show_count, show_time};
 use crate::weight::WeightUnit;
 
 /// The decisions of the JIT about the calls in hot bodies.

@@ -10,10 +10,10 @@ use chronosym_runtime::{
 use serde::ser::SerializeMap;
 
 use super::context::nothing;
-use super::grid::{counted, ms, sentence};
+use super::grid::{ms, sentence};
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
-use crate::units::{show_count, show_rounded};
+use crate::units::{counted, show_count, show_rounded};
 
 /// A summary of all reports of a timeline that was read with the options of all.
 #[derive(Debug)]

@@ -9,10 +9,10 @@ use chronosym_runtime::{
 use serde::ser::SerializeMap;
 
 use super::context::{Context, Durations, Notes, nothing, show_percentiles};
-use super::grid::{Grid, counted, or_unknown, sentence};
+use super::grid::{Grid, or_unknown, sentence};
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
-use crate::units::{show_count, show_time};
+use crate::units::{counted, show_count, show_time};
 
 #[derive(Debug)]
 pub(crate) struct ThreadPoolView {
