@@ -377,9 +377,27 @@ fn numbers_whose_hashes_are_one() {
     });
 }
 
+const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+
+/// Writes `n` loads of `T.M` from time `n` on, each with the id and address that `of` states.
+fn load_methods(trace: &mut NettraceWriter, n: u64, of: impl Fn(u64) -> (u64, u64)) {
+    let load = trace.event_type(RUNTIME, 143, 1);
+    for at in 0..n {
+        let (id, start) = of(at);
+        let method = Method {
+            id,
+            start,
+            size: 64,
+            flags: 8,
+            names: Some(("T", "M", "void ()")),
+            ..Method::default()
+        };
+        trace.event(load, (n + at) as i64, 1, &[], &method.encode(1));
+    }
+}
+
 #[test]
 fn runtime_events_in_bulk() {
-    const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
     holds(
         "compilations that never end",
         &["runtime", "jit"],
@@ -387,23 +405,12 @@ fn runtime_events_in_bulk() {
         |n| {
             let mut trace = NettraceWriter::v5().info(TraceInfo::default());
             let start = trace.event_type(RUNTIME, 145, 1);
-            let load = trace.event_type(RUNTIME, 143, 1);
             for at in 0..n as u64 {
                 let names = ("T", "M", "void ()");
                 let payload = jitting_started(1, at, 1, 0x0600_0001, 9, names, 0);
                 trace.event(start, at as i64, 1, &[], &payload);
             }
-            for at in 0..n as u64 {
-                let method = Method {
-                    id: n as u64 + at,
-                    start: 0x1000 + 64 * at,
-                    size: 64,
-                    flags: 8,
-                    names: Some(("T", "M", "void ()")),
-                    ..Method::default()
-                };
-                trace.event(load, (n as u64 + at) as i64, 1, &[], &method.encode(1));
-            }
+            load_methods(&mut trace, n as u64, |at| (n as u64 + at, 0x1000 + 64 * at));
             trace.finish()
         },
     );
@@ -411,7 +418,6 @@ fn runtime_events_in_bulk() {
         let mut trace = NettraceWriter::v5().info(TraceInfo::default());
         let inlined = trace.event_type(RUNTIME, 185, 0);
         let rejected = trace.event_type(RUNTIME, 192, 0);
-        let load = trace.event_type(RUNTIME, 143, 1);
         for at in 0..n as u64 {
             let callee = format!("C{at}");
             let names = || {
@@ -424,17 +430,7 @@ fn runtime_events_in_bulk() {
             trace.event(rejected, at as i64, 1, &[], &reason);
         }
         // Bodies that follow each other at one address, all with the same name.
-        for at in 0..n as u64 {
-            let method = Method {
-                id: 1,
-                start: 0x1000,
-                size: 64,
-                flags: 8,
-                names: Some(("T", "M", "void ()")),
-                ..Method::default()
-            };
-            trace.event(load, (n as u64 + at) as i64, 1, &[], &method.encode(1));
-        }
+        load_methods(&mut trace, n as u64, |_| (1, 0x1000));
         trace.finish()
     });
 }
