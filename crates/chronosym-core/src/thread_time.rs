@@ -89,7 +89,7 @@ impl ThreadTimes {
             },
             ThreadSwitch::End => {
                 if let Some(before) = before.filter(|it| it.doing == Doing::Running) {
-                    self.end(thread, before, time_ns, None, samples);
+                    self.end(thread, before, time_ns, samples);
                 }
                 self.current.remove(&thread);
                 return;
@@ -105,7 +105,7 @@ impl ThreadTimes {
             if leaves != was_running {
                 self.unpaired += 1;
             } else {
-                self.end(thread, before, time_ns, stack.filter(|_| !leaves), samples);
+                self.end(thread, before, time_ns, samples);
             }
         }
         let stack = match (leaves, before) {
@@ -139,20 +139,13 @@ impl ThreadTimes {
         open.sort_unstable_by_key(|&(thread, current)| (current.since_ns, thread.0));
         for (thread, current) in open {
             if end_ns >= current.since_ns {
-                self.end(thread, current, end_ns, None, samples);
+                self.end(thread, current, end_ns, samples);
             }
         }
     }
 
-    /// Ends what a thread did. Windows records the stack of an interval at its end.
-    fn end(
-        &mut self,
-        thread: ThreadIndex,
-        current: Current,
-        end_ns: u64,
-        stack_at_end: Option<(EventTypeId, StackId)>,
-        samples: &mut SampleLog,
-    ) {
+    /// Ends what a thread did.
+    fn end(&mut self, thread: ThreadIndex, current: Current, end_ns: u64, samples: &mut SampleLog) {
         if current.since_ns < self.lost_until_ns {
             self.unpaired += 1;
             return;
@@ -165,7 +158,7 @@ impl ThreadTimes {
             Doing::Blocked => (&mut times.blocked_ns, Some(SampleKind::Blocked)),
         };
         *sum = sum.saturating_add(ns);
-        if let (Some(kind), Some((event, stack))) = (kind, current.stack.or(stack_at_end))
+        if let (Some(kind), Some((event, stack))) = (kind, current.stack)
             && ns > 0
         {
             let class = SampleClass {

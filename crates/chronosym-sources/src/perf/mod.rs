@@ -197,7 +197,7 @@ impl<R: Read> PerfStream<R> {
         self.importer = Some(Box::new(Importer {
             is_joined: self.is_joined,
             earliest_ns: self.earliest_ns,
-            is_big: self.reader.byte_order() == ByteOrder::Big,
+            order: self.reader.byte_order(),
             unwinder: self.files.take().map(Unwinder::new),
             build_ids: build_ids(self.reader.info()),
             here_until_ns: here::until_ns(self.reader.info(), self.written),
@@ -339,7 +339,7 @@ struct Importer {
     last_switches: LastSwitches,
     /// Tracepoints of the scheduler of which only some were recorded.
     sampled_switches: u64,
-    is_big: bool,
+    order: ByteOrder,
     unwinder: Option<Unwinder>,
     /// When the recording ended, if it was made on this machine since it was booted.
     here_until_ns: Option<u64>,
@@ -496,12 +496,9 @@ impl Importer {
         sample: &Sample<'_>,
         session: &mut Session,
     ) {
-        let order = match self.is_big {
-            true => ByteOrder::Big,
-            false => ByteOrder::Little,
-        };
+        let order = self.order;
         let raw = sample.raw.unwrap_or_default();
-        // A thread of an unknown process, such as the idle one, is nobody's.
+        // The idle thread, and threads whose process is unknown, are left out.
         let of_thread = |tid: u32| {
             let pid = self.processes.owners.get(&tid).filter(|_| tid != 0);
             pid.map(|&pid| at.of(Some(pid), Some(tid.into())))
@@ -545,7 +542,7 @@ impl Importer {
     fn unwind(&mut self, at: At, record: &Record<'_>, sample: &Sample<'_>, session: &mut Session) {
         let registers = sample
             .user_registers
-            .and_then(|it| registers(session, &it).filter(|_| !self.is_big));
+            .and_then(|it| registers(session, &it).filter(|_| self.order == ByteOrder::Little));
         // The innermost frame is what the registers begin with.
         if registers.is_some() && record.cpu_mode == CpuMode::User {
             self.frames.clear();

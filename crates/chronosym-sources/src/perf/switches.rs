@@ -62,19 +62,11 @@ fn left(state: u64) -> ThreadSwitch {
 }
 
 fn number(raw: &[u8], at: usize, order: ByteOrder) -> Option<u32> {
-    let bytes = *raw.get(at..)?.first_chunk()?;
-    Some(match order {
-        ByteOrder::Little => u32::from_le_bytes(bytes),
-        ByteOrder::Big => u32::from_be_bytes(bytes),
-    })
+    Some(order.u32(*raw.get(at..)?.first_chunk()?))
 }
 
 fn long(raw: &[u8], at: usize, order: ByteOrder) -> Option<u64> {
-    let bytes = *raw.get(at..)?.first_chunk()?;
-    Some(match order {
-        ByteOrder::Little => u64::from_le_bytes(bytes),
-        ByteOrder::Big => u64::from_be_bytes(bytes),
-    })
+    Some(order.u64(*raw.get(at..)?.first_chunk()?))
 }
 
 /// What was last stated of a thread.
