@@ -13,7 +13,7 @@ pub struct AddressRequest<'a> {
     pub text: &'a str,
     /// Its meaning; `None` if it is not an address.
     pub target: Option<Target<'a>>,
-    /// What is asked about it.
+    /// The kind of answer that it takes.
     pub wanted: Wanted,
     /// What replaces it in a text.
     pub form: Form,

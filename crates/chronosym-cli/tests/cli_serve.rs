@@ -393,7 +393,7 @@ fn nobody_else_gets_anything() {
     );
 }
 
-/// The report is for whoever has its address, and for no page of another site.
+/// Only requests with the printed address get the report; pages of other sites do not.
 #[test]
 fn the_report_is_served() {
     let mut command = chronosym();

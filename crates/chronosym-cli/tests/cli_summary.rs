@@ -110,7 +110,7 @@ fn a_trace_alone_is_summarized() {
     }
 }
 
-/// What is said of the runtime's events is what they count.
+/// The summary states the counts of the runtime's events.
 #[test]
 fn the_summary_counts_the_events_of_the_runtime() {
     let trace = arg(TRACES[0]);

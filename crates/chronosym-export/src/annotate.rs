@@ -40,7 +40,7 @@ pub struct FileLines {
     pub file: String,
     /// Lines that have samples, in order.
     pub lines: Vec<Line>,
-    /// Calls on these lines of which it is known whether the JIT inlined them.
+    /// Calls on these lines that the JIT decided to inline or not to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<LineCall>,
     /// A module that contains the code.

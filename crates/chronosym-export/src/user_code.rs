@@ -9,7 +9,7 @@ const BUILT_ELSEWHERE: &str = "/_/";
 ///
 /// Decided by the folder of a module, by its name, and by its PDB. A library is the
 /// framework's, too, if its PDB shows that it was built elsewhere (documents start with `/_/`,
-/// while those of another module do not). Code without a module is told by its namespace.
+/// while those of another module do not). Code without a module is classified by its namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct UserCode {
     has_own_builds: bool,
@@ -18,7 +18,7 @@ pub struct UserCode {
 }
 
 impl UserCode {
-    /// Returns how code of a timeline is told apart.
+    /// Returns the classification of the code of a timeline.
     pub fn of(timeline: &Timeline) -> Self {
         let modules = || timeline.processes().flat_map(|p| timeline.modules(p.index));
         let is_framework = |name: &str, path: &str| is_framework_module(name, Some(path));
@@ -221,7 +221,7 @@ mod tests {
             ),
             (
                 "Microsoft.CodeAnalysis",
-                Some("/work/app/Microsoft.CodeAnalysis.dll"),
+                Some("/srv/app/Microsoft.CodeAnalysis.dll"),
                 Origin::User,
             ),
             (
@@ -231,7 +231,7 @@ mod tests {
             ),
             (
                 "Microsoft.Extensions.Hosting",
-                Some("/work/app/Microsoft.Extensions.Hosting.dll"),
+                Some("/srv/app/Microsoft.Extensions.Hosting.dll"),
                 Origin::Framework,
             ),
             ("Systematic", None, Origin::User),

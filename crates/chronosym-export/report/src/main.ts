@@ -445,7 +445,7 @@ async function start(): Promise<void> {
   const [trace, after] = [await read("trace"), await read("after")];
   if (!trace) throw new Error("it has no data");
   const page = after ? new DiffPage(trace, after) : new Page(trace);
-  // For tests, and for whoever is curious.
+  // For tests and the console.
   const model = page instanceof Page ? page.model : null;
   Object.assign(window, { report: { page, model, milliseconds: performance.now() - began } });
 }
