@@ -35,6 +35,10 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ("chronosym save app.nettrace -o app.chrono", "what names addresses, for symbolize --trace app.chrono"),
         ("chronosym save --with-samples app.nettrace -o app.chrono", "with samples, for every command"),
     ]),
+    ("merge", &[
+        ("chronosym merge web.nettrace worker.nettrace -o machine.chrono", "two processes of one machine in one timeline"),
+        ("chronosym merge agent.deltas -o agent.chrono", "what a live session appended, as a saved timeline"),
+    ]),
     ("serve", &[
         ("chronosym serve app.nettrace", "show the report in a browser"),
         ("chronosym serve --sources ~/src/app app.nettrace", "with source files from a folder"),

@@ -57,6 +57,15 @@ impl Counters {
         code(&mut self.late);
     }
 
+    /// Adds those of a saved timeline.
+    pub fn add(&mut self, saved: &Counters) {
+        let mut numbers = Vec::new();
+        saved.clone().each(|number| numbers.push(*number));
+        let mut numbers = numbers.into_iter();
+        self.each(|number| *number += numbers.next().unwrap_or(0));
+        self.of_saved.extend(saved.of_saved.iter().cloned());
+    }
+
     /// Returns diagnostics of events that do not decode.
     pub fn of_events(&self, types: &[EventTypeInfo]) -> impl Iterator<Item = Diagnostic> {
         let undecodable = self.undecodable.iter().map(|(id, error, count)| {

@@ -195,6 +195,14 @@ impl Session {
         }
     }
 
+    /// Makes the architecture that of Thumb code, if a saved timeline states it: by as many odd addresses as it takes to
+    /// infer that.
+    pub(crate) fn see_thumb(&mut self, is_thumb: bool) {
+        if is_thumb {
+            self.seen_addresses.extend((0..64).map(|at| 2 * at + 1));
+        }
+    }
+
     /// Records a loss of events: answers that a lost event could change become less certain.
     pub fn lost(&mut self, loss: Loss) {
         self.thread_times.lost(loss.to_ns);

@@ -18,7 +18,7 @@ use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
 use chronosym_core::DiagnosticKind::{CutShort, Damage, Loss as Lost, LostEvents, Unused};
 use chronosym_core::facts::{At, Fact, Process};
-use chronosym_core::{Diagnostics, EventTypeId, Loss, Payload, RecordingId, Session};
+use chronosym_core::{Diagnostics, EventTypeId, Host, Loss, Payload, RecordingId, Session};
 
 /// Where the tracer of the runtime puts a payload in ETW's form.
 const PACKED: &str = "__data__";
@@ -208,6 +208,13 @@ pub(crate) fn describe(traces: &[Metadata], began_ns: u64, session: &mut Session
         env("kernel_release").unwrap_or_default(),
     ];
     facts.machine = Some(words.join(" ").trim_end().to_owned());
+    // LTTng identifies the monotonic clock by the id of the boot.
+    let boot_id = clock.and_then(|clock| clock.uuid.as_deref());
+    let host = Host::new(
+        env("hostname").unwrap_or_default(),
+        boot_id.unwrap_or_default(),
+    );
+    facts.host = (host != Host::default()).then_some(host);
 }
 
 /// Of each trace.

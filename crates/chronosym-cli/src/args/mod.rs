@@ -209,6 +209,11 @@ pub enum Command {
     /// The file has the lifetimes and names of code, IL maps, inlined calls, images, modules, and symbol identities.
     /// Symbol files are not read: they are found by these identities when the file is used.
     Save(Save),
+    /// Join traces or saved timelines of different processes of one machine into one saved timeline.
+    ///
+    /// Times are mapped by the wall time at which each recording began. Recordings of different machines, and two that
+    /// contain the same process, are refused.
+    Merge(Merge),
     /// Print shell completions.
     Completions {
         /// The shell.
@@ -350,6 +355,16 @@ pub struct Save {
     #[command(flatten)]
     pub input: Input,
     /// Save samples and their stacks, too.
+    #[arg(long)]
+    pub with_samples: bool,
+}
+
+/// `chronosym merge`.
+#[derive(Debug, Args)]
+pub struct Merge {
+    #[command(flatten)]
+    pub input: PlainInput,
+    /// Save samples and their stacks, too; each input must have them.
     #[arg(long)]
     pub with_samples: bool,
 }

@@ -49,6 +49,7 @@ pub fn run(command: Command) -> Result<()> {
         Command::Events(args) => events::run(&args),
         Command::Symbolize(args) => symbolize::run(&args),
         Command::Save(args) => save::run(&args),
+        Command::Merge(args) => save::merge(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::with_examples(), "chronosym", &mut script);

@@ -4,9 +4,11 @@
 //! compressed, and a directory lists the blocks by process and address, so that a lookup reads a few blocks. Reading
 //! everything restores the state in a session, which resolves as the one that was saved. `docs/chrono.md` describes the bytes.
 
+mod base;
 mod coder;
 mod error;
 mod file;
+mod merge;
 mod ranks;
 mod read;
 mod read_samples;
@@ -18,4 +20,5 @@ mod write;
 
 pub use error::SavedError;
 pub use file::SavedTimeline;
+pub use merge::{MergeError, merge};
 pub use write::SaveOptions;

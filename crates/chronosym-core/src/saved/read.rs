@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::base::Base;
 use super::error::SavedError;
 use super::file::{SavedTimeline, Table};
-use super::ranks::{NoTexts, TextSource};
-use super::recording_rows;
+use super::ranks::{NoTexts, TextSource, Unread};
+use super::recording_rows::{self, RecordingRow};
 use super::rows::{self, BodyRow, MethodRow, Of};
 use super::texts::Texts;
 use crate::body::{CodeBody, Module};
 use crate::diagnostic::Diagnostics;
 use crate::event_types::EventTypeInfo;
-use crate::ids::ProcessIndex;
+use crate::ids::{EventTypeId, ProcessIndex};
 use crate::images::Image;
 use crate::machine::Machine;
 use crate::process::{Process, Thread};
@@ -23,6 +24,19 @@ use crate::terms::Position;
 use crate::timeline::{AddressMask, Timeline};
 use crate::untimed::UntimedSymbol;
 
+impl Timeline {
+    /// Opens a saved timeline from its bytes, with its samples, if it has any.
+    ///
+    /// # Errors
+    ///
+    /// [`SavedError`] if the bytes are not a complete saved timeline of a known version.
+    pub fn open(bytes: &[u8]) -> Result<Arc<Timeline>, SavedError> {
+        let mut session = Session::new(SampleSelection::All);
+        SavedTimeline::open(bytes)?.read_into(&mut session)?;
+        Ok(session.finish())
+    }
+}
+
 impl SavedTimeline<'_> {
     /// Reads everything into an empty session; its options select the samples. Returns what was wrong with the trace.
     ///
@@ -30,18 +44,29 @@ impl SavedTimeline<'_> {
     ///
     /// [`SavedError`] if a part is damaged. The session is then of no use.
     pub fn read_into(&self, session: &mut Session) -> Result<Diagnostics, SavedError> {
-        let diagnostics = self.read_recording(session)?;
+        let recording = self.recording()?;
+        session.machine.facts = recording.facts;
+        session.machine.counters = recording.counters;
+        session.losses = recording.losses;
+        session.markers.left_out = recording.markers_left_out;
+        session.see_thumb(recording.is_thumb);
+        self.read_rows(session, &Base::default())?;
+        Ok(recording.diagnostics)
+    }
+
+    /// Reads all rows but the recording's.
+    pub(super) fn read_rows(&self, session: &mut Session, base: &Base) -> Result<(), SavedError> {
+        let types = self.read_event_types(session)?;
         self.with_texts(session, |session, texts| {
-            self.read_processes(&mut session.machine, texts)?;
-            self.read_threads(&mut session.machine, texts)?;
-            self.read_modules(&mut session.machine, texts)?;
-            self.read_images(&mut session.machine, texts, None)?;
-            self.read_bodies(&mut session.machine, texts)?;
-            self.read_symbols(&mut session.machine, texts)?;
-            self.read_details(&mut session.machine, texts)?;
-            self.read_samples(session, texts)
-        })?;
-        Ok(diagnostics)
+            self.read_processes(&mut session.machine, texts, base)?;
+            self.read_threads(&mut session.machine, texts, base)?;
+            self.read_modules(&mut session.machine, texts, base)?;
+            self.read_images(&mut session.machine, texts, base, None)?;
+            self.read_bodies(&mut session.machine, texts, base)?;
+            self.read_symbols(&mut session.machine, texts, base)?;
+            self.read_details(&mut session.machine, texts, base)?;
+            self.read_samples(session, texts, base, &types)
+        })
     }
 
     /// Returns a timeline with what names some addresses of the processes with an id, or of all processes, at a time in ns,
@@ -59,7 +84,14 @@ impl SavedTimeline<'_> {
         position: Position,
     ) -> Result<Option<(Arc<Timeline>, Diagnostics)>, SavedError> {
         let mut session = Session::new(SampleSelection::None);
-        let diagnostics = self.read_recording(&mut session)?;
+        let recording = self.recording()?;
+        session.machine.facts = recording.facts;
+        session.machine.counters = recording.counters;
+        session.losses = recording.losses;
+        session.see_thumb(recording.is_thumb);
+        self.read_event_types(&mut session)?;
+        let diagnostics = recording.diagnostics;
+        let base = &Base::default();
         let mask = AddressMask::of(&session.machine.facts, &session.seen_addresses);
         let looked_up = addresses
             .iter()
@@ -67,8 +99,8 @@ impl SavedTimeline<'_> {
         let looked_up: BTreeSet<u64> = looked_up.collect();
         let (of_pid, is_jitted) = self.with_texts(&mut session, |session, texts| {
             let machine = &mut session.machine;
-            self.read_processes(machine, texts)?;
-            self.read_modules(machine, texts)?;
+            self.read_processes(machine, texts, base)?;
+            self.read_modules(machine, texts, base)?;
             let processes = machine.processes.all.indexed();
             let (mut of_pid, mut with_images) = (BTreeSet::new(), BTreeSet::new());
             for (index, process) in processes {
@@ -77,9 +109,9 @@ impl SavedTimeline<'_> {
                 let is_system = matches!(process.pid, Some(0 | 4));
                 with_images.extend((is_meant || is_system).then_some(index as u32));
             }
-            self.read_images(machine, texts, Some(&with_images))?;
+            self.read_images(machine, texts, base, Some(&with_images))?;
             self.read_symbols_at(machine, texts, &of_pid, &looked_up)?;
-            self.read_details(machine, texts)?;
+            self.read_details(machine, texts, base)?;
             let is_jitted = self.read_bodies_at(machine, texts, &of_pid, &looked_up)?;
             Ok((of_pid, is_jitted))
         })?;
@@ -118,39 +150,42 @@ impl SavedTimeline<'_> {
         read.map_err(|error| cause.unwrap_or(error))
     }
 
-    fn read_recording(&self, session: &mut Session) -> Result<Diagnostics, SavedError> {
+    pub(super) fn recording(&self) -> Result<RecordingRow, SavedError> {
         let rows = self.read_all(Table::Recording, &mut NoTexts, recording_rows::recording)?;
         let recording = rows.into_iter().next();
-        let recording = recording.ok_or_else(|| self.inconsistent(Table::Recording))?;
-        session.machine.facts = recording.facts;
-        session.machine.counters = recording.counters;
-        session.losses = recording.losses;
-        session.markers.left_out = recording.markers_left_out;
-        if recording.is_thumb {
-            // As many odd addresses as it takes to infer that.
-            session.seen_addresses.extend((0..64).map(|at| 2 * at + 1));
-        }
-        for row in self.read_all(Table::EventTypes, &mut NoTexts, recording_rows::event_type)? {
-            let recording_rows::EventTypeRow {
-                schema,
-                count,
-                stacks,
-            } = row;
-            session.types.all.push(EventTypeInfo {
-                count,
-                stacks,
-                ..EventTypeInfo::new(schema, &session.options)
+        recording.ok_or_else(|| self.inconsistent(Table::Recording))
+    }
+
+    /// Reads the event types. Returns their ids: those of a file that was read before are the same types.
+    fn read_event_types(&self, session: &mut Session) -> Result<Vec<EventTypeId>, SavedError> {
+        let all = &mut session.types.all;
+        let before = all.len();
+        let rows = self.read_all(Table::EventTypes, &mut NoTexts, recording_rows::event_type)?;
+        let add = |row: recording_rows::EventTypeRow| {
+            let is_same = |info: &EventTypeInfo| {
+                (info.schema.key(), info.schema.event_name())
+                    == (row.schema.key(), row.schema.event_name())
+            };
+            let index = all[..before].iter().position(is_same);
+            let index = index.unwrap_or_else(|| {
+                all.push(EventTypeInfo::new(row.schema.clone(), &session.options));
+                all.len() - 1
             });
-        }
-        Ok(recording.diagnostics)
+            all[index].count += row.count;
+            all[index].stacks += row.stacks;
+            EventTypeId(index as u32)
+        };
+        Ok(rows.into_iter().map(add).collect())
     }
 
     fn read_processes(
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
+        base: &Base,
     ) -> Result<(), SavedError> {
-        for process in self.read_all::<Process>(Table::Processes, texts, rows::process)? {
+        for mut process in self.read_all::<Process>(Table::Processes, texts, rows::process)? {
+            base.times(process.start.iter_mut().chain(&mut process.end));
             machine.processes.restore(process);
         }
         machine.ensure_states();
@@ -161,8 +196,11 @@ impl SavedTimeline<'_> {
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
+        base: &Base,
     ) -> Result<(), SavedError> {
-        for thread in self.read_all::<Thread>(Table::Threads, texts, rows::thread)? {
+        for mut thread in self.read_all::<Thread>(Table::Threads, texts, rows::thread)? {
+            thread.process = base.process(thread.process.0);
+            base.times(thread.earlier.iter_mut().map(|(until, _)| until));
             if thread.process.index() >= machine.processes.all.end() {
                 return Err(self.inconsistent(Table::Threads));
             }
@@ -175,10 +213,12 @@ impl SavedTimeline<'_> {
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
+        base: &Base,
     ) -> Result<(), SavedError> {
         let code = rows::of(self.rows(Table::Processes), rows::module);
-        for row in self.read_all::<Of<Module>>(Table::Modules, texts, code)? {
-            let state = machine.state(ProcessIndex(row.process));
+        for mut row in self.read_all::<Of<Module>>(Table::Modules, texts, code)? {
+            let state = machine.state(base.process(row.process));
+            base.lifetime(&mut row.it.loaded, &mut row.it.end);
             state.code.add_module(row.it);
         }
         Ok(())
@@ -189,6 +229,7 @@ impl SavedTimeline<'_> {
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
+        base: &Base,
         processes: Option<&BTreeSet<u32>>,
     ) -> Result<(), SavedError> {
         let count = self.rows(Table::Processes);
@@ -200,9 +241,12 @@ impl SavedTimeline<'_> {
         };
         for block in blocks {
             let code = rows::of(count, rows::image);
-            for row in self.read::<Of<Image>>(Table::Images, block, texts, code)? {
+            for mut row in self.read::<Of<Image>>(Table::Images, block, texts, code)? {
                 if processes.is_none_or(|all| all.contains(&row.process)) {
-                    machine.state(ProcessIndex(row.process)).images.push(row.it);
+                    base.lifetime(&mut row.it.loaded, &mut row.it.end);
+                    base.times([&mut row.it.confirmed]);
+                    let state = machine.state(base.process(row.process));
+                    state.images.push(row.it);
                 }
             }
         }
@@ -222,25 +266,27 @@ impl SavedTimeline<'_> {
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
+        base: &Base,
     ) -> Result<(), SavedError> {
         let mut bodies = Vec::new();
         for block in 0..self.blocks(Table::Bodies) {
             bodies.append(&mut self.read_body_block(block, texts)?);
         }
-        self.add_bodies(machine, bodies)
+        self.add_bodies(machine, base, bodies)
     }
 
     /// Adds bodies in their order.
     fn add_bodies(
         &self,
         machine: &mut Machine,
+        base: &Base,
         mut bodies: Vec<Of<BodyRow>>,
     ) -> Result<(), SavedError> {
         bodies.sort_by_key(|row| (row.process, row.number));
         let key = |row: &Of<BodyRow>| (row.process, row.number);
         let are_distinct = bodies.is_sorted_by(|a, b| key(a) < key(b));
         let fits = |row: &Of<BodyRow>| {
-            let state = &machine.states[row.process as usize];
+            let state = &machine.states[base.process(row.process).index()];
             let modules = state.code.modules.end();
             row.it
                 .body
@@ -250,8 +296,11 @@ impl SavedTimeline<'_> {
         if !are_distinct || !bodies.iter().all(fits) {
             return Err(self.inconsistent(Table::Bodies));
         }
-        for row in bodies {
-            let state = machine.state(ProcessIndex(row.process));
+        for mut row in bodies {
+            let state = machine.state(base.process(row.process));
+            let body = &mut row.it.body;
+            base.lifetime(&mut body.loaded, &mut body.end);
+            base.times([&mut body.confirmed, &mut body.earliest]);
             state.code.restore_body(row.it.body, row.it.targets);
         }
         Ok(())
@@ -267,6 +316,7 @@ impl SavedTimeline<'_> {
     ) -> Result<bool, SavedError> {
         let mut read = Blocks::default();
         let mut are_jitted = true;
+        let mut wanted = BTreeSet::new();
         let mut inlined = BTreeSet::new();
         let all = processes
             .iter()
@@ -277,11 +327,10 @@ impl SavedTimeline<'_> {
                 row.process == process && (body.start..=body.last()).contains(&address)
             };
             let block = self.block_of_key(Table::Bodies, (process, address));
-            let rows = block
-                .map(|block| read.get(self, block, texts))
-                .transpose()?;
-            let bodies = rows.unwrap_or_default().iter().filter(covers);
-            let bodies: Vec<&CodeBody> = bodies.map(|row| &row.it.body).collect();
+            let rows = block.map(|block| read.get(self, block)).transpose()?;
+            let bodies: Vec<_> = rows.unwrap_or_default().iter().filter(covers).collect();
+            wanted.extend(bodies.iter().map(|row| (row.process, row.number)));
+            let bodies: Vec<&CodeBody> = bodies.iter().map(|row| &row.it.body).collect();
             let is_jitted = |body: &&CodeBody| body.flags.is_jitted() && !body.approximate;
             are_jitted &= !bodies.is_empty() && bodies.iter().all(is_jitted);
             for body in bodies {
@@ -307,11 +356,21 @@ impl SavedTimeline<'_> {
             if row as usize >= bodies {
                 return Err(self.inconsistent(Table::Methods));
             }
-            let (block, _) = self.block_of_row(Table::Bodies, row as usize);
-            read.get(self, block, texts)?;
+            let (block, first) = self.block_of_row(Table::Bodies, row as usize);
+            let row = &read.get(self, block)?[row as usize - first];
+            wanted.insert((row.process, row.number));
         }
-        let bodies = read.rows.into_iter().flat_map(|(_, rows)| rows).collect();
-        self.add_bodies(machine, bodies)?;
+        // Lifetimes bound each other through others: the rows of a block stay together, with the texts of the wanted ones.
+        let mut bodies: Vec<_> = read.rows.into_iter().flat_map(|(_, rows)| rows).collect();
+        for row in &mut bodies {
+            if wanted.contains(&(row.process, row.number)) {
+                let read = row.it.read_texts(texts);
+                read.ok_or_else(|| self.inconsistent(Table::Bodies))?;
+            } else {
+                row.it.drop_texts();
+            }
+        }
+        self.add_bodies(machine, &Base::default(), bodies)?;
         Ok(are_jitted)
     }
 
@@ -319,9 +378,10 @@ impl SavedTimeline<'_> {
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
+        base: &Base,
     ) -> Result<(), SavedError> {
         let blocks = (0..self.blocks(Table::Symbols)).collect();
-        self.read_symbol_blocks(machine, texts, blocks)
+        self.read_symbol_blocks(machine, texts, base, blocks)
     }
 
     fn read_symbols_at(
@@ -333,13 +393,14 @@ impl SavedTimeline<'_> {
     ) -> Result<(), SavedError> {
         let all = (processes.iter()).flat_map(|&it| addresses.iter().map(move |&at| (it, at)));
         let blocks = all.filter_map(|key| self.block_of_key(Table::Symbols, key));
-        self.read_symbol_blocks(machine, texts, blocks.collect())
+        self.read_symbol_blocks(machine, texts, &Base::default(), blocks.collect())
     }
 
     fn read_symbol_blocks(
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
+        base: &Base,
         blocks: BTreeSet<usize>,
     ) -> Result<(), SavedError> {
         let mut symbols = Vec::new();
@@ -350,7 +411,7 @@ impl SavedTimeline<'_> {
         }
         symbols.sort_by_key(|row| (row.process, row.number));
         for row in symbols {
-            let state = machine.state(ProcessIndex(row.process));
+            let state = machine.state(base.process(row.process));
             state.untimed.symbols.push(row.it);
         }
         Ok(())
@@ -360,6 +421,7 @@ impl SavedTimeline<'_> {
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
+        base: &Base,
     ) -> Result<(), SavedError> {
         let count = self.rows(Table::Processes);
         for row in self.read_all(Table::Details, texts, rows::of(count, rows::details))? {
@@ -368,17 +430,19 @@ impl SavedTimeline<'_> {
                 time,
                 details,
             } = row.it;
-            let state = machine.state(ProcessIndex(row.process));
-            state.clr.add_details(method_id, time, details);
+            let state = machine.state(base.process(row.process));
+            state
+                .clr
+                .add_details(method_id, time.saturating_add(base.shift_ns), details);
         }
         for row in self.read_all(Table::Types, texts, rows::of(count, rows::type_name))? {
             let (type_id, name) = row.it;
-            let state = machine.state(ProcessIndex(row.process));
+            let state = machine.state(base.process(row.process));
             state.clr.name_type(0, type_id, name);
         }
         for row in self.read_all(Table::Pdbs, texts, rows::of(count, rows::pdb))? {
             let (clr_instance, module, bytes) = row.it;
-            let state = machine.state(ProcessIndex(row.process));
+            let state = machine.state(base.process(row.process));
             let pdb = InMemoryPdb::new(bytes);
             state.clr.add_pdb((clr_instance, module), pdb);
         }
@@ -394,7 +458,7 @@ impl SavedTimeline<'_> {
     }
 }
 
-/// Blocks of bodies that were read.
+/// Blocks of bodies that were read, with ranks in place of names.
 #[derive(Default)]
 struct Blocks {
     rows: Vec<(usize, Vec<Of<BodyRow>>)>,
@@ -405,12 +469,11 @@ impl Blocks {
         &mut self,
         file: &SavedTimeline<'_>,
         block: usize,
-        texts: &mut dyn TextSource,
     ) -> Result<&[Of<BodyRow>], SavedError> {
         let at = match self.rows.iter().position(|(index, _)| *index == block) {
             Some(at) => at,
             None => {
-                let rows = file.read_body_block(block, texts)?;
+                let rows = file.read_body_block(block, &mut Unread)?;
                 self.rows.push((block, rows));
                 self.rows.len() - 1
             }

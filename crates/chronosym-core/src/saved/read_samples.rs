@@ -1,10 +1,11 @@
 //! Reads the samples of a saved timeline.
 
+use super::base::Base;
 use super::error::SavedError;
 use super::file::{SavedTimeline, Table};
 use super::ranks::{NoTexts, TextSource};
 use super::sample_rows::{self, ClassRow, MarkerRow, SampleRow, StackRow};
-use crate::ids::StackId;
+use crate::ids::{EventTypeId, StackId};
 use crate::samples::SampleClass;
 use crate::session::Session;
 use crate::terms::SampleKind;
@@ -15,6 +16,8 @@ impl SavedTimeline<'_> {
         &self,
         session: &mut Session,
         texts: &mut dyn TextSource,
+        base: &Base,
+        types: &[EventTypeId],
     ) -> Result<(), SavedError> {
         let rows = self.read_all::<StackRow>(Table::Stacks, &mut NoTexts, sample_rows::stack)?;
         let mut stacks = Stacks {
@@ -26,6 +29,9 @@ impl SavedTimeline<'_> {
         for ClassRow(mut class) in
             self.read_all(Table::Classes, &mut NoTexts, sample_rows::class)?
         {
+            class.thread = base.thread(class.thread);
+            let event = types.get(class.event.index());
+            class.event = *event.ok_or_else(|| self.inconsistent(Table::Classes))?;
             let info = session.types.all.get(class.event.index());
             let is_selected = info.map(|info| info.selected);
             let is_selected = is_selected.filter(|_| class.thread.index() < threads);
@@ -46,7 +52,8 @@ impl SavedTimeline<'_> {
                 let class = class.ok_or_else(|| self.inconsistent(Table::Samples))?;
                 if let Some(class) = *class {
                     let samples = &mut session.samples;
-                    samples.push_weighing(class, row.time_ns, row.weight);
+                    let time_ns = row.time_ns.saturating_add(base.shift_ns);
+                    samples.push_weighing(class, time_ns, row.weight);
                 }
             }
         }
@@ -54,7 +61,9 @@ impl SavedTimeline<'_> {
             session.markers.left_out = 0;
             return Ok(());
         }
-        for MarkerRow(seen) in self.read_all(Table::Markers, texts, sample_rows::marker)? {
+        for MarkerRow(mut seen) in self.read_all(Table::Markers, texts, sample_rows::marker)? {
+            seen.thread = base.thread(seen.thread);
+            base.times([&mut seen.time_ns]);
             if seen.thread.index() >= threads {
                 return Err(self.inconsistent(Table::Markers));
             }

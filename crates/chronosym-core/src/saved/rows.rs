@@ -7,6 +7,7 @@ use chronosym_timeline::{End, Start};
 use chronosym_types::{ByOffset, PdbId};
 
 use super::coder::Coder;
+use super::ranks::TextSource;
 use crate::body::{CodeBody, Module};
 use crate::clr_state::Details;
 use crate::evidence::{Evidence, EvidenceSet};
@@ -63,6 +64,30 @@ impl Default for BodyRow {
             body: CodeBody::NONE,
             targets: None,
         }
+    }
+}
+
+impl BodyRow {
+    /// Replaces the ranks of a row that was read with [`Unread`](super::ranks::Unread).
+    pub fn read_texts(&mut self, texts: &mut dyn TextSource) -> Option<()> {
+        self.body.name = texts.name(self.body.name.0)?;
+        for target in self.targets.iter_mut().flatten() {
+            *target = texts.name(target.0)?;
+        }
+        if let Some(lines) = self.body.lines() {
+            let read = |&(offset, (file, line)): &(u32, (StringId, u32))| {
+                Some((offset, (texts.string(file.0)?, line)))
+            };
+            let lines: Option<Vec<_>> = lines.upto(u32::MAX).iter().map(read).collect();
+            self.body.rare_mut().lines = Some(ByOffset::new(lines?.into_iter()));
+        }
+        Some(())
+    }
+
+    /// Drops the names of a row that was read with [`Unread`](super::ranks::Unread): it only bounds the lifetimes of others.
+    pub fn drop_texts(&mut self) {
+        self.body.name = NameId::NONE;
+        (self.body.rare, self.targets) = (None, None);
     }
 }
 

@@ -29,8 +29,8 @@ use chronosym_core::DiagnosticKind::{Damage, Limit, Loss as Lost, LostEvents, Un
 use chronosym_core::facts::{At, Image};
 use chronosym_core::unwind::{ImageFiles, Thread, Unwinder};
 use chronosym_core::{
-    Addressing, CallerProof, Diagnostics, EventTypeId, Loss, RecordingId, SampleKind, Session,
-    ThreadSwitch, Walked, file_name,
+    Addressing, CallerProof, Diagnostics, EventTypeId, Host, Loss, RecordingId, SampleKind,
+    Session, ThreadSwitch, Walked, file_name,
 };
 
 pub(crate) use mapped::MappedProcess;
@@ -301,6 +301,7 @@ pub(crate) fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) 
     facts.format = "perf.data".to_owned();
     facts.version = info.recorder_version.clone().unwrap_or_default();
     facts.processors = info.cpus_online;
+    facts.host = info.host_name.as_deref().map(|name| Host::new(name, ""));
     let arch = info.arch.as_deref();
     let is_32_bit = |arch: &str| ["i386", "i686", "arm", "armv7l"].contains(&arch);
     facts.pointer_size = Some(if arch.is_some_and(is_32_bit) { 4 } else { 8 });
