@@ -20,6 +20,21 @@ impl Metadata {
     /// # Errors
     /// [`Error::NotMetadata`], [`Error::MetadataTooLong`], [`Error::UnsupportedVersion`], and
     /// [`Error::NothingDescribed`] if no stream is declared.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_ctf::{Metadata, Options};
+    /// # use chronosym_support::ctf::{CtfLayout, CtfTrace, CtfType};
+    /// # let mut trace = CtfTrace::new(CtfLayout::default(), &[]);
+    /// # trace.event("app:request", &[("path", CtfType::Text)]);
+    /// # let metadata = trace.metadata();
+    ///
+    /// let metadata = Metadata::parse(&metadata, Options::default())?;
+    /// assert_eq!(metadata.event_types()[0].name, "app:request");
+    /// assert_eq!(metadata.bad_definitions(), 0);
+    /// # Ok::<(), chronosym_ctf::Error>(())
+    /// ```
     pub fn parse(bytes: &[u8], options: Options) -> Result<Self, Error> {
         if bytes.len() > options.metadata_limit {
             let limit = options.metadata_limit;

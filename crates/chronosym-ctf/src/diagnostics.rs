@@ -2,6 +2,26 @@
 ///
 /// It grows while the trace is read and is complete once [`next_event`](crate::Reader::next_event)
 /// has returned `None`.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_ctf::{Metadata, Options, Reader, Source};
+/// # use chronosym_support::ctf::{CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
+/// # let mut trace = CtfTrace::new(CtfLayout::default(), &[]);
+/// # let id = trace.event("app:request", &[]);
+/// # let event = |time| CtfEvent { time, id, context: vec![], fields: vec![] };
+/// # let metadata = trace.metadata();
+/// # let mut stream = trace.packet(0, 0, 0, &[event(100)]);
+/// # stream.extend(trace.packet(1, 12, 0, &[event(200)]));
+///
+/// // A stream whose tracer discarded 12 events before its second packet ended.
+/// let traces = vec![Metadata::parse(&metadata, Options::default())?];
+/// let mut reader = Reader::new(Source { traces, streams: vec![&stream[..]] }, Options::default())?;
+/// while reader.next_event()?.is_some() {}
+/// assert_eq!(reader.diagnostics().lost_events(), 12);
+/// # Ok::<(), chronosym_ctf::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostics {

@@ -81,6 +81,32 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// [`Error::NothingDescribed`] if there is no trace.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_ctf::{Metadata, Options, Reader, Source, Value};
+    /// # use chronosym_support::ctf::{CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
+    /// # let mut trace = CtfTrace::new(CtfLayout::default(), &[("vpid", CtfType::Signed(32))]);
+    /// # let id = trace.event("app:request", &[("path", CtfType::Text)]);
+    /// # let event = |time, path| CtfEvent { time, id, context: vec![CtfValue::Number(10)], fields: vec![CtfValue::Text(path)] };
+    /// # let metadata = trace.metadata();
+    /// # let (first, second) = (trace.packet(0, 0, 0, &[event(100, "/a")]), trace.packet(0, 0, 1, &[event(50, "/b")]));
+    ///
+    /// // The file `metadata` of a trace, and its streams, one for each processor.
+    /// let traces = vec![Metadata::parse(&metadata, Options::default())?];
+    /// let mut reader = Reader::new(Source { traces, streams: vec![&first[..], &second[..]] }, Options::default())?;
+    /// let mut paths = Vec::new();
+    /// while let Some(event) = reader.next_event()? {
+    ///     assert_eq!(event.event_type.name, "app:request");
+    ///     assert_eq!(event.context.get("vpid").and_then(|pid| pid.as_u64()), Some(10));
+    ///     if let Some(Value::Text(path)) = event.fields.get("path") {
+    ///         paths.push(path.to_vec());
+    ///     }
+    /// }
+    /// assert_eq!(paths, [b"/b", b"/a"]); // in time order
+    /// # Ok::<(), chronosym_ctf::Error>(())
+    /// ```
     pub fn new(source: Source<R>, options: Options) -> Result<Self, Error> {
         let Source { traces, streams } = source;
         let first = traces.first().ok_or(Error::NothingDescribed)?;

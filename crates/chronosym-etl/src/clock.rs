@@ -60,6 +60,18 @@ impl Clock {
 
     /// Nanoseconds since the start of the trace, rounded down. Times before the start give 0; those
     /// long after the end of the trace give its end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_etl::{Options, Reader};
+    /// # let log = chronosym_support::etl::EtlWriter::new(Vec::new(), Default::default()).unwrap().finish().unwrap();
+    ///
+    /// let clock = Reader::new(&log[..], Options::default())?.clock();
+    /// assert_eq!(clock.frequency(), 10_000_000); // ticks per second
+    /// assert_eq!(clock.time_ns(clock.start_raw() + 25), 2_500);
+    /// # Ok::<(), chronosym_etl::Error>(())
+    /// ```
     #[inline]
     pub fn time_ns(&self, raw_time: i64) -> u64 {
         let ticks = raw_time.saturating_sub(self.start_raw).max(0) as u64;

@@ -6,6 +6,24 @@ use crate::record::{EventKey, Record};
 use crate::{Guid, TraceHeader};
 
 /// What was damaged or lost in a trace so far, counted.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_etl::{Options, Reader};
+/// # use chronosym_support::etl::{At, EtlWriter};
+/// # let mut writer = EtlWriter::new(Vec::new(), Default::default()).unwrap();
+/// # writer.sample(At::us(5), 0x7ff6_1000, 2).unwrap();
+/// # let log = writer.finish().unwrap();
+///
+/// // A log whose last 100 bytes were not copied.
+/// let cut = &log[..log.len() - 100];
+/// let mut reader = Reader::new(cut, Options::default())?;
+/// while reader.next_record()?.is_some() {}
+/// assert!(reader.diagnostics().is_damaged());
+/// assert!(!reader.diagnostics().is_clean());
+/// # Ok::<(), chronosym_etl::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostics {

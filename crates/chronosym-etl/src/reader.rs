@@ -112,6 +112,26 @@ impl<S: ReadAt> Reader<S> {
     /// # Errors
     /// If `source` cannot be read or does not start with the header of a log of Windows 7 or later.
     /// If a later read fails, the reader has the buffers before it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_etl::{Options, Reader};
+    /// # use chronosym_support::etl::{At, EtlWriter};
+    /// # let mut writer = EtlWriter::new(Vec::new(), Default::default()).unwrap();
+    /// # writer.sample(At::us(5).pid(1).tid(2), 0x7ff6_1000, 2).unwrap();
+    /// # let log = writer.finish().unwrap();
+    ///
+    /// // `&[u8]` and `File` are sources, and whatever else implements `ReadAt`.
+    /// let mut reader = Reader::new(&log[..], Options::default())?;
+    /// assert_eq!(reader.header().os_build, 19_045);
+    /// let mut times = Vec::new();
+    /// while let Some(record) = reader.next_record()? {
+    ///     times.push(record.time_ns);
+    /// }
+    /// assert_eq!(times, [0, 5_000]); // the log file header, then a CPU sample
+    /// # Ok::<(), chronosym_etl::Error>(())
+    /// ```
     pub fn new(source: S, options: Options) -> Result<Self, Error> {
         let scan = scan(&source)?;
         let mut reader = Self::of(
@@ -167,6 +187,32 @@ impl<S: ReadAt> Reader<S> {
     ///
     /// # Errors
     /// If the files' clocks differ (type, frequency, boot time), or none is given.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_etl::{Options, Reader};
+    /// # use chronosym_support::etl::{At, EtlWriter};
+    /// # let mut user = EtlWriter::new(Vec::new(), Default::default()).unwrap();
+    /// # user.sample(At::us(5), 0x7ff6_1000, 2).unwrap();
+    /// # let user = user.finish().unwrap();
+    /// # let mut kernel = EtlWriter::new(Vec::new(), Default::default()).unwrap();
+    /// # kernel.sample(At::us(3), 0x7ff6_1000, 2).unwrap();
+    /// # let kernel = kernel.finish().unwrap();
+    ///
+    /// // The user and the kernel session of one recording, written to two files.
+    /// let readers = vec![
+    ///     Reader::new(&user[..], Options::default())?,
+    ///     Reader::new(&kernel[..], Options::default())?,
+    /// ];
+    /// let mut reader = Reader::merge(readers)?;
+    /// let mut times = Vec::new();
+    /// while let Some(record) = reader.next_record()? {
+    ///     times.push(record.time_ns);
+    /// }
+    /// assert_eq!(times, [0, 0, 3_000, 5_000]);
+    /// # Ok::<(), chronosym_etl::Error>(())
+    /// ```
     pub fn merge(readers: Vec<Self>) -> Result<Self, Error> {
         let earliest = readers.iter().min_by_key(|reader| reader.clock.start_raw);
         let (start, options) = earliest
@@ -267,6 +313,29 @@ impl<S: ReadAt> Reader<S> {
     /// [`Error::Io`] if a buffer cannot be read, or if opening could not search a whole file;
     /// everything before has been delivered. The part is counted as a gap, and the next call
     /// continues after it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_etl::{EventKey, Options, Reader};
+    /// # use chronosym_support::etl::{At, EtlWriter};
+    /// # let mut writer = EtlWriter::new(Vec::new(), Default::default()).unwrap();
+    /// # writer.sample(At::us(5).pid(1).tid(2), 0x7ff6_1000, 2).unwrap();
+    /// # let log = writer.finish().unwrap();
+    ///
+    /// let mut reader = Reader::new(&log[..], Options::default())?;
+    /// let mut samples = 0;
+    /// while let Some(record) = reader.next_record()? {
+    ///     // PerfInfo/SampleProfile: the address is first in the payload.
+    ///     if let EventKey::Classic { opcode: 46, .. } = record.key {
+    ///         let address = u64::from_le_bytes(record.payload[..8].try_into().unwrap());
+    ///         assert_eq!(address, 0x7ff6_1000);
+    ///         samples += 1;
+    ///     }
+    /// }
+    /// assert_eq!(samples, 1);
+    /// # Ok::<(), chronosym_etl::Error>(())
+    /// ```
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         match self.advance()? {
             Some(position) => Ok(self.record(position)),

@@ -381,6 +381,31 @@ impl<'a> Record<'a> {
     }
 
     /// Extended data items (`EVENT_HEADER` only).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_etl::{ExtendedItem, Options, Reader};
+    /// # use chronosym_support::etl::{At, CLR_RUNTIME, EtlWriter, Event, stack_item};
+    /// # let mut writer = EtlWriter::new(Vec::new(), Default::default()).unwrap();
+    /// # let item = stack_item(0, &[0x7ff6_1010, 0x7ff6_2020], false);
+    /// # let event = Event { provider: CLR_RUNTIME, id: 80, extended: &[(6, &item)], ..Default::default() };
+    /// # writer.event(At::us(5), &event).unwrap();
+    /// # let log = writer.finish().unwrap();
+    ///
+    /// let mut reader = Reader::new(&log[..], Options::default())?;
+    /// let mut stacks = 0;
+    /// while let Some(record) = reader.next_record()? {
+    ///     for item in record.extended_items() {
+    ///         if let ExtendedItem::Stack(stack) = item {
+    ///             assert_eq!(stack.addresses.iter().collect::<Vec<_>>(), [0x7ff6_1010, 0x7ff6_2020]);
+    ///             stacks += 1;
+    ///         }
+    ///     }
+    /// }
+    /// assert_eq!(stacks, 1);
+    /// # Ok::<(), chronosym_etl::Error>(())
+    /// ```
     pub fn extended_items(&self) -> ExtendedItems<'a> {
         ExtendedItems::new(self.extended)
     }

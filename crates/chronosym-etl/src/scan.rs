@@ -209,6 +209,14 @@ impl Scan {
 
 /// Whether a file with these first bytes is an .etl: its first buffer is of the header type and
 /// starts with a header record.
+///
+/// # Examples
+///
+/// ```
+/// # let log = chronosym_support::etl::EtlWriter::new(Vec::new(), Default::default()).unwrap().finish().unwrap();
+/// assert!(chronosym_etl::is_etl(&log[..4096]));
+/// assert!(!chronosym_etl::is_etl(b"Nettrace"));
+/// ```
 pub fn is_etl(head: &[u8]) -> bool {
     let byte = |at: usize| head.get(at).copied();
     (byte(0x36), byte(0x37)) == (Some(4), Some(0))

@@ -15,6 +15,13 @@ pub struct CatalogEntry {
 
 /// Returns every event type with a typed decoder, except those of the Universal providers, which
 /// describe themselves.
+///
+/// # Examples
+///
+/// ```
+/// let gc: Vec<_> = chronosym_events::catalog().filter(|entry| entry.name == "MethodLoadVerbose").collect();
+/// assert!(!gc.is_empty());
+/// ```
 pub fn catalog() -> impl Iterator<Item = CatalogEntry> {
     let manifest = layouts::MANIFEST.iter().map(|(provider, id, layout)| {
         let key = EventKey::Manifest {

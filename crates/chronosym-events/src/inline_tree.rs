@@ -83,6 +83,23 @@ impl InlineTree {
     ///
     /// # Errors
     /// [`InlineTreeError::Short`] when the bytes are shorter than the nodes and mappings.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_events::InlineTree;
+    /// # use chronosym_support::payload::inline_tree;
+    /// # let nodes = [(1, 0, 1, 0), (2, 7, 0, 0)];
+    /// # let mappings = [(3, 1, 0x10)];
+    /// # let bytes = inline_tree(&nodes, &mappings);
+    ///
+    /// // Method 2 was inlined into method 1.
+    /// let tree = InlineTree::parse(&bytes)?;
+    /// let mapping = tree.mapping_at(0x14).unwrap();
+    /// let inlinee = tree.nodes()[mapping.node as usize];
+    /// assert_eq!((inlinee.method_id, inlinee.parent), (2, Some(0)));
+    /// # Ok::<(), chronosym_events::InlineTreeError>(())
+    /// ```
     pub fn parse(bytes: &[u8]) -> Result<Self, InlineTreeError> {
         let short = |needed| InlineTreeError::Short {
             needed,

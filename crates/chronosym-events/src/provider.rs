@@ -62,6 +62,16 @@ providers! {
 
 impl Provider {
     /// Returns the provider with a GUID.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_events::Provider;
+    ///
+    /// let provider = Provider::from_name("Microsoft-Windows-DotNETRuntime");
+    /// assert_eq!(provider, Provider::Runtime);
+    /// assert_eq!(Provider::from_guid(provider.guid().unwrap()), Provider::Runtime);
+    /// ```
     pub fn from_guid(guid: Guid) -> Self {
         BUILT_IN
             .iter()

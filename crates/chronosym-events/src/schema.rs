@@ -66,6 +66,22 @@ impl EventKey {
 }
 
 /// An event type: what all its events share. A reader makes it once.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_events::{EventKey, EventSchema, Field, FieldType, Provider};
+///
+/// let load = EventSchema::new(EventKey::Manifest { provider: Provider::Runtime, id: 143, version: 2 });
+/// assert_eq!((load.name().as_ref(), load.is_typed()), ("MethodLoadVerbose", true));
+///
+/// // An event that its trace describes.
+/// let provider = Provider::from_name("My-EventSource");
+/// let request = EventSchema::new(EventKey::Manifest { provider, id: 1, version: 0 })
+///     .with_name("Request")
+///     .with_fields([Field::new("Path", FieldType::Utf16)]);
+/// assert_eq!((request.name().as_ref(), request.is_typed()), ("Request", false));
+/// ```
 #[derive(Clone, Debug)]
 pub struct EventSchema {
     key: EventKey,
@@ -274,6 +290,30 @@ impl<'a> RawEvent<'a> {
     ///
     /// # Errors
     /// [`DecodeError`] when the payload ends too early or holds a value that its layout does not allow.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_events::{Event, EventKey, EventSchema, PointerSize, Provider, RawEvent};
+    /// # use chronosym_support::payload::Method;
+    ///
+    /// let schema = EventSchema::new(EventKey::Manifest { provider: Provider::Runtime, id: 143, version: 2 });
+    /// # let names = ("App.Program", "Main", "void ()");
+    /// # let payload = Method { start: 0x7f00_1000, size: 64, names: Some(names), ..Default::default() }.encode(2);
+    /// let raw = RawEvent {
+    ///     time_ns: 100,
+    ///     process_id: Some(1),
+    ///     thread_id: Some(2),
+    ///     processor: None,
+    ///     pointer_size: PointerSize::Eight,
+    ///     schema: &schema,
+    ///     payload: &payload,
+    /// };
+    /// let Some(Event::Method(method)) = raw.decode()? else { panic!("another event") };
+    /// assert_eq!((method.start, method.size), (0x7f00_1000, 64));
+    /// assert_eq!(method.names.unwrap().name.to_string(), "Main");
+    /// # Ok::<(), chronosym_events::DecodeError>(())
+    /// ```
     pub fn decode(&self) -> Result<Option<Event<'a>>, DecodeError> {
         match &self.schema.decoder {
             None => Ok(None),
@@ -297,6 +337,29 @@ impl<'a> RawEvent<'a> {
     /// # Errors
     /// [`DecodeError`] as for [`RawEvent::decode`]. Described events give no error: bytes that cannot be
     /// read become a field `Rest` in hex.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_events::{EventKey, EventSchema, Field, FieldType, PointerSize, Provider, RawEvent};
+    ///
+    /// let provider = Provider::from_name("My-EventSource");
+    /// let schema = EventSchema::new(EventKey::Manifest { provider, id: 1, version: 0 })
+    ///     .with_fields([Field::new("Path", FieldType::Utf16), Field::new("Status", FieldType::U32)]);
+    /// let raw = RawEvent {
+    ///     time_ns: 0,
+    ///     process_id: None,
+    ///     thread_id: None,
+    ///     processor: None,
+    ///     pointer_size: PointerSize::Eight,
+    ///     schema: &schema,
+    ///     payload: b"/\0\0\0\xc8\0\0\0",
+    /// };
+    /// let fields = raw.fields()?.unwrap();
+    /// assert_eq!(fields.to_string(), "Path=/, Status=200");
+    /// assert_eq!(fields.get("Status").unwrap().to_string(), "200");
+    /// # Ok::<(), chronosym_events::DecodeError>(())
+    /// ```
     pub fn fields(&self) -> Result<Option<FieldList<'a>>, DecodeError> {
         if let Some(event) = self.decode()? {
             return Ok(Some(event.fields()));

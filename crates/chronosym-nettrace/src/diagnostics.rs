@@ -6,6 +6,29 @@ use chronosym_types::Gaps;
 ///
 /// It grows while the trace is read and is complete once
 /// [`next_region`](crate::Reader::next_region) has returned `None`.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_nettrace::{Options, Reader};
+/// # let mut writer = chronosym_support::nettrace::NettraceWriter::v4();
+/// # let tick = writer.event_type("My-EventSource", 1, 0);
+/// # writer.event(tick, 300, 7, &[], &[]);
+/// # writer.lose(7, 5);
+/// # writer.event(tick, 400, 7, &[], &[]);
+/// # let trace = writer.finish();
+///
+/// // A trace whose thread 7 dropped five events between 300 and 400 ns.
+/// let mut reader = Reader::new(&trace[..], Options::default())?;
+/// while reader.next_region()?.is_some() {}
+///
+/// let diagnostics = reader.diagnostics();
+/// assert_eq!((diagnostics.events, diagnostics.lost_events()), (2, 5));
+/// assert_eq!(diagnostics.losses[0].thread_id, Some(7));
+/// let window = diagnostics.loss_windows[0];
+/// assert_eq!((window.from_ns, window.to_ns), (300, 400));
+/// # Ok::<(), chronosym_nettrace::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostics {

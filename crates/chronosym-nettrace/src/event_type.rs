@@ -25,6 +25,26 @@ impl EventTypeIndex {
 }
 
 /// What the trace says of one kind of event.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_nettrace::{Options, Reader};
+/// # use chronosym_support::{nettrace::NettraceWriter, trace::{FieldKind, TypeSpec}};
+/// # let mut writer = NettraceWriter::v4();
+/// # let spec = TypeSpec::new("My-EventSource", 1, 0).named("Request").field("Path", FieldKind::Plain(18));
+/// # let request = writer.define(spec);
+/// # writer.event(request, 300, 1, &[], &[b'/', 0, 0, 0]);
+/// # let trace = writer.finish();
+///
+/// let mut reader = Reader::new(&trace[..], Options::default())?;
+/// let region = reader.next_region()?.unwrap();
+/// let event_type = region.event_type(region.record(0).unwrap().event_type).unwrap();
+/// assert_eq!((event_type.provider.as_str(), event_type.id), ("My-EventSource", 1));
+/// assert_eq!(event_type.name, "Request");
+/// assert_eq!(&*event_type.fields.as_ref().unwrap()[0].name, "Path");
+/// # Ok::<(), chronosym_nettrace::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventType {

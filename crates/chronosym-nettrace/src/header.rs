@@ -14,6 +14,20 @@ pub enum Format {
 }
 
 /// The header of a trace.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_nettrace::{Format, Options, Reader};
+/// # let trace = chronosym_support::nettrace::NettraceWriter::v4().finish();
+///
+/// let reader = Reader::new(&trace[..], Options::default())?;
+/// let header = reader.header();
+/// assert_eq!((header.format, header.version), (Format::Nettrace, (4, 0)));
+/// assert_eq!((header.process_id, header.processors), (Some(4242), Some(8)));
+/// assert_eq!(header.sample_rate_ns, Some(1_000_000));
+/// # Ok::<(), chronosym_nettrace::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceHeader {

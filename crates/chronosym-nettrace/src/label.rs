@@ -37,6 +37,26 @@ pub enum Label {
 }
 
 /// Iterator over the labels of one event.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_nettrace::{Label, Options, Reader};
+/// # use chronosym_support::{nettrace::NettraceWriter, trace::EventSpec};
+/// # let mut writer = NettraceWriter::v6();
+/// # let request = writer.event_type("My-EventSource", 1, 0);
+/// # let mut spec = EventSpec::new(request, 300, 1);
+/// # spec.activity = [7; 16];
+/// # writer.record(&spec);
+/// # let trace = writer.finish();
+///
+/// let mut reader = Reader::new(&trace[..], Options::default())?;
+/// let region = reader.next_region()?.unwrap();
+/// let record = region.record(0).unwrap();
+/// let Some(Label::ActivityId(id)) = record.labels().next() else { panic!("no label") };
+/// assert_eq!(record.activity_id(), Some(id));
+/// # Ok::<(), chronosym_nettrace::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Labels<'a> {
     cursor: Cursor<'a>,

@@ -100,6 +100,28 @@ impl<R: Read> Reader<R> {
     /// From now on gives records only of events whose type `wants` is true of. The others are
     /// merely counted, which is a good deal faster: [`Region::counted`]. Events with labels (V6)
     /// become records in any case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_nettrace::{Options, Reader};
+    /// # let mut writer = chronosym_support::nettrace::NettraceWriter::v4();
+    /// # let sample = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    /// # let load = writer.event_type("Microsoft-Windows-DotNETRuntime", 143, 2);
+    /// # writer.event(load, 100, 7, &[], &[]);
+    /// # writer.event(sample, 200, 7, &[0x7f00_1010], &[2, 0, 0, 0]);
+    /// # let trace = writer.finish();
+    ///
+    /// let mut reader = Reader::new(&trace[..], Options::default())?;
+    /// reader.select(|event_type| event_type.provider == "Microsoft-DotNETCore-SampleProfiler");
+    ///
+    /// let region = reader.next_region()?.unwrap();
+    /// assert_eq!(region.records().count(), 1);
+    /// // Other events are counted, not delivered.
+    /// let counts: u64 = region.counted().map(|(_, count)| count.events).sum();
+    /// assert_eq!(counts, 1);
+    /// # Ok::<(), chronosym_nettrace::Error>(())
+    /// ```
     pub fn select(&mut self, wants: impl Fn(&EventType) -> bool + Send + 'static) {
         self.walk.decoder.types.select(Box::new(wants));
     }

@@ -234,6 +234,25 @@ impl<'r> Region<'r> {
     }
 
     /// The records by time; those of one time stay in file order. The first call sorts them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_nettrace::{Options, Reader};
+    /// # let mut writer = chronosym_support::nettrace::NettraceWriter::v4();
+    /// # let tick = writer.event_type("My-EventSource", 1, 0);
+    /// # writer.event(tick, 300, 1, &[], &[]);
+    /// # writer.event(tick, 400, 1, &[], &[]);
+    /// # writer.event(tick, 350, 2, &[], &[]);
+    /// # let trace = writer.finish();
+    ///
+    /// let mut reader = Reader::new(&trace[..], Options::default())?;
+    /// while let Some(region) = reader.next_region()? {
+    ///     let times: Vec<_> = region.in_time_order().map(|record| record.time_ns).collect();
+    ///     assert_eq!(times, [300, 350, 400]);
+    /// }
+    /// # Ok::<(), chronosym_nettrace::Error>(())
+    /// ```
     pub fn in_time_order(&self) -> Records<'r> {
         Records {
             region: *self,
@@ -250,6 +269,23 @@ impl<'r> Region<'r> {
 
     /// The stack of an index, leaf first; empty for an index of another region. All addresses but
     /// the first are those that functions return to.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_nettrace::{Options, Reader};
+    /// # let mut writer = chronosym_support::nettrace::NettraceWriter::v4();
+    /// # let sample = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    /// # writer.event(sample, 200, 7, &[0x7f00_1010, 0x7f00_2020], &[2, 0, 0, 0]);
+    /// # let trace = writer.finish();
+    ///
+    /// let mut reader = Reader::new(&trace[..], Options::default())?;
+    /// let region = reader.next_region()?.unwrap();
+    /// let record = region.record(0).unwrap();
+    /// let stack = region.stack(record.stack.unwrap());
+    /// assert_eq!(stack.iter().collect::<Vec<_>>(), [0x7f00_1010, 0x7f00_2020]); // leaf first
+    /// # Ok::<(), chronosym_nettrace::Error>(())
+    /// ```
     pub fn stack(&self, index: StackIndex) -> Addresses<'r> {
         Addresses::new(self.data.stacks.get(index.0), self.header.pointer_size)
     }

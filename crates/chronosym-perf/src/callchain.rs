@@ -49,6 +49,25 @@ impl<'a> Callchain<'a> {
     ///
     /// A walk over broken frame pointers may end in a value that is neither a marker nor an
     /// address. It ends the part, and what follows it up to the next marker is skipped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_perf::{CpuMode, Event, Options, Reader};
+    /// # use chronosym_support::perf::{PerfAttr, PerfWriter};
+    /// # let mut writer = PerfWriter::new(PerfAttr::default());
+    /// # let (kernel, user) = (-128i64 as u64, -512i64 as u64); // PERF_CONTEXT_KERNEL, PERF_CONTEXT_USER
+    /// # writer.sample(2, 10, 10, &[kernel, 0xffff_8000_0000_1000, user, 0x1010, 0x2020]);
+    /// # let recording = writer.pipe();
+    ///
+    /// let mut reader = Reader::new(&recording[..], Options::default())?;
+    /// let Some(record) = reader.next_record()? else { panic!("no record") };
+    /// let Event::Sample(sample) = record.event else { panic!("no sample") };
+    /// let parts: Vec<_> = sample.callchain.unwrap().parts().collect();
+    /// assert_eq!((parts[0].mode, parts[0].addresses.len()), (CpuMode::Kernel, 1));
+    /// assert_eq!((parts[1].mode, parts[1].addresses.get(0)), (CpuMode::User, Some(0x1010)));
+    /// # Ok::<(), chronosym_perf::Error>(())
+    /// ```
     pub fn parts(&self) -> ChainParts<'a> {
         ChainParts {
             words: self.words,

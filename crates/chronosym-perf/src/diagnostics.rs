@@ -4,6 +4,23 @@ use chronosym_types::Gaps;
 ///
 /// It grows while the recording is read and is complete once
 /// [`next_record`](crate::Reader::next_record) has returned `None`.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_perf::{Options, Reader};
+/// # use chronosym_support::perf::{PerfAttr, PerfWriter};
+/// # let mut writer = PerfWriter::new(PerfAttr::default());
+/// # writer.sample(2, 10, 10, &[0x1010]);
+/// # let recording = writer.pipe();
+///
+/// // The recorder was killed in the middle of a record.
+/// let mut reader = Reader::new(&recording[..recording.len() - 8], Options::default())?;
+/// while reader.next_record()?.is_some() {}
+/// assert!(!reader.diagnostics().is_clean());
+/// assert!(reader.diagnostics().gaps.is_cut_short());
+/// # Ok::<(), chronosym_perf::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostics {

@@ -14,6 +14,22 @@ use crate::record::BuildId;
 
 /// Properties of machine and recorder. In file form most of them are at the end of the file: they
 /// are complete once all records have been read, unless the source is seekable.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_perf::{Options, Reader};
+/// # use chronosym_support::perf::{PerfAttr, PerfWriter};
+/// # let mut writer = PerfWriter::new(PerfAttr::default());
+/// # writer.feature(3, [&8u32.to_le_bytes()[..], b"builder\0"].concat()); // HOSTNAME
+/// # writer.sample(2, 10, 10, &[0x1010]);
+/// # let recording = writer.file();
+///
+/// let reader = Reader::open(std::io::Cursor::new(&recording), Options::default())?;
+/// assert_eq!(reader.info().host_name.as_deref(), Some("builder"));
+/// assert_eq!(reader.attrs().len(), 1);
+/// # Ok::<(), chronosym_perf::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Info {

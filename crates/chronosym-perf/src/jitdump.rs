@@ -255,6 +255,24 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// [`Error::Io`] if the source fails, after everything read before has been delivered. Damage
     /// is counted in [`diagnostics`](Self::diagnostics) and never an error.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_perf::jitdump::{Options, Reader, Record};
+    /// # let mut writer = chronosym_support::perf::JitdumpWriter::new(false, 10, 0);
+    /// # writer.lines(1, 0x7f00_1000, &[(0x7f00_1004, 12, Some("app.py"))]);
+    /// # writer.load(1, 10, 0x7f00_1000, "py::work:app.py", &[0x90; 32]);
+    /// # let dump = writer.file();
+    ///
+    /// let mut reader = Reader::new(&dump[..], Options::default())?;
+    /// assert_eq!(reader.header().pid, 10);
+    /// let Some(Record::Load(load)) = reader.next_record()? else { panic!("no code") };
+    /// assert_eq!((load.address, load.size, load.name), (0x7f00_1000, 32, &b"py::work:app.py"[..]));
+    /// let line = load.lines.clone().next().unwrap();
+    /// assert_eq!((line.line, line.path), (12, &b"app.py"[..]));
+    /// # Ok::<(), chronosym_perf::Error>(())
+    /// ```
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         if self.used > 0 {
             self.window.discard(std::mem::take(&mut self.used));

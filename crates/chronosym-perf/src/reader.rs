@@ -93,6 +93,30 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// [`Error::WrongFormat`], [`Error::SimpleperfReport`], [`Error::DamagedHeader`],
     /// [`Error::AttrsAfterData`], [`Error::Io`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_perf::{Event, Options, Reader};
+    /// # use chronosym_support::perf::{PerfAttr, PerfWriter};
+    /// # let mut writer = PerfWriter::new(PerfAttr::default());
+    /// # writer.comm(1, 10, 10, "app");
+    /// # writer.sample(2, 10, 10, &[0x1010, 0x2020]);
+    /// # let recording = writer.pipe();
+    ///
+    /// // Any `Read`, such as the output of `perf record -o -`.
+    /// let mut reader = Reader::new(&recording[..], Options::default())?;
+    /// let mut samples = 0;
+    /// while let Some(record) = reader.next_record()? {
+    ///     if let Event::Sample(sample) = record.event {
+    ///         assert_eq!((record.time_ns, record.pid), (Some(2), Some(10)));
+    ///         assert_eq!(sample.period, Some(1_000_000));
+    ///         samples += 1;
+    ///     }
+    /// }
+    /// assert_eq!(samples, 1);
+    /// # Ok::<(), chronosym_perf::Error>(())
+    /// ```
     pub fn new(source: R, options: Options) -> Result<Self, Error> {
         Self::with_tail(source, options, None)
     }

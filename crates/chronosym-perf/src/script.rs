@@ -112,6 +112,15 @@ impl Diagnostics {
 /// Whether a text with these first bytes is the output of `perf script`: its first line that is
 /// neither blank nor a comment is the head of a sample, or the comments are those of `perf script
 /// --header`.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_perf::script::is_script;
+///
+/// assert!(is_script(b"app 10/11 [000] 1.000002: cycles:\n\t1010 work (/bin/app)\n"));
+/// assert!(!is_script(b"PERFILE2"));
+/// ```
 pub fn is_script(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -147,6 +156,21 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// [`Error::Io`] if nothing of the source can be read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_perf::script::{Options, Reader};
+    ///
+    /// let text = "app 10/11 [000] 1.000002: cycles:\n\t1010 work+0x10 (/bin/app)\n\t2020 main+0x20 (/bin/app)\n\n";
+    /// let mut reader = Reader::new(text.as_bytes(), Options::default())?;
+    /// let sample = reader.next_sample()?.unwrap();
+    /// assert_eq!((sample.comm, sample.pid, sample.tid), ("app", Some(10), 11));
+    /// assert_eq!(sample.time_ns, 1_000_002_000);
+    /// let symbols: Vec<_> = sample.frames().filter_map(|frame| frame.symbol).collect();
+    /// assert_eq!(symbols, ["work", "main"]); // leaf first
+    /// # Ok::<(), chronosym_perf::Error>(())
+    /// ```
     pub fn new(source: R, options: Options) -> Result<Self, Error> {
         let mut window = Window::new(source);
         window.fill_to(1);

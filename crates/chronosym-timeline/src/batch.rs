@@ -31,6 +31,19 @@ impl VersionedMap {
     ///
     /// # Panics
     /// If the slices differ in length.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_timeline::{AddrRange, End, Occupant, Query, Start, VersionedMap};
+    ///
+    /// let range = AddrRange::sized(0x1000, 0x100).unwrap();
+    /// let map = VersionedMap::new(&[Occupant::new(range, Start::At(10), End::At(20))]);
+    /// let queries = [Query { addr: 0x1080, time: 15 }, Query { addr: 0x1080, time: 20 }];
+    /// let mut answers = [None; 2];
+    /// map.resolve_batch(&queries, &mut answers);
+    /// assert_eq!(answers.map(|id| id.map(|id| id.index())), [Some(0), None]);
+    /// ```
     pub fn resolve_batch(&self, queries: &[Query], answers: &mut [Option<Id>]) {
         assert_eq!(queries.len(), answers.len(), "one answer for each query");
         let most = queries.len() / THREAD;

@@ -167,6 +167,23 @@ impl VersionedMap {
     /// Returns the occupants of `addr` whose lifetimes are nearest to `time`. Does not allocate.
     /// Takes time logarithmic in the occupants of the address, and linear in those of nearby
     /// addresses that lived in between.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_timeline::{AddrRange, End, Occupant, Start, VersionedMap};
+    ///
+    /// let range = AddrRange::sized(0x1000, 0x100).unwrap();
+    /// let map = VersionedMap::new(&[
+    ///     Occupant::new(range, Start::At(10), End::At(20)),
+    ///     Occupant::new(range, Start::At(50), End::At(60)),
+    /// ]);
+    /// // Nothing was at the address at 30; who was before, and who after?
+    /// assert_eq!(map.lookup(0x1080, 30), None);
+    /// let neighbours = map.neighbours(0x1080, 30);
+    /// assert_eq!(neighbours.before.unwrap().0.index(), 0);
+    /// assert_eq!(neighbours.after.unwrap().0.index(), 1);
+    /// ```
     pub fn neighbours(&self, addr: u64, time: u64) -> Neighbours {
         let mut nearest = Nearest::new(&self.lifetimes, time);
         if let Some(index) = self.tile(addr) {
@@ -223,6 +240,20 @@ impl VersionedMap {
 
     /// Returns all occupants that `addr` ever had with their lifetimes, including empty ones, in
     /// time order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_timeline::{AddrRange, End, Occupant, Start, VersionedMap};
+    ///
+    /// let range = AddrRange::sized(0x1000, 0x100).unwrap();
+    /// let map = VersionedMap::new(&[
+    ///     Occupant::new(range, Start::At(10), End::Open),
+    ///     Occupant::new(range, Start::At(50), End::Open),
+    /// ]);
+    /// let lifetimes: Vec<_> = map.occupants(0x1080).map(|(_, life)| (life.from, life.to)).collect();
+    /// assert_eq!(lifetimes, [(10, 50), (50, u64::MAX)]); // the second ends the first
+    /// ```
     pub fn occupants(&self, addr: u64) -> impl Iterator<Item = (Id, Lifetime)> + '_ {
         let mut ids = Vec::new();
         if let Some(index) = self.tile(addr) {

@@ -5,6 +5,16 @@ use std::num::NonZeroU32;
 /// A non-empty range of addresses: from `start` to `last`, both inclusive.
 ///
 /// The inclusive end lets a range reach the top of the address space: `[0, u64::MAX]` is all of it.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_timeline::AddrRange;
+///
+/// let range = AddrRange::sized(0xffff_ffff_ffff_f000, 0x1000).unwrap();
+/// assert_eq!(range.last(), u64::MAX); // closed, so it can reach the top
+/// assert_eq!(AddrRange::sized(0x1000, 0), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AddrRange {
     start: u64,

@@ -3,6 +3,15 @@ use std::fmt;
 use crate::PointerSize;
 
 /// The addresses of a record, all of the same width.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::{Addresses, PointerSize};
+///
+/// let stack = Addresses::new(&[0x10, 0x20, 0, 0, 0x30, 0x40, 0, 0], PointerSize::Four);
+/// assert_eq!(stack.iter().collect::<Vec<_>>(), [0x2010, 0x4030]);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Addresses<'a> {
     bytes: &'a [u8],

@@ -1,6 +1,15 @@
 //! A table of values by code offset.
 
 /// Values that apply from an offset on, in bytes from the start of the code, sorted by offset.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::ByOffset;
+///
+/// let lines = ByOffset::new([(0, 10), (4, 11), (12, 14)].into_iter());
+/// assert_eq!(lines.upto(11).last(), Some(&(4, 11)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ByOffset<T>(Box<[(u32, T)]>);
 

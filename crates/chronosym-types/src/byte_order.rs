@@ -1,6 +1,15 @@
 //! The byte order of integers.
 
 /// The order of the bytes in the integers of a file.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::ByteOrder;
+///
+/// assert_eq!(ByteOrder::Little.u16([1, 0]), 1);
+/// assert_eq!(ByteOrder::Big.u16([1, 0]), 256);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ByteOrder {
     /// The least significant byte is first.

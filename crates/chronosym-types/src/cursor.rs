@@ -43,6 +43,18 @@ type Result<T> = std::result::Result<T, ReadError>;
 /// value.
 ///
 /// The position advances without overflow checks, because a read moves it within the slice.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::{Cursor, ReadError};
+///
+/// let mut cursor = Cursor::new(b"\x02\0\0\0Main\0");
+/// assert_eq!(cursor.u32(), Ok(2));
+/// assert_eq!(cursor.narrow()?.to_text(), "Main");
+/// assert_eq!(cursor.u8(), Err(ReadError::Ended { offset: 9, size: 1, length: 9 }));
+/// # Ok::<(), ReadError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],

@@ -51,6 +51,14 @@ fn replace(text: &str, more: impl Fn(char) -> Option<char>) -> Cow<'_, str> {
 }
 
 /// Escapes text for a terminal or a line: each hostile character becomes `?`.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::escape;
+///
+/// assert_eq!(escape::terminal("Main\x1b[31m"), "Main?[31m");
+/// ```
 pub fn terminal(text: &str) -> Cow<'_, str> {
     // Without a branch for each byte, many are compared at once.
     let is_plain = |all, byte| all & matches!(byte, b' '..=b'~');
@@ -118,6 +126,15 @@ pub fn xml(text: &str) -> Cow<'_, str> {
 }
 
 /// Quotes text as one word of a POSIX shell, unless it is plain.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::escape;
+///
+/// assert_eq!(escape::shell("app.nettrace"), "app.nettrace");
+/// assert_eq!(escape::shell("my app; ls"), "'my app; ls'");
+/// ```
 pub fn shell(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%=".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {

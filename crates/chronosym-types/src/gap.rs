@@ -80,6 +80,19 @@ causes! {
 }
 
 /// The gaps of a recording: the first ones listed, all of them counted.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::{Gap, GapCause, Gaps};
+///
+/// let mut gaps = Gaps::default();
+/// gaps.add(Gap::new(100, 8, GapCause::BadRecord));
+/// gaps.add(Gap::new(108, 8, GapCause::BadRecord)); // continues the gap before it
+/// gaps.add(Gap::new(500, 4, GapCause::BadRecord));
+/// assert_eq!(gaps.listed().len(), 2);
+/// assert_eq!((gaps.total().count, gaps.total().bytes), (2, 20));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
     listed: Vec<Gap>,

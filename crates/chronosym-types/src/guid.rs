@@ -3,6 +3,18 @@ use std::str::FromStr;
 
 /// A GUID in wire order: the first three groups little-endian, as ETW, EventPipe and PDB records
 /// store them.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::Guid;
+///
+/// let runtime: Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse()?;
+/// assert_eq!(runtime.0[..4], [0x23, 0x0d, 0x3c, 0xe1]); // in wire order
+/// assert_eq!(runtime, Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4));
+/// assert_eq!(runtime.to_string(), "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4");
+/// # Ok::<(), chronosym_types::ParseGuidError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Guid(pub [u8; 16]);
 

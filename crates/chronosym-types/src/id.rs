@@ -42,6 +42,17 @@ impl fmt::Display for PortablePdbId {
 
 /// The GNU build id of an ELF file: the bytes of its `NT_GNU_BUILD_ID` note, 20 for the usual
 /// SHA-1.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::BuildId;
+///
+/// let id = BuildId::parse("5F0D1a2b").unwrap();
+/// assert_eq!(id.as_bytes(), [0x5f, 0x0d, 0x1a, 0x2b]);
+/// assert_eq!(id.to_string(), "5f0d1a2b");
+/// assert_eq!(BuildId::new(&[0; 20]), None); // what a linker leaves that writes no id
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BuildId(Box<[u8]>);
 

@@ -1,4 +1,13 @@
 /// The pointer width of a payload: that of the process or kernel that logged it.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::PointerSize;
+///
+/// assert_eq!(PointerSize::new(8), Some(PointerSize::Eight));
+/// assert_eq!(PointerSize::Four.bytes(), 4);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PointerSize {
     /// 32-bit.

@@ -31,6 +31,24 @@ impl Processor {
 const COUNT: usize = 33;
 
 /// The registers in one frame, by DWARF number. Unknown ones are absent.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::{Processor, Registers};
+///
+/// let mut registers = Registers::new(Processor::X86_64, 0x40_1010);
+/// registers.set_stack_pointer(0x7ffe_0f00);
+/// registers.set(6, Some(0x7ffe_1000)); // rbp
+/// // The frame pointer points to the caller's, and the return address follows it.
+/// let stack = |address| match address {
+///     0x7ffe_1000 => Some(0x7ffe_1040),
+///     0x7ffe_1008 => Some(0x40_2020),
+///     _ => None,
+/// };
+/// assert_eq!(registers.follow_frame_pointer(stack), Some(()));
+/// assert_eq!(registers.get(Processor::X86_64.return_register()), Some(0x40_2020));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registers {
     processor: Processor,

@@ -12,6 +12,16 @@ pub fn copied_text(bytes: &[u8]) -> String {
 /// UTF-16LE text inside a payload, without its terminator, decoded on demand.
 ///
 /// Decoding is lossy: a lone surrogate becomes U+FFFD.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::WStr;
+///
+/// let text = WStr::new(b"M\0a\0i\0n\0");
+/// assert_eq!(text.to_string(), "Main");
+/// assert_eq!(text.chars().count(), 4);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct WStr<'a>(&'a [u8]);
 

@@ -11,6 +11,12 @@
 use std::fmt;
 
 /// Returns year, month, day, hour, minute and second of a time in seconds since 1970-01-01.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(chronosym_types::time::utc(86_400 + 3_661), [1970, 1, 2, 1, 1, 1]);
+/// ```
 pub fn utc(unix_seconds: i64) -> [i64; 6] {
     let (days, of_day) = (
         unix_seconds.div_euclid(86_400),

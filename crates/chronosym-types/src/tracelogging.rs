@@ -22,6 +22,19 @@ impl TraceLoggingSchema {
     ///
     /// # Errors
     /// [`ReadError`] if the item ends too early or nests too deeply.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_types::{FieldType, TraceLoggingSchema};
+    ///
+    /// // Size, no tags, the name, and a field `Count` of in-type 8 (32 bits, unsigned).
+    /// let item = b"\x12\0\0Request\0Count\0\x08";
+    /// let schema = TraceLoggingSchema::parse(item)?;
+    /// assert_eq!(schema.name, "Request");
+    /// assert_eq!((&*schema.fields[0].name, &schema.fields[0].ty), ("Count", &FieldType::U32));
+    /// # Ok::<(), chronosym_types::ReadError>(())
+    /// ```
     pub fn parse(item: &[u8]) -> Result<Self, ReadError> {
         let mut c = Cursor::new(item);
         let size = usize::from(c.u16()?);

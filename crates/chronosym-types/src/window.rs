@@ -13,6 +13,20 @@ const CHUNK: usize = 256 * 1024;
 
 /// The bytes of a source that are read and unused. Positions count from the first unused byte,
 /// offsets from the start of the source.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_types::Window;
+///
+/// let source: &[u8] = b"headerbody";
+/// let mut window = Window::new(source);
+/// assert_eq!(window.peek(6), Some(&b"header"[..]));
+/// window.discard(6);
+/// assert_eq!(window.offset(0), 6);
+/// assert_eq!(window.peek(4), Some(&b"body"[..]));
+/// assert_eq!(window.peek(5), None); // the source ends before
+/// ```
 #[derive(Debug)]
 pub struct Window<R> {
     source: R,

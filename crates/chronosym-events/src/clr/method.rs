@@ -85,6 +85,17 @@ impl<'a> Part<'a> for MethodNames<'a> {
 
 /// The MethodFlags field: 1 dynamic, 2 generic, 4 code shared by instantiations, 8 jitted, 0x10 a
 /// helper of the JIT.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_events::{MethodFlags, OptimizationTier};
+///
+/// // Dynamic, jitted, and tier 4 of bits 7 to 9.
+/// let flags = MethodFlags(0x9 | 4 << 7);
+/// assert!(flags.is_dynamic());
+/// assert_eq!(flags.tier(), Some(OptimizationTier::OptimizedTier1));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct MethodFlags(pub u32);
 

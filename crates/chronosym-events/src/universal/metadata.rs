@@ -66,6 +66,17 @@ impl SymbolMetadata {
     ///
     /// # Errors
     /// [`MetadataError`] when the text is not JSON or describes another kind of file.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_events::universal::SymbolMetadata;
+    ///
+    /// let json = r#"{"type":"ELF","build_id":"5f0d1a2b","p_offset":"0x1000","p_vaddr":"0x2000"}"#;
+    /// let Some(SymbolMetadata::Elf(elf)) = SymbolMetadata::parse(json)? else { panic!("not ELF") };
+    /// assert_eq!(elf.build_id.as_deref(), Some("5f0d1a2b"));
+    /// # Ok::<(), chronosym_events::universal::MetadataError>(())
+    /// ```
     pub fn parse(json: &str) -> Result<Option<Self>, MetadataError> {
         if json.trim().is_empty() {
             return Ok(None);

@@ -128,6 +128,20 @@ impl LiveMap {
     ///
     /// Answers for later times stay the same. For earlier times, occupants with an unknown start
     /// may start later than they did, but not after `horizon`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_timeline::{AddrRange, End, LiveMap, Occupant, Start};
+    ///
+    /// let mut live = LiveMap::new();
+    /// let range = AddrRange::sized(0x1000, 0x100).unwrap();
+    /// let old = live.insert(Occupant::new(range, Start::At(10), End::At(20)));
+    /// let new = live.insert(Occupant::new(range, Start::At(30), End::Open));
+    /// live.advance(100);
+    /// assert_eq!(live.forget_before(50), [old]);
+    /// assert_eq!(live.snapshot().lookup(0x1080, 60).id, Some(new));
+    /// ```
     pub fn forget_before(&mut self, horizon: u64) -> Vec<Id> {
         let dead: Vec<Id> = self
             .occupants
