@@ -104,6 +104,33 @@ impl Resolver {
     ///
     /// The frames are those of [`Timeline::frames`]. Addresses that were resolved before are looked up on all cores in
     /// large batches; nothing is allocated for each query.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_core::facts::{At, Method};
+    /// use chronosym_core::{Action, AddressQuery, Options, Position, QueryProcess, ResolvedBatch, Resolver, Session};
+    ///
+    /// let mut session = Session::new(Options::default());
+    /// let at = At::new(0).process(42);
+    /// session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Run", ""));
+    /// let timeline = session.finish();
+    ///
+    /// let mut resolver = Resolver::new(&timeline, None);
+    /// let mut batch = ResolvedBatch::default();
+    /// let query = AddressQuery {
+    ///     process: QueryProcess::Pid(42),
+    ///     address: 0x1010,
+    ///     time_ns: 100,
+    ///     position: Position::Exact,
+    /// };
+    /// resolver.resolve_batch(&[query, AddressQuery { address: 0x9000, ..query }], &mut batch);
+    ///
+    /// let table = resolver.frame_table();
+    /// let [known, unknown] = [0, 1].map(|query| batch.frames_of(query)[0].index());
+    /// assert_eq!(table.text(table.method()[known]), "Ns.Type.Run");
+    /// assert!(table.reason()[unknown].is_some());
+    /// ```
     pub fn resolve_batch(&mut self, queries: &[AddressQuery], batch: &mut ResolvedBatch) {
         self.find_frames(queries, batch);
         batch.clear();
@@ -114,6 +141,32 @@ impl Resolver {
     }
 
     /// As [`resolve_batch`](Self::resolve_batch), for stacks: the frames of all addresses of a stack, innermost first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_core::facts::{At, Method};
+    /// use chronosym_core::{Action, Options, Position, QueryProcess, ResolvedBatch, Resolver, Session, StackQuery};
+    ///
+    /// let mut session = Session::new(Options::default());
+    /// let at = At::new(0).process(42);
+    /// session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Run", ""));
+    /// session.apply(at, Method::new(Action::Load, 2, 0x2000, 64).named("Ns.Type", "Main", ""));
+    /// let timeline = session.finish();
+    ///
+    /// let mut resolver = Resolver::new(&timeline, None);
+    /// let mut batch = ResolvedBatch::default();
+    /// let stack = StackQuery {
+    ///     process: QueryProcess::Pid(42),
+    ///     leaf_first: &[0x1010, 0x2020],
+    ///     time_ns: 100,
+    ///     position: Position::Exact,
+    /// };
+    /// resolver.resolve_stacks(&[stack], &mut batch);
+    /// let table = resolver.frame_table();
+    /// let names: Vec<_> = batch.frames_of(0).iter().map(|frame| table.text(table.method()[frame.index()])).collect();
+    /// assert_eq!(names, ["Ns.Type.Run", "Ns.Type.Main"]);
+    /// ```
     pub fn resolve_stacks(&mut self, stacks: &[StackQuery<'_>], batch: &mut ResolvedBatch) {
         let mut addresses = std::mem::take(&mut batch.addresses);
         addresses.clear();

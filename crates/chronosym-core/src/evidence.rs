@@ -148,6 +148,17 @@ impl Certainty {
 }
 
 /// A set of [`Evidence`].
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_core::{Evidence, EvidenceSet};
+///
+/// let mut set = EvidenceSet::of(Evidence::DCEnd);
+/// set.insert(Evidence::Load);
+/// assert!(set.contains(Evidence::DCEnd));
+/// assert_eq!(set.strongest(), Some(Evidence::Load));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvidenceSet(u16);
 

@@ -10,6 +10,24 @@ use crate::timeline::Timeline;
 
 /// Selects samples. The default selects CPU samples or, in a trace without any, wall-clock samples,
 /// and excludes the idle process.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_core::facts::{At, Sample};
+/// use chronosym_core::{Filter, Options, Session};
+///
+/// let mut session = Session::new(Options::default());
+/// for (tid, time) in [(7, 100), (7, 200), (8, 300)] {
+///     session.sample(At::new(time).process(42).thread(tid), &[0x1010], Sample::cpu());
+/// }
+/// let timeline = session.finish();
+///
+/// let mut filter = Filter::default();
+/// filter.tid = Some(7);
+/// filter.from_ns = Some(150);
+/// assert_eq!(timeline.profile(&filter, None).samples(), 1);
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Filter {

@@ -36,6 +36,29 @@ pub enum Code {
 /// One function at an address of a stack.
 ///
 /// Absent means unknown: no field uses an empty string or a zero for that.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_core::facts::{At, Method};
+/// use chronosym_core::{Action, Certainty, Evidence, Options, Position, Session};
+///
+/// let mut session = Session::new(Options::default());
+/// let at = At::new(0).process(42);
+/// session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Run", "void (int32)"));
+/// let timeline = session.finish();
+/// let process = timeline.find_process(42, None).unwrap();
+///
+/// let frame = &timeline.frames(process, 0x1010, 100, Position::Exact, None)[0];
+/// assert_eq!((frame.name(), frame.offset), (Ok("Ns.Type.Run"), Some(0x10)));
+/// assert_eq!(frame.signature(), Some("void (int32)"));
+/// assert_eq!(frame.evidence, Some(Evidence::Load));
+/// assert_eq!(frame.certainty, Some(Certainty::Exact));
+///
+/// // A frame without a name has a reason.
+/// let frame = &timeline.frames(process, 0x9000, 100, Position::Exact, None)[0];
+/// println!("{}", frame.name_reason().unwrap());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Frame {

@@ -78,6 +78,28 @@ pub struct WeighedSample<'t> {
 }
 
 /// Samples, counted by thread, resolved stack and kind.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_core::facts::{At, Method, Sample};
+/// use chronosym_core::{Action, Filter, Options, Session};
+///
+/// let mut session = Session::new(Options::default());
+/// let at = At::new(0).process(42).thread(7);
+/// session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Run", ""));
+/// session.apply(at, Method::new(Action::Load, 2, 0x2000, 64).named("Ns.Type", "Main", ""));
+/// for time in [100, 200] {
+///     session.sample(at.at(time), &[0x1010, 0x2020], Sample::cpu());
+/// }
+///
+/// let profile = session.finish().profile(&Filter::default(), None);
+/// let [entry] = &profile.entries[..] else { panic!("several stacks") };
+/// assert_eq!(entry.samples, 2);
+/// let stack = profile.resolver.stack(entry.stack);
+/// let names: Vec<_> = stack.map(|frame| profile.resolver.frame(frame).label()).collect();
+/// assert_eq!(names, ["Ns.Type.Run", "Ns.Type.Main"]);
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Profile {
@@ -223,6 +245,26 @@ impl Timeline {
 
     /// Calls `each` for every sample that passes `filter`, in time order, with its weight: for
     /// profiler samples a time, if known (rule 21).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_core::facts::{At, Sample};
+    /// use chronosym_core::{Filter, Options, Session, Weight};
+    ///
+    /// let mut session = Session::new(Options::default());
+    /// let at = At::new(100).process(42).thread(7);
+    /// session.sample(at, &[0x1010], Sample::cpu().weighing(Weight::Ns(1_000_000)));
+    ///
+    /// let timeline = session.finish();
+    /// let mut total = 0;
+    /// timeline.for_each_weighed_sample(&Filter::default(), |sample| {
+    ///     if let Weight::Ns(ns) = sample.weight {
+    ///         total += ns;
+    ///     }
+    /// });
+    /// assert_eq!(total, 1_000_000);
+    /// ```
     pub fn for_each_weighed_sample(
         &self,
         filter: &Filter,

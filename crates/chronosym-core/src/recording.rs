@@ -43,6 +43,24 @@ impl Loss {
     }
 
     /// Creates a loss of a number of events.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_core::facts::{At, Method};
+    /// use chronosym_core::{Action, Certainty, Loss, Options, Position, Session};
+    ///
+    /// let mut session = Session::new(Options::default());
+    /// let at = At::new(0).process(42);
+    /// session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Run", ""));
+    /// // The runtime dropped 12 events: one of them may have been the end of the method.
+    /// session.lost(Loss::of_events(200, 300, 12));
+    /// let timeline = session.finish();
+    /// let process = timeline.find_process(42, None).unwrap();
+    /// let at_time = |time| timeline.frames(process, 0x1010, time, Position::Exact, None)[0].certainty;
+    /// assert_eq!(at_time(100), Some(Certainty::Exact));
+    /// assert_eq!(at_time(400), Some(Certainty::Inferred));
+    /// ```
     pub fn of_events(from_ns: u64, to_ns: u64, events: u64) -> Self {
         Loss {
             events,

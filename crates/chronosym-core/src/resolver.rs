@@ -200,6 +200,27 @@ impl Resolver {
 
     /// Resolves a stack that is not interned: its addresses, innermost first. `None` for an empty
     /// stack.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_core::facts::{At, Method};
+    /// use chronosym_core::{Action, Options, Position, Resolver, Session, When};
+    ///
+    /// let mut session = Session::new(Options::default());
+    /// let at = At::new(0).process(42);
+    /// session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Run", ""));
+    /// let timeline = session.finish();
+    /// let process = timeline.find_process(42, None).unwrap();
+    ///
+    /// // A stack that is no sample of the timeline.
+    /// let mut resolver = Resolver::new(&timeline, None);
+    /// let (stack, _) = resolver
+    ///     .resolve_addresses(process, &[0x1010, 0x9000], When::At(100), Position::Exact)
+    ///     .unwrap();
+    /// let leaf = resolver.leaf(stack);
+    /// assert_eq!(resolver.frame(leaf).name(), Ok("Ns.Type.Run"));
+    /// ```
     pub fn resolve_addresses(
         &mut self,
         process: ProcessIndex,

@@ -5,6 +5,17 @@ use chronosym_events::{EventKey, EventSchema};
 use crate::meaning::{Meaning, Role};
 
 /// The events whose stacks are stored as samples.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_core::{EventSelector, Options, SampleSelection, Session};
+///
+/// // Stacks of exceptions, in place of those of profilers.
+/// let selector = EventSelector::parse("Microsoft-Windows-DotNETRuntime/80").unwrap();
+/// let session = Session::new(SampleSelection::Events(vec![selector]));
+/// assert!(!session.options().wants_profilers());
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum SampleSelection {
@@ -20,6 +31,19 @@ pub enum SampleSelection {
 }
 
 /// `PROVIDER` or `PROVIDER/ID`; the id may be the event's name.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_core::EventSelector;
+/// use chronosym_events::{EventKey, EventSchema, Provider};
+///
+/// let key = EventKey::Manifest { provider: Provider::Runtime, id: 80, version: 1 };
+/// let exception = EventSchema::new(key);
+/// let selector = EventSelector::parse("Microsoft-Windows-DotNETRuntime/80").unwrap();
+/// assert!(selector.matches(&exception));
+/// assert_eq!(EventSelector::parse("/80"), None);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSelector {
     provider: String,

@@ -38,6 +38,29 @@ pub struct Payload<'a> {
 /// Sources are trace adapters, which push raw events ([`Session::push`]), and profilers, which
 /// apply typed facts ([`Session::apply`], [`Session::sample`]). [`Session::finish`] freezes the
 /// session into a [`crate::Timeline`].
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_core::facts::{At, Method, Process, Sample};
+/// use chronosym_core::{Action, Options, Position, Session};
+///
+/// let mut session = Session::new(Options::default());
+/// let at = At::new(0).process(42).thread(7);
+/// session.apply(at, Process::new(Action::Load, "app"));
+/// session.apply(at.at(100), Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Old", ""));
+/// session.apply(at.at(200), Method::new(Action::Unload, 1, 0x1000, 64));
+/// session.apply(at.at(300), Method::new(Action::Load, 2, 0x1000, 64).named("Ns.Type", "New", ""));
+/// session.sample(at.at(150), &[0x1010], Sample::cpu());
+///
+/// let timeline = session.finish();
+/// let process = timeline.find_process(42, None).unwrap();
+/// // The same address, at three times.
+/// let at_time = |time| timeline.frames(process, 0x1010, time, Position::Exact, None);
+/// assert_eq!(at_time(150)[0].name(), Ok("Ns.Type.Old"));
+/// assert!(at_time(250)[0].name().is_err());
+/// assert_eq!(at_time(350)[0].name(), Ok("Ns.Type.New"));
+/// ```
 #[derive(Debug, Default)]
 pub struct Session {
     pub(crate) options: Options,
@@ -257,6 +280,30 @@ impl Session {
     /// Events about code ([`Session::needs_order`]) must be in time order; others may be in any
     /// order. A payload that does not decode, and an event of an unregistered type, are counted in
     /// the diagnostics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use chronosym_core::facts::At;
+    /// use chronosym_core::{Options, Payload, PointerSize, Session};
+    /// use chronosym_events::{EventKey, EventSchema, Provider};
+    /// # let payload = chronosym_support::payload::Method {
+    /// #     start: 0x1000, size: 64, names: Some(("Ns.Type", "Run", "void ()")), ..Default::default()
+    /// # }.encode(2);
+    ///
+    /// // A profiler that receives the runtime's raw events.
+    /// let mut session = Session::new(Options::default());
+    /// let key = EventKey::Manifest { provider: Provider::Runtime, id: 143, version: 2 };
+    /// let load = session.event_type(Arc::new(EventSchema::new(key)));
+    /// let event = Payload { pointer_size: PointerSize::Eight, bytes: &payload };
+    /// session.push(load, At::new(100).process(42).thread(7), event, None);
+    ///
+    /// let timeline = session.finish();
+    /// let process = timeline.find_process(42, None).unwrap();
+    /// assert_eq!(timeline.bodies(process).next().unwrap().name.as_deref(), Some("Ns.Type.Run"));
+    /// ```
     pub fn push(&mut self, id: EventTypeId, at: At, payload: Payload<'_>, stack: Option<StackId>) {
         let machine = &mut self.machine;
         let Some(info) = self.types.all.get_mut(id.index()) else {
@@ -355,6 +402,20 @@ impl Session {
     }
 
     /// Adds the symbols of a perf map to a process (rule 18).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_core::{Options, Position, Session};
+    ///
+    /// let mut session = Session::new(Options::default());
+    /// session.perf_map(42, b"7f001000 40 void [app] Program::Main()[Tier0]\n");
+    /// let timeline = session.finish();
+    /// let process = timeline.find_process(42, None).unwrap();
+    /// let frames = timeline.frames(process, 0x7f00_1010, 0, Position::Exact, None);
+    /// assert_eq!(frames[0].offset, Some(0x10));
+    /// assert!(frames[0].label().contains("Main"));
+    /// ```
     pub fn perf_map(&mut self, pid: u32, text: &[u8]) {
         self.image_map(pid, 0, text);
     }

@@ -284,6 +284,34 @@ impl PrecompiledCode {
 /// One source serves any number of timelines, live ones included, on any thread: its caches should
 /// be keyed by [`ModuleRef::identity`] and [`ImageRef::identity`]. Every method has a default that
 /// returns nothing.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use chronosym_core::facts::{At, Method, Module};
+/// use chronosym_core::{Action, ModuleRef, Options, Position, Session, SymbolSource};
+///
+/// /// Names from a profiler's own metadata reader.
+/// struct Metadata;
+///
+/// impl SymbolSource for Metadata {
+///     fn method_name(&self, module: &ModuleRef<'_>, token: u32) -> Option<(String, String)> {
+///         (module.il_path == "app.dll" && token == 0x0600_0001).then(|| ("Ns.Type".into(), "Main".into()))
+///     }
+/// }
+///
+/// let mut session = Session::new(Options::default());
+/// let at = At::new(0).process(42);
+/// session.apply(at, Module::new(Action::Load, 5, "app.dll"));
+/// // A method event without names, as non-verbose events are.
+/// session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).in_module(5, 0x0600_0001));
+/// let timeline = session.finish();
+/// let process = timeline.find_process(42, None).unwrap();
+/// let frames = timeline.frames(process, 0x1010, 100, Position::Exact, Some(&Metadata));
+/// assert_eq!(frames[0].name(), Ok("Ns.Type.Main"));
+/// ```
 #[expect(unused_variables)]
 pub trait SymbolSource: Send + Sync {
     /// Whether lines are requested. If not, lines stated by a recording are left out, too.

@@ -26,6 +26,26 @@ pub enum ThreadSwitch {
 }
 
 /// The time of a thread according to context switches.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_core::facts::At;
+/// use chronosym_core::{Options, Session, ThreadSwitch};
+///
+/// let mut options = Options::default();
+/// options.switches = true;
+/// let mut session = Session::new(options);
+/// let at = At::new(100).process(42).thread(7);
+/// session.switch(at, ThreadSwitch::Run, None);
+/// session.switch(at.at(300), ThreadSwitch::Block, None);
+/// session.switch(at.at(900), ThreadSwitch::Ready, None);
+/// session.switch(at.at(950), ThreadSwitch::Run, None);
+///
+/// let timeline = session.finish();
+/// let (_, time) = timeline.thread_times()[0];
+/// assert_eq!((time.on_cpu_ns, time.blocked_ns, time.runnable_ns), (200, 600, 50));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadTime {

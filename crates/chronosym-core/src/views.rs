@@ -172,6 +172,21 @@ impl Timeline {
     }
 
     /// Returns all process incarnations.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_core::facts::{At, Process};
+    /// use chronosym_core::{Action, Options, Session};
+    ///
+    /// let mut session = Session::new(Options::default());
+    /// session.apply(At::new(100).process(42), Process::new(Action::Load, "app"));
+    /// session.apply(At::new(900).process(42), Process::new(Action::Unload, "app"));
+    /// let timeline = session.finish();
+    /// let process = timeline.processes().find(|process| process.pid == Some(42)).unwrap();
+    /// assert_eq!(process.label(), "app (42)");
+    /// assert_eq!(process.end_ns, Some(900));
+    /// ```
     pub fn processes(&self) -> impl Iterator<Item = ProcessView<'_>> {
         let processes = self.processes.all.indexed();
         processes.filter_map(|(i, _)| self.process_view(ProcessIndex(i as u32)))
@@ -333,6 +348,22 @@ impl Timeline {
     }
 
     /// Returns the bodies that ever covered an address, oldest lifetime first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_core::facts::{At, Method};
+    /// use chronosym_core::{Action, Options, Session};
+    ///
+    /// let mut session = Session::new(Options::default());
+    /// let at = At::new(0).process(42);
+    /// session.apply(at.at(100), Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Old", ""));
+    /// session.apply(at.at(300), Method::new(Action::Load, 2, 0x1000, 32).named("Ns.Type", "New", ""));
+    /// let timeline = session.finish();
+    /// let process = timeline.find_process(42, None).unwrap();
+    /// let sizes: Vec<_> = timeline.bodies_at(process, 0x1010).iter().map(|body| (body.lifetime.from, body.size)).collect();
+    /// assert_eq!(sizes, [(100, 64), (300, 32)]);
+    /// ```
     pub fn bodies_at(&self, process: ProcessIndex, address: u64) -> Vec<BodyView<'_>> {
         let space = self.space(process).into_iter();
         let ids = space.flat_map(|space| space.bodies.occupants(address));

@@ -13,6 +13,29 @@ use crate::weight::{WeightUnit, add};
 /// text.
 ///
 /// Names are escaped by [`folded`]. Time is in µs, rounded to the nearest.
+///
+/// # Examples
+///
+/// ```
+/// # use chronosym_core::facts::{At, Method, Process, Sample};
+/// # use chronosym_core::{Action, Filter, Options, Session};
+/// # let mut session = Session::new(Options::default());
+/// # let at = At::new(0).process(42).thread(7);
+/// # session.apply(at, Process::new(Action::Load, "app"));
+/// # session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Run", ""));
+/// # session.apply(at, Method::new(Action::Load, 2, 0x2000, 64).named("Ns.Type", "Main", ""));
+/// # session.sample(at.at(100), &[0x1010, 0x2020], Sample::cpu());
+/// # let timeline = session.finish();
+/// use chronosym_export::{CallTree, TreeOptions, write_folded};
+///
+/// // A sample of thread 7 in `Run`, called by `Main`.
+/// let profile = timeline.profile(&Filter::default(), None);
+/// let tree = CallTree::new(&profile, TreeOptions::default());
+/// let mut folded = Vec::new();
+/// write_folded(&tree, &mut folded)?;
+/// assert_eq!(String::from_utf8_lossy(&folded), "app (42);thread (7);Ns.Type.Main;Ns.Type.Run 1\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     let unit = tree.unit;
     // Labels that are equal after escaping are merged.

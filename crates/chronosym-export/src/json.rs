@@ -109,6 +109,25 @@ impl Serialize for Frames<'_> {
 
 /// Writes an object for each sample that passes `filter`, in time order, with its stack shaped by
 /// `shape`. Returns the number of samples.
+///
+/// # Examples
+///
+/// ```
+/// # use chronosym_core::facts::{At, Method, Sample};
+/// # use chronosym_core::{Action, Filter, Options, Session};
+/// # let mut session = Session::new(Options::default());
+/// # let at = At::new(0).process(42).thread(7);
+/// # session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Run", ""));
+/// # session.sample(at.at(100), &[0x1010], Sample::cpu());
+/// # let timeline = session.finish();
+/// use chronosym_export::{Shape, write_json_lines};
+///
+/// let mut lines = Vec::new();
+/// let samples = write_json_lines(&timeline, &Filter::default(), None, &Shape::default(), &mut lines)?;
+/// assert_eq!(samples, 1);
+/// assert!(String::from_utf8_lossy(&lines).contains("Ns.Type.Run"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn write_json_lines(
     timeline: &Arc<Timeline>,
     filter: &Filter,

@@ -91,6 +91,27 @@ impl Shape {
     }
 
     /// Merges frames that match this pattern into their callers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use chronosym_core::facts::{At, Method, Sample};
+    /// # use chronosym_core::{Action, Filter, Options, Session};
+    /// # let mut session = Session::new(Options::default());
+    /// # let at = At::new(0).process(42).thread(7);
+    /// # session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Lock", "Enter", ""));
+    /// # session.apply(at, Method::new(Action::Load, 2, 0x2000, 64).named("Ns.Type", "Main", ""));
+    /// # session.sample(at.at(100), &[0x1010, 0x2020], Sample::cpu());
+    /// # let timeline = session.finish();
+    /// use chronosym_export::Shape;
+    ///
+    /// // The time of `Ns.Lock` belongs to its callers.
+    /// let mut profile = timeline.profile(&Filter::default(), None);
+    /// Shape::default().fold(r"^Ns\.Lock\.")?.apply(&mut profile);
+    /// let leaf = profile.resolver.leaf(profile.entries[0].stack);
+    /// assert_eq!(profile.resolver.frame(leaf).label(), "Ns.Type.Main");
+    /// # Ok::<(), chronosym_export::ShapeError>(())
+    /// ```
     pub fn fold(mut self, pattern: &str) -> Result<Self, ShapeError> {
         self.fold.push(regex(pattern, pattern, false)?);
         Ok(self)

@@ -70,6 +70,24 @@ pub struct Hotspot {
 
 /// Groups the samples of a profile; percentages are of all its samples. Unnamed code is grouped by
 /// image or, with `addresses`, by address.
+///
+/// # Examples
+///
+/// ```
+/// # use chronosym_core::facts::{At, Method, Sample};
+/// # use chronosym_core::{Action, Filter, Options, Session};
+/// # let mut session = Session::new(Options::default());
+/// # let at = At::new(0).process(42).thread(7);
+/// # session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Run", ""));
+/// # session.apply(at, Method::new(Action::Load, 2, 0x2000, 64).named("Ns.Type", "Main", ""));
+/// # session.sample(at.at(100), &[0x1010, 0x2020], Sample::cpu());
+/// # let timeline = session.finish();
+/// use chronosym_export::{By, Sort, hotspots};
+///
+/// let profile = timeline.profile(&Filter::default(), None);
+/// let hotspots = hotspots(&profile, By::Method, Sort::Own, false);
+/// assert_eq!(hotspots[0].label.text(), "Ns.Type.Run");
+/// ```
 pub fn hotspots(profile: &Profile, by: By, sort: Sort, addresses: bool) -> Vec<Hotspot> {
     let resolver = &profile.resolver;
     let timeline = resolver.timeline();

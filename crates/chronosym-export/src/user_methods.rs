@@ -35,6 +35,27 @@ pub struct UserMethod {
 
 /// Returns the user methods of a profile, heaviest first. Each sample counts for one method at
 /// most: the innermost of user code.
+///
+/// # Examples
+///
+/// ```
+/// # use chronosym_core::facts::{At, Method, Module, Sample};
+/// # use chronosym_core::{Action, Filter, Options, Session};
+/// # let mut session = Session::new(Options::default());
+/// # let at = At::new(0).process(42).thread(7);
+/// # session.apply(at, Module::new(Action::Load, 5, "/usr/share/dotnet/shared/Microsoft.NETCore.App/8.0.4/System.Private.CoreLib.dll"));
+/// # session.apply(at, Module::new(Action::Load, 6, "/app/Shop.dll"));
+/// # session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("System.String", "Concat", "").in_module(5, 0x600_0001));
+/// # session.apply(at, Method::new(Action::Load, 2, 0x2000, 64).named("Shop.Cart", "Total", "").in_module(6, 0x600_0001));
+/// # session.sample(at.at(100), &[0x1010, 0x2020], Sample::cpu());
+/// # let timeline = session.finish();
+/// use chronosym_export::user_methods;
+///
+/// // `Shop.Cart.Total` called the framework, which was sampled.
+/// let profile = timeline.profile(&Filter::default(), None);
+/// let methods = user_methods(&profile);
+/// assert_eq!(methods[0].label.text(), "Shop!Shop.Cart.Total");
+/// ```
 pub fn user_methods(profile: &Profile) -> Vec<UserMethod> {
     #[derive(Default)]
     struct Sums {

@@ -24,6 +24,17 @@
 /// assert_eq!(method_name("A.Form+VB$StateMachine_2_Load", "MoveNext").unwrap(), "A.Form.Load");
 /// assert_eq!(method_name("A.Program", "Main"), None);
 /// ```
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_pdb::pretty::method_name;
+///
+/// // A lambda, and the body of an async method.
+/// assert_eq!(method_name("Program+<>c", "<Main>b__0_0").as_deref(), Some("Program.Main.<lambda#0>"));
+/// assert_eq!(method_name("Program+<RunAsync>d__1", "MoveNext").as_deref(), Some("Program.RunAsync"));
+/// assert_eq!(method_name("Program", "Main"), None); // nothing to change
+/// ```
 pub fn method_name(type_name: &str, method: &str) -> Option<String> {
     let (types, arguments) = split_arguments(type_name);
     let mut kept = Vec::new();

@@ -167,6 +167,15 @@ const ADVICE: &[(&str, &str)] = &[
 
 /// Returns what helps against a reason for which the JIT did not inline a call; `None` for a reason
 /// that is not in the list.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_runtime::advice;
+///
+/// assert!(advice("has exception handling").is_some());
+/// assert!(advice("a reason that no runtime gives").is_none());
+/// ```
 pub fn advice(reason: &str) -> Option<&'static str> {
     let reason = reason.to_ascii_lowercase();
     let mut advice = ADVICE.iter();

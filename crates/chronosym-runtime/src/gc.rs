@@ -13,6 +13,31 @@ use crate::suspensions::{Suspension, Suspensions};
 use crate::unused::Unused;
 
 /// The garbage collections of a trace.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use chronosym_core::facts::At;
+/// use chronosym_core::{Filter, Payload, PointerSize, Session};
+/// use chronosym_events::{EventKey, EventSchema, Provider};
+/// use chronosym_runtime::{Collections, Report};
+/// # let start = [&1u32.to_le_bytes()[..], &2u32.to_le_bytes(), &1u32.to_le_bytes(), &0u32.to_le_bytes(), &[9, 0], &[0; 8]].concat();
+/// # let end = [&1u32.to_le_bytes()[..], &2u32.to_le_bytes(), &[9, 0]].concat();
+///
+/// // GCStart and GCEnd of a collection of generation 2.
+/// let mut session = Session::new(Report::Gc.options());
+/// for (id, version, time_ns, bytes) in [(1, 2, 100, &start), (2, 1, 900, &end)] {
+///     let key = EventKey::Manifest { provider: Provider::Runtime, id, version };
+///     let event_type = session.event_type(Arc::new(EventSchema::new(key)));
+///     let payload = Payload { pointer_size: PointerSize::Eight, bytes };
+///     session.push(event_type, At::new(time_ns).process(42).thread(7), payload, None);
+/// }
+/// let collections = Collections::new(&session.finish(), &Filter::default()).collections;
+/// assert_eq!((collections[0].number, collections[0].generation), (1, Some(2)));
+/// assert_eq!((collections[0].start_ns, collections[0].end_ns), (100, Some(900)));
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Collections {

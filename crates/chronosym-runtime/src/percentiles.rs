@@ -21,6 +21,16 @@ pub struct Percentiles {
 
 impl Percentiles {
     /// Returns the percentiles of durations in ns; `None` if there are none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_runtime::Percentiles;
+    ///
+    /// let pauses = Percentiles::new([5, 1, 3]).unwrap();
+    /// assert_eq!((pauses.max_ns, pauses.total_ns), (5, 9));
+    /// assert!(Percentiles::new([]).is_none());
+    /// ```
     pub fn new(values: impl IntoIterator<Item = u64>) -> Option<Self> {
         let mut values: Vec<u64> = values.into_iter().collect();
         values.sort_unstable();

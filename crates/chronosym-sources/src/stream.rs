@@ -125,6 +125,30 @@ pub trait EventStream {
 /// # Errors
 ///
 /// As [`EventStream::read_batch`].
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_core::LiveSession;
+/// use chronosym_sources::{nettrace::NettraceStream, read_live};
+/// # use chronosym_support::{nettrace::NettraceWriter, payload::Method};
+/// # let mut writer = NettraceWriter::v4();
+/// # let load = writer.event_type("Microsoft-Windows-DotNETRuntime", 143, 2);
+/// # let method = Method { start: 0x1000, size: 64, names: Some(("Ns.Type", "Run", "")), ..Default::default() };
+/// # writer.event(load, 100, 7, &[], &method.encode(2));
+/// # let socket = std::io::Cursor::new(writer.finish());
+///
+/// // Any `Read`, such as the socket of a runtime's diagnostics server.
+/// let mut stream = NettraceStream::new(socket, Default::default())?;
+/// let mut live = LiveSession::new();
+/// let reader = live.reader(); // for other threads
+/// read_live(&mut stream, &mut live)?;
+/// live.finish();
+/// let timeline = reader.timeline();
+/// let process = timeline.find_process(4242, None).unwrap();
+/// assert_eq!(timeline.bodies(process).next().unwrap().name.as_deref(), Some("Ns.Type.Run"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_live(stream: &mut impl EventStream, live: &mut LiveSession) -> Result<(), ReadError> {
     while live
         .read_batch(|session| stream.read_batch(session))?

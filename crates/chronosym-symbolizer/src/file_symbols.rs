@@ -20,6 +20,22 @@ use crate::function_names::FunctionNames;
 use crate::open_error::OpenError;
 
 /// The symbols of one native file.
+///
+/// # Examples
+///
+/// ```
+/// use std::path::Path;
+///
+/// use chronosym_symbolizer::chronosym_symbols::{Address, Query};
+/// use chronosym_symbolizer::{FileSymbols, StoreConfig};
+///
+/// let exe = Path::new("../../testdata/pdb-small/x86_64/small.exe");
+/// let mut symbols = FileSymbols::of_image(exe, &StoreConfig::default(), false)?; // with small.pdb
+/// symbols.resolve(&[Address::Rva(0x1000)], &Query::default());
+/// let answer = symbols.answers().get(0).unwrap();
+/// assert!(answer.frames().next().unwrap().line().is_some());
+/// # Ok::<(), chronosym_symbolizer::OpenError>(())
+/// ```
 #[derive(Debug)]
 pub struct FileSymbols {
     format: Format,

@@ -115,6 +115,22 @@ impl ManagedModule {
     ///
     /// # Errors
     /// [`OpenError`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use chronosym_core::IlOffset;
+    /// use chronosym_symbolizer::{ManagedModule, SymbolOptions};
+    ///
+    /// let pdb = Path::new("../../testdata/clr10/workload/PluginA.pdb");
+    /// let module = ManagedModule::of_pdb(pdb, &SymbolOptions::default())?;
+    /// let line = module.line(0x0600_0002, IlOffset::mapped(0)).unwrap();
+    /// assert!(line.file.ends_with("PluginA.cs"));
+    /// assert_eq!(line.line, 9);
+    /// # Ok::<(), chronosym_symbolizer::OpenError>(())
+    /// ```
     pub fn of_pdb(path: &Path, options: &SymbolOptions) -> Result<Self, OpenError> {
         let files = Files::new(StoreConfig::new(), options);
         let pdb = given_pdb(path, &files, Pdb::is_managed)?

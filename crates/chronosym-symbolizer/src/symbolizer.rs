@@ -26,6 +26,31 @@ use chronosym_symbols::store::StoreConfig;
 ///
 /// What it finds out it keeps by what identifies a module or an image, so that a file which was missing is looked for again
 /// once a trace tells more of it.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use chronosym_core::facts::{At, Method, Module};
+/// use chronosym_core::{Action, Position, Session};
+/// use chronosym_symbolizer::{StoreConfig, SymbolOptions, Symbolizer};
+///
+/// let mut config = StoreConfig::default();
+/// config.folders.push("../../testdata/clr10/workload".into());
+/// let symbols = Symbolizer::new(config, SymbolOptions::default());
+///
+/// // The runtime reported a method without a name.
+/// let mut session = Session::new(chronosym_core::Options::default());
+/// let at = At::new(0).process(42);
+/// session.apply(at, Module::new(Action::Load, 5, "/app/PluginA.dll"));
+/// session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).in_module(5, 0x0600_0001));
+/// let timeline = session.finish();
+/// let process = timeline.find_process(42, None).unwrap();
+/// let frames = timeline.frames(process, 0x1010, 100, Position::Exact, Some(&symbols));
+/// // A module without an identity proves no file: the name is not taken from a file of the same name.
+/// assert!(frames[0].name().is_err());
+/// ```
 pub struct Symbolizer {
     pub(super) files: Files,
     options: SymbolOptions,

@@ -26,6 +26,16 @@ const DEEP_STACK: usize = 64 << 20;
 ///
 /// # Errors
 /// The name is not mangled, or a limit was reached.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_symbols::demangle::demangle;
+///
+/// assert_eq!(demangle("_ZN4core3fmt9Formatter3padE").unwrap(), "core::fmt::Formatter::pad");
+/// assert_eq!(demangle("?area@Square@@QEBAHXZ").unwrap(), "public: int __cdecl Square::area(void) const");
+/// assert!(demangle("main").is_err()); // not mangled
+/// ```
 pub fn demangle(name: &str) -> Result<String, Unreadable> {
     demangle_as(name, Dialect::Plain)
 }

@@ -12,6 +12,21 @@ use lru::LruCache;
 /// The cache is not locked while a value is loaded, and threads that need the same key at the same
 /// time load it once. Values in use stay alive through their `Arc` after the cache has dropped
 /// them.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use chronosym_symbols::lru::WeightedLru;
+///
+/// let cache = WeightedLru::new(100); // bytes
+/// let make = |size: u64| move || (Arc::new(size), size);
+/// cache.get_or_make(&"a", make(60));
+/// cache.get_or_make(&"b", make(60));
+/// assert_eq!(cache.get(&"a"), None); // the least recently used one made room
+/// assert_eq!(cache.weight(), 60);
+/// ```
 #[derive(Debug)]
 pub struct WeightedLru<K: Hash + Eq, T> {
     budget: u64,

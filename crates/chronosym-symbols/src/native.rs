@@ -93,6 +93,20 @@ impl NativeSymbols {
     /// [`Error::Unsupported`] for symbol formats that are recognised but not read,
     /// [`Error::UnknownFormat`] for other formats, [`Error::Universal`] for a file of several images,
     /// [`Error::Damaged`] for inconsistent headers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
+    ///
+    /// let file = std::fs::read("../../testdata/macho/x86_64/app.dSYM/Contents/Resources/DWARF/app")?;
+    /// let symbols = NativeSymbols::open(file)?;
+    /// let mut answers = Answers::new();
+    /// symbols.find_all(&[Address::VirtualAddress(0x1_0000_0366)], &Query::default(), &mut answers);
+    /// let frame = answers.get(0).unwrap().frames().next().unwrap();
+    /// assert_eq!(frame.demangled(), Some("shapes::Square::area() const"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(data: impl Into<FileData>) -> Result<Self> {
         let image = Container::parse(data.into())?;
         Ok(Self::with_search(
@@ -107,6 +121,23 @@ impl NativeSymbols {
     ///
     /// # Errors
     /// As [`NativeSymbols::open`], and [`Error::Io`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
+    ///
+    /// // With its dSYM, which lies beside it.
+    /// let symbols = NativeSymbols::open_path(Path::new("../../testdata/macho/x86_64/app"))?;
+    /// let mut answers = Answers::new();
+    /// symbols.find_all(&[Address::VirtualAddress(0x1_0000_0366)], &Query::default(), &mut answers);
+    /// let frame = answers.get(0).unwrap().frames().next().unwrap();
+    /// assert_eq!(frame.demangled(), Some("shapes::Square::area() const"));
+    /// assert_eq!((frame.file(), frame.line().map(|line| line.get())), (Some("/src/one.cpp"), Some(13)));
+    /// # Ok::<(), chronosym_symbols::Error>(())
+    /// ```
     pub fn open_path(path: &Path) -> Result<Self> {
         Self::open_path_with(path, DebugFileSearch::next_to(path))
     }

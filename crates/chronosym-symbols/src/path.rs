@@ -60,6 +60,17 @@ pub enum Store {
 impl SymbolPath {
     /// Parses a symbol path. Ignores empty elements; describes invalid ones in
     /// [`problems`](Self::problems).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_symbols::path::SymbolPath;
+    ///
+    /// let path = SymbolPath::parse("srv*/cache*https://symbols.example.com;/builds/app");
+    /// assert_eq!(path.elements.len(), 2);
+    /// assert!(path.has_server());
+    /// assert!(path.problems.is_empty());
+    /// ```
     pub fn parse(text: &str) -> Self {
         let mut path = Self::default();
         for element in text.split(';') {

@@ -43,6 +43,20 @@ impl PdbSymbols {
     ///
     /// # Errors
     /// It is not one, or is malformed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_symbols::{Answers, PdbSymbols, Query};
+    ///
+    /// let file = std::fs::read("../../testdata/pdb-small/x86_64/small.pdb")?;
+    /// let symbols = PdbSymbols::open(file)?;
+    /// let mut answers = Answers::new();
+    /// symbols.find_all(&[0x1000], &Query::default(), &mut answers);
+    /// let frame = answers.get(0).unwrap().frames().next().unwrap();
+    /// assert!(frame.name().is_some() && frame.line().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(data: impl Into<FileData>) -> chronosym_pdb::Result<Self> {
         Ok(PdbSymbols {
             pdb: Cell::try_new(data.into(), |data| WindowsPdb::open(data))?,

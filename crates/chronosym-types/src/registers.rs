@@ -47,7 +47,7 @@ const COUNT: usize = 33;
 ///     _ => None,
 /// };
 /// assert_eq!(registers.follow_frame_pointer(stack), Some(()));
-/// assert_eq!(registers.get(Processor::X86_64.return_register()), Some(0x40_2020));
+/// assert_eq!(registers.stack_pointer(), Some(0x7ffe_1010));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registers {

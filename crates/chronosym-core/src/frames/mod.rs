@@ -58,6 +58,26 @@ pub enum Answer {
 impl Timeline {
     /// Resolves an address of a process. Without a time, a sole occupant is the answer, and several
     /// are all returned.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_core::facts::{At, Method};
+    /// use chronosym_core::{Action, Answer, Options, Position, Session, When};
+    ///
+    /// let mut session = Session::new(Options::default());
+    /// let at = At::new(0).process(42);
+    /// session.apply(at.at(100), Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Old", ""));
+    /// session.apply(at.at(300), Method::new(Action::Load, 2, 0x1000, 64).named("Ns.Type", "New", ""));
+    /// let timeline = session.finish();
+    /// let process = timeline.find_process(42, None).unwrap();
+    ///
+    /// // Without a time, everything that was ever at the address.
+    /// let answer = timeline.resolve(process, 0x1010, When::Unknown, Position::Exact, None);
+    /// let Answer::Ambiguous(candidates) = answer else { panic!("one answer") };
+    /// let names: Vec<_> = candidates.iter().map(|candidate| candidate.frames[0].label()).collect();
+    /// assert_eq!(names, ["Ns.Type.Old", "Ns.Type.New"]);
+    /// ```
     pub fn resolve(
         &self,
         process: ProcessIndex,

@@ -49,6 +49,21 @@ impl<'d> IlBody<'d> {
     }
 
     /// IL offset and callee of every call, in order; ends at the first invalid instruction.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_pdb::{metadata::Token, pe::PeImage};
+    ///
+    /// let file = std::fs::read("../../testdata/clr10/workload/PluginA.dll")?;
+    /// let image = PeImage::parse(&file)?;
+    /// // `Run` calls `AlphaWork` and then a delegate.
+    /// let body = image.il_body(&image.metadata()?, 2).unwrap();
+    /// let calls: Vec<_> = body.calls().collect();
+    /// assert_eq!(calls[0].1, Token(0x0600_0001));
+    /// assert_eq!(body.call_at(calls[0].0), Some(Token(0x0600_0001)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn calls(&self) -> impl Iterator<Item = (u32, Token)> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {

@@ -139,6 +139,19 @@ impl<'d> Metadata<'d> {
     }
 
     /// The name of a MethodDef, MemberRef or MethodSpec.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_pdb::{metadata::Token, pe::PeImage};
+    ///
+    /// let file = std::fs::read("../../testdata/clr10/workload/PluginA.dll")?;
+    /// let metadata = PeImage::parse(&file)?.metadata()?;
+    /// let method = metadata.method(Token(0x0600_0001)).unwrap();
+    /// assert_eq!((method.owner_text().as_str(), method.name.as_str()), ("PluginA.Alpha", "AlphaWork"));
+    /// assert_eq!(method.signature_text(), "int32  (int32)");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn method(&self, token: Token) -> Option<MethodName> {
         match token.table() {
             Table::METHOD_DEF => self.method_def_name(token.row()),

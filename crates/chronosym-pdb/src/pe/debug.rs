@@ -118,6 +118,19 @@ impl<'d> PeImage<'d> {
     }
 
     /// The entry of the portable PDB.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_pdb::{pe::PeImage, portable::PortablePdb};
+    ///
+    /// let image = std::fs::read("../../testdata/clr10/workload/PluginA.dll")?;
+    /// let pdb = std::fs::read("../../testdata/clr10/workload/PluginA.pdb")?;
+    /// // The image states which PDB is its own.
+    /// let codeview = PeImage::parse(&image)?.portable_codeview().unwrap();
+    /// assert_eq!(codeview.portable_id(), Some(PortablePdb::parse(&pdb)?.id()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn portable_codeview(&self) -> Option<CodeView> {
         self.codeviews().find(|entry| entry.portable)
     }

@@ -145,6 +145,18 @@ impl<'d> PeImage<'d> {
     /// Parses the headers of a PE32 or PE32+ file.
     ///
     /// # Errors [`Error::NotA`] if the headers are not those of a PE image.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_pdb::pe::{Machine, PeImage};
+    ///
+    /// let file = std::fs::read("../../testdata/clr10/workload/PluginA.dll")?;
+    /// let image = PeImage::parse(&file)?;
+    /// assert!(matches!(image.machine(), Machine::X86));
+    /// assert_eq!(image.metadata()?.assembly_name(), "PluginA");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn parse(data: &'d [u8]) -> Result<Self> {
         match object::read::pe::optional_header_magic(data).map_err(not_pe)? {
             pe::IMAGE_NT_OPTIONAL_HDR32_MAGIC => Self::parse_as::<pe::ImageNtHeaders32>(data),

@@ -96,6 +96,19 @@ impl<'d> PortablePdb<'d> {
     }
 
     /// The sequence points of a MethodDef row, in IL order; empty if it has none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_pdb::portable::PortablePdb;
+    ///
+    /// let file = std::fs::read("../../testdata/clr10/workload/PluginA.pdb")?;
+    /// let pdb = PortablePdb::parse(&file)?;
+    /// let points: Vec<_> = pdb.sequence_points(1).filter(|point| !point.is_hidden()).collect();
+    /// assert!(points.is_sorted_by_key(|point| point.il_offset));
+    /// assert!(points.iter().all(|point| point.start_line == 8)); // all of it is on one line
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn sequence_points(&self, method: u32) -> SequencePoints<'d> {
         let (document, blob) = self.points(method);
         let blob = self.metadata.blob(blob).filter(|_| blob != 0);
@@ -123,6 +136,21 @@ impl<'d> PortablePdb<'d> {
 
     /// The sequence point at or before an IL offset; for a hidden one, the nearest visible one
     /// before it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_pdb::portable::PortablePdb;
+    ///
+    /// let file = std::fs::read("../../testdata/clr10/workload/PluginA.pdb")?;
+    /// let pdb = PortablePdb::parse(&file)?;
+    /// // Method 2 is `Run` of PluginA.cs.
+    /// let point = pdb.line_at(2, 0).unwrap();
+    /// assert_eq!(point.start_line, 9);
+    /// let document = pdb.document(point.document).unwrap();
+    /// assert!(document.name.ends_with("PluginA.cs"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn line_at(&self, method: u32, il_offset: u32) -> Option<SequencePoint> {
         let position = self.nearest(method, |position| position.is_before(il_offset))?;
         let points = position.points;

@@ -51,6 +51,17 @@ impl SourceLink {
 
     /// The URL of a document: of the exact path, or else of the longest matching prefix. Paths
     /// compare without regard to ASCII case, as the format requires.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_pdb::portable::SourceLink;
+    ///
+    /// let link = SourceLink::parse(br#"{"documents": {"/src/*": "https://example.com/raw/1a2b/*"}}"#)?;
+    /// assert_eq!(link.url("/src/App/Program.cs").as_deref(), Some("https://example.com/raw/1a2b/App/Program.cs"));
+    /// assert_eq!(link.url("/other/Program.cs"), None);
+    /// # Ok::<(), chronosym_pdb::Error>(())
+    /// ```
     pub fn url(&self, document: &str) -> Option<String> {
         let name = document.to_ascii_lowercase();
         let by_prefix = |end| {

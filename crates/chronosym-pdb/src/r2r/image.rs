@@ -280,6 +280,21 @@ impl<'d> R2rImage<'d> {
     }
 
     /// The method whose code covers `rva`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_pdb::r2r::R2rImage;
+    ///
+    /// let file = std::fs::read("../../testdata/clr10/r2r/linux-x64/Workload.dll")?;
+    /// let image = R2rImage::parse(&file)?;
+    /// let method = image.methods().next().unwrap();
+    /// let rva = image.entry_points().next().unwrap();
+    /// let found = image.method_at(rva + 1).unwrap();
+    /// assert!(found.native_offset(rva + 1) == Some(1));
+    /// println!("{} methods, the first is {:?}", image.method_count(), method.token());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn method_at(&self, rva: u32) -> Option<R2rMethod> {
         let method = self
             .method_before(rva)

@@ -22,6 +22,20 @@ impl Input {
     }
 
     /// Anything that is read from front to back; `name` is what it is called in messages.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_core::{Options, SampleSelection};
+    /// use chronosym_sources::open::{Input, Opener};
+    ///
+    /// // A trace that arrives through a socket or a pipe.
+    /// let text = "app 10/11 [000] 1.000002: cycles:\n\t1010 work+0x10 (/bin/app)\n\n";
+    /// let input = Input::stream("profile.txt", text.as_bytes());
+    /// let (timeline, _) = Opener::new().open([input])?.timeline(Options::default())?;
+    /// assert_eq!(timeline.samples().len(), 1);
+    /// # Ok::<(), chronosym_sources::open::OpenError>(())
+    /// ```
     pub fn stream(name: impl Into<String>, source: impl Read + Send + 'static) -> Self {
         Input(What::Stream(name.into(), Box::new(source)))
     }

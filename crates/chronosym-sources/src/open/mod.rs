@@ -61,11 +61,39 @@ use chronosym_core::unwind::ImageFiles;
 ///
 /// # Errors
 /// [`OpenError`] says why nothing in it can be read.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_core::{Filter, Options};
+///
+/// let recording = chronosym_sources::open::open("../../testdata/clr10/traces/memory.nettrace.zip")?;
+/// let (timeline, diagnostics) = recording.timeline(Options::default())?;
+/// assert_eq!(diagnostics.lost_events(), 0);
+/// let profile = timeline.profile(&Filter::default(), None);
+/// assert!(profile.samples() > 0);
+/// # Ok::<(), chronosym_sources::open::OpenError>(())
+/// ```
 pub fn open(path: impl AsRef<Path>) -> Result<Recording, OpenError> {
     Opener::new().open([Input::file(path.as_ref())])
 }
 
 /// Opens recordings.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_core::{Limits, Options};
+/// use chronosym_sources::open::{Input, Opener};
+///
+/// let mut limits = Limits::default();
+/// limits.memory = Some(64 << 20);
+/// let trace = Input::file("../../testdata/clr10/traces/memory.nettrace.zip");
+/// let recording = Opener::new().limits(limits).open([trace])?;
+/// let (timeline, _) = recording.timeline(Options::default())?;
+/// assert!(timeline.processes().count() > 0);
+/// # Ok::<(), chronosym_sources::open::OpenError>(())
+/// ```
 #[derive(Default)]
 pub struct Opener {
     limits: Limits,

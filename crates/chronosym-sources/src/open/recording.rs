@@ -187,6 +187,19 @@ impl Recording {
     /// # Errors
     ///
     /// [`OpenError::Trace`] if its reader refuses the trace or the source fails.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let recording = chronosym_sources::open::open("../../testdata/clr10/traces/memory.nettrace.zip")?;
+    /// let mut events = recording.into_events()?.unwrap();
+    /// let mut loads = 0;
+    /// while let Some(event) = events.next_event()? {
+    ///     loads += u32::from(event.schema.name() == "MethodLoadVerbose");
+    /// }
+    /// assert!(loads > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn into_events(self) -> Result<Option<Box<dyn EventStream + Send>>, OpenError> {
         let name = self.names.join(", ");
         let events = match self.bytes {

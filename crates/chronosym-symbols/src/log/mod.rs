@@ -36,6 +36,19 @@ pub struct Scan<'a> {
 
 /// Finds the code that a text names, and the images that it lists. Bytes that are not UTF-8 are skipped.
 /// Takes time linear in the text.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_symbols::log::{At, scan};
+///
+/// let log = b"#3 0x55e04a1401c1 (/usr/bin/app+0x11c1) (BuildId: 5f0d1a2b)\n";
+/// let scan = scan(log);
+/// let found = &scan.found[0];
+/// assert_eq!(found.target.file, Some("/usr/bin/app"));
+/// assert_eq!(found.target.id, Some("5f0d1a2b"));
+/// assert!(matches!(found.target.at, At::Rva(0x11c1) | At::Address(0x11c1)));
+/// ```
 pub fn scan(text: &[u8]) -> Scan<'_> {
     let sink = read(text, false);
     Scan {
