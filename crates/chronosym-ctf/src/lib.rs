@@ -3,23 +3,7 @@
 //!
 //! A trace is a folder: the file `metadata` declares the event types, the other files are streams,
 //! one for each processor and channel. [`Metadata`] parses the first, [`Reader`] merges the events
-//! of the streams in time order.
-//!
-//! ```no_run
-//! use std::fs::File;
-//!
-//! use chronosym_ctf::{Metadata, Options, Reader, Source};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let metadata = Metadata::parse(&std::fs::read("trace/metadata")?, Options::default())?;
-//! let streams = vec![File::open("trace/channel0_0")?, File::open("trace/channel0_1")?];
-//! let mut reader = Reader::new(Source { traces: vec![metadata], streams }, Options::default())?;
-//! while let Some(event) = reader.next_event()? {
-//!     println!("{} ns {} {:?} {:?}", event.time_ns, event.event_type.name, event.context, event.fields);
-//! }
-//! eprintln!("{:?}", reader.diagnostics());
-//! # Ok(()) }
-//! ```
+//! of the streams in time order: [`Reader::new`] has an example.
 //!
 //! # Format
 //!

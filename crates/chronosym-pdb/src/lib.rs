@@ -8,18 +8,19 @@
 //!
 //! From an RVA in precompiled code to its source line:
 //!
-//! ```no_run
+//! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use chronosym_pdb::portable::PortablePdb;
 //! use chronosym_pdb::r2r::{NoAssemblies, R2rImage};
 //!
-//! let (dll, pdb) = (std::fs::read("App.dll")?, std::fs::read("App.pdb")?);
+//! let dll = std::fs::read("../../testdata/clr10/r2r/linux-x64/Workload.dll")?;
+//! let pdb = std::fs::read("../../testdata/clr10/workload/Workload.pdb")?;
 //! let image = R2rImage::parse(&dll)?;
 //! let pdb = PortablePdb::parse(&pdb)?;
 //! let codeview = image.image().portable_codeview().ok_or("no PDB id")?;
 //! assert_eq!(codeview.portable_id(), Some(pdb.id()), "a PDB of another build");
 //!
-//! let rva = 0x11de5;
+//! let rva = image.entry_points().next().ok_or("no code")? + 5;
 //! let method = image.method_at(rva).ok_or("no code here")?;
 //! let name = image.method_name(&method, &NoAssemblies).ok_or("no name")?;
 //! let native_offset = method.native_offset(rva).unwrap_or(0);

@@ -1,17 +1,5 @@
 //! Reads jitdump files: code that a runtime compiled, with names, lines and times.
-//!
-//! ```no_run
-//! use chronosym_perf::jitdump::{Options, Reader, Record};
-//!
-//! # fn list(source: impl std::io::Read) -> Result<(), chronosym_perf::Error> {
-//! let mut reader = Reader::new(source, Options::default())?;
-//! while let Some(record) = reader.next_record()? {
-//!     if let Record::Load(load) = record {
-//!         println!("{} {:#x} {}", load.time, load.address, String::from_utf8_lossy(load.name));
-//!     }
-//! }
-//! # Ok(()) }
-//! ```
+//! [`Reader::next_record`] has an example.
 //!
 //! No record ends the lifetime of code: the latest load or move that covers an address applies, and
 //! ends the lifetime of code it overlaps. Records are delivered in file order, which is time order

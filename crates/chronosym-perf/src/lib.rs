@@ -2,23 +2,8 @@
 //! byte order, on any operating system, from any [`Read`](std::io::Read).
 //!
 //! [`Reader`] delivers the [`Record`]s of a `perf.data` in time order; [`jitdump`] reads what a
-//! runtime compiled, [`script`] what `perf` printed. Addresses are not resolved.
-//!
-//! ```no_run
-//! use chronosym_perf::{Event, Options, Reader};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut reader = Reader::open(std::fs::File::open("perf.data")?, Options::default())?;
-//! while let Some(record) = reader.next_record()? {
-//!     let Event::Sample(sample) = record.event else { continue };
-//!     println!("{:?} ns, thread {:?}", record.time_ns, record.tid);
-//!     for part in sample.callchain.iter().flat_map(|chain| chain.parts()) {
-//!         println!("    {:?} {:x?}", part.mode, part.addresses.iter().collect::<Vec<_>>());
-//!     }
-//! }
-//! eprintln!("{:?}", reader.diagnostics());
-//! # Ok(()) }
-//! ```
+//! runtime compiled, [`script`] what `perf` printed. Addresses are not resolved. [`Reader::new`] has an
+//! example.
 //!
 //! # Format
 //!

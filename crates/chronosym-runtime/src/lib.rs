@@ -1,21 +1,7 @@
 //! Reports from the events that a .NET runtime logs about itself.
 //!
 //! A [`Report`] states which events it reads. [`Report::options`] makes a session keep them, and
-//! each type of report is made of the timeline that results:
-//!
-//! ```no_run
-//! # use std::sync::Arc;
-//! # use chronosym_core::{Filter, Session, Timeline};
-//! use chronosym_runtime::{Collections, Report};
-//!
-//! let session = Session::new(Report::Gc.options());
-//! // … read a trace into the session …
-//! let timeline: Arc<Timeline> = session.finish();
-//! let gc = Collections::new(&timeline, &Filter::default());
-//! for collection in &gc.collections {
-//!     println!("{:?} paused for {:?} ns", collection.generation, collection.pause_ns);
-//! }
-//! ```
+//! each type of report is made of the timeline that results; [`Collections`] has an example.
 //!
 //! All times are in ns since the trace began. Definitions and arithmetic are in `docs/runtime.md`.
 #![deny(missing_docs)]

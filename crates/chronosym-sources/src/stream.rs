@@ -59,16 +59,7 @@ impl<'a> StreamEvent<'a> {
 /// some decode on a second thread, and some know more of stacks and processes than single events
 /// state. Use one of the two on a stream: each continues where the stream is.
 ///
-/// ```no_run
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let recording = chronosym_sources::open::open("app.nettrace")?;
-/// let mut events = recording.into_events()?.expect("a recording with events");
-/// while let Some(event) = events.next_event()? {
-///     println!("{} ns: {}", event.event.time_ns, event.schema.name());
-/// }
-/// events.diagnostics().list.iter().for_each(|it| eprintln!("{it}"));
-/// # Ok(()) }
-/// ```
+/// [`Recording::into_events`](crate::open::Recording::into_events) has an example.
 pub trait EventStream {
     /// Returns the next event; `None` at the end.
     ///

@@ -1,19 +1,11 @@
-//! From files, pipes and wrappers to one recording.
+//! Opens files, pipes and archives as one recording.
 //!
-//! [`open`] opens a file; [`Opener`] also several files of one recording, streams, limits of one's own, and tells how far
-//! reading has come. Formats are known by content, never by name; zip and gzip wrappers are opened,
-//! in each other too.
+//! [`open`](fn@open) opens a file. [`Opener`] also opens several files of one recording and streams,
+//! sets limits, and reports progress. The format is detected from the content, never from the name.
+//! Zip and gzip archives are opened, nested ones too.
 //!
-//! ```no_run
-//! # fn main() -> Result<(), chronosym_sources::open::OpenError> {
-//! let recording = chronosym_sources::open::open("app.etl.zip")?;
-//! let (timeline, diagnostics) = recording.timeline(chronosym_core::Options::default())?;
-//! diagnostics.list.iter().for_each(|diagnostic| eprintln!("{diagnostic}"));
-//! # Ok(()) }
-//! ```
-//!
-//! nettrace and netperf are read from front to back, and go through a wrapper without being
-//! unpacked first. An .etl in a wrapper is unpacked to a temporary file, within [`Limits`].
+//! A nettrace or netperf in an archive is decompressed while it is read. An .etl in an archive is
+//! first extracted to a temporary file, within [`Limits`].
 
 mod bytes;
 mod clocks;

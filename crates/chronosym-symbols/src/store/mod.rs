@@ -63,22 +63,18 @@ use search::Search;
 
 /// Symbol stores. `Sync`; keeps connections, the state of servers, and folder listings.
 ///
-/// ```no_run
+/// ```
 /// use chronosym_symbols::identity::{FileIdentity, Guid, PdbId, Wanted};
 /// use chronosym_symbols::store::{IdentifyError, Request, StoreConfig, Stores};
 ///
-/// let read_id = |path: &std::path::Path, _: &Wanted| -> Result<FileIdentity, IdentifyError> {
-///     let file = std::fs::read(path)?;
-///     # let parse = |_: &[u8]| -> Result<FileIdentity, IdentifyError> { Err(IdentifyError::Damaged(String::new())) };
-///     parse(&file)
+/// // Reads the identity of a file that was found; one with another identity is not used.
+/// let identify = |path: &std::path::Path, _: &Wanted| -> Result<FileIdentity, IdentifyError> {
+///     Err(IdentifyError::Damaged(format!("{}", path.display())))
 /// };
-/// let stores = Stores::new(StoreConfig::from_env());
+/// let stores = Stores::new(StoreConfig::default()); // no folder, store or server
 /// let id = PdbId { guid: Guid([7; 16]), age: 1 };
-/// let outcome = stores.acquire(&Request::new(Wanted::pdb(id), "foo.pdb"), &read_id);
-/// match outcome.file {
-///     Ok(file) => println!("{}", file.path.display()),
-///     Err(why) => println!("{why}"),
-/// }
+/// let outcome = stores.acquire(&Request::new(Wanted::pdb(id), "app.pdb"), &identify);
+/// println!("{}", outcome.file.unwrap_err()); // where it was searched, and why it was not found
 /// ```
 #[derive(Debug)]
 pub struct Stores {
