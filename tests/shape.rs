@@ -201,16 +201,12 @@ fn what_was_built_elsewhere_is_not_mine() {
     impl SymbolSource for Documents {
         fn native(&self, _: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
             let mut frame = NativeFrame::new(if rva < 0x20 { "Own" } else { "Theirs" });
-            frame.line = Ok(SourceLine {
-                file: if rva < 0x20 {
-                    "/home/me/A.cs"
-                } else {
-                    "/_/src/B.cs"
-                }
-                .into(),
-                line: 1,
-                column: None,
-            });
+            let file = if rva < 0x20 {
+                "/home/me/A.cs"
+            } else {
+                "/_/src/B.cs"
+            };
+            frame.line = Ok(SourceLine::new(file.into(), 1, None));
             Ok(vec![frame])
         }
     }
@@ -471,11 +467,7 @@ fn compiled(tier: u32, line: u32) -> Profile {
     impl SymbolSource for Lines {
         fn native(&self, _: &ImageRef<'_>, _: u64) -> Result<Vec<NativeFrame>, NameReason> {
             let mut frame = NativeFrame::new("b");
-            frame.line = Ok(SourceLine {
-                file: "b.c".into(),
-                line: self.0,
-                column: None,
-            });
+            frame.line = Ok(SourceLine::new("b.c".into(), self.0, None));
             Ok(vec![frame])
         }
     }

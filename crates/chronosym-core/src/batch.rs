@@ -12,6 +12,8 @@ use crate::terms::Position;
 use crate::timeline::Timeline;
 
 /// Identifies the process of a query.
+///
+/// Closed: a process is named by its id or its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QueryProcess {
     /// The process of this id at the time of the query ([`Timeline::process_of`]).
@@ -21,6 +23,8 @@ pub enum QueryProcess {
 }
 
 /// An address of a process at a time.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressQuery {
     /// The process.
@@ -34,6 +38,8 @@ pub struct AddressQuery {
 }
 
 /// A stack of a process at a time.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StackQuery<'a> {
     /// The process.

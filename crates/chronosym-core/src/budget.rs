@@ -15,6 +15,7 @@ pub struct Budget {
 
 /// A consumer of a [`Budget`]. What is read first leaves room for what is made of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Share {
     /// Events, samples, code and names: up to 30 %.
     Recording,

@@ -11,6 +11,7 @@ pub(crate) struct IlMap(ByOffset<i32>);
 
 /// An IL offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IlOffset {
     /// Bytes from the start of the method's IL.
     pub offset: u32,
@@ -19,6 +20,8 @@ pub struct IlOffset {
 }
 
 /// How an IL offset was found.
+///
+/// Closed: an offset is in the map, or one of its neighbours is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IlSource {
     /// From the entry at or before the native offset.

@@ -26,6 +26,7 @@ pub enum AnotherRecording {
 
 /// The properties that distinguish recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RecordingId {
     /// An EventPipe session.
     EventPipe {

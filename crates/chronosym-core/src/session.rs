@@ -25,6 +25,8 @@ use crate::thread_time::{ThreadSwitch, ThreadTimes};
 use crate::universal::UniversalState;
 
 /// The bytes of one event.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
     /// The pointer size in the payload.

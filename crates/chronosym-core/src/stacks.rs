@@ -10,6 +10,8 @@ use crate::ids::StackId;
 use chronosym_types::Chunked;
 
 /// A frame of a stack.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Walked {
     /// The address of the leaf, or a return address.

@@ -50,6 +50,7 @@ impl Deref for InMemoryPdb {
 
 /// A reference to a PDB.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct PdbReference {
     /// The id that the file must have.
     pub id: PdbId,

@@ -3,6 +3,8 @@
 use chronosym_types::closed_list;
 
 /// The kind of an address in a stack (rule 9).
+///
+/// Closed: an address is that of an instruction or a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Position {
     /// The address of the next instruction of an interrupted function.
@@ -84,6 +86,8 @@ pub enum Weight {
 }
 
 /// How an address in a mapping corresponds to an address of an ELF file.
+///
+/// Closed: these are the two address spaces of an ELF file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Addressing {
     /// RVAs are the file's own virtual addresses, as the recorder states.

@@ -53,6 +53,8 @@ pub trait ImageFiles: Send + Sync {
 }
 
 /// A sampled thread.
+///
+/// Closed: callers build it as a literal.
 pub struct Thread<'a> {
     /// Its registers.
     pub registers: Registers,

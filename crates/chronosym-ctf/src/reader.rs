@@ -44,6 +44,8 @@ pub struct Event<'a> {
 }
 
 /// Traces and their streams.
+///
+/// Closed: callers build it as a literal.
 #[derive(Debug)]
 pub struct Source<R> {
     /// Traces that were recorded together.

@@ -1,6 +1,8 @@
 use chronosym_types::{PointerSize, ReadError};
 
 /// What an event states about the lifetime of its subject. Events without a subject have `Load`.
+///
+/// Closed: a lifetime starts or ends, or a rundown lists it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Action {
     /// The lifetime starts.

@@ -14,6 +14,8 @@ use crate::{
 pub const MANIFEST_EVENT_ID: u32 = 0xfffe;
 
 /// Identifies an event type.
+///
+/// Closed: every format identifies its events in one of these ways.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum EventKey {
     /// Events of ETW manifests and of EventPipe.
@@ -264,6 +266,8 @@ impl EventSchema {
 }
 
 /// An undecoded event, borrowed from a reader's buffer.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug)]
 pub struct RawEvent<'a> {
     /// Nanoseconds since the start of the trace; earlier events have 0.

@@ -50,6 +50,7 @@ pub struct FileLines {
 
 /// A line that has samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Line {
     /// The line number, from 1.
     pub line: u32,

@@ -16,6 +16,8 @@ use crate::series::thread_label;
 use crate::weight::{WeightUnit, add};
 
 /// Which frames share a node of a [`CallTree`].
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeOptions {
     /// Threads have nodes of their own below their process.

@@ -16,6 +16,8 @@ use crate::header::title;
 use crate::weight::{WeightUnit, add};
 
 /// What outputs distinguish.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granularity {
     /// The threads of a process.

@@ -13,6 +13,8 @@ use crate::kind::CodeKind;
 use crate::weight::{Amount, Counts, WeightUnit};
 
 /// The size and style of a table.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug)]
 pub struct TableOptions {
     /// The maximum number of lines.

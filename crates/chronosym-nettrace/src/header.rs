@@ -5,6 +5,8 @@ use crate::error::Error;
 use crate::fault::Parsed;
 
 /// The two families of EventPipe files.
+///
+/// Closed: both families of EventPipe files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `.netperf`: versions 1 to 3, .NET Core 2.

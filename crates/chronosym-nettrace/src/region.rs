@@ -55,6 +55,7 @@ impl Context {
 
 /// How many events of a type there were in a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Count {
     /// All of them.
     pub events: u64,

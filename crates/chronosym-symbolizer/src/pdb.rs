@@ -141,11 +141,8 @@ impl PortableFile {
                 .entry(answer.document)
                 .or_insert_with(|| Some(pdb.document(answer.document)?.name.into()))
                 .clone()?;
-            Some(SourceLine {
-                file,
-                line: answer.start_line,
-                column: Some(answer.start_column).filter(|&column| column > 0),
-            })
+            let column = Some(answer.start_column).filter(|&column| column > 0);
+            Some(SourceLine::new(file, answer.start_line, column))
         })
     }
 }

@@ -12,11 +12,7 @@ pub(super) struct Texts(Mutex<HashSet<Arc<str>>>);
 impl Texts {
     /// A line in the file at a path.
     pub(super) fn line(&self, path: &str, line: u32, column: Option<impl Into<u32>>) -> SourceLine {
-        SourceLine {
-            file: self.get(path),
-            line,
-            column: column.map(Into::into),
-        }
+        SourceLine::new(self.get(path), line, column.map(Into::into))
     }
 
     pub(super) fn get(&self, text: &str) -> Arc<str> {

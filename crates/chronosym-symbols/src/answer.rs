@@ -19,6 +19,8 @@ use crate::demangle::{Unreadable, demangle};
 use crate::name_limit::{is_cut, limited};
 
 /// An address in one of the three forms that tools use. They can differ by gigabytes.
+///
+/// Closed: a file has these three kinds of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
     /// Bytes from the image's first byte in memory: a sampled address minus the base of the image.

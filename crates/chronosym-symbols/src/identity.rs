@@ -9,6 +9,8 @@ use chronosym_types::Hex;
 pub use chronosym_types::{BuildId, FileNumber, Guid, IdentityKind, PdbId, PortablePdbId};
 
 /// The identity of a PE image: two fields of its headers.
+///
+/// Closed: the two fields are the identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct PeId {
     /// `TimeDateStamp` of the COFF header (a hash in deterministic builds).
@@ -28,6 +30,8 @@ impl fmt::Display for PeId {
 }
 
 /// The two formats that share the name PDB.
+///
+/// Closed: there are two formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PdbFormat {
     /// Unknown: module events do not record it.

@@ -10,6 +10,8 @@ use crate::map::VersionedMap;
 use crate::occupant::Id;
 
 /// A lookup of the occupant of an address at a time.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Query {
     /// The address.

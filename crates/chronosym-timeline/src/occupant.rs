@@ -71,6 +71,8 @@ impl AddrRange {
 }
 
 /// Evidence of when an occupant started. Times are nanoseconds, or any other monotone `u64`.
+///
+/// Closed: evidence has one of these forms (rules 1 to 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Start {
     /// It started at this time.
@@ -83,6 +85,8 @@ pub enum Start {
 }
 
 /// Evidence of when an occupant ended. Times are nanoseconds, or any other monotone `u64`.
+///
+/// Closed: evidence has one of these forms (rules 1 to 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum End {
     /// It ended at this time, at which it is no longer alive.
@@ -95,6 +99,8 @@ pub enum End {
 }
 
 /// Something that occupied an address range for a time.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Occupant {
     /// The addresses it occupied.
@@ -189,6 +195,8 @@ impl Id {
 }
 
 /// The lifetime of an occupant: it is alive at `t` if `from <= t < to`.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lifetime {
     /// The first instant.

@@ -10,6 +10,8 @@
 /// assert_eq!(ByteOrder::Little.u16([1, 0]), 1);
 /// assert_eq!(ByteOrder::Big.u16([1, 0]), 256);
 /// ```
+///
+/// Closed: there are two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ByteOrder {
     /// The least significant byte is first.

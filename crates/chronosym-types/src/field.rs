@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
 /// A field of a self-describing event.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Field {
     /// Name.

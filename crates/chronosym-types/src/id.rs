@@ -5,6 +5,8 @@ use std::fmt;
 use crate::{Guid, Hex, closed_list};
 
 /// The identity of a Windows PDB, which the CodeView entry of its image repeats.
+///
+/// Closed: the two fields are the identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PdbId {
     /// Signature.
@@ -26,6 +28,8 @@ impl fmt::Display for PdbId {
 
 /// The identity of a portable PDB: the first 20 bytes of its `#Pdb` stream. The CodeView entry of
 /// the module repeats the GUID, and its time stamp field the stamp; its age has no meaning.
+///
+/// Closed: the two fields are the identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortablePdbId {
     /// GUID part.
@@ -103,6 +107,8 @@ impl fmt::Debug for BuildId {
 }
 
 /// The number of a file in the kernel that mapped it: device, inode and generation of the inode.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileNumber {
     /// Major and minor device number.
@@ -130,6 +136,8 @@ impl fmt::Display for FileNumber {
 }
 
 /// A file that a recorder found mapped, with what identifies it beside its path.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MappedFile {
     /// Its number on the recorded machine.

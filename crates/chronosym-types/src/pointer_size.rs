@@ -8,6 +8,8 @@
 /// assert_eq!(PointerSize::new(8), Some(PointerSize::Eight));
 /// assert_eq!(PointerSize::Four.bytes(), 4);
 /// ```
+///
+/// Closed: addresses have one of two widths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PointerSize {
     /// 32-bit.

@@ -27,6 +27,8 @@ use crate::terms::Position;
 use crate::timeline::Timeline;
 
 /// The time of a query.
+///
+/// Closed: a time is known or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum When {
     /// At a time, in ns since the trace began.
@@ -47,6 +49,8 @@ pub struct Candidate {
 }
 
 /// The answer to [`Timeline::resolve`].
+///
+/// Closed: one lifetime answers, or several do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// The code at the time; without a time, the only code that was ever there.

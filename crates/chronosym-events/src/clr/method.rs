@@ -204,6 +204,7 @@ impl fmt::Display for OptimizationTier {
 
 /// The hot or cold part of a method's code; a split method has two bodies with one method id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[non_exhaustive]
 pub enum Extent {
     /// The hot part, or the whole method.
     #[default]

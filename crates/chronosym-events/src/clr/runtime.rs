@@ -123,6 +123,7 @@ payload! {
 
 /// The end of a rundown that a marker denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum MarkerPhase {
     /// The rundown starts.
     Init,
@@ -151,6 +152,7 @@ payload! {
 
 /// The state of a thread in a sample of EventPipe's SampleProfiler, which samples wall-clock time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ThreadSampleType {
     /// The sample failed.
     Error,

@@ -56,6 +56,8 @@ payload! {
 }
 
 /// The file that a record's PDB belongs to.
+///
+/// Closed: an image has IL or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DbgId {
     /// The image.

@@ -69,6 +69,7 @@ payload! {
 
 /// Why a sampling interval is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum IntervalEvent {
     /// The interval changes.
     Set,
@@ -79,6 +80,8 @@ pub enum IntervalEvent {
 }
 
 /// The part of a call stack that a key refers to; each part has its own key.
+///
+/// Closed: a stack has these two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StackMode {
     /// The kernel part.

@@ -14,6 +14,7 @@ use crate::{AStr, Action, DecodeError, WStr};
 
 /// What a process event states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ProcessAction {
     /// The process starts, ends, or is alive when a session starts or ends.
     Life(Action),

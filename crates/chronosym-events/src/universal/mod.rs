@@ -129,6 +129,7 @@ payloads! {
 
 /// The kind of event of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum SampleKind {
     /// A CPU sample.
     Cpu,

@@ -6,6 +6,8 @@ use std::fmt;
 use crate::{AStr, WStr};
 
 /// Text in eight bits or in UTF-16.
+///
+/// Closed: these are the two encodings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Text<'a> {
     /// Eight-bit text.

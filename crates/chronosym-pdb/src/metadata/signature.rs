@@ -85,6 +85,8 @@ pub enum Type {
 }
 
 /// The signature of a method.
+///
+/// Closed: callers build it as a literal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MethodSignature {
     /// Whether the method has a `this` parameter.

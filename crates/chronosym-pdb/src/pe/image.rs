@@ -72,6 +72,8 @@ fn split_machine(coff: u16) -> (Machine, TargetOs) {
 }
 
 /// A range of an image in memory (`IMAGE_DATA_DIRECTORY`).
+///
+/// Closed: callers build it as a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RvaRange {
     /// The RVA of its first byte.

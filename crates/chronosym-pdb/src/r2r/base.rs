@@ -5,6 +5,8 @@ use crate::metadata::{Table, Token};
 use crate::pe::Machine;
 
 /// The start of a precompiled method in a trace.
+///
+/// Closed: callers build it as a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodStart {
     /// The address of its first byte.
@@ -16,6 +18,8 @@ pub struct MethodStart {
 }
 
 /// The result of matching method starts with an image.
+///
+/// Closed: callers handle every result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaseMatch {
     /// All starts are entry points of the image loaded at this address.

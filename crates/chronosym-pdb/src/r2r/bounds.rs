@@ -25,6 +25,8 @@ pub struct Bound {
 }
 
 /// The IL of a bound (`ICorDebugInfo::MappingTypes`), in the order of the stored values.
+///
+/// Closed: other stored values are offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IlMapping {
     /// −3: the epilog.

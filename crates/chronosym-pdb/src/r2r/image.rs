@@ -49,6 +49,7 @@ struct EntryPoint {
 
 /// The method of an entry point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum R2rMethodId {
     /// A method definition.
     Definition {

@@ -54,6 +54,8 @@ fn last_outside(text: &str, open: &str, close: &str, wanted: char) -> Option<usi
 }
 
 /// The start of a precompiled method in a trace, by name: maps have no tokens.
+///
+/// Closed: callers build it as a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedMethodStart<'a> {
     /// The address of its first byte.

@@ -35,6 +35,8 @@ impl AssemblyResolver for NoAssemblies {
 }
 
 /// The module that defines a method.
+///
+/// Closed: callers find the metadata of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DefiningModule {
     /// The image's own IL.

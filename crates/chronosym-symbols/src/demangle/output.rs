@@ -61,6 +61,7 @@ impl Scheme {
 
 /// Why a name is not demangled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Unreadable {
     /// It is not mangled, or not validly.
     NotMangled,

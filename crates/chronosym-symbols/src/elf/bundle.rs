@@ -12,6 +12,7 @@ pub(crate) const DWARF_FOLDER: &str = "Contents/Resources/DWARF";
 
 /// An object file as users write its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ObjectPath {
     /// The file; of a dSYM bundle, the one with the DWARF.
     pub file: PathBuf,

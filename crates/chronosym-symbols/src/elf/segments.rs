@@ -19,6 +19,8 @@ use crate::answer::Address;
 const PAGES: [u64; 3] = [0xfff, 0x3fff, 0xffff];
 
 /// A range of a file that a loader mapped, as recorded in a trace.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mapping {
     /// Offset in the file of its first byte.

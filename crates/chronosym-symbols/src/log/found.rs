@@ -8,6 +8,7 @@ use super::target::{Form, Target};
 
 /// Code that a text names.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Found<'a> {
     /// What a name replaces, in bytes of the text.
     pub range: Range<usize>,

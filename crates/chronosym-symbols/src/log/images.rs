@@ -6,6 +6,7 @@ use super::target::{At, Target, file_name};
 
 /// An image, or a range of its file that is mapped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Image {
     /// Its path, or its name if no path is stated; empty for memory without a file.
     pub path: String,

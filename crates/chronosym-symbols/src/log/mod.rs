@@ -27,6 +27,7 @@ use line::find_in_line;
 
 /// What a text states.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Scan<'a> {
     /// Code, in the order of the text except for alternatives.
     pub found: Vec<Found<'a>>,

@@ -3,6 +3,8 @@
 use super::number::method_token;
 
 /// The code that an address, or a symbol with an offset, names.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
     /// The module, by name or path, if stated.
@@ -17,6 +19,8 @@ pub struct Target<'a> {
 }
 
 /// An address in a module.
+///
+/// Closed: code that prints a log handles every form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At<'a> {
     /// An address as the file states it or, if the log or an option states where files are loaded,
@@ -45,6 +49,8 @@ pub enum At<'a> {
 }
 
 /// A function by its name.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol<'a> {
     /// Its name, mangled or not, with or without parameters.
@@ -56,6 +62,8 @@ pub struct Symbol<'a> {
 }
 
 /// A managed method.
+///
+/// Closed: code that prints a log handles every form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method<'a> {
     /// By its metadata token.
@@ -65,6 +73,8 @@ pub enum Method<'a> {
 }
 
 /// What replaces an address in a text.
+///
+/// Closed: code that prints a log handles every form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// The names, each with its line.

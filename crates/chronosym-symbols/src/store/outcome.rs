@@ -79,6 +79,8 @@ impl NoFile {
 }
 
 /// A location searched, and the result.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// The location.

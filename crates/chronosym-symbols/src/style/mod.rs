@@ -23,6 +23,8 @@ const LIMIT_REACHED: &str = "LimitReached";
 pub const OTHER_BUILD: &str = " [of another build]";
 
 /// The image that the addresses are in, for frames without a name.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Debug)]
 pub struct Image<'a> {
     /// Its file name.

@@ -20,6 +20,8 @@ pub struct Shape {
 }
 
 /// Which names of functions are printed.
+///
+/// Closed: the choices of the tools that it imitates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Functions {
     /// None.
