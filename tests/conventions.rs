@@ -29,7 +29,10 @@ fn fixed_types(source: &str) -> Vec<String> {
     for (at, line) in lines.iter().enumerate() {
         let declaration = line.trim();
         let is_enum = declaration.starts_with("pub enum ");
-        if !declaration.ends_with('{') || !(is_enum || declaration.starts_with("pub struct ")) {
+        if !declaration.ends_with('{')
+            || declaration.contains('$')
+            || !(is_enum || declaration.starts_with("pub struct "))
+        {
             continue;
         }
         let of_item = lines[..at].iter().rev().map(|line| line.trim());
