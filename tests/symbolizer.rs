@@ -6,8 +6,8 @@ use std::sync::Arc;
 use chronosym::facts::At;
 use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
-    EventKey, EventSchema, IlOffset, IlSource, LineReason, LiveSession, ModuleRef, NameReason,
-    Payload, PointerSize, Position, Provider, SourceLine, SymbolSource, Timeline,
+    EventKey, EventSchema, IlOffset, LineReason, LiveSession, ModuleRef, NameReason, Payload,
+    PointerSize, Position, Provider, SourceLine, SymbolSource, Timeline,
 };
 use chronosym_pdb::pe::PeImage;
 use chronosym_support::payload::{self, Module};
@@ -93,10 +93,7 @@ fn module(timeline: &Timeline) -> ModuleRef<'_> {
 
 /// The first line of each of the first methods.
 fn lines(timeline: &Timeline, symbols: &dyn SymbolSource) -> Vec<Result<SourceLine, LineReason>> {
-    let il = IlOffset {
-        offset: 0,
-        source: IlSource::Mapped,
-    };
+    let il = IlOffset::mapped(0);
     let module = module(timeline);
     let tokens = 0x0600_0001..0x0600_0010;
     tokens
