@@ -49,8 +49,9 @@ impl Deref for InMemoryPdb {
 }
 
 /// A reference to a PDB.
+///
+/// Closed: callers build it as a literal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub struct PdbReference {
     /// The id that the file must have.
     pub id: PdbId,
