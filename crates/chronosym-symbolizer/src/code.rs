@@ -1,4 +1,4 @@
-//! The machine code of images, out of their files.
+//! Reads the machine code of images from their files.
 
 use chronosym_pdb::pe::Machine;
 use chronosym_symbols::elf_code;
@@ -13,7 +13,7 @@ use crate::search::{FileAt, FileRequest, Search, SymbolFile};
 use crate::symbolizer::Symbolizer;
 use chronosym_core::ImageRef;
 
-/// The bytes of a file.
+/// The bytes of one file.
 struct Mapped(FileData);
 
 impl Open for Mapped {
@@ -23,7 +23,7 @@ impl Open for Mapped {
 }
 
 impl Symbolizer {
-    /// The file of an image itself: where it was looked for, and what came of it.
+    /// Returns the file of an image itself: where it was searched for, and the result.
     pub fn image_file(&self, image: &ImageRef<'_>) -> SymbolFile {
         if is_elf(image) {
             return ElfFile::image(image, &self.files.search);
@@ -34,8 +34,9 @@ impl Symbolizer {
         }
     }
 
-    /// The processor, where it is known, and up to `most` bytes of an image's machine code from an RVA on. `None` where its file is not at hand
-    /// ([`Symbolizer::image_file`] says why), or has no bytes there.
+    /// Returns the processor, if known, and up to `most` bytes of an image's machine code, starting
+    /// at an RVA. `None` if the file is not available ([`Symbolizer::image_file`] states the
+    /// reason) or has no bytes at that RVA.
     pub fn machine_code(
         &self,
         image: &ImageRef<'_>,

@@ -1,4 +1,4 @@
-//! ELF images: their symbol file, and how addresses are found in it.
+//! ELF images: finds their symbol file and maps their addresses to addresses in that file.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::search::{ANY, FileAt, FileRequest, Search, SymbolFile};
 use chronosym_core::Addressing;
 use chronosym_core::ImageRef;
 
-/// What an RVA of an image is in an ELF file.
+/// Maps an RVA of an image to an address in an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ElfAddressing {
     addressing: Addressing,
-    /// What is added to it.
+    /// Added to the RVA.
     bias: u64,
 }
 
 impl ElfAddressing {
-    /// As the recorder states it.
+    /// Uses the addressing that the recorder states.
     pub(super) fn of(image: &ImageRef<'_>) -> Self {
         ElfAddressing {
             addressing: image.addressing,
@@ -29,7 +29,8 @@ impl ElfAddressing {
         }
     }
 
-    /// That of a debug file whose program headers do not lead from file offsets to addresses: `offset_bias` does.
+    /// Returns the addressing of a debug file. Its program headers need not map file offsets to
+    /// addresses; `offset_bias` does. `None` if that has no result.
     pub(super) fn of_debug_file(
         image: &ImageRef<'_>,
         offset_bias: impl FnOnce(Mapping) -> Option<u64>,
@@ -99,7 +100,7 @@ impl ElfFile {
         }
     }
 
-    /// The image itself, of a build id or where it was mapped.
+    /// Finds the symbol file by the image's build ID, or by the path from which it was mapped.
     pub(super) fn image(image: &ImageRef<'_>, search: &Search) -> SymbolFile {
         let Some(id) = image.build_id.and_then(BuildId::parse) else {
             return mapped::find(image, search);
@@ -111,7 +112,7 @@ impl ElfFile {
         }
     }
 
-    /// The frames at an RVA, innermost first; none where the file names nothing there.
+    /// Returns the frames at an RVA, innermost first; none if the file has no name for it.
     pub(super) fn frames(&self, files: &Files, rva: u64) -> Frames {
         match self.symbols.file() {
             Some(at) => {
@@ -126,7 +127,7 @@ impl ElfFile {
         }
     }
 
-    /// Works out the answers for many addresses.
+    /// Resolves many addresses in one pass and caches the results.
     pub(super) fn prepare(&self, files: &Files, rvas: &[u64]) {
         if let Some(at) = self.symbols.file() {
             object::prepare(
@@ -138,10 +139,12 @@ impl ElfFile {
     }
 }
 
-/// Finds the symbol file of an image by its build id: its debug file, or the image itself, which may be `mapped`.
+/// Finds the symbol file of an image by its build ID: its debug file, or the image itself, which
+/// may be `mapped`.
 ///
-/// Where both are at hand, the image is opened with its debug file: its program headers say where the bytes of the file are mapped,
-/// which those of a debug file need not do, and it has the dynamic symbols.
+/// If both are available, the image is opened with its debug file: the image has the dynamic
+/// symbols, and its program headers map file offsets to addresses, which those of a debug file need
+/// not do.
 fn find(
     image: &ImageRef<'_>,
     id: BuildId,
@@ -178,7 +181,7 @@ fn find(
     };
     let file = files.open::<ObjectFile>(&at).ok();
     if file.as_ref().is_some_and(|file| file.symbols.has_offsets()) {
-        // The image itself, which was not stripped.
+        // The image itself, which is not stripped.
         return (symbols, stated);
     }
     let alone = file.as_ref().and_then(|file| {
@@ -204,7 +207,7 @@ fn find(
             other.attempts.splice(0..0, symbols.attempts);
             (other, stated)
         }
-        // One that is damaged says so when it is asked.
+        // A damaged file is reported when it is used.
         alone => (symbols, alone.unwrap_or(stated)),
     }
 }

@@ -1,4 +1,5 @@
-//! The symbols of one native file that the caller names: an object file or a Windows PDB, and the files that complete it.
+//! The symbols of one native file that the caller names (an object file or a Windows PDB), and the
+//! files that complete it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -40,7 +41,7 @@ use crate::open_error::OpenError;
 pub struct FileSymbols {
     format: Format,
     path: PathBuf,
-    /// What frames call the image.
+    /// The name of the image in frames.
     module: String,
     files: OtherFiles,
     answers: Answers,
@@ -58,16 +59,16 @@ enum Format {
 /// The files that complete an image.
 #[derive(Debug, Default)]
 struct OtherFiles {
-    /// The id of the PDB, found or not.
+    /// The id of the PDB, whether or not the PDB was found.
     pdb_id: Option<String>,
-    /// Why a file was not found: one of the closed list of reasons.
+    /// Why a file was not found; one of a closed list of reasons.
     reason: Option<&'static str>,
     notes: Vec<String>,
-    /// The PDB is of another build, and the caller wants it nevertheless.
+    /// Whether the PDB belongs to another build and the caller accepts it.
     other_build: bool,
 }
 
-/// The folder of an image, before the other folders to search.
+/// Adds the folder of an image in front of the other folders to search.
 pub(super) fn with_folder_of(image: Option<&Path>, mut config: StoreConfig) -> StoreConfig {
     let mut folders = image.map_or(Vec::new(), |image| DebugFileSearch::next_to(image).folders);
     for folder in folders.iter_mut().filter(|f| f.as_os_str().is_empty()) {
@@ -78,10 +79,14 @@ pub(super) fn with_folder_of(image: Option<&Path>, mut config: StoreConfig) -> S
 }
 
 impl FileSymbols {
-    /// The symbols of an image: of its PDB or debug file where it has one, else its own. The path may be that of a dSYM bundle, and
-    /// choose an image of a universal file ([`ObjectPath::parse`]). Symbols are searched for in the folder of the image and in the locations of `config`. Paths that the image records are opened if `recorded_paths`.
+    /// Opens the symbols of an image: those of its PDB or debug file if it has one, else its own.
+    /// The path may name a dSYM bundle, and may select an image of a universal file
+    /// ([`ObjectPath::parse`]). Symbol files are searched for in the folder of the image and in the
+    /// locations of `config`. Paths recorded in the image are opened only if `recorded_paths` is
+    /// set.
     ///
     /// # Errors
+    ///
     /// The image cannot be read.
     pub fn of_image(
         path: &Path,
@@ -115,11 +120,13 @@ impl FileSymbols {
         Ok(Self::new(format, &path, &path, files))
     }
 
-    /// The symbols of a Windows PDB. With the image, addresses can be those that the image prefers. If `any_build`, a PDB of another
-    /// build than the image is used: a note says so, and printed frames are marked.
+    /// Opens the symbols of a Windows PDB. If the image is given, addresses may be relative to the
+    /// image's preferred base. If `any_build` is set, a PDB of another build than the image is
+    /// used; a note reports it, and printed frames are marked.
     ///
     /// # Errors
-    /// A file cannot be read, or the PDB is of another build than the image.
+    ///
+    /// A file cannot be read, or the PDB belongs to another build.
     pub fn of_pdb(path: &Path, image: Option<&Path>, any_build: bool) -> Result<Self, OpenError> {
         let map =
             |path: &Path| FileData::map(path).map_err(|error| OpenError::unreadable(path, &error));
@@ -163,7 +170,7 @@ impl FileSymbols {
         }
     }
 
-    /// The build ID, and the id of the PDB or of Breakpad's module.
+    /// Returns the build ID, and the id of the PDB or of the Breakpad module.
     pub fn ids(&self) -> Vec<String> {
         let build_id = self.build_id().map(ToString::to_string);
         let pdb_id = self.files.pdb_id.clone();
@@ -182,7 +189,7 @@ impl FileSymbols {
         }
     }
 
-    /// The address of the first byte of a section of an object file.
+    /// Returns the address of the first byte of a section of an object file.
     pub fn section(&self, name: &str) -> Option<u64> {
         match &self.format {
             Format::Object(symbols) => Some(symbols.section(name)?.start),
@@ -190,8 +197,9 @@ impl FileSymbols {
         }
     }
 
-    /// The functions of a name, mangled or not, with or without parameters: the addresses that
-    /// [`FileSymbols::resolve`] takes as virtual addresses, and for a PDB without its image RVAs.
+    /// Returns the ranges of the functions with a name, mangled or demangled, with or without
+    /// parameters. The addresses are the virtual addresses that [`FileSymbols::resolve`] takes; for
+    /// a PDB without its image they are RVAs.
     pub fn functions_named(&self, name: &str) -> Vec<Range<u64>> {
         let functions = self.functions.get_or_init(|| match &self.format {
             Format::Object(symbols) => FunctionNames::new(symbols.functions()),
@@ -210,7 +218,7 @@ impl FileSymbols {
         functions.find(name)
     }
 
-    /// The variable or function of an object file that contains a virtual address.
+    /// Returns the variable or function of an object file that contains a virtual address.
     pub fn data_symbol(&self, address: u64) -> Option<&DataSymbol> {
         match &self.format {
             Format::Object(symbols) => symbols.data_symbol(address),
@@ -218,8 +226,8 @@ impl FileSymbols {
         }
     }
 
-    /// The virtual address at the start of a mapping of an executable segment, by its length in bytes,
-    /// if only one segment has it.
+    /// Returns the virtual address at the start of the only mapping of an executable segment that
+    /// is `len` bytes long; `None` if there is none or more than one.
     pub fn mapped_code(&self, len: u64) -> Option<u64> {
         match &self.format {
             Format::Object(symbols) => symbols.mapped_code(len),
@@ -227,12 +235,13 @@ impl FileSymbols {
         }
     }
 
-    /// Whether addresses can be file offsets.
+    /// Returns whether addresses can be file offsets.
     pub fn has_file_offsets(&self) -> bool {
         matches!(self.format, Format::Object(_))
     }
 
-    /// Resolves addresses: [`FileSymbols::answers`] has an answer for each, in this order.
+    /// Resolves addresses. [`FileSymbols::answers`] returns one answer per address, in the same
+    /// order.
     pub fn resolve(&mut self, addresses: &[Address], query: &Query) {
         match &self.format {
             Format::Object(symbols) => symbols.find_all(addresses, query, &mut self.answers),
@@ -240,7 +249,7 @@ impl FileSymbols {
                 let rva = |address: &Address| match *address {
                     Address::Rva(rva) => rva,
                     Address::VirtualAddress(address) => address.wrapping_sub(*base),
-                    // No PDB has the file offsets of its image.
+                    // A PDB does not record the file offsets of its image.
                     Address::FileOffset(_) => u64::MAX,
                 };
                 let rvas: Vec<u64> = addresses.iter().map(rva).collect();
@@ -258,12 +267,13 @@ impl FileSymbols {
         }
     }
 
-    /// The answers to the addresses that were resolved last.
+    /// Returns the answers to the addresses resolved last.
     pub fn answers(&self) -> &Answers {
         &self.answers
     }
 
-    /// Prints those answers; `subtracted` is what was subtracted from the addresses before they were resolved.
+    /// Prints the answers of the last call of [`FileSymbols::resolve`]; `subtracted` is the value
+    /// that was subtracted from the addresses beforehand.
     pub fn printer(&self, style: Style, subtracted: u64) -> Printer<'_> {
         let (base, no_name, offsets) = match &self.format {
             Format::Object(symbols) => (symbols.base(), self.no_name(symbols), false),
@@ -281,7 +291,7 @@ impl FileSymbols {
         })
     }
 
-    /// Why code has no name, where nothing else states a reason.
+    /// Returns why code has no name, if no other reason is recorded.
     fn no_name(&self, symbols: &NativeSymbols) -> &'static str {
         match self.files.reason {
             _ if !symbols.is_stripped() && symbols.missing_supplement().is_none() => "NoName",
@@ -293,12 +303,12 @@ impl FileSymbols {
         }
     }
 
-    /// What was damaged or not found.
+    /// Returns descriptions of files that are damaged or were not found.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.files.notes.clone();
         match &self.format {
             Format::Object(symbols) => notes.extend(symbols.missing_files()),
-            // The first implies the others.
+            // The first limitation implies the others.
             Format::Pdb(pdb, _) => {
                 let limit = pdb.with(|pdb| pdb.limitations().next());
                 let path = self.path.display();
@@ -311,7 +321,8 @@ impl FileSymbols {
 }
 
 impl OtherFiles {
-    /// The path of a file; else notes why there is none, and where it was searched for.
+    /// Returns the path of a file. If there is none, adds a note with the reason and the locations
+    /// searched.
     fn acquire(&mut self, request: &Request, config: StoreConfig, what: &str) -> Option<PathBuf> {
         let outcome = Stores::new(config).acquire(request, &read_identity);
         let file = outcome.file.map(|file| file.path).map_err(|reason| {
@@ -323,7 +334,8 @@ impl OtherFiles {
         file.ok()
     }
 
-    /// Adds the debug file of a stripped ELF image, and what that shares with others.
+    /// Adds the debug file of a stripped ELF image, and the supplementary file that debug files
+    /// share.
     fn complete(&mut self, image: &mut NativeSymbols, path: &Path, config: &StoreConfig) {
         if !image.has_lines() {
             let link = image.debug_link();
@@ -332,7 +344,8 @@ impl OtherFiles {
                     let what = format!("debug file of {}", path.display());
                     Vec::from_iter(self.by_build_id(id, path, link, config, &what))
                 }
-                // Only the link's checksum identifies the file, and stores have no key of it.
+                // Only the checksum in the debug link identifies the file, and stores have no key
+                // for it.
                 None => {
                     let folders = config.folders.iter();
                     let linked = link
@@ -367,7 +380,7 @@ impl OtherFiles {
             .push(format!("{} is not used: {error}", file.display()));
     }
 
-    /// The file with a build id, if there are locations to search.
+    /// Returns the file with a build ID, if there are locations to search.
     fn by_build_id(
         &mut self,
         id: BuildId,
@@ -389,16 +402,16 @@ impl OtherFiles {
     }
 }
 
-/// The id and the name of the PDB of an image.
+/// Returns the id and the name of the PDB of an image.
 fn pdb_of(image: &Path) -> Option<(PdbId, String)> {
     let data = FileData::map(image).ok()?;
     let codeview = PeImage::parse(&data).ok()?.native_codeview()?;
     let name = file_name(&codeview.path);
-    // Linkers identify images without a PDB, too.
+    // Linkers also write an id into images that have no PDB.
     (!name.is_empty() && !codeview.id.guid.is_zero()).then(|| (codeview.id, name.to_owned()))
 }
 
-/// The name that frames give an image: without folder and extension.
+/// Returns the name of an image in frames: its file name without folder and extension.
 pub fn module_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     match name.strip_suffix(".pdb") {

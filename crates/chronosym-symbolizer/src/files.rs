@@ -1,4 +1,4 @@
-//! Symbol files: where they are, and those that are open, parsed over their bytes and kept up to a number of bytes.
+//! Open symbol files: parsed over their bytes, and cached up to a number of bytes.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::options::SymbolOptions;
 use crate::search::{FileAt, Search};
 use chronosym_core::{NameReason, NativeFrame};
 
-/// Why a file cannot be used after all.
+/// Why a file that was found cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum FileError {
     #[error("{0}")]
@@ -33,27 +33,28 @@ impl From<chronosym_symbols::Error> for FileError {
     }
 }
 
-/// A way in which a file is open.
+/// A representation of an open file.
 pub(super) trait Open: Any + Send + Sync + Sized {
-    /// Parses the bytes of a file; other files that it names are searched for.
+    /// Parses the bytes of a file, and searches for other files that it names.
     fn open(at: &FileAt, data: FileData, search: &Search) -> Result<Self, FileError>;
 
-    /// What it may come to hold beside the file's bytes, in bytes.
+    /// Returns the maximum number of bytes that it may allocate in addition to the file's bytes.
     fn unpacked(&self) -> u64 {
         0
     }
 }
 
-/// An open file, or why it cannot be read: that is remembered as well.
+/// An open file, or why it cannot be read, which is cached as well.
 type Opened = Result<Arc<dyn Any + Send + Sync>, FileError>;
 
-/// The frames at an address; none where the file names nothing there.
+/// The frames at an address; none if the file has no name for it.
 pub(super) type Frames = Result<Vec<NativeFrame>, NameReason>;
 
-/// Answers that were worked out beforehand.
+/// Cached results of addresses that were resolved in advance.
 type Prepared = WeightedLru<(Arc<FileAt>, chronosym_symbols::Address), Frames>;
 
-/// Files are looked for once, and the least recently used ones are closed when they are too many bytes.
+/// Open files. Each file is searched for once; the least recently used ones are closed when the
+/// total size exceeds the limit.
 pub(super) struct Files {
     pub search: Search,
     open: WeightedLru<(Arc<FileAt>, TypeId), Opened>,
@@ -61,7 +62,7 @@ pub(super) struct Files {
     pub line_share: usize,
 }
 
-/// What a file costs beside its bytes: tables of contents and what was decoded.
+/// Estimated bytes per open file in addition to its content: tables of contents and decoded values.
 const OVERHEAD: u64 = 64 << 10;
 
 impl Files {
@@ -74,7 +75,8 @@ impl Files {
         }
     }
 
-    /// The file, open. Files may be replaced at any time: one that is no longer what was found is not opened.
+    /// Returns the open file. A file may be replaced at any time: one that differs from the file
+    /// that was found is not opened.
     pub(super) fn open<T: Open>(&self, at: &Arc<FileAt>) -> Result<Arc<T>, FileError> {
         let key = (Arc::clone(at), TypeId::of::<T>());
         let opened = self.open.get_or_make(&key, || {
@@ -93,7 +95,7 @@ impl Files {
             (Arc::new(opened), weight.saturating_add(OVERHEAD))
         });
         let open = opened.as_ref().as_ref().map_err(FileError::clone)?;
-        // The key says of which type it is.
+        // The key includes the type.
         Arc::clone(open).downcast().map_err(|_| FileError::Replaced)
     }
 }

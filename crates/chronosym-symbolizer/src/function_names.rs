@@ -1,4 +1,4 @@
-//! Functions by their names, as logs write them.
+//! Finds functions by their names, as logs write them.
 
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -10,13 +10,13 @@ use chronosym_types::hash::RandomState;
 #[derive(Debug, Default)]
 pub(crate) struct FunctionNames {
     seed: RandomState,
-    /// Sorted; a function is listed under each form of its name.
+    /// Sorted. A function has one element per form of its name.
     functions: Vec<(u64, u64, u64)>,
 }
 
 impl FunctionNames {
-    /// Lists functions: names as in the file, with their addresses. They are found by this name, by the
-    /// demangled one, and by that without parameters.
+    /// Builds the table from names as the file has them, with their addresses. A function is found
+    /// by this name, by the demangled name, and by the demangled name without parameters.
     pub(crate) fn new<'a>(functions: impl Iterator<Item = (&'a [u8], Range<u64>)>) -> Self {
         let mut names = Self::default();
         for (name, range) in functions {
@@ -24,7 +24,7 @@ impl FunctionNames {
                 continue;
             };
             names.add(name, &range);
-            // `f@@VERSION`, and `f.isra.0` and `f.cold`, which some tools cut off.
+            // `f@@VERSION`, and `f.isra.0` and `f.cold`, whose suffixes some tools cut off.
             if let Some((plain, _)) = name.split_once('@').filter(|(plain, _)| !plain.is_empty()) {
                 names.add(plain, &range);
             }
@@ -48,7 +48,7 @@ impl FunctionNames {
             .push((self.seed.hash_one(name), range.start, range.end));
     }
 
-    /// The addresses of the functions of a name.
+    /// Returns the address ranges of the functions with a name.
     pub(crate) fn find(&self, name: &str) -> Vec<Range<u64>> {
         let hash = self.seed.hash_one(name);
         let first = self.functions.partition_point(|(own, ..)| *own < hash);
@@ -69,7 +69,7 @@ impl FunctionNames {
     }
 }
 
-/// `ns::f<int>(char) const` without its parameters.
+/// Removes the parameters from a name such as `ns::f<int>(char) const`.
 fn without_parameters(name: &str) -> &str {
     let name = name.strip_suffix(" const").unwrap_or(name);
     let Some(inner) = name.strip_suffix(')') else {

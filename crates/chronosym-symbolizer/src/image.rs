@@ -1,4 +1,4 @@
-//! The symbol files of a native image: of an ELF file, a PE image, or a PE file that is mapped in parts.
+//! The symbol files of a native image: an ELF file, a PE image, or a PE file mapped in parts.
 
 use chronosym_core::ImageRef;
 use chronosym_symbols::identity::BuildId;
@@ -29,7 +29,7 @@ impl ImageFiles {
         }
     }
 
-    /// About how many bytes it takes.
+    /// Returns the approximate size in bytes.
     pub(super) fn weight(&self) -> u64 {
         match self {
             ImageFiles::Elf(elf) => elf.symbols.weight(),
@@ -38,7 +38,8 @@ impl ImageFiles {
         }
     }
 
-    /// The file that answers, or the one whose reason says most.
+    /// Returns the file that supplies names, or the one with the most specific reason for having
+    /// none.
     pub(super) fn best(&self) -> &SymbolFile {
         match self {
             ImageFiles::Elf(elf) => &elf.symbols,
@@ -47,7 +48,7 @@ impl ImageFiles {
         }
     }
 
-    /// The frames at an RVA, innermost first; none where the file names nothing there.
+    /// Returns the frames at an RVA, innermost first; none if the file has no name for it.
     pub(super) fn frames(&self, files: &Files, rva: u64) -> Frames {
         match self {
             ImageFiles::Elf(elf) => elf.frames(files, rva),
@@ -56,7 +57,7 @@ impl ImageFiles {
         }
     }
 
-    /// Works out the answers for many addresses.
+    /// Resolves many addresses in one pass and caches the results.
     pub(super) fn prepare(&self, files: &Files, rvas: &[u64]) {
         match self {
             ImageFiles::Elf(elf) => elf.prepare(files, rvas),

@@ -1,7 +1,8 @@
-//! The kernel's own list of its functions: `/proc/kallsyms`, or a copy of it.
+//! The kernel's list of its functions: `/proc/kallsyms`, or a copy of it.
 //!
-//! A row is `ADDRESS TYPE NAME`, with a tab and `[MODULE]` behind it for what is not of the kernel proper. Addresses are
-//! those of one boot: the list answers only for a recording in which the kernel stood at the same place.
+//! A line is `ADDRESS TYPE NAME`, followed by a tab and `[MODULE]` for symbols of a module.
+//! Addresses are valid for one boot: the list is used only for a recording in which the kernel was
+//! loaded at the same address.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use chronosym_core::file_name;
 use chronosym_core::{ImageRef, NativeFrame};
 
-/// Bytes that a list may have; those of today's kernels have 5 to 20 MB.
+/// Maximum size of a list, in bytes; those of current kernels have 5 to 20 MB.
 const MOST_BYTES: u64 = 128 << 20;
 
 /// The functions of a running kernel and of its modules.
@@ -20,74 +21,75 @@ const MOST_BYTES: u64 = 128 << 20;
 pub struct Kallsyms {
     path: PathBuf,
     text: String,
-    /// By address, one each; what is no function ends the function before it.
+    /// Sorted by address, one per address. A symbol that is not a function ends the function before
+    /// it.
     rows: Vec<Row>,
-    /// First and last address of the functions of each module.
+    /// First and last address of each module's functions.
     modules: BTreeMap<String, (u64, u64)>,
-    /// Where `_text` and `_stext` are, by which recorders name the kernel.
+    /// The addresses of `_text` and `_stext`, by which recorders identify the kernel.
     starts: Vec<u64>,
-    /// Behind the code of the kernel, and behind all of it.
+    /// The end of the kernel's code, and the end of the kernel.
     text_end: Option<u64>,
     end: Option<u64>,
     /// Hex digits.
     build_id: Option<String>,
 }
 
-/// Why a list of functions cannot be used at all.
+/// Why a list of functions cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KallsymsError {
     /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// It is larger than any kernel's.
+    /// The file is larger than any kernel's list.
     #[error("it has more than {MOST_BYTES} bytes")]
     TooLarge,
-    /// It has no `_text`, or it is none.
+    /// It has no `_text`, or it is not a list of functions.
     #[error("it is no list of a kernel's functions: neither _text nor _stext is in it")]
     NoKernel,
-    /// All addresses are zero.
+    /// All addresses are zero: the reader may not see them.
     #[error("the kernel kept its addresses secret (kernel.kptr_restrict)")]
     Hidden,
 }
 
-/// Why a list is not of the kernel of a recording.
+/// Why a list does not match the kernel of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KallsymsMismatch {
-    /// The module has code outside its image.
+    /// The module has code outside the image that the recording states.
     #[error("the module has code at {found:#x} in it and stands at {recorded:#x} in the recording")]
     ModulePlace {
-        /// The first address that the list has.
+        /// The first address in the list.
         found: u64,
-        /// Where the recording has the module.
+        /// The module's base in the recording.
         recorded: u64,
     },
     /// The module is not in the list.
     #[error("it has no such module")]
     NoModule,
-    /// The kernels are of two builds.
+    /// The build IDs of the kernels differ.
     #[error("it is of the kernel with build id {found}, the recording of {recorded}")]
     BuildId {
-        /// That of the list.
+        /// The build ID of the list.
         found: String,
-        /// That of the recording.
+        /// The build ID in the recording.
         recorded: String,
     },
-    /// The kernel stood elsewhere: another boot.
+    /// The kernel was loaded at another address: another boot.
     #[error("its kernel stands at {found:#x}, that of the recording at {recorded:#x}")]
     Place {
-        /// Where it stands in the list.
+        /// Its address in the list.
         found: u64,
-        /// Where the recording has it.
+        /// Its address in the recording.
         recorded: u64,
     },
-    /// The kernel's code is of another size.
+    /// The kernel's code has another size.
     #[error("the code of its kernel ends at {found:#x}, that of the recording at {recorded:#x}")]
     Size {
-        /// Where it ends in the list.
+        /// Its end in the list.
         found: u64,
-        /// Where it ends in the recording.
+        /// Its end in the recording.
         recorded: u64,
     },
 }
@@ -95,12 +97,12 @@ pub enum KallsymsMismatch {
 #[derive(Debug)]
 struct Row {
     address: u64,
-    /// Where in the text; empty for what is no function.
+    /// Range of the name in the text; empty for a symbol that is not a function.
     name: Range<u32>,
 }
 
-/// Of several names at an address the greatest is taken: functions before data, global ones before weak and local ones,
-/// then those with fewer underscores in front, then the longer one. `perf` chooses likewise.
+/// Ranks the names at one address; the greatest is used: functions before data, global before weak
+/// and local names, then fewer leading underscores, then the longer name. `perf` chooses likewise.
 fn rank(kind: u8, name: &str) -> (bool, bool, bool, usize, usize) {
     let is_function = matches!(kind, b't' | b'T' | b'w' | b'W');
     let is_weak = matches!(kind, b'w' | b'W' | b'v' | b'V');
@@ -115,11 +117,12 @@ fn rank(kind: u8, name: &str) -> (bool, bool, bool, usize, usize) {
 }
 
 impl Kallsyms {
-    /// Reads `/proc/kallsyms` or a copy. The build id is known of the running kernel's, and of a copy that `perf` keeps in a
-    /// folder named after it.
+    /// Reads `/proc/kallsyms` or a copy. The build ID is known for the running kernel's list, and
+    /// for a copy in `perf`'s cache, whose folder is named after it.
     ///
     /// # Errors
-    /// [`KallsymsError`].
+    ///
+    /// [`KallsymsError`]: the file cannot be read, is too large, or has no kernel or no addresses.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, KallsymsError> {
         let path = path.as_ref();
         let mut bytes = Vec::new();
@@ -186,12 +189,12 @@ impl Kallsyms {
         Ok(list)
     }
 
-    /// Where it was read.
+    /// Returns the path from which the list was read.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is about such images at all: the kernel, or a module in it.
+    /// Returns whether an image is of a kind that the list covers: the kernel, or a kernel module.
     pub fn is_about(&self, image: &ImageRef<'_>) -> bool {
         is_kernel(image.path) || self.module(image).is_some()
     }
@@ -200,10 +203,11 @@ impl Kallsyms {
         self.modules.get(&module_name(image.path)?)
     }
 
-    /// Whether the list is of the kernel that an image of a recording is, or of the module there.
+    /// Checks that the list belongs to the kernel or kernel module that an image of a recording is.
     ///
     /// # Errors
-    /// What differs: the build id, where both state one, the place, or the size of the code.
+    ///
+    /// The difference: the build ID if both state one, the address, or the size of the code.
     pub fn fits(&self, image: &ImageRef<'_>) -> Result<(), KallsymsMismatch> {
         let recorded = image.base;
         let last = image.base.saturating_add(image.size.saturating_sub(1));
@@ -226,7 +230,7 @@ impl Kallsyms {
             let found = self.starts.first().copied().unwrap_or_default();
             return Err(KallsymsMismatch::Place { found, recorded });
         }
-        // Older recorders state all up to the first module.
+        // Older recorders state a range that ends at the first module.
         let end = last.saturating_add(1);
         let beyond = self.end.is_some_and(|own| end >= own);
         match self.text_end.filter(|&own| own != end && !beyond) {
@@ -238,7 +242,7 @@ impl Kallsyms {
         }
     }
 
-    /// The function at an RVA of an image that it is about; nothing where there is none.
+    /// Returns the function at an RVA of an image that the list covers.
     pub(super) fn frame(&self, image: &ImageRef<'_>, rva: u64) -> Option<NativeFrame> {
         let address = image.base.checked_add(rva)?;
         let behind = self.rows.partition_point(|row| row.address <= address);
@@ -254,7 +258,7 @@ impl Kallsyms {
     }
 }
 
-/// Address, type, name and module of a row.
+/// Returns address, type, name and module of a line.
 fn columns(line: &str) -> Option<(u64, u8, &str, Option<&str>)> {
     let mut columns = line.split_ascii_whitespace();
     let address = u64::from_str_radix(columns.next()?, 16).ok()?;
@@ -268,7 +272,8 @@ fn is_kernel(path: &str) -> bool {
     path.starts_with("[kernel") || file_name(path).starts_with("vmlinux")
 }
 
-/// What files of a kernel module may be called beside what its path says: recorders know many by the kernel's name alone.
+/// Returns file names that a kernel module may have in addition to the one in its path: recorders
+/// know many modules by the kernel's name only.
 pub(super) fn module_files(path: &str) -> impl Iterator<Item = String> {
     let is_module = !is_kernel(path) && !matches!(path, "[vdso]" | "[vsyscall]");
     let name = module_name(path).filter(|_| is_module);
@@ -279,14 +284,15 @@ pub(super) fn module_files(path: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// `xfs` of `[xfs]` and of `…/xfs.ko.xz`: as the kernel spells it.
+/// Returns `xfs` for `[xfs]` and for `…/xfs.ko.xz`: the name as the kernel spells it.
 fn module_name(path: &str) -> Option<String> {
     let own = path.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
     let file = || file_name(path).split_once(".ko").map(|(name, _)| name);
     own.or_else(file).map(|name| name.replace('-', "_"))
 }
 
-/// The build id of the running kernel for its own list; that of a copy in `perf`'s cache is the name of its folder.
+/// Returns the build ID of the running kernel for its own list. That of a copy in `perf`'s cache is
+/// the name of its folder.
 fn build_id(path: &Path) -> Option<String> {
     if path == Path::new("/proc/kallsyms") {
         let notes = std::fs::read("/sys/kernel/notes").ok()?;
@@ -297,7 +303,7 @@ fn build_id(path: &Path) -> Option<String> {
     is_id.then(|| folder.to_owned())
 }
 
-/// The build id among the notes of the machine's own kernel.
+/// Finds the build ID among the notes of the running kernel.
 fn gnu_build_id(mut notes: &[u8]) -> Option<String> {
     const BUILD_ID: u32 = 3;
     loop {
@@ -366,7 +372,7 @@ mod tests {
         let good = kernel(BASE, BASE + 0x300);
         let own = list(LIST, Some("AB")).unwrap();
         assert_eq!(own.fits(&good), Ok(()));
-        // An older recorder's.
+        // As an older recorder states it.
         assert_eq!(own.fits(&kernel(BASE, 0xffff_ffff_c000_0000)), Ok(()));
         let refused = |list: &Kallsyms, image: &ImageRef<'_>, why: &str| {
             let found = list.fits(image).unwrap_err().to_string();

@@ -1,7 +1,9 @@
-//! Names and lines beyond the trace: the symbol stage, from the identity of a module or image to what its files say.
+//! The symbol stage: adds names and lines from symbol files, found by the identity of a module or
+//! image.
 //!
-//! A [`Symbolizer`] is a [`SymbolSource`](chronosym_core::SymbolSource) that looks for files in the places of a [`StoreConfig`]. Each file is looked
-//! for once, used only if its identity is the one in the trace, and kept open as long as there is room.
+//! A [`Symbolizer`] is a [`SymbolSource`](chronosym_core::SymbolSource) that searches for files in
+//! the locations of a [`StoreConfig`]. Each file is searched for once, used only if its identity is
+//! the one in the trace, and kept open within a limit of bytes.
 #![deny(missing_docs)]
 
 mod code;

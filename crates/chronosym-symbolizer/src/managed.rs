@@ -1,4 +1,4 @@
-//! The PDB of managed code: where it is found, and the lines in it.
+//! The PDB of a managed module: finds it, and reads lines from it.
 
 use std::sync::Arc;
 
@@ -16,34 +16,34 @@ use chronosym_core::InMemoryPdb;
 use chronosym_core::LineReason;
 use chronosym_core::SourceLine;
 
-/// What is known of a PDB that is to be found.
+/// The known properties of a PDB to search for.
 pub(super) struct PdbRequest<'a> {
     pub id: Option<PdbId>,
-    /// Where it was written when the module was built.
+    /// The path to which the compiler wrote it.
     pub pdb_path: &'a str,
-    /// Where the module's image was.
+    /// The path of the module's image.
     pub image_path: &'a str,
-    /// The image, where it is at hand.
+    /// The image, if available.
     pub image: Option<&'a Arc<FileAt>>,
-    /// The PDB itself, where the trace carries it.
+    /// The PDB itself, if the trace contains it.
     pub in_trace: Option<&'a InMemoryPdb>,
 }
 
 /// The PDB of a module.
 pub(super) struct PdbFile {
     pub file: SymbolFile,
-    /// The PDB that came in the trace, if that is the one used.
+    /// The PDB contained in the trace, if that is the one used.
     in_trace: Option<Pdb>,
 }
 
 impl PdbFile {
-    /// Looks in the folders, in the image, in the trace, in the stores.
+    /// Searches the folders, the image, the trace and the stores, in this order.
     pub(super) fn find(request: &PdbRequest<'_>, files: &Files) -> Self {
         let (file, in_trace) = find(request, files);
         PdbFile { file, in_trace }
     }
 
-    /// None: nothing says which it would be.
+    /// Returns a PDB without identity, which cannot be searched for.
     pub(super) fn unknown() -> Self {
         PdbFile {
             file: SymbolFile::unidentified(),
@@ -51,7 +51,7 @@ impl PdbFile {
         }
     }
 
-    /// A PDB that is known to be the right one.
+    /// Returns a PDB that is known to be the right one.
     pub(super) fn at(found: FoundFile, at: Arc<FileAt>) -> Self {
         PdbFile {
             file: SymbolFile::at(found, at),
@@ -59,7 +59,7 @@ impl PdbFile {
         }
     }
 
-    /// What is asked of the PDB, if it is at hand.
+    /// Calls a function with the open PDB, if it is available.
     pub(super) fn with_pdb<R>(
         &self,
         files: &Files,
@@ -76,7 +76,7 @@ impl PdbFile {
         })
     }
 
-    /// The line of an IL offset.
+    /// Returns the line of an IL offset.
     pub(super) fn line(
         &self,
         files: &Files,
@@ -134,7 +134,8 @@ fn find(request: &PdbRequest<'_>, files: &Files) -> (SymbolFile, Option<Pdb>) {
     }
     if let Some(bytes) = request.in_trace {
         match Pdb::parse(FileData::from(bytes.shared())) {
-            // Without an id in the module's event, the runtime's own word ties it to the module.
+            // Without an id in the module's event, the PDB matches because the runtime itself
+            // supplied it.
             Ok(pdb) if id.is_none_or(|id| belongs(&pdb, id)) => {
                 file.found = Ok(FoundFile::InTrace);
                 return (file, Some(pdb));
@@ -152,7 +153,7 @@ fn find(request: &PdbRequest<'_>, files: &Files) -> (SymbolFile, Option<Pdb>) {
     (file, None)
 }
 
-/// What an image says of its PDB.
+/// The properties of a PDB that its image records.
 #[derive(Default)]
 struct ImageFacts {
     stamp: Option<u32>,
@@ -172,7 +173,7 @@ fn image_facts(parts: &ImageParts<'_>) -> ImageFacts {
     }
 }
 
-/// Holds the PDB that was found to the checksum in the image; one that does not parse is none.
+/// Checks the PDB against the checksum in the image. A PDB that cannot be parsed is rejected.
 fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &Files) {
     let Some(at) = file.file().cloned() else {
         return;
@@ -191,7 +192,7 @@ fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &Files) {
     }
 }
 
-/// Whether a PDB is the wanted one; the age of portable ones means nothing.
+/// Returns whether a PDB has an id. The age of portable PDBs is ignored.
 pub(super) fn belongs(pdb: &Pdb, id: PdbId) -> bool {
     match pdb {
         Pdb::Portable(pdb) => pdb.pdb.with(|pdb| pdb.id().guid == id.guid),

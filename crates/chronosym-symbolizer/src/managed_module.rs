@@ -1,4 +1,5 @@
-//! A managed module without a trace: asked by token and IL offset, by name, or by RVA where its code is precompiled.
+//! A managed module without a trace: looks up lines and names by token and IL offset, by name, or
+//! by RVA in precompiled code.
 
 use std::hash::BuildHasher;
 use std::path::Path;
@@ -29,20 +30,20 @@ use chronosym_core::PrecompiledCode;
 use chronosym_core::SourceLine;
 use chronosym_core::file_name;
 
-/// A managed module's files: its image, its PDB, or both.
+/// The files of a managed module: its image, its PDB, or both.
 pub struct ManagedModule {
     files: Files,
     lines: bool,
     image: Option<Image>,
     of: ModuleFiles,
-    /// PDBs of a composite's components, by their names.
+    /// PDBs of a composite's components, by name.
     components: Mutex<HashMap<String, Arc<PdbFile>>>,
     named: OnceLock<Named>,
-    /// That the PDB is of another build.
+    /// A note that the PDB belongs to another build.
     other_build: Option<String>,
 }
 
-/// What is asked of an image again and again.
+/// The image, and values of it that are read repeatedly.
 struct Image {
     base: u64,
     is_precompiled: bool,
@@ -61,10 +62,13 @@ impl std::fmt::Debug for ManagedModule {
 }
 
 impl ManagedModule {
-    /// The module of an image. Its PDB is `pdb`, or is looked for in the image itself and in the places of `config`.
+    /// Opens the module of an image. Its PDB is `pdb`, or is searched for in the image itself and
+    /// in the locations of `config`. A missing PDB is not an error: [`ManagedModule::pdb`] states
+    /// the reason.
     ///
     /// # Errors
-    /// [`OpenError`]; that no PDB is found is none: [`ManagedModule::pdb`] says so.
+    ///
+    /// [`OpenError`]: a file cannot be read, is not managed, or does not belong to the image.
     pub fn of_image(
         path: &Path,
         pdb: Option<&Path>,
@@ -106,7 +110,8 @@ impl ManagedModule {
         Ok(module)
     }
 
-    /// A note that the PDB is of another build, which [`SymbolOptions::any_pdb`] allows.
+    /// Returns a note that the PDB belongs to another build, which [`SymbolOptions::any_pdb`]
+    /// allows.
     pub fn other_build(&self) -> Option<&str> {
         self.other_build.as_deref()
     }
@@ -151,28 +156,29 @@ impl ManagedModule {
         }
     }
 
-    /// The PDB: where it was looked for, and what came of it.
+    /// Returns the PDB: where it was searched for, and the result.
     pub fn pdb(&self) -> &SymbolFile {
         &self.of.pdb.file
     }
 
-    /// Whether the image holds the precompiled code of several modules, whose images and PDBs stand beside it.
+    /// Returns whether the image holds the precompiled code of several modules, whose images and
+    /// PDBs are in the same folder.
     pub fn is_composite(&self) -> bool {
         let image = self.image.as_ref();
         image.is_some_and(|image| image.is_composite)
     }
 
-    /// The module version id, which the image states.
+    /// Returns the module version id in the image.
     pub fn mvid(&self) -> Option<Guid> {
         self.image.as_ref()?.mvid
     }
 
-    /// The PDB that the image asks for.
+    /// Returns the id of the PDB that the image records.
     pub fn pdb_id(&self) -> Option<PdbId> {
         self.image.as_ref()?.pdb
     }
 
-    /// The address that the image would like to be loaded at, where it has precompiled code.
+    /// Returns the preferred base of the image, if it has precompiled code.
     pub fn precompiled_base(&self) -> Option<u64> {
         let image = self.image.as_ref();
         image
@@ -180,10 +186,11 @@ impl ManagedModule {
             .map(|image| image.base)
     }
 
-    /// The line of an IL offset of a method.
+    /// Returns the line of an IL offset of a method.
     ///
     /// # Errors
-    /// Why there is none.
+    ///
+    /// Why there is no line.
     pub fn line(&self, token: u32, il: IlOffset) -> Result<SourceLine, LineReason> {
         if !self.lines {
             return Err(LineReason::LinesDisabled);
@@ -191,10 +198,12 @@ impl ManagedModule {
         self.of.pdb.line(&self.files, token, il)
     }
 
-    /// The line of precompiled code at an RVA: in a composite by the PDB of the component that the method is of.
+    /// Returns the line of precompiled code at an RVA. In a composite, it is read from the PDB of
+    /// the component to which the method belongs.
     ///
     /// # Errors
-    /// Why there is none.
+    ///
+    /// Why there is no line.
     pub fn precompiled_line(
         &self,
         rva: u64,
@@ -211,7 +220,7 @@ impl ManagedModule {
         pdb.line(&self.files, token.0, il?)
     }
 
-    /// The token of a method in a composite, and the PDB of its component.
+    /// Returns the token of a method in a composite, and the PDB of its component.
     fn component_of(&self, rva: u64) -> Option<(Token, Arc<PdbFile>)> {
         let rva = u32::try_from(rva).ok()?;
         let at = self.of.image.file().filter(|_| self.is_composite())?;
@@ -229,7 +238,7 @@ impl ManagedModule {
         let components = self.components.lock();
         let mut components = components.unwrap_or_else(PoisonError::into_inner);
         let find = || {
-            // A name out of a file: one in the same folder, or none.
+            // The name is read from a file: accept only a file name in the same folder.
             let plain = file_name(&assembly.name) == assembly.name;
             let at = unidentified(&composite.with_file_name(format!("{}.dll", assembly.name)));
             let open = || self.files.open::<ImageFile>(&at).ok();
@@ -245,7 +254,7 @@ impl ManagedModule {
         Arc::clone(found.or_insert_with(find))
     }
 
-    /// The precompiled method at an RVA, in bytes from the image's base.
+    /// Returns the precompiled method at an RVA.
     pub fn precompiled(&self, rva: u64) -> Option<PrecompiledCode> {
         let rva = u32::try_from(rva).ok()?;
         let image = self.image.as_ref().filter(|image| image.is_precompiled)?;
@@ -258,7 +267,7 @@ impl ManagedModule {
             .with_image(&self.files, |parts| precompiled::code_at(parts.r2r()?, rva))
     }
 
-    /// Type and method of a token. A PDB alone knows the method at most: then the type is empty.
+    /// Returns type and method of a token. If only a PDB is available, the type is empty.
     pub fn method_name(&self, token: u32) -> Option<(String, String)> {
         self.of.method_name(&self.files, token).or_else(|| {
             let name = self.of.pdb.with_pdb(&self.files, |pdb| match pdb {
@@ -271,8 +280,9 @@ impl ManagedModule {
         })
     }
 
-    /// The tokens of the methods of a name, as stack traces write it: `Ns.Type+Nested.Method`, with what it takes in brackets where
-    /// that is known. Several where it does not tell overloads apart.
+    /// Returns the tokens of the methods with a name as stack traces write it:
+    /// `Ns.Type+Nested.Method`, with the parameters in brackets if known. Returns several if the
+    /// text does not distinguish overloads.
     pub fn methods_named(&self, method: &str) -> Vec<u32> {
         let named = self.named.get_or_init(|| {
             let all = self.with_metadata(|metadata| Some(Named::all(metadata)));
@@ -306,13 +316,13 @@ fn unidentified(path: &Path) -> Arc<FileAt> {
 
 fn unreadable(path: &Path, why: FileError) -> OpenError {
     match why {
-        // The error of a file has its path.
+        // The error of a file includes its path.
         FileError::Symbols(error) => OpenError::unreadable(path, &error),
         other => OpenError::damaged(path, other),
     }
 }
 
-/// The PDB that a user names; nothing if it is not the one that `fits`.
+/// Opens the PDB that a user names; `None` if `fits` rejects it.
 fn given_pdb(
     path: &Path,
     files: &Files,
@@ -325,7 +335,7 @@ fn given_pdb(
     Ok(fits(&pdb).then(found))
 }
 
-/// The PDB that an image asks for, at a path.
+/// Finds the PDB that an image records, at a path.
 fn pdb_of(image: &Image, pdb_path: &str, at: &Arc<FileAt>, files: &Files) -> PdbFile {
     let request = PdbRequest {
         id: image.pdb,
@@ -337,7 +347,7 @@ fn pdb_of(image: &Image, pdb_path: &str, at: &Arc<FileAt>, files: &Files) -> Pdb
     PdbFile::find(&request, files)
 }
 
-/// The image, if it is a managed one, and the path of its PDB.
+/// Returns the image, if it is managed, and the path of its PDB.
 fn image_of(parts: &ImageParts<'_>) -> Option<(Image, String)> {
     let image = &parts.image;
     let r2r = parts.r2r();
@@ -359,7 +369,8 @@ fn image_of(parts: &ImageParts<'_>) -> Option<(Image, String)> {
     Some((of_image, path))
 }
 
-/// Whether an image holds IL alone: that of C++ mixes it with machine code, which its PDB describes.
+/// Returns whether an image holds IL only. C++/CLI images mix it with machine code, which their PDB
+/// describes.
 fn is_managed(image: &PeImage<'_>) -> bool {
     const IL_ONLY: u32 = 1;
     image
@@ -367,11 +378,11 @@ fn is_managed(image: &PeImage<'_>) -> bool {
         .is_some_and(|cor| cor.flags & IL_ONLY != 0)
 }
 
-/// Methods of one name whose parameters are compared.
+/// Maximum number of methods with one name whose parameters are compared.
 const MOST_OVERLOADS: usize = 256;
 
-/// MethodDef rows by the hashes of their methods' names, as [`plain_name`] makes them: the names themselves may share a long part
-/// each.
+/// MethodDef rows by the hash of the method's name in the form of [`plain_name`]. Hashes bound the
+/// memory: long names may share one string in the file.
 #[derive(Default)]
 struct Named {
     hash: RandomState,

@@ -1,4 +1,5 @@
-//! The file of an ELF image at the path where it was mapped: where the trace states no build id, and in recordings of this machine.
+//! Finds the file of an ELF image at the path from which it was mapped, if the trace states no
+//! build ID or was recorded on this machine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use chronosym_symbols::store::{
 
 use crate::search::{FileAt, FoundFile, Search, SymbolFile};
 
-/// Whether the image is an ELF file, by how it is mapped: nothing else is known of it.
+/// Returns whether the mapping shows that the image is an ELF file; nothing else is known about it.
 pub(super) fn is_elf(image: &ImageRef<'_>) -> bool {
     let has_pe_identity = image.pdb.or(image.il_pdb).is_some() || image.timestamp.is_some();
     let endings = [".dll", ".exe"];
@@ -19,14 +20,15 @@ pub(super) fn is_elf(image: &ImageRef<'_>) -> bool {
     image.addressing == Addressing::FileOffset && !has_pe_identity && !is_named_pe
 }
 
-/// Finds it if the recording was made here.
+/// Finds the file if the recording was made on this machine.
 pub(super) fn of_this_machine(image: &ImageRef<'_>, search: &Search) -> Option<SymbolFile> {
     image.file?.here_until_ns?;
     Some(find(image, search)).filter(|file| file.found.is_ok())
 }
 
-/// Finds it among files that the user names themselves, and at the path in the trace: if such paths are trusted, or if the recording was
-/// made here and the file there is the one that was mapped.
+/// Finds the file among those that the user names, or at the path in the trace. The path is used if
+/// such paths are trusted, or if the recording was made on this machine and the file is the one
+/// that was mapped.
 pub(super) fn find(image: &ImageRef<'_>, search: &Search) -> SymbolFile {
     let config = search.config();
     let mut symbols = SymbolFile {
@@ -66,7 +68,8 @@ fn match_file(
     }
     let (number, changed_ns) = number_of(path).ok_or(AttemptResult::NotFound)?;
     let is_same = mapped.is_some_and(|mapped| match is_trusted {
-        // Some file systems have several device numbers, of which recorders state another one.
+        // Some file systems have several device numbers, and the recorder may state another than
+        // `stat`.
         true => mapped.number.inode == number.inode,
         false => mapped.number.is_same_file(&number),
     });
@@ -81,7 +84,7 @@ fn match_file(
 }
 
 impl SymbolFile {
-    /// Takes a file if it is an ELF image, or notes why not.
+    /// Uses a file if it is an ELF image, else notes why not.
     fn take(
         &mut self,
         path: &Path,
@@ -117,12 +120,12 @@ impl SymbolFile {
     }
 }
 
-/// Returns the number of a file and when it was last changed, in ns since 1970-01-01 UTC.
+/// Returns the inode and device of a file, and its last change in ns since 1970-01-01 UTC.
 #[cfg(target_os = "linux")]
 fn number_of(path: &Path) -> Option<(FileNumber, u64)> {
     use std::os::unix::fs::MetadataExt;
     let data = path.metadata().ok().filter(|data| data.is_file())?;
-    // As the C library packs them.
+    // Device numbers as the C library packs them.
     let device = data.dev();
     let major = (device >> 8 & 0xfff) | (device >> 32 & !0xfff);
     let minor = (device & 0xff) | (device >> 12 & !0xff);

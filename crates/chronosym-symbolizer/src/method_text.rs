@@ -1,17 +1,18 @@
-//! Methods as stack traces name them: `Ns.Type+Nested.Method[T] (System.Int32 x, T& y)`.
+//! Parses methods as stack traces write them: `Ns.Type+Nested.Method[T] (System.Int32 x, T& y)`.
 
 use chronosym_pdb::metadata::{MethodSignature, TypeFormat};
 
 use crate::module::open_name;
 
-/// The name with one separator only, for runtimes differ in what stands between a type and those nested in it; without what it
-/// takes and without type arguments.
+/// Returns the name without parameters and type arguments, and with one separator only, because
+/// runtimes use different separators between a type and its nested types.
 pub(super) fn plain_name(method: &str) -> String {
     let name = method.split('(').next().unwrap_or_default().trim_end();
     open_name(name).replace(['+', '/', ':'], ".")
 }
 
-/// Whether a method takes what the text says it takes; of a text that says nothing, any does.
+/// Returns whether the parameters in a text match a signature. A text without parameters matches
+/// any.
 pub(super) fn takes(method: &str, signature: Option<&MethodSignature>) -> bool {
     let Some((_, parameters)) = method.split_once('(') else {
         return true;
@@ -21,13 +22,13 @@ pub(super) fn takes(method: &str, signature: Option<&MethodSignature>) -> bool {
         stated.len() == signature.parameters.len()
             && stated.iter().zip(&signature.parameters).all(|(text, own)| {
                 let own = own.text(TypeFormat::Namespace);
-                // What a type parameter is called stands in other metadata.
+                // The name of a type parameter is in other metadata.
                 own.starts_with('!') || simple(text) == simple(&own)
             })
     })
 }
 
-/// The parameters, at the commas that part them.
+/// Splits the parameters at their separating commas.
 fn split(parameters: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let parts = parameters.split(|c| {
@@ -44,7 +45,8 @@ fn split(parameters: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The type alone, without namespace and arguments: whether it is an array, a reference or a pointer counts.
+/// Returns the type's name without namespace and arguments, and whether it is an array, a reference
+/// or a pointer.
 fn simple(parameter: &str) -> (&str, bool, bool, bool) {
     let words = parameter.split_whitespace();
     let mut words = words.skip_while(|word| matches!(*word, "ref" | "out" | "in" | "params"));

@@ -1,4 +1,4 @@
-//! The symbol files that a profile lacks.
+//! Lists the symbol files that a profile lacks.
 
 use chronosym_symbols::store::{NoFile, server_paths};
 use rustc_hash::FxHashMap;
@@ -14,30 +14,31 @@ use chronosym_core::{ImageIndex, file_name};
 use chronosym_core::{LineReason, NameReason};
 use {chronosym_core::ModuleIndex, chronosym_core::ModuleRef};
 
-/// A module or image whose symbol file is not at hand, and what that costs.
+/// A module or image whose symbol file is not available, and the samples that lack names or lines
+/// because of it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MissingSymbols {
     /// Simple name of the module or image.
     pub name: String,
-    /// Samples whose innermost frame it would name.
+    /// Samples whose innermost frame the file would name.
     pub unnamed: u64,
-    /// The time in ns that those of them stand for of which it is known.
+    /// Thread time of those samples, in ns, as far as it is known.
     pub unnamed_ns: u64,
-    /// Samples whose innermost frame has a name, to which it would give a line.
+    /// Samples whose innermost frame has a name but no line, which the file would add.
     pub without_line: u64,
-    /// The time in ns that those of them stand for of which it is known.
+    /// Thread time of those samples, in ns, as far as it is known.
     pub without_line_ns: u64,
-    /// What it must be, where it was looked for, and why there is none.
+    /// The identity that the file must have, where it was searched for, and why there is none.
     pub file: SymbolFile,
-    /// Where the trace says that it was, or the image that it is of.
+    /// Paths of the file in the trace, or those of the image to which it belongs.
     pub trace_paths: Vec<String>,
-    /// Where a symbol server or a debuginfod server would have it: paths below the server's address, the likeliest first. None
-    /// where the trace states no identity.
+    /// Paths on a symbol server or a debuginfod server, relative to its address, the likeliest
+    /// first. Empty if the trace states no identity.
     pub server_paths: Vec<String>,
 }
 
-/// What a symbol file is of.
+/// The owner of a symbol file.
 #[derive(Clone, Copy)]
 enum Of {
     Image(ProcessIndex, ImageIndex),
@@ -47,14 +48,15 @@ enum Of {
 #[derive(Clone, Copy)]
 struct Lack {
     of: Of,
-    /// Samples, and their time.
+    /// Number of samples, and their time in ns.
     unnamed: (u64, u64),
     without_line: (u64, u64),
 }
 
 impl Symbolizer {
-    /// The symbol files that would name the innermost frames of a profile or give them lines, the one that would name most
-    /// first. What is there but does not know an address is not missing.
+    /// Returns the symbol files that would name the innermost frames of a profile or add their
+    /// lines, in descending order of the samples they would name. A file that is available but does
+    /// not cover an address is not missing.
     pub fn missing(&self, profile: &Profile) -> Vec<MissingSymbols> {
         let resolver = &profile.resolver;
         let mut lacks: FxHashMap<(BinaryId, bool), Lack> = FxHashMap::default();
@@ -131,7 +133,7 @@ impl Symbolizer {
 }
 
 impl MissingSymbols {
-    /// Why there is none: the reason that frames carry. The file that is at hand may be a stripped image.
+    /// Returns the reason in the frames' terms. An available file may be a stripped image.
     pub fn reason(&self) -> &'static str {
         let none = self.file.found.as_ref().err();
         none.unwrap_or(&NoFile::NoSymbolFile).name()
@@ -152,7 +154,7 @@ fn of(frame: &Frame, profile: &Profile) -> Option<Of> {
 
 fn of_image(image: &ImageRef<'_>) -> (Vec<String>, Vec<String>) {
     let pdb = image.pdb.map_or("", |pdb| &pdb.path);
-    // What has a PDB is asked for by the PDB's name.
+    // If there is a PDB, its name is the one to search for.
     let name = file_name(if pdb.is_empty() { image.path } else { pdb });
     (distinct([name]), distinct([image.path, full(pdb)]))
 }
@@ -163,7 +165,7 @@ fn of_module(module: &ModuleRef<'_>) -> (Vec<String>, Vec<String>) {
     (distinct([file_name(pdb)]), paths)
 }
 
-/// Whether a reason is that a file is not at hand.
+/// Returns whether a reason means that a file is not available.
 fn lacks_file(reason: &str) -> bool {
     matches!(
         reason,

@@ -1,4 +1,4 @@
-//! A CLR module's files: its image, its PDB, and what they say.
+//! The image and the PDB of a CLR module, and lookups in them.
 
 use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_symbols::identity::Wanted;
@@ -12,14 +12,14 @@ use chronosym_core::{file_name, simple_name};
 
 /// The files of one module.
 pub(super) struct ModuleFiles {
-    /// The image, where it is at hand.
+    /// The image, if available.
     pub image: SymbolFile,
     /// The PDB.
     pub pdb: PdbFile,
 }
 
 impl ModuleFiles {
-    /// The files, and about how many bytes they take.
+    /// Finds the files. Also returns their approximate size in bytes.
     pub(super) fn find(module: &ModuleRef<'_>, files: &Files) -> (Self, u64) {
         let image = find_image(module, files, ANY);
         let request = PdbRequest {
@@ -52,7 +52,7 @@ impl ModuleFiles {
         image.with(ask)
     }
 
-    /// Type and method of a token.
+    /// Returns type and method of a token.
     pub(super) fn method_name(&self, files: &Files, token: u32) -> Option<(String, String)> {
         self.with_metadata(files, |_, metadata| {
             let name = metadata.method(Token(token))?;
@@ -60,7 +60,8 @@ impl ModuleFiles {
         })
     }
 
-    /// Where the method calls `callee`: at `stated`, if there is such a call there, else at the only one.
+    /// Returns the IL offset of the call of `callee` in a method: `stated` if there is such a call,
+    /// else the only call.
     pub(super) fn call_site(
         &self,
         files: &Files,
@@ -95,7 +96,7 @@ impl ModuleFiles {
     }
 }
 
-/// A name without its instantiation: ``Ns.Type`1[System.Int32].Get`` → ``Ns.Type`1.Get``.
+/// Removes the instantiation from a name: ``Ns.Type`1[System.Int32].Get`` → ``Ns.Type`1.Get``.
 pub(super) fn open_name(name: &str) -> String {
     let mut depth = 0_usize;
     let mut open = String::with_capacity(name.len());
@@ -110,7 +111,7 @@ pub(super) fn open_name(name: &str) -> String {
     open
 }
 
-/// The IL image, which may be precompiled.
+/// Finds the IL image, which may be precompiled.
 pub(super) fn find_image(module: &ModuleRef<'_>, files: &Files, fits: Check<'_>) -> SymbolFile {
     let mut image = SymbolFile::unidentified();
     let Some(id) = identity(module.managed_pdb) else {
@@ -124,7 +125,7 @@ pub(super) fn find_image(module: &ModuleRef<'_>, files: &Files, fits: Check<'_>)
     let (dll, exe) = (format!("{simple}.dll"), format!("{simple}.exe"));
     let names = [file_name(module.il_path), &dll, &exe];
     let request = FileRequest::new(wanted, names, [module.il_path]);
-    // No store has a key made of a PDB's id, so there is no use in asking one.
+    // Stores have no key for an image that is derived from a PDB's id.
     files.search.folders(&mut image, &request, fits);
     image
 }

@@ -1,4 +1,4 @@
-//! Native object files, open, and what they say of addresses.
+//! Open native object files, and lookups of addresses in them.
 
 use std::sync::Arc;
 
@@ -15,11 +15,12 @@ use chronosym_core::NativeFrame;
 use chronosym_core::file_name;
 use chronosym_core::{LineReason, NameReason};
 
-/// A native object file, and the paths it names.
+/// A native object file, and the paths of its source files.
 pub(super) struct ObjectFile {
     pub symbols: NativeSymbols,
     texts: Texts,
-    /// The image, if it is to be opened with a debug file, and whether it alone answers.
+    /// The image, if it is to be opened with a debug file, and whether it is the only source of
+    /// symbols.
     next: Option<(Arc<str>, bool)>,
 }
 
@@ -29,7 +30,7 @@ impl Open for ObjectFile {
         let mut symbols = NativeSymbols::open_path_with(&at.path, debug_files)?;
         let mut next = None;
         if let Some(debug_file) = &at.debug_file {
-            // Without it the image still has its dynamic symbols.
+            // Without the debug file the image still has its dynamic symbols.
             let is_alone = symbols.set_debug_file(debug_file).is_err();
             next = Some((path_text(at), is_alone));
         }
@@ -52,12 +53,12 @@ impl Open for ObjectFile {
     }
 }
 
-/// The path of a file, as frames state it.
+/// Returns the path of a file as frames state it.
 pub(super) fn path_text(at: &FileAt) -> Arc<str> {
     at.path.to_string_lossy().into()
 }
 
-/// Works out the answers for many addresses.
+/// Resolves many addresses in one pass and caches the results.
 pub(super) fn prepare(files: &Files, at: &Arc<FileAt>, addresses: impl Iterator<Item = Address>) {
     let Ok(file) = files.open::<ObjectFile>(at) else {
         return;
@@ -65,7 +66,7 @@ pub(super) fn prepare(files: &Files, at: &Arc<FileAt>, addresses: impl Iterator<
     let addresses: Vec<Address> = addresses.collect();
     let frames = file.frames(&addresses, 0, files.line_share);
     for (&address, frames) in addresses.iter().zip(frames) {
-        // Each frame with its share of names and paths, and the entry itself.
+        // Each frame with its part of the names and paths, and the cache entry itself.
         let weight = 200 * (1 + frames.as_ref().map_or(0, Vec::len)) as u64;
         let key = (Arc::clone(at), address);
         files
@@ -74,7 +75,7 @@ pub(super) fn prepare(files: &Files, at: &Arc<FileAt>, addresses: impl Iterator<
     }
 }
 
-/// The frames at an address, innermost first.
+/// Returns the frames at an address, innermost first.
 pub(super) fn frames(files: &Files, at: &Arc<FileAt>, address: Address) -> Frames {
     if let Some(frames) = files.prepared.get(&(Arc::clone(at), address)) {
         return frames.as_ref().clone();
@@ -89,7 +90,7 @@ pub(super) fn frames(files: &Files, at: &Arc<FileAt>, address: Address) -> Frame
 }
 
 impl ObjectFile {
-    /// What the file says of addresses, in the order asked.
+    /// Returns the frames of each address, in the order of the addresses.
     fn frames(&self, addresses: &[Address], threads: usize, line_share: usize) -> Vec<Frames> {
         let mut query = Query::default();
         (query.threads, query.line_share) = (threads, line_share);
@@ -107,7 +108,8 @@ impl ObjectFile {
     }
 }
 
-/// The frames of an answer; `symbol_file` has the path of the file that one is from, if that is not the first.
+/// Converts an answer to frames. `symbol_file` returns the path of the file that a frame is from,
+/// if that is not the first file.
 pub(super) fn native_frames(
     answer: Answer<'_>,
     texts: &Texts,
@@ -118,7 +120,7 @@ pub(super) fn native_frames(
         Some(Missing::LimitReached) => return Err(NameReason::LimitReached),
         _ => {}
     }
-    // Offsets count from the body that the code is in, for inlined frames as for its own.
+    // Offsets are relative to the start of the enclosing body, for inlinees as for the body itself.
     let body = answer.frames().last();
     let start = body.and_then(|frame| frame.function_start());
     let offset = start.map(|start| answer.address().saturating_sub(start));

@@ -1,4 +1,4 @@
-//! Why a file that the caller names cannot be used.
+//! Errors of files that the caller names.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use chronosym_symbols::identity::PdbId;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The file has no managed code, or describes none; another reader may accept it.
+    /// The file has no managed code, or does not describe any; another reader may accept it.
     #[error("{}: no managed code", path.display())]
     NotManaged {
         /// The file.
@@ -20,10 +20,10 @@ pub enum OpenError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// The PDB is not that of the managed image.
+    /// The PDB does not belong to the managed image.
     #[error("{} is the PDB of another build than {}", pdb.display(), image.display())]
     OtherBuild {
         /// The PDB.
@@ -31,7 +31,7 @@ pub enum OpenError {
         /// The image.
         image: PathBuf,
     },
-    /// The PDB is not that of the native image.
+    /// The PDB does not belong to the native image.
     #[error("{} is the PDB of another build: the image asks for {wanted}, the file is {id}", pdb.display())]
     OtherPdb {
         /// The PDB.
@@ -50,7 +50,7 @@ impl OpenError {
         }
     }
 
-    /// An error that may name the file.
+    /// Returns an error with the path of the file, which `error` may omit.
     pub(super) fn unreadable(path: &Path, error: &chronosym_symbols::Error) -> Self {
         match error {
             chronosym_symbols::Error::Io { source, .. } => Self::damaged(path, source),

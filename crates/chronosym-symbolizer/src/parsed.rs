@@ -1,6 +1,7 @@
-//! What is parsed over bytes that it holds itself.
+//! Parsed files that own their bytes.
 
-/// Declares a file of such bytes, and how its parts are asked.
+/// Declares a type that owns the bytes of a file and the parts parsed from them, with an accessor
+/// for the parts.
 macro_rules! parsed {
     ($(#[$meta:meta])* $file:ident, $cell:ident: $owner:ty => $parts:ident) => {
         self_cell::self_cell! {

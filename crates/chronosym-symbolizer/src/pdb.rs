@@ -1,4 +1,4 @@
-//! PDBs of either format, open.
+//! Open PDBs of either format.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,7 +18,7 @@ use crate::texts::Texts;
 use chronosym_core::SourceLine;
 use chronosym_core::{IlOffset, IlSource};
 
-/// The most that a PDB inside an image may unpack to, in bytes.
+/// Maximum size of an embedded PDB after decompression, in bytes.
 const MAX_EMBEDDED: usize = 256 << 20;
 
 parsed! {
@@ -39,7 +39,7 @@ impl Open for Pdb {
 }
 
 impl Pdb {
-    /// Parses a PDB, known by its content.
+    /// Parses a PDB; the format is detected from the content.
     pub(super) fn parse(data: FileData) -> chronosym_pdb::Result<Self> {
         if PortablePdb::sniff(&data) {
             Ok(Pdb::Portable(PortableFile {
@@ -57,7 +57,7 @@ impl Pdb {
         }
     }
 
-    /// Whether it describes managed code.
+    /// Returns whether it describes managed code.
     pub(super) fn is_managed(&self) -> bool {
         match self {
             Pdb::Portable(_) => true,
@@ -65,7 +65,7 @@ impl Pdb {
         }
     }
 
-    /// The line of an IL offset (rule 14), if the PDB has one.
+    /// Returns the line of an IL offset (rule 14), if the PDB has one.
     pub(super) fn line(
         &self,
         token: Token,
@@ -78,7 +78,7 @@ impl Pdb {
     }
 }
 
-/// The PDB inside an image.
+/// The PDB embedded in an image.
 pub(super) struct EmbeddedPdb(pub Pdb);
 
 impl Open for EmbeddedPdb {
@@ -89,25 +89,25 @@ impl Open for EmbeddedPdb {
     }
 }
 
-/// Bytes of a document's name, on average, and what reading one that is none may take.
+/// Average bytes budgeted for reading one document name, valid or not.
 const NAME: usize = 1 << 10;
 const LONGEST_NAME: usize = 32 << 10;
 
 /// A portable PDB.
 pub(super) struct PortableFile {
     pub pdb: Portable,
-    /// By document row: putting a path together takes longer than finding a line.
+    /// By document row: building a path takes longer than finding a line.
     documents: Mutex<HashMap<u32, Option<Arc<str>>>>,
-    /// Rows of documents by the hashes of their names.
+    /// Document rows by the hash of the document's name.
     rows: OnceLock<HashMap<u64, u32>>,
 }
 
 impl PortableFile {
-    /// The row of a document; the first of several that are called so.
+    /// Returns the row of a document; the first of several with one name.
     pub fn row(&self, pdb: &PortablePdb<'_>, name: &str) -> Option<u32> {
         let rows = self.rows.get_or_init(|| {
             let mut rows = HashMap::default();
-            // One long name may be that of all.
+            // All documents may share one long name.
             let mut room = pdb.documents().count().saturating_mul(NAME).max(1 << 20);
             for row in pdb.documents() {
                 let name = pdb.document(row).map(|document| document.name);
@@ -129,7 +129,7 @@ impl PortableFile {
     fn line(&self, token: Token, il: IlOffset) -> Option<SourceLine> {
         self.pdb.with(|pdb| {
             let answer = pdb.line_at(token.row(), il.offset).or_else(|| {
-                // A prolog stands for the method's first sequence point, wherever that is.
+                // A prolog maps to the method's first sequence point, at any offset.
                 let prolog = il.source == IlSource::Prolog;
                 prolog.then(|| pdb.first_line(token.row())).flatten()
             })?;
@@ -168,7 +168,7 @@ impl WindowsFile {
         })
     }
 
-    /// The frames at an RVA, innermost first.
+    /// Returns the frames at an RVA, innermost first.
     pub(super) fn frames(&self, rva: u32) -> Frames {
         let mut query = Query::default();
         query.threads = 1;

@@ -1,4 +1,4 @@
-//! PE images and the perf maps of precompiled ones, open.
+//! Open PE images, and the perf maps of precompiled ones.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ parsed! {
     ImageFile, ImageCell: FileData => ImageParts
 }
 
-/// What a PE image holds for a symboliser; the dearer parts are read when first asked for.
+/// The parts of a PE image that a symbolizer reads; expensive ones are read on first use.
 pub(super) struct ImageParts<'d> {
     pub image: PeImage<'d>,
     metadata: OnceLock<Option<Metadata<'d>>>,
@@ -56,7 +56,7 @@ parsed! {
     CompositeFile, CompositeCell: Vec<FileData> => CompositeParts
 }
 
-/// A composite image, with the metadata of those of its components that stand beside it.
+/// A composite image, with the metadata of those of its components that are in the same folder.
 pub(super) struct CompositeParts<'d> {
     pub image: R2rImage<'d>,
     modules: Vec<(String, Metadata<'d>)>,
@@ -75,7 +75,7 @@ impl AssemblyResolver for CompositeParts<'_> {
 impl Open for CompositeFile {
     fn open(at: &FileAt, data: FileData, _: &Search) -> Result<Self, FileError> {
         let folder = at.path.parent().unwrap_or(Path::new(""));
-        // Names out of the file: plain ones only.
+        // The names are read from the file: accept plain file names only.
         let names: Vec<String> = R2rImage::parse(&data)?
             .components()
             .map(|assembly| assembly.name)

@@ -1,4 +1,4 @@
-//! What the PDB and the image itself have for a PE image.
+//! Names of code in a PE image, from its PDB and from the image itself.
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
@@ -27,7 +27,7 @@ impl PeFiles {
         let pdb = find_pdb(image, files);
         let fits = |at: &_| fits(at, image, files);
         let mut own = SymbolFile::unidentified();
-        // The PDB of managed code knows nothing of native addresses.
+        // The PDB of managed code has no native addresses.
         if let Some(request) = FileRequest::image(image) {
             match pdb.is_native_pdb() && image.il_pdb.is_none() {
                 true => files.search.folders(&mut own, &request, &fits),
@@ -38,12 +38,13 @@ impl PeFiles {
         PeFiles { pdb, image }
     }
 
-    /// About how many bytes it takes, with room for the PDB of the IL.
+    /// Returns the approximate size in bytes, with an allowance for the PDB of the IL.
     pub(super) fn weight(&self) -> u64 {
         2 * self.pdb.weight() + self.image.file.weight()
     }
 
-    /// The file that answers, or the one whose reason says most.
+    /// Returns the file that supplies names, or the one with the most specific reason for having
+    /// none.
     pub(super) fn best(&self) -> &SymbolFile {
         let (pdb, image) = (&self.pdb, &self.image.file);
         match pdb.found.is_err() && (image.found.is_ok() || pdb.wanted.is_none()) {
@@ -52,7 +53,7 @@ impl PeFiles {
         }
     }
 
-    /// The frames at an RVA, innermost first; none where the files name nothing there.
+    /// Returns the frames at an RVA, innermost first; none if the files have no name for it.
     pub(super) fn frames(&self, files: &Files, rva: u64) -> Frames {
         let pdb = match self.pdb_frames(files, rva) {
             Some(Ok(frames)) if !frames.is_empty() => return Ok(frames),
@@ -66,7 +67,7 @@ impl PeFiles {
             return own;
         };
         let mut frames = own.unwrap_or_default();
-        // A guess replaces only what a damaged PDB would say.
+        // An approximate name replaces only the result of a damaged PDB.
         let is_guess = frames.iter().any(|frame| frame.approximate);
         if frames.is_empty() || is_guess && none.is_ok() {
             return none;
@@ -78,14 +79,15 @@ impl PeFiles {
         Ok(frames)
     }
 
-    /// Works out the answers for many addresses: PDBs are as fast without it.
+    /// Resolves many addresses in advance. PDBs gain nothing from it.
     pub(super) fn prepare(&self, files: &Files, rvas: &[u64]) {
         if let (Err(_), Some(at)) = (&self.pdb.found, self.image.file.file()) {
             object::prepare(files, at, rvas.iter().map(|&rva| Address::Rva(rva)));
         }
     }
 
-    /// What the image's tables and its PDB have at an RVA; nothing where only the symbols of the image are left.
+    /// Returns the frames that the image's tables and its PDB have at an RVA; `None` if only the
+    /// symbols of the image remain to be searched.
     fn pdb_frames(&self, files: &Files, rva: u64) -> Option<Frames> {
         let rva = u32::try_from(rva).ok()?;
         if let Some(frame) = self.image.frame(files, rva) {
@@ -93,7 +95,7 @@ impl PeFiles {
         }
         match files.open::<Pdb>(self.pdb.file()?).as_deref() {
             Ok(Pdb::Windows(pdb)) => Some(pdb.frames(rva)),
-            // The PDB of managed code: it knows no native addresses.
+            // The PDB of managed code has no native addresses.
             Ok(Pdb::Portable(_)) if self.image.file.file().is_some() => None,
             Ok(Pdb::Portable(_)) => Some(Ok(Vec::new())),
             Err(_) => Some(Err(NameReason::SymbolFileDamaged)),
@@ -101,7 +103,7 @@ impl PeFiles {
     }
 }
 
-/// The PDB of an image.
+/// Finds the PDB of an image.
 fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
     let mut symbols = SymbolFile::unidentified();
     let Some(id) = identity(image.pdb) else {
@@ -111,7 +113,7 @@ fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
     let path = image.pdb.map_or("", |pdb| &pdb.path);
     let request = FileRequest::pdb(wanted, path, image.path);
     files.search.everywhere(&mut symbols, &request, ANY);
-    // A PDB that does not say where its sections are is of use only for an image that they fill.
+    // A PDB that does not state its section addresses is useful only if the image supplies them.
     if let Some(at) = symbols.file().cloned()
         && let Ok(pdb) = files.open::<Pdb>(&at)
         && let Pdb::Windows(pdb) = &*pdb
@@ -125,9 +127,10 @@ fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
     symbols
 }
 
-/// Images for several machines can have one time stamp: their IL's.
+/// Checks the machine of an image: images for several machines can share the time stamp of their
+/// IL.
 fn fits(at: &Arc<FileAt>, image: &ImageRef<'_>, files: &Files) -> Result<(), Box<dyn Error>> {
-    // One that does not open says so when it is asked.
+    // A file that does not open is reported when it is used.
     let Ok(file) = files.open::<ImageFile>(at) else {
         return Ok(());
     };
@@ -149,7 +152,7 @@ impl PrecompiledFile {
         }
     }
 
-    /// The precompiled method at an RVA of the image.
+    /// Returns the precompiled method at an RVA of the image.
     pub(super) fn frame(&self, files: &Files, rva: u32) -> Option<NativeFrame> {
         let at = self.file.file()?;
         let image = files.open::<ImageFile>(at).ok()?;
@@ -170,7 +173,7 @@ impl PrecompiledFile {
     }
 }
 
-/// The PDB that a precompiled image names as that of its IL.
+/// Finds the PDB of the IL that a precompiled image names.
 fn il_pdb(at: &Arc<FileAt>, image: &ImageFile, files: &Files) -> PdbFile {
     let named = image.with(|parts| {
         let codeview = parts.image.portable_codeview()?;
@@ -180,7 +183,7 @@ fn il_pdb(at: &Arc<FileAt>, image: &ImageFile, files: &Files) -> PdbFile {
     let request = PdbRequest {
         id: named.as_ref().map(|(id, _)| *id),
         pdb_path: named.as_ref().map_or("", |(_, path)| path),
-        // Where the file was found is no path of the trace.
+        // The location of the file found is not a path of the trace.
         image_path: file_name(&path),
         image: Some(at),
         in_trace: None,

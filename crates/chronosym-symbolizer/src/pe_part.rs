@@ -1,8 +1,9 @@
-//! PE files that a runtime mapped piece by piece, as recorders on Linux state them.
+//! PE files that a runtime mapped section by section, as recorded on Linux.
 //!
-//! Such a mapping has neither the image's base nor its size, so the time stamp and the PDB's id, which other builds of the
-//! same IL share, are not enough: the signature of the perf map and the layout in memory must be the file's as well.
-//! Layout: a runtime maps the headers at the base, and every section at its RVA, whole pages at a time.
+//! Such a mapping states neither the image's base nor its size, so the time stamp and the PDB's id,
+//! which other builds of the same IL share, do not suffice: the signature of the perf map and the
+//! layout in memory must match the file, too. Layout: a runtime maps the headers at the base, and
+//! every section at its RVA, in whole pages.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -22,11 +23,11 @@ use crate::precompiled::row_at;
 use crate::search::{FileAt, FileRequest, SymbolFile, beside, identity, rank};
 use crate::target::{Target, Unfit};
 
-/// The files of a PE file that is mapped in parts: its symbol file is the perf map.
+/// The files of a PE file that is mapped in parts. Its symbol file is the perf map.
 pub(super) struct PartFiles {
     map: SymbolFile,
     image: PrecompiledFile,
-    /// RVAs as stated are offsets in the file plus this.
+    /// RVAs in the trace are file offsets plus this value.
     code_delta: u64,
 }
 
@@ -69,12 +70,13 @@ impl PartFiles {
         }
     }
 
-    /// About how many bytes it takes, with room for the PDB of the IL.
+    /// Returns the approximate size in bytes, with an allowance for the PDB of the IL.
     pub(super) fn weight(&self) -> u64 {
         2 * self.map.weight() + self.image.file.weight()
     }
 
-    /// The file that answers, or the one whose reason says most.
+    /// Returns the file that supplies names, or the one with the most specific reason for having
+    /// none.
     pub(super) fn best(&self) -> &SymbolFile {
         match (&self.map.found, &self.image.file.found) {
             (Err(NoFile::NoSymbolFile), _) => &self.image.file,
@@ -83,10 +85,10 @@ impl PartFiles {
         }
     }
 
-    /// The frames at an RVA, as the trace states it.
+    /// Returns the frames at an RVA as the trace states it.
     pub(super) fn frames(&self, files: &Files, rva: u64) -> Frames {
         if let Some(at) = self.image.file.file() {
-            // The RVA as stated is that of the section with the code: the file knows better.
+            // The RVA is derived from the section with the code; the file states the true one.
             let offset = rva.wrapping_sub(self.code_delta);
             let file = files.open::<ImageFile>(at).ok();
             let rva = file.and_then(|file| file.with(|parts| rva_of(&parts.image, offset)));
@@ -103,7 +105,8 @@ impl PartFiles {
             let mut frame = NativeFrame::new(code.name?);
             frame.offset = Some(code.offset.into());
             frame.line = Err(LineReason::NoILMap);
-            // Compiler options change the code and not the map's signature, and no event says where methods begin.
+            // Compiler options change the code but not the map's signature, and no event states the
+            // starts of methods.
             frame.approximate = true;
             frame.evidence = code.evidence;
             Some(frame)
@@ -112,21 +115,22 @@ impl PartFiles {
     }
 }
 
-/// The least page that a system maps, in bytes: what is whole for larger ones is for these as well.
+/// The smallest page size of any system, in bytes: a range of larger pages is whole in these as
+/// well.
 const PAGE: u64 = 4096;
 
-/// What the process has of a file in one stretch: pieces that continue each other in the file and in memory alike.
+/// A contiguous range of a file in a process: mappings adjacent both in the file and in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stretch {
-    /// Address minus offset in the file, the same for every byte of it.
+    /// Address minus file offset, the same for every byte.
     displacement: u64,
-    /// Offsets in the file.
+    /// File offsets.
     from: u64,
     to: u64,
 }
 
 impl Stretch {
-    /// All pieces as far from their place in the file as `displacement`.
+    /// Merges the mappings whose address minus file offset is `displacement`.
     fn of(pieces: impl Iterator<Item = FileMapping>, displacement: u64) -> Option<Self> {
         pieces
             .filter(|piece| displacement_of(*piece) == displacement)
@@ -153,7 +157,8 @@ fn whole_pages(from: u64, to: u64) -> (u64, u64) {
     (from / PAGE * PAGE, to.div_ceil(PAGE) * PAGE)
 }
 
-/// Where the code of a piece begins, if the base has the headers at the place that the code's RVAs give.
+/// Returns the range that contains a mapping's code, if the headers are mapped at the base that the
+/// code's RVAs imply.
 fn code_stretch(part: &PartRef<'_>, code_delta: u64) -> Option<Stretch> {
     let code = Stretch::of(part.mappings(), displacement_of(part.mapping()))?;
     let base = code.displacement.wrapping_sub(code_delta);
@@ -161,10 +166,11 @@ fn code_stretch(part: &PartRef<'_>, code_delta: u64) -> Option<Stretch> {
     (headers.from == 0).then_some(code)
 }
 
-/// What an image must be to be the mapped one.
+/// Checks that an image has the layout of the mapped one.
 ///
 /// # Errors
-/// What differs.
+///
+/// The difference.
 fn check_image(
     image: &PeImage<'_>,
     image_ref: &ImageRef<'_>,
@@ -204,7 +210,7 @@ fn check_image(
     }
 }
 
-/// The RVA of an offset in the file; nothing for what belongs to no section.
+/// Returns the RVA of a file offset; `None` outside all sections.
 fn rva_of(image: &PeImage<'_>, file_offset: u64) -> Option<u32> {
     image.sections().find_map(|section| {
         let within = file_offset.checked_sub(section.file_offset.into())?;
@@ -214,10 +220,11 @@ fn rva_of(image: &PeImage<'_>, file_offset: u64) -> Option<u32> {
     })
 }
 
-/// What a perf map must be to be that of the mapped image, beside its signature.
+/// Checks that a perf map belongs to the mapped image. The caller checks its signature.
 ///
 /// # Errors
-/// What differs.
+///
+/// The difference.
 fn check_map(map: &R2rMap, image_ref: &ImageRef<'_>, part: &PartRef<'_>) -> Result<(), Unfit> {
     let target = Target {
         os: map.target_os,
@@ -236,7 +243,7 @@ fn check_map(map: &R2rMap, image_ref: &ImageRef<'_>, part: &PartRef<'_>) -> Resu
     if fits { Ok(()) } else { Err(Unfit::Outside) }
 }
 
-/// The recorders that state parts are Linux's.
+/// Returns the target of the recording. All recorders that state mapped parts run on Linux.
 fn of_linux(image_ref: &ImageRef<'_>) -> Target {
     Target {
         os: Some(TargetOs::Linux),

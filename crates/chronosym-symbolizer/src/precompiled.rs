@@ -1,8 +1,9 @@
-//! Precompiled code of a CLR module: which file tells of it, and where that file's image stands in memory.
+//! Precompiled code of a CLR module: finds the file that describes it, and where that file's image
+//! is loaded.
 //!
-//! The image's own tables come first, then those of the composite that the image says its code is in, then the perf map
-//! (`r2rmap`) that the compiler wrote, which has names only. Each must make every start that the trace gives one of its
-//! methods.
+//! Sources, in order: the image's own tables, those of the composite that the image names as the
+//! owner of its code, and the perf map (`r2rmap`) that the compiler wrote, which has names only.
+//! Each must contain every start address that the trace states for a method of the module.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,14 +25,15 @@ use chronosym_core::{Evidence, LineReason};
 use chronosym_core::{IlOffset, IlSource};
 use chronosym_core::{file_name, simple_name};
 
-/// Where a precompiled image stands in memory, as far as its size is known, and what tells of its code.
+/// The base and, if known, the size of a precompiled image, and the source that describes its code.
 #[derive(Clone, Debug)]
 pub(super) struct PrecompiledImage {
     pub range: Range<u64>,
     source: Source,
 }
 
-/// Or why methods without an IL map have no line: there is a file of that identity which is not what ran, or none.
+/// Or why methods without an IL map have no line: no file has that identity, or the one that has it
+/// is not the one that ran.
 pub(super) type PrecompiledResult = Result<PrecompiledImage, LineReason>;
 
 const NOTHING: LineReason = LineReason::NoILMap;
@@ -51,7 +53,8 @@ struct Component {
     mvid: Guid,
 }
 
-/// Finds what tells of a module's precompiled code in its process; `known` are the module's files.
+/// Finds the source that describes a module's precompiled code in its process; `known` are the
+/// module's files.
 pub(super) fn find(
     module: &ModuleRef<'_>,
     known: &ModuleFiles,
@@ -127,7 +130,8 @@ fn placed(base: BaseMatch, image: &R2rImage<'_>, source: Source) -> PrecompiledR
     }
 }
 
-/// The composite stands beside its components. It has no identity of its own but the version ids of its components.
+/// Finds a composite, which is in the folder of its components. Its only identity is the version
+/// ids of its components.
 fn in_composite(
     component: &FileAt,
     owner: &str,
@@ -136,7 +140,7 @@ fn in_composite(
     starts: &[MethodStart],
     files: &Files,
 ) -> PrecompiledResult {
-    // A name out of a file: one in the same folder, or none.
+    // The name is read from a file: accept only a file name in the same folder.
     if owner.is_empty() || owner.contains('\0') || file_name(owner) != owner || owner == ".." {
         return Err(NOTHING);
     }
@@ -157,7 +161,8 @@ fn in_composite(
     })
 }
 
-/// A module's events do not say which perf map it has: only where its methods stand, and their names.
+/// Finds the perf map. A module's events do not identify it: they state only the addresses and
+/// names of its methods.
 fn in_map(
     module: &ModuleRef<'_>,
     machine: Target,
@@ -194,7 +199,7 @@ fn in_map(
         let size = u64::from(last.rva) + u64::from(last.size);
         PrecompiledImage::new(base, size, Source::Map(Arc::clone(at))).map_err(|_| Unfit::Methods)
     };
-    // Without a signature no store has a key.
+    // Stores have no key without a signature.
     let mut map = SymbolFile::unidentified();
     let fits = |at: &Arc<FileAt>| place(at).map(|_| ()).map_err(Into::into);
     files.search.folders(&mut map, &sought, &fits);
@@ -208,7 +213,7 @@ impl PrecompiledImage {
         Ok(PrecompiledImage { range, source })
     }
 
-    /// The precompiled method at an address.
+    /// Returns the precompiled method at an address.
     pub fn code(&self, files: &Files, address: u64) -> Option<PrecompiledCode> {
         let rva = u32::try_from(address.checked_sub(self.range.start)?).ok()?;
         let code = || match &self.source {
@@ -231,13 +236,14 @@ impl PrecompiledImage {
     }
 }
 
-/// The method at an RVA of a precompiled image of one module.
+/// Returns the method at an RVA of a precompiled image of one module.
 pub(super) fn code_at(image: &R2rImage<'_>, rva: u32) -> Option<PrecompiledCode> {
     let is_own = |module: &DefiningModule| *module == DefiningModule::Image;
     code_of(image, &NoAssemblies, rva, is_own)
 }
 
-/// The method at an RVA of an image of several modules: no token says which of them it is of.
+/// Returns the method at an RVA of an image of several modules. No token states to which of them it
+/// belongs.
 pub(super) fn code_in(
     image: &R2rImage<'_>,
     modules: &dyn AssemblyResolver,
@@ -246,7 +252,7 @@ pub(super) fn code_in(
     code_of(image, modules, rva, |_| false)
 }
 
-/// The method at an RVA; tokens are those of the module that `is_own`.
+/// Returns the method at an RVA. Its token refers to the module that `is_own`.
 fn code_of(
     image: &R2rImage<'_>,
     modules: &dyn AssemblyResolver,
@@ -276,7 +282,7 @@ fn code_of(
     Some(code)
 }
 
-/// The method at an RVA of an image of which only the perf map is at hand.
+/// Returns the method at an RVA of an image for which only the perf map is available.
 pub(super) fn row_at(map: &R2rMap, rva: u32) -> Option<PrecompiledCode> {
     let row = map.method_at(rva)?;
     let name = match row.owner_and_name() {

@@ -1,4 +1,4 @@
-//! Looking for files, each once, and what came of it.
+//! Searches for files, each once, and records the results.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use chronosym_core::{ImageRef, PdbReference};
 use chronosym_core::{LineReason, NameReason};
 use chronosym_core::{file_name, simple_name};
 
-/// A file, and what it said of itself when it was found.
+/// A file, and the identity it had when it was found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileAt {
     pub path: PathBuf,
-    /// Nothing for files that have no identity.
+    /// `None` for files without identity.
     pub id: Option<FileIdentity>,
     /// The file with the debug information of an ELF image.
     pub debug_file: Option<PathBuf>,
@@ -37,33 +37,34 @@ impl FileAt {
     }
 }
 
-/// A symbol file that was looked for: where, and what came of it.
+/// A symbol file that was searched for: the locations searched, and the result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SymbolFile {
-    /// What it must be; nothing where the trace gives no identity, so that of no file it is known to be the right one.
+    /// The identity it must have. `None` if the trace states none: then no file is known to be the
+    /// right one.
     pub wanted: Option<Wanted>,
-    /// Where it is, or why there is none.
+    /// The location of the file, or why there is none.
     pub found: Result<FoundFile, NoFile>,
-    /// What the file says of itself, where it is one of its own.
+    /// The identity in the file, if it is a separate file.
     pub id: Option<FileIdentity>,
-    /// Every place looked at, in order.
+    /// Every location searched, in order.
     pub attempts: Vec<Attempt>,
-    /// What shows that it is the one, where that is not the identity that is wanted.
+    /// Evidence that this is the right file, if that is not the wanted identity.
     pub(super) located_by: Option<IdentityKind>,
-    /// The file to open: the symbol file, or the image that it is embedded in.
+    /// The file to open: the symbol file, or the image in which it is embedded.
     pub(super) at: Option<Arc<FileAt>>,
 }
 
-/// Where a symbol file is.
+/// The location of a symbol file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FoundFile {
-    /// A file of its own.
+    /// A separate file.
     File(PathBuf),
     /// Embedded in this image.
     Embedded(PathBuf),
-    /// In the trace.
+    /// Contained in the trace.
     InTrace,
 }
 
@@ -78,7 +79,7 @@ impl std::fmt::Display for FoundFile {
 }
 
 impl SymbolFile {
-    /// A file that is known to be the right one.
+    /// Returns a file that is known to be the right one.
     pub(super) fn at(found: FoundFile, at: Arc<FileAt>) -> Self {
         SymbolFile {
             found: Ok(found),
@@ -87,7 +88,7 @@ impl SymbolFile {
         }
     }
 
-    /// Nothing to look for.
+    /// Returns the result for a file without identity, which cannot be searched for.
     pub(super) fn unidentified() -> Self {
         SymbolFile {
             wanted: None,
@@ -99,14 +100,14 @@ impl SymbolFile {
         }
     }
 
-    /// What shows that the file is the right one: the weakest link, if several files lead to it. Nothing of a file that the trace
-    /// contains or the user vouches for.
+    /// Returns the evidence that the file is the right one: the weakest if several files lead to
+    /// it. `None` for a file that the trace contains or the user vouches for.
     pub fn matched_by(&self) -> Option<IdentityKind> {
         let wanted = self.wanted.as_ref().map(Wanted::kind);
         self.found.as_ref().ok().and(self.located_by.or(wanted))
     }
 
-    /// Whether the file is an ELF image without a symbol table: its debug file is missing.
+    /// Returns whether the file is an ELF image without a symbol table: its debug file is missing.
     pub fn is_stripped(&self) -> bool {
         let has_debug_file = self.at.as_ref().is_some_and(|at| at.debug_file.is_some());
         let is_bare = |id| {
@@ -121,7 +122,7 @@ impl SymbolFile {
         self.found.is_ok() && !has_debug_file && self.id.as_ref().is_some_and(is_bare)
     }
 
-    /// The build id that the file has.
+    /// Returns the build ID of the file.
     pub(super) fn build_id(&self) -> Option<&BuildId> {
         match self.id.as_ref()? {
             FileIdentity::Elf { build_id, .. } => build_id.as_ref(),
@@ -129,18 +130,19 @@ impl SymbolFile {
         }
     }
 
-    /// The file, where it is one of its own.
+    /// Returns the file, if it is a separate file.
     pub(super) fn file(&self) -> Option<&Arc<FileAt>> {
         let is_file = matches!(self.found, Ok(FoundFile::File(_)));
         self.at.as_ref().filter(|_| is_file)
     }
 
-    /// Whether it is at hand and knows native addresses, as the PDB of managed code does not.
+    /// Returns whether it is available and has native addresses, which the PDB of managed code has
+    /// not.
     pub(super) fn is_native_pdb(&self) -> bool {
         self.found.is_ok() && !matches!(self.id, Some(FileIdentity::PortablePdb(_)))
     }
 
-    /// What a frame says in place of a name that it does not know.
+    /// Returns the reason for frames that have no name.
     pub(super) fn name_reason(&self) -> NameReason {
         match &self.found {
             Ok(_) => NameReason::NoName,
@@ -152,7 +154,7 @@ impl SymbolFile {
         }
     }
 
-    /// What a frame says in place of a line that it does not know.
+    /// Returns the reason for frames that have no line.
     pub(super) fn line_reason(&self) -> LineReason {
         match &self.found {
             Ok(_) => LineReason::NoSequencePoint,
@@ -164,7 +166,7 @@ impl SymbolFile {
         }
     }
 
-    /// Takes over what another search came to: its file, or its reason where that says more.
+    /// Merges the result of another search: its file, or its reason if that is more specific.
     pub(super) fn or(&mut self, outcome: &Outcome) {
         self.attempts.extend(outcome.attempts.iter().cloned());
         match (&self.found, &outcome.file) {
@@ -182,7 +184,8 @@ impl SymbolFile {
         }
     }
 
-    /// Holds the file that was found to what else is known of it; one that does not fit is another build's after all.
+    /// Checks the file that was found against further evidence. A mismatch means that it belongs to
+    /// another build.
     fn must_fit(&mut self, fits: Check<'_>) {
         let Some(at) = self.file() else {
             return;
@@ -205,7 +208,7 @@ impl SymbolFile {
         });
     }
 
-    /// A list of the kernel's functions was named, and it is of this kernel, or of another in this way.
+    /// Records that a list of the kernel's functions was given, and whether it matches this kernel.
     pub(super) fn try_kallsyms(&mut self, path: &Path, fits: Result<(), KallsymsMismatch>) {
         let result = match fits {
             Ok(()) => {
@@ -218,7 +221,7 @@ impl SymbolFile {
         self.attempts.push(Attempt { location, result });
     }
 
-    /// The file that was found is damaged after all.
+    /// Records that the file that was found is damaged.
     pub(super) fn damaged(&mut self, path: &Path, why: impl Error) {
         self.found = Err(NoFile::SymbolFileDamaged {
             location: SearchLocation::File(path.to_owned()),
@@ -226,18 +229,18 @@ impl SymbolFile {
         });
     }
 
-    /// About how many bytes it takes.
+    /// Returns the approximate size in bytes.
     pub(super) fn weight(&self) -> u64 {
         1024 + weight_of(&self.attempts)
     }
 }
 
-/// About how many bytes the attempts of a search take, with the paths in them.
+/// Returns the approximate size in bytes of a search's attempts, including their paths.
 fn weight_of(attempts: &[Attempt]) -> u64 {
     256 * attempts.len() as u64
 }
 
-/// Of several reasons the one that says most is kept.
+/// Ranks reasons: of several, the most specific is kept.
 pub(super) fn rank(reason: &NoFile) -> u8 {
     match reason {
         NoFile::SymbolFileMismatch { .. } => 4,
@@ -248,13 +251,13 @@ pub(super) fn rank(reason: &NoFile) -> u8 {
     }
 }
 
-/// Whether a file of the wanted identity is the right one by what else is known of it; if not, in what it differs.
+/// Checks a file of the wanted identity against further evidence; the error is the difference.
 pub(super) type Check<'a> = &'a (dyn Fn(&Arc<FileAt>) -> Result<(), Box<dyn Error>> + Sync);
 
-/// Nothing else is known of it.
+/// Accepts every file: no further evidence exists.
 pub(super) const ANY: Check<'static> = &|_| Ok(());
 
-/// A file that is to be found: what it must be, what it may be called, and where the trace says that it was.
+/// A file to search for: its identity, its possible names, and its paths in the trace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileRequest {
     pub wanted: Wanted,
@@ -275,12 +278,12 @@ impl FileRequest {
         }
     }
 
-    /// What is called as its path says.
+    /// Requests a file under the name in its path.
     pub(super) fn at(wanted: Wanted, path: &str) -> Self {
         FileRequest::new(wanted, [file_name(path)], [path])
     }
 
-    /// An ELF file, which may be a module of the kernel.
+    /// Requests an ELF file, which may be a kernel module.
     pub(super) fn object(wanted: Wanted, path: &str) -> Self {
         let mut object = FileRequest::at(wanted, path);
         let others = module_files(path).filter(|name| name != file_name(path));
@@ -288,7 +291,8 @@ impl FileRequest {
         object
     }
 
-    /// A PDB: it is called as its path says or as its image, and lies where it was written or beside the image.
+    /// Requests a PDB. Its name is that in its path or that of its image; its folder is that in its
+    /// path or that of its image.
     pub(super) fn pdb(wanted: Wanted, pdb_path: &str, image_path: &str) -> Self {
         let own = format!("{}.pdb", simple_name(image_path));
         let beside = beside(image_path, &own).unwrap_or_default();
@@ -299,7 +303,7 @@ impl FileRequest {
         )
     }
 
-    /// The image itself, by what its header says.
+    /// Requests the image itself, by the identity in its header.
     pub(super) fn image(image: &ImageRef<'_>) -> Option<Self> {
         let pe = PeId {
             timestamp: image.timestamp?,
@@ -313,12 +317,13 @@ impl FileRequest {
     }
 }
 
-/// Compilers may write a bare name in place of a PDB's path: that is no path.
+/// Returns the path, or an empty string for a bare name, which compilers may write in place of a
+/// PDB's path.
 pub(super) fn full(path: &str) -> &str {
     if path == file_name(path) { "" } else { path }
 }
 
-/// The path of a file in the folder of another, whose path is a full one.
+/// Returns the path of a file in the folder of another, whose path must be a full one.
 pub(super) fn beside(path: &str, name: &str) -> Option<String> {
     let folder = &path[..path.len() - file_name(path).len()];
     (!folder.is_empty() && !name.is_empty()).then(|| format!("{folder}{name}"))
@@ -328,13 +333,13 @@ pub(super) fn beside(path: &str, name: &str) -> Option<String> {
 #[derive(Debug)]
 pub(super) struct Search {
     stores: Stores,
-    /// By whether the stores were asked, and the generation.
+    /// Keyed by the request, whether it included the stores, and the generation.
     done: WeightedLru<(FileRequest, bool, u64), Outcome>,
     generation: AtomicU64,
 }
 
 impl Search {
-    /// Remembers what came of searches in up to `bytes`.
+    /// Creates a search that caches up to `bytes` of outcomes.
     pub(super) fn new(config: StoreConfig, bytes: u64) -> Self {
         Search {
             stores: Stores::new(config),
@@ -343,19 +348,19 @@ impl Search {
         }
     }
 
-    /// Looks in another folder from now on.
+    /// Adds a folder to search from now on.
     pub(super) fn add_trace_folder(&self, folder: PathBuf) {
         if self.stores.add_trace_folder(folder) {
             self.generation.fetch_add(1, Ordering::Release);
         }
     }
 
-    /// Where files are looked for.
+    /// Returns the search locations.
     pub(super) fn config(&self) -> Arc<StoreConfig> {
         self.stores.config()
     }
 
-    /// Fetches a source file from where a PDB says that it is.
+    /// Downloads a source file from the URL that a PDB states.
     pub(super) fn fetch_source(
         &self,
         url: &str,
@@ -364,12 +369,13 @@ impl Search {
         self.stores.fetch_source(url, most)
     }
 
-    /// Grows with the places that are searched: what was found out before may not hold any more.
+    /// Increases when locations are added: cached outcomes may be outdated.
     pub(super) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Looks in the folders and at the trace's paths (`stores` false), or in the symbol path and at debuginfod.
+    /// Searches the folders and the trace's paths (`stores` false), or the symbol path and
+    /// debuginfod.
     pub(super) fn find(&self, sought: &FileRequest, stores: bool) -> Arc<Outcome> {
         let key = (sought.clone(), stores, self.generation());
         self.done.get_or_make(&key, || {
@@ -379,8 +385,9 @@ impl Search {
         })
     }
 
-    /// Looks in the folders and at the trace's paths for a file that also `fits`: builds for several machines lie side by side, with
-    /// one identity. Done each time: what fits depends on more than the identity.
+    /// Searches the folders and the trace's paths for a file that also `fits`: builds for several
+    /// machines can have one identity and be in one folder. Not cached, because `fits` depends on
+    /// more than the identity.
     fn find_fitting(&self, sought: &FileRequest, fits: Check<'_>) -> Outcome {
         let identify = |path: &Path, wanted: &Wanted| {
             let id = read_identity(path, wanted)?;
@@ -407,7 +414,8 @@ impl Search {
         self.stores.acquire(&request, identify)
     }
 
-    /// Looks in the folders and at the trace's paths, and adds what came of it: for what no store has a key for.
+    /// Searches the folders and the trace's paths, and merges the result: for files for which
+    /// stores have no key.
     pub(super) fn folders(&self, file: &mut SymbolFile, sought: &FileRequest, fits: Check<'_>) {
         file.wanted.get_or_insert_with(|| sought.wanted.clone());
         let outcome = self.find(sought, false);
@@ -420,7 +428,7 @@ impl Search {
         }
     }
 
-    /// Looks everywhere, and adds what came of it.
+    /// Searches all locations, and merges the result.
     pub(super) fn everywhere(&self, file: &mut SymbolFile, sought: &FileRequest, fits: Check<'_>) {
         self.folders(file, sought, fits);
         if file.found.is_err() {
@@ -428,13 +436,13 @@ impl Search {
         }
     }
 
-    /// Looks in the symbol path and at debuginfod, and adds what came of it.
+    /// Searches the symbol path and debuginfod, and merges the result.
     pub(super) fn stores(&self, file: &mut SymbolFile, sought: &FileRequest, fits: Check<'_>) {
         file.or(&self.find(sought, true));
         file.must_fit(fits);
     }
 
-    /// The file of any of these, the first that there is.
+    /// Returns the first file that any of these requests finds.
     pub(super) fn first<const N: usize>(&self, sought: [FileRequest; N]) -> SymbolFile {
         let mut file = SymbolFile::unidentified();
         for sought in &sought {
@@ -446,7 +454,7 @@ impl Search {
     }
 }
 
-/// The id of a PDB; `None` if the trace has zeros in its place.
+/// Returns the id of a PDB; `None` if the trace has zeros in its place.
 pub(super) fn identity(pdb: Option<&PdbReference>) -> Option<PdbId> {
     pdb.map(|pdb| pdb.id).filter(|id| !id.guid.is_zero())
 }

@@ -1,4 +1,5 @@
-//! The text of source files: out of PDBs, from folders, or from where Source Link says, held to the checksum in the PDB.
+//! Source text: embedded in PDBs, from folders, or downloaded through Source Link; checked against
+//! the checksum in the PDB.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,25 +13,27 @@ use crate::pdb::Pdb;
 use crate::symbolizer::Symbolizer;
 use chronosym_core::ModuleRef;
 
-/// Longer source files are not read, in bytes.
+/// Maximum size of a source file that is read, in bytes.
 const MAX_SOURCE: usize = 16 << 20;
 
 /// The text of a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourceText {
-    /// What stands in it; what is no UTF-8 is replaced.
+    /// The text; invalid UTF-8 is replaced.
     pub text: String,
-    /// The file that it is from.
+    /// The file that it was read from.
     pub file: Option<PathBuf>,
-    /// The URL that it was fetched from. Without this and a file it stands in the PDB.
+    /// The URL that it was downloaded from. If both this and `file` are `None`, it is embedded in
+    /// the PDB.
     pub url: Option<String>,
-    /// Whether it is what was compiled, by the checksum in the PDB or because it is in the PDB. Otherwise there is no checksum.
+    /// Whether it is known to be the compiled text, because its checksum matches or because it is
+    /// embedded in the PDB. Otherwise the PDB has no checksum.
     pub checked: bool,
 }
 
 impl SourceText {
-    /// What was compiled.
+    /// Returns a text that is known to be the compiled one.
     fn of(bytes: &[u8]) -> Self {
         SourceText {
             text: String::from_utf8_lossy(bytes).into_owned(),
@@ -41,37 +44,38 @@ impl SourceText {
     }
 }
 
-/// Why there is no text of a source file.
+/// Why source text is not available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoSource {
-    /// It is in no folder that was named, and not in the PDB.
+    /// It is in none of the given folders and not embedded in the PDB.
     #[error("no source file")]
     NotFound,
-    /// A file of its name was found, but another text was compiled.
+    /// A file with its name was found, but its checksum differs.
     #[error("{} is not what was compiled: its checksum is another", .0.display())]
     Mismatch(PathBuf),
-    /// The PDB says where it is, and it was not fetched from there.
+    /// The PDB states a URL, and the file was not downloaded from there.
     #[error("no source file; its PDB names {url}: {reason}")]
     NotFetched {
-        /// Where it is to be.
+        /// The URL.
         url: String,
-        /// Why it is not at hand.
+        /// Why it was not downloaded.
         reason: NotFetched,
     },
-    /// What was fetched is another text, or nothing says that it is the one that was compiled.
+    /// The downloaded text has another checksum, or there is none to compare it with.
     #[error("no source file; what {0} has is not known to be what was compiled")]
     Unchecked(String),
 }
 
 impl Symbolizer {
-    /// The text of `document`, as lines name it, of a module: from its PDB, else out of `folders`, in which the end of the
-    /// document's path is looked for, else from the path itself if paths of traces are trusted, else from the URL that the
-    /// PDB's Source Link has for it, where fetching is on; that needs a checksum that agrees.
+    /// Returns the text of a module's `document`, named as in lines. Searches, in order: the PDB;
+    /// `folders`, for files whose path ends like the document's; the path itself, if paths of
+    /// traces are trusted; the URL in the PDB's Source Link, if downloads are enabled and a
+    /// checksum exists that matches.
     ///
     /// # Errors
     ///
-    /// If there is none, or just one that was not compiled.
+    /// There is no text, or only text that was not compiled.
     pub fn source(
         &self,
         module: Option<&ModuleRef<'_>>,
@@ -116,7 +120,7 @@ impl Symbolizer {
         }
     }
 
-    /// The text at a URL that a PDB names.
+    /// Downloads the text at a URL that a PDB states.
     fn linked(&self, url: String, is_text: Option<Check>) -> Result<SourceText, NoSource> {
         let bytes = match self.files.search.fetch_source(&url, MAX_SOURCE as u64) {
             Ok(bytes) => bytes,
@@ -132,17 +136,17 @@ impl Symbolizer {
     }
 }
 
-/// The names in a path that lead downwards, of whichever system it is.
+/// Splits a path of any system into its names, without those that precede a step upwards.
 fn parts(path: &str) -> Vec<&str> {
     let down = |part: &&str| !matches!(*part, "" | "." | "..") && !part.contains([':', '\0']);
     let parts: Vec<&str> = path.split(['/', '\\']).collect();
-    // What stands before a step upwards is another folder's.
+    // Names before `..` belong to another folder.
     let from = parts.iter().rposition(|&part| part == "..");
     let rest = &parts[from.map_or(0, |at| at + 1)..];
     rest.iter().copied().filter(down).collect()
 }
 
-/// A file that is not too long; devices and pipes are no source.
+/// Reads a file up to the maximum size; devices and pipes are rejected.
 fn read(path: &Path) -> Option<Vec<u8>> {
     if !path.metadata().is_ok_and(|meta| meta.is_file()) {
         return None;
@@ -154,15 +158,16 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     (bytes.len() <= MAX_SOURCE).then_some(bytes)
 }
 
-/// Says whether this is the text that was compiled, where there is a checksum that can be computed.
+/// Returns whether bytes are the compiled text; `None` if there is no checksum of a supported
+/// algorithm.
 type Check = Box<dyn Fn(&[u8]) -> Option<bool>>;
 
-/// What a PDB knows of a document.
+/// The record of a document in a PDB.
 #[derive(Default)]
 struct SourceDocument {
     text: Option<Vec<u8>>,
     is_text: Option<Check>,
-    /// Where Source Link says that it is.
+    /// The URL in the Source Link.
     url: Option<String>,
 }
 
@@ -180,7 +185,7 @@ fn document(pdb: &PortablePdb<'_>, row: u32) -> Option<SourceDocument> {
     let document = pdb.document(row)?;
     let (algorithm, hash) = (document.hash_algorithm, document.hash.to_vec());
     Some(SourceDocument {
-        // What does not unpack is looked for elsewhere.
+        // A text that cannot be decompressed is searched for elsewhere.
         text: pdb.embedded_source(row, MAX_SOURCE).ok().flatten(),
         is_text: algorithm.map(|algorithm| -> Check {
             Box::new(move |bytes| algorithm.is_hash_of(&hash, bytes))
@@ -193,7 +198,8 @@ fn document(pdb: &PortablePdb<'_>, row: u32) -> Option<SourceDocument> {
 mod tests {
     use super::*;
 
-    /// What Source Link leads to is used only where fetching is on, and only with a checksum that agrees.
+    /// A Source Link URL is used only if downloads are enabled, and the text only if its checksum
+    /// matches.
     #[cfg(feature = "http")]
     #[test]
     fn linked_text_is_held_to_its_checksum() {

@@ -1,4 +1,4 @@
-//! The symboliser: for each identity of a module or an image what its files say.
+//! The symbolizer: finds and reads the symbol files of modules and images.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,10 +22,11 @@ use crate::options::SymbolOptions;
 use crate::search::SymbolFile;
 use chronosym_symbols::store::StoreConfig;
 
-/// A [`SymbolSource`] over symbol folders, stores and servers, for any number of timelines, live ones too, on any thread.
+/// A [`SymbolSource`] over symbol folders, stores and servers, for any number of timelines
+/// (including live ones) on any thread.
 ///
-/// What it finds out it keeps by what identifies a module or an image, so that a file which was missing is looked for again
-/// once a trace tells more of it.
+/// Results are cached by the identity of a module or image, so a missing file is searched for again
+/// once the trace states more about its owner.
 ///
 /// # Examples
 ///
@@ -55,12 +56,13 @@ pub struct Symbolizer {
     pub(super) files: Files,
     options: SymbolOptions,
     modules: WeightedLru<Key<SymbolIdentity>, ModuleFiles>,
-    /// Where a module's code stands differs from process to process.
+    /// The base of a module's code differs between processes.
     precompiled: WeightedLru<Key<SnapshotKey>, PrecompiledResult>,
     images: WeightedLru<Key<SymbolIdentity>, ImageFiles>,
 }
 
-/// With the generation of the places to search: what was not found is looked for again in new ones.
+/// With the generation of the search locations: files that were not found are searched for again in
+/// new locations.
 type Key<T> = (u64, T);
 
 impl std::fmt::Debug for Symbolizer {
@@ -72,7 +74,8 @@ impl std::fmt::Debug for Symbolizer {
 }
 
 impl Symbolizer {
-    /// A symboliser that looks in the given places. Nothing is touched until something is asked for.
+    /// Creates a symbolizer that searches the given locations. Opens no file or connection before
+    /// the first request.
     pub fn new(config: StoreConfig, options: SymbolOptions) -> Self {
         Symbolizer {
             files: Files::new(config, &options),
@@ -83,13 +86,13 @@ impl Symbolizer {
         }
     }
 
-    /// Looks from now on also in a folder of symbol files that came with a trace
-    /// ([`StoreConfig::trace_folders`]): beside it, or unpacked out of its archive.
+    /// Adds a folder of symbol files that came with a trace ([`StoreConfig::trace_folders`]), next
+    /// to it or extracted from its archive, to the locations searched from now on.
     pub fn add_trace_folder(&self, folder: impl Into<PathBuf>) {
         self.files.search.add_trace_folder(folder.into());
     }
 
-    /// The symbol file of an image: where it was looked for, and what came of it.
+    /// Returns the symbol file of an image: where it was searched for, and the result.
     pub fn image_symbols(&self, image: &ImageRef<'_>) -> SymbolFile {
         let mut file = self.image(image, |files| files.best().clone());
         if let (Err(_), Some(kallsyms)) = (&file.found, self.kallsyms_of(image)) {
@@ -114,12 +117,12 @@ impl Symbolizer {
 }
 
 impl Symbolizer {
-    /// The PDB of a module: where it was looked for, and what came of it.
+    /// Returns the PDB of a module: where it was searched for, and the result.
     pub fn module_pdb(&self, module: &ModuleRef<'_>) -> SymbolFile {
         self.module(module).pdb.file.clone()
     }
 
-    /// The IL image of a module: where it was looked for, and what came of it.
+    /// Returns the IL image of a module: where it was searched for, and the result.
     pub fn module_image(&self, module: &ModuleRef<'_>) -> SymbolFile {
         self.module(module).image.clone()
     }
@@ -132,7 +135,7 @@ impl Symbolizer {
         })
     }
 
-    /// What tells of the module's precompiled code.
+    /// Returns the source that describes the module's precompiled code.
     fn precompiled_in(&self, module: &ModuleRef<'_>) -> Arc<PrecompiledResult> {
         let Some(snapshot) = module.snapshot_key() else {
             return Arc::new(Err(LineReason::NoILMap));

@@ -1,10 +1,11 @@
-//! Which processor and system precompiled code is for, held to what the trace says of its machine.
+//! Checks the processor and operating system of precompiled code against those of the trace's
+//! machine.
 
 use chronosym_pdb::pe::{Machine, PeImage, TargetOs};
 
 use crate::files::FileError;
 
-/// In what a file of the wanted identity differs from what the trace tells of.
+/// The difference between a file of the wanted identity and the one in the trace.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Unfit {
     #[error("it is for {file}, the trace is of {trace}")]
@@ -35,7 +36,7 @@ pub(super) enum Unfit {
     File(#[from] FileError),
 }
 
-/// Operating system and processor; nothing where it is not known.
+/// Operating system and processor, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Target {
     pub os: Option<TargetOs>,
@@ -43,7 +44,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// What a trace says in words, such as `Linux x64`; ETW traces name their system only.
+    /// Parses the description in a trace, such as `Linux x64`; ETW traces name the system only.
     pub fn of_trace(text: Option<&str>) -> Self {
         let mut target = Target::default();
         let words = text.unwrap_or_default().split([' ', '-']);
@@ -63,7 +64,8 @@ impl Target {
         target
     }
 
-    /// What the code of a precompiled image is for; nothing for other images, whose IL is for any machine.
+    /// Returns the target of a precompiled image. Images without native code run on any machine and
+    /// have none.
     pub fn of_image(image: &PeImage<'_>) -> Self {
         match image.cor_header() {
             Some(cor) if cor.managed_native_header.size > 0 => Target::of_code(image),
@@ -71,7 +73,7 @@ impl Target {
         }
     }
 
-    /// What the code of an image is for that is known to be precompiled.
+    /// Returns the target of an image that is known to be precompiled.
     pub fn of_code(image: &PeImage<'_>) -> Self {
         Target {
             os: Some(image.target_os()),
@@ -79,7 +81,7 @@ impl Target {
         }
     }
 
-    /// Whether both may be the same, as far as both are known.
+    /// Returns whether both may be the same, as far as both are known.
     pub fn agrees(self, other: Target) -> bool {
         fn same<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
             a.zip(b).is_none_or(|(a, b)| a == b)
@@ -87,10 +89,11 @@ impl Target {
         same(self.os, other.os) && same(self.machine, other.machine)
     }
 
-    /// Holds what a file is for to what the trace is of.
+    /// Checks the target of a file against that of the trace.
     ///
     /// # Errors
-    /// In what they differ.
+    ///
+    /// The difference.
     pub fn must_agree(self, trace: Target) -> Result<(), Unfit> {
         let file = self;
         file.agrees(trace)

@@ -1,4 +1,4 @@
-//! File paths and names, each once.
+//! Stores each file path and name once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use chronosym_core::SourceLine;
 pub(super) struct Texts(Mutex<HashSet<Arc<str>>>);
 
 impl Texts {
-    /// A line in the file at a path.
+    /// Returns a line in the file at a path.
     pub(super) fn line(&self, path: &str, line: u32, column: Option<impl Into<u32>>) -> SourceLine {
         SourceLine::new(self.get(path), line, column.map(Into::into))
     }

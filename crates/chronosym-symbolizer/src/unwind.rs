@@ -25,7 +25,8 @@ impl Open for ElfCallFrames {
 }
 
 impl ImageFiles for Symbolizer {
-    /// Of the image itself, which has `.eh_frame`, or of its debug file, which may have `.debug_frame`.
+    /// Returns the table of the image itself, which has `.eh_frame`, or of its debug file, which
+    /// may have `.debug_frame`.
     fn call_frames(&self, image: &ImageRef<'_>) -> Option<Arc<dyn CallFrames>> {
         let table = |file: SymbolFile| {
             let table = self.files.open::<ElfCallFrames>(file.file()?).ok()?;
