@@ -1,8 +1,8 @@
-//! Traces of LTTng: the runtime's events of user space, processes and threads of the kernel.
+//! LTTng traces: events of the runtime in user space, and processes and threads in the kernel.
 //!
-//! The runtime's tracepoints become the events that they are in ETW: a payload that the tracepoint
-//! carries as it is, or one that is made of its fields. So they are decoded as those of EventPipe
-//! are.
+//! The runtime's tracepoints become the equivalent ETW events. Their payload is either carried as
+//! it is by the tracepoint, or encoded from its fields. They are then decoded like events of
+//! EventPipe.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use chronosym_core::DiagnosticKind::{CutShort, Damage, Loss as Lost, LostEvents,
 use chronosym_core::facts::{At, Fact, Process};
 use chronosym_core::{Diagnostics, EventTypeId, Host, Loss, Payload, RecordingId, Session};
 
-/// Where the tracer of the runtime puts a payload in ETW's form.
+/// The field in which the runtime's tracer stores a payload in ETW's form.
 const PACKED: &str = "__data__";
 
-/// The events of traces of LTTng that were recorded together.
+/// The events of LTTng traces that were recorded together.
 ///
-/// Read into a session, events of the kernel become processes and threads.
+/// When read into a session, kernel events become processes and threads.
 pub struct CtfStream<R> {
     reader: Reader<R>,
     events: Events,
@@ -39,7 +39,7 @@ pub struct CtfStream<R> {
 /// How traces are read into a session of several recordings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joined {
-    /// What is added to their times to get the session's, in ns.
+    /// Offset in ns from the traces' times to the session's.
     pub offset_ns: i128,
     /// Processes in containers: their own id and the session's.
     pub pids: Vec<(u32, u32)>,
@@ -57,7 +57,7 @@ impl<R: Read> CtfStream<R> {
         Ok(CtfStream::of(Reader::new(source, options)?))
     }
 
-    /// The events of traces that were opened.
+    /// Returns the events of traces that are open.
     pub fn of(reader: Reader<R>) -> Self {
         CtfStream {
             events: Events::of(reader.traces()),
@@ -69,7 +69,7 @@ impl<R: Read> CtfStream<R> {
         }
     }
 
-    /// As [`of`](Self::of), to be read into a session of several recordings.
+    /// Like [`of`](Self::of), for a session of several recordings.
     pub(crate) fn joined(reader: Reader<R>, joined: Joined) -> Self {
         CtfStream {
             joined: Some(joined),
@@ -77,12 +77,12 @@ impl<R: Read> CtfStream<R> {
         }
     }
 
-    /// The traces' reader.
+    /// Returns the traces' reader.
     pub fn reader(&self) -> &Reader<R> {
         &self.reader
     }
 
-    /// The time of the first event, in ns on the clock of the first trace.
+    /// Returns the time of the first event, in ns on the clock of the first trace.
     fn began_ns(&mut self) -> u64 {
         let reader = &mut self.reader;
         *self
@@ -173,7 +173,7 @@ impl<R: Read> EventStream for CtfStream<R> {
     }
 }
 
-/// What a reader of CTF found wrong.
+/// Converts the diagnostics of the CTF reader.
 fn diagnostics(counted: &chronosym_ctf::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     #[rustfmt::skip]
@@ -191,7 +191,8 @@ fn diagnostics(counted: &chronosym_ctf::Diagnostics) -> Diagnostics {
     diagnostics
 }
 
-/// What the traces say of the machine. `began_ns` is the session's time 0 on their clock.
+/// Records the traces' description of the machine. `began_ns` is the session's time 0 on their
+/// clock.
 pub(crate) fn describe(traces: &[Metadata], began_ns: u64, session: &mut Session) {
     let env = |name| traces.iter().find_map(|trace| trace.env(name));
     let facts = session.facts();
@@ -208,7 +209,7 @@ pub(crate) fn describe(traces: &[Metadata], began_ns: u64, session: &mut Session
         env("kernel_release").unwrap_or_default(),
     ];
     facts.machine = Some(words.join(" ").trim_end().to_owned());
-    // LTTng identifies the monotonic clock by the id of the boot.
+    // LTTng identifies the monotonic clock by the boot id.
     let boot_id = clock.and_then(|clock| clock.uuid.as_deref());
     let host = Host::new(
         env("hostname").unwrap_or_default(),
@@ -217,7 +218,7 @@ pub(crate) fn describe(traces: &[Metadata], began_ns: u64, session: &mut Session
     facts.host = (host != Host::default()).then_some(host);
 }
 
-/// Of each trace.
+/// Returns the pointer size of each trace.
 fn pointer_sizes(traces: &[Metadata]) -> Vec<PointerSize> {
     let of = |trace: &Metadata| match trace.env("architecture_bit_width") {
         Some("32") => PointerSize::Four,
@@ -226,8 +227,8 @@ fn pointer_sizes(traces: &[Metadata]) -> Vec<PointerSize> {
     traces.iter().map(of).collect()
 }
 
-/// The process and the thread that an event is of, and the thread's name, as far as the tracer was
-/// asked for them.
+/// Returns the process and thread of an event, and the thread's name, as far as the recording's
+/// context has them.
 fn owner<'a>(event: &Event<'a>) -> (Option<u32>, Option<u64>, &'a [u8]) {
     let (mut pid, mut tid, mut name) = (None, None, &[][..]);
     for (field, value) in event.context.iter() {
@@ -241,15 +242,15 @@ fn owner<'a>(event: &Event<'a>) -> (Option<u32>, Option<u64>, &'a [u8]) {
     (pid, tid, name)
 }
 
-/// What an event of the kernel says of processes.
+/// What a kernel event reports about a process or thread.
 #[derive(Clone, Copy)]
 enum Task {
     Fork,
     Exec,
     Exit,
-    /// A process that was there before.
+    /// A process that existed before the recording.
     State,
-    /// Another thread gets the processor.
+    /// Another thread is scheduled on the processor.
     Switch,
 }
 
@@ -266,28 +267,29 @@ impl Task {
     }
 }
 
-/// How a payload is made of the fields of an event.
+/// How a payload is encoded from the fields of an event.
 #[derive(Clone, Copy)]
 enum Form {
-    /// It is one of the fields.
+    /// One of the fields is the payload.
     Packed,
-    /// As ETW has it: a field before it, or the event's own layout, says how long a list is.
+    /// In ETW's form: the length of a list is in a preceding field, or part of the event's own
+    /// layout.
     Etw,
-    /// As the schema made of the trace's description says.
+    /// According to the schema built from the trace's metadata.
     Described,
 }
 
-/// Makes records of events: with their schemas, which are made as they come up, and payloads in
-/// ETW's form.
+/// Converts events to records with a schema, which is built on first use, and a payload in ETW's
+/// form.
 struct Events {
-    /// Of each trace.
+    /// One per trace.
     pointer_sizes: Vec<PointerSize>,
     types: FxHashMap<(usize, usize), (Arc<EventSchema>, Form)>,
     payload: Vec<u8>,
 }
 
 impl Events {
-    /// Of events of these traces.
+    /// Creates a converter for events of these traces.
     fn of(traces: &[Metadata]) -> Self {
         Events {
             pointer_sizes: pointer_sizes(traces),
@@ -296,7 +298,7 @@ impl Events {
         }
     }
 
-    /// A record of an event, at a time in ns since the recording began, and its schema.
+    /// Returns the record of an event, at a time in ns since the recording began, and its schema.
     fn raw_event<'a>(
         &'a mut self,
         event: &Event<'a>,
@@ -330,7 +332,7 @@ impl Events {
     }
 }
 
-/// What a tracepoint is in ETW, or what the trace says of it.
+/// Returns the schema of the equivalent ETW event, or one built from the trace's metadata.
 fn schema(event: &EventType) -> (Arc<EventSchema>, Form) {
     let (provider, symbol) = match event.name.split_once(':') {
         Some((provider, symbol)) => (provider, symbol),
@@ -357,7 +359,7 @@ fn schema(event: &EventType) -> (Arc<EventSchema>, Form) {
     (Arc::new(schema), form)
 }
 
-/// The fields of an event that only the trace knows, as its payload will have them.
+/// Returns the fields of an event that only the trace describes, as its payload will have them.
 fn described(event: &EventType) -> Vec<Field> {
     let fields = event.fields.iter().filter(|field| !field.is_length);
     let described = fields.map(|field| {
@@ -372,7 +374,7 @@ fn described(event: &EventType) -> Vec<Field> {
     described.collect()
 }
 
-/// Numbers of other widths become the next wider one.
+/// Returns the field type of a number. Unusual widths are extended to the next supported one.
 fn number_type(number: NumberType) -> FieldType {
     match (
         width(number),
@@ -397,15 +399,15 @@ fn number_type(number: NumberType) -> FieldType {
     }
 }
 
-/// In bytes.
+/// Returns the width in bytes.
 fn width(number: NumberType) -> usize {
     number.bits.div_ceil(8).next_power_of_two() as usize
 }
 
-/// Writes the fields of an event as a payload.
+/// Encodes the fields of an event as a payload.
 fn encode(event: &Event<'_>, form: Form, out: &mut Vec<u8>) {
     for (declared, (_, value)) in event.event_type.fields.iter().zip(event.fields.iter()) {
-        // How long a list is stands in a field of its own, which only this format has.
+        // The length of a list is a separate field, which only this format has.
         if declared.is_length {
             continue;
         }
@@ -425,13 +427,13 @@ fn encode(event: &Event<'_>, form: Form, out: &mut Vec<u8>) {
                 let values = list.iter().take(most);
                 values.for_each(|value| encode_number(value, width(ty), out));
             }
-            // Fields of structs stand between those that were declared.
+            // Fields of structs are in between the declared ones.
             _ => return,
         }
     }
 }
 
-/// Writes how many elements follow, if a description wants it: 65,535 at the most.
+/// Writes the number of elements that follow, if the description requires it; at most 65,535.
 fn counted(length: usize, form: Form, out: &mut Vec<u8>) -> Option<usize> {
     let Form::Described = form else {
         return None;
@@ -464,14 +466,14 @@ impl Importer {
         u64::try_from(time.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// The process that calls itself so.
+    /// Returns the session's id of the process whose own id is `own`.
     fn pid(&self, own: u32) -> u32 {
         let mut pids = self.joined.pids.iter();
         let mapped = pids.find(|&&(inside, _)| inside == own);
         mapped.map_or(own, |&(_, pid)| pid)
     }
 
-    /// Takes an event; returns its time in the session.
+    /// Imports an event; returns its time in the session.
     fn take(&mut self, event: &Event<'_>, events: &mut Events, session: &mut Session) -> u64 {
         let time_ns = self.time(event.time_ns);
         let (own_pid, thread, name) = owner(event);
@@ -497,7 +499,7 @@ impl Importer {
         time_ns
     }
 
-    /// Applies what the kernel says of a process.
+    /// Applies what a kernel event reports about a process.
     fn task(&mut self, at: At, task: Task, event: &Event<'_>, session: &mut Session) {
         let number = |name| event.fields.get(name).and_then(|value| value.as_u64());
         let id = |name| number(name).and_then(|id| u32::try_from(id).ok());
@@ -508,8 +510,8 @@ impl Importer {
         match task {
             Task::Fork => {
                 let name = text("child_comm");
-                // Of a new thread the process is another; older tracers tell of processes only by
-                // their first thread.
+                // For a new thread, the process id differs from the thread id. Older tracers report
+                // a process only by its first thread.
                 let (Some(tid), Some(pid)) = (id("child_tid"), id("child_pid")) else {
                     return;
                 };
@@ -528,7 +530,7 @@ impl Importer {
                 let name = path.rsplit('/').next().unwrap_or_default();
                 session.apply(at.process(pid), Fact::Exec);
                 session.apply(at.process(pid), Process::new(Action::DCStart, name));
-                // The others have ended.
+                // The other threads have ended.
                 self.threads.begin(pid, number("tid").unwrap_or(pid.into()));
             }
             Task::Exit => {
@@ -541,7 +543,7 @@ impl Importer {
                 }
             }
             Task::Switch => {
-                // The context is that of the thread that leaves.
+                // The context is that of the thread being switched out.
                 if let (Some(tid), Some(pid)) = (number("prev_tid"), at.process)
                     && pid != 0
                 {

@@ -17,7 +17,7 @@ use chronosym_core::{
     SampleKind, SampleSelection, Session, StackId, ThreadIndex, Weight,
 };
 
-/// What a reader of .etl found wrong.
+/// Converts the diagnostics of the .etl reader.
 fn diagnostics(counted: &chronosym_etl::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     diagnostics.add_gaps(&counted.gaps);
@@ -48,7 +48,7 @@ pub struct EtlStream<S> {
     is_described: bool,
     stack: Vec<u64>,
     is_joined: bool,
-    /// Ids of the session for the schemas.
+    /// The session's ids of the schemas.
     types: Vec<EventTypeId>,
     /// Set while the trace is read into a session.
     importer: Option<Importer>,
@@ -67,7 +67,7 @@ impl<S: ReadAt> EtlStream<S> {
         Ok(EtlStream::of(Reader::new(source, options)?))
     }
 
-    /// The events of a trace that was opened.
+    /// Returns the events of a trace that is open.
     pub fn of(reader: Reader<S>) -> Self {
         EtlStream {
             reader,
@@ -83,8 +83,8 @@ impl<S: ReadAt> EtlStream<S> {
         }
     }
 
-    /// As [`of`](Self::of), to be read into a session of several recordings, whose time 0 is that
-    /// of the trace.
+    /// Like [`of`](Self::of), for a session of several recordings, whose time 0 is that of the
+    /// trace.
     pub(crate) fn joined(reader: Reader<S>) -> Self {
         EtlStream {
             is_joined: true,
@@ -92,7 +92,7 @@ impl<S: ReadAt> EtlStream<S> {
         }
     }
 
-    /// The trace's reader.
+    /// Returns the trace's reader.
     pub fn reader(&self) -> &Reader<S> {
         &self.reader
     }
@@ -111,7 +111,7 @@ impl<S: ReadAt> EtlStream<S> {
     /// Ends reading into a session.
     fn finish(&mut self, session: &mut Session) {
         self.has_ended = true;
-        // Some descriptions came after the events.
+        // Some descriptions follow their events.
         self.schemas.redescribe();
         for (id, schema) in self.types.iter().zip(self.schemas.all()) {
             session.redescribe(*id, schema);
@@ -123,7 +123,7 @@ impl<S: ReadAt> EtlStream<S> {
         }
         let counted = self.reader.diagnostics();
         if counted.lost_anything() {
-            // The trace does not say when.
+            // The trace does not state when events were lost.
             let mut loss = Loss::of_events(0, u64::MAX, counted.events_lost);
             loss.buffers = counted.buffers_lost;
             loss.notices = counted.lost_event_records;
@@ -203,11 +203,11 @@ impl<S: ReadAt> EventStream for EtlStream<S> {
     }
 }
 
-/// Reads a trace into a session; returns what was damaged or lost.
+/// Reads a trace into a session; returns the diagnostics.
 ///
 /// # Errors
 ///
-/// [`ReadError::AnotherRecording`] if the session was read from a recording before.
+/// [`ReadError::AnotherRecording`] if the session has already read a recording.
 pub fn read<S: ReadAt>(reader: Reader<S>, session: &mut Session) -> Result<Diagnostics, ReadError> {
     let mut stream = EtlStream::of(reader);
     stream.read_into(session)?;
@@ -226,15 +226,15 @@ fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'a> {
     }
 }
 
-/// Whose samples they are.
+/// The owner of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Owner {
     Thread(ThreadIndex),
-    /// A thread of a process that is not known yet.
+    /// A thread whose process is not yet known.
     Tid(u32),
 }
 
-/// What the samples of a class have in common, whatever their stack turns out to be.
+/// The properties shared by a class of samples, apart from their stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ClassKey {
     owner: Owner,
@@ -247,26 +247,27 @@ struct ClassKey {
 #[derive(Debug)]
 struct Importer {
     stacks: StackAssembler,
-    /// The classes of samples: their stacks are set when all is read.
+    /// The classes of samples; their stacks are set after the last record.
     classes: HashMap<ClassKey, ClassIndex>,
-    /// Whether stacks are wanted at all.
+    /// Whether stacks are wanted.
     wanted: bool,
-    /// Each thread's last event of the runtime, whose stack may follow as an event.
+    /// Each thread's last event of the runtime, whose stack may follow as a separate event.
     last_clr: HashMap<u32, LastClr>,
-    /// The kernel logger reports processes: its events have more than those of other providers.
+    /// Whether the kernel logger reports processes: its events have more fields than those of other
+    /// providers.
     has_kernel_logger: bool,
-    /// Performance counters: by their number, how many events make a sample.
+    /// Performance counters: events per sample, by counter number.
     counters: HashMap<u32, u64>,
 }
 
-/// An event of the runtime.
+/// The last runtime event of a thread.
 #[derive(Debug)]
 struct LastClr {
     raw_time: i64,
     id: EventTypeId,
-    /// Its stack is wanted: it is counted once it is whole.
+    /// Whether its stack is wanted; the event is then counted when its stack is complete.
     wanted: bool,
-    /// A stack of its own was counted.
+    /// Whether a stack event of its own was counted.
     has_stack: bool,
 }
 
@@ -282,7 +283,7 @@ impl Importer {
         }
     }
 
-    /// Takes one record, and logs the samples whose stacks are complete by now.
+    /// Imports one record, and the samples whose stacks have become complete.
     fn take(
         &mut self,
         raw: &RawEvent<'_>,
@@ -347,7 +348,7 @@ impl Importer {
         self.log_finished(session);
     }
 
-    /// Processes and images of another provider than the kernel logger.
+    /// Applies processes and images of a provider other than the kernel logger.
     fn other_processes(&mut self, raw: &RawEvent<'_>, session: &mut Session) {
         match raw.schema.key() {
             EventKey::Classic { class, .. } => self.has_kernel_logger = *class == classes::PROCESS,
@@ -359,7 +360,7 @@ impl Importer {
         }
     }
 
-    /// Samples and stacks.
+    /// Imports samples and stacks.
     fn decoded(
         &mut self,
         event: &Event<'_>,
@@ -430,7 +431,7 @@ impl Importer {
                 if let Some(tid) = record.thread_id
                     && let Some(last) = self.last_clr.remove(&tid)
                 {
-                    // The runtime logs the stack of an event right after it on the same thread.
+                    // The runtime logs the stack of an event directly after it, on the same thread.
                     if last.wanted {
                         let of = Reference {
                             raw_time: last.raw_time,
@@ -446,7 +447,7 @@ impl Importer {
         }
     }
 
-    /// An event whose stack is wanted: it is in the record, or comes later.
+    /// Imports an event whose stack is wanted. The stack is in the record, or follows.
     fn event_with_stack(
         &mut self,
         raw: &RawEvent<'_>,
@@ -456,7 +457,7 @@ impl Importer {
     ) {
         let mut event = waiting(record, id);
         event.sample.weight = session.weight(id, raw.payload);
-        // The stack of a context switch is that of the new thread.
+        // The stack of a context switch is that of the thread being switched in.
         if session.role(id) == Role::ContextSwitch
             && let Ok(Some(Event::Kernel(KernelEvent::CSwitch(switch)))) = raw.decode()
         {
@@ -475,7 +476,7 @@ impl Importer {
                     self.stacks.expect_match(stack.match_id);
                 }
                 ExtendedItem::StackKey(key) => {
-                    // Another half follows only on a stack of the kernel.
+                    // A user part follows only if the stack is the kernel's.
                     let mode = if key.match_id == 0 {
                         Mode::User
                     } else {
@@ -489,7 +490,7 @@ impl Importer {
         }
     }
 
-    /// Notes how often samples are taken, from now on.
+    /// Records the sampling interval that applies from now on.
     fn set_interval(&mut self, time_ns: u64, event: &SampleInterval<'_>, session: &mut Session) {
         let (new, old) = (event.new_interval, event.old_interval);
         let interval = match event.event {
@@ -510,7 +511,7 @@ impl Importer {
         }
     }
 
-    /// Gives the session the events that have what there is of their stacks.
+    /// Pushes the events whose stacks are as complete as they will be.
     fn log_finished(&mut self, session: &mut Session) {
         while let Some(finished) = self.stacks.next_finished() {
             let Finished {
@@ -547,15 +548,15 @@ impl Importer {
         }
     }
 
-    /// The trace is over: all samples get their stacks and owners. Returns how many stack keys were
-    /// never defined.
+    /// Ends the import: assigns stacks and owners to all samples. Returns the number of stack keys
+    /// that were never defined.
     fn finish(mut self, session: &mut Session) -> u64 {
         let undefined = self.stacks.finish();
         self.log_finished(session);
-        // In the order in which classes came up, so that two runs are alike.
+        // In the order of first occurrence, so that the result is deterministic.
         let mut classes: Vec<_> = self.classes.into_iter().collect();
         classes.sort_unstable_by_key(|&(_, class)| class);
-        // What stacks of the same parts are, resolved once.
+        // Stacks with equal parts, resolved once.
         let mut interned: HashMap<StackOf, Option<StackId>> = HashMap::default();
         let mut path = Vec::new();
         let most = (session.stacks().len()).saturating_add(self.stacks.most_joined());
@@ -581,7 +582,7 @@ impl Importer {
     }
 }
 
-/// Whether a record carries its stack, or a part of it.
+/// Returns whether a record carries its stack, or a part of it.
 fn has_stack(record: &Record<'_>) -> bool {
     record.extended_items().any(|item| match item {
         ExtendedItem::Stack(stack) => !stack.addresses.is_empty(),
@@ -628,7 +629,8 @@ fn valid(id: u32) -> Option<u32> {
 
 fn describe(header: &TraceHeader, clock: Clock, session: &mut Session) {
     let facts = session.facts();
-    // Of several files the clock has the earliest start, the header may be any one's.
+    // If several files were merged, the clock has the earliest start; the header may be that of any
+    // of them.
     facts.start_unix_ns = Some(clock.unix_ns(0));
     facts.format = "etl".to_owned();
     facts.version = format!("{}.{}", header.layout_version.0, header.layout_version.1);

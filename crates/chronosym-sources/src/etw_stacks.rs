@@ -1,8 +1,8 @@
-//! Puts the stacks of ETW events together.
+//! Assembles the stacks of ETW events.
 //!
 //! Windows logs the stack of an event after the event, in up to two parts (kernel, user), each
-//! either as addresses or as a key whose definition comes later still. A part refers to its event
-//! by the event's raw time and thread.
+//! either as addresses or as a key that is defined by a later event. A part refers to its event by
+//! the event's raw time and thread.
 
 use std::collections::VecDeque;
 
@@ -27,14 +27,14 @@ impl Mode {
     }
 }
 
-/// One part of the stack of one event.
+/// One part of an event's stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Part {
     #[default]
     None,
-    /// Its addresses, in the table of fragments.
+    /// Addresses, in the table of fragments.
     Known(StackId),
-    /// What the next definition of a key will say.
+    /// A key that is defined later: index of its use.
     Key(u32),
 }
 
@@ -48,11 +48,12 @@ pub(super) struct Waiting {
     pub tid: Option<u32>,
     pub cpu: u16,
     pub sample: Sample,
-    /// Where the thread stood, for the case that the part of the stack with it does not come.
+    /// The thread's instruction pointer, used if the part of the stack that contains it does not
+    /// follow.
     pub ip: Option<u64>,
 }
 
-/// Which event a part of a stack belongs to.
+/// Identifies the event to which a part of a stack belongs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reference {
     pub raw_time: i64,
@@ -69,16 +70,16 @@ struct Entry {
     match_id: u64,
 }
 
-/// An event that has what there is of its stack.
+/// An event whose stack is as complete as it will be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Finished {
     pub event: Waiting,
     pub stack: StackOf,
-    /// Whether anything of the stack came: else it is just where the thread stood.
+    /// Whether any part of the stack was received. If not, only the instruction pointer is known.
     pub has_stack: bool,
 }
 
-/// A stack of its parts: what they are can be known at the end only, when all keys are defined.
+/// The parts of a stack. Their addresses are known only at the end, when all keys are defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct StackOf {
     kernel: Part,
@@ -87,7 +88,7 @@ pub(super) struct StackOf {
 }
 
 impl StackOf {
-    /// Leaves out the user part below a kernel part. Whether there was one.
+    /// Removes the user part below a kernel part. Returns whether there was one.
     pub fn drop_callers(&mut self) -> bool {
         let joined = self.kernel != Part::None && self.user != Part::None;
         if joined {
@@ -97,42 +98,43 @@ impl StackOf {
     }
 }
 
-/// The use of a key that is not defined yet.
+/// A use of a key that is not yet defined.
 #[derive(Clone, Copy, Debug)]
 struct OpenKey {
     of: u32,
-    /// No reference has said which part it is.
+    /// Whether no reference has stated which part it is.
     guessed: bool,
 }
 
-/// In real traces parts come at most 0.4 s after their event.
+/// How long an event waits for its stack, in ns. In real traces, parts follow within 0.4 s.
 const PATIENCE_NS: u64 = 2_000_000_000;
-/// Processors log at most one event each at a time; more events of one time are damage.
+/// Maximum number of waiting events with one raw time. A processor logs at most one event at a
+/// time; more are corruption.
 const MAX_AT_ONCE: usize = 4096;
-/// Events that wait for stacks, and what is known of stack keys.
+/// Events that wait for stacks, and the definitions of stack keys.
 #[derive(Debug, Default)]
 pub(super) struct StackAssembler {
     /// Whether the kernel is a 64-bit one.
     wide: bool,
-    /// By raw time; events of one time as they came.
+    /// Sorted by raw time; events with equal times in the order of the file.
     waiting: VecDeque<Entry>,
-    /// Raw times of the events that wait for the user part of these numbers.
+    /// Raw times of the events that wait for a user part, by match id.
     by_match: HashMap<u64, i64>,
-    /// Parts with addresses; keys have their definitions here too.
+    /// Parts as addresses, including the definitions of keys.
     fragments: StackTable,
-    /// What each use of a key means: a key stands for one thing from the definition before up to
-    /// its own.
+    /// The definition of each use of a key. A key has one meaning from the preceding definition up
+    /// to its own.
     uses: Vec<StackId>,
-    /// The uses that are not defined yet.
+    /// The uses that are not yet defined.
     open_keys: HashMap<(Mode, u64), OpenKey>,
-    /// Events that have waited long enough; the source takes them.
+    /// Events that have waited long enough, for the importer to take.
     finished: VecDeque<Finished>,
-    /// Raw time of the last event that was given up.
+    /// Raw time of the last event that stopped waiting.
     given_up: Option<i64>,
     late_parts: u64,
-    /// Parts for which there was no room.
+    /// Parts dropped because a limit was reached.
     dropped: u64,
-    /// Where the kernel's addresses begin.
+    /// The lowest kernel address.
     kernel_from: u64,
 }
 
@@ -146,15 +148,15 @@ impl StackAssembler {
         }
     }
 
-    /// In a 32-bit address space user mode can have up to 3 GB: the kernel begins where its lowest
-    /// image lies.
+    /// Lowers the start of kernel addresses to the base of a kernel image. In a 32-bit address
+    /// space user mode can have up to 3 GB, so the kernel starts at its lowest image.
     pub fn lowest_kernel_image(&mut self, base: u64) {
         if !self.wide {
             self.kernel_from = base;
         }
     }
 
-    /// An event whose stack may come.
+    /// Adds an event whose stack may follow.
     pub fn wait(&mut self, event: Waiting) {
         self.give_up(event.time_ns);
         let entry = Entry {
@@ -163,7 +165,7 @@ impl StackAssembler {
             user: Part::None,
             match_id: 0,
         };
-        // Only damage brings events out of order.
+        // Events are out of order only in damaged traces.
         let in_order = |last: &Entry| last.event.raw_time <= event.raw_time;
         if self.waiting.back().is_none_or(in_order) {
             self.waiting.push_back(entry);
@@ -175,7 +177,7 @@ impl StackAssembler {
         }
     }
 
-    /// The event that was added last has a user part to come under this number; 0 is none.
+    /// Expects a user part with this match id for the event that was added last; 0 means none.
     pub fn expect_match(&mut self, match_id: u64) {
         if let Some(entry) = self.waiting.back_mut().filter(|_| match_id != 0) {
             entry.match_id = match_id;
@@ -183,7 +185,8 @@ impl StackAssembler {
         }
     }
 
-    /// Addresses of a part of the stack of an event. Without a mode the addresses tell it.
+    /// Adds a part of an event's stack as addresses. Without a mode, it is derived from the
+    /// addresses.
     pub fn addresses(
         &mut self,
         of: Reference,
@@ -206,7 +209,7 @@ impl StackAssembler {
         fragment
     }
 
-    /// As [`StackAssembler::addresses`], by a key; the mode may be no more than a guess.
+    /// Like [`StackAssembler::addresses`], with a key. The mode may be a guess.
     pub fn key(&mut self, of: Reference, mode: Mode, guessed: bool, key: u64) {
         if let Some((at, place)) = self.place_or_late(&of, mode) {
             let part = self.use_of(mode, guessed, key);
@@ -214,7 +217,7 @@ impl StackAssembler {
         }
     }
 
-    /// The present use of a key.
+    /// Returns the current use of a key.
     fn use_of(&mut self, mode: Mode, guessed: bool, key: u64) -> Part {
         let next = self.uses.len() as u32;
         let open = self.open_keys.entry((mode, key)).or_insert(OpenKey {
@@ -228,10 +231,10 @@ impl StackAssembler {
         Part::Key(open.of)
     }
 
-    /// The definition of a key: it holds for all uses since the definition before.
+    /// Defines a key for all its uses since the preceding definition.
     pub fn define(&mut self, key: u64, leaf_first: impl DoubleEndedIterator<Item = u64> + Clone) {
         let mode = self.mode_of(leaf_first.clone().next_back());
-        // The same number can stand for a part of either kind.
+        // The same number can identify a kernel part and a user part.
         if let Some(open) = self.take_open(mode, key)
             && let Some(definition) = self.fragment(leaf_first)
         {
@@ -243,8 +246,8 @@ impl StackAssembler {
         if let Some(open) = self.open_keys.remove(&(mode, key)) {
             return Some(open.of);
         }
-        // The other kind, but only where the reference or the addresses (on 32 bits) do not tell it
-        // for sure. Else that one's own definition is lost, or comes later.
+        // Try the other mode, but only if the reference or the addresses (on 32 bits) leave the
+        // mode uncertain. If they do not, the definition for that mode was lost, or follows.
         let other = (mode.other(), key);
         let open = self.open_keys.get(&other)?;
         if self.wide && !open.guessed {
@@ -253,7 +256,7 @@ impl StackAssembler {
         self.open_keys.remove(&other).map(|open| open.of)
     }
 
-    /// The user part for a number that [`StackAssembler::expect_match`] announced.
+    /// Adds the user part for a match id passed to [`StackAssembler::expect_match`].
     pub fn matched(&mut self, match_id: u64, leaf_first: impl DoubleEndedIterator<Item = u64>) {
         if let Some(at) = self.take_match(match_id)
             && let Some(fragment) = self.fragment(leaf_first)
@@ -262,7 +265,7 @@ impl StackAssembler {
         }
     }
 
-    /// As [`StackAssembler::matched`], by a key.
+    /// Like [`StackAssembler::matched`], with a key.
     pub fn matched_key(&mut self, match_id: u64, key: u64) {
         if let Some(at) = self.take_match(match_id) {
             self.waiting[at].user = self.use_of(Mode::User, false, key);
@@ -275,7 +278,8 @@ impl StackAssembler {
             .find(|&at| self.waiting[at].match_id == match_id)
     }
 
-    /// A stack is the kernel's if even its outermost frame lies there.
+    /// Returns the mode of a part. It is the kernel's only if its outermost address is a kernel
+    /// address.
     fn mode_of(&self, outermost: Option<u64>) -> Mode {
         if outermost.is_some_and(|address| address >= self.kernel_from) {
             Mode::Kernel
@@ -284,7 +288,7 @@ impl StackAssembler {
         }
     }
 
-    /// The waiting events of a raw time.
+    /// Returns the indices of the waiting events with a raw time.
     fn at(&self, raw_time: i64) -> impl DoubleEndedIterator<Item = usize> + use<> {
         let first = self
             .waiting
@@ -298,17 +302,18 @@ impl StackAssembler {
         first..first + count
     }
 
-    /// As [`StackAssembler::place`]; counts parts that come after their event was given up.
+    /// Like [`StackAssembler::place`], and counts parts that follow after their event stopped
+    /// waiting.
     fn place_or_late(&mut self, of: &Reference, mode: Mode) -> Option<(usize, Mode)> {
         let place = self.place(of, mode);
-        // Others are of events that nobody asked for.
+        // Other parts belong to events that were not requested.
         if place.is_none() && self.given_up >= Some(of.raw_time) {
             self.late_parts += 1;
         }
         place
     }
 
-    /// The event that a part belongs to, and which of its parts it is.
+    /// Returns the event to which a part belongs, and which of its parts it is.
     fn place(&self, of: &Reference, mode: Mode) -> Option<(usize, Mode)> {
         let free = |entry: &Entry, mode| match mode {
             Mode::Kernel => entry.kernel == Part::None,
@@ -323,13 +328,14 @@ impl StackAssembler {
             let mode = if free(entry, mode) {
                 mode
             } else if !self.wide && mode == Mode::Kernel && free(entry, Mode::User) {
-                // With 3 GB of user addresses the addresses do not tell, but the kernel's part
-                // always comes first.
+                // With 3 GB of user addresses, the mode cannot be derived from the addresses, but
+                // the kernel part always precedes the user part.
                 Mode::User
             } else {
                 return None;
             };
-            // The same thread; else one whose thread is not known, best on the same processor.
+            // Prefer the same thread, then an event without thread, preferably on the same
+            // processor.
             Some(((same_thread, entry.event.cpu == of.cpu), at, mode))
         };
         self.at(of.raw_time)
@@ -338,8 +344,8 @@ impl StackAssembler {
             .map(|(_, at, mode)| (at, mode))
     }
 
-    // A kernel part whose user part does not come stays alone. The next user part of the thread
-    // would be a guess: in a real trace that put frames of an image on a stack from before the
+    // A kernel part whose user part does not follow remains alone. To attach the thread's next user
+    // part would be a guess: in a real trace it added frames of an image to a stack from before the
     // image was loaded.
     fn attach(&mut self, at: usize, of: &Reference, mode: Mode, part: Part) {
         let entry = &mut self.waiting[at];
@@ -351,7 +357,7 @@ impl StackAssembler {
         }
     }
 
-    /// Events that have waited long enough get what stack they have.
+    /// Finishes the events that have waited long enough, with the parts received.
     fn give_up(&mut self, now_ns: u64) {
         while let Some(first) = self.waiting.front()
             && first.event.time_ns.saturating_add(PATIENCE_NS) < now_ns
@@ -384,12 +390,13 @@ impl StackAssembler {
         }
     }
 
-    /// The next event that has what there is of its stack, in the order of their times.
+    /// Returns the next finished event, in the order of their times.
     pub fn next_finished(&mut self) -> Option<Finished> {
         self.finished.pop_front()
     }
 
-    /// The trace is over: nothing waits any longer. Returns how many keys were never defined.
+    /// Finishes all waiting events at the end of the trace. Returns the number of keys that were
+    /// never defined.
     pub fn finish(&mut self) -> u64 {
         while !self.waiting.is_empty() {
             self.finish_first();
@@ -398,7 +405,7 @@ impl StackAssembler {
         self.uses.iter().filter(is_undefined).count() as u64
     }
 
-    /// With what is known of keys by now.
+    /// Replaces keys by their definitions, as far as these are known.
     fn resolved(&self, mut stack: StackOf) -> StackOf {
         for part in [&mut stack.kernel, &mut stack.user] {
             if let Part::Key(open) = *part
@@ -407,8 +414,8 @@ impl StackAssembler {
                 *part = Part::Known(self.uses[open as usize]);
             }
         }
-        // Where the thread stood is in the part that is innermost. A user part is not that one if
-        // the thread was in the kernel.
+        // The instruction pointer is in the innermost part. The user part is not that one if the
+        // thread was in the kernel.
         let is_in_part = match (stack.kernel, stack.user) {
             (Part::Known(_), _) => true,
             (_, Part::Known(_)) => self.mode_of(stack.ip) == Mode::User,
@@ -420,11 +427,11 @@ impl StackAssembler {
         stack
     }
 
-    /// The addresses of a stack, outermost first, into `path`.
+    /// Writes the addresses of a stack into `path`, outermost first.
     pub fn addresses_of(&self, stack: StackOf, path: &mut Vec<u64>) {
         let stack = self.resolved(stack);
         path.clear();
-        // The kernel part stands on the user part.
+        // The kernel part was called from the user part.
         for part in [stack.user, stack.kernel] {
             if let Part::Known(fragment) = part {
                 let from = path.len();
@@ -432,26 +439,27 @@ impl StackAssembler {
                 path[from..].reverse();
             }
         }
-        // On 32 bits addresses do not tell for sure whether the thread was in the kernel.
+        // On 32 bits, addresses do not prove whether the thread was in the kernel.
         if path.last() != stack.ip.as_ref() {
             path.extend(stack.ip);
         }
     }
 
     /// Maximum number of nodes of merged stacks. Each kernel part is repeated on each user part, so
-    /// a few long kernel parts and many user parts are a small file and more stacks than memory
-    /// holds. In real traces kernel parts have about twenty addresses.
+    /// a small file with a few long kernel parts and many user parts could exhaust memory. In real
+    /// traces kernel parts have about twenty addresses.
     pub fn most_joined(&self) -> usize {
         const FREE: usize = 1 << 18;
         FREE + self.fragments.len().saturating_mul(32)
     }
 
-    /// Parts of stacks that came more than [`PATIENCE_NS`] after their event.
+    /// Returns the number of stack parts that were logged more than [`PATIENCE_NS`] after their
+    /// event.
     pub fn late_parts(&self) -> u64 {
         self.late_parts
     }
 
-    /// Parts of stacks for which there was no room.
+    /// Returns the number of stack parts dropped because a limit was reached.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -1,4 +1,4 @@
-//! The types of ETW records: who an event is, and what its payload looks like.
+//! The types of ETW records: provider, name and payload layout.
 
 use std::sync::Arc;
 
@@ -9,30 +9,31 @@ use chronosym_events::{
 };
 use chronosym_types::hash::HashMap;
 
-/// Schemas of the event types of a trace, made as they come up.
+/// Schemas of the event types of a trace, built on first use.
 ///
-/// Records of TraceLogging describe themselves; the fields of other events stand in manifests,
-/// where the trace carries them: merging adds descriptions (`EventInfo`), and EventSources log
-/// their manifest as events of their own.
+/// TraceLogging records describe themselves. The fields of other events are in manifests, if the
+/// trace carries them: merging adds descriptions (`EventInfo`), and EventSources log their manifest
+/// as separate events.
 #[derive(Debug)]
 pub(super) struct Schemas {
     all: Vec<Arc<EventSchema>>,
-    /// The types of the latest records: most records are of a few types.
+    /// The types of recent records: most records are of a few types.
     recent: Box<[Option<(RecordKey, u32)>; RECENT]>,
     by_key: HashMap<RecordKey, u32>,
-    /// A TraceLogging event is what its schema says.
+    /// TraceLogging types are identified by their schema.
     trace_logging: HashMap<Guid, HashMap<Box<[u8]>, u32>>,
     descriptions: HashMap<EventKey, EventSchema>,
-    /// By provider and process: manifests of which a part has come.
+    /// By provider and process: manifests that are not yet complete.
     manifests: HashMap<(Guid, Option<u32>), ManifestChunks>,
-    /// Descriptions that made no sense.
+    /// Number of invalid descriptions.
     unreadable: u64,
 }
 
 const RECENT: usize = 64;
-/// Manifests that are incomplete at one time. Each comes in one go, so more than a few are damage.
+/// Maximum number of incomplete manifests at one time. Each is logged contiguously, so more than a
+/// few indicate corruption.
 const MAX_INCOMPLETE: usize = 256;
-/// `EventInfo` of KernelTraceControl: a description of one event.
+/// `EventInfo` of KernelTraceControl: the description of one event.
 const EVENT_INFO: u8 = 32;
 
 impl Default for Schemas {
@@ -50,8 +51,8 @@ impl Default for Schemas {
 }
 
 impl Schemas {
-    /// Reads a whole trace for the descriptions in it, and rewinds it: many come after the events
-    /// that they describe.
+    /// Reads a whole trace for the descriptions in it, and rewinds it: many follow the events that
+    /// they describe.
     pub fn observe<S: ReadAt>(&mut self, reader: &mut Reader<S>) {
         while let Some(record) = reader.next_readable() {
             self.describe_by(&record);
@@ -60,18 +61,18 @@ impl Schemas {
         reader.rewind();
     }
 
-    /// How many descriptions could not be read.
+    /// Returns the number of descriptions that could not be read.
     pub fn unreadable_descriptions(&self) -> u64 {
         self.unreadable
     }
 
-    /// All schemas so far; [`Schemas::redescribe`] changes those of types whose descriptions came
-    /// late.
+    /// Returns all schemas so far. [`Schemas::redescribe`] replaces those of types whose
+    /// descriptions followed.
     pub(super) fn all(&self) -> &[Arc<EventSchema>] {
         &self.all
     }
 
-    /// The position of a record's type in [`Schemas::all`].
+    /// Returns the index of a record's type in [`Schemas::all`].
     #[inline]
     pub(super) fn index_of(&mut self, record: &Record<'_>) -> u32 {
         if record.extended_items().next().is_some()
@@ -111,7 +112,7 @@ impl Schemas {
         index
     }
 
-    /// Takes over what a record says of other types.
+    /// Adopts the descriptions of other types in a record.
     pub(super) fn describe_by(&mut self, record: &Record<'_>) {
         match record.key {
             RecordKey::Classic {
@@ -144,10 +145,10 @@ impl Schemas {
         self.descriptions.insert(schema.key().clone(), schema);
     }
 
-    /// Gives the types that came before their descriptions what these say.
+    /// Applies descriptions to types that preceded them.
     pub(super) fn redescribe(&mut self) {
         for schema in &mut self.all {
-            // What is built in is right for every version of a runtime; a manifest is for one.
+            // Built-in schemas cover every version of a runtime; a manifest covers one.
             if !schema.is_typed()
                 && let Some(described) = self.descriptions.get(schema.key())
             {
@@ -213,7 +214,7 @@ impl Schemas {
                 "Windows Kernel",
                 format!("Group({group:#04x})/Event({opcode})"),
             ),
-            // Which provider a message is of stands in the PDBs of its binary only.
+            // The provider of a message is recorded only in the PDBs of its binary.
             RecordKey::Message { guid, number } => named(
                 "WPP",
                 match guid {
@@ -227,7 +228,7 @@ impl Schemas {
     }
 }
 
-/// The schema of what has nothing but a name.
+/// Returns a schema that has only a name.
 fn named(provider: &str, name: String) -> EventSchema {
     EventSchema::new(EventKey::Named {
         provider: provider.into(),
@@ -235,19 +236,19 @@ fn named(provider: &str, name: String) -> EventSchema {
     })
 }
 
-/// Where the recent types have a record's type.
+/// Returns the slot of a record's type among the recent types.
 #[inline]
 fn slot(key: &RecordKey) -> usize {
     let mixed = match key {
         RecordKey::Classic { class, opcode, .. } => usize::from(class.0[0]) ^ usize::from(*opcode),
         RecordKey::Manifest { provider, id, .. } => usize::from(provider.0[0]) ^ usize::from(*id),
-        // Of these there are few, if any.
+        // There are few of these, if any.
         _ => 0,
     };
     mixed % RECENT
 }
 
-/// The bytes of the schema that a TraceLogging record carries.
+/// Returns the bytes of the schema in a TraceLogging record.
 fn trace_logging<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
     record.extended_items().find_map(|item| match item {
         ExtendedItem::SchemaTl(schema) => Some(schema),

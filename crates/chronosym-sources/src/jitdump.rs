@@ -1,4 +1,4 @@
-//! jitdumps: what a runtime compiled, and when.
+//! Reads jitdumps: the code that a runtime compiled, with times.
 
 use std::io::Read;
 
@@ -18,14 +18,15 @@ pub(crate) fn describe<R: Read>(reader: &Reader<R>, session: &mut Session) {
     facts.process_id = Some(reader.header().pid);
 }
 
-/// The process of a session that a jitdump belongs to, and the conversion of its times.
+/// The process of a session to which a jitdump belongs, and the conversion of its times.
 pub(crate) struct Target<'a> {
     pub process: u32,
-    /// From its clock to the session's time.
+    /// Converts a time of its clock to the session's.
     pub time: &'a mut dyn FnMut(u64) -> u64,
 }
 
-/// Reads a jitdump into a session. Where events of the runtime told of code, they say more.
+/// Reads a jitdump into a session. Events of the runtime take precedence where they describe the
+/// same code.
 pub(crate) fn read_from<R: Read>(
     mut reader: Reader<R>,
     session: &mut Session,
@@ -71,7 +72,7 @@ pub(crate) fn read_from<R: Read>(
     (diagnostics(reader.diagnostics()), end)
 }
 
-/// What a reader of jitdumps found wrong.
+/// Converts the diagnostics of the jitdump reader.
 pub(crate) fn diagnostics(counted: &chronosym_perf::jitdump::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     diagnostics.add_gaps(&counted.gaps);
@@ -86,8 +87,8 @@ pub(crate) fn diagnostics(counted: &chronosym_perf::jitdump::Diagnostics) -> Dia
     diagnostics
 }
 
-/// From the clock of a jitdump to ns: cycles of the processor's counter need what the recording
-/// says of them.
+/// Converts a time of a jitdump's clock to ns. Cycle counts need the conversion that the recording
+/// states.
 pub(crate) fn nanoseconds(time: u64, has_cycles: bool, cycles: Option<TimeConversion>) -> u64 {
     match cycles {
         Some(cycles) if has_cycles => cycles.ns(time),

@@ -1,7 +1,7 @@
 //! Reads traces of every format into the engine of chronosym ([`chronosym_core`]).
 //!
-//! [`open`](fn@open::open) opens files, pipes and archives, and joins recordings of one machine and time. The other modules
-//! are one adapter a format, from the records of a reader to events of a
+//! [`open`](fn@open::open) opens files, pipes and archives, and joins recordings of one machine and
+//! time. Each of the other modules adapts one format: it turns a reader's records into events of a
 //! [`Session`](chronosym_core::Session).
 #![deny(missing_docs)]
 

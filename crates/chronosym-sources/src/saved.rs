@@ -1,4 +1,4 @@
-//! Saved timelines, read in place of a trace.
+//! Reads saved timelines in place of a trace.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use chronosym_core::{Diagnostics, RecordingId, SavedTimeline, Session};
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
 
-/// A saved timeline. It has no events, but everything that a session makes of them.
+/// A saved timeline. It has no events, but all data that a session derives from them.
 pub struct SavedStream<R> {
     source: R,
     diagnostics: Diagnostics,

@@ -1,8 +1,8 @@
-//! The text of `perf script`: samples with the names that perf found where they were recorded.
+//! The text of `perf script`: samples with the names that perf resolved where they were recorded.
 //!
-//! perf prints where in its file a frame of a file is, and the address only of all others. So files
-//! get a place in each process that nothing else has, and names are stated for the very addresses
-//! that were printed.
+//! For a frame in a file, perf prints the file offset; it prints the address only for other frames.
+//! So each file gets an address range in each process that nothing else uses, and names are
+//! recorded for exactly the addresses printed.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
@@ -24,14 +24,14 @@ use chronosym_core::{
     is_anonymous, simple_name,
 };
 
-/// Files stand from here on, one after the other: systems leave this room to nobody.
+/// Base of the first file's range. No system maps anything at these addresses.
 const FILES: u64 = 0x1000_0000_0000;
-/// Room for a file, and so the first address that is no place in one.
+/// Size of a file's range, and hence the first value that is not a file offset.
 const FILE_SIZE: u64 = 1 << 32;
-/// Files in a process that have room; of others frames keep what was printed.
+/// Maximum number of files per process that get a range; frames of others keep the printed value.
 const MOST_FILES: usize = 4096;
 
-/// A file of a process, and the address that stands for its first byte.
+/// A file of a process, and the address assigned to its first byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlacedFile {
@@ -43,7 +43,7 @@ pub struct PlacedFile {
     pub base: u64,
 }
 
-/// What a reader of `perf script`'s text found wrong.
+/// Converts the diagnostics of the `perf script` reader.
 fn diagnostics(counted: &chronosym_perf::script::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     #[rustfmt::skip]
@@ -64,14 +64,14 @@ pub(crate) fn describe(session: &mut Session) {
 
 /// The samples of a text, as events without a payload.
 ///
-/// Addresses are as perf printed them; read into a session, files get addresses.
+/// Addresses are as perf printed them; when read into a session, files get address ranges.
 pub struct ScriptStream<R> {
     reader: Reader<R>,
     schemas: Schemas,
     began_ns: Option<u64>,
     stack: Vec<u64>,
     is_joined: bool,
-    /// The session has the samples, of which only the names are read.
+    /// Whether only names are read, because the session has the samples.
     has_names_only: bool,
     importer: Importer,
     has_begun: bool,
@@ -98,18 +98,18 @@ impl<R: Read> ScriptStream<R> {
         })
     }
 
-    /// To be read into a session of several recordings, whose time 0 is `earliest_ns` of the text's
-    /// clock if the first sample is after it. Perf maps of the processes in `maps` are at hand, and
-    /// have more than what was printed of them.
+    /// Prepares for a session of several recordings, whose time 0 is `earliest_ns` of the text's
+    /// clock if the first sample is later. Perf maps of the processes in `maps` are available, and
+    /// have more names than the text.
     pub(crate) fn joined(mut self, earliest_ns: Option<u64>, maps: Vec<u32>) -> Self {
         self.is_joined = true;
         (self.importer.earliest_ns, self.importer.maps) = (earliest_ns, maps);
         self
     }
 
-    /// To have its names read only: the session has the samples themselves, by the perf.data that
-    /// the text was made of, whose clock was `began_ns` at the session's time 0, and which states
-    /// the process of each thread.
+    /// Reads the names only: the session has read the samples from the perf.data from which the
+    /// text was made, whose clock was `began_ns` at the session's time 0, and which states the
+    /// process of each thread.
     pub(crate) fn names_only(
         mut self,
         began_ns: u64,
@@ -122,13 +122,13 @@ impl<R: Read> ScriptStream<R> {
         self
     }
 
-    /// The clock's time at the session's time 0, in ns.
+    /// Returns the clock's time at the session's time 0, in ns.
     pub(crate) fn began_ns(&self) -> u64 {
         let began_ns = self.importer.began_ns.or(self.importer.earliest_ns);
         began_ns.unwrap_or_default()
     }
 
-    /// Where files were put.
+    /// Returns the files with their assigned addresses.
     pub(crate) fn placed_files(self) -> Vec<PlacedFile> {
         self.importer.placed_files()
     }
@@ -208,12 +208,12 @@ impl<R: Read> EventStream for ScriptStream<R> {
     }
 }
 
-/// The schemas of the events in a text, made as they come up.
+/// The schemas of the events in a text, built on first use.
 #[derive(Debug, Default)]
 struct Schemas(HashMap<Box<str>, Arc<EventSchema>>);
 
 impl Schemas {
-    /// The schema of a sample.
+    /// Returns the schema of a sample.
     fn of(&mut self, sample: &Sample<'_>) -> &Arc<EventSchema> {
         let schema_of = self.0.entry(sample.event.into());
         schema_of.or_insert_with(|| schema(sample.event))
@@ -228,7 +228,7 @@ fn schema(event: &str) -> Arc<EventSchema> {
     }))
 }
 
-/// A sample as an event without a payload, at a time in ns since the recording began.
+/// Converts a sample to an event without a payload, at a time in ns since the recording began.
 fn raw_event<'a>(sample: &Sample<'_>, time_ns: u64, schema: &'a EventSchema) -> RawEvent<'a> {
     RawEvent {
         time_ns,
@@ -241,23 +241,23 @@ fn raw_event<'a>(sample: &Sample<'_>, time_ns: u64, schema: &'a EventSchema) -> 
     }
 }
 
-/// The files of a process, and the calls that were inlined into others, by where they were put.
+/// The files and the inlined calls of a process, with their assigned addresses.
 #[derive(Default)]
 struct Files {
     bases: HashMap<Box<str>, u64>,
     inlined: HashMap<u64, u64>,
 }
 
-/// Where a file is mapped: offset in the file, bytes, address.
+/// A mapping of a file: file offset, size in bytes, address.
 type Mapping = (u64, u64, u64);
 
-/// A name that was printed: of a process, from the start of its symbol to where it was printed.
+/// A printed name: its process, and its range from the start of the symbol to the printed address.
 struct Name {
     process: ProcessIndex,
     start: u64,
     last: u64,
     symbol: Box<str>,
-    /// `None`: it is in a perf map.
+    /// `None` for names of a perf map.
     file: Option<Box<str>>,
 }
 
@@ -267,33 +267,33 @@ struct Importer {
     maps: Vec<u32>,
     began_ns: Option<u64>,
     events: HashMap<Box<str>, Counted>,
-    /// The event whose samples are the profile.
+    /// The event whose samples form the profile.
     profile: Option<Box<str>>,
     threads: Threads,
     /// Processes of threads, as far as they were seen.
     owners: HashMap<u32, u32>,
-    /// Processes of threads by the perf.data that the text was made of.
+    /// Processes of threads according to the perf.data from which the text was made.
     recorded_owners: HashMap<u32, u32>,
     files: HashMap<u32, Files>,
-    /// Where the files of processes are mapped, of a text whose perf.data was read.
+    /// Mappings of the processes' files, if the text's perf.data has been read.
     mapped: HashMap<(u32, ProcessIndex, Box<str>), Vec<Mapping>>,
     names: Vec<Name>,
-    /// By process and address: the name that is there, hashed.
+    /// By process and address: the hash of the name there.
     name_hashes: HashMap<(ProcessIndex, u64), u64>,
-    /// Where addresses themselves were printed: by process and file the first and the last one.
+    /// First and last printed address by process and file, for files whose addresses were printed.
     ranges: BTreeMap<(u32, Box<str>), (u64, u64)>,
     stack: Vec<u64>,
     without_process: u64,
 }
 
 impl Importer {
-    /// What could not be used, counted.
+    /// Counts of unusable data.
     fn counts(&self) -> [(u64, DiagnosticKind, &'static str); 1] {
         let what = "samples do not say their process and were given to one by their thread: print them with -F +pid";
         [(self.without_process, Unused, what)]
     }
 
-    /// When a sample was taken, and in which process.
+    /// Returns the time and process of a sample.
     fn at(&mut self, sample: &Sample<'_>) -> (At, u32) {
         let earliest = self.earliest_ns.unwrap_or(u64::MAX);
         let began_ns = *self.began_ns.get_or_insert(sample.time_ns.min(earliest));
@@ -302,8 +302,8 @@ impl Importer {
         (at.thread(sample.tid.into()), pid)
     }
 
-    /// Names the frames where the process has them mapped. What was inlined has no address of its
-    /// own.
+    /// Records the names of frames at the addresses where the process mapped their files. Inlined
+    /// calls have no address of their own.
     fn take_names(&mut self, sample: &Sample<'_>, session: &mut Session) {
         let (at, pid) = self.at(sample);
         let process = session.process_at(at);
@@ -323,7 +323,8 @@ impl Importer {
         }
     }
 
-    /// Where a place in a file, or what older perfs print for it, is in a process.
+    /// Returns the address in a process of a file offset, or of what older versions of perf print
+    /// instead.
     fn mapped(
         &mut self,
         pid: u32,
@@ -364,7 +365,7 @@ impl Importer {
         self.stack.clear();
         let mut frames = sample.frames().peekable();
         while let Some(frame) = frames.next() {
-            // A call that was inlined has the address of the one around it.
+            // An inlined call has the address of the one that contains it.
             let file = match frame.is_inlined {
                 true => frames.peek().and_then(|next| next.dso),
                 false => frame.dso,
@@ -374,7 +375,7 @@ impl Importer {
             self.name((pid, process), address, is_leaf, &frame, file);
             self.stack.push(address);
         }
-        // Walks over frame pointers end in what is no address.
+        // Walks over frame pointers end in values that are not addresses.
         const LOWEST: u64 = 0x1000;
         while self.stack.last().is_some_and(|&last| last < LOWEST) {
             self.stack.pop();
@@ -386,8 +387,8 @@ impl Importer {
         session.sample(at, &self.stack, counted.sample(sample.period, pid == 0));
     }
 
-    /// The process of a sample; if it was not printed, the one that its thread was seen in, or
-    /// whose perf map names it.
+    /// Returns the process of a sample. If it was not printed, it is the one in which the thread
+    /// was seen, or whose perf map names the thread.
     fn process(&mut self, sample: &Sample<'_>) -> u32 {
         if let Some(pid) = sample.pid {
             self.owners.insert(sample.tid, pid);
@@ -428,7 +429,7 @@ impl Importer {
         counted
     }
 
-    /// The address that stands for a frame.
+    /// Returns the address assigned to a frame.
     fn place(
         &mut self,
         pid: u32,
@@ -461,7 +462,7 @@ impl Importer {
         frame.address
     }
 
-    /// Where a file was put in a process; `None` if there is no room left.
+    /// Returns the base of a file in a process; `None` if the limit of files is reached.
     fn base(&mut self, pid: u32, file: &str, session: &mut Session) -> Option<u64> {
         let files = &mut self.files.entry(pid).or_default().bases;
         if let Some(&base) = files.get(file) {
@@ -476,7 +477,7 @@ impl Importer {
         Some(base)
     }
 
-    /// Keeps the name that was printed, by where it will be looked up (rule 9).
+    /// Keeps a printed name under the address at which it will be looked up (rule 9).
     fn name(
         &mut self,
         (pid, process): (u32, ProcessIndex),
@@ -511,8 +512,8 @@ impl Importer {
         });
     }
 
-    /// States the names: each from the start of its symbol on, unless another one was printed in
-    /// between.
+    /// Records the names: each applies from the start of its symbol, unless another name was
+    /// printed in between.
     fn state_names(&mut self, session: &mut Session) {
         let mut names = std::mem::take(&mut self.names);
         names.sort_by_key(|name| (name.process, name.last));
@@ -557,8 +558,8 @@ impl Importer {
         files
     }
 
-    /// Older perfs print addresses of files, too, and all do of the kernel: what lies between them
-    /// is of the file.
+    /// Maps files whose addresses were printed, as older versions of perf do, and all do for the
+    /// kernel: the range between the first and the last address belongs to the file.
     fn map_printed_ranges(&self, session: &mut Session) {
         for ((pid, file), &(first, last)) in &self.ranges {
             if *pid == KERNEL {
@@ -573,7 +574,8 @@ impl Importer {
     }
 }
 
-/// `sched:sched_switch`, but not `cycles:u`, whose letters say when it counts.
+/// Detects tracepoints such as `sched:sched_switch`, but not `cycles:u`, whose letters are
+/// modifiers.
 fn is_tracepoint(event: &str) -> bool {
     let mut parts = event.split(':');
     let (Some(_), Some(second)) = (parts.next(), parts.next()) else {
@@ -584,12 +586,13 @@ fn is_tracepoint(event: &str) -> bool {
         .all(|letter| "ukhGHIpPSDWeb".contains(letter))
 }
 
-/// What runtimes wrote into memory stands at its address.
+/// Returns whether the name is a file. Code that runtimes wrote to memory is printed with its
+/// address.
 fn is_file(dso: &str) -> bool {
     dso == "[vdso]" || pid_of_map(dso).is_none() && !is_anonymous(dso)
 }
 
-/// The process of `perf-PID.map`.
+/// Returns the process in `perf-PID.map`.
 fn pid_of_map(dso: &str) -> Option<u32> {
     let name = dso.rsplit('/').next().unwrap_or(dso);
     let pid = name.strip_prefix("perf-")?.strip_suffix(".map")?;

@@ -17,7 +17,7 @@ pub struct StreamEvent<'a> {
     /// Its type, shared by all events of the type.
     pub schema: &'a Arc<EventSchema>,
     /// Addresses of the stack that the record itself carries, leaf first. In .etl files most stacks
-    /// are events of their own.
+    /// are separate events.
     pub stack: &'a [u64],
     /// No later event of the stream is earlier than this, in ns since the recording began. It
     /// equals the event's time if events are in time order.
@@ -25,7 +25,7 @@ pub struct StreamEvent<'a> {
 }
 
 impl<'a> StreamEvent<'a> {
-    /// An event of a stream in time order.
+    /// Creates an event of a stream in time order.
     pub fn new(event: RawEvent<'a>, schema: &'a Arc<EventSchema>, stack: &'a [u64]) -> Self {
         StreamEvent {
             event,
@@ -69,21 +69,21 @@ pub trait EventStream {
     /// [`diagnostics`](Self::diagnostics).
     fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, ReadError>;
 
-    /// Returns what was damaged, lost or unknown so far.
+    /// Returns the diagnostics so far.
     fn diagnostics(&self) -> Diagnostics;
 
-    /// Starts again with the first event, if the source can be read twice; false if it cannot.
+    /// Restarts with the first event; returns false if the source cannot be read twice.
     fn rewind(&mut self) -> bool {
         false
     }
 
-    /// Reads the next events into a session: as many as belong together. Returns the time that no
-    /// later event precedes, in ns since the session's time 0; `None` at the end, and once the
-    /// session has no room for more ([`Session::has_room`]).
+    /// Reads the next batch of events into a session. Returns a lower bound for the times of later
+    /// events, in ns since the session's time 0; `None` at the end, and if the session has reached
+    /// its memory limit ([`Session::has_room`]).
     ///
     /// # Errors
     ///
-    /// As [`next_event`](Self::next_event); also if the session was read from another recording.
+    /// As [`next_event`](Self::next_event); also if the session has read another recording.
     fn read_batch(&mut self, session: &mut Session) -> Result<Option<u64>, ReadError> {
         if !session.has_room(1) {
             return Ok(None);
@@ -100,7 +100,7 @@ pub trait EventStream {
     ///
     /// # Errors
     ///
-    /// As [`read_batch`](Self::read_batch). The events before are in the session.
+    /// As [`read_batch`](Self::read_batch). The session keeps the events before the error.
     fn read_into(&mut self, session: &mut Session) -> Result<(), ReadError> {
         while self.read_batch(session)?.is_some() {}
         Ok(())

@@ -1,16 +1,16 @@
-//! Threads that are there, and what they are called, of sources that say it with each event.
+//! Names of existing threads, for sources whose events repeat them.
 
 use std::collections::BTreeMap;
 
 use chronosym_core::Session;
 use chronosym_core::facts::{At, Fact, Text};
 
-/// By process: its threads and their names.
+/// Names of threads, by process.
 #[derive(Default)]
 pub(super) struct Threads(BTreeMap<u32, BTreeMap<u64, Box<[u8]>>>);
 
 impl Threads {
-    /// A thread was seen, called so.
+    /// Records a thread and its name.
     pub fn name(&mut self, at: At, pid: u32, tid: u64, name: &[u8], session: &mut Session) {
         let current = self.0.entry(pid).or_default().entry(tid).or_default();
         if name.is_empty() || **current == *name {
@@ -24,13 +24,13 @@ impl Threads {
         );
     }
 
-    /// A process has no other thread than this one.
+    /// Ends all threads of a process except this one.
     pub fn begin(&mut self, pid: u32, tid: u64) {
         self.0
             .insert(pid, BTreeMap::from_iter([(tid, Box::default())]));
     }
 
-    /// A thread ended; true if it was the last one of its process, as far as they are known.
+    /// Ends a thread; returns true if it was the last known one of its process.
     pub fn end(&mut self, pid: u32, tid: u64) -> bool {
         let threads = self.0.entry(pid).or_default();
         let was_seen = threads.remove(&tid).is_some();
@@ -41,8 +41,7 @@ impl Threads {
         is_last
     }
 
-    /// Names the processes that are there, and of which nothing else was said, after their first
-    /// thread.
+    /// Names existing processes after their first thread, if nothing else names them.
     pub fn name_processes(&self, session: &mut Session) {
         for (&pid, threads) in &self.0 {
             let first = threads.get(&pid.into()).or_else(|| threads.values().next());

@@ -18,16 +18,16 @@ const MAX_BYTES: usize = 16 << 20;
 /// Records between two checks of the session's memory.
 const CHUNK: usize = 256;
 
-/// The events of a region, or of a part of it, that matter, and how many others there were.
+/// The relevant events of a region, or of a part of it, and the number of other events.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// Event types that were new; they are numbered through all batches.
+    /// Event types that are new in this batch. They are numbered across all batches.
     types: Vec<Arc<EventSchema>>,
     counted: Vec<(u32, Count)>,
     last_ns: u64,
     records: Vec<BatchRecord>,
     payloads: Vec<u8>,
-    /// Whether it is the first batch of its region, which has the stacks of them all.
+    /// Whether this is the first batch of its region, which holds the stacks of all of them.
     starts_region: bool,
     stacks: Stacks,
 }
@@ -36,13 +36,13 @@ pub(super) struct Batch {
 #[derive(Default)]
 struct Stacks {
     addresses: Vec<u64>,
-    /// Where in `addresses` each stack ends.
+    /// The end of each stack in `addresses`.
     ends: Vec<usize>,
 }
 
 struct BatchRecord {
     time_ns: u64,
-    /// Ticks: several can lie in one ns, or before the trace begins.
+    /// In ticks: several can fall into one ns, or precede the start of the trace.
     raw_time: i64,
     thread_id: u64,
     capture_thread: u64,
@@ -81,8 +81,8 @@ pub(super) struct RegionCursor<'r> {
 
 impl<'r> RegionCursor<'r> {
     pub(super) fn of(region: &'r Region<'r>) -> Self {
-        // What has to be in order is put so in each batch; several of one region must follow each
-        // other in time.
+        // Events that must be in time order are sorted within each batch, so batches of one region
+        // must not overlap in time.
         let several = region.len() > MAX_RECORDS || region.bytes_held() > MAX_BYTES;
         let records = if several {
             region.in_time_order()
@@ -104,13 +104,13 @@ impl<'r> RegionCursor<'r> {
 /// Fills batches from the regions of one trace.
 #[derive(Default)]
 pub(super) struct Filler {
-    /// The numbers of the reader's types.
+    /// The number of each of the reader's types.
     numbers: OfTypes<u32>,
     types: u32,
 }
 
 impl Filler {
-    /// Replaces what is in a batch by the next events of a region.
+    /// Replaces the content of a batch by the next events of a region.
     pub(super) fn fill(&mut self, cursor: &mut RegionCursor<'_>, batch: &mut Batch) {
         let first = !std::mem::replace(&mut cursor.has_started, true);
         let region = cursor.region;
@@ -162,25 +162,26 @@ impl Filler {
 /// Pushes batches into a session.
 pub(super) struct Importer {
     pointer_size: PointerSize,
-    /// When the trace began, in ns since the session's time 0.
+    /// Start of the trace in ns since the session's time 0.
     began_ns: i64,
-    /// What the traced process calls itself, and which one it is.
+    /// The traced process's own id, and the process in the session.
     pub(super) own_id: Option<u32>,
     pub(super) process: Option<u32>,
     /// Whether wall-clock samples are wanted.
     pub(super) ticks: bool,
     types: Vec<EventTypeId>,
-    /// The stacks of the region at hand.
+    /// The stacks of the current region.
     stacks: Stacks,
-    /// For each of them, once it was interned, its id if the session keeps it.
+    /// The id of each stack in the session; the outer `None` if it is not interned yet, the inner
+    /// if the session does not keep it.
     interned: Vec<Option<Option<StackId>>>,
-    /// Time in ticks and position of the records whose order matters.
+    /// Time in ticks and index of the records whose order matters.
     ordered: Vec<(i64, u32)>,
 }
 
 impl Importer {
-    /// `pointer_size` as the trace's header says; `began_ns`: when it began, since the session's
-    /// time 0.
+    /// Creates an importer. `pointer_size` is that of the trace's header, `began_ns` its start in
+    /// ns since the session's time 0.
     pub(super) fn new(pointer_size: PointerSize, began_ns: i64) -> Self {
         Importer {
             pointer_size,
@@ -195,7 +196,7 @@ impl Importer {
         }
     }
 
-    /// A time of the trace in the session; what lies before its time 0 is at 0.
+    /// Converts a time of the trace to the session's; earlier times become 0.
     pub(super) fn at(&self, time_ns: u64) -> u64 {
         time_ns.saturating_add_signed(self.began_ns)
     }
@@ -219,7 +220,7 @@ impl Importer {
             self.interned.resize(self.stacks.ends.len(), None);
             session.see_addresses(self.stacks.addresses.iter().copied());
         }
-        // Only what speaks of code has to come in the order of time.
+        // Only events about code must be applied in time order.
         let mut ordered = std::mem::take(&mut self.ordered);
         ordered.clear();
         for (chunk, first) in batch.records.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
@@ -232,8 +233,8 @@ impl Importer {
                 }
             }
         }
-        // Those of one thread stand in order already, and those of one time stay in the order of
-        // the file.
+        // The sort is stable: events of one thread are in order already, and events of equal times
+        // keep the order of the file.
         ordered.sort_by_key(|&(time, _)| time);
         for chunk in ordered.chunks(CHUNK) {
             if !session.has_room_for_code(chunk.len()) {

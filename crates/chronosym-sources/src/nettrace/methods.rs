@@ -1,4 +1,4 @@
-//! Addresses of the methods in an EventPipe trace.
+//! Reads the addresses of methods from an EventPipe trace.
 
 use std::io::Read;
 
@@ -7,11 +7,11 @@ use chronosym_nettrace::{EventType, Reader};
 
 use super::types::{Schemas, raw_event, schema};
 
-/// Enough methods to tell processes apart.
+/// Number of precompiled methods that suffices to distinguish processes.
 const MAX_PRECOMPILED: usize = 256;
 const MAX_JITTED: usize = 4096;
 
-/// Addresses of methods in the traced process: the first ones of each kind.
+/// Addresses of methods in the traced process; the first ones of each kind.
 #[derive(Debug, Default)]
 pub(crate) struct MethodAddresses {
     pub precompiled: Vec<u64>,
@@ -19,7 +19,7 @@ pub(crate) struct MethodAddresses {
 }
 
 impl MethodAddresses {
-    /// Reads a trace until it has enough precompiled methods, which most traces list at their end.
+    /// Reads a trace until it has enough precompiled methods, which most traces list at the end.
     pub fn read(mut reader: Reader<impl Read>) -> Self {
         reader.select(is_method_event);
         let mut methods = MethodAddresses::default();

@@ -22,7 +22,7 @@ use types::{Schemas, raw_event, schema};
 
 /// The events of an EventPipe trace.
 ///
-/// Read into a session, the trace is decoded on a second thread if there is a processor for it. A
+/// When read into a session, the trace is decoded on a second thread if a processor is available. A
 /// batch is a region of the trace: its events up to a sequence point.
 pub struct NettraceStream<R> {
     reader: Reader<R>,
@@ -36,16 +36,16 @@ pub struct NettraceStream<R> {
     batch: Batch,
     /// Set once reading into a session has started.
     importer: Option<Importer>,
-    /// Losses that are in the session.
+    /// Number of losses that have been added to the session.
     losses: usize,
 }
 
 /// How a trace is read into a session of several recordings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Joined {
-    /// When it began, in ns since the session's time 0.
+    /// Start of the trace in ns since the session's time 0.
     pub began_ns: i64,
-    /// Its process.
+    /// The process in the session.
     pub process: Option<u32>,
     /// Whether its wall-clock samples are used.
     pub has_ticks: bool,
@@ -61,7 +61,7 @@ impl<R: Read> NettraceStream<R> {
         Ok(NettraceStream::of(Reader::new(source, options)?))
     }
 
-    /// The events of a trace whose header was read.
+    /// Returns the events of a trace whose header has been read.
     pub fn of(reader: Reader<R>) -> Self {
         NettraceStream {
             reader,
@@ -77,7 +77,7 @@ impl<R: Read> NettraceStream<R> {
         }
     }
 
-    /// As [`of`](Self::of), to be read into a session of several recordings.
+    /// Like [`of`](Self::of), for a session of several recordings.
     pub(crate) fn joined(reader: Reader<R>, joined: Joined) -> Self {
         NettraceStream {
             joined: Some(joined),
@@ -85,7 +85,7 @@ impl<R: Read> NettraceStream<R> {
         }
     }
 
-    /// The trace's reader.
+    /// Returns the trace's reader.
     pub fn reader(&self) -> &Reader<R> {
         &self.reader
     }
@@ -113,7 +113,7 @@ impl<R: Read> NettraceStream<R> {
             }
         };
         self.importer = Some(importer);
-        // The reader merely counts what the session has no use for.
+        // The reader only counts events that the session does not use.
         let wanted = session.options().clone();
         self.reader
             .select(move |event_type| wanted.wants(&schema(event_type, None)));
@@ -205,12 +205,12 @@ impl<R: Read + Send> EventStream for NettraceStream<R> {
     }
 }
 
-/// Reads a trace into a session; returns what was damaged or lost.
+/// Reads a trace into a session; returns the diagnostics.
 ///
 /// # Errors
 ///
-/// As [`NettraceStream::new`] and [`EventStream::read_into`]. A later session of the same process,
-/// by the same clock, may follow the first into one session.
+/// As [`NettraceStream::new`] and [`EventStream::read_into`]. A later EventPipe session of the same
+/// process, by the same clock, may be read into the same session.
 pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnostics, ReadError> {
     let mut stream = NettraceStream::new(source, Options::default())?;
     stream.read_into(session)?;
@@ -226,7 +226,7 @@ fn recording_id(header: &TraceHeader) -> RecordingId {
     }
 }
 
-/// Hands every region to `each`, until it returns false.
+/// Passes each region to `each` until it returns false.
 fn each_region<R: Read>(
     reader: &mut Reader<R>,
     mut each: impl FnMut(&Region<'_>) -> bool,
@@ -295,7 +295,7 @@ fn read_ahead<R: Read + Send>(
     read.unwrap_or_else(|| read_in_turn(reader, filler, take))
 }
 
-/// What a reader of nettrace or netperf found wrong.
+/// Converts the diagnostics of the nettrace and netperf reader.
 pub fn diagnostics(counted: &chronosym_nettrace::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     diagnostics.add_gaps(&counted.gaps);

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
 use chronosym_nettrace::{EventType, EventTypeIndex, Record};
 
-/// The schemas of a reader's event types, made as they come up.
+/// The schemas of a reader's event types, built on first use.
 #[derive(Debug, Default)]
 pub struct Schemas(OfTypes<Arc<EventSchema>>);
 
 impl Schemas {
-    /// The schema of a record's type.
+    /// Returns the schema of a record's type.
     pub fn of(&mut self, types: &[EventType], record: &Record<'_>) -> &Arc<EventSchema> {
         self.0.add(types, Arc::new);
         self.0.of(types, record, Arc::new)
     }
 }
 
-/// What is made of the schemas of a reader's event types.
+/// Values derived from the schemas of a reader's event types.
 #[derive(Debug)]
 pub(super) struct OfTypes<T> {
     of_type: Vec<T>,
-    /// V6 labels can give an event another version than its type has.
+    /// V6 labels can override the version of an event's type.
     of_version: HashMap<(EventTypeIndex, u8), T>,
 }
 
@@ -36,20 +36,20 @@ impl<T> Default for OfTypes<T> {
 }
 
 impl<T> OfTypes<T> {
-    /// Makes those of the types that are new.
+    /// Adds the values of types that are new.
     pub(super) fn add(&mut self, types: &[EventType], mut make: impl FnMut(EventSchema) -> T) {
         for event_type in &types[self.of_type.len()..] {
             self.of_type.push(make(schema(event_type, None)));
         }
     }
 
-    /// That of a type that was added.
+    /// Returns the value of a type that has been added.
     #[inline]
     pub(super) fn of_type(&self, index: EventTypeIndex) -> &T {
         &self.of_type[index.index()]
     }
 
-    /// That of a record, whose type was added.
+    /// Returns the value for a record whose type has been added.
     #[inline]
     pub(super) fn of(
         &mut self,
@@ -77,7 +77,7 @@ impl<T> OfTypes<T> {
     }
 }
 
-/// What the session needs to know of an event type.
+/// Returns the schema that the session needs for an event type.
 pub(super) fn schema(event_type: &EventType, version: Option<u8>) -> EventSchema {
     let provider = provider_of(event_type);
     let version = version.map_or(event_type.version, u32::from);
@@ -109,7 +109,7 @@ pub(super) fn schema(event_type: &EventType, version: Option<u8>) -> EventSchema
     }
 }
 
-/// A record as an event.
+/// Converts a record to an event.
 pub(super) fn raw_event<'a>(
     record: &Record<'a>,
     pointer_size: PointerSize,
@@ -118,7 +118,7 @@ pub(super) fn raw_event<'a>(
     RawEvent {
         time_ns: record.time_ns,
         process_id: record.process_id,
-        // 0 is "unknown" in V6 files.
+        // 0 means "unknown" in V6 files.
         thread_id: Some(record.thread_id).filter(|&tid| tid != 0),
         processor: record.processor,
         pointer_size,
@@ -133,8 +133,8 @@ fn provider_of(event_type: &EventType) -> Provider {
         event_type.provider_guid,
     ) {
         (Provider::Name(name), Some(guid)) => match Provider::from_guid(guid) {
-            // A GUID says more than a name only where it is one that is known, or where it stands
-            // for the name (netperf V1).
+            // Prefer a GUID to a name only if the GUID is a known one, or replaces the name
+            // (netperf V1).
             Provider::Guid(guid) if guid.to_string() != *name => Provider::Name(name),
             by_guid => by_guid,
         },
@@ -163,7 +163,7 @@ mod tests {
             provider("Microsoft-Windows-DotNETRuntime", None),
             Provider::Runtime
         );
-        // Recorders for which a provider was named by its GUID write that.
+        // Written by recorders to which the provider was given by its GUID.
         let braces = "{e13c0d23-ccbc-4e12-931b-d9cc2eee27e4}";
         assert_eq!(
             provider(braces, Some(&Provider::Runtime)),

@@ -1,4 +1,4 @@
-//! How the clock of one recording is put on that of another.
+//! Converts times between the clocks of recordings.
 
 use std::io::{Read, Seek};
 
@@ -11,20 +11,20 @@ use chronosym_types::hash::HashMap;
 use super::bytes::FileBytes;
 use chronosym_core::{ClockMatch, JoinedRecording};
 
-/// Clocks that set out with the same boot are this close on the wall; setting the time of a machine
-/// moves them along.
+/// Maximum difference in wall time, in ns, of the origins of clocks that start at the same boot.
+/// Setting a machine's time moves both.
 const SAME_BOOT_NS: i128 = 5_000_000_000;
-/// nettrace headers have their wall time cut to ms.
+/// nettrace headers truncate their wall time to ms.
 const WALL_ERROR_NS: u64 = 1_000_000;
-/// Where nothing tells: the kernel's own clock and the monotonic one were never seen further apart
-/// on one boot.
+/// Error in ns of an unknown offset: the kernel's own clock and the monotonic one were never seen
+/// further apart within one boot.
 const UNKNOWN_ERROR_NS: u64 = 1_000_000_000;
 
 /// The clock of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
     pub kind: Kind,
-    /// ns on the wall less ns on the clock.
+    /// Wall time minus clock time, in ns.
     pub wall_ns: Option<i128>,
 }
 
@@ -34,20 +34,20 @@ pub(super) enum Kind {
     MonotonicRaw,
     /// Counts from 1970.
     Wall,
-    /// Windows' performance counter and others: the same for what states the same frequency.
+    /// Windows' performance counter and others; clocks with equal frequencies are the same.
     Ticks(u64),
     #[default]
     Unknown,
 }
 
 impl Kind {
-    /// Whether only Linux and its like have such a clock.
+    /// Returns whether only Linux and similar systems have such a clock.
     pub fn is_of_linux(self) -> bool {
         matches!(self, Kind::Monotonic | Kind::MonotonicRaw)
     }
 }
 
-/// Offset of a clock to another, and its error.
+/// Offset of a clock to another, and its error, both in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offset {
     pub ns: i128,
@@ -61,14 +61,14 @@ impl Offset {
         error_ns: 0,
         how: ClockMatch::Same,
     };
-    /// Where nothing tells.
+    /// Neither recording states the offset.
     pub const UNKNOWN: Offset = Offset {
         ns: 0,
         error_ns: UNKNOWN_ERROR_NS,
         how: ClockMatch::Assumed,
     };
 
-    /// What came from a recording by this clock.
+    /// Describes a recording joined by this clock offset.
     pub fn of(self, name: &str, gives: &'static str) -> JoinedRecording {
         let mut joined = JoinedRecording::new(name, gives, self.how);
         joined.offset_ns = i64::try_from(self.ns).unwrap_or(i64::MAX);
@@ -78,7 +78,7 @@ impl Offset {
 }
 
 impl Clock {
-    /// Linux' monotonic clock, of whatever boot.
+    /// Linux's monotonic clock, of any boot.
     pub const MONOTONIC: Clock = Clock {
         kind: Kind::Monotonic,
         wall_ns: None,
@@ -88,7 +88,7 @@ impl Clock {
         let frequency = header.qpc_frequency.max(1);
         let start = i128::from(header.qpc_start) * 1_000_000_000 / i128::from(frequency);
         let kind = match (frequency, header.version.0) {
-            // Recorders of whole machines write V6, with another clock than the runtimes.
+            // Recorders of whole machines write V6, with another clock than the runtimes do.
             (1_000_000_000, 6..) => Kind::MonotonicRaw,
             (1_000_000_000, _) => Kind::Monotonic,
             (other, _) => Kind::Ticks(other),
@@ -98,8 +98,8 @@ impl Clock {
         (Clock { kind, wall_ns }, start)
     }
 
-    /// Of an .etl, and its time at the begin in ns. Where that does not count the performance
-    /// counter it is the wall's.
+    /// Returns the clock of an .etl, and its time at the start in ns. Clocks other than the
+    /// performance counter are converted to wall time.
     pub fn of_etl(clock: chronosym_etl::Clock, kind: ClockType) -> (Self, i128) {
         let wall = clock.unix_ns(0);
         if kind != ClockType::Qpc {
@@ -118,9 +118,9 @@ impl Clock {
         (clock, start)
     }
 
-    /// Of a perf.data, of which as much is read as it takes.
+    /// Returns the clock of a perf.data, of which it reads as much as necessary.
     pub fn of_perf(reader: &mut Perf<&mut FileBytes>) -> Self {
-        // Pipes tell of events by records.
+        // In pipe mode, records describe the events.
         while reader.attrs().is_empty() && matches!(reader.next_record(), Ok(Some(_))) {}
         let id = reader.attrs().iter().find_map(|attr| attr.clock_id);
         let kind = match id {
@@ -134,7 +134,7 @@ impl Clock {
         Clock { kind, wall_ns }
     }
 
-    /// Of traces of LTTng: that of the first, whose times all of them get.
+    /// Returns the clock of LTTng traces: that of the first, to which all times are converted.
     pub fn of_ctf<R: Read>(reader: &Ctf<R>) -> Self {
         let Some(clock) = reader.traces().first().map(|trace| trace.clock()) else {
             return Clock::default();
@@ -147,8 +147,8 @@ impl Clock {
         Clock { kind, wall_ns }
     }
 
-    /// Offset of this clock to `reference`; `None` if they are of different machines or boots,
-    /// `Err` if neither says.
+    /// Returns the offset of this clock to `reference`; `None` if the clocks belong to different
+    /// machines or boots, `Err` if that cannot be determined.
     pub fn offset_to(&self, reference: &Clock) -> Option<Result<Offset, ()>> {
         let by_wall = |ns| {
             let (error_ns, how) = (WALL_ERROR_NS, ClockMatch::Wall);
@@ -170,11 +170,11 @@ impl Clock {
     }
 }
 
-/// By id of the thread: its first and its last time.
+/// First and last time of each thread, by thread id.
 type Threads = HashMap<u64, (u64, u64)>;
 
-/// Estimates the offset of the clock of a runtime's recording to that of a perf.data which does not
-/// state it: no thread does anything before it starts or after it has ended.
+/// Estimates the offset of the clock of a runtime's recording to that of a perf.data that does not
+/// state it, given that no thread is active before it starts or after it ends.
 pub(super) fn estimate(perf: &mut FileBytes, runtime: Nettrace<impl Read>, pid: u32) -> Offset {
     let (mut least, mut most) = (i128::MIN, i128::MAX);
     let seen = events_of_threads(runtime);
@@ -213,7 +213,7 @@ fn events_of_threads(mut reader: Nettrace<impl Read>) -> Threads {
     threads
 }
 
-/// When threads of a process started and ended, as far as that was seen.
+/// Returns the start and end of each thread of a process, as far as they were recorded.
 fn lives_of_threads(perf: &mut FileBytes, pid: u32) -> HashMap<u64, (Option<u64>, Option<u64>)> {
     let mut threads: HashMap<u64, (Option<u64>, Option<u64>)> = HashMap::default();
     if perf.rewind().is_err() {

@@ -1,4 +1,4 @@
-//! Files that stand beside a perf.data: jitdumps and perf maps of the processes that it sampled.
+//! Files next to a perf.data: jitdumps and perf maps of the sampled processes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use super::input::{Input, What};
 use crate::perf::{Outcome, pid_of_jitdump};
 
-/// Where such files are looked for.
+/// Where such files are searched for.
 #[derive(Default)]
 pub(super) struct Beside {
     folders: Vec<PathBuf>,
-    /// Files are opened where a trace says that they were.
+    /// Whether files are opened at the paths that a trace states.
     pub trusts_paths: bool,
-    /// What processes in containers call themselves, and their ids outside.
+    /// Processes in containers: their own ids, and their ids in the perf.data.
     pub pids: Vec<(u32, u32)>,
 }
 
@@ -30,8 +30,8 @@ impl Beside {
         }
     }
 
-    /// Adds the processes of a perf.data that mapped a jitdump named by another id: the id that they
-    /// have for themselves, if only one mapped such a file.
+    /// Adds the processes of a perf.data that mapped a jitdump named by another id: this is their
+    /// own id, if only one process mapped such a file.
     pub fn find_by_jitdumps(&mut self, perf: &Outcome) {
         let dumps = perf.jitdumps.iter();
         let dumps = dumps.filter_map(|(pid, path)| Some((pid_of_jitdump(path)?, *pid)));
@@ -44,33 +44,33 @@ impl Beside {
         }
     }
 
-    /// Adds the id outside of a process, unless its own id has one.
+    /// Adds the perf.data's id of a process, unless its own id has one.
     pub fn add_pid(&mut self, own: u32, pid: u32) {
         if !self.pids.iter().any(|&(inside, _)| inside == own) {
             self.pids.push((own, pid));
         }
     }
 
-    /// The id outside of a process that calls itself so.
+    /// Returns the perf.data's id of the process whose own id is `own`.
     pub fn pid(&self, own: u32) -> u32 {
         let mapped = self.pids.iter().find(|(inside, _)| *inside == own);
         mapped.map_or(own, |&(_, pid)| pid)
     }
 
-    /// What a process that has an id outside calls itself.
+    /// Returns the own id of a process.
     fn own_id(&self, pid: u32) -> u32 {
         let mapped = self.pids.iter().find(|(_, outside)| *outside == pid);
         mapped.map_or(pid, |&(own, _)| own)
     }
 
-    /// The perf map of a process.
+    /// Returns the path of a process's perf map.
     pub fn perf_map(&self, pid: u32) -> Option<PathBuf> {
         let tmp = self.trusts_paths.then(|| PathBuf::from("/tmp"));
         let name = format!("perf-{}.map", self.own_id(pid));
         first_file(self.folders.iter().chain(&tmp), &name)
     }
 
-    /// The jitdump of a process, which may have mapped it at a path.
+    /// Returns the path of a process's jitdump, which may be one that it mapped.
     pub fn jitdump(&self, pid: u32, mapped: &[(u32, String)]) -> Option<PathBuf> {
         let name = format!("jit-{}.dump", self.own_id(pid));
         first_file(&self.folders, &name).or_else(|| {

@@ -1,4 +1,4 @@
-//! Traces of LTTng: from the files of their folders to one reader.
+//! Opens LTTng traces: from the files of their folders to one reader.
 
 use std::io::Read;
 
@@ -9,12 +9,13 @@ use super::error::{OpenError, in_trace, unreadable};
 use super::find::CtfFiles;
 use super::layers::LayerDiagnostics;
 
-/// Reads what is described, and puts the streams to it; `None` if there is none. A trace whose
-/// metadata cannot be read is left out unless there is no other. So many bytes of packets may be
-/// `held`.
+/// Reads the traces' metadata and assigns their streams; `None` if there is no trace. A trace whose
+/// metadata cannot be read is skipped unless it is the only one. At most `held` bytes of packets
+/// are kept in memory.
 ///
 /// # Errors
-/// [`OpenError`] if nothing of it can be read.
+///
+/// [`OpenError`] if nothing can be read.
 pub(super) fn reader(
     files: CtfFiles,
     notes: &LayerDiagnostics,
@@ -24,7 +25,7 @@ pub(super) fn reader(
     options.open_limit = options
         .open_limit
         .min(usize::try_from(held).unwrap_or(usize::MAX));
-    // The limit of metadata is one for all traces together.
+    // The limit of metadata applies to all traces together.
     let mut left = options;
     let (mut traces, mut refused) = (Vec::new(), None);
     for (name, stream) in files.metadata {

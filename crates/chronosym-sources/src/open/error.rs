@@ -1,4 +1,4 @@
-//! Why a recording is refused.
+//! Errors of opening a recording.
 
 use std::io;
 
@@ -8,17 +8,17 @@ use chronosym_core::LimitReached;
 
 const EXPECTED: &str = "expected a .nettrace, .netperf, .etl, perf.data or LTTng trace, or a zip or gzip file with one";
 
-/// Why nothing can be opened. Messages name the input; causes are in
+/// Why a recording cannot be opened. Messages name the input; causes are in
 /// [`source`](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The system does not open the file.
+    /// The file cannot be opened.
     #[error("cannot open {name}")]
     Open {
         /// The input.
         name: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The input cannot be read.
@@ -26,90 +26,89 @@ pub enum OpenError {
     Read {
         /// The input.
         name: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A temporary file is needed for what has to be read at any position, and cannot be made or
-    /// written.
+    /// A temporary file for input that must be read at any position cannot be created or written.
     #[error("cannot keep {name} in a temporary file")]
     Spool {
-        /// What was to be kept.
+        /// The input to be copied.
         name: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A folder in which there is no trace.
+    /// The folder contains no trace.
     #[error("{name} is a directory without a trace: {EXPECTED}")]
     Directory {
         /// The input.
         name: String,
     },
-    /// No byte in it.
+    /// The input is empty.
     #[error("{name} is empty: {EXPECTED}")]
     Empty {
         /// The input.
         name: String,
     },
-    /// Something else than a trace.
+    /// The input is not a trace.
     #[error("{name} is not a trace: {EXPECTED}, found {found}")]
     NotATrace {
         /// The input.
         name: String,
-        /// What it is instead, for people: `a perf.data file`, or its first bytes.
+        /// Description of what it is instead, such as `a perf.data file`, or its first bytes.
         found: String,
     },
-    /// A zip file in which no trace can be read.
+    /// No trace in the zip file can be read.
     #[error("{name} is a zip file without a readable trace in it: {EXPECTED}{}", .found.as_ref().map_or(String::new(), |f| format!("; found {f}")))]
     NoTraceInside {
         /// The zip file.
         name: String,
-        /// What is in it instead, where that has a name.
+        /// Description of what it contains instead, if that is known.
         found: Option<String>,
     },
-    /// A wrapper of which not one byte can be unpacked.
+    /// An archive or compression layer of which not one byte can be decompressed.
     #[error("{name} is damaged")]
     Damaged {
-        /// The wrapper.
+        /// The input.
         name: String,
-        /// What is wrong.
+        /// The cause.
         source: io::Error,
     },
     /// A limit was reached before anything could be read.
     #[error("{name}: {limit}")]
     Limit {
-        /// What is too large.
+        /// The input that is too large.
         name: String,
         /// The limit.
         limit: LimitReached,
     },
-    /// Nothing was named.
+    /// No input was given.
     #[error("nothing to open: {EXPECTED}")]
     NoInput,
-    /// One file under two names: its samples would count twice.
+    /// The inputs are two names of one file, whose samples would be counted twice.
     #[error("{first} and {second} are the same file")]
     SameFile {
-        /// The input that came first.
+        /// The first input.
         first: String,
-        /// The other.
+        /// The second input.
         second: String,
     },
-    /// Two files of the same bytes.
+    /// Two files have the same content.
     #[error("{first} and {second} are copies of the same file")]
     Copies {
-        /// The trace that came first.
+        /// The first trace.
         first: String,
-        /// The other.
+        /// The second trace.
         second: String,
     },
-    /// Traces that cannot be read together.
+    /// Traces that cannot be joined.
     #[error(
         "{first} and {second} cannot be joined: read them one by one; .etl files of one recording can be read together, \
          and one perf.data with nettrace files of processes of its machine"
     )]
     SeveralRecordings {
-        /// The trace that came first.
+        /// The first trace.
         first: String,
-        /// The other.
+        /// The second trace.
         second: String,
     },
     /// Recordings of different machines or times.
@@ -117,14 +116,15 @@ pub enum OpenError {
         "{first} and {second} are not of one recording: their {what} differs; read them one by one"
     )]
     DifferentRecordings {
-        /// The trace that came first.
+        /// The first trace.
         first: String,
-        /// The other.
+        /// The second trace.
         second: String,
-        /// What tells them apart: `boot time` or the like.
+        /// The property that differs, such as `boot time`.
         what: &'static str,
     },
-    /// A recording of a runtime and a perf.data whose process with the same id is another one.
+    /// A recording of a runtime, and a perf.data in which its process id belongs to another
+    /// process.
     #[error(
         "{name} does not belong to process {process} of {perf}, which {reason}; name its process there with \
          --map-pid {process}=PID, or read the two one by one"
@@ -136,31 +136,31 @@ pub enum OpenError {
         perf: String,
         /// The process id in both.
         process: u32,
-        /// What shows it, as the end of a sentence about the process.
+        /// The evidence, as a relative clause about the process.
         reason: &'static str,
     },
-    /// An .etl file that its reader refuses.
+    /// An .etl file that its reader rejects.
     #[error("{name}")]
     Etl {
         /// The trace.
         name: String,
-        /// Why.
+        /// The cause.
         source: chronosym_etl::Error,
     },
-    /// A trace that its reader refuses, or cannot go on reading.
+    /// A trace that its reader rejects, or cannot continue to read.
     #[error("{name}")]
     Trace {
         /// The trace.
         name: String,
-        /// Why.
+        /// The cause.
         source: ReadError,
     },
-    /// Whoever watched the reading broke it off.
+    /// The observer of the reading cancelled it.
     #[error("reading was cancelled")]
     Cancelled,
 }
 
-/// Kinds of errors by what they are of and by their cause.
+/// Constructors from a subject and a cause.
 impl OpenError {
     pub(super) fn read(name: String, source: io::Error) -> Self {
         OpenError::Read { name, source }
@@ -174,13 +174,14 @@ impl OpenError {
         OpenError::Spool { name, source }
     }
 
-    /// What its cause says.
+    /// Returns the text of the cause.
     pub(super) fn cause(&self) -> String {
         std::error::Error::source(self).map_or(String::new(), ToString::to_string)
     }
 }
 
-/// What a failed read of an input is; `or` makes what it is if nothing of this project's own.
+/// Converts a failed read of an input; `or` makes the error unless the cause is one of this
+/// library's own.
 pub(super) fn failed(
     name: &str,
     error: io::Error,
@@ -196,7 +197,7 @@ pub(super) fn failed(
     }
 }
 
-/// What reading a recording failed with.
+/// Converts an error of reading a recording.
 pub(super) fn in_trace(name: &str, source: impl Into<ReadError>) -> OpenError {
     OpenError::Trace {
         name: name.to_owned(),

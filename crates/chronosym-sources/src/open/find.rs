@@ -1,4 +1,4 @@
-//! From inputs to the traces in them: a queue of things to look into, each with its first bytes.
+//! Finds the traces in the inputs: a queue of candidates, each with its first bytes.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::{DirEntry, File};
@@ -30,16 +30,16 @@ pub(super) struct Inputs {
     pub perf: Vec<(String, FileBytes)>,
     pub jitdumps: Vec<(String, ByteStream)>,
     pub ctf: CtfFiles,
-    /// They name code in files of what `perf script` printed.
+    /// Maps that name code in the files of a `perf script` text.
     pub image_maps: ImageMaps,
     /// Texts of `perf script`.
     pub scripts: Vec<(String, ByteStream)>,
-    /// Perf maps by their process.
+    /// Perf maps, by process.
     pub maps: Vec<(String, u32, ByteStream)>,
     pub symbols: Vec<Entry>,
 }
 
-/// Files of traces of LTTng.
+/// Files of LTTng traces.
 #[derive(Default)]
 pub(super) struct CtfFiles {
     pub metadata: Vec<(String, ByteStream)>,
@@ -49,9 +49,10 @@ pub(super) struct CtfFiles {
 /// A file that may be a trace or contain traces.
 struct Candidate {
     name: String,
-    /// Compression layers and archives around it.
+    /// Number of compression layers and archives around it.
     layers: u32,
-    /// Whether it is one of many, in a zip file or a folder: that it is no trace is no error then.
+    /// Whether it is one of many files of a zip file or folder, and may therefore be something
+    /// other than a trace.
     in_zip: bool,
     bytes: Bytes,
 }
@@ -62,7 +63,7 @@ enum Bytes {
 }
 
 impl Inputs {
-    /// Adds what is read from front to back.
+    /// Adds an input that is read sequentially.
     fn add(&mut self, name: String, content: Content, stream: ByteStream) {
         match content {
             Content::Trace(Format::JitDump) => self.jitdumps.push((name, stream)),
@@ -92,7 +93,7 @@ pub(super) struct Finder {
     pub meter: Arc<Meter>,
     pub notes: LayerDiagnostics,
     pub inputs: Inputs,
-    /// Something was left out because so much is open.
+    /// Whether an input was skipped because too many are open.
     pub is_full: bool,
 }
 
@@ -149,8 +150,8 @@ impl Finder {
         })
     }
 
-    /// Looks into the files of a folder and of those in it, in the order of their names; links are
-    /// not followed.
+    /// Searches the files of a folder and its subfolders in the order of their names. Does not
+    /// follow links.
     fn look_into_folder(&mut self, folder: &Path) -> Result<(), OpenError> {
         let mut left = self.meter.limits.zip_entries;
         let mut folders = VecDeque::from([folder.to_owned()]);
@@ -205,7 +206,7 @@ impl Finder {
         Ok(parts.into_iter().collect())
     }
 
-    /// Looks into a file of a folder, which may be of no use.
+    /// Searches a file of a folder, which need not be a trace.
     fn look_into_one_of_many(&mut self, input: Input) -> Result<(), OpenError> {
         let name = input.name();
         let candidate = match self.open(input) {
@@ -223,8 +224,8 @@ impl Finder {
         .map(|_| ())
     }
 
-    /// Takes apart all that is in something. What is of no use but has a name is returned, the
-    /// first of it.
+    /// Unpacks everything in an input. Returns the description of the first unusable content that
+    /// has one.
     fn take_apart(&mut self, candidate: Candidate) -> Result<Option<String>, OpenError> {
         let mut instead = None;
         let mut queue = VecDeque::from([candidate]);
@@ -240,7 +241,7 @@ impl Finder {
         Metered::input(source, &self.meter)
     }
 
-    /// Takes one thing apart. What is of no use but has a name is returned.
+    /// Unpacks one candidate. Returns the description of unusable content that has one.
     fn step(
         &mut self,
         candidate: Candidate,
@@ -310,8 +311,8 @@ impl Finder {
         Ok(None)
     }
 
-    /// Whether one more packed stream may stay open, which takes some 100 KB: what is in large
-    /// files, or a thousand.
+    /// Returns whether one more compressed stream may stay open, which takes some 100 KB. The limit
+    /// is 1024, or more if the inputs are large.
     fn may_open(&mut self) -> bool {
         const FREE: u64 = 1024;
         const ROOM: u64 = 128 << 10;
@@ -323,8 +324,8 @@ impl Finder {
         may
     }
 
-    /// One of many that cannot be read costs itself, what is alone the whole; a reading that is
-    /// broken off ends here.
+    /// Handles an unreadable candidate: one of many is skipped with a diagnostic, a single one
+    /// fails, and cancellation is passed on.
     fn leave_out(
         &self,
         is_one_of_many: bool,
@@ -341,8 +342,8 @@ impl Finder {
         Ok(None)
     }
 
-    /// The first bytes of something, and all of it. A pipe cannot go back: what was read of it is
-    /// put before the rest.
+    /// Returns the first bytes of an input, and all of it. A pipe cannot be rewound: the bytes read
+    /// are put in front of the rest.
     fn head(&self, mut bytes: Bytes) -> io::Result<(Vec<u8>, Bytes)> {
         let mut head = Vec::new();
         match &mut bytes {
@@ -367,7 +368,7 @@ impl Finder {
         }
     }
 
-    /// Something that is read at any position.
+    /// Makes an input readable at any position.
     fn positioned(&self, name: &str, bytes: Bytes) -> Result<FileBytes, OpenError> {
         Ok(match self.file(name, bytes)? {
             (file, true) => Box::new(self.metered(file)),
@@ -375,7 +376,7 @@ impl Finder {
         })
     }
 
-    /// A file that is read at any position, and whether it is the input itself.
+    /// Returns a file that can be read at any position, and whether it is the input itself.
     fn file(&self, name: &str, bytes: Bytes) -> Result<(File, bool), OpenError> {
         match bytes {
             Bytes::File(file) => Ok((file, true)),
@@ -391,7 +392,7 @@ impl Finder {
         }
     }
 
-    /// What comes out of a wrapper: counted, and used as far as it is sound.
+    /// Wraps the output of a decompressor: counts it, and ends it at the first error.
     fn unpacked<S>(&self, name: &str, source: S) -> Salvaged<Metered<S>> {
         let source = Metered::unpacked(source, &self.meter);
         Salvaged::new(source, name, &self.notes)
@@ -448,8 +449,8 @@ impl Finder {
         Ok(())
     }
 
-    /// The list of entries stands at the end of a zip file; what is cut short has only the entries
-    /// themselves, each of which can be reached only through the one before it.
+    /// Reads a zip file without its central directory, which is at the end and missing if the file
+    /// is truncated. Each entry can then be reached only through the preceding one.
     fn zip_without_list(
         &self,
         mut file: Section,
@@ -491,7 +492,7 @@ impl Finder {
     }
 }
 
-/// A name that does not grow with the layers.
+/// Shortens a name, so that it does not grow with the layers.
 fn short(mut name: String) -> String {
     const MOST: usize = 4096;
     if name.len() > MOST {

@@ -1,4 +1,4 @@
-//! Formats by their first bytes.
+//! Detects formats by their first bytes.
 
 #[cfg(test)]
 #[path = "text_format.rs"]
@@ -19,7 +19,7 @@ use crate::stream::EventStream;
 
 use Content::{CtfMetadata, Gzip, ImageMap, Known, PerfInfo, PerfMap, Trace, Zip};
 
-/// A format of traces that is read.
+/// A supported trace format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
@@ -31,9 +31,9 @@ pub enum Format {
     Etl,
     /// A CPU profile of Linux.
     PerfData,
-    /// What a runtime on Linux compiled.
+    /// Code that a runtime on Linux compiled.
     JitDump,
-    /// Traces of LTTng.
+    /// LTTng traces.
     Ctf,
     /// The text of `perf script`.
     PerfScript,
@@ -46,29 +46,29 @@ pub enum Format {
     Text,
 }
 
-/// How a recording of one format is opened.
+/// Opens a recording of one format.
 pub(super) type Open = fn(ByteStream) -> Result<Box<dyn EventStream + Send>, ReadError>;
 
-/// A format of traces. To add one, add a variant of [`Format`] and a row of [`FORMATS`].
+/// An entry of [`FORMATS`]. To add a format, add a variant of [`Format`] and an entry.
 pub(super) struct FormatRow {
     pub format: Format,
     pub label: &'static str,
-    /// Whether a file with these first bytes has the format.
+    /// Returns whether a file with these first bytes has the format.
     pub is: fn(&[u8]) -> bool,
     pub source: Source,
 }
 
-/// What a recording of a format is read from.
+/// The source from which a recording of a format is read.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
-    /// A stream of bytes, by a function that opens it. It may be that of a runtime, which can be
+    /// A stream of bytes, and the function that opens it. `is_of_runtime` states whether it can be
     /// joined with other recordings.
     Stream { open: Open, is_of_runtime: bool },
-    /// Files that belong together: [`Parts`](super::join::Parts) opens and joins them.
+    /// Several files, which [`Parts`](super::join::Parts) opens and joins.
     Parts,
 }
 
-/// The formats of traces. Formats without a signature come last, since others may look like them.
+/// The trace formats. Formats without a signature are last, because others may resemble them.
 #[rustfmt::skip]
 const FORMATS: &[FormatRow] = &[
     FormatRow { format: Format::Nettrace, label: "nettrace", is: |head| head.starts_with(b"Nettrace"), source: RUNTIME },
@@ -98,7 +98,7 @@ fn is_ctf_stream(head: &[u8]) -> bool {
 }
 
 impl Format {
-    /// How recordings of the format are opened.
+    /// Returns how recordings of the format are opened.
     pub(super) fn source(self) -> Source {
         let row = FORMATS.iter().find(|row| row.format == self);
         row.map_or(Source::Parts, |row| row.source)
@@ -112,28 +112,28 @@ impl fmt::Display for Format {
     }
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Trace(Format),
-    /// What describes the streams of a trace of LTTng; [`Format::Ctf`] is one of them.
+    /// The metadata of an LTTng trace; [`Format::Ctf`] is one of its streams.
     CtfMetadata,
-    /// Names of what a process compiled.
+    /// Names of the code that a process compiled.
     PerfMap(u32),
-    /// What images a process had.
+    /// The images of a process.
     PerfInfo(u32),
     /// Names of an image's code: `mscorlib.ni.{3fd6c14e-…}.map`.
     ImageMap,
     Zip,
     Gzip,
     Empty,
-    /// Something else that has a name.
+    /// Another format that can be named.
     Known(&'static str),
     Unknown,
 }
 
 impl Content {
-    /// Whether it is a trace, or a part of one.
+    /// Returns whether it is a trace, or a part of one.
     pub fn is_of_trace(self) -> bool {
         matches!(
             self,
@@ -142,13 +142,13 @@ impl Content {
     }
 }
 
-/// Bytes that tell contents apart.
+/// Number of bytes that suffice to detect the content.
 pub(super) const HEAD: usize = 512;
 
 const FAST_SERIALIZATION: &[u8] = b"\x14\0\0\0!FastSerialization.1";
 
 /// Magic bytes at the start of a file, alternative words, and the content of such a file. If any
-/// words are listed, the first bytes must contain one of them. The first match decides, before
+/// words are listed, the first bytes must contain one of them. The first match is used, before
 /// [`FORMATS`].
 type Signature = (&'static [u8], &'static [&'static [u8]], Content);
 #[rustfmt::skip]
@@ -182,8 +182,8 @@ const SIGNATURES: &[Signature] = &[
     (b"\xef\xbb\xbf<", &[], Known("XML")),
 ];
 
-/// Tells what a file holds by its first bytes, of which [`HEAD`] are enough. Maps have none of
-/// their own, but names.
+/// Detects the content of a file by its first bytes, of which [`HEAD`] suffice. Maps have no
+/// signature and are detected by name.
 pub(super) fn sniff(head: &[u8], name: &str) -> Content {
     if head.is_empty() {
         return Content::Empty;
@@ -208,14 +208,14 @@ pub(super) fn sniff(head: &[u8], name: &str) -> Content {
     }
 }
 
-/// Of something in wrappers, the path in the innermost one.
+/// Returns the path within the innermost archive.
 pub(super) fn innermost(name: &str) -> &str {
     let name = name.strip_suffix(" (gzip)").unwrap_or(name);
     let name = name.trim_end_matches(')');
     name.rsplit('(').next().unwrap_or(name)
 }
 
-/// The process of a file called `perf-PID.map` or the like, whatever it is in.
+/// Returns the process of a file named `perf-PID.map` or the like, in any archive.
 pub(super) fn pid_in_name(name: &str, before: &str, after: &str) -> Option<u32> {
     let name = innermost(name).rsplit(['/', '\\']).next()?;
     let name = name.strip_suffix(".gz").unwrap_or(name);
@@ -223,7 +223,7 @@ pub(super) fn pid_in_name(name: &str, before: &str, after: &str) -> Option<u32> 
     pid.parse().ok()
 }
 
-/// What a file that is no trace holds, for people.
+/// Describes the content of a file that is not a trace, for messages.
 pub(super) fn describe(content: Content, head: &[u8]) -> String {
     match content {
         Content::Known(what) => what.to_owned(),

@@ -1,6 +1,6 @@
-//! Names of precompiled code as older runtimes of perfcollect's bundles wrote them:
-//! `NAME.ni.{GUID}.map` for each image, and `perfinfo-PID.map`, which says what images a process
-//! had.
+//! Names of precompiled code as older runtimes wrote them, in perfcollect's bundles:
+//! `NAME.ni.{GUID}.map` for each image, and `perfinfo-PID.map`, which lists the images of a
+//! process.
 
 use std::io::Read;
 
@@ -12,20 +12,23 @@ use super::perf_map::whole;
 use crate::script::PlacedFile;
 use chronosym_core::{LimitReached, Limits, Session, file_name};
 
-/// Such files.
+/// The files of both kinds.
 #[derive(Default)]
 pub(super) struct ImageMaps {
-    /// By the process.
+    /// Lists of images, by process.
     pub infos: Vec<(String, u32, ByteStream)>,
-    /// By the name of the file alone, in lower case.
+    /// Maps, by file name in lower case.
     pub maps: HashMap<String, ByteStream>,
 }
 
 impl ImageMaps {
-    /// Names the code of files by their images' maps, of which so much may be `held`.
+    /// Names the code of files by their images' maps, of which up to `held` bytes are kept in
+    /// memory.
     ///
     /// # Errors
-    /// [`OpenError`] if one of these files cannot be read, or is larger than [`Limits::perf_map_bytes`].
+    ///
+    /// [`OpenError`] if one of these files cannot be read, or is larger than
+    /// [`Limits::perf_map_bytes`].
     pub fn apply(
         mut self,
         files: &[PlacedFile],
@@ -33,7 +36,7 @@ impl ImageMaps {
         mut held: u64,
         session: &mut Session,
     ) -> Result<(), OpenError> {
-        // Each once: of several places of a file the first.
+        // Each file once: of several bases, the first.
         let mut bases: HashMap<u32, HashMap<&str, u64>> = HashMap::default();
         for file in files.iter().rev() {
             let own = bases.entry(file.process).or_default();
@@ -60,7 +63,7 @@ impl ImageMaps {
                     texts.insert(map.clone(), text);
                 }
                 if let Some(text) = texts.get(&map) {
-                    // One map may be that of many files.
+                    // Several files may share one map.
                     let used = text.len() as u64;
                     held = held
                         .checked_sub(used)
@@ -85,8 +88,8 @@ fn too_much(name: &str, limits: &Limits) -> OpenError {
     }
 }
 
-/// The path of an image and its GUID in braces: `ImageLoad;PATH;{GUID};BASE;`, before that
-/// `NILoad;PATH;{GUID}`.
+/// Returns the path of an image and its GUID in braces from `ImageLoad;PATH;{GUID};BASE;`, or
+/// `NILoad;PATH;{GUID}` of earlier versions.
 fn image(line: &str) -> Option<(&str, &str)> {
     let mut parts = line.trim_end().split(';');
     let what = parts.next()?;

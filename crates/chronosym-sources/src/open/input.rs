@@ -1,4 +1,4 @@
-//! What is to be opened.
+//! Inputs to open.
 
 use std::fmt;
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::bytes::ByteStream;
 use super::error::OpenError;
 
-/// Something that holds a trace.
+/// An input that contains a trace.
 pub struct Input(pub(super) What);
 
 pub(super) enum What {
@@ -16,12 +16,12 @@ pub(super) enum What {
 }
 
 impl Input {
-    /// A file, a pipe or a device by its path.
+    /// Returns the input for a file, a pipe or a device at a path.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Input(What::Path(path.into()))
     }
 
-    /// Anything that is read from front to back; `name` is what it is called in messages.
+    /// Returns the input for any stream that is read sequentially; messages call it `name`.
     ///
     /// # Examples
     ///
@@ -40,7 +40,7 @@ impl Input {
         Input(What::Stream(name.into(), Box::new(source)))
     }
 
-    /// Standard input.
+    /// Returns the input for standard input.
     pub fn stdin() -> Self {
         Input::stream("standard input", std::io::stdin())
     }
@@ -59,8 +59,8 @@ impl fmt::Debug for Input {
     }
 }
 
-/// A file that is named twice would be counted twice. Pipes and terminals are left alone: to open
-/// one may already take something from it.
+/// Rejects a file that is named twice, since it would be counted twice. Pipes and terminals are not
+/// checked: opening one may already consume input.
 pub(super) fn refuse_twins(inputs: &[Input]) -> Result<(), OpenError> {
     let path = |input: &Input| match &input.0 {
         What::Path(path) => Some(path.clone()),

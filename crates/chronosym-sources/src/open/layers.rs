@@ -1,4 +1,4 @@
-//! What is wrong with archives and compression layers.
+//! Diagnostics of archives and compression layers.
 
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use chronosym_core::DiagnosticKind::{Damage, Limit};
 use chronosym_core::{Diagnostic, LimitReached};
 
-/// Diagnostics of archives and compression layers, which come up while their content is read,
+/// Diagnostics of archives and compression layers, which are collected while their content is read,
 /// perhaps on another thread.
 #[derive(Clone, Debug, Default)]
 pub struct LayerDiagnostics(Arc<Mutex<Vec<Diagnostic>>>);
@@ -16,24 +16,24 @@ impl LayerDiagnostics {
         self.list().push(diagnostic);
     }
 
-    /// A limit was reached; what is beyond it was left out.
+    /// Reports that a limit was reached, beyond which data is skipped.
     pub(super) fn limit(&self, file: &str, limit: LimitReached) {
         let what = format!("{limit}; what lies beyond is left out");
         self.push(Diagnostic::of_file(Limit, file, what));
     }
 
-    /// A file cannot be used, or not all of it.
+    /// Reports that a file cannot be used, or not completely.
     pub(super) fn damage(&self, file: &str, what: impl Display) {
         self.push(Diagnostic::of_file(Damage, file, what));
     }
 
-    /// A compression layer is damaged from some byte on; what is before it is used.
+    /// Reports that a compression layer is damaged from some byte on; the data before is used.
     pub(super) fn damaged_from_here(&self, file: &str, error: impl Display) {
         let text = format!("{file} is damaged: {error}; reading what is there");
         self.push(Diagnostic::new(Damage, text).about(file));
     }
 
-    /// Takes those so far.
+    /// Takes the diagnostics so far.
     pub fn take(&self) -> Vec<Diagnostic> {
         std::mem::take(&mut self.list())
     }

@@ -1,5 +1,4 @@
-//! What is counted while a recording is read: how far reading has come, whether it is still wanted,
-//! what was unpacked.
+//! Counts bytes while a recording is read: progress, cancellation, and limits of decompression.
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,26 +10,26 @@ use chronosym_etl::ReadAt;
 
 use chronosym_core::{Budget, FREE_OF_RATIO, LimitReached, Limits};
 
-/// How far reading has come.
+/// Progress of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Bytes read from the inputs, as they lie there. Parts that are read twice count twice.
+    /// Bytes read from the inputs, before decompression. Ranges that are read twice count twice.
     pub read: u64,
-    /// Bytes of all inputs; `None` where one of them is a pipe.
+    /// Total size of the inputs in bytes; `None` if one of them is a pipe.
     pub total: Option<u64>,
 }
 
 pub(super) type Watch = dyn Fn(Progress) -> ControlFlow<()> + Send + Sync;
 
-/// Shared by all that is opened together.
+/// Shared by all inputs that are opened together.
 pub(super) struct Meter {
     pub limits: Limits,
     watch: Option<Box<Watch>>,
     read: AtomicU64,
     total: AtomicU64,
     unpacked: AtomicU64,
-    /// Whether anything is in an archive or compressed.
+    /// Whether any input is an archive or compressed.
     is_packed: AtomicBool,
     cancelled: AtomicBool,
 }
@@ -54,19 +53,19 @@ impl Meter {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Adds an input's size, as far as it is known.
+    /// Adds an input's size, if it is known.
     pub fn expect(&self, size: Option<u64>) {
         let total = self.total.load(Ordering::Relaxed);
         let total = size.map_or(UNKNOWN, |size| total.saturating_add(size));
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// Bytes of all inputs; `None` where one of them is a pipe.
+    /// Returns the total size of the inputs in bytes; `None` if one of them is a pipe.
     pub fn input_size(&self) -> Option<u64> {
         Some(self.total.load(Ordering::Relaxed)).filter(|&total| total != UNKNOWN)
     }
 
-    /// The memory that the recording may take.
+    /// Returns the memory budget of the recording.
     pub fn budget(&self) -> Budget {
         // Traces compress five- to tenfold.
         const PACKED: u64 = 8;
@@ -91,7 +90,7 @@ impl Meter {
         Ok(())
     }
 
-    /// How much of what the inputs unpack to may be held at once.
+    /// Returns how many decompressed bytes may be held at once.
     pub fn may_hold(&self) -> u64 {
         self.limits.held_of(self.total.load(Ordering::Relaxed))
     }
@@ -116,12 +115,12 @@ impl fmt::Debug for Meter {
     }
 }
 
-/// Whoever watches has had enough.
+/// The observer cancelled the reading.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("reading was cancelled")]
 pub(super) struct Cancelled;
 
-/// What an error of this project's own is.
+/// Returns an error of this library inside an I/O error.
 pub(super) fn is<E: std::error::Error + 'static>(error: &io::Error) -> Option<&E> {
     error.get_ref()?.downcast_ref()
 }
@@ -135,7 +134,7 @@ pub(super) struct Metered<S> {
 }
 
 impl<S> Metered<S> {
-    /// An input's own bytes.
+    /// Counts an input's own bytes.
     pub fn input(source: S, meter: &Arc<Meter>) -> Self {
         Metered {
             source,
@@ -144,7 +143,7 @@ impl<S> Metered<S> {
         }
     }
 
-    /// What comes out of a wrapper.
+    /// Counts decompressed bytes.
     pub fn unpacked(source: S, meter: &Arc<Meter>) -> Self {
         meter.is_packed.store(true, Ordering::Relaxed);
         Metered {

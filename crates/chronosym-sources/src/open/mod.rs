@@ -1,8 +1,8 @@
 //! Opens files, pipes and archives as one recording.
 //!
-//! [`open`](fn@open) opens a file. [`Opener`] also opens several files of one recording and streams,
-//! sets limits, and reports progress. The format is detected from the content, never from the name.
-//! Zip and gzip archives are opened, nested ones too.
+//! [`open`](fn@open) opens a file. [`Opener`] also opens several files of one recording and
+//! streams, sets limits, and reports progress. The format is detected from the content, never from
+//! the name. Zip and gzip archives are opened, nested ones too.
 //!
 //! A nettrace or netperf in an archive is decompressed while it is read. An .etl in an archive is
 //! first extracted to a temporary file, within [`Limits`].
@@ -52,7 +52,8 @@ use chronosym_core::unwind::ImageFiles;
 /// Opens the recording in a file, which may be a zip or gzip file.
 ///
 /// # Errors
-/// [`OpenError`] says why nothing in it can be read.
+///
+/// [`OpenError`] if nothing in it can be read.
 ///
 /// # Examples
 ///
@@ -70,7 +71,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Recording, OpenError> {
     Opener::new().open([Input::file(path.as_ref())])
 }
 
-/// Opens recordings.
+/// Opens recordings with options.
 ///
 /// # Examples
 ///
@@ -95,20 +96,20 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// With the default [`Limits`], watched by nobody.
+    /// Creates an opener with the default [`Limits`] and without an observer.
     pub fn new() -> Self {
         Opener::default()
     }
 
-    /// With limits of one's own.
+    /// Sets the limits.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Tells how far reading has come, from whatever thread reads, about once every few hundred KB.
-    /// The answer
-    /// [`ControlFlow::Break`] ends the reading: [`OpenError::Cancelled`].
+    /// Sets a function that observes the progress of reading. It is called on the reading thread,
+    /// about once every few hundred KB; if it returns [`ControlFlow::Break`], reading ends with
+    /// [`OpenError::Cancelled`].
     pub fn watch(
         mut self,
         watch: impl Fn(Progress) -> ControlFlow<()> + Send + Sync + 'static,
@@ -117,32 +118,34 @@ impl Opener {
         self
     }
 
-    /// Opens jitdumps and perf maps also where a perf.data says that they were, or where runtimes
-    /// put them: it was recorded on this machine. Those beside the perf.data are opened anyway.
+    /// Also opens jitdumps and perf maps at the paths in a perf.data, and where runtimes write
+    /// them: use it for recordings of this machine. Those next to the perf.data are opened in any
+    /// case.
     pub fn trust_trace_paths(mut self) -> Self {
         self.beside.trusts_paths = true;
         self
     }
 
-    /// A process that calls itself `own`, in a container, is `pid` in the perf.data.
+    /// Maps a process's own id in a container (`own`) to its id in the perf.data (`pid`).
     pub fn map_pid(mut self, own: u32, pid: u32) -> Self {
         self.beside.pids.push((own, pid));
         self
     }
 
-    /// Unwinds the stacks that samples of a perf.data hold a copy of (`perf record --call-graph
-    /// dwarf`), with these files.
+    /// Unwinds, with these files, the stacks that samples of a perf.data hold a copy of (`perf
+    /// record --call-graph dwarf`).
     pub fn unwind_with(mut self, files: Arc<dyn ImageFiles>) -> Self {
         self.files = Some(files);
         self
     }
 
-    /// Opens what is named together: one trace, all .etl files of one recording, or recordings of
-    /// one machine and time that become one timeline: a perf.data, traces of LTTng, nettrace files
+    /// Opens inputs that belong together: one trace, all .etl files of one recording, or recordings
+    /// of one machine and time that become one timeline: a perf.data, LTTng traces, nettrace files
     /// of several processes, jitdumps, perf maps.
     ///
     /// # Errors
-    /// [`OpenError`] says why nothing can be read, or why the inputs are not one recording.
+    ///
+    /// [`OpenError`] if nothing can be read, or if the inputs are not one recording.
     pub fn open(self, inputs: impl IntoIterator<Item = Input>) -> Result<Recording, OpenError> {
         let inputs: Vec<Input> = inputs.into_iter().collect();
         refuse_twins(&inputs)?;

@@ -1,6 +1,6 @@
 //! Folders of `perf record --threads`: `data` is a perf.data without most of its records, which are
-//! in `data.0`, `data.1` and so on, a file for each thread of the recorder. They are read as one
-//! perf.data: the records of these files, those of `data`, and the features behind them
+//! in `data.0`, `data.1` and so on, one file per thread of the recorder. They are read as one
+//! perf.data: the records of these files, those of `data`, and the features after them
 //! (Documentation/perf.data-directory-format.txt).
 
 use std::fs::File;
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 
 use chronosym_etl::ReadAt;
 
-/// The header: magic, sizes, three sections and 256 bits of features.
+/// Size of the header in bytes: magic, sizes, three sections and 256 bits of features.
 const HEADER: usize = 104;
 const DATA: usize = 40;
 const FEATURES: usize = 72;
-/// Bytes of an entry in the table of features: offset and size.
+/// Size in bytes of an entry in the table of features: offset and size.
 const SECTION: u64 = 16;
 
 /// A perf.data in several files.
 #[derive(Debug)]
 pub(super) struct PerfFolder {
-    /// Each with the position of its first byte in the whole, in order.
+    /// Each with the offset of its first byte in the whole, in order.
     pieces: Vec<(u64, Piece)>,
     size: u64,
     position: u64,
@@ -42,10 +42,11 @@ impl Piece {
 }
 
 impl PerfFolder {
-    /// Opens a folder, if it is one of a recording. Returns the files that belong to it, too.
+    /// Opens a folder, if it is one of a recording. Also returns the files that belong to it.
     ///
     /// # Errors
-    /// If a file cannot be read.
+    ///
+    /// A file cannot be read.
     pub fn open(files: &[PathBuf]) -> io::Result<Option<(Self, Vec<PathBuf>)>> {
         let name = |path: &Path| {
             path.file_name()
@@ -110,9 +111,9 @@ impl PerfFolder {
     }
 }
 
-/// What of `data` refers to positions.
+/// The parts of `data` that contain file offsets.
 struct Head {
-    /// All up to the records.
+    /// All bytes before the records.
     before: Vec<u8>,
     data: u64,
     data_end: u64,
@@ -121,9 +122,9 @@ struct Head {
 }
 
 impl Head {
-    /// `None` if it is no perf.data in file form of a little-endian machine.
+    /// `None` if it is not a perf.data in file form of a little-endian machine.
     fn read(file: &File) -> io::Result<Option<Self>> {
-        // Attributes and the names of their events: more are not in use.
+        // Limits attributes and their names; larger ones are not in use.
         const LONGEST: u64 = 16 << 20;
         let mut header = [0; HEADER];
         if read_to(file, 0, &mut header)? < HEADER || !header.starts_with(b"PERFILE2") {
@@ -152,8 +153,8 @@ impl Head {
         }))
     }
 
-    /// All up to the records and the table of features, as of a file with `added` more bytes of
-    /// records.
+    /// Returns the bytes before the records, and the table of features, for a file with `added`
+    /// more bytes of records.
     fn shifted(&self, added: u64) -> (Vec<u8>, Vec<u8>) {
         let (mut before, mut table) = (self.before.clone(), self.table.clone());
         let shift = |bytes: &mut [u8], at: usize, is_moved: bool| {
@@ -178,7 +179,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Reads as much as there is.
+/// Reads as many bytes as available.
 fn read_to(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -193,7 +194,7 @@ fn read_to(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
 impl ReadAt for PerfFolder {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let begun = self.pieces.partition_point(|(start, _)| *start <= offset);
-        // Empty pieces start where the next one does, and precede it.
+        // Empty pieces have the same offset as the next one, and precede it.
         let Some((start, piece)) = begun.checked_sub(1).and_then(|at| self.pieces.get(at)) else {
             return Ok(0);
         };

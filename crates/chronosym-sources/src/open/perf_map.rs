@@ -1,4 +1,4 @@
-//! Perf maps, which may be gzipped.
+//! Reads perf maps, which may be gzipped.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,10 +9,11 @@ use flate2::bufread::MultiGzDecoder;
 use super::error::{OpenError, failed};
 use chronosym_core::{LimitReached, Limits};
 
-/// The text of a perf map, plain or gzipped, for
+/// Returns the text of a perf map, plain or gzipped, for
 /// [`Session::perf_map`](chronosym_core::Session::perf_map).
 ///
 /// # Errors
+///
 /// [`OpenError::Open`], [`OpenError::Read`], [`OpenError::Damaged`], or [`OpenError::Limit`] for
 /// [`Limits::perf_map_bytes`].
 pub fn read_perf_map(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<u8>, OpenError> {
@@ -31,11 +32,11 @@ pub fn read_perf_map(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<u8>,
             OpenError::damaged,
         );
     }
-    // What is not packed is held to no ratio.
+    // The ratio limit does not apply to uncompressed files.
     whole(&name, file, u64::MAX, limits, OpenError::read)
 }
 
-/// All of a perf map, of which so much may be held.
+/// Reads a whole perf map of up to `held` bytes.
 pub(super) fn whole(
     name: &str,
     source: impl Read,

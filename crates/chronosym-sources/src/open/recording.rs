@@ -1,4 +1,4 @@
-//! One recording: what was named together, if it is of one.
+//! A recording: the inputs that were opened together.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::stream::EventStream;
 use chronosym_core::unwind::ImageFiles;
 use chronosym_core::{Diagnostics, Options, RecordingId, Session, Timeline};
 
-/// A recording that was opened, ready to be read.
+/// An open recording, ready to be read.
 pub struct Recording {
     format: Format,
     names: Vec<String>,
@@ -31,11 +31,11 @@ pub struct Recording {
 
 /// How a recording is read.
 enum Bytes {
-    /// As one stream, by a function that opens it.
+    /// One stream, and the function that opens it.
     Stream(Open, ByteStream),
     /// All .etl files of the recording.
     Etl(Box<EtlReader<FileBytes>>),
-    /// As one of several recordings that are joined.
+    /// Several recordings to join.
     Joined(Box<Parts>),
 }
 
@@ -44,8 +44,8 @@ const CTF_STREAM_ALONE: &str =
     "a stream of an LTTng trace without its metadata; name the folder that both are in";
 
 impl Recording {
-    /// .etl files are of one recording, or they are refused; other recordings are joined as far as
-    /// they can be.
+    /// Creates a recording from opened inputs. .etl files that do not belong together are rejected;
+    /// other recordings are joined as far as possible.
     pub(super) fn new(
         finder: Finder,
         beside: Beside,
@@ -151,28 +151,28 @@ impl Recording {
         })
     }
 
-    /// The format of its traces.
+    /// Returns the format of its traces.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// What its traces are called: paths, and for what is in a wrapper `x.zip (inside.etl)`.
+    /// Returns the names of its traces: paths, or `x.zip (inside.etl)` for a trace in an archive.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// What is wrong with archives and compression layers. More may come up while the recording is
-    /// read, which returns all of it.
+    /// Returns the diagnostics of archives and compression layers so far. More may be added while
+    /// the recording is read, which returns all of them.
     pub fn layer_diagnostics(&self) -> LayerDiagnostics {
         self.notes.clone()
     }
 
-    /// Symbol files in the same zip file.
+    /// Returns the symbol files in the same zip file.
     pub fn symbol_entries(&self) -> SymbolEntries {
         self.symbols.clone()
     }
 
-    /// The format of the events that [`into_events`](Self::into_events) returns.
+    /// Returns the format of the events that [`into_events`](Self::into_events) returns.
     pub fn event_format(&self) -> Option<Format> {
         let Bytes::Joined(parts) = &self.bytes else {
             return Some(self.format);
@@ -180,13 +180,13 @@ impl Recording {
         parts.event_format()
     }
 
-    /// The events of its traces. Of several, those of one that recorded the whole machine: of LTTng
-    /// before a perf.data, and that before a text of `perf script`. `None` for recordings of
-    /// several runtimes, and for jitdumps alone.
+    /// Returns the events of its traces. Of several traces, one that recorded the whole machine is
+    /// used: LTTng before a perf.data, and that before a text of `perf script`. `None` for
+    /// recordings of several runtimes, and for jitdumps alone.
     ///
     /// # Errors
     ///
-    /// [`OpenError::Trace`] if its reader refuses the trace or the source fails.
+    /// [`OpenError::Trace`] if its reader rejects the trace or the source fails.
     ///
     /// # Examples
     ///
@@ -210,9 +210,10 @@ impl Recording {
         events.map_err(|error| in_trace(&name, error))
     }
 
-    /// Reads it into a timeline.
+    /// Reads the recording into a timeline.
     ///
     /// # Errors
+    ///
     /// As [`read`](Self::read).
     pub fn timeline(
         self,
@@ -225,11 +226,13 @@ impl Recording {
         Ok((timeline, diagnostics))
     }
 
-    /// Reads it into a session.
+    /// Reads the recording into a session.
     ///
     /// # Errors
-    /// [`OpenError::Trace`] where its reader refuses the trace, the source fails, or the session has read another
-    /// recording; [`OpenError::Cancelled`]. What was read before is in the session.
+    ///
+    /// [`OpenError::Trace`] if its reader rejects the trace, the source fails, or the session has
+    /// read another recording; [`OpenError::Cancelled`]. The session keeps what was read before the
+    /// error.
     pub fn read(self, session: &mut Session) -> Result<Diagnostics, OpenError> {
         let name = self.names.first().cloned().unwrap_or_default();
         let refused = |error| in_trace(&name, error);
@@ -264,7 +267,8 @@ impl Recording {
     }
 }
 
-/// perfcollect packs a perf.data with what `perf inject` made of it: the same samples.
+/// Removes the output of `perf inject` that perfcollect packs with the original perf.data: it has
+/// the same samples.
 fn leave_out_injected(perf: &mut Vec<(String, FileBytes)>, notes: &LayerDiagnostics) {
     let original = |name: &str| name.replace("perf-jit.data", "perf.data");
     let names: Vec<String> = perf.iter().map(|(name, _)| name.clone()).collect();
@@ -320,7 +324,8 @@ fn of_etl(name: &str, error: EtlError) -> OpenError {
     }
 }
 
-/// Whether two files hold the same; files that do not differ early on.
+/// Returns whether two files have the same content. Files that differ are usually distinguished
+/// early.
 fn is_copy(a: &impl ReadAt, b: &impl ReadAt) -> bool {
     const BLOCK: usize = 1 << 16;
     let block = |file: &dyn ReadAt, at: u64| {

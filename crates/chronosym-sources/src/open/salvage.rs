@@ -1,4 +1,4 @@
-//! What a damaged wrapper still gives.
+//! Reads the intact start of a damaged archive or compression layer.
 
 use std::io::{self, Read};
 
@@ -6,8 +6,8 @@ use super::layers::LayerDiagnostics;
 use super::meter::{Cancelled, is};
 use chronosym_core::LimitReached;
 
-/// A source whose damaged end does not cost what comes before it: once it has given something, an
-/// error is noted and ends it.
+/// A source that ends at the first error and reports it as a diagnostic, if it has returned data
+/// before.
 #[derive(Debug)]
 pub(super) struct Salvaged<S> {
     source: S,

@@ -1,4 +1,4 @@
-//! Symbol files that lie beside a trace in its zip file.
+//! Symbol files in the zip file of a trace.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -10,13 +10,13 @@ use super::meter::{Meter, Metered};
 use super::zip::Entry;
 use chronosym_core::{Timeline, file_name};
 
-/// Symbol files in the zip file that a recording came in: PerfView packs PDBs as
+/// Symbol files in the zip file that contains a recording: PerfView packs PDBs as
 /// `symbols/NAME.pdb/ID/NAME.pdb`.
 ///
-/// An entry is decompressed when its name is requested, into a temporary folder with the layout of a
-/// symbol store, which is removed with the last clone. All entries count towards
-/// [`Limits::unpacked_bytes`](chronosym_core::Limits::unpacked_bytes). The
-/// search for symbol files, not this type, checks their identity.
+/// An entry is decompressed when its name is requested, into a temporary folder with the layout of
+/// a symbol store, which is removed with the last clone. All entries count towards
+/// [`Limits::unpacked_bytes`](chronosym_core::Limits::unpacked_bytes). The search for symbol files,
+/// not this type, checks their identity.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolEntries(Option<Arc<Inner>>);
 
@@ -41,24 +41,25 @@ impl SymbolEntries {
         }))))
     }
 
-    /// Names of the entries as the zip file has them.
+    /// Returns the names of the entries as the zip file has them.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let entries = self.0.iter().flat_map(|inner| &inner.entries);
         entries.map(|entry| entry.name.as_str())
     }
 
-    /// The temporary folder, a symbol store (`NAME/ID/NAME`) with loose files in its root; `None`
-    /// if there are no entries.
+    /// Returns the temporary folder, a symbol store (`NAME/ID/NAME`) with loose files in its root;
+    /// `None` if there are no entries.
     pub fn folder(&self) -> Option<&Path> {
         self.0.as_ref().map(|inner| inner.folder.path())
     }
 
-    /// Unpacks every entry whose file has this name (case does not count) and that is not unpacked
-    /// yet. Returns the paths of all that have it.
+    /// Decompresses every entry whose file has this name (ignoring case), unless it has been
+    /// decompressed before. Returns the paths of all entries with the name.
     ///
     /// # Errors
-    /// If an entry is damaged, a limit is reached, or a file cannot be written; what was unpacked
-    /// of it is removed.
+    ///
+    /// An entry is damaged, a limit is reached, or a file cannot be written; the incomplete file is
+    /// removed.
     pub fn unpack(&self, file_name: &str) -> io::Result<Vec<PathBuf>> {
         let Some(inner) = &self.0 else {
             return Ok(Vec::new());
@@ -88,8 +89,8 @@ impl SymbolEntries {
         Ok(paths)
     }
 
-    /// Unpacks every entry whose name is that of a symbol file of the timeline's modules and
-    /// images. Returns the folder, if there is one, and what could not be unpacked.
+    /// Decompresses every entry whose name is that of a symbol file of the timeline's modules and
+    /// images. Returns the folder, if there is one, and the entries that could not be decompressed.
     pub fn unpack_for(&self, timeline: &Timeline) -> (Option<&Path>, Vec<(String, io::Error)>) {
         let folder = self.folder();
         if folder.is_none() {
@@ -123,7 +124,7 @@ impl Inner {
     }
 }
 
-/// Endings of files that have symbols.
+/// Extensions of symbol files.
 const ENDINGS: [&str; 6] = ["pdb", "r2rmap", "dll", "exe", "debug", "dbg"];
 
 pub(super) fn is_symbol_file(name: &str) -> bool {
@@ -134,8 +135,8 @@ pub(super) fn is_symbol_file(name: &str) -> bool {
         && place(name).is_some()
 }
 
-/// Where an entry is unpacked to: `NAME/ID/NAME` if its path ends so, else `NAME`. Nothing of the
-/// path above that is used, and no part of it can lead elsewhere.
+/// Returns the path to which an entry is decompressed: `NAME/ID/NAME` if its path ends like that,
+/// else `NAME`. The rest of the path is not used, and no component can lead out of the folder.
 fn place(name: &str) -> Option<Vec<&str>> {
     let is_plain = |part: &str| {
         let special = |c: char| c.is_control() || "<>:\"|?*".contains(c);

@@ -1,5 +1,5 @@
-//! A format of traces that only this test knows: it is all in this file, but for its variant and
-//! row in `format.rs`.
+//! A trace format for this test only: complete in this file, except for its variant and entry in
+//! `format.rs`.
 //!
 //! Lines of text, the first of which is `TEXT TRACE`: `method TIME PID TID START SIZE NAME`, and
 //! `sample TIME PID TID ADDRESS…`, leaf first.

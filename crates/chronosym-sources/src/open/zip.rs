@@ -1,4 +1,4 @@
-//! Entries of zip files, read where they lie.
+//! Reads the entries of zip files in place.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use zip::CompressionMethod;
 
 use super::meter::{Meter, Metered};
 
-/// A part of a file that others read too: each has a position of its own.
+/// A range of a file that other readers share; each has its own position.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
     file: Arc<Mutex<Metered<File>>>,
@@ -73,7 +73,7 @@ impl Seek for Section {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub name: String,
-    /// Where it lies, its header included.
+    /// Offset of its header.
     header: u64,
     data: Section,
     deflated: bool,
@@ -81,8 +81,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// What is in it, checked as it is read. What unpacks it takes its memory from the first read
-    /// on: a zip file may have many entries.
+    /// Opens the content, which is verified while it is read. The decompressor allocates its memory
+    /// at the first read, since a zip file may have many entries.
     pub fn open(&self) -> impl Read + Send + use<> {
         Checked {
             body: match self.deflated {
@@ -114,17 +114,17 @@ impl Read for Body {
     }
 }
 
-/// The list of a zip file.
+/// The central directory of a zip file.
 pub(super) struct Listing {
-    /// In the order of the list; those that cannot be read with their position and the reason.
+    /// In the order of the directory; unreadable entries with their index and the reason.
     pub entries: Vec<Result<Entry, (usize, String)>>,
-    /// Entries that begin in the bytes of another.
+    /// Number of entries that start within another.
     pub overlapping: u64,
-    /// Whether there are more than are listed here.
+    /// Whether the directory has more entries than these.
     pub more: bool,
 }
 
-/// Lists the entries of a zip file, the first `most` of them.
+/// Lists up to `most` entries of a zip file.
 pub(super) fn list(file: &Section, most: usize) -> Result<Listing, zip::result::ZipError> {
     let archive = zip::ZipArchive::new(BufReader::new(file.clone()))?;
     let mut entries = Vec::new();
@@ -162,7 +162,8 @@ pub(super) fn list(file: &Section, most: usize) -> Result<Listing, zip::result::
     })
 }
 
-/// Offset of an entry's bytes: after its header, which has names of its own.
+/// Returns the offset of an entry's data: after its local header, whose length differs from that of
+/// the directory's.
 fn data_start(file: &Section, header: u64) -> io::Result<u64> {
     const SIZE: u64 = 30;
     let mut bytes = [0; SIZE as usize];
@@ -178,8 +179,8 @@ fn data_start(file: &Section, header: u64) -> io::Result<u64> {
     Ok(header + SIZE + names[0] + names[1])
 }
 
-/// Leaves out entries that begin in the bytes of another: a small file can claim any number of
-/// large ones by them.
+/// Removes entries that start within another: with them a small file can claim any number of large
+/// entries.
 fn drop_overlapping(entries: &mut Vec<Result<Entry, (usize, String)>>) -> u64 {
     let places = entries.iter().enumerate().filter_map(|(index, entry)| {
         let entry = entry.as_ref().ok()?;
@@ -198,7 +199,7 @@ fn drop_overlapping(entries: &mut Vec<Result<Entry, (usize, String)>>) -> u64 {
     (all - entries.len()) as u64
 }
 
-/// Says at the end whether what was read is what was packed.
+/// Verifies the data at its end.
 struct Checked<S> {
     body: S,
     sum: Crc,

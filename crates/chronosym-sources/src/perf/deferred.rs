@@ -1,34 +1,33 @@
-//! Samples of which the frames of user space come later.
+//! Samples whose user-space call chains are deferred.
 
 use chronosym_types::hash::HashMap;
 
 use chronosym_core::facts::{self, At};
 use chronosym_core::{Session, Walked};
 
-/// A sample, and the frames of it that were recorded.
+/// A sample, and its frames recorded so far.
 type Deferring = (At, Vec<Walked>, facts::Sample);
 
-/// Samples of a thread in the kernel, of which the frames of user space follow once it goes back
-/// there.
+/// Samples of a thread in the kernel, whose user-space frames follow when it returns to user space.
 #[derive(Default)]
 struct Deferred {
     cookie: u64,
     samples: Vec<Deferring>,
 }
 
-/// Samples that wait for their frames at most, of one thread.
+/// Maximum number of waiting samples per thread.
 const MOST_DEFERRED: usize = 4096;
 
-/// The samples that wait, by process and thread.
+/// The waiting samples, by process and thread.
 #[derive(Default)]
 pub(super) struct Waiting {
     threads: HashMap<(u32, u32), Deferred>,
-    /// Samples whose frames did not come.
+    /// Number of samples whose frames did not follow.
     pub without: u64,
 }
 
 impl Waiting {
-    /// Keeps a sample of that cookie until the rest of its frames is known.
+    /// Keeps a sample with that cookie until its remaining frames are recorded.
     pub fn defer(&mut self, cookie: u64, sample: Deferring, session: &mut Session) {
         let at = sample.0;
         let tid = at.thread.and_then(|tid| u32::try_from(tid).ok());
@@ -42,8 +41,7 @@ impl Waiting {
         waiting.samples.push(sample);
     }
 
-    /// Hands over the samples of a thread that waited, with the frames if they are those that they
-    /// waited for.
+    /// Releases a thread's waiting samples, with the frames if these have their cookie.
     pub fn release(
         &mut self,
         thread: (u32, u32),

@@ -1,16 +1,16 @@
-//! Whether a perf.data was recorded on this machine since it was booted, so that the numbers of
-//! files in it are those of files here.
+//! Detects whether a perf.data was recorded on this machine since its last boot, so that file
+//! numbers in it identify local files.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chronosym_perf::Info;
 
-/// How far two computations of the time of the boot may differ, in ns.
+/// Maximum difference between two computations of the boot time, in ns.
 const TOLERANCE_NS: u64 = 2_000_000_000;
 
-/// Returns when the recording ended, in ns since 1970-01-01 UTC, if it was made here: it states
-/// this host's name and kernel, and by its clock, which counts from the boot, the machine was booted
-/// when this one was. A stranger who makes a recording does not know that.
+/// Returns the end of the recording, in ns since 1970-01-01 UTC, if it was made on this machine: it
+/// states this host's name and kernel, and by its clock, which counts from the boot, the machine
+/// was booted when this one was. A forged recording cannot know that.
 pub(super) fn until_ns(info: &Info, written: Option<SystemTime>) -> Option<u64> {
     let kernel = |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
     let is_own = |stated: &Option<String>, name| {
@@ -32,7 +32,7 @@ pub(super) fn until_ns(info: &Info, written: Option<SystemTime>) -> Option<u64> 
     is_this_boot.then_some(ended_ns)
 }
 
-/// Returns when this machine was booted, in ns since 1970-01-01 UTC.
+/// Returns this machine's boot time, in ns since 1970-01-01 UTC.
 fn own_boot_ns() -> Option<u64> {
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
     let seconds: f64 = uptime.split(' ').next()?.parse().ok()?;

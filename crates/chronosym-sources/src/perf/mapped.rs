@@ -6,13 +6,14 @@ use chronosym_core::{file_name, is_anonymous};
 #[derive(Debug, Default)]
 pub(crate) struct MappedProcess {
     pub files: Ranges,
-    /// Memory without a file that has a name, such as that of .NET's double mapping.
+    /// Memory without a named file, such as that of .NET's double mapping.
     pub anonymous: Ranges,
-    /// .NET's or Mono's runtime is mapped.
+    /// Whether the .NET or Mono runtime is mapped.
     pub runs_dotnet: bool,
-    /// A managed image is mapped.
+    /// Whether a managed image is mapped.
     pub has_assemblies: bool,
-    /// It is in another pid namespace than the machine's first, as far as that was recorded.
+    /// Whether it is in another pid namespace than the machine's initial one, as far as that was
+    /// recorded.
     pub is_contained: bool,
 }
 
@@ -28,12 +29,12 @@ impl MappedProcess {
         ranges.0.push((start, start.saturating_add(size)));
     }
 
-    /// The number of addresses in its mappings.
+    /// Returns how many of the addresses are in its mappings.
     pub fn count(&self, addresses: &[u64]) -> usize {
         self.files.count(addresses) + self.anonymous.count(addresses)
     }
 
-    /// Makes the ranges ready for [`Ranges::count`].
+    /// Prepares the ranges for [`Ranges::count`].
     pub fn finish(&mut self) {
         self.files.sort();
         self.anonymous.sort();
@@ -45,7 +46,7 @@ impl MappedProcess {
 pub(crate) struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// Sorts them and merges those that overlap.
+    /// Sorts the ranges and merges those that overlap.
     fn sort(&mut self) {
         self.0.sort_unstable();
         self.0.dedup_by(|next, last| {
@@ -57,7 +58,7 @@ impl Ranges {
         });
     }
 
-    /// The number of addresses in a range.
+    /// Returns how many of the addresses are in a range.
     pub fn count(&self, addresses: &[u64]) -> usize {
         let is_in = |&&address: &&u64| {
             let after = self.0.partition_point(|&(start, _)| start <= address);

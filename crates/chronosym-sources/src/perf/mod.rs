@@ -1,8 +1,8 @@
 //! CPU profiles of Linux: perf.data.
 //!
-//! A process is what has an id between its first record and its end; an `exec` of one that was
-//! sampled before is another process. What is mapped in a process that begins as a copy of another
-//! is stated only if it is needed.
+//! A process incarnation extends from the first record of an id to its end; an `exec` of a process
+//! that was sampled before starts another incarnation. The mappings that a forked process inherits
+//! are recorded in the session only when they are needed.
 
 mod deferred;
 mod here;
@@ -44,17 +44,17 @@ use switches::{LastSwitches, Switched, Tracepoint};
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
 
-/// What records call [`KERNEL`].
+/// [`KERNEL`] as records state it.
 const KERNEL_IN_RECORDS: u32 = u32::MAX;
 
-/// What a perf.data states of processes, for recordings that are joined with it.
+/// Facts about processes in a perf.data, for recordings that are joined with it.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// The clock's time at the session's time 0, in ns.
     pub began_ns: u64,
     /// The processes that were sampled.
     pub sampled: Vec<u32>,
-    /// Jitdumps that were mapped: the process and the path.
+    /// Mapped jitdumps: the process and the path.
     pub jitdumps: Vec<(u32, String)>,
     /// Executable mappings, by process.
     pub processes: BTreeMap<u32, MappedProcess>,
@@ -62,18 +62,18 @@ pub(crate) struct Outcome {
     pub owners: HashMap<u32, u32>,
 }
 
-/// Samples whose frames of user code are not all there.
+/// Samples whose user-space frames are incomplete.
 #[derive(Debug, Default)]
 struct Incomplete {
-    /// The user stack was copied and not unwound: only its innermost frame is there.
+    /// The user stack was copied and not unwound: only its innermost frame is present.
     not_unwound: u64,
-    /// The user stack was unwound up to a frame whose caller could not be found.
+    /// The user stack was unwound up to a frame whose caller could not be determined.
     broken_walks: u64,
-    /// Samples of guests, left out: their addresses are another machine's.
+    /// Samples of guests, which are skipped: their addresses belong to another machine.
     of_guests: u64,
 }
 
-/// What a reader of perf.data found wrong.
+/// Converts the diagnostics of the perf.data reader.
 fn diagnostics(counted: &chronosym_perf::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     diagnostics.add_gaps(&counted.gaps);
@@ -100,7 +100,7 @@ fn diagnostics(counted: &chronosym_perf::Diagnostics) -> Diagnostics {
 
 /// The records of a perf.data, as events without a payload.
 ///
-/// Read into a session, they become samples, processes, threads and images.
+/// When read into a session, they become samples, processes, threads and images.
 pub struct PerfStream<R> {
     reader: Reader<R>,
     schemas: Schemas,
@@ -126,7 +126,7 @@ impl<R: Read> PerfStream<R> {
         Ok(PerfStream::of(Reader::new(source, options)?))
     }
 
-    /// The records of a perf.data that was opened.
+    /// Returns the records of a perf.data that is open.
     pub fn of(reader: Reader<R>) -> Self {
         PerfStream {
             reader,
@@ -149,14 +149,15 @@ impl<R: Read> PerfStream<R> {
         self
     }
 
-    /// States when the file was last written: with the time of its last sample, that tells when the machine was booted.
+    /// Sets when the file was last written, which, with the time of its last sample, determines
+    /// when the machine was booted.
     pub fn written_at(mut self, written: Option<SystemTime>) -> Self {
         self.written = written;
         self
     }
 
-    /// To be read into a session of several recordings, whose time 0 is that of the first record,
-    /// or `earliest_ns` of its clock if that is before it.
+    /// Prepares for a session of several recordings, whose time 0 is that of the first record, or
+    /// `earliest_ns` of its clock if that is earlier.
     pub(crate) fn joined(self, earliest_ns: Option<u64>) -> Self {
         PerfStream {
             is_joined: true,
@@ -165,12 +166,12 @@ impl<R: Read> PerfStream<R> {
         }
     }
 
-    /// The file's reader.
+    /// Returns the file's reader.
     pub fn reader(&self) -> &Reader<R> {
         &self.reader
     }
 
-    /// Takes what was learned of processes, once all was read into a session.
+    /// Takes the facts about processes, after all was read into a session.
     pub(crate) fn outcome(&mut self) -> Outcome {
         let Some(importer) = &mut self.importer else {
             return Outcome::default();
@@ -223,8 +224,8 @@ impl<R: Read> PerfStream<R> {
 
     /// Reads the next record into a session; returns its time.
     fn step(&mut self, session: &mut Session) -> Result<Option<u64>, chronosym_perf::Error> {
-        // Pipes tell of events while they are read: before the next record it is known which one it
-        // is of.
+        // In pipe mode, events are described while they are read: the event of the next record must
+        // be known before it is read.
         self.reader.has_next()?;
         let Some(importer) = &mut self.importer else {
             return Ok(None);
@@ -239,8 +240,8 @@ impl<R: Read> PerfStream<R> {
 
 impl<R: Read> EventStream for PerfStream<R> {
     fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, ReadError> {
-        // Pipes tell of events while they are read: before the next record it is known which one it
-        // is of.
+        // In pipe mode, events are described while they are read: the event of the next record must
+        // be known before it is read.
         self.reader.has_next()?;
         if self.attrs.len() < self.reader.attrs().len() {
             self.attrs = self.reader.attrs().to_vec();
@@ -324,25 +325,25 @@ pub(crate) fn build_ids(info: &Info) -> HashMap<Vec<u8>, BuildId> {
 
 #[derive(Default)]
 struct Importer {
-    /// Mappings are collected, for the recordings that are joined.
+    /// Whether mappings are collected for joined recordings.
     is_joined: bool,
     earliest_ns: Option<u64>,
     began_ns: Option<u64>,
     build_ids: HashMap<Vec<u8>, BuildId>,
     attrs: Vec<Counted>,
-    /// Type and configuration of the event whose samples are the profile.
+    /// Type and configuration of the event whose samples form the profile.
     profile: Option<(u32, u32)>,
     records: HashMap<u32, EventTypeId>,
     processes: Processes,
-    /// When each processor was heard of last.
+    /// Time of each processor's last record.
     last_ns: HashMap<u32, u64>,
     waiting: Waiting,
     last_switches: LastSwitches,
-    /// Tracepoints of the scheduler of which only some were recorded.
+    /// Number of scheduler tracepoints that were sampled rather than recorded completely.
     sampled_switches: u64,
     order: ByteOrder,
     unwinder: Option<Unwinder>,
-    /// When the recording ended, if it was made on this machine since it was booted.
+    /// The end of the recording, if it was made on this machine since its last boot.
     here_until_ns: Option<u64>,
     addresses: Vec<u64>,
     frames: Vec<Walked>,
@@ -353,7 +354,7 @@ struct Importer {
 impl Importer {
     fn add_attrs(&mut self, attrs: &[EventAttr], session: &mut Session) {
         for attr in &attrs[self.attrs.len()..] {
-            // Processors of two kinds count the same with a counter each.
+            // Hybrid processors count the same event with one counter per core type.
             let what = (attr.kind, attr.config as u32);
             let kind = match is_profile(attr) && *self.profile.get_or_insert(what) == what {
                 true => SampleKind::Cpu,
@@ -369,7 +370,8 @@ impl Importer {
         }
     }
 
-    /// A record's time in the session; what describes the state before is at its begin.
+    /// Converts a record's time to the session's; records that describe the state before the
+    /// recording are at its start.
     fn time(&mut self, record: &Record<'_>) -> u64 {
         let Some(ns) = record.time_ns else {
             return 0;
@@ -379,7 +381,7 @@ impl Importer {
         ns.saturating_sub(began)
     }
 
-    /// Takes a record; returns its time in the session.
+    /// Imports a record; returns its time in the session.
     fn take(&mut self, record: &Record<'_>, session: &mut Session) -> u64 {
         let at = At::new(self.time(record));
         let is_live = record.time_ns.is_some();
@@ -488,7 +490,7 @@ impl Importer {
         }
     }
 
-    /// Applies a tracepoint of the scheduler, whose stack is that of the thread that leaves.
+    /// Applies a scheduler tracepoint, whose stack is that of the thread being switched out.
     fn switch(
         &mut self,
         at: At,
@@ -499,7 +501,7 @@ impl Importer {
     ) {
         let order = self.order;
         let raw = sample.raw.unwrap_or_default();
-        // The idle thread, and threads whose process is unknown, are left out.
+        // The idle thread, and threads whose process is unknown, are skipped.
         let of_thread = |tid: u32| {
             let pid = self.processes.owners.get(&tid).filter(|_| tid != 0);
             pid.map(|&pid| at.of(Some(pid), Some(tid.into())))
@@ -538,13 +540,13 @@ impl Importer {
         }
     }
 
-    /// Appends the frames of user space by the copy of its stack; without files of images, the
-    /// innermost one.
+    /// Appends the user-space frames by unwinding the copy of the stack; without image files, only
+    /// the innermost frame.
     fn unwind(&mut self, at: At, record: &Record<'_>, sample: &Sample<'_>, session: &mut Session) {
         let registers = sample
             .user_registers
             .and_then(|it| registers(session, &it).filter(|_| self.order == ByteOrder::Little));
-        // The innermost frame is what the registers begin with.
+        // The registers hold the innermost frame.
         if registers.is_some() && record.cpu_mode == CpuMode::User {
             self.frames.clear();
         }
@@ -585,14 +587,14 @@ impl Importer {
             const TEXT: &str = "[kernel.kallsyms]";
             let end = mmap.address.saturating_add(mmap.size);
             let (base, path) = match name.starts_with("[kernel") {
-                // It begins where the symbol is that it is named after; what comes before is no
-                // code.
+                // The kernel starts at the symbol after which the mapping is named; there is no
+                // code before it.
                 true => (mmap.file_offset.max(mmap.address), TEXT),
                 false => (mmap.address, &*name),
             };
             let own = || self.build_ids.get(path.as_bytes()).copied();
             let build_id = stated.or_else(own).map(hex).unwrap_or_default();
-            // Where addresses of the kernel are kept secret, nothing is said.
+            // Kernel addresses are hidden (`kptr_restrict`): there is nothing to record.
             if base >> 63 == 0 && session.facts().pointer_size == Some(8) || end <= base {
                 return;
             }
@@ -630,7 +632,7 @@ impl Importer {
         session.apply(at.process(mmap.pid), image);
     }
 
-    /// Code that the kernel makes at run time: each eBPF program is an image of one function.
+    /// Records code that the kernel generates: each eBPF program is an image of one function.
     fn kernel_symbol(
         &mut self,
         at: At,
@@ -655,8 +657,8 @@ fn hex(id: BuildId) -> String {
     format!("{id:?}")
 }
 
-/// The process of `jit-PID.dump`, by the number that it has for itself: the writer maps a page of
-/// it to be found.
+/// Returns the process in `jit-PID.dump`, which is the writer's own id. The writer maps a page of
+/// the file to make it known.
 pub(crate) fn pid_of_jitdump(path: &str) -> Option<u32> {
     let name = file_name(path).strip_prefix("jit-")?;
     name.strip_suffix(".dump")?.parse().ok()

@@ -1,4 +1,4 @@
-//! Processes and threads, as the records of a perf.data tell of them.
+//! Processes and threads in the records of a perf.data.
 
 use chronosym_events::{Action, Text};
 use chronosym_perf::{Comm, Task, Words};
@@ -7,28 +7,27 @@ use chronosym_types::hash::{HashMap, HashSet};
 use chronosym_core::Session;
 use chronosym_core::facts::{At, Fact, Process};
 
-/// The process under which the kernel's own code stands, whose threads run while a processor is
-/// idle.
+/// The process of the kernel's own code, and of the idle threads.
 pub(crate) const KERNEL: u32 = 0;
 
 #[derive(Default)]
 pub(super) struct Processes {
-    /// Threads that are there, by process, and what they are called.
+    /// Names of existing threads, by process.
     threads: HashMap<u32, HashMap<u32, Vec<u8>>>,
-    /// Copies of which nothing was stated yet: what they are copies of, and since when.
+    /// Forked processes without facts of their own: their parent, and the time of the fork.
     copies: HashMap<u32, (u32, u64)>,
-    /// Processes that have been sampled since they run their program, and all that ever were.
+    /// Processes that were sampled since their last `exec`, and all that were ever sampled.
     busy: HashSet<u32>,
     pub sampled: HashSet<u32>,
-    /// The process of each thread that was named or started, the latest if ids were reused.
+    /// The process of each thread that was named or started; the latest if ids were reused.
     pub owners: HashMap<u32, u32>,
     is_kernel_named: bool,
-    /// Whether processes are in another pid namespace than the machine's first.
+    /// Whether processes are in another pid namespace than the machine's initial one.
     pub contained: HashMap<u32, bool>,
 }
 
 impl Processes {
-    /// A process was sampled.
+    /// Records that a process was sampled.
     pub fn sample(&mut self, pid: u32, session: &mut Session) {
         if pid == KERNEL {
             self.name_kernel(session);
@@ -39,9 +38,9 @@ impl Processes {
         }
     }
 
-    /// States what is mapped in a copy of a process.
+    /// Records the inherited mappings of a forked process.
     pub fn need(&mut self, pid: u32, session: &mut Session) {
-        // A copy of a copy of … that nothing was stated of: the first one comes first.
+        // Several generations may lack facts: start with the oldest.
         let mut chain = Vec::new();
         let mut next = pid;
         while let Some((parent, time_ns)) = self.copies.remove(&next) {
@@ -84,7 +83,7 @@ impl Processes {
     }
 
     pub fn fork(&mut self, at: At, is_live: bool, task: &Task, session: &mut Session) {
-        // It is called as the thread that it is a copy of.
+        // It inherits the name of the thread that forked it.
         let of_parent = self.threads.get(&task.parent_pid);
         let comm = of_parent.and_then(|threads| threads.get(&task.parent_tid));
         let comm = comm.cloned().unwrap_or_default();
@@ -105,7 +104,7 @@ impl Processes {
         self.owners.insert(task.tid, task.pid);
     }
 
-    /// No record names the kernel, nor what runs while a processor is idle.
+    /// Names the kernel and the idle threads, which no record names.
     pub fn name_kernel(&mut self, session: &mut Session) {
         if !std::mem::replace(&mut self.is_kernel_named, true) {
             let at = At::new(0).process(KERNEL).thread(0);
@@ -114,7 +113,7 @@ impl Processes {
         }
     }
 
-    /// A process ends with its last thread.
+    /// Ends a process with its last thread.
     pub fn exit(&mut self, at: At, task: &Task, session: &mut Session) {
         let Some(threads) = self.threads.get_mut(&task.pid) else {
             return;

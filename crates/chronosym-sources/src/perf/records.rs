@@ -1,4 +1,4 @@
-//! What the records of a perf.data are called, and what their samples count.
+//! Names of the records of a perf.data, and the units of their samples.
 
 use std::sync::Arc;
 
@@ -9,32 +9,32 @@ use chronosym_types::hash::HashMap;
 use super::switches::Tracepoint;
 use chronosym_core::{EventTypeId, SampleKind, Weight, facts};
 
-/// Whether an event is the processor's time, in ns.
+/// Returns whether an event counts the processor's time in ns.
 pub(super) fn is_clock(attr: &EventAttr) -> bool {
     attr.kind == event_type::SOFTWARE && attr.config <= 1
 }
 
-/// Whether samples of an event say where a processor was busy.
+/// Returns whether samples of an event show where a processor was busy.
 pub(super) fn is_profile(attr: &EventAttr) -> bool {
     is_clock(attr)
         || matches!(attr.kind, event_type::HARDWARE | event_type::RAW)
         || attr.kind >= event_type::FIRST_DYNAMIC
 }
 
-/// What samples of an event are.
+/// The meaning of an event's samples.
 #[derive(Clone, Copy)]
 pub(crate) struct Counted {
     pub event: EventTypeId,
     pub kind: SampleKind,
     pub is_clock: bool,
-    /// Whether each event is a sample, not one of many.
+    /// Whether every event is recorded, not one of many.
     pub is_complete: bool,
-    /// What it is to the scheduler.
+    /// Its meaning for the scheduler.
     pub tracepoint: Option<Tracepoint>,
 }
 
 impl Counted {
-    /// A sample that stands for `period` ns of a clock, or so many events.
+    /// Returns a sample that represents `period` ns of a clock, or `period` events.
     pub fn sample(self, period: Option<u64>, idle: bool) -> facts::Sample {
         let weight = match (period, self.is_clock) {
             (Some(ns), true) => Weight::Ns(ns),
@@ -48,12 +48,12 @@ impl Counted {
     }
 }
 
-/// What a record is called.
+/// Returns the name of a record type.
 pub(super) fn record_name(kind: u32) -> String {
     chronosym_perf::record_name(kind).map_or_else(|| kind.to_string(), str::to_owned)
 }
 
-/// What stands for an event or a type of record in a session.
+/// Returns the schema of an event or a record type.
 pub(super) fn schema(name: &str) -> Arc<EventSchema> {
     Arc::new(EventSchema::new(EventKey::Named {
         provider: "perf".into(),
@@ -61,12 +61,13 @@ pub(super) fn schema(name: &str) -> Arc<EventSchema> {
     }))
 }
 
-/// The schemas of a recording's records, made as they come up.
+/// The schemas of a recording's records, built on first use.
 #[derive(Debug, Default)]
 pub(super) struct Schemas(HashMap<(u32, Option<usize>), Arc<EventSchema>>);
 
 impl Schemas {
-    /// The schema of a record: samples are called after their event, others after what they are.
+    /// Returns the schema of a record: samples are named after their event, others after their
+    /// type.
     pub fn of(&mut self, record: &Record<'_>, attrs: &[EventAttr]) -> &Arc<EventSchema> {
         let is_sample = matches!(record.event, Event::Sample(_));
         let attr = record.attr.filter(|_| is_sample);
@@ -78,7 +79,7 @@ impl Schemas {
     }
 }
 
-/// A record as an event without a payload, at a time in ns since the recording began.
+/// Converts a record to an event without a payload, at a time in ns since the recording began.
 pub(super) fn raw_event<'a>(
     record: &Record<'_>,
     time_ns: u64,

@@ -1,4 +1,4 @@
-//! The stack of a sample: what was recorded of it, and the registers that a walk begins with.
+//! The stack of a sample: its recorded addresses, and the registers from which a walk starts.
 
 use chronosym_perf::{CpuMode, Record, Sample};
 use chronosym_types::{Processor, Registers};
@@ -7,14 +7,14 @@ use chronosym_core::Session;
 
 /// What was recorded of a stack.
 pub(super) struct Recorded {
-    /// Whether it has all frames that there are; else a copy of the user stack is to be unwound.
+    /// Whether it has all frames. If not, a copy of the user stack must be unwound.
     pub is_whole: bool,
-    /// Number of the first frame whose address is that of a call instruction.
+    /// Index of the first frame whose address is that of a call instruction.
     pub calls: usize,
 }
 
-/// Puts the addresses of a sample into `out`, innermost first: those of the kernel, then those of
-/// the program. Guests have none, since their addresses are another machine's.
+/// Writes the addresses of a sample to `out`, innermost first: those of the kernel, then those of
+/// user space. Samples of guests have none, since their addresses belong to another machine.
 ///
 /// The processor's branch records replace the walk over frame pointers up to its first frame, as in
 /// perf.
@@ -37,7 +37,7 @@ pub(super) fn addresses(record: &Record<'_>, sample: &Sample<'_>, out: &mut Vec<
             out.extend(part.addresses.iter().take(most));
         }
     }
-    // Walks over frame pointers end in what is no address.
+    // Walks over frame pointers end in values that are not addresses.
     const LOWEST: u64 = 0x1000;
     while out.last().is_some_and(|&last| last < LOWEST) {
         out.pop();
@@ -47,7 +47,7 @@ pub(super) fn addresses(record: &Record<'_>, sample: &Sample<'_>, out: &mut Vec<
     }
     let first_call = out.len();
     out.extend(calls());
-    // Threads of the kernel have neither registers nor a stack of user space.
+    // Kernel threads have neither registers nor a stack of user space.
     let has_user = has_user || has_calls;
     Recorded {
         is_whole: has_user || sample.user_stack.is_none_or(|_| !has_registers(sample)),
@@ -63,7 +63,7 @@ pub(super) fn is_guest(mode: CpuMode) -> bool {
     matches!(mode, CpuMode::GuestKernel | CpuMode::GuestUser)
 }
 
-/// Registers of a 64-bit program, by DWARF's numbers.
+/// Returns the registers of a 64-bit program, by DWARF's numbers.
 pub(super) fn registers(
     session: &mut Session,
     recorded: &chronosym_perf::Registers<'_>,

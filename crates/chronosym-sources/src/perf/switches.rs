@@ -1,9 +1,10 @@
 //! Context switches in a perf.data: the scheduler's tracepoints, and the records of
 //! `--switch-events`.
 //!
-//! Both may be recorded together. Tracepoints state the stack and why the thread left; they are
-//! preferred, and a record that repeats one is left out. A tracepoint with a sampling frequency is
-//! there only now and then: then records alone count, and it gives the stack of the next one.
+//! Both may be recorded together. Tracepoints state the stack and why the thread was switched out;
+//! they are preferred, and a record that repeats one is skipped. A tracepoint with a sampling
+//! frequency records only some switches: then only records count, and it supplies the stack of the
+//! next one.
 
 use chronosym_core::{EventTypeId, StackId, ThreadSwitch};
 use chronosym_types::ByteOrder;
@@ -18,7 +19,7 @@ pub(crate) enum Tracepoint {
 }
 
 impl Tracepoint {
-    /// The tracepoint with this name.
+    /// Returns the tracepoint with this name.
     pub fn of(name: &str) -> Option<Self> {
         match name {
             "sched:sched_switch" => Some(Tracepoint::Switch),
@@ -28,7 +29,7 @@ impl Tracepoint {
     }
 }
 
-/// The fields of `sched_switch`: the thread that leaves and the one that comes.
+/// The fields of `sched_switch`: the thread being switched out and the one being switched in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Switched {
     pub leaves: (u32, ThreadSwitch),
@@ -43,14 +44,14 @@ pub(super) fn switched(raw: &[u8], order: ByteOrder) -> Option<Switched> {
     })
 }
 
-/// Reads the thread that `sched_wakeup` makes ready.
+/// Reads the thread that `sched_wakeup` makes runnable.
 pub(super) fn woken(raw: &[u8], order: ByteOrder) -> Option<u32> {
     number(raw, 24, order)
 }
 
-/// What a thread does that leaves in this state (`TASK_*` of include/linux/sched.h). A preempted
-/// one is still `TASK_RUNNING`, or has the bit that follows those that are reported: 0x100 since
-/// Linux 4.14, 0x400 to 0x1000 before.
+/// Returns the activity of a thread that was switched out in this state (`TASK_*` of
+/// include/linux/sched.h). A preempted one is still `TASK_RUNNING`, or has the bit after the
+/// reported ones: 0x100 since Linux 4.14, 0x400 to 0x1000 before.
 fn left(state: u64) -> ThreadSwitch {
     const DEAD_OR_ZOMBIE: u64 = 0x10 | 0x20;
     match state & 0xff {
@@ -69,7 +70,7 @@ fn long(raw: &[u8], at: usize, order: ByteOrder) -> Option<u64> {
     Some(order.u64(*raw.get(at..)?.first_chunk()?))
 }
 
-/// What was last stated of a thread.
+/// The last switch recorded for a thread.
 #[derive(Debug)]
 struct Stated {
     runs: bool,
@@ -78,12 +79,12 @@ struct Stated {
     stack: Option<(u64, EventTypeId, StackId)>,
 }
 
-/// What was last stated of each thread.
+/// The last switch recorded for each thread.
 #[derive(Debug, Default)]
 pub(super) struct LastSwitches(HashMap<u32, Stated>);
 
 impl LastSwitches {
-    /// Notes a tracepoint of which all were recorded.
+    /// Notes a tracepoint that is recorded completely.
     pub fn tracepoint(&mut self, tid: u32, runs: bool) {
         let stated = Stated {
             runs,
@@ -93,7 +94,7 @@ impl LastSwitches {
         self.0.insert(tid, stated);
     }
 
-    /// Keeps the stack of a tracepoint of which only some were recorded.
+    /// Keeps the stack of a tracepoint that is sampled.
     pub fn stack(&mut self, tid: u32, time_ns: u64, event: EventTypeId, stack: StackId) {
         let stated = self.0.entry(tid).or_insert(Stated {
             runs: true,
@@ -103,7 +104,7 @@ impl LastSwitches {
         stated.stack = Some((time_ns, event, stack));
     }
 
-    /// Notes a record: the stack that belongs to it; `None` if it repeats a tracepoint.
+    /// Notes a record. Returns the stack that belongs to it; `None` if it repeats a tracepoint.
     pub fn record(
         &mut self,
         tid: u32,

@@ -1,4 +1,4 @@
-//! Recordings whose headers were read, with their clocks put on one.
+//! Recordings whose headers have been read, and their clock offsets.
 
 use std::fs::File;
 use std::io::{BufReader, Seek};
@@ -15,11 +15,11 @@ use crate::open::clocks::{Clock, Kind, Offset, estimate};
 use crate::open::error::{OpenError, in_perf, in_trace, unreadable};
 use chronosym_core::ProcessMatch;
 
-/// A runtime's recording, begun.
+/// A runtime's recording whose header has been read.
 pub(super) struct Runtime {
     pub name: String,
     pub reader: Nettrace<ByteStream>,
-    /// Its process, as the header states it or `--map-pid` names it.
+    /// Its process, from the header or `--map-pid`.
     pub process: Option<u32>,
     pub methods: MethodAddresses,
     /// Its process in the perf.data, and the evidence.
@@ -28,7 +28,7 @@ pub(super) struct Runtime {
     pub offset: Offset,
 }
 
-/// What LTTng recorded, begun.
+/// LTTng traces whose metadata has been read.
 pub(super) struct Tracepoints {
     pub name: String,
     pub reader: Ctf<ByteStream>,
@@ -36,7 +36,7 @@ pub(super) struct Tracepoints {
     pub offset: Offset,
 }
 
-/// What the system recorded, looked into.
+/// The recording of the system, partly read.
 pub(super) struct Profile {
     pub name: String,
     pub clock: Clock,
@@ -79,8 +79,8 @@ impl Profile {
 }
 
 impl Join<'_> {
-    /// Reads the headers of what runtimes recorded, and puts their clocks on that of the perf.data,
-    /// or of the first of them.
+    /// Reads the headers of the runtimes' recordings, and determines the offsets of their clocks to
+    /// that of the perf.data, or of the first of them.
     pub(super) fn begin_runtimes(
         &mut self,
         streams: Vec<(String, ByteStream)>,
@@ -122,7 +122,7 @@ impl Join<'_> {
                 }
             }
             let source = profile.as_mut().map(|profile| &mut profile.source);
-            // No Windows counts so.
+            // No clock of Windows counts like this.
             if matches!(source, Some(ProfileBytes::Etl { .. })) && clock.kind.is_of_linux() {
                 return Err(not_joined(other, &name));
             }
@@ -151,7 +151,7 @@ impl Join<'_> {
         Ok(runtimes)
     }
 
-    /// Puts the clock of what LTTng recorded on that of the others.
+    /// Determines the offset of LTTng's clock to that of the others.
     pub(super) fn begin_ctf(
         &mut self,
         ctf: Option<(String, Ctf<ByteStream>)>,
@@ -177,8 +177,7 @@ impl Join<'_> {
         }))
     }
 
-    /// A stream that can be read once more: it takes a pass of its own to find out how far clocks
-    /// are apart.
+    /// Makes a stream readable twice: estimating the clock offset takes a pass of its own.
     fn twice(&self, name: &str, stream: ByteStream) -> Result<(ByteStream, File), OpenError> {
         let most = self.meter.limits.unpacked_bytes;
         let (file, _) = keep(stream, most).map_err(|error| unreadable(name, error))?;
@@ -186,8 +185,8 @@ impl Join<'_> {
         Ok((rewound(name, file)?, again))
     }
 
-    /// Finds out when the session begins, in ns of the reference clock, as far as recordings of
-    /// runtimes say.
+    /// Sets the start of the session, in ns of the reference clock, as far as it follows from
+    /// recordings of runtimes.
     pub(super) fn begin(
         &mut self,
         runtimes: &[Runtime],
@@ -202,7 +201,8 @@ impl Join<'_> {
         earliest
     }
 
-    /// Says what runtimes' recordings are of, where no other says more.
+    /// Records the description of the machine in the runtimes' recordings, for use where no other
+    /// recording states it.
     pub(super) fn describe(&mut self, runtimes: &[Runtime], ctf: &Option<Tracepoints>) {
         if let Some(first) = runtimes.first() {
             nettrace::describe(first.reader.header(), self.session);

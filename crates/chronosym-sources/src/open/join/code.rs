@@ -1,4 +1,4 @@
-//! Reading what only names code: jitdumps and perf maps.
+//! Reads jitdumps and perf maps, which only name code.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -18,7 +18,7 @@ use crate::open::meter::Meter;
 use crate::open::perf_map;
 use chronosym_core::{ClockMatch, Diagnostic, JoinedRecording};
 
-/// A jitdump that is to be read.
+/// A jitdump to be read.
 struct Dump {
     name: String,
     process: u32,
@@ -26,7 +26,7 @@ struct Dump {
 }
 
 impl Join<'_> {
-    /// Reads jitdumps: those that were named, and those beside a perf.data.
+    /// Reads jitdumps: the ones given as inputs, and those next to a perf.data.
     pub(super) fn read_jitdumps(
         &mut self,
         named: Vec<(String, ByteStream)>,
@@ -76,8 +76,7 @@ impl Join<'_> {
         } = dump;
         let has_cycles = reader.header().has_cycles;
         let is_alone = self.format == Format::JitDump;
-        // Cycles become times of the kernel's own clock, which is that of a perf.data without
-        // another.
+        // Cycles are converted to the kernel's own clock, the default clock of a perf.data.
         let offset = match self.of_runtimes.filter(|_| !has_cycles) {
             Some(offset) => offset,
             None if is_alone || has_cycles && self.cycles.is_some() => Offset::NONE,
@@ -111,7 +110,7 @@ impl Join<'_> {
         end.map_err(|error| in_perf(&name, error))
     }
 
-    /// Reads perf maps: those that were named, and those beside a perf.data.
+    /// Reads perf maps: the ones given as inputs, and those next to a perf.data.
     pub(super) fn read_maps(
         &mut self,
         named: Vec<(String, u32, ByteStream)>,
@@ -150,7 +149,7 @@ impl Join<'_> {
     }
 }
 
-/// A file beside a trace, unpacked if it is packed.
+/// Opens a file next to a trace, and decompresses it if necessary.
 fn open_companion(path: &Path, meter: &Meter) -> io::Result<ByteStream> {
     let file = BufReader::new(File::open(path)?);
     let most = meter.limits.unpacked_bytes;

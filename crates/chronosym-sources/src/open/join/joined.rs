@@ -1,4 +1,4 @@
-//! What is being joined.
+//! The state of joining recordings.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::perf::Outcome;
 use chronosym_core::unwind::ImageFiles;
 use chronosym_core::{Diagnostic, DiagnosticKind, Diagnostics, JoinedRecording, Session};
 
-/// What is being joined, and what is known of it so far.
+/// The recordings being joined, and what is known so far.
 pub(super) struct Join<'a> {
     pub session: &'a mut Session,
     pub meter: &'a Meter,
-    /// What all of it is.
+    /// The format of the result.
     pub format: Format,
     pub diagnostics: Diagnostics,
     pub beside: Beside,
-    /// The clock that all others are put on, with the recording that it is of.
+    /// The clock to which all others are converted, with the name of its recording.
     pub reference: Option<(String, Clock)>,
     pub files: Option<Arc<dyn ImageFiles>>,
-    /// The time of the reference clock at the session's time 0.
+    /// The reference clock's time at the session's time 0, in ns.
     pub began_ns: i128,
-    /// Offset of the clock of runtimes to the reference.
+    /// Offset of the runtimes' clock to the reference.
     pub of_runtimes: Option<Offset>,
     pub cycles: Option<TimeConversion>,
     pub perf: Outcome,
@@ -41,7 +41,7 @@ impl Join<'_> {
         self.diagnostics.push(damage);
     }
 
-    /// Adds what is wrong with a file.
+    /// Adds diagnostics of a file.
     pub(super) fn found_in(&mut self, name: &str, mut diagnostics: Diagnostics) {
         diagnostics.name_files(&[name.to_owned()]);
         self.diagnostics.append(diagnostics);

@@ -1,10 +1,10 @@
-//! Recordings of one machine, joined into one timeline: what the system saw of processors and
-//! processes, what runtimes say of code.
+//! Joins recordings of one machine into one timeline: the system's recording of processors and
+//! processes, and the runtimes' recordings of code.
 //!
-//! The system's recording, a perf.data or .etl, is read first, since it says which processes there
-//! are; then what runtimes recorded, then their jitdumps and perf maps. Each counts its time from
-//! the earliest of all, or from the begin of the .etl: what runtimes say of the time before it
-//! holds at its begin.
+//! The system's recording, a perf.data or .etl, is read first, since it states which processes
+//! exist; then the runtimes' recordings, then their jitdumps and perf maps. Times count from the
+//! earliest of all, or from the start of the .etl: events of runtimes from before that are moved to
+//! its start.
 
 mod begun;
 mod code;
@@ -35,27 +35,27 @@ use crate::stream::EventStream;
 use chronosym_core::unwind::ImageFiles;
 use chronosym_core::{Diagnostics, Session};
 
-/// What is joined.
+/// The recordings to join.
 pub(super) struct Parts {
     pub perf: Option<(String, FileBytes)>,
-    /// What `perf script` printed: it has the names that were known where it was recorded, and the
-    /// samples if the perf.data that it was made of is not there.
+    /// A text of `perf script`: it has the names that were known where it was recorded, and the
+    /// samples if the perf.data from which it was made is missing.
     pub script: Option<(String, ByteStream)>,
     pub image_maps: ImageMaps,
     pub etl: Option<(String, Box<EtlReader<FileBytes>>)>,
     pub runtimes: Vec<(String, ByteStream)>,
     pub jitdumps: Vec<(String, ByteStream)>,
-    /// Of user space and of the kernel, read as one.
+    /// Traces of user space and of the kernel, read as one.
     pub ctf: Option<(String, Ctf<ByteStream>)>,
     /// By process.
     pub maps: Vec<(String, u32, ByteStream)>,
     pub beside: Beside,
-    /// For unwinding.
+    /// Image files for unwinding.
     pub files: Option<Arc<dyn ImageFiles>>,
 }
 
 impl Parts {
-    /// What all of it is.
+    /// Returns the format of the result.
     pub fn format(&self) -> Format {
         let is_alone = self.runtimes.is_empty() && self.etl.is_none();
         match (&self.script, &self.perf, &self.ctf, self.jitdumps.len()) {
@@ -77,7 +77,7 @@ impl Parts {
         }
     }
 
-    /// The events of a part that recorded the whole machine.
+    /// Returns the events of a part that recorded the whole machine.
     pub fn into_events(self) -> Result<Option<Box<dyn EventStream + Send>>, ReadError> {
         Ok(Some(
             match (self.event_format(), self.ctf, self.perf, self.script) {
@@ -93,7 +93,7 @@ impl Parts {
         ))
     }
 
-    /// Reads all of it.
+    /// Reads all parts.
     pub fn read(self, session: &mut Session, meter: &Meter) -> Result<Diagnostics, OpenError> {
         let mut join = Join {
             format: self.format(),
@@ -115,7 +115,7 @@ impl Parts {
         };
         join.reference = match (&profile, &self.script) {
             (Some(profile), _) => Some((profile.name.clone(), profile.clock)),
-            // A text does not say by which clock; perfcollect records by that of runtimes.
+            // A text does not state its clock; perfcollect records with that of the runtimes.
             (None, Some((name, _))) => Some((name.clone(), Clock::MONOTONIC)),
             (None, None) => None,
         };

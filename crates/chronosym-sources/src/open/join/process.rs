@@ -1,4 +1,4 @@
-//! The process of a perf.data that a runtime's recording is of.
+//! Finds the process of a perf.data that a runtime's recording covers.
 
 use chronosym_core::{Diagnostic, DiagnosticKind, ProcessMatch};
 use chronosym_types::hash::HashSet;
@@ -14,7 +14,7 @@ impl Join<'_> {
     ///
     /// # Errors
     ///
-    /// [`OpenError::NoProcess`] if a process has the recording's process id, and is another one.
+    /// [`OpenError::NoProcess`] if the process with the recording's process id is another one.
     pub(super) fn find_processes(
         &mut self,
         runtimes: &mut [Runtime],
@@ -51,7 +51,8 @@ impl Join<'_> {
         Ok(())
     }
 
-    /// The process that a recording is of by its methods, its jitdump, or its id if that runs .NET.
+    /// Returns the process of a recording: the one that contains its methods, that mapped its
+    /// jitdump, or that has its id if that runs .NET.
     fn matched(&self, own: u32, methods: &MethodAddresses) -> Option<(u32, ProcessMatch)> {
         let by_jitdump = Some(self.beside.pid(own)).filter(|&pid| pid != own);
         let by_id = || {
@@ -64,7 +65,8 @@ impl Join<'_> {
             .or_else(|| by_id().map(|pid| (pid, ProcessMatch::ProcessId)))
     }
 
-    /// The process with the recording's own id, if nothing shows that it is another one.
+    /// Returns the process with the recording's own id, unless there is evidence that it is another
+    /// one.
     fn by_id(
         &mut self,
         own: u32,
@@ -103,7 +105,7 @@ impl Outcome {
         self.processes.get(&pid).is_some_and(|it| it.runs_dotnet)
     }
 
-    /// The process in whose mappings most methods are, and at least half of them.
+    /// Returns the process whose mappings contain the most methods, and at least half of them.
     fn process_with(&self, methods: &MethodAddresses, own: u32) -> Option<u32> {
         let (is_precompiled, addresses) = match methods.precompiled.as_slice() {
             [] => (false, methods.jitted.as_slice()),
@@ -126,7 +128,7 @@ impl Outcome {
         (most > 0 && most * 2 >= addresses.len() && is_clear).then_some(first)
     }
 
-    /// The only process that runs .NET in a container, of those that are not taken.
+    /// Returns the only process in a container that runs .NET, except those that are `taken`.
     fn only_contained(&self, taken: &HashSet<u32>) -> Option<(u32, &MappedProcess)> {
         let mut contained = (self.processes.iter())
             .filter(|(pid, it)| it.runs_dotnet && it.is_contained && !taken.contains(pid));
@@ -136,7 +138,8 @@ impl Outcome {
 }
 
 impl MappedProcess {
-    /// Whether the process has managed images mapped, and none of the precompiled methods in any.
+    /// Returns whether the process has managed images mapped, and none of the precompiled methods
+    /// is in any of them.
     fn contradicts(&self, methods: &MethodAddresses) -> bool {
         const ENOUGH: usize = 8;
         self.has_assemblies

@@ -1,4 +1,4 @@
-//! Reading recordings: what the system saw, what runtimes and tracers said.
+//! Reads the recordings of the system, of runtimes and of tracers.
 
 use super::begun::{Profile, ProfileBytes, Runtime, Tracepoints, open_perf};
 use super::joined::Join;
@@ -16,8 +16,8 @@ use crate::stream::EventStream;
 use chronosym_core::{ClockMatch, JoinedRecording};
 
 impl Join<'_> {
-    /// Reads what `perf script` printed: its names, where the perf.data that it was made of was
-    /// read, else its samples, too. Returns where files are.
+    /// Reads a text of `perf script`: its names, and its samples unless the perf.data from which it
+    /// was made has been read. Returns the bases of files.
     pub(super) fn read_script(
         &mut self,
         (name, stream): (String, ByteStream),
@@ -57,7 +57,7 @@ impl Join<'_> {
         Ok(stream.placed_files())
     }
 
-    /// Reads what the system recorded.
+    /// Reads the system's recording.
     pub(super) fn read_profile(
         &mut self,
         profile: Profile,
@@ -96,7 +96,7 @@ impl Join<'_> {
     ) -> Result<(), OpenError> {
         let reader = open_perf(name, &mut source)?;
         let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
-        // Only a file that was named itself has its name as its path.
+        // Only for a file given as an input the name is its path.
         let written = std::fs::metadata(name).and_then(|data| data.modified());
         let stream = PerfStream::of(reader).written_at(written.ok());
         let mut stream = stream.joined(earliest);
@@ -149,7 +149,7 @@ impl Join<'_> {
         end.map_err(|error| in_trace(&name, error))
     }
 
-    /// Reads what LTTng recorded. A perf.data says more of the lives of processes.
+    /// Reads the LTTng traces. A perf.data describes the lifetimes of processes better.
     pub(super) fn read_ctf(&mut self, ctf: Tracepoints, has_lives: bool) -> Result<(), OpenError> {
         let Tracepoints {
             name,
