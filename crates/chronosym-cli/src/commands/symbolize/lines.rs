@@ -1,13 +1,15 @@
-//! Lines as they arrive.
+//! Reads input lines in batches, as they become available.
 
 use std::io::{BufRead, BufReader, Read};
 
 use anyhow::{Context, Result};
 
-/// Answers come in batches: the parts of a file are read once for a batch, and single addresses are resolved at once.
+/// Size of the input buffer in bytes, and hence of a batch. A batch reads each part of a file once;
+/// a smaller one takes longer.
 pub const INPUT_BUFFER: usize = 4 << 20;
 
-/// Reads what input there is without waiting for more, up to the end of a line; false at the end.
+/// Reads the available input without waiting for more, up to the end of a line; returns false at
+/// the end.
 pub fn next_lines<R: Read>(input: &mut BufReader<R>, lines: &mut Vec<u8>) -> Result<bool> {
     lines.clear();
     input

@@ -18,12 +18,12 @@ use super::shown::{self, Layout, Unknown};
 use super::source::Source;
 use crate::request::{AddressRequest, Target};
 
-/// Bytes of a log that are answered at once.
+/// Bytes of a log that are resolved in one batch.
 const BATCH: usize = 4 << 20;
 
 /// A text whose addresses are resolved.
 pub struct Log<'a> {
-    /// UTF-8 for the most part.
+    /// Usually UTF-8.
     bytes: &'a [u8],
     images: Images,
 }
@@ -42,12 +42,12 @@ impl<'a> Log<'a> {
 /// The content of a log.
 pub enum Content {
     Plain(FileData),
-    /// UTF-16 with a byte order mark, as UTF-8.
+    /// UTF-16 with a byte order mark, converted to UTF-8.
     Utf16(String, ByteOrder),
     Read(Vec<u8>),
 }
 
-/// The order of the bytes of UTF-16.
+/// The byte order of UTF-16.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {
     Little,
@@ -55,7 +55,10 @@ pub enum ByteOrder {
 }
 
 impl Content {
+    /// Opens a log.
+    ///
     /// # Errors
+    ///
     /// The file cannot be read.
     pub fn open(path: &Path) -> Result<Self> {
         let name = || path.display().to_string();
@@ -86,10 +89,11 @@ impl Content {
         }
     }
 
-    /// Writes text of this content, in its encoding.
+    /// Writes text in the encoding of this content.
     ///
     /// # Errors
-    /// Those of the writer.
+    ///
+    /// The writer's.
     pub fn write(&self, text: &[u8], out: &mut dyn Write) -> Result<()> {
         let Content::Utf16(_, order) = self else {
             return Ok(out.write_all(text)?);
@@ -104,7 +108,7 @@ impl Content {
     }
 }
 
-/// The text of whole UTF-16 with a byte order mark, which it keeps.
+/// Decodes UTF-16 with a byte order mark, which is kept. `None` for other text.
 fn utf16(bytes: &[u8]) -> Option<(String, ByteOrder)> {
     let (order, of_bytes): (_, fn([u8; 2]) -> u16) = match bytes {
         [0xff, 0xfe, ..] => (ByteOrder::Little, u16::from_le_bytes),
@@ -130,7 +134,7 @@ pub fn rewrite(
     layout: Layout,
     out: &mut dyn Write,
 ) -> Result<Unanswered> {
-    // Objects of JSON may be of any length.
+    // JSON objects may have any length.
     let is_json = log.bytes.trim_ascii_start().starts_with(b"{");
     let mut rest = log.bytes;
     let mut line = 1;
@@ -161,9 +165,11 @@ pub fn rewrite(
     Ok(unanswered)
 }
 
-/// Writes a text while it is read; the images that it lists count for what is read together with them.
+/// Writes a text while it is read. Images that it lists apply to the batch in which they are
+/// listed.
 ///
 /// # Errors
+///
 /// Those of the input, the source and the writer.
 pub fn rewrite_stream<R: Read>(
     mut input: BufReader<R>,
@@ -201,7 +207,7 @@ pub fn rewrite_stream<R: Read>(
     Ok(unanswered)
 }
 
-/// The addresses of a log that have no name, by module and reason.
+/// The unresolved addresses of a log, by module and reason.
 #[derive(Debug, Default)]
 pub struct Unanswered {
     reasons: BTreeMap<(String, Unknown), Example>,
@@ -213,19 +219,19 @@ struct Example {
     text: String,
 }
 
-/// The most modules and reasons that are kept.
+/// Maximum number of modules and reasons that are kept.
 const MAX_REASONS: usize = 256;
 
-/// The longest text that a note repeats, in bytes.
+/// Maximum length in bytes of a text that a note repeats.
 const MAX_EXAMPLE: usize = 80;
 
 impl Unanswered {
     fn add(&mut self, target: Option<Target<'_>>, text: &str, why: Unknown) {
-        // The source has notes of modules that are missing.
+        // The source adds notes about missing modules.
         if [shown::OTHER_FILE.0, shown::WHICH_FILE.0].contains(&&*why) {
             return;
         }
-        // No code is in the first page of a process.
+        // The first page of a process never holds code.
         let address = target.and_then(|target| target.address());
         if why == shown::NO_FILE_THERE.0 && address.is_some_and(|address| address < 4096) {
             return;
@@ -247,7 +253,7 @@ impl Unanswered {
         example.count += 1;
     }
 
-    /// What is not answered, and why.
+    /// Returns a note per module and reason.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         self.reasons
             .iter()
@@ -261,7 +267,7 @@ impl Unanswered {
                     1 => "1 address".to_owned(),
                     count => format!("{count} addresses"),
                 };
-                // Most often an address of a process.
+                // It is usually an address of a process.
                 let hint = match &**why {
                     "outside the image" | "the log does not state where the file is loaded" => {
                         "; --base or --maps states where files are loaded"
@@ -273,9 +279,9 @@ impl Unanswered {
     }
 }
 
-/// Writes a part of a log.
+/// Writes one batch of a log.
 struct BatchWriter<'o> {
-    /// The number of its first line, and then of the line after it.
+    /// The number of the batch's first line, later that of the line after it.
     line: usize,
     layout: Layout,
     unanswered: &'o mut Unanswered,
@@ -305,7 +311,7 @@ impl BatchWriter<'_> {
             .map(|asked| (asked.target, asked.text))
             .collect();
         let answers = source.answer(requests, self.layout)?;
-        // Of code that a line has in several ways, the first with a name.
+        // If a line has alternatives for the same code, the first with a name is used.
         let mut replaced: Vec<(usize, Range<usize>, Vec<u8>)> = Vec::new();
         let (mut first, mut why) = (0, None);
         for (index, (range, is_alternative)) in places.into_iter().enumerate() {
@@ -323,7 +329,7 @@ impl BatchWriter<'_> {
                 }
                 replaced.pop();
             }
-            // The first way is the best one.
+            // The first alternative is the best one.
             why = match unknown {
                 Some(unknown) => why.or(Some(unknown)),
                 None => None,
@@ -343,7 +349,7 @@ impl BatchWriter<'_> {
         }
     }
 
-    /// Appends the text with the answers in it, or the answers alone.
+    /// Appends the text with the answers inserted, or the answers alone.
     fn copy(
         &mut self,
         bytes: &[u8],
@@ -366,7 +372,7 @@ impl BatchWriter<'_> {
                     log_id: target.and_then(|target| target.id),
                 };
                 let place = serde_json::to_string(&place)?;
-                // Two objects become one.
+                // Merge two objects into one.
                 self.out
                     .extend(place.strip_suffix('}').unwrap_or(&place).bytes());
                 self.out.push(b',');
@@ -391,7 +397,7 @@ fn count_lines(text: &[u8]) -> usize {
     text.iter().filter(|&&b| b == b'\n').count()
 }
 
-/// Where in a log an address is, and what the log states about its module.
+/// The position of an address in a log, and what the log states about its module.
 #[derive(Serialize)]
 struct LogPlace<'a> {
     log_line: usize,

@@ -1,4 +1,4 @@
-//! Places of managed code: IL offsets of its methods, and RVAs where it is precompiled.
+//! Resolves locations in managed code: IL offsets of methods, and RVAs of precompiled code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub struct ManagedSource {
     notes: BTreeSet<String>,
 }
 
-/// What a place means here.
+/// A location in a module.
 enum Located {
     Il(u32, u32),
     Native { rva: u64, address: u64 },
@@ -50,10 +50,11 @@ struct ManagedFrame {
 }
 
 impl ManagedSource {
-    /// The module of an image or a PDB; nothing if it holds no managed code.
+    /// Opens the module of an image or a PDB; `None` if it holds no managed code.
     ///
     /// # Errors
-    /// The file cannot be read, or the PDB is another build's.
+    ///
+    /// The file cannot be read, or the PDB belongs to another build.
     pub fn open(
         image: Option<&Path>,
         pdb: Option<&Path>,
@@ -66,7 +67,7 @@ impl ManagedSource {
         let module = match (image, pdb) {
             (Some(image), pdb) => {
                 let mut config = config.clone();
-                // The paths in a file of the user's own are the user's own.
+                // The user named the file, so the paths in it are trusted.
                 config.trust_trace_paths |= !args.no_recorded_paths;
                 ManagedModule::of_image(image, pdb, config, &options)
             }
@@ -79,7 +80,7 @@ impl ManagedSource {
             Err(error) => return Err(error.into()),
         };
         let mut notes = BTreeSet::from_iter(module.other_build().map(str::to_owned));
-        // A composite has none of its own.
+        // A composite has no PDB of its own.
         let image_of_one = image.filter(|_| !module.is_composite());
         if let (Err(reason), Some(image)) = (&module.pdb().found, image_of_one) {
             let attempts = module.pdb().attempts.iter();
@@ -110,7 +111,7 @@ impl ManagedSource {
             (At::Symbol(_) | At::Listed(..), _) => Err(shown::OTHER_KIND),
             (At::Rva(rva), Some(_)) => Ok(Located::Native { rva, address: rva }),
             (At::Address(address), Some(base)) => {
-                // Nothing lies below the base: what is smaller can only be an RVA.
+                // No code is below the base: a smaller value can only be an RVA.
                 let base = if self.rva || address < base { 0 } else { base };
                 let rva = address - base;
                 Ok(Located::Native { rva, address })

@@ -28,7 +28,7 @@ use crate::protocol::is_command;
 use crate::request::{AddressRequest, Numbers};
 use crate::{output, progress};
 
-/// Addresses without anything to resolve them in.
+/// Error for addresses without a file or trace in which to resolve them.
 const NO_SOURCE: &str =
     "addresses need a source: --obj, --pdb, --trace or --process-maps (only a log needs none)";
 
@@ -67,7 +67,7 @@ pub fn run(args: &Symbolize) -> Result<()> {
             "standard input is the trace: say the addresses as arguments".to_owned()
         ));
     }
-    // Lines of llvm-symbolizer name files.
+    // Input lines in the style of llvm-symbolizer name files.
     if !requests.is_empty() && !args.has_source() && args.style != Style::Llvm {
         bail!(Usage(NO_SOURCE.to_owned()));
     }
@@ -106,7 +106,7 @@ pub fn run(args: &Symbolize) -> Result<()> {
     Ok(())
 }
 
-/// Resolves a log that is at hand as a whole: the images that it lists apply to all of it.
+/// Resolves a complete log: the images that it lists apply to all of it.
 fn whole_log(
     content: &Content,
     args: &Symbolize,
@@ -115,7 +115,7 @@ fn whole_log(
     out: &mut dyn Write,
 ) -> Result<Unanswered> {
     let log = Log::new(content.bytes());
-    // A trace states itself where files are.
+    // A trace records the load addresses itself.
     let process = match args.trace {
         None => process.or_of(log.images()),
         Some(_) => *process,
@@ -130,7 +130,7 @@ fn whole_log(
     )
 }
 
-/// The images that the options state.
+/// Returns the images that the options state.
 fn stated_images(args: &Symbolize) -> Result<Images> {
     let maps = args.process_maps.map(|pid| format!("/proc/{pid}/maps"));
     let maps = maps.as_ref().map(Path::new).or(args.maps.as_deref());
@@ -139,7 +139,7 @@ fn stated_images(args: &Symbolize) -> Result<Images> {
     Ok(chronosym_symbols::log::images(bytes))
 }
 
-/// Prints the answers in the order of the questions.
+/// Prints the answers in the order of the requests.
 fn print(
     source: &mut dyn Source,
     questions: Vec<AddressRequest<'_>>,
@@ -153,7 +153,7 @@ fn print(
     Ok(ordered::write(count, answer, out)?)
 }
 
-/// The words of a list of addresses; a command of llvm-symbolizer is a line.
+/// Splits a list of addresses into words; a command of llvm-symbolizer is a whole line.
 fn words(text: &str) -> Vec<&str> {
     let mut words: Vec<&str> = Vec::new();
     for line in text.lines() {
@@ -166,11 +166,11 @@ fn words(text: &str) -> Vec<&str> {
     words
 }
 
-/// Reads lines as another tool does: each has an answer.
+/// Input lines in the syntax of another tool, each of which has an answer.
 #[derive(Clone, Copy)]
 enum Lines<'a> {
     Gnu,
-    /// With whether an option states the file, and its build ID.
+    /// Whether an option states the file, and its build ID.
     Llvm(bool, Option<&'a str>),
 }
 
@@ -178,7 +178,7 @@ impl<'a> Lines<'a> {
     fn of(args: &'a Symbolize) -> Option<Self> {
         let build_id = || args.tool.as_ref()?.build_id.as_deref();
         match args.style {
-            // Numbers of another radix are none of the tool.
+            // The tool has no numbers of another radix.
             _ if args.radix.is_some() => None,
             Style::Gnu => Some(Lines::Gnu),
             Style::Llvm => Some(Lines::Llvm(
@@ -214,7 +214,7 @@ struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// Resolves a list of addresses; what starts as a log is resolved as one. Returns notes.
+    /// Resolves a list of addresses, or a log if the text starts like one. Returns notes.
     fn list<R: Read>(
         &self,
         mut input: BufReader<R>,
@@ -253,7 +253,7 @@ impl Input<'_> {
         Ok(Vec::new())
     }
 
-    /// Whether a text is a log: a line of several words of which not all are addresses.
+    /// Returns whether a text is a log: it has a line of several words that are not all addresses.
     fn is_log(&self, text: &[u8]) -> bool {
         if !matches!(self.args.style, Style::Text | Style::Json) {
             return false;

@@ -1,4 +1,4 @@
-//! Places of one file or of several: which of them a question is about.
+//! Resolves addresses in one or several files, and selects the file that a request refers to.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,33 +19,33 @@ use crate::args::{Symbolize, Usage};
 use crate::request::{AddressRequest, At, Method, Target};
 use crate::symbols;
 
-/// The most files that are opened because a text names them.
+/// Maximum number of files opened because a text names them.
 const MAX_FOUND: usize = 256;
 
-/// The most modules that are remembered as missing, and of which notes are printed.
+/// Maximum number of missing modules that are remembered and reported.
 const MAX_MISSED: usize = 4096;
 const MAX_NOTED: usize = 20;
 
-/// What the user names, and what texts name of the folders that the user names.
+/// The files that the user names, and those that texts name in folders that the user names.
 pub struct Modules<'a> {
     args: &'a Symbolize,
     open: Vec<Module>,
-    /// How many of them the user named.
+    /// The number of files that the user named.
     given: usize,
-    /// Names and ids that led to nothing.
+    /// Names and ids for which no file was found.
     missed: BTreeMap<(String, String), Missing>,
-    /// Addresses of a log whose module nothing states.
+    /// Number of a log's addresses without a module.
     without_module: usize,
-    /// Whether addresses came from a log, whose missing modules are noted.
+    /// Whether addresses came from a log, whose missing modules are reported.
     is_log: bool,
     notes: Vec<String>,
 }
 
-/// A module that is not at hand.
+/// A module that is not available.
 struct Missing {
-    /// Why, and where it was searched for.
+    /// The reason, and where it was searched for.
     why: String,
-    /// Addresses of a log in it.
+    /// Number of the log's addresses in it.
     addresses: usize,
 }
 
@@ -57,7 +57,10 @@ struct Module {
 }
 
 impl Module {
+    /// Opens a file.
+    ///
     /// # Errors
+    ///
     /// The file cannot be read, or is in no known format.
     fn open(image: Option<&Path>, pdb: Option<&Path>, args: &Symbolize) -> Result<Self> {
         let object = image.map(ObjectPath::parse);
@@ -77,11 +80,11 @@ impl Module {
         })
     }
 
-    /// Whether it is of that build, as far as a question says which.
+    /// Returns whether the file belongs to a build, as far as a request identifies one.
     fn is_of(&self, id: Option<&str>) -> bool {
         id.is_none_or(|id| {
             let id = plain_id(id);
-            // A PDB's id ends with its age, which not everybody writes.
+            // A PDB's id ends with its age, which some tools omit.
             let is_guid = id.len() == 32;
             let mut own = self.ids.iter();
             own.any(|own| *own == id || is_guid && own.starts_with(&id))
@@ -93,17 +96,18 @@ impl Module {
     }
 }
 
-/// What a question may call a file: its name with and without its ending, in lower case.
+/// Returns the names that a request may use for a file: with and without extension, in lower case.
 fn names(path: &Path) -> [String; 2] {
     [path.file_name(), path.file_stem()]
         .map(|part| part.map_or(String::new(), |p| p.to_string_lossy().to_lowercase()))
 }
 
-/// The forms of an id: plain, and as Breakpad and Sentry write build ids and UUIDs, a GUID with an age.
+/// Returns the forms of an id: plain, and as Breakpad and Sentry write build IDs and UUIDs, a GUID
+/// with an age.
 fn forms_of(id: &str) -> Vec<String> {
     let plain = plain_id(id);
     let mut forms = vec![];
-    // The first fields of a GUID are numbers in little-endian order.
+    // The first fields of a GUID are little-endian numbers.
     let order = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
     let bytes = order.map(|at| plain.get(2 * at..2 * at + 2).unwrap_or_default());
     if plain.len() >= 32 {
@@ -114,14 +118,14 @@ fn forms_of(id: &str) -> Vec<String> {
     forms
 }
 
-/// Whether a name is rather one of a file than of a function.
+/// Returns whether a name is more likely that of a file than of a function.
 fn is_file_name(name: &str) -> bool {
     const ENDINGS: [&str; 6] = [".so", ".dll", ".exe", ".dylib", ".sys", ".ko"];
     let name = name.to_lowercase();
     name.contains(['/', '\\']) || name.contains(".so.") || ENDINGS.iter().any(|e| name.ends_with(e))
 }
 
-/// An id without what people write between its digits.
+/// Removes separators from an id.
 fn plain_id(id: &str) -> String {
     let digits = id.chars().filter(char::is_ascii_hexdigit);
     digits.map(|c| c.to_ascii_lowercase()).collect()
@@ -162,7 +166,8 @@ impl<'a> Modules<'a> {
         })
     }
 
-    /// Reads `name+0x10` as an offset in a file, if an open file has the name, in lines in which it may be a function.
+    /// Treats `name+0x10` as an offset in a file if an open file has the name, in input in which it
+    /// could also be a function.
     fn prefer_files(&self, request: &mut AddressRequest<'_>) {
         let Some(target) = request
             .target
@@ -181,11 +186,11 @@ impl<'a> Modules<'a> {
         }
     }
 
-    /// The module that a target is in.
+    /// Returns the module that contains a target.
     fn choose(&mut self, request: &AddressRequest<'_>) -> Result<usize, Why> {
         let target = request.target.ok_or(shown::NO_ADDRESS)?;
         let part = match target.at {
-            // What is of another build is not of this one.
+            // A target with an id is matched by the id only.
             _ if target.id.is_some() => None,
             At::Il(Method::Named(name), _) if target.file.is_none() => Some(name),
             // `Type.Method+0x1a`, `f+0x1a` and `.text+0x1a` look like `module+0x1a`.
@@ -221,7 +226,8 @@ impl<'a> Modules<'a> {
             .ok_or(shown::OTHER_FILE)
     }
 
-    /// Of the open files the one that a place names; of several the one whose path has most in common with the name.
+    /// Returns the open file that a target names; if there are several, the one whose path shares
+    /// the most components with the name.
     fn opened(&self, place: Target<'_>) -> Option<usize> {
         let name = place.file.map(|file| file_name(file).to_lowercase());
         let is_it = |module: &Module| {
@@ -234,13 +240,13 @@ impl<'a> Modules<'a> {
             .iter()
             .enumerate()
             .filter(|(_, module)| is_it(module));
-        // Of those that have as much in common the first.
+        // Prefer the first of those that share the same number.
         let best = found.max_by_key(|(at, module)| (in_common(&module.path, file), Reverse(*at)));
         best.map(|(index, _)| index)
     }
 
-    /// Opens the file that a target names: in the folders that the user names, at its own path only if that is trusted, or by its
-    /// identity wherever the options say.
+    /// Opens the file that a target names: in the folders that the user names, at its own path only
+    /// if that is trusted, or by its identity wherever the options allow.
     fn search(&mut self, target: Target<'_>, symbol_file: Option<&str>) -> Option<usize> {
         let (file, id) = (
             target.file.unwrap_or_default(),
@@ -275,7 +281,7 @@ impl<'a> Modules<'a> {
             match self.stored(&key.1, file, &name) {
                 Ok(mut module) => {
                     module.names.extend(names(Path::new(file_name(file))));
-                    // The store has checked it.
+                    // The store has verified it.
                     module.ids.push(key.1);
                     self.open.push(module);
                     return Some(self.open.len() - 1);
@@ -285,14 +291,14 @@ impl<'a> Modules<'a> {
         }
         let why = why.join("; ");
         let addresses = 1;
-        // A log may name any number.
+        // A log may name any number of files.
         if self.missed.len() < MAX_MISSED {
             self.missed.insert(key, Missing { why, addresses });
         }
         None
     }
 
-    /// The paths at which a file that a text names may be.
+    /// Returns the possible paths of a file that a text names.
     fn paths(&self, file: &str) -> Vec<PathBuf> {
         if file.is_empty() {
             return Vec::new();
@@ -304,9 +310,9 @@ impl<'a> Modules<'a> {
             let name = FileName::from_untrusted(file);
             paths.extend(name.map(|name| folder.join(name.as_str())));
         }
-        // A share would be told who asks.
+        // Opening a network share would reveal the user to its server.
         let is_local = !file.starts_with(r"\\") && !file.starts_with("//");
-        // A line of llvm-symbolizer's input is written by the user.
+        // Input lines of llvm-symbolizer are written by the user.
         let is_trusted = symbols.trust_trace_paths || self.opens_named_files();
         if is_trusted && is_local {
             paths.push(PathBuf::from(file));
@@ -319,12 +325,13 @@ impl<'a> Modules<'a> {
         paths
     }
 
-    /// Whether paths in the input are those of the user, as in the input of llvm-symbolizer.
+    /// Returns whether paths in the input come from the user, as in the input of llvm-symbolizer.
     fn opens_named_files(&self) -> bool {
         self.args.style == Style::Llvm && !self.is_log
     }
 
-    /// The file of an identity, from the stores; else why there is none, and where it was searched for.
+    /// Returns the file of an identity from the stores, or why there is none and where it was
+    /// searched for.
     fn stored(&self, id: &str, file: &str, symbol_file: &str) -> Result<Module, Vec<String>> {
         let config = symbols::config(&self.args.symbols).map_err(|e| vec![e.to_string()])?;
         let stores = Stores::new(config);
@@ -368,7 +375,7 @@ impl<'a> Modules<'a> {
         Err(why)
     }
 
-    /// That an open file has the name of a target, and another id.
+    /// Returns a note if an open file has the name of a target, but another id.
     fn other_build(&self, target: Target<'_>) -> Option<String> {
         let id = target.id?;
         let name = file_name(target.file?).to_lowercase();
@@ -379,7 +386,7 @@ impl<'a> Modules<'a> {
         ))
     }
 
-    /// What is missing for the addresses of a log, and how to give it.
+    /// Returns notes on the files that a log's addresses lack, and how to supply them.
     fn missing(&self) -> Vec<String> {
         let mut missing: Vec<_> = self.missed.iter().collect();
         missing.sort_by_key(|(_, missing)| Reverse(missing.addresses));
@@ -425,7 +432,7 @@ fn addresses(count: usize) -> String {
     }
 }
 
-/// A GUID of 32 digits and an age, or the GUID alone, whose age is usually 1.
+/// Parses a GUID of 32 digits with an age, or the GUID alone, whose age is usually 1.
 fn pdb_id(id: &str) -> Option<PdbId> {
     let (guid, age) = id.split_at_checked(32)?;
     let age = match age {
@@ -438,7 +445,8 @@ fn pdb_id(id: &str) -> Option<PdbId> {
     })
 }
 
-/// The id of a module's symbol file of Breakpad: of a PDB the same; else the first 16 bytes of the build ID or UUID.
+/// Returns the id of a module's Breakpad symbol file: that of the PDB, or the first 16 bytes of the
+/// build ID or UUID.
 fn breakpad_id(id: &str) -> Option<PdbId> {
     if id.len() > 32 && id.len() < 40 {
         return pdb_id(id);
@@ -451,7 +459,7 @@ fn breakpad_id(id: &str) -> Option<PdbId> {
     Some(PdbId { guid, age: 0 })
 }
 
-/// The name of the symbol file of a module that states none.
+/// Returns the name of the symbol file of a module that does not state one.
 fn symbol_file_of(file: &str) -> String {
     let name = file_name(file);
     let lower = name.to_lowercase();
@@ -462,7 +470,7 @@ fn symbol_file_of(file: &str) -> String {
     }
 }
 
-/// The path below a folder that a file has in the system it comes from.
+/// Returns the path of a file below a folder that mirrors the file system it comes from.
 fn below(folder: &Path, file: &str) -> Option<PathBuf> {
     let parts = file.split(['/', '\\']).filter(|part| !part.is_empty());
     let mut path = folder.to_owned();
@@ -472,7 +480,7 @@ fn below(folder: &Path, file: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// How many components two paths have in common, from the end.
+/// Returns how many trailing components two paths have in common.
 fn in_common(path: &Path, file: &str) -> usize {
     let own = path.to_string_lossy();
     let parts = |path| str::rsplit(path, ['/', '\\']);
@@ -493,7 +501,7 @@ impl Source for Modules<'_> {
             requests.for_each(|request| self.prefer_files(request));
         }
         self.is_log |= !matches!(layout, Layout::Lines(..));
-        // Each module is asked once for all that is its.
+        // Each module resolves all of its requests in one batch.
         let mut of_module: Vec<Vec<AddressRequest<'s>>> = Vec::new();
         let mut turns = Vec::with_capacity(questions.len());
         for question in &questions {

@@ -20,13 +20,13 @@ use crate::request::{AddressRequest, At, Method, Target};
 pub struct NativeSource {
     symbols: FileSymbols,
     path: String,
-    /// What texts call it.
+    /// Names of the file in texts.
     names: Vec<String>,
     query: Query,
     back: u64,
     rva: bool,
     demangle: bool,
-    /// The section from whose start addresses count.
+    /// Start of the section that addresses are relative to.
     section: Option<u64>,
     /// Subtracted from each address.
     adjust: u64,
@@ -76,7 +76,8 @@ impl NativeSource {
         })
     }
 
-    /// The address to look up, and the one to print, and whether it is certain that they are of the named function.
+    /// Returns the address to look up, the one to print, and whether the function's size confirms
+    /// them.
     fn address(&self, target: Target<'_>) -> Result<Located, Why> {
         let back = |at: u64| at.wrapping_sub(self.back);
         if let (Some(name), At::Rva(offset), true) = (target.file, target.at, target.is_ambiguous) {
@@ -122,7 +123,7 @@ impl NativeSource {
         Ok(Located::at(address, shown))
     }
 
-    /// An address as the options state it.
+    /// Returns an address with the options' section and adjustment applied.
     fn moved(&self, address: u64) -> u64 {
         let start = self.section.unwrap_or(0);
         address.wrapping_add(start).wrapping_sub(self.adjust)
@@ -146,14 +147,15 @@ impl NativeSource {
         out.extend(format!("{name}\n{start} {size}\n??:?\n\n").bytes());
     }
 
-    /// An address in a function. If several have the name, a size that only one of them has decides.
+    /// Returns an address in a function. If several functions have the name, the size must select
+    /// one.
     fn function(&self, name: &str, offset: u64, size: Option<u64>) -> Result<Located, Why> {
         let all = self.symbols.functions_named(name);
         let len = |range: &Range<u64>| range.end.saturating_sub(range.start);
         let mut of_size = all.iter().filter(|range| Some(len(range)) == size);
         let (function, is_certain) = match (&*all, of_size.next(), of_size.next()) {
             (_, Some(range), None) => (range, true),
-            // Another size: perhaps of another build.
+            // Another size, perhaps that of another build.
             ([range], ..) => (range, size.is_none()),
             ([], ..) => return Err(shown::NO_FUNCTION),
             _ => return Err(shown::SEVERAL_FUNCTIONS),
@@ -174,11 +176,11 @@ impl NativeSource {
 /// An address of the file.
 #[derive(Clone, Copy)]
 struct Located {
-    /// To look up.
+    /// The address to look up.
     lookup: Address,
-    /// To print.
+    /// The address to print.
     shown: u64,
-    /// False if the function that the text names has another size.
+    /// False if the function has another size than the text states.
     is_certain: bool,
 }
 
@@ -208,7 +210,7 @@ impl Source for NativeSource {
         }
         self.query.symbol_names = layout.style().dialect();
         let mut addresses = Vec::with_capacity(requests.len());
-        // What to print, and the index of its answer.
+        // The address to print, and the index of its answer.
         let located: Vec<Result<(Located, usize), Why>> = requests
             .iter()
             .map(|request| {

@@ -1,20 +1,21 @@
-//! Text made by several threads and written in order.
+//! Writes, in order, text that several threads produce.
 
 use std::io::{self, Write};
 use std::sync::mpsc;
 use std::thread;
 
-/// Items of one piece of work: enough for a hundred kilobytes of text.
+/// Elements in one piece of work: enough for about 100 KB of text.
 const PIECE: usize = 256;
 
-/// Pieces that a thread may be ahead of the writer.
+/// How many pieces a thread may be ahead of the writer.
 const AHEAD: usize = 4;
 
-/// Writes the text that `make` appends for 0 to `count`, in this order. Much of it is made on all processors, a few pieces
-/// ahead of the writer.
+/// Writes the text that `make` appends for 0 to `count`, in this order. The text is produced on all
+/// processors, a few pieces ahead of the writer.
 ///
 /// # Errors
-/// Those of the writer.
+///
+/// The writer's.
 pub fn write(
     count: usize,
     make: impl Fn(usize, &mut Vec<u8>) + Sync,
@@ -33,31 +34,32 @@ pub fn write(
     }
     let make = &make;
     thread::scope(|scope| {
-        // Every thread makes each so-and-so-many-th piece, so that it is known whose turn it is.
+        // Thread n makes every piece n modulo the number of threads, so that the writer knows which
+        // thread has the next one.
         let made: Vec<_> = (0..threads)
             .map(|first| {
                 let (send, receive) = mpsc::sync_channel(AHEAD);
                 let work = move || {
                     let own = (first..pieces).step_by(threads);
-                    // Nobody receives once the writer has failed.
+                    // The receiver is gone once the writer has failed.
                     own.map(make).try_for_each(|text| send.send(text)).ok()
                 };
                 let thread = thread::Builder::new().spawn_scoped(scope, work);
                 thread.map(|_| receive)
             })
             .collect();
-        // A thread that panics sends nothing more; the panic goes on when the scope ends.
+        // A thread that panics sends nothing more; the panic resumes when the scope ends.
         (0..pieces)
             .map_while(|turn| match &made[turn % threads] {
                 Ok(made) => made.recv().ok(),
-                // The writer does the work of a thread that there was no room for.
+                // The writer does the work of a thread that could not be spawned.
                 Err(_) => Some(make(turn)),
             })
             .try_for_each(|text| out.write_all(&text))
     })
 }
 
-/// How many threads work at once.
+/// Returns the number of threads.
 fn threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,10 +1,10 @@
-//! Where a process has its files.
+//! Load addresses of a process's files.
 
 use chronosym_symbols::log::Images;
 
 use crate::request::{AddressRequest, At};
 
-/// What states load addresses: an option, or the images of the process.
+/// The source of load addresses: an option, or the images of the process.
 #[derive(Clone, Copy)]
 pub struct Process<'a> {
     /// The load address of the only file.
@@ -13,7 +13,7 @@ pub struct Process<'a> {
 }
 
 impl<'a> Process<'a> {
-    /// This process if anything is stated about it, else that of other images.
+    /// Returns this process if anything is stated about it, else that of other images.
     pub fn or_of<'b>(&self, images: &'b Images) -> Process<'b>
     where
         'a: 'b,
@@ -25,8 +25,8 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Makes an address of the process one of a file, as far as load addresses are stated, and adds the identity of
-    /// the module.
+    /// Converts an address of the process to one of a file, as far as load addresses are stated,
+    /// and adds the identity of the module.
     pub fn locate<'s>(&'s self, request: &mut AddressRequest<'s>) {
         let Some(target) = &mut request.target else {
             return;
@@ -46,7 +46,7 @@ impl<'a> Process<'a> {
         if is_moved == Some(true) {
             request.address = address;
         } else if address.is_some() && target.file.is_none() && self.images.has_addresses() {
-            // All files are listed, and the address is in none.
+            // The list has all files, and none contains the address.
             target.file = Some("[anonymous]");
         }
     }

@@ -1,4 +1,4 @@
-//! How answers are written: in one of the styles, or in place of an address in a text.
+//! Output of answers: in one of the styles, or in place of an address in a text.
 
 use std::borrow::Cow;
 
@@ -9,19 +9,19 @@ use chronosym_types::json::{FrameObject, HexNumber};
 use crate::output::printable;
 use crate::request::{AddressRequest, Form};
 
-/// How answers are written.
+/// Output format of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// As text, JSON, or as another tool prints.
+    /// As text, JSON, or in the format of another tool.
     Lines(Style, Shape),
-    /// In place of an address in a text: nothing where nothing is known.
+    /// In place of an address in a text; unresolved addresses stay.
     InText,
     /// One JSON object for each address of a text.
     Objects,
 }
 
 impl Layout {
-    /// The layout of addresses of a log.
+    /// Returns the layout for addresses of a log.
     pub fn of_log(style: Style) -> Self {
         match style {
             Style::Json => Layout::Objects,
@@ -29,7 +29,7 @@ impl Layout {
         }
     }
 
-    /// What is printed of answers in the styles of other tools.
+    /// Returns the parts that the styles of other tools print.
     pub fn shape(self) -> Shape {
         match self {
             Layout::Lines(_, shape) => shape,
@@ -37,7 +37,7 @@ impl Layout {
         }
     }
 
-    /// The style of lines; the one for people where there are none.
+    /// Returns the style of lines; text for other layouts.
     pub fn style(self) -> Style {
         match self {
             Layout::Lines(style, _) => style,
@@ -46,8 +46,8 @@ impl Layout {
         }
     }
 
-    /// Appends the frames of one answer, innermost first; `address` is what stands before them. In a log, returns why nothing
-    /// is known.
+    /// Appends the frames of one answer, innermost first; `address` precedes them. In a log,
+    /// returns why nothing is known.
     pub fn write<'a>(
         self,
         question: &AddressRequest<'_>,
@@ -96,7 +96,7 @@ impl Layout {
         }
     }
 
-    /// Appends that nothing can be answered, and why.
+    /// Appends an unresolved address with the reason.
     pub fn write_unknown(
         self,
         question: &AddressRequest<'_>,
@@ -108,13 +108,13 @@ impl Layout {
     }
 }
 
-/// The address that was asked for, as a number.
+/// Returns the requested address as a number.
 fn address_of(question: &AddressRequest<'_>) -> Option<u64> {
     let address = question.target.and_then(|target| target.address());
     question.address.or(address)
 }
 
-/// The frame of what cannot be answered.
+/// Returns the frame of an unresolved request.
 pub fn unknown<'a>(question: &AddressRequest<'_>, why: Why) -> FrameObject<'a> {
     let (meaning, reason) = why;
     let address = question.target.and_then(|place| place.address());
@@ -125,25 +125,25 @@ pub fn unknown<'a>(question: &AddressRequest<'_>, why: Why) -> FrameObject<'a> {
     frame
 }
 
-/// Why nothing is known of an address of a log.
+/// Why nothing is known of a log's address.
 pub type Unknown = Cow<'static, str>;
 
 const NO_NAME: &str = "no name";
 
-/// Why something cannot be answered: for people, and for programs.
+/// Why a request is unresolved: as text, and as a reason.
 pub type Why = (&'static str, NameReason);
 
-/// The module that an address names is none that is known.
+/// The address names an unknown module.
 pub const OTHER_FILE: Why = ("not this file", NameReason::NoSymbolFile);
-/// The text is no address.
+/// The text is not an address.
 pub const NO_ADDRESS: Why = ("not an address", NameReason::InvalidAddress);
 /// Several functions have the name.
 pub const SEVERAL_FUNCTIONS: Why = ("several functions have this name", NameReason::Ambiguous);
 /// No function has the name, or it is shorter.
 pub const NO_FUNCTION: Why = ("no such function", NameReason::NoName);
-/// The log lists what is mapped, and no file is mapped at the address.
+/// The log lists the mappings, and none contains the address.
 pub const NO_FILE_THERE: Why = ("in no image of the list", NameReason::InvalidAddress);
-/// The address is one of a process.
+/// The address is one of a process, and no load address is known.
 pub const NO_LOAD_ADDRESS: Why = (
     "the log does not state where the file is loaded",
     NameReason::InvalidAddress,
@@ -153,12 +153,12 @@ pub const NO_SUCH_MAPPING: Why = (
     "no segment of the file has the size of the mapping",
     NameReason::InvalidAddress,
 );
-/// There are several files.
+/// There are several files, and the address names none.
 pub const WHICH_FILE: Why = ("in which file? say FILE+0x…", NameReason::InvalidAddress);
-/// The file does not know this kind of address.
+/// The file does not support this kind of address.
 pub const OTHER_KIND: Why = ("the file knows no such places", NameReason::InvalidAddress);
 
-/// A frame of a timeline.
+/// Converts a frame of a timeline.
 pub fn of_frame<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject<'a> {
     let guess = if frame.is_guess() { "~" } else { "" };
     let label = match (frame.name(), frame.module(), frame.offset) {
@@ -174,7 +174,7 @@ pub fn of_frame<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject<'a>
     object
 }
 
-/// What stands in a text in place of an address: innermost first, `a < b` for a inlined into b.
+/// Returns the text that replaces an address: innermost first, `a < b` if a is inlined into b.
 fn in_text<'a>(
     form: Form,
     frames: impl IntoIterator<Item = FrameObject<'a>>,
@@ -204,7 +204,7 @@ fn in_text<'a>(
             .filter(|offset| *offset > 0 && is_plain && !frame.inlined);
         match (frame.file, frame.line, offset) {
             (Some(file), Some(line), _) => format!("{label} ({}:{line})", file_name(file)).into(),
-            // Without a line, only the offset states where in the function it is.
+            // Without a line, only the offset identifies the position in the function.
             (.., Some(offset)) => format!("{label}+{offset:#x}").into(),
             _ => label,
         }
@@ -217,7 +217,7 @@ fn in_text<'a>(
     }
 }
 
-/// Why nothing is known of a frame.
+/// Returns why nothing is known of a frame.
 fn unknown_as(frame: Option<&FrameObject<'_>>) -> Unknown {
     let meaning = frame.and_then(|frame| frame.meaning.as_deref());
     meaning.unwrap_or(NO_NAME).to_owned().into()

@@ -1,33 +1,36 @@
-//! What answers questions: a file, several of them, or a trace.
+//! Sources that resolve requests: a file, several files, or a trace.
 
 use anyhow::Result;
 
 use super::shown::{Layout, Unknown};
 use crate::request::AddressRequest;
 
-/// Appends the answer to a question, given by its number, from any thread. In a log, returns why nothing is known.
+/// Appends the answer to the request with an index, on any thread. In a log, returns why nothing is
+/// known.
 pub type Answers<'s> = Box<dyn Fn(usize, &mut Vec<u8>) -> Option<Unknown> + Sync + 's>;
 
-/// Something that knows what stands at addresses.
+/// A source that resolves addresses.
 pub trait Source {
-    /// Finds what stands at the places of the questions.
+    /// Resolves requests.
     fn answer<'s>(
         &'s mut self,
         questions: Vec<AddressRequest<'s>>,
         layout: Layout,
     ) -> Result<Answers<'s>>;
 
-    /// What tells the file from others of its name: ids of its build, its PDB, its module version.
+    /// Returns the ids that distinguish the file from others of its name: build ID, PDB id, module
+    /// version id.
     fn ids(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether it has a section, a function or a managed method of that name, from whose start offsets can count.
+    /// Returns whether it has a section, a function or a managed method with a name, to which
+    /// offsets can be relative.
     fn has_part(&self, _name: &str) -> bool {
         false
     }
 
-    /// What was damaged or missed.
+    /// Returns notes on damaged and missing data.
     fn notes(&mut self) -> Vec<String> {
         Vec::new()
     }

@@ -23,18 +23,18 @@ use crate::progress;
 use crate::request::{AddressRequest, At, Target};
 use crate::units::show_time;
 
-/// Answers that are kept, in bytes: real lists name the same addresses again and again.
+/// Maximum size of cached answers, in bytes: real lists repeat the same addresses.
 const MAX_KEPT: usize = 64 << 20;
 
-/// Several bodies claim the address.
+/// Several bodies were at the address.
 const AMBIGUOUS: shown::Why = ("Ambiguous", NameReason::Ambiguous);
-/// The module that an address names is none of the process.
+/// The process has no image with the name.
 const NO_IMAGE: shown::Why = ("no such image", NameReason::InvalidAddress);
 
 pub struct TraceSource {
     loaded: Loaded,
     symbols: Symbolizer,
-    /// All that had the pid, unless a time tells which is meant.
+    /// All processes that had the pid, unless a time selects one.
     processes: Vec<ProcessIndex>,
     time: Option<u64>,
     position: Position,
@@ -51,7 +51,7 @@ struct Image {
     life: Lifetime,
 }
 
-/// What stands at an address, and when, where that is not always the same.
+/// An occupant of an address, and its lifetime if the answer depends on time.
 #[derive(Serialize)]
 struct Occupant {
     #[serde(flatten, serialize_with = "bounds")]
@@ -60,7 +60,7 @@ struct Occupant {
     object: Box<RawValue>,
     #[serde(skip)]
     frames: Vec<Frame>,
-    /// Whether it is code, or an image at least.
+    /// Whether there is code or an image at the address.
     #[serde(skip)]
     stands: bool,
 }
@@ -71,7 +71,7 @@ impl PartialEq for Occupant {
     }
 }
 
-/// The begin and the end of a life, where it has them.
+/// Serializes the bounds that a lifetime has.
 fn bounds<S: Serializer>(life: &Option<Lifetime>, serializer: S) -> Result<S::Ok, S::Error> {
     let from = life.map(|life| ("from_ns", life.from));
     let to = life.map(|life| ("to_ns", life.to));
@@ -79,7 +79,7 @@ fn bounds<S: Serializer>(life: &Option<Lifetime>, serializer: S) -> Result<S::Ok
     serializer.collect_map(bounds.chain(to.filter(|(_, at)| *at < u64::MAX)))
 }
 
-/// All that ever stood at an address.
+/// All occupants of an address over time.
 #[derive(Serialize)]
 struct Several<'a> {
     address: &'a str,
@@ -88,7 +88,8 @@ struct Several<'a> {
 }
 
 impl TraceSource {
-    /// Opens a trace. If the requests are all that will be asked of a saved timeline, a part of it is sufficient.
+    /// Opens a trace. If the requests are the only ones for a saved timeline, only a part of it is
+    /// read.
     pub fn open(trace: &Path, args: &Symbolize, requests: &[AddressRequest<'_>]) -> Result<Self> {
         let traces = [trace.to_path_buf()];
         let addresses = requests.iter().map(|request| match request.target?.at {
@@ -133,7 +134,8 @@ impl TraceSource {
         })
     }
 
-    /// The addresses that a place can mean in a process, each with the life of the image that makes it so.
+    /// Returns the addresses in a process that a target can mean, each with the lifetime of the
+    /// image that it is relative to.
     fn addresses(&self, process: ProcessIndex, place: Target<'_>) -> Vec<(u64, Option<Lifetime>)> {
         let (name, rva) = match (place.file, place.at) {
             (_, At::Address(address)) => return vec![(address, None)],
@@ -158,13 +160,13 @@ impl TraceSource {
         let mut all: Vec<Occupant> = Vec::new();
         for &process in &self.processes {
             for occupant in self.occupants_in(process, place, several)? {
-                // The kernel stands in all of them.
+                // The kernel is the same in all processes.
                 if !all.contains(&occupant) {
                     all.push(occupant);
                 }
             }
         }
-        // Of several processes those say nothing that have nothing there.
+        // Ignore processes without an occupant at the address.
         if several && all.iter().any(|occupant| occupant.stands) {
             all.retain(|occupant| occupant.stands);
         } else if several {
@@ -186,7 +188,7 @@ impl TraceSource {
             let (timeline, symbols) = (&self.loaded.timeline, Some(&self.symbols as _));
             let when = self.time.map_or(When::Unknown, When::At);
             match timeline.resolve(process, address, when, self.position, symbols) {
-                // Rule 19: the sole occupant answers.
+                // Rule 19: the sole occupant is the answer.
                 Answer::One(candidate) => {
                     let life = candidate.lifetime.map(|life| of_image.unwrap_or(life));
                     all.push(self.occupant(&candidate, life.filter(|_| several))?);
@@ -254,7 +256,7 @@ impl TraceSource {
         layout.write(question, before, frames, out);
     }
 
-    /// Rule 19: without a time, all that ever stood there.
+    /// Writes all occupants over time (rule 19).
     fn write_several(
         &self,
         question: &AddressRequest<'_>,
@@ -296,7 +298,7 @@ impl TraceSource {
                 json::to_writer(&mut *out, &several)?;
                 out.push(b'\n');
             }
-            // These layouts know one answer only, and a wrong one is worse than none.
+            // These layouts allow one answer only, and a wrong one is worse than none.
             Layout::Lines(..) => {
                 layout.write_unknown(question, address, AMBIGUOUS, out);
             }
@@ -304,7 +306,8 @@ impl TraceSource {
         Ok(())
     }
 
-    /// The answer to a question, which may be kept: in a text the same words may stand for several places.
+    /// Returns the answer to a request. In lists it is cached; in a text the same words may refer
+    /// to different addresses.
     fn answer_of(&mut self, question: &AddressRequest<'_>, layout: Layout) -> Result<Arc<[u8]>> {
         let is_kept = matches!(layout, Layout::Lines(..));
         if let Some(known) = self.kept.get(question.text).filter(|_| is_kept) {
