@@ -24,7 +24,7 @@ const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
 const MISSING: &str = ".missing";
 const PRUNE_LOCK: &str = ".prune";
 
-/// Files used within this time are not pruned: their paths may be in use.
+/// Files used within this time are not pruned: another process may hold their paths.
 const GRACE: Duration = Duration::from_secs(300);
 /// A partial file of this age belongs to a process that died.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);

@@ -242,7 +242,7 @@ mod tests {
         let _ = demangle(&deep);
         let deep = format!("_R{}C1a", "INvC1a1b".repeat(2000));
         let _ = demangle(&deep);
-        // Doubles twenty times: a megabyte from a few dozen bytes.
+        // Each step doubles the output: a megabyte from a few dozen bytes.
         let digit = |n| char::from_digit(n, 36).unwrap().to_ascii_uppercase();
         let pairs = (0..20).map(|n| format!("S_IS{0}_S{0}_E", digit(n)));
         let bomb = format!("_Z1fSt4pairIiiE{}", pairs.collect::<String>());

@@ -56,12 +56,12 @@ pub enum Wanted {
         /// Which of the two formats.
         format: PdbFormat,
     },
-    /// A PE image. At least one identity is needed; each that is given must agree.
+    /// A PE image. At least one identity is needed; each that is given must match.
     Image {
         /// Time stamp and size; without it no store has a key for the image.
         pe: Option<PeId>,
-        /// A PDB that the image's debug directory must name: all that EventPipe traces tell of an
-        /// image.
+        /// A PDB that the image's debug directory must name. EventPipe traces record no other
+        /// identity of an image.
         pdb: Option<PdbId>,
     },
     /// An ELF or Mach-O file (by its UUID) with debug information or a symbol table: a separate debug file or an unstripped
@@ -69,17 +69,17 @@ pub enum Wanted {
     ElfDebug(BuildId),
     /// The ELF or Mach-O image itself.
     ElfImage(BuildId),
-    /// An ELF image of which the trace states no build id: nothing in a file shows that it is the
-    /// one, so that no store can have it.
+    /// An ELF image without a build ID in the trace. No content identifies the file, so no store
+    /// can supply it.
     ElfMapped(Option<FileNumber>),
-    /// A symbol file of Breakpad, by the id of its `MODULE` record: of a PDB the same; of an ELF image
-    /// the first 16 bytes of its build ID, of a Mach-O image its UUID, each with the age 0.
+    /// A Breakpad symbol file, by the id of its `MODULE` record: for a PDB the PDB id; for an ELF
+    /// image the first 16 bytes of its build ID, for a Mach-O image its UUID, both with age 0.
     Breakpad(PdbId),
     /// The perf map of a ReadyToRun image.
     R2rMap {
-        /// The 16 bytes of the image's perf map debug directory entry, in file order. `None` where
-        /// the trace does not have them: who asks must hold the map's rows to the code in
-        /// the trace.
+        /// The 16 bytes of the image's perf map debug directory entry, in file order. `None` if the
+        /// trace lacks them: the caller must then check the map's rows against the code in the
+        /// trace.
         signature: Option<[u8; 16]>,
         /// Its format version.
         version: u32,
@@ -110,7 +110,7 @@ impl Wanted {
         }
     }
 
-    /// What shows that a file has this identity.
+    /// Returns the kind of evidence that a file has this identity.
     pub fn kind(&self) -> IdentityKind {
         match self {
             Self::Pdb { .. } | Self::Image { pe: None, .. } | Self::Breakpad(_) => {
@@ -124,7 +124,7 @@ impl Wanted {
         }
     }
 
-    /// Whether a file with this identity is the wanted one.
+    /// Returns whether a file with this identity is the wanted one.
     pub fn accepts(&self, actual: &FileIdentity) -> bool {
         if !self.is_identified() {
             return false;
@@ -171,7 +171,8 @@ impl Wanted {
 }
 
 impl Wanted {
-    /// True if a file is the debug file of the wanted image: no file of another build.
+    /// Returns true if a file may be the debug file of the wanted image, rather than one of another
+    /// build.
     pub(crate) fn is_image_of(&self, actual: &FileIdentity) -> bool {
         match (self, actual) {
             (Self::ElfImage(id), FileIdentity::Elf { build_id, .. }) => {
@@ -227,7 +228,7 @@ impl fmt::Display for Wanted {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileIdentity {
-    /// A Windows PDB: GUID of the PDB information stream, age of the DBI stream (which counts where
+    /// A Windows PDB: GUID of the PDB information stream, age of the DBI stream (which is used if
     /// they differ).
     WindowsPdb(PdbId),
     /// A portable PDB: the 20 bytes of its `#Pdb` stream's id.
@@ -248,7 +249,7 @@ pub enum FileIdentity {
         /// Whether it holds the code, which a debug file does not.
         has_code: bool,
     },
-    /// A symbol file of Breakpad: the id of its `MODULE` record.
+    /// A Breakpad symbol file: the id of its `MODULE` record.
     Breakpad(PdbId),
     /// A perf map of a ReadyToRun image.
     R2rMap {

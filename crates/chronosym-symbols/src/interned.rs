@@ -1,4 +1,4 @@
-//! Names and paths of formats that state them in place, interned once per batch.
+//! Names and paths of formats that store them inline, interned once per batch.
 
 use chronosym_types::hash::HashMap;
 

@@ -1,4 +1,4 @@
-//! A cache of decoded files that is bounded by bytes: a PDB may have 50 KB or 2 GB.
+//! A cache of decoded files, limited by bytes: a PDB may have 50 KB or 2 GB.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -223,7 +223,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The model is a list in the order of use, cut to the budget from its old end.
+        /// Compares with a list in the order of use, cut to the budget from its old end.
         #[test]
         fn keeps_what_a_naive_model_keeps(loads in proptest::collection::vec((0..6_u32, 0..7_u64), 0..60)) {
             let cache = WeightedLru::new(12);

@@ -1,6 +1,7 @@
-//! The length to which names and paths of symbol files are cut.
+//! The maximum length of names and paths of symbol files; longer ones are truncated.
 //!
-//! A file of 2 MB can state a name of nearly that size, which every frame in its function repeats.
+//! A file of 2 MB can contain a name of nearly that size, which every frame in its function would
+//! repeat.
 
 use std::borrow::Cow;
 
@@ -8,16 +9,16 @@ use chronosym_types::copied_text;
 
 use crate::demangle::Scheme;
 
-/// The length of a name or path, in bytes; names of compilers are mangled before they get longer.
+/// Maximum length of a name or path, in bytes; compilers hash longer names.
 const MAX_TEXT: usize = 4 << 10;
 
 /// The same for a mangled name, which would be lost as a whole.
 const MAX_MANGLED: usize = 64 << 10;
 
-/// What ends a text that was cut.
+/// Appended to a truncated text.
 const MARK: &str = "…";
 
-/// The text, or its start with a mark if it is too long.
+/// Returns the text, or its start with a mark if it is too long.
 pub(crate) fn limited(text: &[u8]) -> Cow<'_, [u8]> {
     if text.len() <= MAX_TEXT {
         return Cow::Borrowed(text);
@@ -27,7 +28,7 @@ pub(crate) fn limited(text: &[u8]) -> Cow<'_, [u8]> {
     if text.len() <= MAX_MANGLED && is_mangled() {
         return Cow::Borrowed(text);
     }
-    // A character that is cut in two is left out.
+    // Drop a character that is cut in two.
     let is_start = |&at: &usize| start.get(at).is_none_or(|byte| byte & 0xC0 != 0x80);
     let end = match start.get(MAX_TEXT - 1) {
         Some(byte) if byte.is_ascii() => MAX_TEXT,
@@ -37,7 +38,7 @@ pub(crate) fn limited(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned([whole, MARK.as_bytes()].concat())
 }
 
-/// True for a text that was cut.
+/// Returns true for a truncated text.
 pub(crate) fn is_cut(text: &str) -> bool {
     text.len() > MAX_TEXT - 4 && text.ends_with(MARK)
 }

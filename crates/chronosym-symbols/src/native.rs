@@ -37,13 +37,13 @@ use crate::mmap::FileData;
 pub struct NativeSymbols {
     pub(crate) image: Container,
     search: DebugFileSearch,
-    /// The names of the file: of a link, its own and that of its target.
+    /// The names of the file. For a link, its own and that of its target.
     names: Vec<OsString>,
     pub(crate) index: UnitIndex,
     pub(crate) starts: UnitStarts,
     pub(crate) supplement_starts: UnitStarts,
     pub(crate) line_tables: LineTables,
-    /// With what the search for it rejected.
+    /// With the files that the search rejected.
     debug_file: OnceLock<(Option<Container>, Missed)>,
     supplement: OnceLock<Option<Container>>,
     packages: OnceLock<Vec<Arc<SplitFile>>>,
@@ -59,7 +59,7 @@ pub struct NativeSymbols {
     pub(crate) cached_units: WeightedLru<usize, CachedUnit>,
 }
 
-/// Functions and lines in a format of their own.
+/// Functions and lines in a format other than DWARF.
 #[derive(Debug)]
 pub(crate) enum FunctionTables {
     Go(GoSymbols),
@@ -277,7 +277,7 @@ impl NativeSymbols {
         notes
     }
 
-    /// The identity of the module that a symbol file of Breakpad is of.
+    /// Returns the identity of the module to which a Breakpad symbol file belongs.
     pub fn breakpad_id(&self) -> Option<PdbId> {
         let is_breakpad = self.image.format == Format::Breakpad;
         let module = is_breakpad.then(|| Module::parse(&self.image.data).ok());

@@ -8,7 +8,7 @@ use crate::answer::{Answers, Missing, NonZeroId, Source, StoredAnswer, StoredFra
 use crate::mmap::FileData;
 use crate::query::Query;
 
-/// The number of addresses that is worth a thread.
+/// Minimum number of addresses per thread.
 const ADDRESSES_PER_THREAD: usize = 1000;
 
 /// Bytes of module streams after whose reading the pages of the mapping are released: later addresses seldom need them.

@@ -1,18 +1,18 @@
-//! What to look up.
+//! Options of a lookup.
 
 use crate::demangle::Dialect;
 
-/// What to look up for each address.
+/// The data to look up for each address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Query {
-    /// Whether inlined functions have frames of their own. If not, an address has one frame: the
-    /// function whose code it is, at the line of the innermost.
+    /// Whether inlinees have frames of their own. If not, an address has one frame: the function
+    /// that contains it, at the innermost line.
     pub inlines: bool,
     /// Whether to look up source lines.
     pub lines: bool,
-    /// The tools whose names of symbols to look up for each address, as they print them rather than
-    /// those of the debug information ([`Frame::symbol_id`](crate::Frame::symbol_id)).
+    /// Looks up, for each address, the symbol name that the tools of this dialect print, which may
+    /// differ from that of the debug information ([`Frame::symbol_id`](crate::Frame::symbol_id)).
     pub symbol_names: Option<Dialect>,
     /// Threads that a large batch may use; 0 for one per processor.
     pub threads: usize,

@@ -28,10 +28,10 @@ use crate::go::GoScratch;
 use crate::native::{FunctionTables, NativeSymbols};
 use crate::query::Query;
 
-/// The number of units that is worth a thread.
+/// Minimum number of units per thread.
 const UNITS_PER_THREAD: usize = 16;
 
-/// Larger batches probably need most of the file.
+/// Maximum size of a batch that is likely to need only a part of the file.
 const FEW: usize = 32;
 
 /// Above this size of `.debug_info`, in bytes, a sweep releases the pages that it has passed.
@@ -156,7 +156,7 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
     }
 }
 
-/// Resolves addresses, each with its unit, on as many threads as pay off.
+/// Resolves addresses, each with its unit, on as many threads as are worthwhile.
 fn sweep(
     symbols: &NativeSymbols,
     query: &Query,
@@ -485,7 +485,7 @@ impl<'a> Sweep<'a> {
 /// The interned texts of symbols, by key.
 type SymbolNames = HashMap<(Names, usize), SymbolTexts>;
 
-/// Whose symbols: ours, or those of the tool whose names are wanted.
+/// The tools that choose the symbols: this library, or those whose names are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Names {
     Own,

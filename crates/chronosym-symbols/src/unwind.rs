@@ -25,8 +25,8 @@ const MAX_ENTRY_BYTES: usize = 64 << 10;
 /// Length of an augmentation string in bytes: `zPLR` is a long one. Every entry reads that of its
 /// CIE.
 const MAX_AUGMENTATION: usize = 64;
-/// Bytes of entries that the steps in a file may run through, in addition to the bytes that each
-/// step adds: any number of steps may hit the longest entry.
+/// Bytes of entries that the steps in a file may read, in addition to the bytes that each step
+/// adds: any number of steps may use the longest entry.
 const FREE_BYTES: usize = 256 << 20;
 const BYTES_A_STEP: usize = 1 << 10;
 
@@ -63,7 +63,7 @@ struct Section {
 pub enum Step {
     /// The registers are now those of the caller.
     Caller {
-        /// The caller was interrupted, as by a signal: its instruction pointer is no return
+        /// The caller was interrupted, as by a signal: its instruction pointer is not a return
         /// address.
         is_interrupted: bool,
     },
@@ -161,8 +161,8 @@ impl UnwindTable {
         self.container.data.get(at.clone()).unwrap_or_default()
     }
 
-    /// What is added to offsets of the image's file in an executable mapping to get virtual
-    /// addresses, if this is a debug file's
+    /// Returns the number to add to offsets of the image's file in an executable mapping to get
+    /// virtual addresses, if this is a debug file's table
     /// ([`NativeSymbols::offset_bias`](crate::NativeSymbols::offset_bias)).
     pub fn offset_bias(&self, mapping: Mapping) -> Option<u64> {
         let segments = &self.container.segments;
@@ -170,8 +170,8 @@ impl UnwindTable {
     }
 
     /// Replaces the registers of a function by those of its caller. `address` is in the function:
-    /// the instruction pointer, or in the call that will return. `read` reads 8 bytes of the
-    /// stack.
+    /// the instruction pointer, or an address in the call instruction that has not yet returned.
+    /// `read` reads 8 bytes of the stack.
     pub fn step(
         &self,
         address: Address,

@@ -1,4 +1,4 @@
-//! Where the functions, files and inlined functions of a symbol file are: read once, in one pass.
+//! An index of the functions, files and inlined functions of a symbol file, built in one pass.
 
 use super::record::{Records, Symbol};
 
@@ -46,7 +46,7 @@ impl Index {
                 }
             }
         }
-        // Of several symbols at one address functions count, and the first in the file.
+        // Prefer functions to public symbols at one address, and the first in the file.
         index
             .symbols
             .sort_by_key(|symbol| (symbol.start, !symbol.is_function));
@@ -67,7 +67,7 @@ impl Index {
             .get(next.saturating_sub(MAX_STEPS_BACK)..next)?;
         let last = before.last()?;
         if !last.is_function {
-            // A function may go on around a public symbol in it.
+            // A function may contain a public symbol.
             let around = before
                 .iter()
                 .rev()
@@ -105,7 +105,7 @@ impl Texts {
     }
 
     fn sort(&mut self) {
-        // Stable: the first of a number counts.
+        // The sort is stable: the first text with a number is used.
         self.0.sort_by_key(|&(number, _)| number);
         self.0.dedup_by_key(|&mut (number, _)| number);
     }

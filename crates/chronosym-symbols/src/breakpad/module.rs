@@ -1,4 +1,4 @@
-//! Which module a symbol file is of.
+//! The module to which a symbol file belongs.
 
 use chronosym_types::{Guid, PdbId};
 
@@ -6,21 +6,21 @@ use super::record::{Records, field};
 use crate::error::{Error, Result};
 use crate::identity::BuildId;
 
-/// How many records at the start are searched for the module's ids.
+/// Number of records at the start that are searched for the module's ids.
 const HEADER: usize = 16;
 
-/// The module that a symbol file is of.
+/// The module to which a symbol file belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Module {
-    /// Its identity, as for a PDB: of ELF the first 16 bytes of the build ID, of Mach-O the UUID,
-    /// each with the age 0.
+    /// Its identity, like that of a PDB. For ELF, the first 16 bytes of the build ID; for Mach-O,
+    /// the UUID; both with age 0.
     pub(crate) id: PdbId,
     /// The build ID of an ELF file, if it is stated in full.
     pub(crate) build_id: Option<BuildId>,
 }
 
 impl Module {
-    /// True for data that starts as a symbol file does.
+    /// Returns true if data starts like a symbol file.
     pub(crate) fn sniff(data: &[u8]) -> bool {
         data.starts_with(b"MODULE ")
     }
@@ -38,7 +38,7 @@ impl Module {
         let mut next = || field(&mut module).ok_or_else(damaged);
         let (_, system, _) = (next()?, next()?, next()?);
         let id = identity(next()?).ok_or_else(damaged)?;
-        // Of other systems the code id is a time stamp and a size.
+        // On other systems the code id is a time stamp and a size.
         let is_elf = !matches!(system, b"windows" | b"mac" | b"ios");
         let mut infos = records.take_while(|record| record.starts_with(b"INFO "));
         let build_id = infos.find_map(|record| {

@@ -1,4 +1,4 @@
-//! The records of a symbol file: one a line, of fields between spaces.
+//! The records of a symbol file: one per line, with fields separated by spaces.
 
 use std::ops::Range;
 
@@ -75,8 +75,8 @@ pub(super) struct Symbol<'a> {
 }
 
 impl<'a> Symbol<'a> {
-    /// What follows `FUNC` or `PUBLIC`: `m` where several names have this code, the address, the
-    /// size of functions, the size of the arguments, and the name.
+    /// Parses the fields after `FUNC` or `PUBLIC`: `m` if several names have this code, the
+    /// address, the size (functions only), the size of the arguments, and the name.
     pub(super) fn parse(mut fields: &'a [u8], is_function: bool) -> Option<Self> {
         if let Some(rest) = fields.strip_prefix(b"m ") {
             fields = rest;
@@ -117,10 +117,10 @@ impl Line {
     }
 }
 
-/// An inlined call: where it is and what is inlined.
+/// An inlined call: its location, and the inlined function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Inline {
-    /// The number of calls around it.
+    /// The number of enclosing calls.
     pub(super) depth: u32,
     pub(super) line: u32,
     pub(super) file: u32,
@@ -128,7 +128,7 @@ pub(super) struct Inline {
 }
 
 impl Inline {
-    /// What follows `INLINE`; `each` gets the ranges of the code.
+    /// Parses the fields after `INLINE`; `each` gets the ranges of the code.
     pub(super) fn parse(mut fields: &[u8], mut each: impl FnMut(Range<u64>)) -> Option<Self> {
         let inline = Self {
             depth: decimal(&mut fields)?,

@@ -9,7 +9,7 @@ use crate::interned::Interned;
 use crate::mmap::FileData;
 use crate::query::Query;
 
-/// The number of inlined calls within each other. Compilers nest about 60.
+/// Maximum number of nested inlined calls. Compilers nest about 60.
 const MAX_INLINED: u32 = 256;
 
 /// A symbol file.
@@ -89,14 +89,14 @@ impl BreakpadSymbols {
             .id(found.record, &mut out.names, || self.name(found.record));
         let source = match found.is_function {
             true => Source::DebugInfo,
-            // Where it ends is unknown.
+            // The end of the function is unknown.
             false => Source::Export,
         };
         out.frames
             .push(frame(name, position, lines, Some(found.start), source));
     }
 
-    /// The text that a record defines: what follows its number.
+    /// Returns the text that a record defines: the rest of the record after its number.
     fn text(&self, record: usize, keyword: &[u8]) -> Option<&[u8]> {
         let (_, record) = Records::from(&self.data, record).next()?;
         let mut fields = record.strip_prefix(keyword)?;

@@ -2,7 +2,7 @@
 
 use super::form::DwarfError;
 
-/// What even the smallest file may use.
+/// Budget of even the smallest file.
 pub(crate) const FREE: usize = 1 << 16;
 
 /// Limits how many list entries are read.

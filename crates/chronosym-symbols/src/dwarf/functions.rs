@@ -86,10 +86,10 @@ struct Attributes<'a> {
 impl Walk {
     /// Finds the innermost function of every address of `wanted` (sorted).
     ///
-    /// Where functions overlap, the first one wins, so the walk may end once each address has its
-    /// function. Of the inlinees the last entry wins, as in LLVM's tools: children come after
-    /// their parents. A function that does not start in `code` was dropped by the linker. On an
-    /// error the results so far stay.
+    /// Where functions overlap, the first one is used, so the walk may end once each address has
+    /// its function. Of the inlinees the last entry is used, as in LLVM's tools: children come
+    /// after their parents. A function that does not start in `code` was dropped by the linker. On
+    /// an error the results so far stay.
     ///
     /// The walk starts at the entry `from`: the root's first child, or a function that covers the
     /// only address.
@@ -178,7 +178,8 @@ impl Walk {
                         };
                         covers = true;
                     }
-                    // Another function's, or this one's by a range that overlaps.
+                    // The range belongs to another function, or to this one by an overlapping
+                    // range.
                     None => {}
                     Some(root) => {
                         let current = nodes.get(*node as usize);

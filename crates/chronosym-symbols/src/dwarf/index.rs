@@ -139,7 +139,7 @@ fn unlisted(
             damage = Some(error);
             return;
         }
-        // The damage of an unreadable unit is reported when an address leads to it.
+        // Damage of an unreadable unit is reported when an address is resolved in it.
         if listed.binary_search(&offset).is_err()
             && let Ok(unit) = Unit::read(sections, offset, &mut table)
         {

@@ -8,10 +8,9 @@ use std::collections::BinaryHeap;
 pub(crate) struct Ranges<T>(Vec<(u64, u64, T)>);
 
 impl<T: Copy + Ord> Ranges<T> {
-    /// Maps each range from a start to an end. Where ranges overlap, the least value has the
-    /// addresses.
+    /// Maps each range from a start to an end. Where ranges overlap, the smallest value is used.
     ///
-    /// Touching ranges of one value become one. Gaps stay.
+    /// Adjacent ranges with equal values are merged. Gaps remain.
     pub(crate) fn new(mut all: Vec<(u64, u64, T)>) -> Self {
         all.sort_by_key(|&(start, ..)| start);
         if !all.is_sorted_by(|(_, end, _), (next, ..)| end <= next) {
@@ -44,7 +43,7 @@ impl<T: Copy + Ord> Ranges<T> {
 /// Cuts sorted ranges so that none overlaps another.
 fn disjoint<T: Copy + Ord>(all: &[(u64, u64, T)]) -> Vec<(u64, u64, T)> {
     let mut ranges = Vec::with_capacity(all.len());
-    // The ranges that reach beyond `done`, the least value on top.
+    // The ranges that extend beyond `done`, the smallest value on top.
     let mut open: BinaryHeap<Reverse<(T, u64)>> = BinaryHeap::new();
     let mut done = 0;
     let mut add_until = |until: u64, open: &mut BinaryHeap<Reverse<(T, u64)>>| {

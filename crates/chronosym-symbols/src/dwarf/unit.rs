@@ -257,14 +257,14 @@ impl<'a> Unit<'a> {
         Ok(())
     }
 
-    /// Copies what only the skeleton of a split unit has.
+    /// Copies the data that only the skeleton of a split unit has.
     pub(crate) fn adopt(&mut self, skeleton: &Unit<'a>) {
         self.sections.addr = skeleton.sections.addr;
         self.addr_base = skeleton.addr_base;
         self.low_pc = skeleton.low_pc;
         self.comp_dir = skeleton.comp_dir.or(self.comp_dir);
         if self.encoding.version < 5 {
-            // Before DWARF 5 the ranges stayed in the linked file.
+            // Before DWARF 5 the ranges remained in the linked file.
             self.sections.ranges = skeleton.sections.ranges;
             self.rnglists_base = skeleton.rnglists_base;
         }

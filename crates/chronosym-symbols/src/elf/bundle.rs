@@ -32,7 +32,7 @@ impl ObjectPath {
         };
         let (path, processor) = chosen().unwrap_or((path, None));
         let dwarf = dwarf_files(path);
-        // The bundle is called as the image, which may have been renamed since.
+        // The file in the bundle has the name of the image, which may have been renamed since.
         let own = dwarf
             .iter()
             .find(|file| file.file_name() == path.file_stem());

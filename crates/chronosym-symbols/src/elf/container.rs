@@ -141,7 +141,7 @@ impl Container {
             decorated: false,
             build_id: module.build_id,
             debug: DebugSections::none(&data),
-            // Only all its records would tell.
+            // Its ranges are known only after reading all records.
             code: std::iter::once(0..u64::MAX).collect(),
             folder: None,
             segments: Segments::none(),

@@ -1,4 +1,4 @@
-//! Which build an object file is of, and which contents it kept: stripped images lack debug
+//! The build of an object file, and the contents that it kept: stripped images lack debug
 //! information, debug files lack code.
 
 use object::elf::{SHF_ALLOC, SHF_EXECINSTR};

@@ -77,8 +77,8 @@ impl DebugFileSearch {
         folders.flat_map(move |folder| [folder.join(name), folder.join(sub).join(name)])
     }
 
-    /// The file that `.gnu_debuglink` or the build ID leads to, if it is of the same build, and why
-    /// others were rejected.
+    /// Returns the file that `.gnu_debuglink` or the build ID identifies, if it belongs to the same
+    /// build, and why others were rejected.
     pub(crate) fn debug_file(
         &self,
         container: &Container,
@@ -136,8 +136,8 @@ impl DebugFileSearch {
         (bare, missed)
     }
 
-    /// Files with the DWARF of a Mach-O image: in the bundles that are called as the image, or as a
-    /// bundle that it is in, and in all others of these folders.
+    /// Returns the files with the DWARF of a Mach-O image: in the bundles named after the image, or
+    /// after a bundle that contains it, and in all others of these folders.
     fn bundled_files(&self, container: &Container, names: &[OsString]) -> Vec<PathBuf> {
         /// `Name.app/Contents/MacOS/Name`, `Name.framework/Versions/A/Name`.
         const MAX_PARENTS: usize = 3;
@@ -196,7 +196,7 @@ impl DebugFileSearch {
             .find(|file| file.build_id.as_ref() == Some(&id))
     }
 
-    /// Paths of packages of split units: the object's names with `.dwp` added, or in place of
+    /// Paths of packages of split units: the object's names with `.dwp` appended, or replacing
     /// `.debug`.
     pub(crate) fn packages(&self, object_names: &[OsString]) -> Vec<PathBuf> {
         let mut paths = Vec::new();
@@ -263,7 +263,7 @@ pub(crate) fn debug_link(container: &Container) -> Option<(PathBuf, u32)> {
     Some((last_part(name)?, crc))
 }
 
-/// The image of a universal file that is of the same build.
+/// The image of a universal file that belongs to the same build.
 pub(crate) fn choice_for(container: &Container) -> Choice<'_> {
     let uuid = container
         .build_id

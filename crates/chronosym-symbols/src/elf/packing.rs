@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::mmap::FileData;
 use crate::unpack_limit::unpack_limit;
 
-/// The size to which a section or a file may decompress, in bytes.
+/// Maximum decompressed size of a section or a file, in bytes.
 const MAX_UNPACKED: u64 = 2 << 30;
 
 /// Memory that xz may use, in KiB: its largest preset needs 64 MiB.

@@ -15,7 +15,8 @@ pub(super) struct Stub {
     pub(super) symbol: SymbolIndex,
 }
 
-/// `endbr64` of x86-64 and `bti c` of AArch64, which precede a jump that branches may lead to.
+/// `endbr64` of x86-64 and `bti c` of AArch64: they precede a jump that indirect branches may
+/// target.
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const BTI_C: u32 = 0xd503_245f;
 

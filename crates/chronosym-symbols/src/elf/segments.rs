@@ -107,7 +107,7 @@ impl Segments {
         starts.next().is_none().then_some(first)
     }
 
-    /// The virtual address that `address` stands for, if there is one.
+    /// The virtual address equivalent to `address`, if there is one.
     pub(crate) fn virtual_address(&self, address: Address) -> Option<u64> {
         match address {
             Address::VirtualAddress(va) => Some(va),
@@ -206,7 +206,7 @@ fn segment<'d>(segment: &impl ObjectSegment<'d>) -> Option<Segment> {
     let (offset, file_size) = segment.file_range();
     let start = segment.address();
     let permissions = segment.permissions();
-    // What only reserves addresses, as the page at 0 of Mach-O.
+    // Segments that only reserve addresses, such as the page at 0 of Mach-O.
     if segment.name_bytes() == Ok(Some(b"__PAGEZERO")) {
         return None;
     }

@@ -331,7 +331,7 @@ impl SymbolReader<'_> {
                 self.push(start, 0, nameless, rank, true, 0);
                 continue;
             }
-            // `$x`, `$d` and `$t` mark what kind of bytes follow.
+            // `$x`, `$d` and `$t` mark the kind of the bytes that follow.
             if name.is_empty() || (name.starts_with(b"$") && rank == LABEL) {
                 continue;
             }

@@ -13,7 +13,7 @@ use object::{File, FileKind};
 use crate::error::{Error, Result};
 use crate::identity::BuildId;
 
-/// The most images in a universal file.
+/// Maximum number of images in a universal file.
 const MAX_IMAGES: u8 = 42;
 
 /// Which image of a universal file is used.

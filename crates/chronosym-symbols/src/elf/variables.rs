@@ -1,4 +1,4 @@
-//! Symbols of variables and functions, as llvm-symbolizer's `DATA` lines ask for them.
+//! Symbols of variables and functions, for llvm-symbolizer's `DATA` lines.
 
 use object::SymbolKind;
 use object::read::{Object, ObjectSymbol};

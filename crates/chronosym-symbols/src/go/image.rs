@@ -9,10 +9,10 @@ use super::pclntab::integer;
 /// The low bits of a pointer in a chain of fixups, which hold its target (`mach-o/fixup-chains.h`).
 const CHAINED_TARGET: u64 = (1 << 36) - 1;
 
-/// How many structures that start alike are looked at.
+/// Maximum number of structures with the same start that are examined.
 const MAX_STRUCTURES: usize = 16;
 
-/// How many bytes of a structure are read where relocations state it.
+/// Maximum size in bytes of a structure that relocations state.
 const MAX_STRUCTURE: u64 = 48 * 8;
 
 /// The mapped bytes of a file.

@@ -1,20 +1,20 @@
-//! Inline trees: which inlined functions a function has, and where each is called.
+//! Inline trees: the inlinees of a function, and where each is called.
 
 use chronosym_types::bytes;
 
 use super::image::Image;
 use super::pclntab::{Function, Layout, Pclntab};
 
-/// Which of the values of code is the index of the innermost inlined call.
+/// The code value that is the index of the innermost inlined call.
 pub(super) const CALLS: u32 = 2;
 
-/// How many functions with inlined calls are checked before trees are believed.
+/// Number of functions with inlined calls that are checked before trees are trusted.
 const CHECKED: usize = 16;
 
-/// How many functions are searched for ones with inlined calls.
+/// Maximum number of functions searched for inlined calls.
 const SEARCHED: usize = 4096;
 
-/// How many ranges of a function are searched for inlined calls.
+/// Maximum number of ranges per function searched for inlined calls.
 const CHECKED_RANGES: usize = 256;
 
 /// One inlined call.
@@ -25,7 +25,7 @@ pub(super) struct InlinedCall {
     pub(super) site: CallSite,
 }
 
-/// Where an inlined function is called.
+/// The call site of an inlined function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallSite {
     /// At the line of this instruction, counted from the function's start (since Go 1.20).
@@ -34,19 +34,19 @@ pub(super) enum CallSite {
     Line { parent: i32, file: i32, line: i32 },
 }
 
-/// Where the inline trees of all functions are.
+/// The inline trees of all functions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InlineTrees<'a> {
-    /// What their places are counted from, to its end.
+    /// The bytes from the base of the trees' offsets to the end.
     pub(super) bytes: &'a [u8],
-    /// The address of these bytes, which their places include.
+    /// The address of these bytes, which the trees' addresses include.
     pub(super) start: u64,
-    /// Which of a function's data is its tree.
+    /// Index of the tree in a function's data.
     pub(super) index: u8,
 }
 
 impl<'a> InlineTrees<'a> {
-    /// The trees at offsets in `bytes`, if every one that is checked has the form of one.
+    /// Returns the trees at offsets in `bytes`, if every tree that is checked is well-formed.
     pub(super) fn at_offsets(bytes: &'a [u8], table: Pclntab<'_>) -> Option<Self> {
         let trees = Self {
             bytes,
@@ -56,8 +56,8 @@ impl<'a> InlineTrees<'a> {
         trees.are_trees(table).then_some(trees)
     }
 
-    /// The trees at the addresses that functions state, if they have the form of trees: of the
-    /// position-independent programs of these releases the addresses are missing.
+    /// Returns the trees at the addresses that functions state, if they are well-formed.
+    /// Position-independent programs of these releases lack the addresses.
     pub(super) fn at_addresses(image: &Image<'a>, table: Pclntab<'_>) -> Option<Self> {
         // The numbering of a function's data changed with Go 1.16.
         let index = match table.header.layout {
@@ -85,13 +85,13 @@ impl<'a> InlineTrees<'a> {
         let size = size(table.header.layout);
         let start = usize::try_from(index).ok()?.checked_mul(size)?;
         let record = bytes::slice(bytes, start, size)?;
-        // No function is declared in line 0, which zeros would state.
+        // No function is declared in line 0: the record is all zeros.
         if record.iter().all(|&byte| byte == 0) {
             return None;
         }
         let word = |at| Some(table.header.order.u32(bytes::array(record, at)?));
         let signed = |at| word(at).map(|word| word as i32);
-        // A record starts with the parent, which is not stated any more, and the kind of function.
+        // A record starts with the parent, which is no longer set, and the kind of function.
         if table.header.layout >= Layout::Go120 {
             let site = CallSite::Instruction(word(8)?.into());
             return Some(InlinedCall {
@@ -145,7 +145,8 @@ fn size(layout: Layout) -> usize {
     }
 }
 
-/// True for what may be a call: the name starts where one can, and the call is in the function.
+/// Returns true if the record may be a call: the name starts where one can, and the call is in the
+/// function.
 fn is_call(table: Pclntab<'_>, function: &Function, index: i32, call: InlinedCall) -> bool {
     let name = table.name_at(call.name);
     let before = name.and_then(|name| table.bytes.get(name.checked_sub(1)?));

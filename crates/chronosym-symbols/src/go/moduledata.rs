@@ -1,5 +1,5 @@
-//! Finds Go's function table in a file, and what the runtime's description of the program
-//! (`runtime.moduledata`) says about it.
+//! Finds Go's function table in a file, and reads the runtime's description of the program
+//! (`runtime.moduledata`).
 
 use object::File;
 use object::read::{Object, ObjectSection};
@@ -12,7 +12,7 @@ use super::pclntab::{Header, Layout, Pclntab};
 const MIN_PC: usize = 20;
 /// The start of the text.
 const TEXT: usize = 22;
-/// Where the address is that function data is counted from, depending on the release.
+/// Possible indices, depending on the release, of the base address of function data.
 const FUNCTION_DATA: std::ops::Range<usize> = 36..48;
 
 /// Sections with the table: of ELF, of position-independent ELF, of Mach-O.
@@ -25,17 +25,17 @@ struct Located<'a> {
     table: Pclntab<'a>,
 }
 
-/// What is needed to resolve addresses by a function table.
+/// The data necessary to resolve addresses by a function table.
 #[derive(Clone, Copy)]
 pub(super) struct Module<'a> {
     pub(super) table: Pclntab<'a>,
-    /// Where functions are counted from.
+    /// The address that functions are relative to.
     pub(super) text: u64,
-    /// The bytes that inline trees are in.
+    /// The inline trees.
     pub(super) trees: Option<InlineTrees<'a>>,
 }
 
-/// The function table of a file, if it is of Go.
+/// Returns the function table of a file, if it is a Go binary.
 pub(super) fn find<'a>(file: &File<'a>) -> Option<Module<'a>> {
     let image = Image::of(file);
     let Located { address, table } = in_section(file, &image).or_else(|| anywhere(file, &image))?;
@@ -50,7 +50,7 @@ pub(super) fn find<'a>(file: &File<'a>) -> Option<Module<'a>> {
     let names = address.checked_add(table.header.names as u64)?;
     let first = table.function(0)?;
     let modules = structures(file, &image, [address, names], table.header.pointer);
-    // Both ways of stating where the first function is agree.
+    // Both statements of the first function's address agree.
     let module = modules.iter().find(|module| {
         let start = module
             .get(TEXT)
@@ -88,8 +88,8 @@ fn in_section<'a>(file: &File<'a>, image: &Image<'a>) -> Option<Located<'a>> {
     })
 }
 
-/// Searches all that is mapped, where no section is named after the table: there are none, the
-/// format has none (PE), or the linker of C joined it with others.
+/// Searches all mapped bytes if no section is named after the table: because there are no sections,
+/// because the format has no such section (PE), or because the C linker merged it with others.
 fn anywhere<'a>(file: &File<'a>, image: &Image<'a>) -> Option<Located<'a>> {
     let is_pe = file.format() == object::BinaryFormat::Pe;
     let mut sections = file.sections().peekable();

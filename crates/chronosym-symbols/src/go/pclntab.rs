@@ -1,4 +1,4 @@
-//! The function table (`runtime.pclntab`): which function, file and line an address belongs to.
+//! The function table (`runtime.pclntab`): maps addresses to functions, files and lines.
 
 use chronosym_types::{ByteOrder, bytes};
 
@@ -11,7 +11,7 @@ const LONGEST_TEXT: usize = 1 << 16;
 pub(super) enum Layout {
     Go12,
     Go116,
-    /// Functions are stated as offsets from the start of the text.
+    /// Functions are recorded as offsets from the start of the text.
     Go118,
     Go120,
 }
@@ -36,17 +36,17 @@ pub(super) struct Header {
     pub(super) order: ByteOrder,
     /// The size of a pointer: 4 or 8.
     pub(super) pointer: usize,
-    /// The alignment of instructions, in which distances between them are counted.
+    /// The alignment of instructions, and the unit of distances between them.
     quantum: u64,
     functions: usize,
-    /// Start of the text, if stated: linkers of position-independent programs may leave it 0.
+    /// Start of the text, if recorded: linkers of position-independent programs may leave it 0.
     pub(super) text: Option<u64>,
     pub(super) names: usize,
     units: usize,
     files: usize,
     values: usize,
     function_table: usize,
-    /// What the offsets of functions count from.
+    /// The base of functions' offsets.
     function_data: usize,
 }
 
@@ -158,7 +158,7 @@ pub(super) struct Pclntab<'a> {
     pub(super) header: Header,
 }
 
-/// One function. Addresses are counted from the start of the text since Go 1.18.
+/// One function. Since Go 1.18, addresses are relative to the start of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Function {
     pub(super) start: u64,
@@ -168,7 +168,7 @@ pub(super) struct Function {
     description: usize,
 }
 
-/// A range of a function's code, up to `end` bytes after its start, and the value that it has.
+/// A range of a function's code, up to `end` bytes after its start, and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ValueRange {
     pub(super) end: u64,
@@ -251,7 +251,8 @@ impl<'a> Pclntab<'a> {
         self.values(start())
     }
 
-    /// Where other data of a function is: since Go 1.18 an offset, before it an address.
+    /// Returns the location of other data of a function: since Go 1.18 an offset, before it an
+    /// address.
     pub(super) fn function_data(&self, function: &Function, index: u8) -> Option<u64> {
         let start = self.lists(function)?;
         let count = *self.bytes.get(start.checked_sub(1)?)?;
@@ -261,7 +262,7 @@ impl<'a> Pclntab<'a> {
         let code_data = usize::try_from(self.field(function, 7)?).ok()?;
         let start = start.checked_add(code_data.checked_mul(4)?)?;
         let size = self.header.number();
-        // The table itself is aligned to that, too.
+        // The table itself has the same alignment.
         let start = start.checked_next_multiple_of(size)?;
         let position = usize::from(index).checked_mul(size)?;
         let place = self.integer(start.checked_add(position)?, size)?;
@@ -272,7 +273,7 @@ impl<'a> Pclntab<'a> {
         (place != none).then_some(place)
     }
 
-    /// Offset of the path of a file that [`Pclntab::files`] gives an index of.
+    /// Returns the offset of the path of a file, by an index from [`Pclntab::files`].
     pub(super) fn file(&self, function: &Function, index: i32) -> Option<usize> {
         let index = usize::try_from(index).ok()?;
         if self.header.layout == Layout::Go12 {
@@ -304,7 +305,7 @@ impl<'a> Pclntab<'a> {
         self.u32(function.description.checked_add(position)?)
     }
 
-    /// Where the lists at the end of a function's description start.
+    /// Returns the offset of the lists at the end of a function's description.
     fn lists(&self, function: &Function) -> Option<usize> {
         let size = self.header.function_size();
         function.description.checked_add(size)
@@ -363,7 +364,7 @@ impl Iterator for ValueRanges<'_> {
     }
 }
 
-/// A number of seven bits a byte, the lowest first.
+/// Decodes a number of seven bits per byte, the lowest first.
 #[inline]
 fn variable(bytes: &mut &[u8]) -> Option<u32> {
     let mut value = 0u32;
@@ -397,7 +398,7 @@ mod tests {
         let bytes = [22, 4, 1, 2, 0xac, 2, 0xac, 2, 0, 9, 9];
         assert_eq!(ranges(&bytes, 1), [(4, 10), (6, 9), (306, 159)]);
         assert_eq!(ranges(&bytes, 4), [(16, 10), (24, 9), (1224, 159)]);
-        // A first difference of 0 is no end.
+        // A first difference of 0 is not the end.
         assert_eq!(ranges(&[0, 3, 2, 1, 0], 1), [(3, -1), (4, 0)]);
     }
 

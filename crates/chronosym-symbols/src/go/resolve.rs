@@ -23,7 +23,7 @@ pub(crate) struct GoSymbols {
     table: Range<usize>,
     header: Header,
     text: u64,
-    /// File range that inline trees are in, its address, and the number of the list with them.
+    /// File range of the inline trees, its address, and the index of their list.
     trees: Option<(Range<usize>, u64, u8)>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct GoScratch {
     budget: Option<Budget>,
 }
 
-/// What is stated about an instruction or a call. Files are indices for [`Pclntab::file`].
+/// Values of an instruction or a call. Files are indices for [`Pclntab::file`].
 #[derive(Debug)]
 struct Position {
     /// Index of the innermost inlined call.
@@ -55,7 +55,7 @@ struct LoadedFunction {
 }
 
 impl GoSymbols {
-    /// Finds the function table of a file; `None` if it is not of Go.
+    /// Finds the function table of a file; `None` if it is not a Go binary.
     pub(crate) fn find(data: &FileData) -> Option<Self> {
         let file = object::File::parse(&data[..]).ok()?;
         let module = moduledata::find(&file)?;
@@ -125,7 +125,7 @@ impl GoSymbols {
         let table = module.table;
         let start = module.text.saturating_add(function.start);
         let offset = address.saturating_sub(start);
-        // What follows a function up to the next one is padding, which has no line.
+        // The bytes between a function and the next one are padding without a line.
         let lines_end = loaded.lines.last().map_or(u64::MAX, |last| last.end);
         if offset >= lines_end {
             return Ok(());

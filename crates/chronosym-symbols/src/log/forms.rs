@@ -1,14 +1,15 @@
-//! The table of forms in which runtimes and tools write frames and lists of images. To add one, add a
-//! row and a line to the test of its family.
+//! The table of forms in which runtimes and tools write frames and lists of images. To add a form,
+//! add an entry, and a line to the test of its family.
 
 use std::sync::LazyLock;
 
 use super::pattern::Pattern;
 
-/// What a form states.
+/// The content of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Code. If the line has it in several ways, the first that can be resolved is replaced.
+    /// Code. If the line has several alternatives for it, the first that can be resolved is
+    /// replaced.
     Code,
     /// Code in the module that an earlier line states.
     CodeOfModule,
@@ -20,15 +21,15 @@ pub(super) enum Kind {
     NextIsOffset,
     /// A value.
     Value,
-    /// An image and where it is, or its identity.
+    /// An image with its load address or its identity.
     Image,
-    /// Numbers that are no addresses of code.
+    /// Numbers that are not addresses of code.
     Other,
 }
 
 use Kind::{Code, CodeOfModule, Image, Module, NextIsModule, NextIsOffset, Other, Value};
 
-/// The rows, of which the first that matches applies.
+/// The forms. The first that matches applies.
 const ROWS: &[(Kind, &str)] = &[
     // Mappings: /proc/PID/maps, also in hs_err_pid.log; Android's tombstones.
     (Image, "^{start}-{end} {mode} {offset} {word} {word} {rest}"),
@@ -187,7 +188,7 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "^{callee}+{+10}$"),
 ];
 
-/// A compiled row.
+/// A compiled form.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) kind: Kind,

@@ -1,4 +1,4 @@
-//! What has been found in a text.
+//! Code found in a text.
 
 use std::ops::Range;
 
@@ -10,13 +10,14 @@ use super::target::{Form, Target};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Found<'a> {
-    /// What a name replaces, in bytes of the text.
+    /// The bytes of the text that a name replaces.
     pub range: Range<usize>,
     /// The code.
     pub target: Target<'a>,
-    /// How it is replaced.
+    /// The form of the replacement.
     pub form: Form,
-    /// Whether the one before is the same code: only the first that can be resolved is replaced.
+    /// Whether this is an alternative for the preceding code: only the first that can be resolved
+    /// is replaced.
     pub is_alternative: bool,
 }
 
@@ -29,20 +30,20 @@ pub(super) fn placed(range: Range<usize>, target: Target<'_>, form: Form) -> Fou
     }
 }
 
-/// Where a part of a text is in it.
+/// Returns the range of a part within a text.
 pub(super) fn range_of(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
     start..start.saturating_add(part.len())
 }
 
-/// What has been found so far.
+/// The code and images found so far.
 #[derive(Debug, Default)]
 pub(super) struct Sink<'a> {
     pub(super) found: Vec<Found<'a>>,
     pub(super) images: Vec<Image>,
     /// The module of the lines that follow.
     pub(super) module: Option<&'a str>,
-    /// What the value of the next line states.
+    /// The meaning of the next line's value.
     pub(super) next: Option<Kind>,
     /// Steps of matching so far.
     pub(super) steps: usize,

@@ -1,16 +1,16 @@
-//! The images that a log or a list of mappings states.
+//! The images in a log or a list of mappings.
 
 use std::collections::HashMap;
 
 use super::target::{At, Target, file_name};
 
-/// An image, or a range of its file that is mapped.
+/// An image, or a mapped range of its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Image {
     /// Its path, or its name if no path is stated; empty for memory without a file.
     pub path: String,
-    /// Its name in frames, if that may be another one.
+    /// Its name in frames, if that may differ.
     pub name: String,
     /// Its identity: build ID, UUID, or the id of its PDB.
     pub id: Option<String>,
@@ -20,7 +20,7 @@ pub struct Image {
     pub start: Option<u64>,
     /// The address after its last byte, if stated.
     pub end: Option<u64>,
-    /// Where the mapping starts in the file, for mappings.
+    /// File offset of the mapping, for mappings.
     pub file_offset: Option<u64>,
     /// Its index in a list that frames refer to.
     pub index: Option<u32>,
@@ -45,10 +45,10 @@ pub struct Images {
     listed: HashMap<u32, usize>,
 }
 
-/// The most bytes of an image whose end is not stated: x86-64 code cannot be larger.
+/// Maximum size in bytes of an image whose end is not stated: x86-64 code cannot be larger.
 const MAX_UNSTATED: u64 = 2 << 30;
 
-/// The most images that are kept.
+/// Maximum number of images.
 const MAX_IMAGES: usize = 1 << 20;
 
 impl Images {
@@ -89,12 +89,12 @@ impl Images {
         &self.list
     }
 
-    /// True if it is stated where images are loaded.
+    /// Returns whether load addresses are stated.
     pub fn has_addresses(&self) -> bool {
         !self.by_address.is_empty()
     }
 
-    /// The image at an address, and what the address is in it.
+    /// Returns the image at an address, and the address relative to it.
     pub fn find(&self, address: u64) -> Option<(&Image, At<'static>)> {
         let start = |&at: &usize| self.list.get(at).and_then(|image| image.start);
         let next = self
@@ -118,7 +118,8 @@ impl Images {
         self.list.get(*self.listed.get(&index)?)
     }
 
-    /// The image of a name whose identity is stated, if all of that name have the same.
+    /// Returns the image with a name and a stated identity, if all images with the name have the
+    /// same.
     pub fn of_name(&self, name: &str) -> Option<&Image> {
         let all = self.by_name.get(&file_name(name).to_lowercase())?;
         let mut images = all.iter().filter_map(|&at| self.list.get(at));
@@ -126,9 +127,9 @@ impl Images {
         images.all(|image| image.id == first.id).then_some(first)
     }
 
-    /// Completes a target with what the images state: the module of an address of the process, and
-    /// the identity of a module. Returns the image, and whether an address of the process became
-    /// one of the image.
+    /// Adds to a target what the images state: the module of an address of the process, and the
+    /// identity of a module. Returns the image, and whether an address of the process was converted
+    /// to one of the image.
     pub fn complete<'s>(&'s self, target: &mut Target<'s>) -> Option<(&'s Image, bool)> {
         let (image, at) = match target.at {
             At::Address(address) | At::Mapped { address, .. } => match self.find(address) {
@@ -141,7 +142,7 @@ impl Images {
             _ => (self.of_name(target.file?)?, None),
         };
         if let Some(at) = at {
-            // Memory without a file is in no module.
+            // Memory without a file belongs to no module.
             let path = if image.path.is_empty() {
                 "[anonymous]"
             } else {

@@ -1,4 +1,4 @@
-//! Addresses in JSON: an object states the module beside them, or its index in a list of images.
+//! Addresses in JSON: an object states the module next to them, or its index in a list of images.
 //! Formats: Apple's `.ips`, Sentry's events, minidump-stackwalk, Crashpad, Node.js reports.
 
 use super::found::{Sink, placed, range_of};
@@ -7,10 +7,10 @@ use super::line::find_in_line;
 use super::number::{is_prefixed, parse_address};
 use super::target::{At, Form, Symbol, Target, file_name};
 
-/// The deepest nesting that is followed.
+/// Maximum nesting depth that is read.
 const MAX_DEPTH: usize = 128;
 
-/// What the value of a key states.
+/// The meaning of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Address,
@@ -65,8 +65,8 @@ struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The text of a string; of one with escape sequences only what follows them, as in
-    /// `C:\\x\\app.dll`.
+    /// Returns the text of a string. If it has escape sequences, only the text after the last one,
+    /// as in `C:\\x\\app.dll`.
     fn name(self) -> Option<&'a str> {
         let plain = self.text.rsplit('\\').next();
         plain.filter(|text| self.is_string && !text.is_empty())
@@ -84,7 +84,7 @@ impl<'a> Value<'a> {
 #[derive(Debug, Default)]
 struct Level<'a> {
     is_array: bool,
-    /// The key that it is the value of.
+    /// The key of which it is the value.
     name: &'a str,
     /// Completed values.
     count: u32,
@@ -105,7 +105,7 @@ pub(super) fn starts_object(text: &str) -> bool {
     key.is_some_and(|(key, rest)| !key.contains(['\n', '\\']) && rest.trim_start().starts_with(':'))
 }
 
-/// Reads an object at the start of `text`; returns the length of what is JSON.
+/// Reads an object at the start of `text`; returns the length of the JSON.
 pub(super) fn read<'a>(text: &'a str, sink: &mut Sink<'a>) -> usize {
     let mut levels: Vec<Level<'a>> = Vec::new();
     let mut rest = text;
@@ -176,7 +176,7 @@ pub(super) fn read<'a>(text: &'a str, sink: &mut Sink<'a>) -> usize {
         };
         rest = rest.get(consumed..).unwrap_or_default();
     }
-    // What was cut off is an object as well.
+    // A truncated object is read as well.
     while let Some(level) = levels.pop() {
         if !level.is_array {
             object(text, &level, levels.last(), sink);
@@ -185,7 +185,7 @@ pub(super) fn read<'a>(text: &'a str, sink: &mut Sink<'a>) -> usize {
     text.len().saturating_sub(rest.len())
 }
 
-/// Adds a value to the innermost object; false if its key is of no interest.
+/// Adds a value to the innermost object; returns false if its key is irrelevant.
 fn add<'a>(levels: &mut [Level<'a>], name: &str, value: Value<'a>) -> bool {
     let Some(level) = levels.last_mut() else {
         return false;
@@ -224,7 +224,7 @@ fn lines<'a>(text: &'a str, string: &'a str, sink: &mut Sink<'a>) {
     let start = sink.found.len();
     let base = range_of(text, string).start;
     for line in string.split(['\\', '\n']) {
-        // What follows a backslash is `n`, `t` or `r`.
+        // The character after a backslash is `n`, `t` or `r`.
         let is_first = range_of(string, line).start == 0;
         let line = match line.strip_prefix(['n', 't', 'r']) {
             Some(rest) if !is_first => rest,

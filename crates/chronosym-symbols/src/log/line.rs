@@ -10,7 +10,7 @@ use super::pattern::{Field, Match};
 use super::target::{At, Form, Method, Symbol, Target};
 use super::words;
 
-/// Steps of matching for each byte of a line.
+/// Maximum steps of matching per byte of a line.
 const STEPS_PER_BYTE: usize = 256;
 
 /// A line, at `start` in the text.
@@ -28,7 +28,7 @@ pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>)
     let mut from = 0;
     let mut form: Option<&Row> = None;
     loop {
-        // A line has frames of one form, but for the module of others before them.
+        // The frames of a line have one form, apart from the form that states their module.
         let found = match form.filter(|row| row.kind != Kind::Module) {
             Some(row) => row.pattern.find(line, from, &mut steps).map(|m| (row, m)),
             None => rows()
@@ -49,7 +49,7 @@ pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>)
     }
 }
 
-/// What a match states.
+/// Adds the content of a match.
 fn add<'a>(row: &Row, line: &'a str, matched: &Match, start: usize, sink: &mut Sink<'a>) {
     let fields = Fields { line, matched };
     match row.kind {
@@ -102,7 +102,8 @@ impl<'a> Fields<'a, '_> {
         }
     }
 
-    /// The module, without what tools add to its path; none for what stands for an unknown one.
+    /// Returns the module, without the additions of tools to its path; `None` for placeholders of
+    /// an unknown one.
     fn file(&self) -> Option<&'a str> {
         let file = self.text(Field::File)?.trim();
         let file = file.strip_suffix("(deleted)").unwrap_or(file).trim_end();
@@ -133,7 +134,7 @@ impl<'a> Fields<'a, '_> {
         })
     }
 
-    /// The code, in each way in which the form has it; the best first.
+    /// Appends the alternatives for the code in a match, the best first.
     fn code(&self, file: Option<&'a str>, start: usize, out: &mut Vec<Found<'a>>) {
         let is_of_module = self.matched.range_of(Field::File).is_some();
         if is_of_module && file.is_none() {
@@ -224,7 +225,7 @@ impl<'a> Fields<'a, '_> {
             return;
         };
         let method = self.matched.range_of(Field::Method);
-        // With the bracket that ends the parameters.
+        // Include the bracket that ends the parameters.
         let method = method.and_then(|range| self.line.get(range.start..range.end.checked_add(1)?));
         if let Some(token) = self.text(Field::Token).and_then(method_token) {
             add(
@@ -238,7 +239,7 @@ impl<'a> Fields<'a, '_> {
     }
 }
 
-/// Memory: an address, then bytes or words.
+/// Returns whether a line dumps memory: an address, then bytes or words.
 fn is_hex_dump(line: &str) -> bool {
     let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     let Some((address, rest)) = line.trim_start().split_once(':') else {

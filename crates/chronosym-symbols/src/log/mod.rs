@@ -25,7 +25,7 @@ pub use target::{At, Form, Method, Symbol, Target, split};
 use found::Sink;
 use line::find_in_line;
 
-/// What a text states.
+/// The code and images in a text.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Scan<'a> {
@@ -81,7 +81,7 @@ fn find_in_text<'a>(text: &'a str, start: usize, images_only: bool, sink: &mut S
         if images_only {
             sink.found.clear();
         }
-        // Once for each line, which can have many objects.
+        // Test once per line, which can have many objects.
         if at >= line_end {
             let len = memchr::memchr(b'\n', rest.as_bytes());
             let len = len.map_or(rest.len(), |at| at.saturating_add(1));

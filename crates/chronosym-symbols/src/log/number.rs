@@ -1,4 +1,4 @@
-//! Numbers as people and tools write them.
+//! Parses numbers as people and tools write them.
 
 /// Parses `0x…` or decimal; bare text with hexadecimal letters or leading zeros is hexadecimal.
 pub fn parse_address(text: &str) -> Option<u64> {
@@ -25,7 +25,7 @@ pub fn is_prefixed(number: &str) -> bool {
     number.starts_with("0x") || number.starts_with("0X")
 }
 
-/// The token of a method: `0x06……`.
+/// Parses the token of a method: `0x06……`.
 pub fn method_token(text: &str) -> Option<u32> {
     const METHOD_DEF: u64 = 6;
     let token = parse_address(text).filter(|_| is_prefixed(text))?;

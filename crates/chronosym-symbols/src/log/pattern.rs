@@ -1,25 +1,26 @@
 //! Patterns of lines, in the notation of the table of forms.
 //!
-//! - Text stands for itself, a blank for one or more blanks, `~` for any number of blanks.
-//! - `{name}` is a field. Its name selects the characters that it may have ([`Class`]).
-//!   `{0xname}` is a hexadecimal number that must have its prefix.
-//! - `«` and `»` mark what an answer replaces, if that is more than the field with the address.
-//! - A pattern is found anywhere in a line, but not within a word. `^` starts it at the first character
-//!   that is not a blank, `$` ends it at the last.
+//! - Text matches itself, a blank matches one or more blanks, `~` any number of blanks.
+//! - `{name}` is a field. Its name selects the characters that it may have ([`Class`]). `{0xname}`
+//!   is a hexadecimal number that must have its prefix.
+//! - `«` and `»` enclose the text to be replaced, if that is more than the field with the address.
+//! - A pattern matches anywhere in a line, but not within a word. `^` starts it at the first
+//!   character that is not a blank, `$` ends it at the last.
 //!
-//! Escape sequences of terminals count as nothing. The steps for a line are limited to a multiple of its length.
+//! Escape sequences of terminals are ignored. The steps for a line are limited to a multiple of its
+//! length.
 
 use std::ops::Range;
 
 use memchr::memmem::Finder;
 
-/// The longest field, in bytes, that others follow.
+/// Maximum length in bytes of a field that is followed by others.
 const LONGEST_FIELD: usize = 4096;
 
-/// What a part of a line states.
+/// The meaning of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
-    /// Nothing of interest.
+    /// Ignored.
     Other,
     /// The name or path of a module.
     File,
@@ -33,9 +34,9 @@ pub(super) enum Field {
     FileOffset,
     /// An address.
     Address,
-    /// An address of the process, never one that the file states.
+    /// An address of the process, never one in the file.
     Process,
-    /// Where the module is loaded.
+    /// The load address of the module.
     Base,
     /// The first address of a mapping.
     Start,
@@ -86,7 +87,7 @@ enum Class {
     File,
     /// The rest of the line, to its last character that is not a blank.
     Rest,
-    /// A function, with parameters and blanks perhaps.
+    /// A function, possibly with parameters and blanks.
     Symbol,
     /// The same, with blanks only in its parameters.
     Callee,
@@ -100,7 +101,7 @@ enum Part {
     Blanks,
     MaybeBlanks,
     Field(Field, Class),
-    /// The start and the end of what is replaced.
+    /// The start and the end of the text to replace.
     Open,
     Close,
     /// The end of the line.
@@ -113,11 +114,11 @@ pub(super) struct Pattern {
     parts: Vec<Part>,
     /// Whether it starts at the first character of the line.
     is_anchored: bool,
-    /// The texts that a line with the pattern has, in this order.
+    /// The texts that a matching line contains, in this order.
     needed: Vec<Finder<'static>>,
 }
 
-/// What matched.
+/// A match.
 #[derive(Debug, Default)]
 pub(super) struct Match {
     fields: Vec<(Field, Class, Range<usize>)>,
@@ -135,7 +136,7 @@ impl Match {
             .map(|(.., range)| range.clone())
     }
 
-    /// What an answer replaces, if the pattern marks it.
+    /// Returns the text to replace, if the pattern marks it.
     pub(super) fn marked(&self) -> Option<Range<usize>> {
         Some(self.open?..self.close?)
     }
@@ -147,7 +148,7 @@ impl Match {
     }
 }
 
-/// The field and the characters that a name in braces stands for.
+/// Returns the field and the characters for a name in braces.
 fn field(name: &str) -> (Field, Class) {
     let (name, is_prefixed) = match name.strip_prefix("0x") {
         Some(name) => (name, true),
@@ -238,7 +239,7 @@ impl Pattern {
         }
     }
 
-    /// The first match from `from` on. Takes what it costs from `steps`.
+    /// Returns the first match from `from` on. Subtracts its steps from `steps`.
     pub(super) fn find(&self, line: &str, from: usize, steps: &mut usize) -> Option<Match> {
         let mut rest = line.as_bytes().get(from..)?;
         for needed in &self.needed {
@@ -275,7 +276,7 @@ impl Pattern {
     }
 }
 
-/// Whether a match may start: not within a word, a path or a number.
+/// Returns whether a match may start here: not within a word, a path or a number.
 fn is_boundary(line: &str, at: usize) -> bool {
     let (Some(before), Some(after)) = (line.get(..at), line.get(at..)) else {
         return false;
@@ -285,7 +286,7 @@ fn is_boundary(line: &str, at: usize) -> bool {
     !(last.is_some_and(is_word) && after.starts_with(is_word)) || ends_with_escape(before)
 }
 
-/// The most bytes of an escape sequence before a word.
+/// Maximum length in bytes of an escape sequence before a word.
 const LONGEST_ESCAPE: usize = 64;
 
 /// Whether a text ends with an escape sequence such as `\x1b[31m`.
@@ -394,7 +395,7 @@ fn follow(
                 Some(len) => (len > 0).then(|| try_end(len, steps))?,
                 None => {
                     let is_last = parts.is_empty();
-                    // The last field takes all that it can.
+                    // The last field is greedy.
                     if is_last && class != Class::Any {
                         let longest = longest_len(class, text);
                         *steps = steps.checked_sub(longest)?;
@@ -434,7 +435,7 @@ fn follow(
     }
 }
 
-/// The length of a field that takes all that it can.
+/// Returns the length of a greedy field.
 fn fixed_len(class: Class, text: &str) -> Option<usize> {
     let run = |text: &str, is: fn(char) -> bool| text.find(|c| !is(c)).unwrap_or(text.len());
     let is_whole = |len: usize| {
@@ -475,7 +476,7 @@ fn fixed_len(class: Class, text: &str) -> Option<usize> {
     Some(if is_whole(len) && is_mode { len } else { 0 })
 }
 
-/// The length that a field of other classes has at most.
+/// Returns the maximum length of a field of another class.
 fn longest_len(class: Class, text: &str) -> usize {
     if !starts(class, text) {
         return 0;
@@ -483,7 +484,7 @@ fn longest_len(class: Class, text: &str) -> usize {
     text.find(|c| !is_of(class, c)).unwrap_or(text.len())
 }
 
-/// Whether a character can be in a field of these classes.
+/// Returns whether a field of a class can contain a character.
 fn is_of(class: Class, c: char) -> bool {
     match class {
         Class::Path => !c.is_whitespace() && !c.is_control() && !"()[]<>\"',;=|".contains(c),
@@ -493,7 +494,7 @@ fn is_of(class: Class, c: char) -> bool {
     }
 }
 
-/// Whether a field of these classes can start so.
+/// Returns whether a field of a class can start like this.
 fn starts(class: Class, text: &str) -> bool {
     text.starts_with(|c: char| match class {
         Class::Symbol | Class::Callee => c.is_alphabetic() || "_?<(~$-+.".contains(c),

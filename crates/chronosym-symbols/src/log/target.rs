@@ -12,7 +12,7 @@ pub struct Target<'a> {
     /// Another identity of the module: its build ID, the id of its PDB, its UUID, or its module
     /// version id.
     pub id: Option<&'a str>,
-    /// Where in the module.
+    /// The address in the module.
     pub at: At<'a>,
     /// Whether `file` may be the name of a function or a section: `f+0x1a` looks like `module+0x1a`.
     pub is_ambiguous: bool,
@@ -23,21 +23,20 @@ pub struct Target<'a> {
 /// Closed: code that prints a log handles every form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At<'a> {
-    /// An address as the file states it or, if the log or an option states where files are loaded,
-    /// one of the process.
+    /// An address in the file or, if the log or an option states load addresses, in the process.
     Address(u64),
     /// Bytes from the image's base.
     Rva(u64),
     /// Bytes from the start of the file.
     FileOffset(u64),
-    /// An address of the process in an executable mapping of the file, of which the log states where
-    /// it starts and how long it is, but not what of the file is mapped.
+    /// An address of the process in an executable mapping of the file. The log states start and
+    /// length of the mapping, but not its file offset.
     Mapped {
         /// The address.
         address: u64,
         /// The first address of the mapping.
         start: u64,
-        /// Its length in bytes; 0 if nothing is stated of the mapping.
+        /// Its length in bytes; 0 if nothing is known about the mapping.
         len: u64,
     },
     /// Bytes from the base of an image that the log lists: its index in the list, and the bytes.
@@ -89,7 +88,7 @@ pub enum Form {
 }
 
 impl<'a> Target<'a> {
-    /// An address in a module; an empty name is none.
+    /// Creates a target for an address in a module; an empty name means no module.
     pub fn new(file: Option<&'a str>, at: At<'a>) -> Self {
         let file = file.filter(|file| !file.is_empty());
         Target {
@@ -100,7 +99,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The number that frames show for an address of an image.
+    /// Returns the number that frames show for an address of an image.
     pub fn address(&self) -> Option<u64> {
         match self.at {
             At::Address(n) | At::Rva(n) | At::FileOffset(n) | At::Listed(_, n) => Some(n),

@@ -1,7 +1,7 @@
 use super::target::file_name;
 use super::*;
 
-/// What is found, without alternatives.
+/// Returns all matches without alternatives.
 fn find_all(text: &[u8]) -> Vec<Found<'_>> {
     let mut found = scan(text).found;
     found.retain(|found| !found.is_alternative);
@@ -119,7 +119,8 @@ fn forms_of_other_tools_are_known() {
     }
 }
 
-/// Whatever forms run into each other, what is found is a part of the text, one behind the other.
+/// However truncated forms are combined, each match is a range of the text, and matches do not
+/// overlap.
 #[test]
 fn forms_that_are_broken_off_are_left_alone() {
     let parts = [
@@ -182,7 +183,7 @@ fn addresses_are_of_the_module_that_the_line_names() {
         start: 0x1000,
         len: 0xa000,
     };
-    // Never an address that the file states.
+    // Never an address in the file.
     let of_process = At::Mapped {
         address: 0x11c1,
         start: 0x11c1,
@@ -433,7 +434,8 @@ fn lines_name_the_module_of_each_address() {
     }
 }
 
-/// A line that is cut off, or has a byte changed, is read without panic, and what is found is a part of it.
+/// A line that is truncated or has one changed byte is read without panic, and each match is a
+/// range of it.
 #[test]
 fn damaged_lines_are_read() {
     for line in LINES {
@@ -459,8 +461,8 @@ fn an_escape_that_starts_no_sequence_is_passed_over() {
     }
 }
 
-/// Lines with many frames take time linear in their length: steps of matching are counted, and what is looked at
-/// around a number is limited.
+/// Lines with many frames take time linear in their length: steps of matching are counted, and the
+/// text examined around a number is limited.
 #[test]
 fn long_lines_take_steps_in_proportion() {
     let steps = |text: &str| read(text.as_bytes(), false).steps.max(1);

@@ -1,4 +1,4 @@
-//! Addresses that are words of a line of another form.
+//! Addresses among the words of lines without a known form.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::number::{hex, is_prefixed, parse_address};
 use super::pattern::escape_len;
 use super::target::{At, Form, Target, file_name, split};
 
-/// Digits without `0x` are taken for an address from this many on: shorter runs are numbers more often than not.
+/// Minimum number of digits of an address without `0x`: shorter runs are usually other numbers.
 const BARE_DIGITS: usize = 8;
 
 /// Words before a number that is not an address of code, registers among them.
@@ -37,12 +37,12 @@ struct Line<'a> {
     /// Whether it has an offset in a module: other numbers are then rarely addresses of code.
     has_offset: bool,
     parentheses: Parentheses,
-    /// Where its first word starts.
+    /// Offset of its first word.
     first: usize,
 }
 
-/// Adds the addresses of a line, at `start` in the text. An address is a word of its own: what is part of a longer one, or
-/// the value of a register, is left alone.
+/// Adds the addresses of a line, at `start` in the text. An address must be a separate word: a part
+/// of a longer word, or the value of a register, is ignored.
 pub(super) fn find<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
     let mut own = Line {
         text: line,
@@ -52,7 +52,7 @@ pub(super) fn find<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
         first: line.len().saturating_sub(line.trim_start().len()),
     };
     let mut at = 0_usize;
-    // Where the last escape sequence of a terminal ends.
+    // End of the last escape sequence of a terminal.
     let mut floor = 0;
     while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
         let escape = escape_len(rest);
@@ -65,12 +65,12 @@ pub(super) fn find<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
         let (word, after) = rest.split_at_checked(len).unwrap_or((rest, ""));
         let word_start = at;
         let step = after.chars().next().map_or(0, char::len_utf8);
-        // What a separator follows is the beginning of a path.
+        // A separator after the word means that it starts a path.
         let is_path = after.starts_with(['/', '\\', '~']);
         // A sentence may end after an address.
         let word = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
         at = at.saturating_add(len);
-        // What starts no escape sequence is passed over.
+        // Skip a character that starts no escape sequence.
         if len == 0 || !after.starts_with('\x1b') {
             at = at.saturating_add(step);
         }
@@ -88,7 +88,8 @@ pub(super) fn find<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
 }
 
 impl<'a> Line<'a> {
-    /// Adds the module of the line to an address without one; false if the number is none of code.
+    /// Adds the module of the line to an address without one; returns false if the number is not an
+    /// address of code.
     fn complete(&mut self, range: Range<usize>, target: &mut Target<'a>) -> bool {
         // The arguments of a function: `main.f(0x1, 0x11c1)`.
         let open = self.parentheses.open_at(self.text, range.start);
@@ -123,7 +124,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// So many bytes before and after a number are looked at.
+/// How many bytes before and after a number are examined.
 const NEAR: usize = 128;
 
 fn last_part(text: &str) -> &str {
@@ -138,7 +139,7 @@ fn first_part(text: &str) -> &str {
     end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
-/// `#3`, `3:` or `[3]`, with which a line starts.
+/// Detects `#3`, `3:` or `[3]` at the start of a line.
 fn is_frame_number(before: &str) -> bool {
     if before.len() >= NEAR {
         return false;
@@ -163,7 +164,8 @@ fn is_register(word: &str) -> bool {
     is_numbered || x86.len() == 2 && is_listed(NOT_CODE, x86)
 }
 
-/// Whether a number can be an address of code by the words around it, and what it is in.
+/// Returns whether the words around a number allow it to be an address of code, and the module they
+/// name.
 fn is_code(before: &str, own: &str, after: &str, is_argument: bool) -> bool {
     let unit = after
         .split_whitespace()
@@ -178,7 +180,7 @@ fn is_code(before: &str, own: &str, after: &str, is_argument: bool) -> bool {
     }
     let last = last_word(before);
     let trimmed = before.trim_end();
-    // What a register holds need not be code. `Name() + 0x…` is an offset.
+    // The value of a register need not be code. `Name() + 0x…` is an offset.
     if trimmed.ends_with('=') {
         return last == "pc";
     }
@@ -195,12 +197,12 @@ fn is_code(before: &str, own: &str, after: &str, is_argument: bool) -> bool {
 #[derive(Default)]
 struct Parentheses {
     open: Vec<usize>,
-    /// So many bytes of the line have been read.
+    /// How many bytes of the line have been read.
     read: usize,
 }
 
 impl Parentheses {
-    /// Where the innermost one that is open before `end` is.
+    /// Returns the position of the innermost parenthesis that is open before `end`.
     fn open_at(&mut self, line: &str, end: usize) -> Option<usize> {
         let bytes = line.as_bytes().get(self.read..end).unwrap_or_default();
         for (at, byte) in (self.read..).zip(bytes) {
@@ -215,7 +217,8 @@ impl Parentheses {
     }
 }
 
-/// The module that a line names: a path or a file name of code, `… from lib`, ` 1: 0x… f() [node]`, `… <unknown> in prog`.
+/// Returns the module that a line names: a path or a file name of code, `… from lib`, ` 1: 0x… f()
+/// [node]`, `… <unknown> in prog`.
 fn module_of(line: &str) -> Option<&str> {
     let line = line.trim_end();
     if let Some((_, module)) = line.rsplit_once("<unknown> in ") {
@@ -261,7 +264,7 @@ fn is_part(c: char) -> bool {
     is_word(c) || matches!(c, '+' | '!')
 }
 
-/// Where the path begins that ends at `end`.
+/// Returns the start of the path that ends at `end`.
 fn path_start(line: &str, floor: usize, end: usize) -> usize {
     let text = line.get(floor..end).unwrap_or_default();
     let is_path = |c: char| is_word(c) || matches!(c, '/' | '\\' | '~');
@@ -278,7 +281,7 @@ fn path_start(line: &str, floor: usize, end: usize) -> usize {
     }
 }
 
-/// The address that a word is, and what of the line it takes up.
+/// Returns the address in a word, and the range of the line that it takes up.
 fn address(line: &str, floor: usize, word: Range<usize>) -> Option<(Range<usize>, Target<'_>)> {
     let own = line.get(word.clone())?;
     let (module, number) = split(own);
@@ -291,7 +294,7 @@ fn address(line: &str, floor: usize, word: Range<usize>) -> Option<(Range<usize>
         let target = Target::parse(line.get(range.clone())?, parse_address)?;
         return Some((range, target));
     }
-    // In a text bare digits are hex.
+    // In free text, digits without `0x` are hexadecimal.
     let is_bare = module.is_empty() && number.len() >= BARE_DIGITS;
     let at = At::Address(is_bare.then(|| hex(number)).flatten()?);
     Some((word, Target::new(None, at)))

@@ -29,7 +29,7 @@ pub struct StoreConfig {
     /// `None`, files that would be stored there are not fetched.
     pub cache: Option<PathBuf>,
     /// The size limit of the cache folder in bytes; the least recently used files are removed
-    /// first. 0 is no limit. Folders that a symbol path names are never pruned.
+    /// first. 0 means no limit. Folders that a symbol path names are never pruned.
     pub cache_limit: u64,
     /// Whether servers are never queried.
     pub offline: bool,

@@ -11,9 +11,10 @@ use std::time::{Duration, SystemTime};
 use super::name::below;
 use crate::unpack_limit::unpack_limit;
 
-/// Bytes of a pointer file that are read.
+/// Maximum number of bytes read of a pointer file.
 const MAX_TEXT: u64 = 4096;
-/// A listing made so soon after a change of its folder may lack a change within the same tick.
+/// A listing made within this time after a change of its folder may lack a later change with the
+/// same time stamp.
 const RACY: Duration = Duration::from_secs(2);
 
 /// Cached folder listings, used while they are current.
@@ -348,7 +349,7 @@ mod tests {
         assert_eq!(find(&["FOO.pdb", "Ab1", "FOO.PDB"]), both);
         assert!(find(&["dir", "foo.pdb"]).is_empty(), "a folder");
         assert!(find(&["..", "x"]).is_empty());
-        // A file that appears later is seen, cached listing or not.
+        // A file created later is found, whether or not the listing is cached.
         fs::write(root.join("New.pdb"), "").unwrap();
         assert_eq!(find(&["new.pdb"]), ["New.pdb"]);
         fs::write(root.join("Newer.pdb"), "").unwrap();

@@ -24,7 +24,7 @@ pub trait Driver: Sync {
     ) -> impl Future<Output = Result<FileIdentity, IdentifyError>> + Send;
 
     /// Requests a URL with GET and writes the body of a 200 to the new file `to`, at most `limit`
-    /// bytes. Follows no redirects, repeats nothing, and leaves no file on failure. The URL may
+    /// bytes. Does not follow redirects or retry, and leaves no file on failure. The URL may
     /// contain secrets, which [`redacted`](super::redacted) removes.
     fn download(&self, url: &str, to: &Path, limit: u64) -> impl Future<Output = Fetched> + Send;
 
@@ -57,8 +57,12 @@ pub trait Driver: Sync {
         ready(prepared.and_then(|()| disk::can_write(folder)))
     }
 
-    /// Unpacks a cabinet or gzip file to a new file, `limit` bytes at most: beyond them it fails
-    /// with [`io::ErrorKind::FileTooLarge`]. False if it is neither, and nothing was written.
+    /// Decompresses a cabinet or gzip file to a new file of up to `limit` bytes. Returns false, and
+    /// writes nothing, if it is neither.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::FileTooLarge`] beyond the limit, and those of the file system.
     fn unpack(
         &self,
         from: &Path,
@@ -73,8 +77,8 @@ pub trait Driver: Sync {
         ready(disk::copy(from, to))
     }
 
-    /// Moves a file to its location on the same file system at once, making folders as needed, over
-    /// an existing file.
+    /// Moves a file atomically to its location on the same file system, creating folders as needed,
+    /// and replaces an existing file.
     fn install(&self, from: &Path, to: &Path) -> impl Future<Output = io::Result<()>> + Send {
         ready(disk::install(from, to))
     }
@@ -118,7 +122,7 @@ pub trait Driver: Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fetched {
-    /// A 200, its whole body saved.
+    /// Status 200; the whole body was saved.
     Saved,
     /// Any other status.
     Status {
@@ -131,7 +135,7 @@ pub enum Fetched {
     },
     /// The body is larger than allowed.
     TooLarge,
-    /// The server took too long, to connect or to go on.
+    /// The server took too long to connect or to send.
     TimedOut,
     /// No connection: name not resolved, connection refused, TLS failed.
     Unreachable(String),

@@ -1,7 +1,7 @@
-//! One request at a time to a symbol server: the blocking driver's half of HTTP.
+//! Sends one request at a time to a symbol server: the HTTP part of the blocking driver.
 //!
-//! The search interprets the status and decides about redirects and retries for every driver;
-//! this module follows no redirect and repeats nothing.
+//! The search interprets the status and decides about redirects and retries for every driver; this
+//! module does not follow redirects or retry.
 
 use std::cell::Cell;
 use std::fs;
@@ -25,7 +25,7 @@ use super::driver::{Fetched, NotFetched};
 use super::url::authority;
 use crate::unpack_limit::unpack_limit;
 
-/// Bytes that are read of the body of an error response.
+/// Maximum number of bytes read of the body of an error response.
 const MAX_ERROR_BODY: u64 = 64 << 10;
 
 /// An HTTP client that keeps its connections. Uses the proxy that the environment names.
@@ -75,9 +75,10 @@ impl Client {
         fetched
     }
 
-    /// Requests `url` and gives the body of a 200.
+    /// Requests `url` and returns the body of a 200.
     ///
     /// # Errors
+    ///
     /// Why there is none.
     pub fn fetch(&self, url: &str, limit: u64) -> Result<Vec<u8>, NotFetched> {
         let mut body = Vec::new();
@@ -92,10 +93,10 @@ impl Client {
         }
     }
 
-    /// Requests `url` and writes the body of a 200 to what `create` makes.
+    /// Requests `url` and writes the body of a 200 to the writer that `create` returns.
     ///
-    /// A body in content encoding gzip is decoded; `limit` counts decoded bytes, which are held to
-    /// a ratio as well.
+    /// A body in content encoding gzip is decoded; `limit` counts decoded bytes, whose ratio to the
+    /// encoded ones is limited as well.
     fn get<W: Write>(
         &self,
         url: &str,
@@ -119,8 +120,8 @@ impl Client {
         if code != 200 {
             let retry_after = header(RETRY_AFTER).and_then(|text| text.trim().parse().ok());
             let location = header(LOCATION).map(str::to_owned);
-            // A connection is kept only if its last body was read to the end: max answers are such
-            // a 404. It may drip, too.
+            // A connection is reused only if its last body was read to the end, and most responses
+            // are such a 404. The body may also arrive slowly.
             let mut body = response.into_body().into_reader().take(MAX_ERROR_BODY);
             let _ = save(&mut body, &mut io::sink(), &|| u64::MAX, None, &self.limits);
             return Fetched::Status {
@@ -273,7 +274,7 @@ fn split_credentials(url: &str) -> (String, Option<Vec<u8>>) {
 mod tests {
     use super::*;
 
-    /// A byte now and then.
+    /// Sends a byte now and then.
     struct Drip(u32);
 
     impl Read for Drip {

@@ -21,9 +21,9 @@ use chronosym_pdb::windows::WindowsPdb;
 pub enum IdentifyError {
     /// It is not a file of the wanted kind, or it is damaged.
     Damaged(String),
-    /// It could not be read.
+    /// It cannot be read.
     Unreadable(String),
-    /// The caller cannot use it, whatever its identity; the search continues.
+    /// The caller cannot use it despite its identity; the search continues.
     Unfit(String),
 }
 
@@ -33,22 +33,22 @@ impl From<std::io::Error> for IdentifyError {
     }
 }
 
-/// Reads the identity of the file at a path; the [`Wanted`] tells which kind of file is expected
-/// there.
+/// Reads the identity of the file at a path; the [`Wanted`] states the expected kind.
 ///
-/// It should read enough to notice a truncated file: what it accepts is used, and kept in the
+/// It should read enough to detect a truncated file: accepted files are used, and kept in the
 /// cache.
 pub type Identify<'a> = dyn Fn(&Path, &Wanted) -> Result<FileIdentity, IdentifyError> + Sync + 'a;
 
 /// Reads the identity of a PDB in either format, a PE image, an ELF file (also one compressed by
-/// gzip, xz or zstd), a Mach-O file, a symbol file of Breakpad or an `r2rmap`, detected by content. Of a universal file, that of
-/// the wanted image.
+/// gzip, xz or zstd), a Mach-O file, a Breakpad symbol file or an `r2rmap`, detected by content.
+/// For a universal file, that of the wanted image.
 ///
-/// Reads headers and directories only, but enough to notice that a file was cut short. It is an
+/// Reads headers and directories only, but enough to detect a truncated file. It is an
 /// [`Identify`].
 ///
 /// # Errors
-/// The file cannot be read, is in none of these formats, or is damaged or cut short.
+///
+/// The file cannot be read, is in none of these formats, or is damaged or truncated.
 pub fn read_identity(path: &Path, wanted: &Wanted) -> Result<FileIdentity, IdentifyError> {
     let data = FileData::map(path).map_err(|error| IdentifyError::Unreadable(error.to_string()))?;
     let choice = match wanted {
@@ -61,9 +61,10 @@ pub fn read_identity(path: &Path, wanted: &Wanted) -> Result<FileIdentity, Ident
     }
 }
 
-/// As [`read_identity`], of a file's bytes.
+/// Like [`read_identity`], for a file's bytes.
 ///
 /// # Errors
+///
 /// The bytes are those of none of the formats, or of a damaged file.
 pub fn identity_of(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
     if PortablePdb::sniff(data) {
@@ -158,8 +159,7 @@ mod tests {
         matches!(identity_of(data), Err(IdentifyError::Damaged(_)))
     }
 
-    /// An image says which PDB it has: that PDB must say the same of itself, and be noticed when it
-    /// is cut short.
+    /// The PDB id in an image is the identity of that PDB, and a truncated PDB is detected.
     #[test]
     fn images_and_their_pdbs_agree() {
         let pairs = [
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// This test's own binary, where it is one.
+    /// Reads this test's own binary, if it is an ELF file.
     #[test]
     #[cfg(target_os = "linux")]
     fn elf_files() {

@@ -12,8 +12,8 @@ use super::search::{Search, Sink};
 use crate::identity::FileIdentity;
 
 impl<'s, D: Driver> Search<'s, D> {
-    /// Copies a file of a farther store to the nearer ones; stays with the farther one where that
-    /// does not work.
+    /// Copies a file of a farther store to the nearer ones. If that fails, returns the file in the
+    /// farther store.
     pub(super) async fn copy_down(
         &mut self,
         file: LocatedFile,
@@ -55,7 +55,7 @@ impl<'s, D: Driver> Search<'s, D> {
         };
         if let Err(error) = self.driver.install(&temp, &path).await {
             self.driver.remove(&temp).await;
-            // Another process may have been faster, and have it open.
+            // Another process may have stored it first, and have it open.
             let location = SearchLocation::File(path.clone());
             let file = self.plain(path, location.clone()).await;
             return file.or_else(|| self.miss(location, AttemptResult::Failed(error.to_string())));
@@ -72,7 +72,7 @@ impl<'s, D: Driver> Search<'s, D> {
 
     async fn copy_to(&mut self, from: &Path, id: &FileIdentity, sink: &Sink<'s>) {
         let temp = temp_path(sink.folder);
-        // A store that cannot be written to is passed over, as SymSrv does.
+        // A store that cannot be written to is skipped, as SymSrv does.
         if self.driver.copy(from, &temp).await.is_ok()
             && let Some(to) = self.target(sink, id).await
             && self.driver.install(&temp, &to).await.is_ok()
@@ -82,7 +82,7 @@ impl<'s, D: Driver> Search<'s, D> {
         self.driver.remove(&temp).await;
     }
 
-    /// Where a file of this identity belongs in a sink.
+    /// Returns the location of a file with this identity in a sink.
     async fn target(&self, sink: &Sink<'s>, id: &FileIdentity) -> Option<PathBuf> {
         let fits = |key: &&StoreKey| match id {
             FileIdentity::PortablePdb(_) => !key.symstore,
@@ -97,8 +97,8 @@ impl<'s, D: Driver> Search<'s, D> {
         name::below(sink.folder, &parts)
     }
 
-    /// The sinks that can be written to; if none of several can, a folder that is removed at the end
-    /// of the run, so that files can be used though not kept.
+    /// Returns the sinks that can be written to. If there are sinks but none is writable, returns a
+    /// folder that is removed at the end of the run, so that files can be used but are not kept.
     pub(super) async fn ready_or_temporary(&mut self, sinks: &[Sink<'s>]) -> Vec<Sink<'s>> {
         let mut ready = self.ready(sinks).await;
         if ready.is_empty() && !sinks.is_empty() {

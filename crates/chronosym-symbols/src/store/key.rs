@@ -1,6 +1,6 @@
-//! Where a store keeps a file: keys made of its name and identity.
+//! The location of a file in a store: keys derived from its name and identity.
 //!
-//! Source: the SSQP key conventions of dotnet/symstore; upper case where SymSrv writes it so.
+//! Source: the SSQP key conventions of dotnet/symstore; upper case where SymSrv uses it.
 
 use chronosym_types::Hex;
 
@@ -12,11 +12,11 @@ use crate::identity::{PdbFormat, PdbId, Wanted};
 pub(super) struct StoreKey {
     /// `[name, identity, name]` as SymSrv spells it: the name as given, GUIDs in upper case.
     pub(super) symsrv: [String; 3],
-    /// The same as SSQP spells it: in lower case, but for time stamps and portable PDBs'
+    /// The same as SSQP spells it: in lower case, except for time stamps and portable PDBs'
     /// `FFFFFFFF`.
     pub(super) ssqp: [String; 3],
-    /// Whether stores of SymStore hold such files, so that `.pd_`, `file.ptr` and two tiers come
-    /// into question.
+    /// Whether stores of SymStore hold such files, so that `.pd_`, `file.ptr` and two tiers are
+    /// possible.
     pub(super) symstore: bool,
 }
 
@@ -56,7 +56,7 @@ impl StoreKey {
     }
 }
 
-/// The name of the symbol file of Breakpad for a PDB or an image.
+/// Returns the name of the Breakpad symbol file of a PDB or an image.
 pub(super) fn breakpad_name(name: &str) -> String {
     let stem = match name.rsplit_once('.') {
         Some((stem, ending)) if ending.eq_ignore_ascii_case("pdb") => stem,
@@ -117,8 +117,9 @@ pub(super) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
     keys
 }
 
-/// Where servers may have a wanted file: paths below a server's address, the likeliest first. Names
-/// are untrusted, full paths will do; what has no identity is nowhere.
+/// Returns the possible locations of a wanted file on a server: paths relative to the server's
+/// address, the likeliest first. Names are untrusted and may be full paths. A file without identity
+/// has no location.
 pub fn server_paths(wanted: &Wanted, names: &[String]) -> Vec<String> {
     let names = names
         .iter()

@@ -38,7 +38,7 @@ pub(super) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
             // The cache of a debuginfod client.
             add(&[&text, served]);
             if debug {
-                // An image that was not stripped.
+                // An unstripped image.
                 add(&[".build-id", start, rest, "elf"]);
                 add(&[&text, "executable"]);
             }
@@ -94,11 +94,11 @@ pub(super) fn keyed(keys: &[StoreKey]) -> Vec<Vec<String>> {
     paths
 }
 
-/// In which form a store has a file.
+/// The form in which a store has a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Plain,
-    /// Under the name with an underscore for its last letter.
+    /// Under the name with an underscore as its last letter.
     Packed,
     /// As a pointer to it.
     Pointer,
@@ -171,12 +171,12 @@ pub(super) fn debuginfod_urls(server: &ServerUrl, wanted: &Wanted) -> Vec<(Strin
 pub(super) enum Pointer {
     /// The path of the file.
     Path(String),
-    /// The reason why there is none.
+    /// The reason why there is no file.
     Message(String),
 }
 
 impl Pointer {
-    /// `PATH:where` or `MSG:why`; anything else is a bare path, as old stores wrote it.
+    /// Parses `PATH:where` or `MSG:why`; anything else is a bare path, as old stores wrote it.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let line = text.trim_start_matches('\u{feff}').lines().next()?.trim();
         let prefixed = |prefix: &str| {

@@ -64,7 +64,7 @@ impl<'s, D: Driver> Search<'s, D> {
         None
     }
 
-    /// Looks for the candidates, and in the keyed layouts.
+    /// Searches for the candidates, and in the keyed layouts.
     async fn among(
         &mut self,
         folder: &Path,
@@ -187,7 +187,7 @@ pub fn local_path(text: &str) -> Result<PathBuf, AttemptResult> {
     }
 }
 
-/// The result for a compressed file that was not unpacked.
+/// Returns the result for a compressed file that was not decompressed.
 pub(super) fn not_unpacked(error: &io::Error, limit: u64) -> AttemptResult {
     match error.kind() {
         io::ErrorKind::FileTooLarge => AttemptResult::TooLarge(limit),

@@ -6,14 +6,14 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tempfile::TempDir;
 
-/// A server that fails this often in a row gets no more requests.
+/// Consecutive failures after which a server gets no more requests.
 const FAILURES_IN_A_ROW: u32 = 3;
 
-/// The cache is pruned after the first file that a run adds, and after every so many more.
+/// The cache is pruned after the first file that a run adds, and then after every so many more.
 const PRUNE_EVERY: u32 = 16;
 
-/// Which servers are down, what they lack, and how they are laid out. Shared by all searches of a
-/// run.
+/// Which servers are down, which files they lack, and how they are laid out. Shared by all searches
+/// of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunMemory {
     state: Mutex<State>,
@@ -41,7 +41,7 @@ impl RunMemory {
         folder.as_ref().map(TempDir::path)
     }
 
-    /// Why the server gets no more requests, if so.
+    /// Returns why the server gets no more requests; `None` if it does.
     pub(super) fn down(&self, server: &str) -> Option<String> {
         self.lock().servers.get(server)?.down.clone()
     }
@@ -82,8 +82,7 @@ impl RunMemory {
         self.lock().missing.insert(what);
     }
 
-    /// A file was added to the cache. True for the first one of the run and then now and again:
-    /// time to prune.
+    /// Counts a file added to the cache. Returns whether the cache should be pruned now.
     pub(super) fn prune_due(&self) -> bool {
         let mut state = self.lock();
         state.added = state.added.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! File names out of a trace: untrusted until they are one harmless path component.
+//! File names in a trace: untrusted until they are one harmless path component.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

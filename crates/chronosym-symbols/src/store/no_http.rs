@@ -1,11 +1,11 @@
-//! The client of a build without the feature `http`: it reaches no server.
+//! The client of a build without the feature `http`: it sends no requests.
 
 use std::path::Path;
 
 use super::config::FetchLimits;
 use super::driver::{Fetched, NotFetched};
 
-/// Stands in for the HTTP client.
+/// Replaces the HTTP client.
 #[derive(Debug)]
 pub struct Client;
 

@@ -39,22 +39,22 @@ pub enum NoFile {
     /// There was a file, but of another build.
     #[error("{location} is {found}, wanted is {wanted}")]
     SymbolFileMismatch {
-        /// What was asked for.
+        /// The requested identity.
         wanted: Wanted,
-        /// What was found.
+        /// The identity of the file.
         found: FileIdentity,
-        /// Where.
+        /// Its location.
         location: SearchLocation,
     },
     /// There was a file, but it is damaged.
     #[error("{location} is damaged: {why}")]
     SymbolFileDamaged {
-        /// Where.
+        /// Its location.
         location: SearchLocation,
-        /// In what way.
+        /// What is damaged.
         why: String,
     },
-    /// The trace states a path, where it was not looked for: such paths are not trusted.
+    /// The trace states a path that was not searched, because such paths are not trusted.
     #[error("not looked for at {path}: paths of the trace are not trusted")]
     PathNotTrusted {
         /// The path.
@@ -131,7 +131,7 @@ impl fmt::Display for SearchLocation {
 pub enum AttemptResult {
     /// The wanted file.
     Found,
-    /// Nothing of that name or key.
+    /// No file with the name or key.
     NotFound,
     /// The server reported it missing recently and was not queried again.
     KnownMissing,

@@ -12,7 +12,7 @@ use super::outcome::{AttemptResult, LocatedFile, SearchLocation};
 use super::search::{Search, Sink};
 use super::url::{RedirectError, ServerUrl, redacted, redirect};
 
-/// The longest pause that a server's `Retry-After` causes.
+/// Maximum pause that a server's `Retry-After` causes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The result for one URL, after redirects and retries.
@@ -129,7 +129,8 @@ impl<D: Driver> Visit<'_, '_, D> {
         None
     }
 
-    /// Takes a downloaded file: unpacked if need be, verified, and put in its location.
+    /// Installs a downloaded file: decompresses it if necessary, verifies it, and moves it to its
+    /// location.
     async fn take(&mut self, url: &str, temp: PathBuf) -> Option<LocatedFile> {
         let location = SearchLocation::Url(redacted(url));
         let limit = self.search.config.fetch.max_bytes;
@@ -150,8 +151,8 @@ impl<D: Driver> Visit<'_, '_, D> {
         self.search.store(file, location, self.sinks).await
     }
 
-    /// Follows a server's pointer file, to a web address only: a server does not tell which local
-    /// file is read.
+    /// Follows a server's pointer file, to a web address only: a server must not choose a local
+    /// file to be read.
     async fn follow(&mut self, url: &str, temp: PathBuf) -> Option<LocatedFile> {
         let text = self.search.driver.read_text(&temp).await;
         self.search.driver.remove(&temp).await;

@@ -1,4 +1,4 @@
-//! What a search looks for.
+//! A request for a symbol file.
 
 use crate::identity::Wanted;
 
@@ -17,14 +17,14 @@ pub struct Request {
     pub reach: Reach,
 }
 
-/// The locations to search. Symbols embedded in a module come between the two halves.
+/// The locations to search. The search for embedded symbols is between the two halves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reach {
     /// Everything.
     #[default]
     All,
-    /// The user's folders and, where trusted, the trace's paths.
+    /// The user's folders and, if trusted, the trace's paths.
     Folders,
     /// The symbol path and debuginfod.
     Stores,

@@ -1,10 +1,10 @@
-//! Server addresses, and where a redirect may lead.
+//! Server addresses, and the targets that redirects may have.
 
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// All but letters, digits and these.
+/// All characters except letters, digits and these.
 const ESCAPED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -12,7 +12,7 @@ const ESCAPED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'+');
 
-/// Why a text is not a server's address. Each has the text, without secrets.
+/// Why a text is not a server's address. Each variant has the text, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
@@ -149,12 +149,13 @@ fn host(authority: &str) -> &str {
     }
 }
 
-/// Where a redirect from `from` to `location` leads.
+/// Returns the target of a redirect from `from` to `location`.
 ///
 /// It may lead to another host and from `http` to `https`, never from `https` to `http` (the
-/// request would be public, and could be answered by others) nor to another scheme.
+/// request would be public, and others could respond to it) nor to another scheme.
 ///
 /// # Errors
+///
 /// Why it is not followed.
 pub(super) fn redirect(from: &str, location: &str) -> Result<String, RedirectError> {
     let Some((scheme, rest)) = from.split_once("://") else {

@@ -173,7 +173,7 @@ fn gnu<'a>(
     before(shape, out, address)?;
     let mut discriminator = None;
     for (at, frame) in frames.enumerate() {
-        // Where nothing is found, binutils omit the word.
+        // If nothing is found, binutils omit the word.
         let between = if frame.meaning.is_some() { " " } else { " at " };
         name(shape, out, &frame, at > 0, between)?;
         put(out, shape.path(frame.file.unwrap_or("??")))?;
@@ -195,7 +195,7 @@ fn gnu<'a>(
     Ok(())
 }
 
-/// Writes the address that precedes an answer; none where a symbol was asked for.
+/// Writes the address that precedes an answer; nothing if a symbol was requested.
 fn before(shape: &Shape, out: &mut impl Write, address: &str) -> io::Result<()> {
     if !shape.has_addresses || address.is_empty() {
         return Ok(());

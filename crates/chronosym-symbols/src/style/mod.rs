@@ -19,7 +19,7 @@ pub use shape::{Functions, Shape};
 
 const LIMIT_REACHED: &str = "LimitReached";
 
-/// What marks a frame that a symbol file of another build has.
+/// Marks a frame from a symbol file of another build.
 pub const OTHER_BUILD: &str = " [of another build]";
 
 /// The image that the addresses are in, for frames without a name.
@@ -39,9 +39,9 @@ pub struct Image<'a> {
     pub no_name: &'a str,
     /// The number that was subtracted from addresses before the lookup: 1 for return addresses.
     pub subtracted: u64,
-    /// Whether people read offsets after names.
+    /// Whether offsets follow names.
     pub offsets: bool,
-    /// Whether the symbol file is of another build: its frames are marked.
+    /// Whether the symbol file belongs to another build: its frames are marked.
     pub other_build: bool,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Printer<'a> {
             Style::Llvm if self.shape.functions != Functions::Linkage => None,
             // LLVM prints the symbol's name for the outermost function.
             Style::Llvm => frame.symbol_id().filter(|&id| {
-                // A decorated name that does not demangle says less than the function's own.
+                // A decorated name that does not demangle is less useful than the function's own.
                 !self.answers.name(id).starts_with('?')
                     || self.readable(id).is_some_and(Result::is_ok)
             }),
@@ -164,7 +164,8 @@ impl<'a> Printer<'a> {
         symbol.or(frame.name_id().filter(|_| !is_unnamed))
     }
 
-    /// Whether the style omits what the symbol table has of a frame: LLVM reads it for linkage names.
+    /// Returns whether the style omits a frame that only the symbol table has: LLVM reads it for
+    /// linkage names only.
     fn omits(&self, frame: &Frame<'_>) -> bool {
         let is_linkage = self.shape.functions == Functions::Linkage;
         self.style == Style::Llvm && !is_linkage && frame.source() != Source::DebugInfo

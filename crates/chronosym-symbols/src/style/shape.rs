@@ -1,4 +1,4 @@
-//! What the options of llvm-symbolizer and addr2line select.
+//! The parts of an answer that the options of llvm-symbolizer and addr2line select.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ pub enum Functions {
     None,
     /// Without scope and parameters.
     Short,
-    /// As linkers have them, demangled on request.
+    /// As linkers have them, demangled if requested.
     #[default]
     Linkage,
 }
@@ -55,7 +55,7 @@ fn short(name: &str) -> &str {
     let mut depth = 0_usize;
     let (mut start, mut end) = (0, name.len());
     let mut last = '\0';
-    // Where the characters of an operator end.
+    // End of the characters of an operator.
     let mut symbol_end = 0;
     for (at, c) in name.char_indices() {
         let own = name.get(start..at).unwrap_or_default();
