@@ -40,7 +40,7 @@ pub struct FileLines {
     pub file: String,
     /// Lines that have samples, in order.
     pub lines: Vec<Line>,
-    /// Calls on these lines that the JIT decided to inline or not to.
+    /// Calls on these lines that the JIT inlined or rejected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<LineCall>,
     /// A module that contains the code.
@@ -122,8 +122,8 @@ impl MethodLines {
 }
 
 impl MethodLines {
-    /// Adds to each line which of its calls are inlined, and which are not: `text` is that of
-    /// [`MethodLines::new`].
+    /// Adds to each line the calls that are inlined there, and those that are not: `text` is that
+    /// of [`MethodLines::new`].
     pub fn mark_calls(&mut self, profile: &Profile, text: &str, decisions: &JitDecisions) {
         let mut calls = line_calls(profile, text, decisions);
         for file in &mut self.files {
@@ -151,7 +151,7 @@ pub fn module_of(frame: &Frame, timeline: &Timeline) -> Option<(ProcessIndex, Mo
     }
 }
 
-/// The text of a source file, if it was found, and where it is from or why it is missing.
+/// The text of a source file, if available, and its source or the reason why it is missing.
 pub type Source = (Option<String>, String);
 
 /// Lines of context before and after those that have samples.

@@ -77,7 +77,7 @@ impl Fields for BodyView<'_> {
     }
 }
 
-/// `module!name`.
+/// Returns `module!name`.
 fn label(body: &BodyView<'_>) -> String {
     let name = body.name.as_deref().unwrap_or("(no name)");
     body.module

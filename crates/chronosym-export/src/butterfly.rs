@@ -23,11 +23,11 @@ pub struct Butterfly {
     /// The samples of the methods.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Their callers, heaviest first; of recursive methods the callers of the outermost call. They
-    /// add up to the total.
+    /// Their callers, heaviest first; for recursive methods, the callers of the outermost call.
+    /// They add up to the total.
     pub callers: Vec<Neighbour>,
-    /// Their callees, heaviest first; of recursive methods the callees of the innermost call. With
-    /// self they add up to the total.
+    /// Their callees, heaviest first; for recursive methods, the callees of the innermost call.
+    /// With self they add up to the total.
     pub callees: Vec<Neighbour>,
 }
 

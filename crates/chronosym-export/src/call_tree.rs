@@ -91,7 +91,7 @@ pub(crate) fn frames((min, max): (u32, u32)) -> String {
     }
 }
 
-/// What a node represents.
+/// The function, process or thread that a node represents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Identity {
     Process(ProcessIndex),
@@ -106,7 +106,7 @@ pub(crate) enum Identity {
 #[derive(Debug)]
 pub(crate) struct NodeLabel {
     group: Option<Arc<FunctionGroup>>,
-    /// The whole label, or what follows the function's.
+    /// The whole label, or the part after the function's label.
     text: Box<str>,
 }
 
@@ -119,7 +119,7 @@ impl NodeLabel {
         }
     }
 
-    /// The signature, where another function has the same label.
+    /// Returns the signature, if another function has the same label.
     pub(crate) fn signature(&self) -> &str {
         self.group.as_ref().map_or("", |group| &group.signature)
     }
@@ -151,11 +151,11 @@ impl fmt::Display for NodeLabel {
 /// The samples of a profile by caller: a node for each distinct path of calls.
 #[derive(Debug, Default)]
 pub struct CallTree {
-    /// The labels by what they represent.
+    /// The labels, by what they represent.
     pub(crate) labels: IndexMap<Identity, NodeLabel, RandomState>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) unit: WeightUnit,
-    /// The label of each frame of the profile, where it is in the tree.
+    /// The label of each frame of the profile that is in the tree.
     pub(crate) frame_labels: Vec<Option<u32>>,
     /// Samples whose innermost frames are beyond the maximum number of nodes.
     left_out: u64,

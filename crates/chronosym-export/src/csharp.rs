@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use chronosym_pdb::pretty;
 
-/// The parts of a method's name; what they are joined to is its full name. Native functions have
-/// only a method.
+/// The parts of a method's name, which concatenate to its full name. Native functions have only a
+/// method.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceName {
     /// With the dot after it, or empty.
@@ -41,7 +41,7 @@ impl SourceName {
         let (namespace, owner) = owner.split_at(namespace);
         let pretty = pretty::method_name(owner, method);
         let (of_type, method) = match &pretty {
-            // The generated types are gone; a dot follows the last type.
+            // The generated types have been removed; a dot follows the last type.
             Some(full) => split_first(full).unwrap_or(("", full)),
             None => (owner, method),
         };
@@ -340,7 +340,7 @@ mod tests {
             assert_eq!(full(name, signature), expected);
         }
         assert_eq!(SourceName::managed("Main", None), SourceName::plain("Main"));
-        // Whatever is no signature is left out.
+        // Text that is not a signature is omitted.
         for bad in [
             "void (",
             "void (int32",

@@ -21,21 +21,21 @@ use crate::weight::{Amount, Counts, WeightUnit, tally};
 pub struct MethodDiff {
     /// `module!name`; unnamed code of an image is `module ?`.
     pub name: String,
-    /// The signature, where it is known.
+    /// The signature, if known.
     pub signature: Option<String>,
     /// Whether the name is approximate in most of its self samples.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approximate: bool,
-    /// In the first profile.
+    /// Its samples in the first profile.
     pub before: MethodSamples,
-    /// In the second profile.
+    /// Its samples in the second profile.
     pub after: MethodSamples,
-    /// The change of its percentage of self, in percentage points: of time, where both profiles
-    /// state the time of all samples.
+    /// The change of its percentage of self, in percentage points. Percentages are of time if both
+    /// profiles state the time of all samples.
     pub self_points: f64,
     /// The change of its percentage of total, in percentage points.
     pub total_points: f64,
-    /// What else changed.
+    /// Other changes.
     pub changes: Vec<Change>,
 }
 
@@ -47,12 +47,12 @@ pub struct MethodSamples {
     /// The sum of the samples.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Self samples by tier, where it is known.
+    /// Self samples by tier, if known.
     pub tiers: BTreeMap<&'static str, u64>,
     /// The first and last source line of the self samples, if all are in one
     /// file.
     pub lines: Option<(u32, u32)>,
-    /// Self samples with an approximate name.
+    /// Number of self samples with an approximate name.
     #[serde(skip)]
     guessed: u64,
     #[serde(skip)]
@@ -66,9 +66,9 @@ pub struct MethodSamples {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
-    /// It is only in the second profile.
+    /// It occurs only in the second profile.
     New,
-    /// It is only in the first profile.
+    /// It occurs only in the first profile.
     Gone,
     /// Most self samples are of another tier.
     Retiered,
@@ -77,7 +77,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The word in a table.
+    /// Returns the word in a table.
     const fn word(self) -> &'static str {
         match self {
             Change::New => "new",
@@ -96,13 +96,13 @@ pub struct Diff {
     pub before: Amount,
     /// All samples of the second profile.
     pub after: Amount,
-    /// The one whose percentage of self changed most comes first.
+    /// Largest change of the percentage of self first.
     pub methods: Vec<MethodDiff>,
     #[serde(skip)]
     unit: WeightUnit,
 }
 
-/// Module, name and signature; of unnamed code the module alone.
+/// Module, name and signature; for unnamed code, the module only.
 type Key = (Option<String>, Option<String>, Option<String>);
 type Methods = IndexMap<Key, MethodSamples, RandomState>;
 

@@ -31,7 +31,7 @@ pub(crate) fn fit(name: &str, width: Option<usize>) -> Cow<'_, str> {
         None => (String::new(), &*name),
     };
     let parts = parts(path);
-    // With the module as long as the type fits too, then without.
+    // With the module if the type also fits, then without.
     let with_type = &parts[..parts.len().saturating_sub(1)];
     let forms = [
         (&*module, with_type, arguments),
@@ -84,7 +84,7 @@ fn without_arguments(name: &str) -> (&str, &str) {
     (name, "")
 }
 
-/// Replaces what is between brackets by `[…]` and, in names of C++ and Rust, by `<…>`.
+/// Replaces text in brackets by `[…]` and, in names of C++ and Rust, by `<…>`.
 fn without_type_arguments(name: &str) -> String {
     let angles = name.contains("::") && name.matches('<').count() == name.matches('>').count();
     let (mut out, mut depth) = (String::with_capacity(name.len()), 0usize);

@@ -74,9 +74,9 @@ pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A line, or lines, still to be written.
+/// A line, or several, still to be written.
 struct Pending {
-    /// Bytes of the line before it that it shares; `None` for a root.
+    /// Number of bytes shared with the preceding line; `None` for a root.
     start: Option<usize>,
     rank: u32,
     what: Output,

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::function_groups::FunctionGroups;
 use crate::runtime::{bodies_of, body_of};
 
-/// A call on a line that the JIT decided to inline or not to.
+/// A call on a line that the JIT inlined or rejected.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct LineCall {

@@ -30,8 +30,8 @@ struct MissingFile<'p> {
 }
 
 impl<'p> MissingFiles<'p> {
-    /// Returns those of a profile, of which at most `max_lines` are shown, each with the commands that get
-    /// it; `trace` is what names the trace in a shell.
+    /// Returns the missing files of a profile, of which at most `max_lines` are shown, each with
+    /// the commands that get it; `trace` is the trace's path as a shell word.
     pub fn new(
         profile: &'p Profile,
         missing: &'p [MissingSymbols],

@@ -1,4 +1,4 @@
-//! JSON objects whose absent fields are left out.
+//! JSON objects whose absent fields are omitted.
 
 use std::fmt::Display;
 

@@ -45,7 +45,7 @@ impl Dictionary {
 }
 
 /// Writes one `ProfilesData` message: a resource for each process, with a profile of sample counts
-/// and, where known, one of time or bytes. Text is as in the trace: viewers escape it.
+/// and, if known, one of time or bytes. Text is as in the trace: viewers escape it.
 pub fn write_otlp(
     profile: &Profile,
     granularity: Granularity,

@@ -1,7 +1,7 @@
 //! Methods of .NET that run async methods and their continuations, which no source code calls.
 
-/// Types all of whose methods are such; from System.Private.CoreLib (dotnet/runtime, release/3.1 to
-/// release/10.0). Nested types and generic arguments do not matter.
+/// Types with only such methods, from System.Private.CoreLib (dotnet/runtime, release/3.1 to
+/// release/10.0). Nested types and generic arguments are ignored.
 const TYPES: [&str; 17] = [
     "System.Runtime.CompilerServices.AsyncMethodBuilderCore",
     "System.Runtime.CompilerServices.AsyncTaskMethodBuilder",

@@ -1,4 +1,4 @@
-//! What evidence and reasons mean, and what helps where a frame has no name or no line.
+//! Explanations of evidence and reasons, and what helps if a frame has no name or no line.
 
 use chronosym_core::{Evidence, LineReason, NameReason};
 
@@ -66,7 +66,7 @@ pub(crate) fn line_reason(reason: LineReason) -> (&'static str, &'static str) {
     text
 }
 
-/// Returns what a name's evidence means.
+/// Returns an explanation of a name's evidence.
 pub(crate) fn evidence_text(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::Load => "load event of the runtime",

@@ -15,7 +15,7 @@ use crate::function_groups::FunctionGroups;
 use crate::header::title;
 use crate::weight::{WeightUnit, add};
 
-/// What outputs distinguish.
+/// The level of detail of an output.
 ///
 /// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct TimedSample {
     pub stack: ResolvedStack,
     /// The kind of the sample.
     pub kind: SampleKind,
-    /// What the thread was doing.
+    /// The activity of the thread.
     pub activity: Activity,
 }
 
@@ -68,7 +68,7 @@ pub struct Series {
     /// The unit of their weights: time if that of all is known, bytes or events if all state
     /// them, else samples.
     pub unit: WeightUnit,
-    /// What outputs distinguish.
+    /// The level of detail.
     pub granularity: Granularity,
     /// The times that pass the filter, in ns from the start of the trace.
     pub times: Range<u64>,
@@ -193,10 +193,10 @@ impl Series {
     }
 }
 
-/// The time until which a sample's thread is known to have been in its stack, and the time from which
-/// it was seen again, if there is a gap between them: the thread had ended, was not sampled, or was
-/// not on a processor. Samples are not exactly at the end of the ones before them: differences up to
-/// half of a weight are none.
+/// Returns the gap between the time until which a sample's thread is known to have been in its
+/// stack and the time from which it was seen again, if there is one: the thread had ended, was not
+/// sampled, or was not on a processor. Sample times are not exact: differences up to half of a
+/// weight are not gaps.
 pub(crate) fn gap(until: u64, sample: &TimedSample, next: &TimedSample) -> Option<Range<u64>> {
     let is_gap = next.time_ns > until.saturating_add(sample.weight / 2);
     is_gap.then_some(until..next.time_ns)

@@ -196,7 +196,7 @@ impl Shape {
     }
 }
 
-/// The shape's verdict on the frames of a function.
+/// The shape's decision about the frames of a function.
 #[derive(Clone, Copy)]
 struct Verdict {
     included: bool,

@@ -113,7 +113,7 @@ impl SampledProfile {
     }
 }
 
-/// Returns the samples of a track where they are in the trace, if their weights are times.
+/// Returns the samples of a track at their times in the trace, if their weights are times.
 fn by_time(series: &Series, track: &Track<'_>) -> SampledProfile {
     let is_time = series.unit == WeightUnit::Time;
     let start = track.samples.first().filter(|_| is_time);

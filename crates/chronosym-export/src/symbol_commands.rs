@@ -1,4 +1,4 @@
-//! Commands that get a missing symbol file, or record what it would say.
+//! Commands that get a missing symbol file, or record the names it would supply.
 
 use chronosym_core::{Timeline, TraceFacts, file_name};
 use chronosym_symbolizer::chronosym_symbols::identity::Wanted;
@@ -7,8 +7,8 @@ use chronosym_types::escape::shell;
 
 const MICROSOFT: &str = "https://msdl.microsoft.com/download/symbols";
 
-/// Returns the commands for a file, the likeliest to help first; `trace` is what names the trace in a
-/// shell.
+/// Returns the commands for a file, the likeliest to help first; `trace` is the trace's path as a
+/// shell word.
 pub(crate) fn commands(missing: &MissingSymbols, timeline: &Timeline, trace: &str) -> Vec<String> {
     let file = &missing.file;
     let path = missing.trace_paths.first().map_or("", String::as_str);
@@ -60,8 +60,8 @@ pub(crate) fn commands(missing: &MissingSymbols, timeline: &Timeline, trace: &st
     commands
 }
 
-/// The debuginfod server of the distribution that the kernel's release names, or the one that asks
-/// those of all.
+/// Returns the debuginfod server of the distribution that the kernel's release names, or else the
+/// one that forwards requests to those of all distributions.
 fn debuginfod(facts: &TraceFacts) -> &'static str {
     let machine = facts.machine.as_deref().unwrap_or_default();
     let is = |words: &[&str]| words.iter().any(|word| machine.contains(word));

@@ -1,4 +1,4 @@
-//! Where a symbol file is, or why there is none, as text and as JSON.
+//! The location of a symbol file, or why there is none, as text and as JSON.
 
 use std::io::{self, Write};
 
@@ -27,7 +27,7 @@ impl Fields for SymbolFile {
     }
 }
 
-/// Writes where the file is, or why there is none and which locations were searched.
+/// Writes the location of the file, or why there is none and which locations were searched.
 pub(crate) fn write_symbol_file(
     file: &SymbolFile,
     what: &str,

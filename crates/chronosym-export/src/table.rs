@@ -41,9 +41,9 @@ impl Default for TableOptions {
 pub(crate) struct Name<'a> {
     /// Never shortened.
     pub before: &'a str,
-    /// Shortened where it is too long.
+    /// Shortened if it is too long.
     pub text: &'a str,
-    /// Left out where it does not fit.
+    /// Omitted if it does not fit.
     pub after: &'a str,
     pub kind: Option<CodeKind>,
 }
@@ -236,7 +236,7 @@ impl<'o, W: Write> Table<'o, W> {
 
 /// The maximum number of methods that are listed for one name.
 const METHODS: usize = 10;
-/// What follows a name is left out if the name would be shorter than this.
+/// Text after a name is omitted if the name would become shorter than this.
 const LEAST_NAME: usize = 24;
 
 /// Returns an ECMA-48 SGR colour that is readable on light and dark backgrounds.
@@ -269,7 +269,7 @@ pub struct TableObject<'a, T> {
     all: Amount,
     by: &'a str,
     rows: &'a [T],
-    /// How many are left out.
+    /// Number of omitted elements.
     more: usize,
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Location {
     pub lines: Vec<(u64, u64, u64)>,
 }
 
-/// The first element of each table represents none.
+/// The first element of each table represents an absent value.
 pub(crate) struct Tables {
     pub strings: Numbered<String>,
     pub functions: Numbered<Function>,
@@ -65,8 +65,9 @@ impl Tables {
         }
     }
 
-    /// Adds the mapping of the program itself before all others: viewers take the first one for it.
-    /// It is the binary with a process's name or, of those that match none, user code.
+    /// Adds the mapping of the program itself before all others, because viewers treat the first
+    /// mapping as the program. It is the binary with a process's name or, if none matches, user
+    /// code.
     pub fn add_main(&mut self, profile: &Profile) {
         let (resolver, mut weights) = (&profile.resolver, FxHashMap::default());
         for entry in &profile.entries {

@@ -9,7 +9,7 @@ use crate::call_tree::{CallTree, NodeIndex, NodeLabel, frames};
 use crate::fit::columns;
 use crate::table::{Name, Table, TableOptions};
 
-/// Nodes below this fraction of all samples are left out.
+/// Nodes below this fraction of all samples are omitted.
 const LEAST_SHARE: f64 = 0.005;
 
 /// Writes the description of the samples and the tree: percentage, total and self of each node.

@@ -28,7 +28,7 @@ pub struct HotThread {
     /// Its samples.
     #[serde(flatten)]
     pub amount: Amount,
-    /// The samples in which it was on a processor or runnable, where the activity of wall-clock
+    /// The samples in which it was on a processor or runnable, if the activity of wall-clock
     /// samples is known.
     pub running: Option<Amount>,
     /// The samples in which it was on a processor.

@@ -21,7 +21,7 @@ use crate::user_methods::{UserMethod, are_part, write_user_methods};
 use crate::weight::{Amount, Counts, WeightUnit, tally};
 
 closed_list! {
-    /// What samples are grouped by.
+    /// The grouping of samples.
     #[derive(Default)]
     #[non_exhaustive]
     By {
@@ -42,7 +42,7 @@ closed_list! {
 }
 
 closed_list! {
-    /// What hotspots are sorted by, heaviest first.
+    /// The order of hotspots, heaviest first.
     #[derive(Default)]
     Sort {
         /// The weight of samples whose leaf it is.
@@ -60,10 +60,10 @@ pub struct Hotspot {
     /// The label of the group.
     #[serde(flatten)]
     pub label: Label,
-    /// The source line of the group; of a method the line with the largest self.
+    /// The source line of the group; for a method, the line with the largest self.
     #[serde(flatten)]
     pub position: Option<SourcePosition>,
-    /// Self and total. Of a thread or process they are equal.
+    /// Self and total. They are equal for a thread or process.
     #[serde(flatten)]
     pub counts: Counts,
 }
@@ -257,7 +257,7 @@ impl<'a> TopObject<'a> {
 const USER_METHODS: usize = 10;
 
 /// Writes the description of the samples, a table of user methods, if they call framework code, and
-/// a table of hotspots. Below methods, lines and modules it writes which percentage of self has no
+/// a table of hotspots. Below methods, lines and modules it writes the percentage of self without a
 /// name, why, and what to do.
 ///
 /// # Errors
@@ -311,7 +311,7 @@ pub fn write_top(
     }
 }
 
-/// Writes which percentage of self has no name, why, and what to do.
+/// Writes the percentage of self without a name, why, and what to do.
 fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Result<()> {
     let resolver = &profile.resolver;
     let mut guessed = Amount::default();

@@ -19,7 +19,7 @@ use crate::user_methods::{UserMethod, user_methods};
 use crate::weight::{WeightUnit, add};
 use chronosym_types::escape::terminal;
 
-/// What a trace shows at first sight. Absent fields are unknown, or the trace has no such events.
+/// The main findings in a trace. Absent fields are unknown, or the trace has no such events.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
@@ -84,10 +84,10 @@ pub struct TraceSummary {
     pub unnamed_module: Option<String>,
     /// Events that the recorder lost.
     pub lost_events: u64,
-    /// Whether the runtime's flag tells runnable threads from others.
+    /// Whether the runtime's flag distinguishes runnable threads.
     #[serde(skip)]
     flag_is_reliable: bool,
-    /// Events with a stack, of a trace without samples: the type with most.
+    /// For a trace without samples: the type of events that has most stacks.
     #[serde(skip)]
     stacks_of: Option<String>,
 }
@@ -250,8 +250,8 @@ impl TraceSummary {
         }
     }
 
-    /// Returns the sentences that the trace supports, at most ten. `trace` stands for its path in
-    /// the commands that they name.
+    /// Returns the sentences that the trace supports, at most ten. `trace` is its path in the
+    /// commands that they contain.
     pub fn sentences(&self, trace: &str) -> Vec<String> {
         let mut all = vec![self.what_ran()];
         all.extend(self.where_user_code_spends_time());

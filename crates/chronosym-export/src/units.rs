@@ -13,7 +13,7 @@ pub fn show_count(n: u64) -> String {
     out
 }
 
-/// Formats a number of things: `1 wait`, `1,200 waits`.
+/// Formats a number with a noun: `1 wait`, `1,200 waits`.
 pub(crate) fn counted(count: u64, one: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {one}{plural}", show_count(count))

@@ -1,19 +1,21 @@
-//! Which code is the user's, and which is the framework's.
+//! Classifies code as user code or framework code.
 
 use chronosym_core::{Frame, Function, Timeline};
 
 /// The start of document paths in a deterministic build, which replaces the actual folder.
 const BUILT_ELSEWHERE: &str = "/_/";
 
-/// Tells user code from the framework's: the runtime, its class library, the system, and packages.
+/// Classifies code as user code or framework code: the runtime, its class library, the system, and
+/// packages.
 ///
-/// Decided by the folder of a module, by its name, and by its PDB. A library is the
-/// framework's, too, if its PDB shows that it was built elsewhere (documents start with `/_/`,
-/// while those of another module do not). Code without a module is classified by its namespace.
+/// Determined by the folder of a module, by its name, and by its PDB. A library also belongs to the
+/// framework if its PDB shows that it was built elsewhere (its documents start with `/_/`, while
+/// those of another module do not). Code without a module is classified by its namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct UserCode {
     has_own_builds: bool,
-    /// All managed code is that of an SDK or package, as of a compiler: it is the user's here.
+    /// Whether all managed code is that of an SDK or package, such as a compiler: it is then user
+    /// code.
     tools_are_users: bool,
 }
 
@@ -33,7 +35,7 @@ impl UserCode {
         }
     }
 
-    /// Whether the code of a frame is the user's.
+    /// Returns whether the code of a frame is user code.
     pub fn has(&self, frame: &Frame) -> bool {
         let file = frame.line.as_ref().map(|line| &*line.file);
         let is_built_elsewhere =
@@ -41,7 +43,7 @@ impl UserCode {
         !is_built_elsewhere && self.has_function(&frame.function)
     }
 
-    /// Whether the code of a function is the user's, apart from what PDBs show.
+    /// Returns whether the code of a function is user code, ignoring PDBs.
     fn has_function(&self, function: &Function) -> bool {
         match origin(function) {
             Origin::Framework => false,
@@ -51,9 +53,9 @@ impl UserCode {
     }
 }
 
-/// Where the code of a function comes from. Unnamed code without a module is the framework's, and
-/// so is code that is generated at run time: stubs between managed and native code, and dynamic
-/// methods, which serve the code that calls them.
+/// Returns the origin of the code of a function. Unnamed code without a module belongs to the
+/// framework, as does code that is generated at run time: stubs between managed and native code,
+/// and dynamic methods, which serve the code that calls them.
 fn origin(function: &Function) -> Origin {
     let is_generated = |name: &str| name.starts_with("dynamicClass.");
     match function.binary() {
@@ -64,7 +66,7 @@ fn origin(function: &Function) -> Origin {
     }
 }
 
-/// Where a module comes from.
+/// The origin of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     /// The runtime, its class library, or the system.
@@ -99,7 +101,7 @@ impl Origin {
 }
 
 impl Origin {
-    /// The origin of a method of an unknown module, by its namespace.
+    /// Returns the origin of a method of an unknown module, by its namespace.
     fn of_name(name: &str) -> Self {
         // A bracket opens the name of merged frames.
         const NAMESPACES: [&str; 7] = [
@@ -195,8 +197,8 @@ const NAMES: [&str; 33] = [
     "linux-vdso",
 ];
 
-/// Whether a module or image belongs to .NET, the system, an SDK or a package, by its simple name
-/// and path.
+/// Returns whether a module or image belongs to .NET, the system, an SDK or a package, by its
+/// simple name and path.
 pub fn is_framework_module(name: &str, path: Option<&str>) -> bool {
     Origin::of(name, path) != Origin::User
 }

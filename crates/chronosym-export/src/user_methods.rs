@@ -13,7 +13,7 @@ use crate::table::{Name, Table};
 use crate::user_code::UserCode;
 use crate::weight::{Amount, WeightUnit};
 
-/// A user method, and the samples whose innermost frame of user code it is.
+/// A user method, and the samples of which it is the innermost frame of user code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UserMethod {
@@ -23,10 +23,10 @@ pub struct UserMethod {
     /// Its line with the most samples.
     #[serde(flatten)]
     pub position: Option<SourcePosition>,
-    /// Samples that are not of blocked threads: those in its own code, and in framework code that
+    /// Samples of threads that are not blocked: those in its own code, and in framework code that
     /// it calls.
     pub total: Amount,
-    /// Of these, samples in its own code.
+    /// The part of these samples in its own code.
     #[serde(rename = "self")]
     pub own: Amount,
     /// Samples of threads that are blocked in framework code that it calls.

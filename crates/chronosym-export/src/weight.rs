@@ -14,11 +14,11 @@ closed_list! {
         /// The number of samples.
         #[default]
         Samples = "samples",
-        /// The time that samples represent, in ns; 0 where it is unknown.
+        /// The time that samples represent, in ns; 0 if unknown.
         Time = "time",
         /// The bytes that events state.
         Bytes = "bytes",
-        /// The events of a counter, such as cycles, that samples stand for: their periods.
+        /// The events of a counter, such as cycles, that samples represent: their periods.
         Events = "events",
     }
 }
@@ -141,7 +141,7 @@ pub struct Amount {
     /// The bytes that their events state; 0 if they state none.
     #[serde(skip_serializing_if = "is_zero")]
     pub bytes: u64,
-    /// The events of a counter that they stand for; 0 if they state none.
+    /// The events of a counter that they represent; 0 if they state none.
     #[serde(skip_serializing_if = "is_zero")]
     pub events: u64,
 }

@@ -25,7 +25,7 @@ impl Message {
         self
     }
 
-    /// Empty fields are written, too: the elements of a table must keep their indices.
+    /// Writes empty fields as well: the elements of a table must keep their indices.
     pub fn blob(&mut self, field: u32, bytes: &[u8]) -> &mut Self {
         self.key(field, 2);
         self.varint(bytes.len() as u64);

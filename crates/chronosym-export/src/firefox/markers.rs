@@ -11,7 +11,7 @@ use crate::json::Quoted;
 use crate::kind::CodeKind;
 use crate::series::Series;
 
-/// How the viewer shows each kind of marker.
+/// Returns the viewer's display settings for each kind of marker.
 pub(super) fn schema() -> Vec<Value> {
     let schema = |kind: MarkerKind| {
         json!({

@@ -119,7 +119,7 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "]}}")
 }
 
-/// The name of a kind of code, and one of the viewer's colours.
+/// Returns the name of a kind of code, and one of the viewer's colours.
 fn category(kind: CodeKind) -> (&'static str, &'static str) {
     match kind {
         CodeKind::Managed => ("Managed", "blue"),

@@ -39,7 +39,7 @@ struct TableFrame {
     id: FrameId,
     function: usize,
     symbol: Option<usize>,
-    /// How many frames it is inlined into.
+    /// The number of frames that contain it.
     depth: u32,
     /// Whether it is the leaf of a blocked thread.
     is_idle: bool,
@@ -57,7 +57,7 @@ struct Tables<'s> {
     stacks: Vec<(usize, Option<usize>)>,
     frame_index: FxHashMap<(FrameId, u32, bool), usize>,
     stack_index: FxHashMap<ResolvedStack, usize>,
-    /// The stacks of blocked threads: their leaves are of another category.
+    /// The stacks of blocked threads, whose leaves have another category.
     idle_index: FxHashMap<ResolvedStack, usize>,
 }
 
@@ -135,8 +135,8 @@ impl Tables<'_> {
         self.frames.len() - 1
     }
 
-    /// Returns the function of an image that contains a frame's code; of an inlined frame the
-    /// function that it is inlined into.
+    /// Returns the function of an image that contains a frame's code; for an inlinee, the function
+    /// that contains it.
     fn symbol(&mut self, id: FrameId) -> Option<usize> {
         let frames = &self.series.resolver.frames()[id.index()..];
         // Inlined frames precede the frame that they are inlined into.
@@ -308,7 +308,7 @@ pub(super) fn write(
         ("weight", &|row| weight(row.weight)),
         ("threadCPUDelta", &cpu),
     ];
-    // Where nothing is known of processors, the viewer draws every sample in full height.
+    // Without processor times, the viewer draws every sample in full height.
     let has_cpu = rows.iter().any(|row| row.cpu_ns.is_some());
     let columns = &columns[..columns.len() - usize::from(!has_cpu)];
     begin_table(out, "samples", &rows, columns)?;
@@ -368,8 +368,8 @@ pub fn firefox_address(id: FrameId, frame: &Frame) -> u64 {
     }
 }
 
-/// What the viewer identifies processes by: their ids, with a suffix for all but the first process
-/// that had an id.
+/// The viewer's process identifiers: process ids, with a suffix for all but the first process that
+/// had an id.
 pub(super) struct Pids(FxHashMap<ProcessIndex, String>);
 
 impl Pids {

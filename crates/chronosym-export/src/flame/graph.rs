@@ -13,7 +13,7 @@ use crate::header::title;
 use crate::kind::CodeKind;
 use crate::weight::{WeightUnit, add};
 
-/// What colours boxes: classes of the style sheet.
+/// The colours of boxes: classes of the style sheet.
 pub(super) const KINDS: [&str; 11] = [
     "managed",
     "framework",
@@ -32,15 +32,15 @@ const PROCESS: u8 = 8;
 const THREAD: u8 = 9;
 const REST: u8 = 10;
 
-/// What colours boxes of two trees: classes from much less to much more.
+/// The colours of boxes of two trees: classes from much less to much more.
 const CHANGES: [&str; 7] = ["less3", "less2", "less1", "same", "more1", "more2", "more3"];
 
-/// In a graph of more nodes than this, …
+/// Number of nodes of a large graph.
 const MANY: usize = 50_000;
-/// … boxes narrower than this fraction of the whole are merged with their siblings: they would be
-/// invisible.
+/// In a large graph, boxes narrower than this fraction of the whole are merged with their siblings:
+/// they would be invisible.
 const LEAST: u64 = 20_000;
-/// The weight of each of two trees: percentages, not samples, are compared.
+/// The weight of each of two trees, of which percentages are compared.
 const WHOLE: u64 = 1_000_000_000;
 
 /// A function, process or thread that boxes show.
@@ -94,7 +94,7 @@ impl Node {
 /// Boxes, and the tree in preorder.
 pub(super) struct Graph {
     pub title: String,
-    /// The unit of weights; `None` where percentages of two trees are compared.
+    /// The unit of weights; `None` if percentages of two trees are compared.
     pub unit: Option<WeightUnit>,
     pub boxes: Vec<FlameBox>,
     /// Depth and node: callers precede callees, siblings are sorted by name.
@@ -209,7 +209,7 @@ impl Graph {
         }
     }
 
-    /// Returns the class that colours a node: the kind of its code or, of two profiles, the change
+    /// Returns the class that colours a node: the kind of its code or, for two profiles, the change
     /// of its percentage.
     pub fn class(&self, node: &Node) -> &'static str {
         if self.unit.is_some() {
@@ -252,7 +252,7 @@ fn boxes(profile: &Profile, tree: &CallTree) -> Vec<FlameBox> {
         .collect()
 }
 
-/// What the frames of a box have in common.
+/// The properties shared by the frames of a box.
 #[derive(Default)]
 struct BoxDetails<'s> {
     module: Option<&'s str>,

@@ -1,4 +1,4 @@
-//! What was missing when a trace was recorded, and what to record next time.
+//! Advice: what was missing when a trace was recorded, and what to record next time.
 
 use chronosym_core::{Diagnostics, Evidence, NameReason, Timeline};
 

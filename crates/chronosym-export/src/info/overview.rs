@@ -10,8 +10,8 @@ use super::advice::advice;
 use super::summary::Summary;
 use crate::suspensions::{Suspensions, suspensions};
 
-/// An overview of a trace: what was recorded, what its samples are, how their frames are named,
-/// what is wrong with it, and what to record next time.
+/// An overview of a trace: its content, its samples, how their frames are named, its diagnostics,
+/// and what to record next time.
 #[derive(Debug)]
 pub struct Overview<'t> {
     pub(super) timeline: &'t Timeline,
@@ -40,7 +40,7 @@ impl<'t> Overview<'t> {
         }
     }
 
-    /// Returns the command that shows most next, with its options and without the trace.
+    /// Returns the most useful next command, with its options and without the trace.
     pub fn next_command(&self) -> String {
         let own = &self.summary.own;
         let types = self.timeline.event_types().iter().filter(|t| t.stacks > 0);

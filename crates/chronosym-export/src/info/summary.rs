@@ -1,4 +1,4 @@
-//! How the frames of samples are named.
+//! Statistics of how the frames of samples are named.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub(super) struct Summary {
     pub with_line: u64,
     /// Samples with a frame that a lost event could refute.
     pub after_loss: u64,
-    /// Samples with one frame, and those whose frames of user code are one or two.
+    /// Number of samples with one frame, and of those with one or two frames of user code.
     pub single: u64,
     pub shallow: u64,
     pub samples_of: BTreeMap<ProcessIndex, u64>,
@@ -31,12 +31,12 @@ pub(super) struct Summary {
     pub symbol_files: BTreeSet<String>,
 }
 
-/// How frames are named, or why they are not.
+/// Numbers of named frames, and of unnamed ones by reason.
 #[derive(Debug, Default)]
 pub(super) struct Naming {
     pub total: u64,
     pub named: u64,
-    /// Of the named ones, those whose name is a guess.
+    /// Number of named frames whose name is a guess.
     pub guessed: u64,
     pub evidence: BTreeMap<Evidence, u64>,
     pub reasons: BTreeMap<NameReason, u64>,
@@ -59,7 +59,7 @@ impl Naming {
         }
     }
 
-    /// Returns the number of frames without a name because no symbol file is at hand.
+    /// Returns the number of frames without a name because no symbol file is available.
     pub fn without_file(&self) -> u64 {
         let reasons = [
             NameReason::NoSymbolFile,
@@ -128,7 +128,7 @@ impl Summary {
         summary
     }
 
-    /// Returns the percentage of leaves and of all frames that `count` counts.
+    /// Returns the percentages of leaves and of all frames that `count` counts.
     pub fn share(&self, count: impl Fn(&Naming) -> u64) -> String {
         let [own, all] = [&self.own, &self.frames].map(|naming| naming.share(count(naming)));
         format!("{own:.0} % of self, {all:.0} % of all frames")

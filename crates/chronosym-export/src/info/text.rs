@@ -141,7 +141,7 @@ impl Overview<'_> {
         Ok(())
     }
 
-    /// Writes how long processes were suspended as a whole, and why.
+    /// Writes the total time of suspensions, by reason.
     fn write_suspensions(&self, out: &mut impl Write) -> io::Result<()> {
         let several = self
             .suspensions
@@ -245,7 +245,7 @@ impl Overview<'_> {
         Ok(())
     }
 
-    /// Writes where parts of the traces could not be used.
+    /// Writes the ranges of the traces that could not be used.
     fn write_gaps(&self, out: &mut impl Write) -> io::Result<()> {
         const SHOWN: usize = 20;
         let gaps = &self.diagnostics.gaps;

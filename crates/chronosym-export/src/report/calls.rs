@@ -1,4 +1,4 @@
-//! The distinct stacks of a report: a tree of frames, and what its frames share.
+//! The distinct stacks of a report: a tree of frames, and the properties that frames share.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::tables::Numbered;
 /// The function that replaces frames beyond the limit.
 const LEFT_OUT: u32 = u32::MAX;
 
-/// What frames of one function and line share.
+/// The properties that frames of one function and line share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FrameFacts {
     pub tier: &'static str,
@@ -172,7 +172,7 @@ impl<'s> Calls<'s> {
         for (frame, (_, id)) in &self.frames {
             examples[frame.function as usize].get_or_insert(resolver.frame(*id));
         }
-        // Each function was found by a frame.
+        // Every function has a frame.
         examples.into_iter().flatten().collect()
     }
 

@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde::Serialize;
 
-/// A column: its name, the number of values, and how many bytes each has.
+/// A column: its name, the number of values, and the bytes per value.
 #[derive(Debug, Serialize)]
 pub(super) struct ColumnInfo {
     name: &'static str,

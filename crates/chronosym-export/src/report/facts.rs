@@ -1,22 +1,22 @@
-//! What callers give for a report, in addition to its samples.
+//! The input of a report in addition to its samples.
 
 use chronosym_core::{Diagnostic, Profile};
 use serde::Serialize;
 
 use crate::header::describe;
 
-/// What a report states about a trace, and how much it may hold.
+/// Facts about a trace in a report, and the limits of the report.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReportFacts {
     /// The name of the trace.
     pub name: String,
-    /// What the samples are, in lines.
+    /// Description of the samples, in lines.
     pub summary: Vec<String>,
-    /// What is wrong with the trace.
+    /// Diagnostics of the trace.
     pub diagnostics: Vec<Diagnostic>,
     /// Whether the report starts with raw frames: plumbing of async methods is shown, and the time
-    /// of the runtime's helpers is apart from their callers'.
+    /// of the runtime's helpers is not charged to their callers.
     pub raw: bool,
     /// The maximum number of samples. Beyond it, samples of one thread with equal stacks are merged
     /// in slices of time; the default is 2,000,000.
@@ -39,18 +39,18 @@ impl ReportFacts {
     }
 }
 
-/// A file's text and where it is from.
+/// The text of a file, and its source.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ReportSource {
     /// The text.
     pub text: String,
-    /// Where it was found.
+    /// The location of the text.
     pub from: String,
 }
 
 impl ReportSource {
-    /// Returns a text and where it was found.
+    /// Creates a text with its location.
     pub fn new(text: impl Into<String>, from: impl Into<String>) -> Self {
         let (text, from) = (text.into(), from.into());
         ReportSource { text, from }

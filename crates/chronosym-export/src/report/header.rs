@@ -63,7 +63,7 @@ struct ThreadRow {
     process: usize,
 }
 
-/// Label as `top` has it, module from 1, kind, flags, and the parts of its name.
+/// Label as in `top`, module from 1, kind, flags, and the parts of its name.
 #[derive(Serialize)]
 struct FunctionRow(String, usize, usize, u8, String, String, String, String);
 

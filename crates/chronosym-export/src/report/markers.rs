@@ -10,15 +10,15 @@ use super::samples::Samples;
 use crate::series::Series;
 use crate::tables::Numbered;
 
-/// Of a kind with more markers than this, …
+/// Number of markers of a kind above which they are merged.
 const MANY: usize = 10_000;
-/// … those that start in one of this many slices of time are merged: an axis has fewer pixels.
+/// Number of slices of time; merged markers start in one slice. A time axis has fewer pixels.
 const SLICES: u64 = 5_000;
 
 /// A marker, or several of one kind.
 struct Merged<'t> {
     first: Marker<'t>,
-    /// ns since the trace began; that of the last one.
+    /// End in ns since the trace began; for several markers, that of the last one.
     end_ns: Option<u64>,
     count: u64,
 }

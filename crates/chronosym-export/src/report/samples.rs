@@ -1,4 +1,4 @@
-//! The samples of a report by time, merged where there are too many.
+//! The samples of a report by time, merged if there are too many.
 
 use chronosym_core::ThreadIndex;
 
@@ -37,7 +37,7 @@ impl Samples {
             thread: threads.insert_full(sample.thread).0 as u32,
             time_ns: sample.time_ns,
             node: calls.node(sample.stack),
-            // In the order of its list, which the script has, too.
+            // The index in the list of activities, which the script has, too.
             activity: sample.activity as u8,
             weight: sample.weight,
             count: 1,

@@ -17,9 +17,9 @@ use crate::units::{show_count, show_rounded};
 
 #[derive(Debug)]
 pub(crate) struct AllocationsView {
-    /// Most bytes first.
+    /// Sorted by bytes, descending.
     types: Vec<Group>,
-    /// By type and place.
+    /// By type and call site.
     sites: Vec<Group>,
     kinds: BTreeMap<Option<AllocationKind>, Amount>,
     event: Option<AllocationEvent>,

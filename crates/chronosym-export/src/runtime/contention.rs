@@ -17,15 +17,15 @@ use crate::units::{counted, show_count, show_time};
 
 #[derive(Debug)]
 pub(crate) struct ContentionView {
-    /// Most time first.
+    /// Sorted by time, descending.
     locks: Vec<Lock>,
-    /// In order of their starts.
+    /// Sorted by start.
     waits: Vec<Row>,
     durations: Option<Percentiles>,
     notes: Notes,
 }
 
-/// The waits for one lock at one place.
+/// The waits for one lock at one call site.
 #[derive(Debug)]
 struct Lock {
     pid: Option<u32>,

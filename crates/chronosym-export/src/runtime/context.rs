@@ -1,4 +1,4 @@
-//! What all reports of the runtime's events share.
+//! The context that all reports of the runtime's events share.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -47,7 +47,8 @@ impl Context {
         view.map_or(0, |thread| thread.tid)
     }
 
-    /// Where the program was when an event of a process was logged, if the event has a stack.
+    /// Returns the call site in the program at which an event of a process was logged, if the event
+    /// has a stack.
     pub fn site(
         &mut self,
         process: ProcessIndex,
@@ -66,7 +67,7 @@ impl Context {
     }
 }
 
-/// What a report could not use, and what the recorder lost.
+/// The data that a report could not use, and what the recorder lost.
 #[derive(Debug)]
 pub(crate) struct Notes {
     unused: Unused,
@@ -146,7 +147,7 @@ impl Fields for Notes {
     }
 }
 
-/// The sentence for a trace without the events of a report.
+/// Returns the sentence for a trace without the events of a report.
 pub(crate) fn nothing(report: Report) -> String {
     let what = match report {
         Report::Gc => "garbage collections",

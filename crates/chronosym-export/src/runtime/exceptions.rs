@@ -26,7 +26,7 @@ pub(crate) struct ExceptionsView {
     notes: Notes,
 }
 
-/// Exceptions of one type that were thrown and caught at the same places.
+/// Exceptions of one type with the same throw site and handler.
 #[derive(Debug)]
 struct Group {
     type_name: Option<Arc<str>>,
@@ -34,7 +34,7 @@ struct Group {
     caught_in: Option<Arc<str>>,
     count: u64,
     rethrown: u64,
-    /// Those whose handler is recorded.
+    /// Number of exceptions whose handler is recorded.
     caught: u64,
     dispatch_ns: u64,
     /// The first message.

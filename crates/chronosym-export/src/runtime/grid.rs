@@ -1,4 +1,4 @@
-//! Plain tables: cells on the right edge of their column, the last one on the left.
+//! Plain tables: cells are right-aligned, the last one left-aligned.
 
 use std::io::{self, Write};
 
@@ -26,7 +26,7 @@ impl Grid {
         }
     }
 
-    /// Adds a row. Only those that are shown are made.
+    /// Adds a row. The cells are only formatted if the row is shown.
     pub fn row<const N: usize>(&mut self, cells: impl FnOnce() -> [String; N]) {
         match self.rows.len() < self.max_rows {
             true => self.rows.push(cells().to_vec()),
@@ -76,7 +76,7 @@ pub(crate) fn ms(ns: u64) -> String {
     format!("{:.3}", ns as f64 / 1e6)
 }
 
-/// Formats what may be unknown.
+/// Formats a value that may be unknown.
 pub(crate) fn or_unknown<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "?".to_owned(), show)
 }

@@ -1,4 +1,4 @@
-//! What the JIT inlined and what it rejected, with the time that it costs.
+//! The JIT's inlining decisions, with the cost of rejected calls.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,12 +52,12 @@ struct Body {
     decisions: Option<CompiledBody>,
 }
 
-/// A call that was inlined, as one of the sources states it.
+/// An inlined call, according to one of the sources.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Inlined {
     caller: String,
     callee: String,
-    /// Where the call is, if rich debug info and a symbol file state it.
+    /// The line of the call, if rich debug info and a symbol file state it.
     line: Option<(String, u32)>,
     count: u64,
     source: &'static str,
@@ -71,7 +71,7 @@ struct Rejected {
     callee: Arc<str>,
     reason: Arc<str>,
     always: bool,
-    /// The reason that an earlier event states for all calls of the callee, if this one only
+    /// The reason that an earlier event states for all calls of the callee, if this event only
     /// refers to it.
     earlier: Option<Arc<str>>,
     /// Number of compilations of the method.
@@ -79,15 +79,15 @@ struct Rejected {
     weight: u64,
 }
 
-/// Inlined according to JittedMethodRichDebugInfo, which states where.
+/// Inlined according to JittedMethodRichDebugInfo, which states the call offset.
 const RICH: &str = "rich debug info";
-/// Inlined according to MethodJitInliningSucceeded, which does not.
+/// Inlined according to MethodJitInliningSucceeded, which does not state it.
 const EVENTS: &str = "JIT events";
 
 impl Inlining {
-    /// Reports the bodies of a profile or, if it has no samples, all; with `method` only those whose
-    /// name it is, ends, or is part of. The timeline was read with the options of
-    /// [`JitDecisions`].
+    /// Reports the bodies of a profile or, if it has no samples, all bodies. With `method`, only
+    /// those whose name equals it, ends with it, or contains it. The timeline was read with the
+    /// options of [`JitDecisions`].
     pub fn new(profile: &mut Profile, decisions: JitDecisions, method: Option<&str>) -> Self {
         let timeline = profile.resolver.timeline().clone();
         let unit = WeightUnit::of(profile);
@@ -245,12 +245,13 @@ fn name_of(label: &str) -> &str {
     label.split_once('!').map_or(label, |(_, name)| name)
 }
 
-/// Whether a reason is the attribute of a method, or an earlier result that the runtime remembers.
+/// Returns whether a reason is the attribute of a method, or an earlier result that the runtime
+/// cached.
 fn is_cached(reason: &str) -> bool {
     reason.contains("cached result")
 }
 
-/// By method, the reason for which none of its calls can be inlined.
+/// Returns, by method, the reason for which none of its calls can be inlined.
 fn reasons_for_good(bodies: &[CompiledBody]) -> HashMap<Arc<str>, Arc<str>> {
     let calls = bodies.iter().flat_map(|body| &body.rejected);
     let for_good = calls.filter(|it| it.always && !is_cached(&it.reason));
@@ -259,7 +260,7 @@ fn reasons_for_good(bodies: &[CompiledBody]) -> HashMap<Arc<str>, Arc<str>> {
         .collect()
 }
 
-/// Whether a name is meant: the whole name, its end, or a part of it; everything without a method.
+/// Returns whether a name equals the method, ends with it, or contains it; true without a method.
 fn matches(method: Option<&str>, name: &str) -> bool {
     method.is_none_or(|method| name.contains(method))
 }
@@ -307,7 +308,7 @@ fn notes(timeline: &Timeline, mut unused: Unused, unloaded: u64) -> Notes {
 /// Caller, callee, and the line of the call.
 type Call = (String, String, Option<(String, u32)>);
 
-/// What is inlined into a body: from its inline tree, and from events.
+/// Returns the calls inlined into a body, from its inline tree and from events.
 fn inlined(
     resolver: &mut Resolver,
     (process, index): (ProcessIndex, BodyIndex),
@@ -336,7 +337,7 @@ fn inlined(
             source: RICH,
         });
     let mut inlined: Vec<Inlined> = rich.collect();
-    // Inlined calls of which no code is left are in events only. Of a call in inlined code, events
+    // Inlined calls without remaining code are in events only. For a call in inlined code, events
     // may name the compiled method as the caller.
     let name = |label: &str| name_of(label).to_owned();
     let pairs = inlined
@@ -490,7 +491,7 @@ impl Body {
     }
 }
 
-/// The decisions about the calls of a body, as the JIT's events state them: a line each.
+/// Returns the JIT's decisions about the calls of a body, one per line.
 pub(crate) fn decisions(body: &CompiledBody) -> Vec<String> {
     let inlined: BTreeSet<&InlinedCall> = body.inlined.iter().collect();
     let inlined = inlined.into_iter();
@@ -578,7 +579,7 @@ impl Fields for Body {
     }
 }
 
-/// What the JIT's events state of a body.
+/// The contents of the JIT's events about a body.
 #[derive(Clone, Copy)]
 pub(crate) struct Decisions<'a>(pub &'a CompiledBody);
 

@@ -1,4 +1,4 @@
-//! What the runtime's events of a trace can tell: a line for each report.
+//! A summary of the runtime's events in a trace: a line for each report.
 
 use std::io::{self, Write};
 use std::sync::Arc;

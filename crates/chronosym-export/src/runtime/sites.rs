@@ -1,4 +1,4 @@
-//! Where in the program something happened: the innermost frame of a stack that is user code.
+//! Call sites of events: the innermost frame of a stack that is user code.
 
 use chronosym_core::{ResolvedStack, Resolver};
 use serde::ser::SerializeMap;
@@ -16,7 +16,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// The place of an event with a stack.
+    /// Returns the call site of an event with a stack.
     pub fn of(resolver: &Resolver, stack: ResolvedStack, user_code: UserCode) -> Self {
         let mut frames = resolver.stack(stack).map(|frame| resolver.frame(frame));
         let user = frames.find(|frame| user_code.has(frame));

@@ -35,7 +35,7 @@ impl ThreadPoolView {
             pid: context.pid(of.process),
             of,
         });
-        // Where the number changes.
+        // Times at which the number changes.
         let mut last = BTreeMap::new();
         let changes = pool
             .workers
