@@ -18,7 +18,7 @@ closed_list! {
 }
 
 closed_list! {
-    /// What an [`Activity`] rests on.
+    /// The evidence for an [`Activity`].
     #[non_exhaustive]
     ActivityEvidence {
         /// A CPU sample: the thread was interrupted on a processor.
@@ -34,13 +34,13 @@ closed_list! {
     }
 }
 
-/// An activity and what it rests on; nothing if it is unknown.
+/// An activity and its evidence, which is absent if the activity is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ThreadActivity {
     /// The activity.
     pub activity: Activity,
-    /// What it rests on.
+    /// Its evidence.
     pub evidence: Option<ActivityEvidence>,
 }
 

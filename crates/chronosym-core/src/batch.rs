@@ -1,4 +1,4 @@
-//! Many addresses or stacks at once, to numbers of frames in columns.
+//! Resolves many addresses or stacks at once, to numbers of frames in columns.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -48,16 +48,17 @@ pub struct StackQuery<'a> {
     pub leaf_first: &'a [u64],
     /// ns since the trace began.
     pub time_ns: u64,
-    /// What the innermost address is; the others are return addresses.
+    /// The position of the innermost address; the others are return addresses.
     pub position: Position,
 }
 
-/// The frames of each query of a batch. Used again for the next batch, it allocates only if that is larger.
+/// The frames of each query of a batch. When it is reused for another batch, it allocates only if
+/// that is larger.
 #[derive(Clone, Debug, Default)]
 pub struct ResolvedBatch {
     offsets: Vec<usize>,
     frames: Vec<TableFrame>,
-    /// Of each address: its frames in the resolver.
+    /// The frames of each address in the resolver.
     cached: Vec<Option<Cached>>,
     /// The addresses of stacks.
     addresses: Vec<AddressQuery>,
@@ -96,7 +97,7 @@ impl ResolvedBatch {
         &self.offsets
     }
 
-    /// Returns the frames of all queries, one after the other.
+    /// Returns the frames of all queries, in the order of the queries.
     pub fn frames(&self) -> &[TableFrame] {
         &self.frames
     }
@@ -146,7 +147,8 @@ impl Resolver {
         }
     }
 
-    /// As [`resolve_batch`](Self::resolve_batch), for stacks: the frames of all addresses of a stack, innermost first.
+    /// Like [`resolve_batch`](Self::resolve_batch), for stacks: returns the frames of all addresses
+    /// of a stack, innermost first.
     ///
     /// # Examples
     ///
@@ -207,7 +209,7 @@ impl Resolver {
         &self.table
     }
 
-    /// Finds the frames of each address: those that are cached on all cores, then the others.
+    /// Finds the frames of each address: cached ones on all cores, then the others.
     fn find_frames(&mut self, queries: &[AddressQuery], batch: &mut ResolvedBatch) {
         batch.cached.clear();
         batch.cached.resize(queries.len(), None);
@@ -228,7 +230,7 @@ impl Resolver {
         frames.extend_from_slice(&self.table_frames[range]);
     }
 
-    /// Puts frames that were made since the last batch in the table.
+    /// Adds the frames since the last batch to the table.
     fn fill_table(&mut self) {
         for frame in self.table_frames.len()..self.frames().len() {
             let frame = &self.frames[frame];
@@ -237,7 +239,7 @@ impl Resolver {
     }
 }
 
-/// As [`look_up`], of large batches on all cores.
+/// Like [`look_up`]; large batches use all cores.
 fn look_up_all(cache: FrameCache<'_>, queries: &[AddressQuery], cached: &mut [Option<Cached>]) {
     if queries.len() < 2 * THREAD {
         return look_up(cache, queries, cached);
@@ -261,7 +263,7 @@ fn look_up_all(cache: FrameCache<'_>, queries: &[AddressQuery], cached: &mut [Op
     });
 }
 
-/// Looks up addresses that were resolved before.
+/// Looks up the cached frames of addresses.
 fn look_up(cache: FrameCache<'_>, queries: &[AddressQuery], cached: &mut [Option<Cached>]) {
     let mut processes = Processes::new(cache.timeline);
     for (query, cached) in queries.iter().zip(cached) {
@@ -270,7 +272,7 @@ fn look_up(cache: FrameCache<'_>, queries: &[AddressQuery], cached: &mut [Option
     }
 }
 
-/// The processes of queries; most have the same as the one before.
+/// Finds the processes of queries; most have the same process as the preceding query.
 struct Processes<'t> {
     timeline: &'t Timeline,
     last: Option<(u32, ProcessIndex)>,

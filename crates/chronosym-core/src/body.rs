@@ -33,7 +33,7 @@ pub(crate) struct CodeBody {
     pub evidence: EvidenceSet,
     pub loaded: Start,
     pub end: End,
-    /// Time of the body's own latest event; the end may be its container's.
+    /// Time of the body's own latest event; its end may be that of its container.
     pub confirmed: u64,
     /// Rule 8: earliest sample before the load event that may be in this body.
     pub earliest: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Rare {
 }
 
 impl CodeBody {
-    /// A body of which nothing is known.
+    /// A body without any known property.
     pub const NONE: CodeBody = CodeBody {
         clr_instance: 0,
         start: 0,

@@ -1,27 +1,26 @@
-//! The memory that reading a recording and answering from it may take.
+//! The memory that reading and resolving a recording may take.
 
 use crate::limits::Limits;
 
-/// A bound on memory, and what is taken of it.
+/// A limit on memory, and the memory in use.
 ///
-/// States are not counted byte by byte: their sizes are estimated from the numbers of their
-/// entries, with the constants of this crate, so that a recording reaches its budget at the same
-/// event on every machine.
+/// Sizes are estimated from the numbers of elements, with the constants of this crate, so that a
+/// recording reaches its budget at the same event on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     bytes: u64,
     used: u64,
 }
 
-/// A consumer of a [`Budget`]. What is read first leaves room for what is made of it.
+/// A consumer of a [`Budget`]. Earlier stages leave memory for later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Share {
     /// Events, samples, code and names: up to 30 %.
     Recording,
-    /// Frames and functions: up to 45 %, with what the recording takes.
+    /// Frames and functions: up to 45 %, including the recording.
     Frames,
-    /// Call trees and pictures: up to 60 %, with both. The rest is for readers and buffers.
+    /// Call trees and pictures: up to 60 %, including both. The rest is for readers and buffers.
     Outputs,
 }
 
@@ -33,49 +32,49 @@ const OF_INPUT: u64 = 16;
 const OF_PIPE: u64 = (1 << 30) / OF_INPUT;
 
 impl Budget {
-    /// A budget that is never reached: that of a session that is not read from a file.
+    /// An unlimited budget: that of a session that is not read from a file.
     pub const UNLIMITED: Budget = Budget::new(u64::MAX);
 
-    /// A budget of `bytes`.
+    /// Creates a budget of `bytes`.
     pub const fn new(bytes: u64) -> Self {
         Budget { bytes, used: 0 }
     }
 
-    /// The budget of a recording: the limit, if there is one, or else the default.
+    /// Returns the budget of a recording: the limit, if there is one, or else the default.
     pub fn of(limits: &Limits, input_bytes: Option<u64>) -> Self {
         limits
             .memory
             .map_or_else(|| Budget::of_input(input_bytes), Budget::new)
     }
 
-    /// The default budget for an input of `bytes`: the larger of 256 MiB and 16 times the input; 1
-    /// GiB if the size is unknown.
+    /// Returns the default budget for an input of `bytes`: the larger of 256 MiB and 16 times the
+    /// input; 1 GiB if the size is unknown.
     pub fn of_input(bytes: Option<u64>) -> Self {
         let of_input = bytes.unwrap_or(OF_PIPE).saturating_mul(OF_INPUT);
         Budget::new(of_input.max(LEAST))
     }
 
-    /// Whether it can never be reached.
+    /// Returns whether the budget is unlimited.
     pub fn is_unlimited(&self) -> bool {
         self.bytes == u64::MAX
     }
 
-    /// Bytes that everything together may take.
+    /// Returns the limit in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Sets what is taken, in bytes.
+    /// Sets the memory in use, in bytes.
     pub fn measured(&mut self, used: u64) {
         self.used = used;
     }
 
-    /// Adds bytes to what is taken.
+    /// Adds bytes to the memory in use.
     pub fn charge(&mut self, bytes: u64) {
         self.used = self.used.saturating_add(bytes);
     }
 
-    /// Bytes that a consumer may still take.
+    /// Returns the bytes that a consumer may still take.
     pub fn left(&self, share: Share) -> u64 {
         let percent = match share {
             Share::Recording => 30,
@@ -88,7 +87,7 @@ impl Budget {
         }
     }
 
-    /// Whether a consumer may take more.
+    /// Returns whether a consumer may take more.
     pub fn has_room(&self, share: Share) -> bool {
         self.left(share) > 0
     }

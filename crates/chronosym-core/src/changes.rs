@@ -1,4 +1,4 @@
-//! What later timelines of a live session changed of what frames were made of.
+//! Changes between timelines of a live session that invalidate resolved frames.
 
 use std::sync::Arc;
 
@@ -12,19 +12,20 @@ use crate::resolve::{CodeAt, Location};
 use crate::space::AddressSpace;
 use crate::timeline::Timeline;
 
-/// The epochs of a resolver, counted from 1, in which something was last changed.
+/// The epochs of a resolver, counted from 1, of the last changes.
 #[derive(Default)]
 pub(crate) struct Changes {
-    /// Anything that frames of any process depend on.
+    /// Changes on which frames of any process depend.
     all: u32,
     /// Modules, images or runtimes of a process.
     processes: FxHashMap<ProcessIndex, u32>,
-    /// Bodies that were in the timeline before.
+    /// Bodies that existed before.
     bodies: FxHashMap<(ProcessIndex, BodyIndex), u32>,
 }
 
 impl Changes {
-    /// Adds what a timeline changed of the one before; returns whether modules or images may be other ones.
+    /// Adds the changes from one timeline to the next; returns whether modules or images may
+    /// differ.
     pub fn add(&mut self, epoch: u32, before: &Timeline, after: &Timeline) -> bool {
         let facts = |timeline: &Timeline| {
             let facts = &timeline.facts;
@@ -68,7 +69,8 @@ impl Changes {
         any
     }
 
-    /// Whether the only frame of an address, made in an epoch, is that of a location now.
+    /// Returns whether the only frame of an address, built in an epoch, is still that of a
+    /// location.
     pub fn holds(
         &self,
         epoch: u32,
@@ -99,7 +101,7 @@ impl Changes {
     }
 }
 
-/// Whether images, modules, stubs or in-memory symbols that were there before are not the same.
+/// Returns whether existing images, modules, stubs or in-memory symbols changed.
 fn modules_differ(before: &AddressSpace, after: &AddressSpace) -> bool {
     let (before, after) = (&before.state, &after.state);
     let mut images = after.images.changes_since(&before.images);
@@ -108,7 +110,7 @@ fn modules_differ(before: &AddressSpace, after: &AddressSpace) -> bool {
     let other_image = images.any(|(index, image)| {
         match before.images.get(index) {
             Some(old) => !old.is_same_file(image),
-            // Its file is checked by all of its parts.
+            // Its file is checked against all parts.
             None => image.part.is_some(),
         }
     });
@@ -128,7 +130,7 @@ fn is_same_module(a: &Module, b: &Module) -> bool {
         && (&a.managed_pdb, &a.native_pdb) == (&b.managed_pdb, &b.native_pdb)
 }
 
-/// Whether a body has the same frames; its lifetime aside.
+/// Returns whether a body has the same frames, ignoring its lifetime.
 fn is_same_method(a: &CodeBody, b: &CodeBody) -> bool {
     let is_same_map = match (&a.il_map, &b.il_map) {
         (Some(a), Some(b)) => Arc::ptr_eq(a, b),

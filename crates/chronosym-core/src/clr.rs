@@ -1,4 +1,4 @@
-//! Applies CLR events: as facts of code, or to state that only the CLR has.
+//! Applies CLR events: as facts about code, or to the CLR's own state.
 
 use chronosym_events::{
     Event, MarkerPhase, MethodEvent, MethodNames, ModuleEvent, RuntimeInformation, Text,

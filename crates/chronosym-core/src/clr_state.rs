@@ -51,7 +51,7 @@ impl ClrState {
         }
     }
 
-    /// Whether in-memory symbols are the same.
+    /// Returns whether in-memory symbols are the same.
     pub fn has_same_symbols(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.code_symbols, &other.code_symbols)
     }

@@ -46,7 +46,7 @@ impl Counters {
         }
     }
 
-    /// Calls `code` with each number that a saved timeline has.
+    /// Calls `code` with each counter of a saved timeline.
     pub fn each(&mut self, mut code: impl FnMut(&mut u64)) {
         code(&mut self.stacks_dropped);
         code(&mut self.unknown_event_types);
@@ -57,7 +57,7 @@ impl Counters {
         code(&mut self.late);
     }
 
-    /// Adds those of a saved timeline.
+    /// Adds the counters of a saved timeline.
     pub fn add(&mut self, saved: &Counters) {
         let mut numbers = Vec::new();
         saved.clone().each(|number| numbers.push(*number));

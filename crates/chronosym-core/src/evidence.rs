@@ -125,7 +125,7 @@ closed_list! {
 }
 
 impl Evidence {
-    /// The evidence that a method event with this action is.
+    /// Returns the evidence that a method event with this action provides.
     pub(crate) fn of(action: Action) -> Self {
         match action {
             Action::Load => Evidence::Load,

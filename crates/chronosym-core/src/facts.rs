@@ -1,8 +1,8 @@
-//! What a session can be fed: typed facts of processes, images, modules, methods and samples.
+//! Typed facts about processes, images, modules, methods and samples: the input of a session.
 //!
 //! Raw events decode into exactly these. A source without events of its own, such as a profiler,
-//! states them itself with
-//! [`Session::apply`](crate::Session::apply) and [`Session::sample`](crate::Session::sample):
+//! applies them with [`Session::apply`](crate::Session::apply) and
+//! [`Session::sample`](crate::Session::sample):
 //!
 //! ```
 //! use chronosym_core::facts::{At, Method, Process, Sample};

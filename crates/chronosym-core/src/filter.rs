@@ -41,13 +41,13 @@ pub struct Filter {
     pub from_ns: Option<u64>,
     /// Before this time, ns since the trace began.
     pub to_ns: Option<u64>,
-    /// Samples of threads with this activity. By default those of profilers, whatever the activity.
+    /// Samples of threads with this activity. By default, profiler samples with any activity.
     pub activity: Option<ActivityFilter>,
     /// Whether to include the idle process.
     pub idle: bool,
 }
 
-/// Selects samples by what their thread was doing (rule 22).
+/// Selects samples by the activity of their thread (rule 22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ActivityFilter {

@@ -1,4 +1,5 @@
-//! What a live session drops: memory follows what is alive and what ended lately, not what there ever was.
+//! Drops state of a live session, so that memory follows what is alive and what ended recently
+//! rather than everything that ever existed.
 
 use rustc_hash::FxHashSet;
 
@@ -17,7 +18,8 @@ struct Used {
 }
 
 impl Session {
-    /// Drops the processes that ended by `horizon_ns` with all that is theirs; returns them with their states.
+    /// Drops the processes that ended by `horizon_ns` with all their state; returns them with their
+    /// states.
     pub(crate) fn forget_processes(
         &mut self,
         horizon_ns: u64,
@@ -33,8 +35,8 @@ impl Session {
         states.collect()
     }
 
-    /// Drops what no process has any more: names, strings, and what adapters may refer to. Losses before `horizon_ns` become
-    /// one: for later times, nothing depends on when between them code started.
+    /// Drops names, strings and adapters' references that no process uses any more. Merges losses
+    /// before `horizon_ns`: when code started between them no longer matters for later times.
     pub(crate) fn forget_unused(&mut self, horizon_ns: u64) {
         self.kernel.forget(&self.machine.processes);
         self.universal.forget(&self.machine, horizon_ns);
@@ -46,7 +48,7 @@ impl Session {
         self.losses = joined.into_iter().chain(kept).collect();
 
         let strings = &self.machine.names.strings;
-        // So that each string is looked at a few times only.
+        // Visit each string only a few times.
         if strings.count() < self.strings_after_sweep + self.strings_after_sweep / 8 {
             return;
         }

@@ -1,4 +1,4 @@
-//! Frames: the answer for one address of one stack.
+//! Frames: the result for one address of one stack.
 
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Creates a frame of which only address and function are known.
+    /// Creates a frame with nothing but an address and a function.
     pub(crate) fn bare(address: u64, function: Arc<Function>, reason: NameReason) -> Self {
         Frame {
             address,
@@ -120,8 +120,8 @@ impl Frame {
         }
     }
 
-    /// Returns namespace, type and method, or the demangled symbol of native code; or why there is
-    /// no name.
+    /// Returns namespace, type and method, or the demangled symbol of native code. The error is the
+    /// reason why there is no name.
     pub fn name(&self) -> Result<&str, NameReason> {
         self.function.name().ok_or(self.unnamed)
     }
@@ -132,8 +132,8 @@ impl Frame {
         (self.name().is_err() || cut).then_some(self.unnamed)
     }
 
-    /// Whether it stands for frames that the memory budget had no room for
-    /// ([`Budget`](crate::Budget)): it has the address of none of them.
+    /// Returns whether it represents frames that exceeded the memory budget
+    /// ([`Budget`](crate::Budget)). It has the address of none of them.
     pub fn is_left_out(&self) -> bool {
         self.name() == Err(NameReason::LimitReached) && self.code == Code::Nothing
     }

@@ -1,4 +1,4 @@
-//! Distinct frames in columns, their texts once each.
+//! Distinct frames in columns, with each text stored once.
 
 use chronosym_events::OptimizationTier;
 use chronosym_types::hash::HashMap;
@@ -24,7 +24,7 @@ impl TableFrame {
 pub struct TextId(u32);
 
 impl TextId {
-    /// The empty text, which stands for none.
+    /// The empty text, which represents an absent one.
     pub const EMPTY: TextId = TextId(0);
 
     /// Returns the position among all texts, dense from 0.
@@ -35,7 +35,7 @@ impl TextId {
 
 macro_rules! frame_table {
     ($($(#[$meta:meta])* $name:ident: $type:ty,)*) => {
-        /// What a frame has but for its address: frames at several addresses share it.
+        /// All properties of a frame except its address: frames at several addresses share them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         struct Columns {
             $($name: $type,)*
@@ -74,23 +74,23 @@ frame_table! {
     signature: TextId,
     /// Returns the source files.
     file: TextId,
-    /// Returns the source lines from 1; 0 where there is none.
+    /// Returns the source lines from 1; 0 if unknown.
     line: u32,
-    /// Returns the columns in source lines from 1; 0 where there is none.
+    /// Returns the columns in source lines from 1; 0 if unknown.
     column: u32,
     /// Returns whether the frames are inlined into the next one that is not.
     inlined: bool,
-    /// Returns how the code was compiled.
+    /// Returns the tiers of the code.
     tier: Option<OptimizationTier>,
     /// Returns the strongest evidence.
     evidence: Option<Evidence>,
-    /// Returns how sure the answers are.
+    /// Returns the certainty of the answers.
     certainty: Option<Certainty>,
-    /// Returns why there is no name, or not all of it.
+    /// Returns why the name is missing or incomplete.
     reason: Option<NameReason>,
     /// Returns why a frame with a name has no line.
     line_reason: Option<LineReason>,
-    /// Returns the code bodies; of inlined frames the bodies that they are inlined into.
+    /// Returns the code bodies; for inlinees, the bodies that contain them.
     body: Option<(ProcessIndex, BodyIndex)>,
 }
 
@@ -105,7 +105,7 @@ impl FrameTable {
         self.line.is_empty()
     }
 
-    /// Returns a text; the empty one for an id of another table.
+    /// Returns a text; an empty one for an id of another table.
     pub fn text(&self, id: TextId) -> &str {
         self.texts.get(StringId(id.0))
     }
@@ -115,7 +115,7 @@ impl FrameTable {
         (0..self.texts.count()).map(|index| self.texts.get(StringId(index as u32)))
     }
 
-    /// The position of a frame, which is added if it is new.
+    /// Returns the position of a frame, which is added if it is new.
     pub(crate) fn insert(&mut self, frame: &Frame) -> TableFrame {
         let mut text = |text: Option<&str>| {
             let id = text.map_or(StringId::EMPTY, |text| self.texts.intern(text));

@@ -1,4 +1,4 @@
-//! From a session to a timeline: for good, or as a snapshot of one that goes on.
+//! Freezes a session into a timeline: the final one, or a snapshot of a live session.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use crate::timeline::{AddressMask, Timeline};
 use chronosym_types::SparseVec;
 
 impl Session {
-    /// Freezes what is known into a timeline.
+    /// Freezes the session into a timeline.
     pub fn finish(mut self) -> Arc<Timeline> {
         self.machine.close_ended();
         let end_ns = self.machine.facts.duration_ns;
@@ -80,7 +80,7 @@ impl Timeline {
         }
     }
 
-    /// What a session that goes on knows now; without its samples.
+    /// Returns a snapshot of a live session, without its samples.
     pub(crate) fn of(
         session: &mut Session,
         spaces: SparseVec<Arc<AddressSpace>>,
@@ -116,7 +116,8 @@ fn next_snapshot() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The processes that stand for the machine itself: Windows' idle and System processes, Linux's kernel.
+/// Returns the processes that represent the machine itself: Windows' idle and System processes,
+/// Linux's kernel.
 fn system_of(processes: &Processes) -> Vec<ProcessIndex> {
     let pids = [0, 4].into_iter();
     let mut system: Vec<_> = pids

@@ -229,7 +229,8 @@ impl FunctionTable {
         binary
     }
 
-    /// Looks up binaries in the timeline again when they are next needed: those of a later one may have identities.
+    /// Forgets the timeline's binaries, which are looked up again when next needed: in a later
+    /// timeline they may have identities.
     pub(crate) fn forget_sources(&mut self) {
         self.by_source.clear();
     }
@@ -376,7 +377,8 @@ mod tests {
             assert_eq!(table.binaries().len(), paths.len());
             watch.used()
         };
-        // Sixteen times as many: a walk over all for each would take 256 times as long.
+        // The input is 16 times as large: a walk over all elements for each would take 256 times as
+        // long.
         assert_growth("binaries", 60.0, Duration::from_millis(20), |size| {
             timed(if size == Size::Small { 2_000 } else { 32_000 })
         });

@@ -68,7 +68,7 @@ index_type! {
 }
 
 impl StackId {
-    /// The id of a stack that is still to come.
+    /// The id of a stack that is not yet known.
     pub const PENDING: StackId = StackId(u32::MAX);
 }
 

@@ -51,7 +51,7 @@ impl IlMap {
         IlMap(ByOffset::new(entries.map(|(il, native)| (native, il))))
     }
 
-    /// Bytes of the entries and of what shares them.
+    /// Returns the size in bytes of the entries and of their shared storage.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.0.len() * size_of::<(u32, i32)>() + 64
     }
@@ -116,7 +116,7 @@ mod tests {
             assert_eq!(lookup(&map, native), Some(expected), "{native}");
         }
         assert_eq!(lookup(&[(0, 4)], 3), None);
-        // Unmapped code behind the prolog belongs to it.
+        // Unmapped code after the prolog belongs to it.
         assert_eq!(lookup(&[(-2, 0), (-1, 10), (0, 20)], 19), Some((0, Prolog)));
         assert_eq!(lookup(&[(-1, 0), (0, 20)], 19), None);
     }

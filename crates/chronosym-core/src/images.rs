@@ -41,7 +41,7 @@ pub(crate) struct Image {
     pub part: Option<PePart>,
     pub loaded: Start,
     pub end: End,
-    /// Time of the image's own latest event; the end may be its process's.
+    /// Time of the image's own latest event; its end may be that of its process.
     pub confirmed: u64,
 }
 
@@ -93,7 +93,7 @@ impl Image {
         }
     }
 
-    /// Whether symbols of this image are those of another.
+    /// Returns whether two images have the same symbols.
     pub fn is_same_file(&self, other: &Self) -> bool {
         let names = |image: &Self| {
             (
@@ -146,8 +146,8 @@ impl MappedImages {
         (image.last() >= last && !is_over(image.end)).then_some(index)
     }
 
-    /// Unmaps the addresses from `first` to `last`; what remains of an image becomes images of its
-    /// own.
+    /// Unmaps the addresses from `first` to `last`; the remaining ends of an image become separate
+    /// images.
     fn cut(&mut self, images: &mut SparseVec<Image>, time: u64, first: u64, last: u64) {
         let covered = self.current.range(..=last).rev();
         let covered: Vec<_> = covered
@@ -210,7 +210,8 @@ impl MappedImages {
         let ends = matches!(fact.action, Action::Unload | Action::DCEnd);
         let path = names.text(fact.path);
         let text = names.strings.get(path);
-        // On Linux a mapping replaces exactly what it covers, whatever it maps.
+        // On Linux a mapping replaces exactly the addresses that it covers, whatever was mapped
+        // there.
         if let (Addressing::FileOffset, false, Some(size)) =
             (fact.addressing, ends, fact.size.checked_sub(1))
         {
@@ -223,7 +224,7 @@ impl MappedImages {
             }
             self.cut(images, time, first, last);
         }
-        // Modules of the Linux kernel have such names, too.
+        // Modules of the Linux kernel have such names as well.
         let is_kernel = fact.base >> 63 == 1 && text != "[vsyscall]";
         if is_anonymous(text) && !is_kernel {
             return None;

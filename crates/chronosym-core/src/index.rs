@@ -1,4 +1,4 @@
-//! A map from address and time: frozen, or a snapshot of one that still grows.
+//! A map from address and time: frozen, or a snapshot of a live one.
 
 use chronosym_timeline::{Id, Lifetime, Neighbours, Snapshot, Start, VersionedMap};
 
@@ -42,7 +42,7 @@ impl Index {
             (Index::Live(map), Start::At(instant) | Start::Before(instant), Some(id)) => {
                 map.lifetime(id, start, instant)
             }
-            // Lifetimes stated by events are known from some instant on.
+            // Lifetimes stated by events become known at some instant.
             _ => None,
         };
         lifetime.unwrap_or(Lifetime {

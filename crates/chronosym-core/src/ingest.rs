@@ -1,5 +1,5 @@
-//! What trace adapters need of a session beyond events, facts and samples: deferred stacks, walks
-//! over copied stacks, and state from earlier events.
+//! The session's interface for trace adapters beyond events, facts and samples: deferred stacks,
+//! walks over copied stacks, and state from earlier events.
 
 use std::sync::Arc;
 

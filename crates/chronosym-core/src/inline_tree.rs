@@ -15,7 +15,7 @@ pub(crate) struct InlineFrame {
     pub approximate: bool,
     /// The call offset in the tree; uninitialised in some runtimes.
     pub stated: Option<u32>,
-    /// The method that the others are inlined into.
+    /// Whether it is the method that contains the others.
     pub is_root: bool,
 }
 

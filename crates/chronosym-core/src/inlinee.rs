@@ -1,4 +1,4 @@
-//! Inlined calls, as inline trees state them.
+//! The inlined calls in inline trees.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub struct Inlinee {
     pub function: Arc<Function>,
     /// The index of the node that calls it; absent for the method itself.
     pub parent: Option<u32>,
-    /// The line of the call; absent where the runtime states no valid offset of it (.NET 10), or
-    /// no symbol file has the line.
+    /// The line of the call; absent if the runtime states no valid offset of it (.NET 10), or no
+    /// symbol file has the line.
     pub line: Option<SourceLine>,
 }

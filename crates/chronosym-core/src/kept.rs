@@ -1,4 +1,4 @@
-//! Events kept whole for reports. Stored only if [`Options::keep`](crate::Options::keep) selects
+//! Events stored whole for reports. Stored only if [`Options::keep`](crate::Options::keep) selects
 //! their types.
 
 use chronosym_events::PointerSize;

@@ -53,7 +53,7 @@ impl KernelState {
         self.process_of_thread.get(&tid).copied()
     }
 
-    /// Drops the threads of processes that a live session has dropped.
+    /// Drops the threads of dropped processes.
     pub fn forget(&mut self, processes: &Processes) {
         let is_kept = |process: ProcessIndex| processes.all.contains(process.index());
         self.owner_before

@@ -62,7 +62,7 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
         }
     }
 
-    /// Joins the last layers while they are of like size.
+    /// Merges the last layers while their sizes are similar.
     fn join_last(&mut self) {
         while let [.., larger, last] = &self.old[..]
             && larger.len() <= 2 * last.len()

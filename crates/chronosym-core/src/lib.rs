@@ -1,6 +1,6 @@
 //! The engine of chronosym: typed facts and raw events in, (process, address, time) to frames out.
 //!
-//! A [`Session`] takes events and typed [`facts`], and keeps what they state of processes, code and
+//! A [`Session`] takes events and typed [`facts`], and maintains the state of processes, code and
 //! samples. [`Session::finish`] freezes it into a [`Timeline`], which is immutable and can be
 //! queried from any thread:
 //!
@@ -13,8 +13,8 @@
 //! - [`Timeline::body`] and [`Timeline::bodies_of_batch`] return body numbers and allocate nothing
 //!   per query.
 //!
-//! A [`LiveSession`] resolves while events still arrive. Names and lines beyond what the trace
-//! states come from a [`SymbolSource`]. The engine does no I/O.
+//! A [`LiveSession`] resolves while events still arrive. Names and lines that are not in the trace
+//! come from a [`SymbolSource`]. The engine does no I/O.
 #![deny(missing_docs)]
 
 mod activity;

@@ -9,9 +9,9 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes that the compression layers of one recording (zip, gzip) may unpack to, and that are
-    /// kept of a pipe in a temporary file. 64 GiB: more than the largest traces in use; streamed
-    /// data takes neither memory nor disk.
+    /// Maximum size in bytes to which the compression layers of one recording (zip, gzip) may
+    /// decompress, and of a pipe's copy in a temporary file. 64 GiB: more than the largest traces
+    /// in use; streamed data takes neither memory nor disk.
     pub unpacked_bytes: u64,
     /// Maximum ratio of unpacked to packed size. 200: real traces compress five- to tenfold,
     /// crafted input a thousandfold. The first 512 MiB are exempt, for preallocated files that are
@@ -24,9 +24,9 @@ pub struct Limits {
     pub layers: u32,
     /// Bytes of an unpacked perf map, held in memory at once. 256 MiB: about three million methods.
     pub perf_map_bytes: u64,
-    /// Bytes of memory that reading a recording and answering from it may take together
-    /// ([`Budget`](crate::Budget)). `None` is the default: 256 MiB, or 16 times the input if that
-    /// is more, of which compressed input counts eightfold; 1 GiB for a pipe.
+    /// Maximum memory in bytes for reading and resolving a recording ([`Budget`](crate::Budget)).
+    /// `None` is the default: 256 MiB, or 16 times the input if that is more, where compressed
+    /// input counts eightfold; 1 GiB for a pipe.
     pub memory: Option<u64>,
     /// Nodes of a call tree in one output. 1,500,000, about 150 MB: a small file with a stack
     /// shared by thousands of threads unfolds to a tree of any size.
@@ -43,8 +43,9 @@ pub struct Limits {
     /// Bytes of decoded symbol data that are cached. 512 MiB: the tables of a browser's debug
     /// information. Data beyond it is decoded again.
     pub symbol_memory_bytes: u64,
-    /// Units that each DWARF line table is read for, on average. 4: a table belongs to one unit or
-    /// a few; thousands of units in a small file that name one large table would take hours.
+    /// Average number of units for which each DWARF line table is read. 4: a table belongs to one
+    /// unit or a few; thousands of units in a small file that name one large table would take
+    /// hours.
     pub line_share: usize,
 }
 
@@ -75,7 +76,7 @@ impl Limits {
     }
 
     /// Returns the ratio of unpacked to packed size for data held in memory at once. Real input
-    /// unpacks to ten or twenty times its size where little of it is padding.
+    /// with little padding unpacks to ten or twenty times its size.
     pub fn held_ratio(&self) -> u64 {
         self.unpacked_ratio / 4
     }

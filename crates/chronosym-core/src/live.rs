@@ -26,16 +26,18 @@ use chronosym_types::SparseVec;
 
 /// A [`Session`] that resolves addresses while events still arrive.
 ///
-/// Push events into it as into a [`Session`], and [`publish`](LiveSession::publish) now and then: readers, on any thread,
-/// see all that was pushed before. After [`finish`](LiveSession::finish) the answers are those of [`Session::finish`].
-/// Call [`forget_before`](LiveSession::forget_before) now and then, too: memory then follows what is alive and what ended
-/// since, however long the session lasts.
+/// Push events into it as into a [`Session`], and [`publish`](LiveSession::publish) regularly:
+/// readers, on any thread, see all that was pushed before. After [`finish`](LiveSession::finish)
+/// the answers are those of [`Session::finish`]. Call [`forget_before`](LiveSession::forget_before)
+/// regularly, too: memory then follows what is alive and what ended since, however long the session
+/// lasts.
 ///
-/// Neither samples nor stacks are kept, so it has no [`StackId`](crate::StackId)s: a live reader resolves addresses
-/// itself. Events of several EventPipe sessions of one process can be pushed into one live session; what two of them
-/// report alike is one fact.
+/// Neither samples nor stacks are kept, so it has no [`StackId`](crate::StackId)s: a live reader
+/// resolves addresses itself. Events of several EventPipe sessions of one process can be pushed
+/// into one live session; facts that several of them report are applied once.
 ///
-/// The session in it cannot be taken away or replaced, so that what readers see fits together at all times:
+/// The inner session cannot be moved out or replaced, so that readers always see a consistent
+/// state:
 ///
 /// ```compile_fail,E0614
 /// let mut live = chronosym_core::LiveSession::new();
@@ -70,7 +72,7 @@ pub struct LiveReader {
 }
 
 impl LiveReader {
-    /// Returns the timeline as it was last published. Never waits for the writer.
+    /// Returns the latest published timeline. Never waits for the writer.
     pub fn timeline(&self) -> Arc<Timeline> {
         self.latest.load_full()
     }
@@ -83,7 +85,7 @@ impl Default for LiveSession {
 }
 
 impl LiveSession {
-    /// Returns a live session without events.
+    /// Creates a live session without events.
     pub fn new() -> Self {
         let mut session = Session::new(SampleSelection::None);
         session.is_live = true;
@@ -99,22 +101,22 @@ impl LiveSession {
         }
     }
 
-    /// Takes one event, as [`Session::push`] does, without its stack: that would not be kept.
+    /// Takes one event, like [`Session::push`], but without a stack, which would not be kept.
     pub fn push(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
         self.session.push(id, at, payload, None);
     }
 
-    /// As [`Session::apply`].
+    /// Like [`Session::apply`].
     pub fn apply<'a>(&mut self, at: At, fact: impl Into<Fact<'a>>) {
         self.session.apply(at, fact);
     }
 
-    /// Calls `read` with the session, for adapters of trace formats, which push events into a [`Session`]. Then advances the
-    /// watermark to the time that it returns, and publishes.
+    /// Calls `read` with the session, for adapters of trace formats, which push events into a
+    /// [`Session`]. Then advances the watermark to the time that `read` returns, and publishes.
     ///
     /// # Errors
     ///
-    /// Those of `read`; what it pushed before is published with the next batch.
+    /// Those of `read`; events that it pushed before are published with the next batch.
     ///
     /// # Panics
     ///
@@ -140,9 +142,10 @@ impl LiveSession {
         }
     }
 
-    /// Promises that no event of an earlier time is to come: answers for times before it are final where they name code.
+    /// Promises that no event of an earlier time will follow: answers for earlier times are then
+    /// final if they name code.
     ///
-    /// Code that comes later all the same is taken in, and counted ([`Timeline::diagnostics`]).
+    /// Code that follows nevertheless is applied, and counted ([`Timeline::diagnostics`]).
     pub fn advance(&mut self, watermark_ns: u64) {
         self.watermark = self.watermark.max(watermark_ns);
     }
@@ -152,9 +155,9 @@ impl LiveSession {
         self.watermark
     }
 
-    /// Shows readers all that was pushed until now.
+    /// Publishes all events pushed so far to readers.
     ///
-    /// Takes time linear in what changed since the last call, whatever else there is or was.
+    /// Takes time linear in the changes since the last call, independent of the total state.
     pub fn publish(&mut self) {
         let machine = &mut self.session.machine;
         machine.ensure_states();
@@ -189,7 +192,7 @@ impl LiveSession {
         self.latest.store(Arc::new(timeline));
     }
 
-    /// Publishes final answers: the last event was pushed. Any that are pushed later are late.
+    /// Publishes final answers after the last event. Events pushed later are late.
     pub fn finish(&mut self) {
         let machine = &mut self.session.machine;
         machine.close_ended();
@@ -201,13 +204,15 @@ impl LiveSession {
         self.publish();
     }
 
-    /// Drops code, images and modules that ended by `horizon_ns`, processes that ended by then with all that is theirs, and
-    /// names that nothing has any more. Returns the number of code bodies dropped.
+    /// Drops code, images and modules that ended by `horizon_ns`, processes that ended by then with
+    /// all their state, and names that are no longer used. Returns the number of code bodies
+    /// dropped.
     ///
-    /// Memory then follows what is alive and what ended since. Answers for later times stay as they are, but for the reason
-    /// why nothing is there; earlier times may find nothing. Readers see that with the next [`publish`](LiveSession::publish).
+    /// Memory then follows what is alive and what ended since. Answers for later times do not
+    /// change, except for the reason of addresses without code; earlier times may have no code.
+    /// Readers see the change with the next [`publish`](LiveSession::publish).
     ///
-    /// Takes time linear in what is kept.
+    /// Takes time linear in the remaining state.
     pub fn forget_before(&mut self, horizon_ns: u64) -> usize {
         self.publish();
         let mut dropped = 0;
@@ -231,7 +236,7 @@ impl LiveSession {
     }
 }
 
-/// Gives a live session the methods of a session that feed it and leave published state alone.
+/// Adds methods to a live session that forward to the session and do not affect published state.
 macro_rules! feeding {
     ($($name:ident($own:ty $(, $argument:ident: $type:ty)*) $(-> $result:ty)?;)*) => {
         impl LiveSession {$(
@@ -255,7 +260,7 @@ feeding! {
 }
 
 impl LiveSpace {
-    /// Takes over what has changed since the last time.
+    /// Applies the changes since the last update.
     fn update(&mut self, process: &Process, state: &mut ProcessState) {
         let before = Arc::clone(&self.state);
         for (index, body) in state.code.bodies.changes_since(&before.code.bodies) {
@@ -279,7 +284,8 @@ impl LiveSpace {
         self.state = Arc::new(state.snapshot());
     }
 
-    /// Drops what ended by a time, in the maps and in the state. Returns how many bodies did, and whether anything did.
+    /// Drops what ended by a time, from the maps and the state. Returns the number of dropped
+    /// bodies, and whether anything was dropped.
     fn forget(&mut self, state: &mut ProcessState, horizon_ns: u64) -> (usize, bool) {
         let bodies = self.bodies.forget_before(horizon_ns).into_iter();
         let bodies: Vec<_> = bodies.map(|id| BodyIndex(id.index() as u32)).collect();
@@ -305,7 +311,7 @@ impl LiveSpace {
         )
     }
 
-    /// How many bodies and images came after the watermark.
+    /// Returns the number of bodies and images that arrived after the watermark.
     fn late(&self) -> usize {
         self.bodies.late() + self.images.late()
     }

@@ -24,7 +24,7 @@ pub(crate) struct Machine {
     pub processes: Processes,
     /// One state for each process.
     pub states: States,
-    /// Mappings visited and copied for forks.
+    /// Number of mappings visited and copied for forks.
     visited: usize,
     copied: usize,
     /// The memory that the session may take.
@@ -228,7 +228,7 @@ impl Machine {
         });
     }
 
-    /// Ends what was stated of a process after its end.
+    /// Ends facts about a process that followed its end.
     pub fn close_ended(&mut self) {
         self.ensure_states();
         let Machine {

@@ -30,7 +30,7 @@ pub(crate) enum Phase {
     End,
 }
 
-/// What an event type marks.
+/// The mark of an event type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub kind: MarkerKind,

@@ -278,8 +278,8 @@ mod tests {
             markers,
             ..Options::default()
         }));
-        // Two collections, the first in the background and ended by another thread; its end comes
-        // before it in the trace.
+        // Two collections, the first in the background and ended on another thread; its end
+        // precedes it in the trace.
         feed.push((2, 1), 50, 2, &numbers(&[3, 2]));
         feed.push((1, 1), 10, 1, &numbers(&[3, 2, 1, 1]));
         feed.push((1, 1), 20, 1, &numbers(&[4, 0, 0, 0]));
@@ -293,10 +293,10 @@ mod tests {
         thrown.extend(wide("late"));
         thrown.extend([0; 16]);
         feed.push((80, 1), 30, 1, &thrown);
-        // A wait whose begin was before the trace, and one that does not end.
+        // A wait that started before the trace, and one that does not end.
         feed.push((91, 0), 31, 3, &[0, 0, 0]);
         feed.push((81, 1), 32, 3, &[0, 0, 0]);
-        // Cut off: what was thrown is not known.
+        // Truncated: the thrown object is unknown.
         feed.push((80, 1), 33, 1, &[b'S', 0]);
         feed.0
     }

@@ -13,11 +13,11 @@ use chronosym_events::{EventKey, EventSchema, Guid, MANIFEST_EVENT_ID};
 use crate::marker_kind::MarkerKind::{self, Collection, Compilation, Contention, Exception, Pause};
 use crate::marker_kind::{Mark, Phase};
 
-/// What the events of a type are for.
+/// The role of an event type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
-    /// Nothing.
+    /// Not used.
     Other,
     /// A tick of EventPipe's wall-clock profiler.
     ThreadSample,
@@ -48,7 +48,7 @@ impl Role {
     }
 }
 
-/// What the events of a type mean.
+/// The meaning of an event type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meaning {
     pub role: Role,
@@ -62,9 +62,9 @@ pub(crate) struct Meaning {
 pub(crate) enum Number {
     U32(usize),
     U64(usize),
-    /// The bytes that an AllocationSampled of version 0 represents, which ends with ObjectSize and
-    /// SampledByteOffset: each byte is chosen with a probability of 1/102,400, and stands for the
-    /// bytes up to it and the rest of its object.
+    /// The bytes that an AllocationSampled of version 0 represents, computed from ObjectSize and
+    /// SampledByteOffset at its end: each byte is sampled with a probability of 1/102,400, and
+    /// represents the bytes up to it and the rest of its object.
     Sampled,
 }
 
@@ -101,7 +101,7 @@ impl From<Role> for Meaning {
 }
 
 impl Meaning {
-    /// The meaning of a type. Typed events without a row state code.
+    /// Returns the meaning of a type. Typed events that are not listed state code.
     pub fn of(schema: &EventSchema) -> Self {
         let role = match schema.key() {
             _ if !schema.is_typed() => Role::Other,

@@ -1,4 +1,4 @@
-//! Memory that a session takes, estimated from the numbers of its entries.
+//! Estimates the memory of a session from the numbers of its elements.
 
 use crate::body::{CodeBody, Module};
 use crate::budget::{Budget, Share};
@@ -10,13 +10,12 @@ use crate::space::AddressSpace;
 use crate::state::ProcessState;
 use crate::untimed::UntimedSymbol;
 
-/// Bytes of an entry of a map: what a hash table or B-tree has around key and value, with the
-/// unused part of its capacity.
+/// Bytes per entry of a map: the overhead of a hash table or B-tree, including unused capacity.
 const ENTRY: u64 = 40;
-/// Bytes of a node of a stack, with its entries in the index and in the cache of resolved stacks.
+/// Bytes of a stack node, with its entries in the index and in the cache of resolved stacks.
 const STACK_NODE: u64 = 16 + ENTRY + 32;
-/// Bytes of samples of one thread, stack and kind: the class, its entry, and what a profile counts
-/// of it.
+/// Bytes of samples of one thread, stack and kind: the class, its entry, and the profile's counts
+/// for it.
 const SAMPLE_CLASS: u64 = 300;
 /// Bytes of an event type with its schema.
 const EVENT_TYPE: u64 = 700;
@@ -30,12 +29,12 @@ const IMAGE: u64 = size_of::<Image>() as u64 + OCCUPANT + 2 * ENTRY + 300;
 /// Bytes of a thread with its row in outputs.
 const THREAD: u64 = size_of::<Thread>() as u64 + ENTRY + 300;
 
-/// Events between two measurements, at least.
+/// Minimum number of events between two measurements.
 const STEP: usize = 256;
 
 impl Session {
-    /// Sets the memory that the session, its timeline and what is made of that may take. A live
-    /// session has no budget: it forgets what has ended.
+    /// Limits the memory of the session, its timeline and results derived from it. A live session
+    /// has no budget: it forgets what has ended.
     pub fn limit_memory(&mut self, budget: Budget) {
         if !self.is_live {
             self.machine.budget = budget;
@@ -43,8 +42,8 @@ impl Session {
         }
     }
 
-    /// Whether the memory budget has room for more events, of which `events` came since the last
-    /// call. Without it a source stops reading: what was read stays valid.
+    /// Returns whether the memory budget permits more events; `events` is the number since the last
+    /// call. If not, a source stops reading, and what was read stays valid.
     #[inline]
     pub fn has_room(&mut self, events: usize) -> bool {
         if events < self.unmeasured && !self.stacks.is_full() {
@@ -54,13 +53,13 @@ impl Session {
         self.measure()
     }
 
-    /// As [`has_room`](Self::has_room), for events about code that were read together with samples:
-    /// these leave room for them.
+    /// Like [`has_room`](Self::has_room), for events about code that were read together with
+    /// samples: leaves memory for the samples.
     pub fn has_room_for_code(&mut self, events: usize) -> bool {
         self.has_room(events) || self.machine.budget.has_room(Share::Frames)
     }
 
-    /// Measures, and determines when to measure again. Returns whether there is room.
+    /// Measures, and determines when to measure again. Returns whether the budget permits more.
     #[cold]
     fn measure(&mut self) -> bool {
         let budget = &self.machine.budget;

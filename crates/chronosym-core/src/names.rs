@@ -30,8 +30,8 @@ pub(crate) struct NameTable {
     scratch: String,
 }
 
-/// Bytes of a name, a signature or a path: an output repeats names for each frame, so that a small
-/// trace with long ones would fill a disk.
+/// Maximum length in bytes of a name, a signature or a path. An output repeats names for each
+/// frame, so a small trace with long ones could fill a disk.
 const LONGEST: usize = 4 << 10;
 /// The end of a name that was cut.
 const CUT: char = '\u{2026}';

@@ -1,5 +1,5 @@
-//! Announces native addresses to a symbol source: large files resolve a batch much faster than
-//! single addresses.
+//! Passes native addresses to a symbol source in advance: large files resolve a batch much faster
+//! than single addresses.
 
 use chronosym_types::hash::HashSet;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -12,7 +12,7 @@ use crate::stacks::Walked;
 use crate::terms::Position;
 
 impl Resolver {
-    /// Announces the native addresses on the stacks of all samples that pass `filter` to the symbol
+    /// Passes the native addresses on the stacks of all samples that pass `filter` to the symbol
     /// source.
     ///
     /// Only for speed; [`Timeline::profile`](crate::Timeline::profile) calls it.

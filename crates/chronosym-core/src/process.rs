@@ -146,7 +146,7 @@ impl Processes {
         self.by_pid.of(pid)
     }
 
-    /// The processes that ended by a time, or whose pid was another process's by then.
+    /// Returns the processes that ended by a time, or whose pid another process had by then.
     pub fn ended_by(&self, time_ns: u64) -> Vec<ProcessIndex> {
         let all = self
             .all

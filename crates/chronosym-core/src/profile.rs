@@ -26,7 +26,7 @@ pub struct ProfileEntry {
     pub stack: ResolvedStack,
     /// The kind of samples.
     pub kind: SampleKind,
-    /// What the thread was doing.
+    /// The activity of the thread.
     pub activity: Activity,
     /// Number of samples.
     pub samples: u64,
@@ -68,7 +68,7 @@ impl ProfileEntry {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct WeighedSample<'t> {
-    /// What it shares with others.
+    /// The properties that it shares with other samples.
     pub class: &'t SampleClass,
     index: ClassIndex,
     /// ns since the trace began.
@@ -110,8 +110,8 @@ pub struct Profile {
     /// The requested sampling interval in ns, if known. The actual interval follows from the
     /// entries.
     pub sample_interval_ns: Option<u64>,
-    /// What [`ProfileEntry::events`] are, such as `cycles`; `None` if there are none, or of several
-    /// counters, whose events cannot be added.
+    /// The unit of [`ProfileEntry::events`], such as `cycles`. `None` if there are none, or if they
+    /// come from several counters, whose events cannot be added.
     pub counter: Option<Box<str>>,
     /// From the first sample to the last, ns since the trace began; empty without a sample.
     pub times: Range<u64>,
@@ -142,9 +142,8 @@ impl Timeline {
         self.profile_of(self.weighed(), true, filter, symbols)
     }
 
-    /// Counts the samples that pass `filter` by resolved stack, without determining the times and
-    /// bytes that they represent, and what their threads were doing: those of all entries are
-    /// unknown.
+    /// Counts the samples that pass `filter` by resolved stack, without determining the times,
+    /// bytes and activities of the samples, which are unknown in all entries.
     pub fn counts(
         self: &Arc<Self>,
         filter: &Filter,
@@ -230,8 +229,8 @@ impl Timeline {
         }
     }
 
-    /// Returns what an event of a counter counts, such as `cycles`: its name without the unit of the
-    /// processor, since cores of two kinds count `cpu_core/cycles/` and `cpu_atom/cycles/`.
+    /// Returns the unit of a counter's events, such as `cycles`: its name without the processor's
+    /// unit, since cores of two kinds count `cpu_core/cycles/` and `cpu_atom/cycles/`.
     pub fn counter(&self, event: EventTypeId) -> Option<Box<str>> {
         let name = self.types.get(event.index())?.schema.name();
         let counter = name.split_once('/').map_or(&*name, |(_, counter)| counter);
@@ -288,7 +287,7 @@ impl Timeline {
         }
     }
 
-    /// Returns what the thread of a sample was doing, and what that rests on (rule 22).
+    /// Returns the activity of a sample's thread, and its evidence (rule 22).
     pub fn activity(&self, sample: &WeighedSample<'_>) -> ThreadActivity {
         let activities = self.class_activities();
         let of_class = activities.get(sample.index as usize);

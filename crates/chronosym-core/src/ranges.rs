@@ -32,16 +32,16 @@ impl Ranges {
     }
 }
 
-/// Addresses of code that was dropped: at least those of the last ranges, so that memory is bounded.
+/// Addresses of dropped code: at least the most recent ranges, within bounded memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ForgottenCode {
     recent: Ranges,
-    /// What `recent` was when it had too many ranges.
+    /// The content of `recent` when it had too many ranges.
     earlier: Arc<Ranges>,
 }
 
 impl ForgottenCode {
-    /// The number of ranges of which there are at most twice as many.
+    /// Maximum number of ranges in `recent`; `earlier` holds about as many.
     const MAX_RANGES: usize = 2048;
 
     pub(crate) fn insert(&mut self, start: u64, last: u64) {

@@ -104,7 +104,8 @@ pub struct TraceFacts {
     pub lacks_samples: bool,
 }
 
-/// A machine from one boot to the next: process ids and times of two recordings are comparable if both are of one host.
+/// A machine from one boot to the next: process ids and times of two recordings are comparable if
+/// they have the same host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Host {
@@ -130,7 +131,7 @@ impl Host {
 pub struct JoinedRecording {
     /// Its name.
     pub name: String,
-    /// Its format, and which part of it is used.
+    /// Its format, and the part of it that is used.
     pub gives: Cow<'static, str>,
     /// How its clock was mapped to the timeline's.
     pub clock: ClockMatch,
@@ -140,7 +141,7 @@ pub struct JoinedRecording {
     pub error_ns: u64,
     /// The process id inside a container and on the host, if they differ.
     pub own_pid: Option<(u32, u32)>,
-    /// Of a recording of one process that is joined with a perf.data: what identifies the process
+    /// For a recording of one process that is joined with a perf.data: the evidence for the process
     /// there.
     pub process_match: Option<ProcessMatch>,
 }
@@ -161,7 +162,7 @@ impl JoinedRecording {
 }
 
 closed_list! {
-    /// What identifies the process of a runtime's recording in a perf.data, strongest first.
+    /// The evidence for the process of a runtime's recording in a perf.data, strongest first.
     #[non_exhaustive]
     ProcessMatch {
         /// The caller names it.

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnotherRecording {
-    /// It is the same one: all of it would count twice.
+    /// It was added before: all its events would count twice.
     #[error("it is the same one")]
     Same,
     /// It has another format.
@@ -13,7 +13,7 @@ pub enum AnotherRecording {
     /// .etl files must be merged before they are read.
     #[error("it was already read whole")]
     Whole,
-    /// It is of another process, or states none.
+    /// It covers another process, or does not state its process.
     #[error("it is of another process")]
     Process,
     /// Its clock differs in frequency or origin.
@@ -43,7 +43,8 @@ pub enum RecordingId {
     Whole,
 }
 
-/// Setting a machine's time moves the origin; no two machines or boots are this close.
+/// Setting a machine's time moves the origin; the origins of two machines or boots are never this
+/// close.
 const SAME_CLOCK_NS: i128 = 5_000_000_000;
 
 impl RecordingId {

@@ -42,7 +42,7 @@ const ROOT: u32 = u32::MAX;
 const FRAME: u64 = size_of::<Frame>() as u64 + 120;
 /// Bytes of an address in the caches of addresses and locations.
 const ADDRESS: u64 = 260;
-/// Label of the frame in place of those that the budget has no room for.
+/// Label of the frame that replaces those beyond the memory budget.
 const LEFT_OUT: &str = "[left out: --max-memory]";
 
 /// An address of a process: its position and proof, and whether a time is given.
@@ -69,7 +69,7 @@ pub struct Resolver {
     /// How often the timeline was replaced.
     epoch: u32,
     changes: Changes,
-    /// What of the timeline's budget frames may take, and the frame in place of those without room.
+    /// The budget of frames, and the frame that replaces those beyond it.
     budget: Budget,
     left_out: Option<FrameId>,
     pub(crate) table: FrameTable,
@@ -85,7 +85,7 @@ struct CachedFrames {
     epoch: u32,
 }
 
-/// What of a [`Resolver`] finds the frames of addresses that were resolved before.
+/// The part of a [`Resolver`] that finds cached frames of addresses.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameCache<'r> {
     pub timeline: &'r Timeline,
@@ -177,7 +177,7 @@ impl Resolver {
             path.push((node, frame, position));
             next = caller.map(|caller| (caller, self.position_of(caller, frame.address)));
         }
-        // Without room only the whole stack is kept.
+        // If the budget is used up, only the whole stack is kept.
         let has_room = self.budget.has_room(Share::Frames);
         while let Some((node, frame, own)) = path.pop() {
             let position = match frame.proof {
@@ -311,7 +311,8 @@ impl Resolver {
         (valid, frames)
     }
 
-    /// Makes the frames at an address; those of an earlier timeline are used again if they are the same.
+    /// Builds the frames at an address. Those of an earlier timeline are reused if they are the
+    /// same.
     fn add_frames(
         &mut self,
         at: AddressAt,
@@ -339,7 +340,7 @@ impl Resolver {
         (valid, first as u32..self.frames.len() as u32)
     }
 
-    /// The frame in place of all frames that the budget has no room for ([`Frame::is_left_out`]).
+    /// Returns the frame that replaces all frames beyond the budget ([`Frame::is_left_out`]).
     fn left_out(&mut self) -> FrameId {
         *self.left_out.get_or_insert_with(|| {
             let function = self.functions.left_out(LEFT_OUT);
@@ -353,18 +354,19 @@ impl Resolver {
         self.nodes.get(node as usize).map(|node| node.0)
     }
 
-    /// Returns the limit that left out frames ([`Frame::is_left_out`]), if any are.
+    /// Returns the limit that frames exceeded ([`Frame::is_left_out`]), if any did.
     pub fn limit(&self) -> Option<LimitReached> {
         self.left_out
             .map(|_| LimitReached::Memory(self.budget.bytes()))
     }
 
-    /// What of the timeline's budget is left for what is made of the frames.
+    /// Returns the budget that remains for results derived from the frames.
     pub fn budget(&self) -> Budget {
         self.budget
     }
 
-    /// The frames of an earlier timeline, if they hold in this one, and the times for which they do.
+    /// Returns the frames of an earlier timeline, if they hold in this one, and the times for which
+    /// they do.
     fn confirm(&self, at: AddressAt, before: CachedFrames) -> Option<(Range<u64>, Range<u32>)> {
         let [frame] = &self.frames[before.first as usize..before.end as usize] else {
             return None;
@@ -378,8 +380,9 @@ impl Resolver {
 
     /// Replaces the timeline by a later one of the same live session.
     ///
-    /// Ids of frames, functions, binaries and stacks stay what they are, and what was resolved before is resolved again only
-    /// where it may have changed. Of a timeline of another session nothing that was resolved is used again.
+    /// Ids of frames, functions, binaries and stacks stay valid, and only results that may have
+    /// changed are resolved again. After a change to a timeline of another session, no earlier
+    /// result is used.
     pub fn advance_to(&mut self, timeline: &Arc<Timeline>) {
         if Arc::ptr_eq(&self.timeline, timeline) {
             return;
@@ -440,7 +443,7 @@ impl Resolver {
         builder.inlinees(process, body)
     }
 
-    /// Looks up the code at an address and time, and keeps it for when its frames are built.
+    /// Looks up the code at an address and time, and caches it until its frames are built.
     pub(crate) fn locate(&mut self, at: AddressAt) -> &Location {
         let located = self.located.entry((at.process, at.address, at.position));
         let located = located.or_insert_with(|| self.timeline.locate(at));

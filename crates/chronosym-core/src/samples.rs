@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::ids::{EventTypeId, StackId, ThreadIndex};
 use crate::terms::{SampleKind, Weight};
 
-/// What samples of one kind, thread and stack share.
+/// The properties that samples of one kind, thread and stack share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SampleClass {

@@ -26,7 +26,7 @@ pub enum SampleSelection {
     All,
     /// The stacks of the selected events.
     Events(Vec<EventSelector>),
-    /// None: only code is of interest.
+    /// No stacks: only code is of interest.
     None,
 }
 
@@ -82,7 +82,7 @@ impl EventSelector {
     }
 }
 
-/// What a session stores. A [`SampleSelection`] converts to options.
+/// Selects the data that a session stores. A [`SampleSelection`] converts to options.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {

@@ -83,9 +83,9 @@ pub struct Session {
     /// No other session in this process has the same.
     pub(crate) serial: u64,
     pub(crate) thread_times: ThreadTimes,
-    /// The number of strings when those without a use were last dropped.
+    /// The number of strings when unused ones were last dropped.
     pub(crate) strings_after_sweep: usize,
-    /// Events until its memory is measured again.
+    /// Number of events until the memory is measured again.
     pub(crate) unmeasured: usize,
 }
 
@@ -183,8 +183,8 @@ impl Session {
         &self.stacks
     }
 
-    /// Interns the stack of an event to come, innermost address first. `None` for an empty stack,
-    /// or once there is no room for another, which is counted.
+    /// Interns the stack of a later event, innermost address first. `None` for an empty stack, or
+    /// if the limit of nodes is reached, which is counted.
     pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
         let mut leaf_first = leaf_first.peekable();
         let is_empty = leaf_first.peek().is_none();
@@ -220,8 +220,8 @@ impl Session {
         }
     }
 
-    /// Makes the architecture that of Thumb code, if a saved timeline states it: by as many odd addresses as it takes to
-    /// infer that.
+    /// Sets the architecture to Thumb, if a saved timeline states it, by observing enough odd
+    /// addresses to infer it.
     pub(crate) fn see_thumb(&mut self, is_thumb: bool) {
         if is_thumb {
             self.seen_addresses.extend((0..64).map(|at| 2 * at + 1));
@@ -366,7 +366,7 @@ impl Session {
         }
     }
 
-    /// Stores an event that is kept, or is a marker. One that does not decode marks nothing.
+    /// Stores an event that is kept, or is a marker. One that does not decode is not a marker.
     fn note(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
         let pid = at.process.or(self.machine.facts.process_id);
         let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);

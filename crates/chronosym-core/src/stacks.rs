@@ -84,7 +84,8 @@ fn hash_of(hasher: &impl BuildHasher, frames: impl Iterator<Item = Walked>) -> u
 }
 
 impl StackTable {
-    /// Returns the id of a stack; `None` for an empty stack, and for a new one without room.
+    /// Returns the id of a stack; `None` for an empty stack, and for a new one beyond the limit of
+    /// nodes.
     pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
         self.extend(None, leaf_first)
     }
@@ -183,7 +184,7 @@ impl StackTable {
         std::iter::successors(self.split(stack), next).map(|(frame, _)| frame)
     }
 
-    /// Whether there is no room for another node.
+    /// Returns whether the limit of nodes is reached.
     pub fn is_full(&self) -> bool {
         self.nodes.len() >= self.most
     }
@@ -236,8 +237,8 @@ mod tests {
 
     #[test]
     fn no_stacks_can_be_chosen_to_fall_together() {
-        // What `rustc_hash` multiplies by, and its inverse: these two-frame stacks have one hash
-        // there.
+        // The multiplier of `rustc_hash`, and its inverse: with it, these two-frame stacks have
+        // equal hashes.
         const FACTOR: u64 = 0xf135_7aea_2e62_a9c5;
         let inverse = (0..6).fold(FACTOR, |x, _| {
             x.wrapping_mul(2u64.wrapping_sub(FACTOR.wrapping_mul(x)))
@@ -255,7 +256,7 @@ mod tests {
             }
             watch.used()
         };
-        // Stacks that fell together took fifteen seconds.
+        // Colliding stacks took fifteen seconds.
         assert_growth("stacks", 60.0, Duration::from_millis(500), |size| {
             time(if size == Size::Small { 1_500 } else { 24_000 })
         });

@@ -39,23 +39,24 @@ struct Block {
 }
 
 /// The states of all processes, and which of them may have changed since they were last published.
-/// Memory follows the number of states, but for 8 bytes for each 32 processes that there ever were.
+/// Memory follows the number of states, apart from 8 bytes for every 32 processes that ever
+/// existed.
 #[derive(Debug, Default)]
 pub(crate) struct States {
     /// `None` where all states were dropped.
     blocks: Vec<Option<Box<Block>>>,
-    /// The number of states that there ever were.
+    /// The number of states that ever existed.
     end: usize,
     changed: Vec<ProcessIndex>,
 }
 
 impl States {
-    /// Returns the number of states that there ever were.
+    /// Returns the number of states that ever existed.
     pub fn end(&self) -> usize {
         self.end
     }
 
-    /// Adds states until there were so many.
+    /// Adds states up to a number of states that ever existed.
     pub fn ensure(&mut self, end: usize) {
         for index in self.end..end {
             if index / BLOCK == self.blocks.len() {
@@ -79,7 +80,7 @@ impl States {
         block.slots[process % BLOCK].as_deref_mut()
     }
 
-    /// Calls `change` with each state; it returns whether it changed that.
+    /// Calls `change` with each state; it returns whether it changed the state.
     pub fn update_each(&mut self, mut change: impl FnMut(ProcessIndex, &mut ProcessState) -> bool) {
         for (at, block) in self.blocks.iter_mut().enumerate() {
             let slots = block.iter_mut().flat_map(|block| block.slots.iter_mut());
@@ -108,7 +109,7 @@ impl States {
         self.changed = changed;
     }
 
-    /// The state of a process, unless it was dropped.
+    /// Returns the state of a process, unless it was dropped.
     pub fn get(&self, process: ProcessIndex) -> Option<&ProcessState> {
         self.slot(process.index()).map(|(state, _)| state)
     }
@@ -159,7 +160,7 @@ impl IndexMut<usize> for States {
 }
 
 impl ProcessState {
-    /// The process runs another program: ends everything that was mapped or compiled.
+    /// Ends everything that was mapped or compiled, because the process runs another program.
     pub fn end_all(&mut self, time: u64) {
         self.close(time);
         self.mapped = MappedImages::default();
@@ -199,7 +200,7 @@ impl ProcessState {
         }
     }
 
-    /// Drops what the CLR logged of methods and modules that have gone.
+    /// Drops the CLR's records of dropped methods and modules.
     pub fn forget_details(&mut self, horizon_ns: u64) {
         let modules = self.code.modules.iter();
         let modules = modules.filter(|module| !has_ended(module.end, horizon_ns));

@@ -16,7 +16,7 @@ impl StringId {
     pub(crate) const EMPTY: StringId = StringId(0);
 }
 
-/// A set of strings. Those that are dropped leave their ids unused.
+/// A set of strings. The ids of dropped strings stay unused.
 #[derive(Debug)]
 pub(crate) struct Strings {
     /// Strings by id, in blocks that copies share.
@@ -29,10 +29,10 @@ pub(crate) struct Strings {
     bytes: usize,
 }
 
-/// Bytes of a string as room is made for it.
+/// Bytes allocated per string in advance.
 const TYPICAL: usize = 48;
 
-/// Strings of a block.
+/// Number of strings in a block.
 const BLOCK: usize = 64;
 
 /// Up to 64 consecutive strings.
@@ -40,7 +40,7 @@ const BLOCK: usize = 64;
 struct Block {
     present: Bits,
     text: String,
-    /// Where each string ends in `text`; it starts at the end of the one before.
+    /// The end of each string in `text`; it starts at the end of the preceding one.
     ends: Vec<u32>,
 }
 
@@ -136,7 +136,7 @@ impl Strings {
         text.unwrap_or_default()
     }
 
-    /// Bytes of the strings, with those that were dropped.
+    /// Returns the bytes of the strings, including dropped ones.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes + self.end * 3 * size_of::<Slot>()
     }
@@ -175,7 +175,7 @@ impl Strings {
         };
         let mut new = Block::default();
         for index in old.present.iter().filter(|&index| keep(index)) {
-            // Less text than before has a place.
+            // Less text than before always fits.
             _ = new.push(index, old.get(index).unwrap_or_default());
         }
         if new.ends.is_empty() {

@@ -279,7 +279,8 @@ impl PrecompiledCode {
     }
 }
 
-/// Names and lines beyond the trace. Without a source, the engine uses the trace alone.
+/// Supplies names and lines that are not in the trace. Without a source, the engine uses the trace
+/// alone.
 ///
 /// One source serves any number of timelines, live ones included, on any thread: its caches should
 /// be keyed by [`ModuleRef::identity`] and [`ImageRef::identity`]. Every method has a default that
@@ -314,7 +315,7 @@ impl PrecompiledCode {
 /// ```
 #[expect(unused_variables)]
 pub trait SymbolSource: Send + Sync {
-    /// Whether lines are requested. If not, lines stated by a recording are left out, too.
+    /// Returns whether lines are requested. If not, lines stated by a recording are omitted, too.
     fn wants_lines(&self) -> bool {
         true
     }
@@ -335,8 +336,8 @@ pub trait SymbolSource: Send + Sync {
     }
 
     /// Returns the addresses of a module's precompiled image, inferred from its precompiled
-    /// methods; or why its methods have no lines without an IL map: the image at hand may be
-    /// another build's.
+    /// methods; or why its methods have no lines without an IL map: the available image may belong
+    /// to another build.
     fn precompiled_range(&self, module: &ModuleRef<'_>) -> Result<Range<u64>, LineReason> {
         Err(LineReason::NoILMap)
     }
@@ -364,8 +365,8 @@ pub trait SymbolSource: Send + Sync {
         None
     }
 
-    /// Announces the addresses of an image that [`SymbolSource::native`] will be called for,
-    /// ascending, so that a source can resolve them as a batch.
+    /// Passes the addresses of an image for which [`SymbolSource::native`] will be called, in
+    /// ascending order, so that a source can resolve them as a batch.
     fn prepare(&self, image: &ImageRef<'_>, rvas: &[u64]) {}
 
     /// Returns the frames at an RVA of an image, innermost first.

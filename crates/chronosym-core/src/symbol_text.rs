@@ -1,4 +1,4 @@
-//! The text by which a runtime names a method in perf maps and jitdumps.
+//! Parses the text that identifies a method in perf maps and jitdumps.
 
 use chronosym_events::OptimizationTier;
 

@@ -74,12 +74,12 @@ pub enum Weight {
     /// profiler samples.
     #[default]
     One,
-    /// Unknown: the recorder states no period for a CPU sample or counter, or a wall-clock sample
-    /// belongs to the only tick of its process.
+    /// Unknown: the recorder states no period for a CPU sample or counter, or the process of a
+    /// wall-clock sample has only one tick.
     Unknown,
     /// Time in ns.
     Ns(u64),
-    /// A number of events, of which this is the last: the period of a counter.
+    /// A number of events, up to and including this one: the period of a counter.
     Count(u64),
     /// Bytes, such as those of an allocation.
     Bytes(u64),

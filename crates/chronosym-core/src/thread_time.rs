@@ -1,4 +1,4 @@
-//! What threads did between context switches (rule 25).
+//! The activity of threads between context switches (rule 25).
 //!
 //! Every interval in which a thread is off the processors becomes a sample with the interval's
 //! length and the stack of the switch, if one was recorded. Time on processors is summed only.
@@ -9,13 +9,13 @@ use crate::ids::{EventTypeId, StackId, ThreadIndex};
 use crate::samples::{SampleClass, SampleLog};
 use crate::terms::{SampleKind, Weight};
 
-/// A change of what a thread does.
+/// A change of a thread's activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThreadSwitch {
-    /// It leaves its processor and waits for something.
+    /// It leaves its processor and waits.
     Block,
-    /// It leaves its processor although it could go on.
+    /// It leaves its processor although it is runnable.
     Preempt,
     /// Another thread, or an interrupt, ends its wait.
     Ready,
@@ -57,7 +57,7 @@ pub struct ThreadTime {
     pub blocked_ns: u64,
 }
 
-/// What a thread does since a time.
+/// A thread's activity since a time.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     doing: Doing,
@@ -78,14 +78,14 @@ enum Doing {
 pub(crate) struct ThreadTimes {
     current: FxHashMap<ThreadIndex, Current>,
     times: FxHashMap<ThreadIndex, ThreadTime>,
-    /// What ended before was interrupted by lost events.
+    /// Intervals that ended before this time were interrupted by lost events.
     lost_until_ns: u64,
-    /// Switches without the one that must precede them, and those out of order.
+    /// Number of switches without a preceding one that must exist, and of switches out of order.
     pub unpaired: u64,
 }
 
 impl ThreadTimes {
-    /// Applies a switch of a thread. Intervals that it ends go to `samples`.
+    /// Applies a switch of a thread. Adds the intervals that it ends to `samples`.
     pub fn switch(
         &mut self,
         thread: ThreadIndex,
@@ -100,7 +100,7 @@ impl ThreadTimes {
             ThreadSwitch::Block => Doing::Blocked,
             ThreadSwitch::Preempt => Doing::Runnable,
             ThreadSwitch::Ready => match before {
-                // A wake-up of a thread that does not wait, or is not known to, changes nothing.
+                // A wake-up of a thread that is not known to wait has no effect.
                 Some(Current {
                     doing: Doing::Blocked,
                     ..
@@ -141,7 +141,8 @@ impl ThreadTimes {
         self.current.insert(thread, current);
     }
 
-    /// Events up to a time were lost: what threads have done since an earlier one is unknown.
+    /// Records that events up to a time were lost: the activity of threads since an earlier time is
+    /// unknown.
     pub fn lost(&mut self, until_ns: u64) {
         self.lost_until_ns = self.lost_until_ns.max(until_ns);
     }
@@ -164,7 +165,7 @@ impl ThreadTimes {
         }
     }
 
-    /// Ends what a thread did.
+    /// Ends a thread's current activity.
     fn end(&mut self, thread: ThreadIndex, current: Current, end_ns: u64, samples: &mut SampleLog) {
         if current.since_ns < self.lost_until_ns {
             self.unpaired += 1;

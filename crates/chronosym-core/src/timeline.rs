@@ -28,7 +28,8 @@ use chronosym_types::SparseVec;
 
 /// The processes of a trace, their code and samples; immutable and [`Sync`].
 ///
-/// An index of another trace, or of a later snapshot of a live session, has no answer here.
+/// Queries with an index of another trace, or of a later snapshot of a live session, return
+/// nothing.
 #[derive(Debug)]
 pub struct Timeline {
     /// Unique among all timelines and snapshots in this process.
@@ -42,7 +43,7 @@ pub struct Timeline {
     /// The processes whose images are in every address space (rule 10).
     pub(crate) system: Vec<ProcessIndex>,
     pub(crate) stacks: StackTable,
-    /// What is left of it is for what is made of the timeline.
+    /// The rest of it is for results derived from the timeline.
     pub(crate) budget: Budget,
     pub(crate) samples: SampleLog,
     pub(crate) losses: Vec<Loss>,
@@ -104,7 +105,7 @@ fn is_thumb(addresses: &HashSet<u64>) -> bool {
 
 impl Timeline {
     /// Returns the time up to which answers that name code are final, in ns since the trace began;
-    /// `u64::MAX` if no event is to come.
+    /// `u64::MAX` if no event will follow.
     pub fn watermark(&self) -> u64 {
         self.watermark
     }

@@ -22,7 +22,7 @@ pub(crate) struct UniversalState {
     /// Mapping id → its module.
     modules: HashMap<(ProcessIndex, u64), MappedModule>,
     metadata: HashMap<u64, SymbolMetadata>,
-    /// Mappings whose metadata is still to come: metadata id → (process, image).
+    /// Mappings whose metadata has not been read yet: metadata id → (process, image).
     waiting: HashMap<u64, Vec<(ProcessIndex, ImageIndex)>>,
 }
 
@@ -37,7 +37,7 @@ struct MappedModule {
 }
 
 impl UniversalState {
-    /// Number of mappings and of what is known of files.
+    /// Returns the number of mappings, and of files with metadata.
     pub fn len(&self) -> usize {
         self.modules.len() + 3 * self.metadata.len() + self.waiting.len()
     }
@@ -113,7 +113,7 @@ impl UniversalState {
         if path.is_empty() {
             return;
         }
-        // At their start, recorders write the mappings of processes that are already running.
+        // When they start, recorders write the mappings of processes that are already running.
         let start = machine.processes.all[process.index()].start;
         let action = if start.is_some_and(|start| start <= at.time_ns) {
             Action::Load

@@ -1,4 +1,4 @@
-//! Sources without time: perf maps and Universal `ProcessSymbol` records (rule 18).
+//! Sources without times: perf maps and Universal `ProcessSymbol` records (rule 18).
 
 use chronosym_events::OptimizationTier;
 
@@ -47,7 +47,7 @@ impl Untimed {
     }
 }
 
-/// Splits a perf map into pieces of some lines, about 256 KiB each.
+/// Splits a perf map into pieces of whole lines, about 256 KiB each.
 pub(crate) fn pieces(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
     const PIECE: usize = 256 << 10;
     std::iter::from_fn(move || {

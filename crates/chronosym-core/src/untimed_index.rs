@@ -1,7 +1,7 @@
-//! An index of untimed symbols by address: the latest symbol that covers an address wins.
+//! An index of untimed symbols by address: the latest symbol that covers an address is used.
 //!
-//! Symbols may nest forty thousand deep, and a later one may cover all before it. The index is
-//! therefore flat: ranges that do not overlap. A symbol replaces the ranges that it covers, and
+//! Symbols may be nested forty thousand deep, and a later one may cover all earlier ones. The index
+//! is therefore flat: ranges that do not overlap. A symbol replaces the ranges that it covers, and
 //! adds at most one on each side.
 
 use std::collections::BTreeMap;

@@ -81,7 +81,7 @@ pub struct Unwinder {
     tables: TableCache,
 }
 
-/// More frames than any copied stack has room for.
+/// Maximum number of frames; no copied stack has as many.
 const MAX_FRAMES: usize = 8192;
 /// No code is below this address.
 const LOWEST: u64 = 0x1000;

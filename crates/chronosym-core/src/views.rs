@@ -255,8 +255,8 @@ impl Timeline {
         time_ns.is_none_or(is_alive).then_some(index)
     }
 
-    /// Returns the incarnation of `pid` for an event at a time in ns: events may come a little
-    /// before the start of their process, and after its end.
+    /// Returns the incarnation of `pid` for an event at a time in ns: events may slightly precede
+    /// the start of their process, or follow its end.
     pub fn process_of(&self, pid: u32, time_ns: u64) -> Option<ProcessIndex> {
         self.processes.find(Some(pid), time_ns)
     }

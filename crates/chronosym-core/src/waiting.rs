@@ -1,4 +1,4 @@
-//! Whether a thread was runnable or blocked when it was sampled (rule 22).
+//! Determines whether a thread was runnable or blocked when it was sampled (rule 22).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -82,7 +82,7 @@ impl Waits {
 struct Leaf {
     method: Option<NameId>,
     waits: bool,
-    /// Whether stubs are inside of the method.
+    /// Whether it is in stubs that the method called.
     in_stub: bool,
 }
 
@@ -94,13 +94,13 @@ struct Stay {
     first: u64,
     /// Time of the last one, in ns.
     last: u64,
-    /// Number of times that the thread came to this class from another.
+    /// Number of times that the thread changed to this class from another.
     runs: u64,
 }
 
 impl Stay {
-    /// Whether the stack stayed the same for so long that the thread can hardly have executed
-    /// anything: in the runtime, nothing but a wait takes that long without a change of stack.
+    /// Returns whether the stack stayed the same for so long that the thread was almost certainly
+    /// blocked: in the runtime, only waits last that long without a change of stack.
     fn is_unchanged(self) -> bool {
         const TICKS: u64 = 20;
         const NS: u64 = 200_000_000;
@@ -187,8 +187,8 @@ impl Timeline {
                     let process = self.thread(class.thread).process.index();
                     flags[process] == Some(WallFlag::Trusted)
                 };
-                // A native function may compute for as long as a wait lasts. Where the flag is
-                // sometimes right, code that runs is flagged as managed now and then.
+                // A native function may compute for as long as a wait lasts. If the flag is right
+                // sometimes, running code is sometimes flagged as managed.
                 let stays = || {
                     let process = self.thread(class.thread).process.index();
                     let sums = &sums[process];
@@ -242,7 +242,7 @@ impl Timeline {
             .then_some(WallFlag::Runtime)
     }
 
-    /// The innermost named method that is no stub, and whether it blocks.
+    /// Returns the innermost named method that is not a stub, and whether it blocks.
     fn leaf(&self, class: &SampleClass, time: u64, waits: &mut Waits) -> Leaf {
         /// Number of stubs, named or not, between a method and its callee.
         const STUBS: usize = 2;
@@ -293,7 +293,7 @@ struct Sums {
     external: u64,
     /// External samples in methods that block.
     waiting: u64,
-    /// For methods that do not block, the lesser number of managed and external samples.
+    /// For methods that do not block, the smaller of the numbers of managed and external samples.
     both: u64,
 }
 

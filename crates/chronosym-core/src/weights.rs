@@ -155,7 +155,7 @@ impl Ticks {
 mod tests {
     use super::*;
 
-    /// What each of (time in ms, thread) stands for, in ms.
+    /// Returns the time that each (time in ms, thread) represents, in ms.
     fn weigh(samples: &[(u64, u32)], asked_for: Option<u64>) -> Vec<Option<u64>> {
         let mut ticks = Ticks {
             next: vec![(0, 0); 8],
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn rule_21_a_thread_that_a_tick_does_not_see_ends_where_it_begins() {
-        // Thread 2 is gone at 10 and comes back at 20.
+        // Thread 2 disappears at 10 and returns at 20.
         let samples = [(0, 1), (1, 2), (10, 1), (20, 1), (21, 2), (30, 1)];
         let times = weigh(&samples, None);
         assert_eq!(times, [10, 9, 10, 10, 9, 10].map(Some));

@@ -1,4 +1,4 @@
-//! What a live session drops of a process's code.
+//! Drops code of a process in a live session.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::ids::BodyIndex;
 use crate::lifetime::has_ended;
 
 impl ProcessCode {
-    /// Drops bodies, and what ended or was logged by `horizon_ns` and belongs to none that is kept.
+    /// Drops bodies, and state that ended or was logged by `horizon_ns` and does not belong to a
+    /// remaining body.
     pub fn forget(&mut self, dead: &[BodyIndex], horizon_ns: u64) {
         for body in dead {
             let Some(gone) = self.bodies.remove(body.index()) else {
@@ -39,7 +40,7 @@ impl ProcessCode {
         self.unbound_maps += (before - self.waiting_maps.len()) as u64;
     }
 
-    /// Drops the entry points that were logged up to a time in a range whose code or image ended then.
+    /// Drops the entry points in a range, logged up to a time, whose code or image ended then.
     pub fn forget_entry_points(&mut self, start: u64, last: u64, time: u64) {
         let points = self.entry_points.range(start..=last);
         let gone = points.filter(|(_, point)| point.time <= time);
@@ -48,7 +49,7 @@ impl ProcessCode {
         }
     }
 
-    /// Drops ids of bodies that are not there any more.
+    /// Drops the ids of dropped bodies.
     fn forget_references(&mut self) {
         let bodies = &self.bodies;
         let keep = |body: BodyIndex| bodies.contains(body.index());
@@ -110,7 +111,7 @@ impl ProcessCode {
         self.old_stubs = self.stubs.end();
     }
 
-    /// Drops what threads logged last that logged nothing since.
+    /// Drops the last events of threads that have logged nothing since.
     fn forget_threads(&mut self, horizon_ns: u64) {
         let mut unbound = Vec::new();
         self.threads.retain(|_, thread| {

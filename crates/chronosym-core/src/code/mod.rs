@@ -60,18 +60,18 @@ pub(crate) struct ProcessCode {
     il_maps: usize,
     /// Bytes of IL maps, inline trees and line tables.
     pub details_bytes: usize,
-    /// V1 maps whose body is still to come.
+    /// V1 maps whose body is not yet known.
     waiting_maps: Vec<Pending>,
-    /// What ended with the process so far.
+    /// State that ended with the process.
     closed: Closed,
 }
 
-/// Bodies and modules that had ended at a time. A process may end again and again, with each
-/// program it runs or in a trace that repeats its end: these are not visited again.
+/// Bodies and modules that had ended at a time, which are not visited again. A process may end
+/// repeatedly: with each program it runs, or in a trace that repeats its end.
 #[derive(Clone, Debug, Default)]
 struct Closed {
     time: u64,
-    /// Those with a lower index had ended, except the reopened ones.
+    /// All with a lower index had ended, except the reopened ones.
     bodies: usize,
     modules: usize,
     reopened_bodies: Vec<BodyIndex>,
@@ -100,7 +100,7 @@ struct ThreadState {
     /// The last method event, unless it ended the method.
     last_method: Option<(u64, BodyIndex)>,
     pending: Option<Pending>,
-    /// When it last logged anything.
+    /// Time of its last event.
     last_ns: u64,
     jitting: Vec<(u64, u64)>,
 }
@@ -252,7 +252,7 @@ impl ProcessCode {
         is_of_method.then_some((index, body))
     }
 
-    /// Adds what an event states of a body that is there.
+    /// Merges the properties in an event into an existing body.
     fn confirm(&mut self, body: BodyIndex, action: Action, stated: &CodeBody) {
         let old = &mut self.bodies[body.index()];
         let had_ended = !old.is_alive();
@@ -374,7 +374,7 @@ impl ProcessCode {
             ..
         } = match time >= self.closed.time {
             true => std::mem::take(&mut self.closed),
-            // An earlier end: what ended after it ends with it.
+            // The end is earlier: everything that ended later ends with the process.
             false => Closed::default(),
         };
         let reopened = reopened_bodies.into_iter().map(|body| body.index());
@@ -406,12 +406,12 @@ impl ProcessCode {
         self.place_entry_points();
     }
 
-    /// Number of threads, stubs and IL maps that wait for a body.
+    /// Returns the number of threads, stubs and IL maps that wait for a body.
     pub fn small_entries(&self) -> usize {
         self.threads.len() + self.stubs.count() + self.waiting_maps.len()
     }
 
-    /// What answers need, as it is now; cheap, and later events do not change it.
+    /// Returns a copy of the state that queries need; later events do not change it. Cheap.
     pub fn snapshot(&mut self) -> Self {
         ProcessCode {
             bodies: self.bodies.clone(),

@@ -139,7 +139,7 @@ impl ProcessCode {
         true
     }
 
-    /// Binds maps without an adjacent event, now that all bodies and their ends are last.
+    /// Binds maps without an adjacent event, when all bodies and their ends are known.
     pub(super) fn bind_waiting(&mut self) {
         let pending = self
             .threads
@@ -147,8 +147,8 @@ impl ProcessCode {
             .filter_map(|state| state.pending.take());
         let mut waiting = std::mem::take(&mut self.waiting_maps);
         waiting.extend(pending);
-        // The latest map before a body is its own; older ones belong to bodies that no event
-        // states.
+        // The latest map before a body belongs to it; earlier ones belong to bodies without an
+        // event.
         waiting.sort_by_key(|pending| Reverse((pending.time, pending.before)));
         let versions = self.versions(&waiting);
         for pending in waiting {

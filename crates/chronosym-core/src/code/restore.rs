@@ -5,7 +5,7 @@ use crate::body::CodeBody;
 use crate::ids::{BodyIndex, NameId};
 
 impl ProcessCode {
-    /// Adds a body of a module that was added before, with the targets of the stub that it is.
+    /// Adds a body of a module that was added before, with its targets if it is a stub.
     pub fn restore_body(&mut self, mut body: CodeBody, targets: Option<Vec<NameId>>) {
         if let Some(targets) = targets {
             body.rare_mut().stub = Some(self.stubs.push(targets) as u32);

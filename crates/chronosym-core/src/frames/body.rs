@@ -117,7 +117,7 @@ impl FrameBuilder<'_> {
             Some(module) if body.name == NameId::NONE && is_method(body.token) => {
                 let state = &self.timeline.spaces[at.process.index()].state;
                 let details = state.clr.details(body.method_id, at.time);
-                // An id that was reused has another token.
+                // A reused id has another token.
                 let details = details.filter(|(_, details)| details.token == body.token);
                 let type_id = details.map(|(_, details)| details.type_id);
                 self.token_function(at, module, body.token, type_id)

@@ -96,8 +96,8 @@ impl<'a> FrameBuilder<'a> {
             true => timeline.lost_between(last, compiled),
             false => timeline.lost_between(compiled, first),
         };
-        // Method ids are reused: the last body stated before the time counts, or else the first
-        // after it.
+        // Method ids are reused: use the last body that was loaded before the time, or else the
+        // first after it.
         let stated = |b: &BodyIndex| state.code.bodies[b.index()].first_seen() <= at.time;
         let bodies = || state.code.by_method.of((clr_instance, method_id));
         if let Some(index) = bodies().rev().find(stated).or_else(|| bodies().next()) {

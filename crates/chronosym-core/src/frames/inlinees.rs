@@ -1,4 +1,4 @@
-//! The inlined calls of a body, whatever their addresses (rule 17).
+//! The inlined calls of a body at any address (rule 17).
 
 use chronosym_types::hash::HashMap;
 

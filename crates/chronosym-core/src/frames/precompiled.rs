@@ -13,8 +13,8 @@ use crate::resolve::{AddressAt, CodeAt, Location};
 use crate::terms::Position;
 
 impl FrameBuilder<'_> {
-    /// The frame of a precompiled method with the lifetime of its module, if no body with known
-    /// bounds covers the address and the image's method table does.
+    /// Returns the frame of a precompiled method with the lifetime of its module, if no body with
+    /// known bounds covers the address, but the image's method table does.
     pub(super) fn precompiled_frame(
         &mut self,
         at: AddressAt,

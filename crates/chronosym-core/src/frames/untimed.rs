@@ -1,4 +1,4 @@
-//! Frames of symbols that have no time (rule 18).
+//! Frames of symbols without a time (rule 18).
 
 use super::FrameBuilder;
 use crate::evidence::{Certainty, LineReason, NameReason};
@@ -7,7 +7,8 @@ use crate::functions::BinarySource;
 use crate::resolve::AddressAt;
 
 impl FrameBuilder<'_> {
-    /// `is_contested`: symbols with other names cover the address, too.
+    /// Returns the frame of a symbol. `is_contested` means that symbols with other names also cover
+    /// the address.
     pub(super) fn untimed_frame(
         &mut self,
         at: AddressAt,

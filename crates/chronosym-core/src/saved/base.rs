@@ -1,10 +1,10 @@
-//! Where the rows of a file go in a session that may have read others before.
+//! Offsets of a file's rows in a session that may have read other files.
 
 use chronosym_timeline::{End, Start};
 
 use crate::ids::{ProcessIndex, ThreadIndex};
 
-/// What is added to the indices and times of a file.
+/// The offsets that are added to a file's indices and times.
 #[derive(Debug, Default)]
 pub(super) struct Base {
     pub processes: u32,

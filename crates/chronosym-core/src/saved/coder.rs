@@ -1,4 +1,5 @@
-//! Rows as columns of variable-length integers: one description of a row both writes and reads it.
+//! Rows as columns of variable-length integers: one description of a row serves for writing and
+//! reading.
 
 use super::ranks::{Ranks, TextSource};
 use crate::ids::NameId;
@@ -10,7 +11,7 @@ use chronosym_types::Guid;
 struct Column<'c> {
     written: Vec<u8>,
     unread: &'c [u8],
-    /// The number that the next one is compared with.
+    /// The number to which the next one is relative.
     last: u64,
 }
 
@@ -28,9 +29,9 @@ pub(super) struct Coder<'c> {
     at: usize,
     side: Side<'c>,
     is_valid: bool,
-    /// The number that is likely the next row's.
+    /// The expected number of the next row.
     pub numbers: u64,
-    /// The address that is likely the next row's.
+    /// The expected address of the next row.
     pub end: u64,
 }
 
@@ -111,7 +112,7 @@ impl<'c> Coder<'c> {
         let at = self.at;
         self.at += 1;
         if at >= self.columns.len() {
-            // A block that is read has all columns that any of its rows has.
+            // All columns that any row of a block has must be read.
             self.is_valid &= !self.reads();
             self.columns.resize_with(at + 1, Column::default);
         }
@@ -134,7 +135,7 @@ impl<'c> Coder<'c> {
         }
     }
 
-    /// A number, as it is.
+    /// Codes a number unchanged.
     pub fn number<T: Copy + Default + TryFrom<u64> + TryInto<u64>>(&mut self, value: &mut T) {
         let column = self.column();
         let coded = self.code(column, (*value).try_into().unwrap_or(0));
@@ -149,7 +150,7 @@ impl<'c> Coder<'c> {
         }
     }
 
-    /// A number, as its difference to that of the row before.
+    /// Codes a number as the difference to that of the preceding row.
     pub fn delta<T: Copy + Default + TryFrom<u64> + TryInto<u64>>(&mut self, value: &mut T) {
         let last = self.columns.get(self.at).map_or(0, |column| column.last);
         let at = self.at;
@@ -157,7 +158,7 @@ impl<'c> Coder<'c> {
         self.columns[at].last = (*value).try_into().unwrap_or(0);
     }
 
-    /// A number, as its difference to another that is coded already.
+    /// Codes a number as the difference to another that is already coded.
     pub fn relative<T>(&mut self, value: &mut T, base: u64)
     where
         T: Copy + Default + TryFrom<u64> + TryInto<u64>,
@@ -168,7 +169,7 @@ impl<'c> Coder<'c> {
         self.store(value, base.wrapping_add(unzigzag(coded)));
     }
 
-    /// A rank: most are one more than the largest before.
+    /// Codes a rank: most are one more than the largest before.
     fn rank(&mut self, rank: u32) -> u32 {
         let column = self.column();
         let next = self.columns[column].last;
@@ -180,12 +181,12 @@ impl<'c> Coder<'c> {
         rank
     }
 
-    /// Columns that the row does not use.
+    /// Skips columns that the row does not use.
     pub fn skip(&mut self, columns: usize) {
         self.at += columns;
     }
 
-    /// Two columns.
+    /// Codes a GUID in two columns.
     pub fn guid(&mut self, value: &mut Guid) {
         let number = value.to_u128();
         let (mut high, mut low) = ((number >> 64) as u64, number as u64);
@@ -194,7 +195,7 @@ impl<'c> Coder<'c> {
         *value = Guid::from_u128(u128::from(high) << 64 | u128::from(low));
     }
 
-    /// Whether something is so.
+    /// Codes a flag.
     pub fn flag(&mut self, value: &mut bool) {
         let mut number = u8::from(*value);
         self.number(&mut number);
@@ -202,7 +203,7 @@ impl<'c> Coder<'c> {
         *value = number == 1;
     }
 
-    /// A member of a list.
+    /// Codes a member of a list.
     pub fn member<T: Copy + PartialEq>(&mut self, all: &[T], value: &mut T) {
         let mut index = all.iter().position(|member| member == value).unwrap_or(0);
         self.number(&mut index);
@@ -212,13 +213,13 @@ impl<'c> Coder<'c> {
         }
     }
 
-    /// The index of something of which there are so many.
+    /// Codes an index less than `count`.
     pub fn index(&mut self, value: &mut u32, count: usize) {
         self.delta(value);
         self.check((*value as usize) < count);
     }
 
-    /// A string of the timeline.
+    /// Codes a string of the timeline.
     pub fn string(&mut self, value: &mut StringId) {
         let rank = match &mut self.side {
             Side::Write(ranks) => ranks.string(*value),
@@ -232,7 +233,7 @@ impl<'c> Coder<'c> {
         }
     }
 
-    /// A name of the timeline.
+    /// Codes a name of the timeline.
     pub fn name(&mut self, value: &mut NameId) {
         let rank = match &mut self.side {
             Side::Write(ranks) => ranks.name(*value),
@@ -246,7 +247,7 @@ impl<'c> Coder<'c> {
         }
     }
 
-    /// Bytes of any number; two columns.
+    /// Codes any number of bytes in two columns.
     pub fn bytes(&mut self, value: &mut Vec<u8>) {
         let mut length = value.len();
         self.number(&mut length);
@@ -263,7 +264,7 @@ impl<'c> Coder<'c> {
         }
     }
 
-    /// Text of its own, which no other row has; two columns.
+    /// Codes text that no other row has, in two columns.
     pub fn text(&mut self, value: &mut String) {
         let mut bytes = std::mem::take(value).into_bytes();
         self.bytes(&mut bytes);
@@ -273,7 +274,7 @@ impl<'c> Coder<'c> {
         }
     }
 
-    /// A value that may be absent, in so many columns beside the first.
+    /// Codes a value that may be absent, in one column and `columns` more.
     pub fn option<T: Default>(
         &mut self,
         value: &mut Option<T>,
@@ -293,7 +294,7 @@ impl<'c> Coder<'c> {
         self.at = next;
     }
 
-    /// Values of any number, each in so many columns beside the first.
+    /// Codes any number of values: their number in one column, and each value in `columns` more.
     pub fn list<T: Default>(
         &mut self,
         values: &mut Vec<T>,
@@ -321,7 +322,7 @@ impl<'c> Coder<'c> {
     }
 }
 
-/// More columns than any row has.
+/// Maximum number of columns; no row has as many.
 const MAX_COLUMNS: u64 = 256;
 
 fn zigzag(delta: u64) -> u64 {
@@ -340,7 +341,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// At most ten bytes.
+/// Reads at most ten bytes.
 fn take_varint(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {

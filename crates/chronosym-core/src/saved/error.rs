@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SavedError {
-    /// The bytes do not start as a saved timeline does.
+    /// The bytes do not start like a saved timeline.
     #[error("not a saved timeline")]
     NotSaved,
     /// A later version of this library wrote it.
@@ -14,7 +14,7 @@ pub enum SavedError {
     NewerVersion {
         /// The version of the file.
         found: u32,
-        /// The latest version that is read.
+        /// The latest supported version.
         known: u32,
     },
     /// The file ends before its directory.
@@ -23,7 +23,7 @@ pub enum SavedError {
         /// Length of the file, in bytes.
         length: u64,
     },
-    /// The bytes of a part do not have their checksum, or are no valid content.
+    /// The bytes of a part do not match its checksum, or are not valid content.
     #[error("the saved timeline is damaged: the {part} at byte {offset}")]
     Damaged {
         /// The part.
@@ -31,7 +31,7 @@ pub enum SavedError {
         /// Bytes from the start of the file.
         offset: u64,
     },
-    /// It would expand to more than its size allows.
+    /// It would expand to more than its size permits.
     #[error(
         "the saved timeline is refused: its {length} bytes expand to {expanded}, more than 200 times as much"
     )]

@@ -24,7 +24,7 @@ const MAGIC: &[u8; 8] = b"chronos\0";
 const VERSION: u32 = 1;
 const HEADER: usize = 12;
 const TRAILER: usize = 24;
-/// The contents may take so many times the bytes of the file, beyond the free part.
+/// Maximum ratio of the contents' size to that of the file, beyond the exempt part.
 const MAX_RATIO: u64 = 200;
 const FREE: u64 = 64 << 20;
 
@@ -58,7 +58,7 @@ pub(super) type Key = (u32, u64);
 /// A block, as the directory lists it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
-    /// That of its first row. Blocks are in order of their keys.
+    /// The key of its first row. Blocks are sorted by key.
     key: Key,
     /// Number of the first row in the table.
     first: usize,
@@ -169,7 +169,7 @@ impl<W: Write> BlockWriter<W> {
     }
 }
 
-/// A timeline in the saved form, `.chrono`: its directory was read, and its blocks are read as they are needed.
+/// A timeline in the saved form, `.chrono`. Its directory has been read; blocks are read on demand.
 #[derive(Debug)]
 pub struct SavedTimeline<'b> {
     bytes: &'b [u8],
@@ -177,7 +177,7 @@ pub struct SavedTimeline<'b> {
 }
 
 impl<'b> SavedTimeline<'b> {
-    /// Whether bytes start as those of a saved timeline do.
+    /// Returns whether bytes start like a saved timeline.
     pub fn is_saved(head: &[u8]) -> bool {
         head.starts_with(MAGIC)
     }
@@ -240,7 +240,7 @@ impl<'b> SavedTimeline<'b> {
         }
         let mut expanded = u64::from(directory.length);
         let mut offsets: u64 = HEADER as u64;
-        // Tables are in the file in order.
+        // The tables are in order in the file.
         for blocks in &mut saved.tables {
             let mut first = 0usize;
             for block in blocks {
@@ -248,7 +248,7 @@ impl<'b> SavedTimeline<'b> {
                 offsets += u64::from(block.stored);
                 expanded += u64::from(block.length);
                 first = first.checked_add(block.rows).ok_or_else(damaged)?;
-                // Every row takes a byte at least.
+                // Every row takes at least one byte.
                 if block.rows > block.length as usize {
                     return Err(damaged());
                 }
@@ -263,12 +263,12 @@ impl<'b> SavedTimeline<'b> {
         Ok(saved)
     }
 
-    /// Whether samples were saved, too.
+    /// Returns whether samples were saved, too.
     pub fn has_samples(&self) -> bool {
         !self.tables[Table::Classes as usize].is_empty()
     }
 
-    /// The bytes of a block, if they have their checksum.
+    /// Returns the bytes of a block, if they match their checksum.
     fn content(&self, block: &Block) -> Option<Vec<u8>> {
         let from = usize::try_from(block.offset).ok()?;
         let stored = self
@@ -317,7 +317,7 @@ impl<'b> SavedTimeline<'b> {
         before.saturating_sub(1)..blocks.partition_point(|block| block.key.0 <= process)
     }
 
-    /// Where a table starts, in bytes from the start of the file.
+    /// Returns the offset of a table in the file, in bytes.
     pub(super) fn offset(&self, table: Table) -> u64 {
         self.tables[table as usize]
             .first()

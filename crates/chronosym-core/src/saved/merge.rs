@@ -21,7 +21,7 @@ pub enum MergeError {
     Saved {
         /// Its name.
         name: String,
-        /// Why.
+        /// The cause.
         error: SavedError,
     },
     /// One of them does not state when it began, so its times cannot be compared with others.
@@ -38,7 +38,8 @@ pub enum MergeError {
         /// The name of the other.
         second: String,
     },
-    /// Two contain a process with the same id, and nothing shows that one ended before the other started.
+    /// Two contain a process with the same id, and no evidence that one ended before the other
+    /// started.
     #[error(
         "{first} and {second} both have {process}, and neither states that one ended before the other started"
     )]
@@ -52,14 +53,17 @@ pub enum MergeError {
     },
 }
 
-/// Reads saved timelines of different processes of one machine, each with its name for messages, into an empty session.
-/// Time 0 is the start of the earliest. Returns what was wrong with the traces.
+/// Reads saved timelines of different processes of one machine, each with its name for messages,
+/// into an empty session. Time 0 is the start of the earliest. Returns the diagnostics of the
+/// traces.
 ///
-/// Each process has the answers of its own timeline. Losses apply to all processes, whose certainty may decrease.
+/// Each process has the answers of its own timeline. Losses apply to all processes, whose certainty
+/// may decrease.
 ///
 /// # Errors
 ///
-/// [`MergeError`] if one is damaged, or if they do not belong together. The session is then of no use.
+/// [`MergeError`] if one is damaged, or if they do not belong together. The session is then
+/// unusable.
 pub fn merge(
     files: &[(&str, SavedTimeline<'_>)],
     session: &mut Session,
@@ -135,8 +139,8 @@ pub fn merge(
 /// Recordings state when they began as Windows' SYSTEMTIME or UNIX time, in ms or finer.
 const START_RESOLUTION_NS: u64 = 1_000_000;
 
-/// Whether the incarnations of a process id follow each other, as far as they state it: a start that is not stated could
-/// be that of the one before.
+/// Returns whether the incarnations of a process id are known to be distinct: a process without a
+/// recorded start could be the same as the one before.
 fn are_distinct<'p>(incarnations: impl Iterator<Item = &'p Process>) -> bool {
     let lives: Vec<Range<Option<u64>>> = incarnations.map(|it| it.start..it.end).collect();
     lives.windows(2).all(|pair| {
@@ -171,7 +175,7 @@ fn is_same_machine(
     Ok(())
 }
 
-/// Adds what is so of a whole recording.
+/// Adds the properties of a whole recording.
 fn add_recording(
     session: &mut Session,
     base: &Base,

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::ids::NameId;
 use crate::strings::StringId;
 
-/// Ranks of the names and strings that rows refer to. 0 is that of no name, and of the empty string.
+/// Ranks of the names and strings that rows refer to. 0 represents no name, and the empty string.
 #[derive(Default)]
 pub(super) struct Ranks {
     pub names: FxHashMap<NameId, u32>,
@@ -38,7 +38,7 @@ impl Ranks {
     }
 }
 
-/// Where rows that are read get their names and strings from.
+/// The source of names and strings for rows that are read.
 pub(super) trait TextSource {
     fn string(&mut self, rank: u32) -> Option<StringId>;
     fn name(&mut self, rank: u32) -> Option<NameId>;
@@ -57,7 +57,8 @@ impl TextSource for NoTexts {
     }
 }
 
-/// Leaves ranks in place of names and strings: most rows of a block are dropped before their texts are read.
+/// Leaves ranks in place of names and strings: most rows of a block are dropped before their texts
+/// are needed.
 pub(super) struct Unread;
 
 impl TextSource for Unread {

@@ -25,7 +25,7 @@ use crate::timeline::{AddressMask, Timeline};
 use crate::untimed::UntimedSymbol;
 
 impl Timeline {
-    /// Opens a saved timeline from its bytes, with its samples, if it has any.
+    /// Opens a saved timeline from its bytes, including its samples.
     ///
     /// # Errors
     ///
@@ -38,11 +38,12 @@ impl Timeline {
 }
 
 impl SavedTimeline<'_> {
-    /// Reads everything into an empty session; its options select the samples. Returns what was wrong with the trace.
+    /// Reads everything into an empty session; its options select the samples. Returns the
+    /// diagnostics of the trace.
     ///
     /// # Errors
     ///
-    /// [`SavedError`] if a part is damaged. The session is then of no use.
+    /// [`SavedError`] if a part is damaged. The session is then unusable.
     pub fn read_into(&self, session: &mut Session) -> Result<Diagnostics, SavedError> {
         let recording = self.recording()?;
         session.machine.facts = recording.facts;
@@ -54,7 +55,7 @@ impl SavedTimeline<'_> {
         Ok(recording.diagnostics)
     }
 
-    /// Reads all rows but the recording's.
+    /// Reads all rows except the recording's.
     pub(super) fn read_rows(&self, session: &mut Session, base: &Base) -> Result<(), SavedError> {
         let types = self.read_event_types(session)?;
         self.with_texts(session, |session, texts| {
@@ -69,9 +70,10 @@ impl SavedTimeline<'_> {
         })
     }
 
-    /// Returns a timeline with what names some addresses of the processes with an id, or of all processes, at a time in ns,
-    /// or at any time; and what was wrong with the trace. It reads a few blocks, and answers for these addresses alone, as the whole timeline does; `None`
-    /// where that depends on more, since there is no jitted code at one of them.
+    /// Returns a timeline with the code at some addresses of the processes with an id, or of all
+    /// processes, at a time in ns, or at any time; and the diagnostics of the trace. Reads a few
+    /// blocks, and resolves only these addresses as the whole timeline does. `None` if a result
+    /// depends on more, because one of the addresses has no jitted code.
     ///
     /// # Errors
     ///
@@ -119,7 +121,7 @@ impl SavedTimeline<'_> {
             return Ok(None);
         }
         let timeline = session.finish();
-        // Where no code is alive, symbol files of any module may answer.
+        // If no code is alive there, symbol files of any module may supply the name.
         let is_alive = |process: u32, address: u64| {
             let process = ProcessIndex(process);
             let lifetimes = timeline.lifetimes_of(process, address, position);
@@ -135,7 +137,7 @@ impl SavedTimeline<'_> {
         Ok(are_alive.then_some((timeline, diagnostics)))
     }
 
-    /// Calls `read` with the names of a session taken out of it.
+    /// Calls `read` with the session's names moved out of it.
     fn with_texts<T>(
         &self,
         session: &mut Session,
@@ -144,7 +146,7 @@ impl SavedTimeline<'_> {
         let mut names = std::mem::take(&mut session.machine.names);
         let mut texts = Texts::new(self, &mut names);
         let read = read(session, &mut texts);
-        // A block is invalid if what it refers to is.
+        // A block is invalid if a block that it refers to is.
         let cause = texts.error();
         session.machine.names = names;
         read.map_err(|error| cause.unwrap_or(error))
@@ -156,7 +158,7 @@ impl SavedTimeline<'_> {
         recording.ok_or_else(|| self.inconsistent(Table::Recording))
     }
 
-    /// Reads the event types. Returns their ids: those of a file that was read before are the same types.
+    /// Reads the event types. Returns their ids; equal types of files read before are reused.
     fn read_event_types(&self, session: &mut Session) -> Result<Vec<EventTypeId>, SavedError> {
         let all = &mut session.types.all;
         let before = all.len();
@@ -306,7 +308,8 @@ impl SavedTimeline<'_> {
         Ok(())
     }
 
-    /// Reads the bodies at addresses, and those that name what is inlined there. Returns whether all have jitted code.
+    /// Reads the bodies at addresses, and those that name the inlinees there. Returns whether all
+    /// addresses have jitted code.
     fn read_bodies_at(
         &self,
         machine: &mut Machine,
@@ -360,7 +363,8 @@ impl SavedTimeline<'_> {
             let row = &read.get(self, block)?[row as usize - first];
             wanted.insert((row.process, row.number));
         }
-        // Lifetimes bound each other through others: the rows of a block stay together, with the texts of the wanted ones.
+        // Lifetimes can bound each other through other rows: keep the rows of a block together, and
+        // read the texts of the wanted ones.
         let mut bodies: Vec<_> = read.rows.into_iter().flat_map(|(_, rows)| rows).collect();
         for row in &mut bodies {
             if wanted.contains(&(row.process, row.number)) {
@@ -449,7 +453,7 @@ impl SavedTimeline<'_> {
         Ok(())
     }
 
-    /// The error about parts that do not fit each other.
+    /// Returns the error for parts that are inconsistent.
     pub(super) fn inconsistent(&self, table: Table) -> SavedError {
         SavedError::Damaged {
             part: table.as_str(),

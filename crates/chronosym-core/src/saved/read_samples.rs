@@ -76,7 +76,7 @@ impl SavedTimeline<'_> {
     }
 }
 
-/// The stacks of a file, and those of a session that they are.
+/// The stacks of a file, and their counterparts in a session.
 struct Stacks {
     rows: Vec<StackRow>,
     interned: Vec<Option<StackId>>,
@@ -85,7 +85,7 @@ struct Stacks {
 impl Stacks {
     /// Interns a stack of the file, if it is one.
     fn intern(&mut self, stack: StackId, session: &mut Session) -> Option<StackId> {
-        // From the innermost frame to one that is interned already, or to the outermost.
+        // From the innermost frame to the first one that is interned, or to the outermost.
         let mut path = Vec::new();
         let mut at = Some(stack.index());
         let mut onto = None;

@@ -11,13 +11,13 @@ use crate::counters::Counters;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, FileGap};
 use crate::recording::{ClockMatch, Host, JoinedRecording, Loss, ProcessMatch, TraceFacts};
 
-/// What is so of the whole recording.
+/// The properties of the whole recording.
 #[derive(Default)]
 pub(super) struct RecordingRow {
     pub facts: TraceFacts,
     pub losses: Vec<Loss>,
     pub counters: Counters,
-    /// Those of reading the trace.
+    /// The diagnostics of reading the trace.
     pub diagnostics: Diagnostics,
     /// Whether bit 0 of an address marks Thumb code.
     pub is_thumb: bool,
@@ -163,7 +163,7 @@ impl Default for EventTypeRow {
     }
 }
 
-/// An event type without its fields, which only its events need.
+/// Codes an event type without its fields, which only its events need.
 pub(super) fn event_type(coder: &mut Coder<'_>, row: &mut EventTypeRow) {
     coder.number(&mut row.count);
     coder.number(&mut row.stacks);

@@ -21,7 +21,7 @@ use crate::symbol_identity::PdbReference;
 use crate::terms::Addressing;
 use crate::untimed::UntimedSymbol;
 
-/// Something of a process, with its number in the process: rows are in the order of addresses.
+/// An element of a process, with its number in the process: rows are sorted by address.
 pub(super) struct Of<T> {
     pub process: u32,
     pub number: u32,
@@ -52,7 +52,7 @@ pub(super) fn of<T>(
     }
 }
 
-/// A body, and the targets of the stub that it is.
+/// A body, and its targets if it is a stub.
 pub(super) struct BodyRow {
     pub body: CodeBody,
     pub targets: Option<Vec<NameId>>,
@@ -138,7 +138,7 @@ fn il_map(coder: &mut Coder<'_>, entries: &mut Vec<(u32, i32)>) {
     });
 }
 
-/// An offset, as its distance to the one before, which is not larger.
+/// Codes an offset as its distance from the preceding one, which is not larger.
 fn gap(coder: &mut Coder<'_>, offset: &mut u32, last: &mut u32) {
     let mut gap = offset.wrapping_sub(*last);
     coder.number(&mut gap);
@@ -146,7 +146,7 @@ fn gap(coder: &mut Coder<'_>, offset: &mut u32, last: &mut u32) {
     *last = *offset;
 }
 
-/// An IL offset, as its distance to the one before; −1 to −3 have numbers of their own.
+/// Codes an IL offset as its distance from the preceding one; −1 to −3 have separate numbers.
 fn il_offset(coder: &mut Coder<'_>, offset: &mut i32, last: &mut i32) {
     const SPECIAL: u32 = 3;
     let distance = offset.wrapping_sub(*last);
@@ -388,7 +388,7 @@ pub(super) fn symbol(coder: &mut Coder<'_>, row: &mut UntimedSymbol) {
     coder.member(&Evidence::ALL, &mut row.evidence);
 }
 
-/// The rows of the bodies of a method that is inlined somewhere.
+/// The rows of the bodies of a method that is inlined into another.
 #[derive(Default)]
 pub(super) struct MethodRow {
     pub clr_instance: u16,
@@ -402,7 +402,7 @@ pub(super) fn method(coder: &mut Coder<'_>, row: &mut MethodRow) {
     coder.list(&mut row.bodies, 1, Coder::delta);
 }
 
-/// What the runtime logged of a method.
+/// A runtime's record of a method.
 #[derive(Default)]
 pub(super) struct DetailsRow {
     pub method_id: u64,

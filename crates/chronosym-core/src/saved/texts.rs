@@ -8,9 +8,9 @@ use crate::ids::NameId;
 use crate::names::{MethodName, NameTable};
 use crate::strings::StringId;
 
-/// Names of a block.
+/// Number of names in a block.
 const NAMES: usize = 512;
-/// Bytes of the strings of a block.
+/// Bytes of strings in a block.
 const TEXT: usize = 1 << 15;
 
 /// Writes all names and strings that have ranks.
@@ -78,7 +78,7 @@ enum Slot {
     Interned(NameId),
 }
 
-/// The names and strings of a file, each block of which is read when it is first needed.
+/// The names and strings of a file; each block is read on first use.
 pub(super) struct Texts<'t> {
     file: &'t SavedTimeline<'t>,
     table: &'t mut NameTable,

@@ -19,34 +19,34 @@ use crate::samples::SampleClass;
 use crate::space::AddressSpace;
 use crate::timeline::{AddressMask, Timeline};
 
-/// Rows of a block, unless they overlap.
+/// Number of rows in a block, unless rows overlap.
 const ROWS: usize = 256;
-/// Rows of a block of what is read as a whole.
+/// Number of rows in a block of data that is read as a whole.
 const MANY: usize = 1 << 14;
 
-/// What of a timeline is saved.
+/// The parts of a timeline to save.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct SaveOptions<'d> {
-    /// Whether samples and markers are saved, beside what names addresses.
+    /// Whether samples and markers are saved in addition to names.
     pub samples: bool,
-    /// What was wrong with the trace, as its reader reported.
+    /// The diagnostics of the trace.
     pub diagnostics: Option<&'d Diagnostics>,
 }
 
 impl<'d> SaveOptions<'d> {
-    /// Saves what names addresses.
+    /// Saves the data that names addresses.
     pub fn new() -> Self {
         SaveOptions::default()
     }
 
-    /// Saves samples, too: all that the session kept.
+    /// Also saves all samples that the session kept.
     pub fn with_samples(self) -> Self {
         let samples = true;
         SaveOptions { samples, ..self }
     }
 
-    /// Saves what reading the trace reported, too.
+    /// Also saves the diagnostics of the trace.
     pub fn with_diagnostics(self, diagnostics: &'d Diagnostics) -> Self {
         let diagnostics = Some(diagnostics);
         SaveOptions {
@@ -84,7 +84,7 @@ impl Timeline {
     }
 }
 
-/// Numbers what has not been dropped.
+/// Numbers the elements that have not been dropped.
 fn numbers(indices: impl Iterator<Item = usize>) -> FxHashMap<usize, u32> {
     indices.zip(0..).collect()
 }
@@ -250,7 +250,7 @@ impl<W: Write> Saver<'_, W> {
         self.details(&spaces)
     }
 
-    /// Rows in the order of processes.
+    /// Sorts rows by process.
     fn keyed<T>(
         &mut self,
         table: Table,
@@ -267,7 +267,7 @@ impl<W: Write> Saver<'_, W> {
         Ok(())
     }
 
-    /// The bodies of methods that are inlined somewhere, which name them.
+    /// Writes the bodies of inlined methods, whose names they supply.
     fn methods(
         &mut self,
         spaces: &[(u32, &AddressSpace)],
@@ -292,7 +292,8 @@ impl<W: Write> Saver<'_, W> {
         self.by_id(Table::Methods, all, rows::method)
     }
 
-    /// What the runtime logged of methods without names, of their types, and in-memory PDBs.
+    /// Writes the runtime's records of methods without names and of their types, and in-memory
+    /// PDBs.
     fn details(&mut self, spaces: &[(u32, &AddressSpace)]) -> io::Result<()> {
         let (mut details, mut types, mut pdbs) = (Vec::new(), Vec::new(), Vec::new());
         for &(process, space) in spaces {
@@ -337,7 +338,7 @@ impl<W: Write> Saver<'_, W> {
         Ok(())
     }
 
-    /// Rows in the order of processes and ids. Those of one id are in one block.
+    /// Sorts rows by process and id. Rows with equal ids are in one block.
     fn by_id<T>(
         &mut self,
         table: Table,
@@ -406,7 +407,7 @@ impl<W: Write> Saver<'_, W> {
     }
 }
 
-/// The methods that are inlined somewhere in a process: method id and runtime instance.
+/// Returns the methods inlined anywhere in a process: method id and runtime instance.
 fn inlined(space: &AddressSpace) -> BTreeSet<(u64, u16)> {
     let bodies = space.state.code.bodies.iter();
     let trees = bodies.filter_map(|body| Some((body.clr_instance, body.inline_tree()?)));
@@ -417,7 +418,8 @@ fn inlined(space: &AddressSpace) -> BTreeSet<(u64, u16)> {
     methods.collect()
 }
 
-/// Groups of what overlaps, directly or through others, each with its lowest address. In a group the order is kept.
+/// Groups elements that overlap, directly or through others, each group with its lowest address.
+/// Keeps the order within a group.
 fn overlapping<T>(all: &[T], range: impl Fn(&T) -> (u64, u64)) -> Vec<(u64, Vec<&T>)> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|&at| range(&all[at]).0);
@@ -439,7 +441,7 @@ fn overlapping<T>(all: &[T], range: impl Fn(&T) -> (u64, u64)) -> Vec<(u64, Vec<
     groups.into_iter().map(group).collect()
 }
 
-/// Rows of a block that is not full.
+/// Rows of an incomplete block.
 struct Pending<T, C> {
     table: Table,
     key: Key,
@@ -457,7 +459,7 @@ impl<T, C: FnMut(&mut Coder<'_>, &mut T)> Pending<T, C> {
         }
     }
 
-    /// Adds rows that stay together.
+    /// Adds rows that stay in one block.
     fn add<W: Write>(
         &mut self,
         saver: &mut Saver<'_, W>,
