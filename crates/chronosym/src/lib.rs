@@ -26,7 +26,7 @@ pub use chronosym_runtime as runtime;
 #[cfg(feature = "sources")]
 pub use chronosym_sources::{
     self as source, ReadError,
-    open::{self, Input, OpenError, Opener, Recording, open},
+    open::{self, ErrorKind, Input, OpenError, Opener, Recording, open},
 };
 #[cfg(feature = "symbols")]
 pub use chronosym_symbolizer as symbols;
