@@ -193,10 +193,11 @@ impl Session {
         stack
     }
 
-    /// Interns the stack of a context switch, whose frames have proofs; like [`Session::intern`].
-    pub fn intern_walked(
+    /// As [`Session::intern`], for a stack that is likely to recur: a single lookup covers all
+    /// frames, which may have proofs.
+    pub fn intern_whole(
         &mut self,
-        leaf_first: impl ExactSizeIterator<Item = Walked> + DoubleEndedIterator + Clone,
+        leaf_first: impl ExactSizeIterator<Item = impl Into<Walked>> + DoubleEndedIterator + Clone,
     ) -> Option<StackId> {
         if leaf_first.len() == 0 {
             return None;

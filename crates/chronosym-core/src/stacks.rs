@@ -125,11 +125,13 @@ impl StackTable {
         (top != ROOT).then_some(StackId(top))
     }
 
-    /// Interns a stack that is likely to recur: a single lookup covers all frames.
-    pub(crate) fn intern_whole(
+    /// As [`StackTable::intern`], for a stack that is likely to recur: a single lookup covers all
+    /// frames.
+    pub fn intern_whole(
         &mut self,
-        leaf_first: impl DoubleEndedIterator<Item = Walked> + Clone,
+        leaf_first: impl DoubleEndedIterator<Item = impl Into<Walked>> + Clone,
     ) -> Option<StackId> {
+        let leaf_first = leaf_first.map(Into::into);
         let hash = hash_of(self.index.hasher(), leaf_first.clone());
         if let Some(&stack) = (self.whole).find(hash, |&stack| self.is(stack, leaf_first.clone())) {
             return Some(stack);

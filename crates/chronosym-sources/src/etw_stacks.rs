@@ -201,10 +201,12 @@ impl StackAssembler {
         }
     }
 
-    fn fragment(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
-        let mut leaf_first = leaf_first.peekable();
-        let is_empty = leaf_first.peek().is_none();
-        let fragment = self.fragments.intern(leaf_first);
+    fn fragment(
+        &mut self,
+        leaf_first: impl DoubleEndedIterator<Item = u64> + Clone,
+    ) -> Option<StackId> {
+        let is_empty = leaf_first.clone().next().is_none();
+        let fragment = self.fragments.intern_whole(leaf_first);
         self.dropped += u64::from(fragment.is_none() && !is_empty);
         fragment
     }
@@ -257,7 +259,11 @@ impl StackAssembler {
     }
 
     /// Adds the user part for a match id passed to [`StackAssembler::expect_match`].
-    pub fn matched(&mut self, match_id: u64, leaf_first: impl DoubleEndedIterator<Item = u64>) {
+    pub fn matched(
+        &mut self,
+        match_id: u64,
+        leaf_first: impl DoubleEndedIterator<Item = u64> + Clone,
+    ) {
         if let Some(at) = self.take_match(match_id)
             && let Some(fragment) = self.fragment(leaf_first)
         {

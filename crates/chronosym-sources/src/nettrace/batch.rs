@@ -259,7 +259,7 @@ impl Importer {
             Some(row) if session.wants_stack(id) => {
                 let id = &mut self.interned[row as usize];
                 let leaf_first = || self.stacks.stack(row).iter().copied();
-                *id.get_or_insert_with(|| session.intern(leaf_first()))
+                *id.get_or_insert_with(|| session.intern_whole(leaf_first()))
             }
             Some(_) => None,
         };

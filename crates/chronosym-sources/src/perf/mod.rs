@@ -511,7 +511,7 @@ impl Importer {
                 self.sampled_switches += 1;
                 if let (Tracepoint::Switch, Some(switched)) =
                     (tracepoint, switches::switched(raw, order))
-                    && let Some(stack) = session.intern_walked(self.frames.iter().copied())
+                    && let Some(stack) = session.intern_whole(self.frames.iter().copied())
                 {
                     let tid = switched.leaves.0;
                     (self.last_switches).stack(tid, at.time_ns, counted.event, stack);
@@ -528,7 +528,7 @@ impl Importer {
                 };
                 let (left, switch) = leaves;
                 if let Some(at) = of_thread(left) {
-                    let stack = session.intern_walked(self.frames.iter().copied());
+                    let stack = session.intern_whole(self.frames.iter().copied());
                     session.switch(at, switch, stack.map(|stack| (counted.event, stack)));
                 }
                 if let Some(at) = of_thread(comes) {
