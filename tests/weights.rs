@@ -15,11 +15,52 @@ use chronosym_conformance::unzip;
 use chronosym_export::WeightUnit;
 
 fn read(name: &str) -> Arc<Timeline> {
+    read_with(name, Options::default())
+}
+
+fn read_with(name: &str, options: Options) -> Arc<Timeline> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
     let bytes = unzip(&folder.join(format!("{name}.nettrace.zip")), ".nettrace").expect("a trace");
-    let mut session = Session::new(Options::default());
+    let mut session = Session::new(options);
     chronosym::source::nettrace::read(Cursor::new(&*bytes), &mut session).expect("a trace");
     session.finish()
+}
+
+/// A session that stores a time window finds in it what one finds that stores everything.
+// Rules 21 and 22.
+#[test]
+fn rule_21_a_time_window_changes_no_sample() {
+    for name in ["clr10/traces/all", "clr31/workload/traces/all"] {
+        let whole = read(name);
+        let ms = 1_000_000;
+        for times in [0..300 * ms, 250 * ms..900 * ms, 700 * ms..u64::MAX, 5..6] {
+            let mut options = Options::default();
+            options.times = Some(times.clone());
+            let part = read_with(name, options);
+            assert!(part.has_whole_window());
+            assert_eq!(part.samples().len(), whole.samples().len());
+            assert_eq!(part.samples().counts(), whole.samples().counts());
+            let of_window = |timeline: &Timeline| {
+                let mut filter = Filter::default();
+                (filter.from_ns, filter.to_ns) = (Some(times.start), Some(times.end));
+                let mut samples = Vec::new();
+                timeline.for_each_weighed_sample(&filter, |sample| {
+                    let activity = timeline.activity(&sample);
+                    samples.push((sample.time_ns, *sample.class, sample.weight, activity));
+                });
+                samples
+            };
+            let samples = of_window(&whole);
+            assert_eq!(of_window(&part), samples, "{name} {times:?}");
+            let stored = part.samples().iter().count();
+            assert!(stored >= samples.len());
+            assert!(
+                stored <= samples.len() + 200,
+                "{stored} of {}",
+                samples.len()
+            );
+        }
+    }
 }
 
 /// Of each thread its samples: (time, time that it stands for), in ns.

@@ -48,12 +48,8 @@ pub fn refuse_late(filters: &Filters, timeline: &Timeline) -> Result<()> {
 
 fn refuse_thread(tid: u64, timeline: &Timeline) -> Result<()> {
     let samples = timeline.samples();
-    let mut of_class = vec![0; samples.classes().len()];
-    for (class, _) in samples.iter() {
-        of_class[class as usize] += 1;
-    }
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    for (class, count) in samples.classes().iter().zip(of_class) {
+    for (class, count) in samples.classes().iter().zip(samples.counts()) {
         if let Some(thread) = timeline.thread_view(class.thread) {
             *counts.entry(thread.tid).or_default() += count;
         }

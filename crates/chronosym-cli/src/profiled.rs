@@ -1,6 +1,7 @@
 //! Shared by commands that use samples.
 
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use chronosym_export::{
     CallTree, Granularity, Series, Shape, TableOptions, TreeOptions, WeightUnit,
 };
 
-use crate::args::{InfoFormat, OfTrace, Selection, Symbols};
+use crate::args::{Filters, InfoFormat, OfTrace, Selection, Symbols};
 use crate::load::{self, Loaded};
 use crate::{absent, limits, output, progress, symbolizer};
 
@@ -66,7 +67,12 @@ impl Sampled {
         };
         options.switches = samples.activity.is_some();
         keep_for_durations(&mut options);
-        let mut loaded = load::load(traces, options, symbols)?;
+        options.times = stored_times(traces, &filters.processes, &options);
+        let mut loaded = load::load(traces, options.clone(), symbols)?;
+        if !loaded.timeline.has_whole_window() {
+            options.times = None;
+            loaded = load::load(traces, options, symbols)?;
+        }
         if let (false, Some(timeline)) =
             (filters.event.is_empty(), Arc::get_mut(&mut loaded.timeline))
         {
@@ -133,6 +139,17 @@ impl Sampled {
             granularity,
         )
     }
+}
+
+/// Returns the times whose samples suffice, if a part of them does. Markers need all samples, and so
+/// do durations of events; a pipe cannot be read again if the times do not suffice.
+fn stored_times(traces: &[PathBuf], filters: &Filters, options: &Options) -> Option<Range<u64>> {
+    let is_limited = filters.from.is_some() || filters.to.is_some();
+    let of_profilers = matches!(options.samples, SampleSelection::Profilers);
+    let is_kept = |path: &PathBuf| path.is_file() || path.is_dir();
+    let suffices = is_limited && of_profilers && options.markers == 0;
+    (suffices && traces.iter().all(is_kept))
+        .then(|| filters.from.unwrap_or(0)..filters.to.unwrap_or(u64::MAX))
 }
 
 /// Reports that frames were left out.

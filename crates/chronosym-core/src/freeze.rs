@@ -13,6 +13,7 @@ use crate::samples::SampleLog;
 use crate::session::Session;
 use crate::space::AddressSpace;
 use crate::stacks::StackTable;
+use crate::ticks::WallTimes;
 use crate::timeline::{AddressMask, Timeline};
 use chronosym_types::SparseVec;
 
@@ -35,7 +36,7 @@ impl Timeline {
             types,
             machine,
             stacks,
-            samples,
+            mut samples,
             losses,
             markers,
             kept,
@@ -56,6 +57,10 @@ impl Timeline {
         let spaces = (processes.all.iter().zip(states.into_states()))
             .map(|(process, state)| Arc::new(AddressSpace::freeze(process, state)))
             .collect();
+        let wall_times = match samples.window() {
+            Some(window) => OnceLock::from(WallTimes::Ticks(window.finish())),
+            None => OnceLock::new(),
+        };
         Timeline {
             snapshot: next_snapshot(),
             session: serial,
@@ -75,7 +80,7 @@ impl Timeline {
             counters,
             facts,
             watermark: u64::MAX,
-            wall_times: OnceLock::new(),
+            wall_times,
             activities: OnceLock::new(),
         }
     }

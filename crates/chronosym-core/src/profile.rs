@@ -270,21 +270,27 @@ impl Timeline {
         mut each: impl FnMut(WeighedSample<'_>),
     ) {
         let passing = filter.classes(self);
-        let mut samples: Vec<(u64, u32, Weight)> = self
-            .weighed()
-            .filter(|&(class, time, _)| passing[class as usize] && filter.has_time(time))
-            .map(|(class, time, weight)| (time, class, weight))
-            .collect();
-        // Stable: samples of one time keep their order of arrival.
-        samples.sort_by_key(|&(time, ..)| time);
-        for (time_ns, index, weight) in samples {
+        let passes = |class: ClassIndex, time| passing[class as usize] && filter.has_time(time);
+        let samples = self.weighed();
+        let samples = samples.filter(|&(class, time, _)| passes(class, time));
+        let mut each = |(index, time_ns, weight): (ClassIndex, u64, Weight)| {
             each(WeighedSample {
                 class: &self.samples.classes()[index as usize],
                 index,
                 time_ns,
                 weight,
             });
+        };
+        let times = self.samples.iter();
+        let times = times.filter_map(|(class, time)| passes(class, time).then_some(time));
+        if times.is_sorted() {
+            samples.for_each(each);
+            return;
         }
+        let mut samples: Vec<_> = samples.collect();
+        // Stable: samples of one time keep their order of arrival.
+        samples.sort_by_key(|&(_, time, _)| time);
+        samples.into_iter().for_each(&mut each);
     }
 
     /// Returns the activity of a sample's thread, and its evidence (rule 22).

@@ -1,10 +1,17 @@
 //! The sample log. A sample takes a few bytes, so memory grows with the number of distinct stacks,
 //! not with the size of the trace.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use crate::ids::{EventTypeId, StackId, ThreadIndex};
+use crate::recording::TraceFacts;
+use crate::stays::Stays;
 use crate::terms::{SampleKind, Weight};
+use crate::ticks::Tick;
+use crate::window::Window;
 
 /// The properties that samples of one kind, thread and stack share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +49,8 @@ pub struct SampleLog {
     has_open_classes: bool,
     /// For each class in `bytes` the class that it was merged into.
     joined: Vec<ClassIndex>,
+    /// If only samples of a time window are stored: what is known of the others.
+    window: Option<Box<Window>>,
 }
 
 impl SampleClass {
@@ -60,6 +69,11 @@ impl SampleClass {
             idle,
         }
     }
+
+    /// Whether the time of a sample of this weight follows from the samples around it.
+    pub(crate) fn is_timed_by_ticks(&self, weight: Weight) -> bool {
+        self.kind.is_wall() && weight == Weight::One
+    }
 }
 
 impl SampleLog {
@@ -70,12 +84,63 @@ impl SampleLog {
 
     /// Adds a sample. A weight takes memory only if it differs from the previous sample's.
     pub fn push_weighing(&mut self, class: SampleClass, time_ns: u64, weight: Weight) {
+        let class = self.class(class);
+        self.log(class, time_ns, weight);
+    }
+
+    fn class(&mut self, class: SampleClass) -> ClassIndex {
         let next = self.classes.len() as ClassIndex;
-        let class = *self.index.entry(class).or_insert_with_key(|&key| {
+        *self.index.entry(class).or_insert_with_key(|&key| {
             self.classes.push(key);
             next
-        });
-        self.log(class, time_ns, weight);
+        })
+    }
+
+    /// Stores only samples of a time window from now on.
+    pub(crate) fn limit_to(&mut self, times: Range<u64>) {
+        self.window = Some(Box::new(Window::new(times)));
+    }
+
+    /// Returns the time window, if only its samples are stored.
+    pub(crate) fn window(&mut self) -> Option<&mut Window> {
+        self.window.as_deref_mut()
+    }
+
+    /// Whether what is stored suffices for the samples of the time window.
+    pub(crate) fn suffices(&self) -> bool {
+        (self.window.as_ref()).is_none_or(|window| window.suffices)
+    }
+
+    /// Adds a sample of a tick to a log of a time window.
+    pub(crate) fn push_tick(&mut self, class: SampleClass, tick: Tick, facts: &TraceFacts) {
+        let (thread, time) = (class.thread.index(), tick.ns);
+        let class = self.class(class);
+        let mut is_stored = true;
+        if let Some(window) = &mut self.window {
+            window.stays.add(class, thread, time);
+            is_stored = window.tick(tick, facts);
+        }
+        self.put(is_stored, class, time, Weight::One);
+    }
+
+    /// Returns the samples of each class, stored or not; none if they do not matter.
+    pub(crate) fn stays(&self, matter: bool) -> Cow<'_, Stays> {
+        if let Some(window) = &self.window {
+            return Cow::Borrowed(&window.stays);
+        }
+        let mut stays = Stays::default();
+        for (class, time) in self.iter().filter(|_| matter) {
+            stays.add(class, self.classes[class as usize].thread.index(), time);
+        }
+        Cow::Owned(stays)
+    }
+
+    /// Returns the number of samples of each class, stored or not.
+    pub fn counts(&self) -> Vec<u64> {
+        let stays = self.stays(true);
+        (0..self.classes.len())
+            .map(|class| stays.of(class).samples)
+            .collect()
     }
 
     /// Adds a class whose stack is still unknown.
@@ -113,14 +178,43 @@ impl SampleLog {
             let dropped = joined.contains(&ClassIndex::MAX);
             self.classes = kept;
             self.joined = joined;
+            if let Some(window) = &mut self.window {
+                window.stays.join(&self.joined);
+                let is_tick = |class: &SampleClass| class.kind.is_wall();
+                window.suffices &= !self.classes.iter().any(is_tick);
+            }
             if dropped {
-                self.len = self.iter().count() as u64;
+                self.len = self.counts().iter().sum();
             }
         }
     }
 
     /// Adds a sample of a class.
     pub(crate) fn log(&mut self, class: ClassIndex, time_ns: u64, weight: Weight) {
+        let is_stored = self.window.is_none() || self.is_inside(class, time_ns);
+        self.put(is_stored, class, time_ns, weight);
+    }
+
+    #[cold]
+    fn is_inside(&mut self, class: ClassIndex, time_ns: u64) -> bool {
+        let Some(window) = &mut self.window else {
+            return true;
+        };
+        match self.classes[class as usize] {
+            SampleClass { stack, .. } if stack == StackId::PENDING => {
+                window.stays.count(class);
+            }
+            SampleClass { thread, .. } => window.stays.add(class, thread.index(), time_ns),
+        }
+        window.has(time_ns)
+    }
+
+    #[inline]
+    fn put(&mut self, is_stored: bool, class: ClassIndex, time_ns: u64, weight: Weight) {
+        self.len += 1;
+        if !is_stored {
+            return;
+        }
         if self.weights.last().map_or(Weight::One, |last| last.1) != weight {
             self.weights.push((self.bytes.len(), weight));
         }
@@ -130,7 +224,6 @@ impl SampleLog {
             zigzag(time_ns.wrapping_sub(self.last_time)),
         );
         self.last_time = time_ns;
-        self.len += 1;
     }
 
     /// Returns the distinct classes.
@@ -196,7 +289,7 @@ impl SampleLog {
         self.weights = weights;
     }
 
-    /// Returns the number of samples.
+    /// Returns the number of samples, those outside of a time window among them.
     pub fn len(&self) -> u64 {
         self.len
     }

@@ -1,5 +1,7 @@
 //! Options of a session: which stacks it stores.
 
+use std::ops::Range;
+
 use chronosym_events::{EventKey, EventSchema};
 
 use crate::meaning::{Meaning, Role};
@@ -100,6 +102,10 @@ pub struct Options {
     /// Maximum number of bytes that kept events take: each its payload and 32 bytes. Later events
     /// are counted ([`Timeline::kept_events_left_out`](crate::Timeline::kept_events_left_out)).
     pub max_kept_bytes: usize,
+    /// The times, in ns since the trace began, whose samples are stored; all by default. Others are
+    /// counted, and what they determine is known: the times and activities of those inside
+    /// ([`Timeline::has_whole_window`](crate::Timeline::has_whole_window)).
+    pub times: Option<Range<u64>>,
 }
 
 impl From<SampleSelection> for Options {

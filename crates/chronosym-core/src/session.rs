@@ -22,6 +22,7 @@ use crate::selection::Options;
 use crate::stacks::{StackTable, Walked};
 use crate::terms::SampleKind;
 use crate::thread_time::{ThreadSwitch, ThreadTimes};
+use crate::ticks::Tick;
 use crate::universal::UniversalState;
 
 /// The bytes of one event.
@@ -92,11 +93,15 @@ pub struct Session {
 impl Session {
     /// Creates an empty session.
     pub fn new(options: impl Into<Options>) -> Self {
-        Session {
+        let mut session = Session {
             options: options.into(),
             serial: next_serial(),
             ..Session::default()
+        };
+        if let Some(times) = session.options.times.clone() {
+            session.samples.limit_to(times);
         }
+        session
     }
 
     /// Returns the options.
@@ -401,6 +406,19 @@ impl Session {
             kind: sample.kind,
             idle: sample.idle,
         };
+        if self.options.times.is_some() && class.is_timed_by_ticks(sample.weight) {
+            let machine = &self.machine;
+            let tick = Tick {
+                process: machine.processes.threads[class.thread.index()]
+                    .process
+                    .index(),
+                thread: class.thread.index(),
+                ns: at.time_ns,
+                asked_for: None,
+            };
+            self.samples.push_tick(class, tick, &machine.facts);
+            return;
+        }
         self.samples.push_weighing(class, at.time_ns, sample.weight);
     }
 

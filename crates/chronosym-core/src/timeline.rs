@@ -24,6 +24,7 @@ use crate::space::AddressSpace;
 use crate::stacks::StackTable;
 use crate::terms::Weight;
 use crate::thread_time::ThreadTime;
+use crate::ticks::WallTimes;
 use chronosym_types::SparseVec;
 
 /// The processes of a trace, their code and samples; immutable and [`Sync`].
@@ -56,7 +57,7 @@ pub struct Timeline {
     pub(crate) address_mask: AddressMask,
     pub(crate) watermark: u64,
     /// Derived from all samples, on first use.
-    pub(crate) wall_times: OnceLock<Vec<u64>>,
+    pub(crate) wall_times: OnceLock<WallTimes>,
     pub(crate) activities: OnceLock<Activities>,
 }
 
@@ -151,6 +152,13 @@ impl Timeline {
         };
         let strings = &self.names.strings;
         self.markers.paired(strings, process_of, sampled)
+    }
+
+    /// Whether the samples that [`Options::times`](crate::Options::times) selects are as in a
+    /// timeline with all samples. False if samples of a process arrived out of time order, or if the
+    /// sampling interval changed: read the trace again without a selection of times.
+    pub fn has_whole_window(&self) -> bool {
+        self.samples.suffices()
     }
 
     /// Returns the times of the wall-clock samples of each process, sorted.

@@ -7,6 +7,7 @@ use crate::ids::NameId;
 use crate::ids::ProcessIndex;
 use crate::process::Process;
 use crate::samples::SampleClass;
+use crate::stays::Stay;
 use crate::terms::{Position, SampleKind};
 use crate::timeline::Timeline;
 
@@ -86,29 +87,6 @@ struct Leaf {
     in_stub: bool,
 }
 
-/// The samples of one class.
-#[derive(Clone, Copy, Default)]
-struct Stay {
-    samples: u64,
-    /// Time of the first one, in ns.
-    first: u64,
-    /// Time of the last one, in ns.
-    last: u64,
-    /// Number of times that the thread changed to this class from another.
-    runs: u64,
-}
-
-impl Stay {
-    /// Returns whether the stack stayed the same for so long that the thread was almost certainly
-    /// blocked: in the runtime, only waits last that long without a change of stack.
-    fn is_unchanged(self) -> bool {
-        const TICKS: u64 = 20;
-        const NS: u64 = 200_000_000;
-        self.samples >= self.runs.saturating_mul(TICKS)
-            && self.last.saturating_sub(self.first) >= self.runs.saturating_mul(NS)
-    }
-}
-
 impl Timeline {
     /// Returns the reliability of the flag of a process's wall-clock samples; `None` if it has
     /// none.
@@ -128,19 +106,7 @@ impl Timeline {
             let is_wall =
                 |class: &SampleClass| is_external(class) || class.kind == SampleKind::WallManaged;
             let any_wall = classes.iter().any(is_wall);
-            let mut stays = vec![Stay::default(); classes.len()];
-            // The last class of each thread.
-            let mut current = vec![u32::MAX; self.processes.threads.end()];
-            for (index, time) in self.samples.iter().filter(|_| any_wall) {
-                let stay = &mut stays[index as usize];
-                if stay.samples == 0 {
-                    stay.first = time;
-                }
-                stay.samples += 1;
-                stay.last = stay.last.max(time);
-                let thread = classes[index as usize].thread.index();
-                stay.runs += u64::from(std::mem::replace(&mut current[thread], index) != index);
-            }
+            let stays = self.samples.stays(any_wall);
             let mut waits = Waits::new();
             let mut leaves: Vec<Option<Leaf>> = vec![None; classes.len()];
             let mut sums = vec![Sums::default(); self.processes.all.end()];
@@ -151,7 +117,7 @@ impl Timeline {
                 .enumerate()
                 .filter(|(_, class)| is_wall(class))
             {
-                let Stay { samples, first, .. } = stays[index];
+                let Stay { samples, first, .. } = stays.of(index);
                 if samples == 0 {
                     continue;
                 }
@@ -181,7 +147,7 @@ impl Timeline {
                 any.then(|| self.stated_flag(process).unwrap_or(sums.judge()))
             };
             let flags: Vec<_> = self.processes.all.iter().zip(&sums).map(flag).collect();
-            let activity = |((class, leaf), stay): ((&SampleClass, &Option<Leaf>), &Stay)| {
+            let activity = |((class, leaf), stay): ((&SampleClass, &Option<Leaf>), Stay)| {
                 let waits = leaf.is_some_and(|leaf| leaf.waits);
                 let is_trusted = || {
                     let process = self.thread(class.thread).process.index();
@@ -221,7 +187,8 @@ impl Timeline {
                     _ => ThreadActivity::UNKNOWN,
                 }
             };
-            let classes = classes.iter().zip(&leaves).zip(&stays);
+            let stays = (0..classes.len()).map(|index| stays.of(index));
+            let classes = classes.iter().zip(&leaves).zip(stays);
             Activities {
                 of: classes.map(activity).collect(),
                 flags,

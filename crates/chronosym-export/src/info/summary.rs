@@ -83,11 +83,14 @@ impl Naming {
 impl Summary {
     pub fn new(profile: &Profile, symbols: &Symbolizer) -> Self {
         let timeline = profile.resolver.timeline();
-        let classes = timeline.samples().classes();
-        let is_idle = |&(class, _): &(u32, u64)| classes[class as usize].idle;
+        let classes = timeline.samples().classes().iter();
+        let classes = classes.zip(timeline.samples().counts());
         let mut summary = Summary {
             description: describe(profile),
-            idle: timeline.samples().iter().filter(is_idle).count() as u64,
+            idle: classes
+                .filter(|(class, _)| class.idle)
+                .map(|(_, count)| count)
+                .sum(),
             frames: Naming::default(),
             own: Naming::default(),
             with_line: 0,
