@@ -16,7 +16,23 @@
 //!
 //! - [`Timeline::frames`] resolves one address of a process at a time, with evidence, certainty or a reason;
 //! - [`Timeline::profile`] counts the samples that pass a [`Filter`] by resolved stack;
-//! - [`Timeline::for_each_sample`] with a [`Resolver`] walks all samples in time order.
+//! - [`Timeline::for_each_sample`] with a [`Resolver`] walks all samples in time order;
+//! - [`Resolver::resolve_batch`] resolves many addresses to frame numbers with columns.
+//!
+//! ```
+//! use chronosym::{Filter, Options};
+//!
+//! # fn main() -> Result<(), chronosym::OpenError> {
+//! let recording = chronosym::open("../../testdata/clr10/traces/memory.nettrace.zip")?;
+//! let (timeline, diagnostics) = recording.timeline(Options::default())?;
+//! assert_eq!(diagnostics.lost_events(), 0);
+//!
+//! let profile = timeline.profile(&Filter::default(), None);
+//! let heaviest = profile.entries.iter().max_by_key(|entry| entry.samples).unwrap();
+//! let leaf = profile.resolver.leaf(heaviest.stack);
+//! println!("{} samples in {}", heaviest.samples, profile.resolver.frame(leaf).label());
+//! # Ok(()) }
+//! ```
 #![deny(missing_docs)]
 
 pub use chronosym_core;
