@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use chronosym::source::EventStream;
+use chronosym::source::nettrace::NettraceStream;
 use chronosym::{
-    Frame, FrameId, Input, MergeError, Opener, ResolvedStack, Resolver, SampleClass,
-    SampleSelection, SaveOptions, SavedTimeline, Session, Timeline, merge,
+    DeltaReader, Frame, FrameId, Input, LiveSession, MergeError, Opener, ResolvedStack, Resolver,
+    SampleClass, SampleSelection, SaveOptions, SavedTimeline, Session, Timeline, When, merge,
 };
-use chronosym_conformance::{CORPUS, TESTDATA, case};
+use chronosym_conformance::{CORPUS, TESTDATA, case, unzip};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Extensions of traces, also in zip files.
@@ -21,11 +23,13 @@ const TRACES: [&str; 6] = [
     ".netperf.zip",
     ".etl.zip",
 ];
+/// The traces of the repository.
+const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata");
 /// Larger files take a debug build too long.
 const LARGEST: u64 = 12 << 20;
 
 fn main() -> ExitCode {
-    let own = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata"));
+    let own = Path::new(OWN);
     let mut cases: Vec<Trial> = traces(own)
         .into_iter()
         .map(|path| {
@@ -91,6 +95,9 @@ fn read(path: &Path) -> Result<(Arc<Timeline>, Vec<u8>), Failed> {
 
 fn answers_are_equal(path: &Path) -> Result<(), Failed> {
     let (timeline, bytes) = read(path)?;
+    if path.starts_with(OWN) && path.to_string_lossy().ends_with(".nettrace.zip") {
+        deltas_are_equal(path, &timeline)?;
+    }
     let saved = Timeline::open(&bytes)?;
     let mut resolvers = [Resolver::new(&timeline, None), Resolver::new(&saved, None)];
     let mut equal = Equal::default();
@@ -114,6 +121,54 @@ fn answers_are_equal(path: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
+/// What a live session of a trace appends names what the trace names.
+fn deltas_are_equal(path: &Path, timeline: &Arc<Timeline>) -> Result<(), Failed> {
+    let bytes = unzip(path, ".nettrace")?;
+    let mut stream = NettraceStream::new(bytes.as_slice(), Default::default())?;
+    let mut live = LiveSession::new();
+    live.keep_deltas();
+    let mut deltas = Vec::new();
+    while live
+        .read_batch(|session| stream.read_batch(session))?
+        .is_some()
+    {
+        deltas.extend(live.take_delta());
+    }
+    deltas.extend(live.take_delta());
+    let mut session = Session::new(SampleSelection::None);
+    let read = DeltaReader::new().read(&deltas, &mut session)?;
+    if read < deltas.len() {
+        return Err("the deltas are cut short".into());
+    }
+    let named = session.finish();
+    let mut resolvers = [Resolver::new(timeline, None), Resolver::new(&named, None)];
+    let mut equal = Equal::default();
+    for (class, time) in timeline.samples().iter() {
+        let class = timeline.samples().classes()[class as usize];
+        let thread = timeline.thread_view(class.thread).ok_or("a thread")?;
+        let pid = timeline
+            .process_view(thread.process)
+            .and_then(|it| it.pid)
+            .ok_or("a process")?;
+        let Some(process) = named.find_process(pid, Some(time)) else {
+            // No event states its code, nor that it exists.
+            if timeline.bodies(thread.process).next().is_some() {
+                return Err(format!("no process {pid}").into());
+            }
+            continue;
+        };
+        let addresses: Vec<u64> = timeline.stacks().addresses(class.stack).collect();
+        let (position, when) = (class.kind.leaf_position(), When::At(time));
+        let [first, second] = &mut resolvers;
+        let a = first.resolve_stack(thread.process, class.stack, when, position);
+        let b = second.resolve_addresses(process, &addresses, when, position);
+        let ((a, _), (b, _)) = a.zip(b).ok_or("a sample has no stack")?;
+        equal.stacks_are_equal(&resolvers, [a, b], time)?;
+    }
+    println!("{}: {} bytes of deltas", path.display(), deltas.len());
+    Ok(())
+}
+
 /// Stacks and frames of two timelines that were compared.
 #[derive(Default)]
 struct Equal {
@@ -132,6 +187,15 @@ impl Equal {
         let resolved =
             (first.resolve(&classes[0], times[0])).zip(second.resolve(&classes[1], times[1]));
         let ((a, _), (b, _)) = resolved.ok_or("a sample has no stack")?;
+        self.stacks_are_equal(resolvers, [a, b], times[0])
+    }
+
+    fn stacks_are_equal(
+        &mut self,
+        [first, second]: &[Resolver; 2],
+        [a, b]: [ResolvedStack; 2],
+        time: u64,
+    ) -> Result<(), Failed> {
         if !self.stacks.insert([a, b]) {
             return Ok(());
         }
@@ -140,7 +204,7 @@ impl Equal {
         if a.len() != b.len() {
             return Err(format!(
                 "a stack at {} ns has {} frames, not {}",
-                times[0],
+                time,
                 b.len(),
                 a.len()
             )
@@ -150,7 +214,7 @@ impl Equal {
             if self.frames.insert([pair.0, pair.1]) {
                 let (a, b) = (text(first.frame(pair.0)), text(second.frame(pair.1)));
                 if a != b {
-                    return Err(format!("at {} ns: {b}, not {a}", times[0]).into());
+                    return Err(format!("at {time} ns: {b}, not {a}").into());
                 }
             }
         }
@@ -180,7 +244,7 @@ fn text(frame: &Frame) -> String {
 
 /// Traces of different processes in one timeline, and those of one process, which are refused.
 fn merged() -> Result<(), Failed> {
-    let own = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata"));
+    let own = Path::new(OWN);
     let paths = [
         "clr10/traces/all.nettrace.zip",
         "clr10/traces/entry.nettrace.zip",

@@ -3,7 +3,9 @@
 use std::io::{Read, Write};
 
 use chronosym::facts::{Action, At, IlMap, Image, Method, Module, Process, Sample, Symbol};
-use chronosym::{Options, Position, SaveOptions, SavedTimeline, Session, Timeline, When};
+use chronosym::{
+    DeltaReader, Options, Position, SaveOptions, SavedTimeline, Session, Timeline, When,
+};
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
@@ -25,6 +27,7 @@ struct Block {
 /// number of rows (2) and the length of the content (2) and the content.
 pub fn any(data: &[u8]) {
     let _ = SavedTimeline::open(data);
+    let _ = DeltaReader::new().read(data, &mut Session::new(Options::default()));
     let bytes = assemble(&blocks(data));
     let Ok(saved) = SavedTimeline::open(&bytes) else {
         return;

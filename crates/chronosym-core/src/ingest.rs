@@ -59,6 +59,9 @@ impl Session {
 
     /// Names a process that has no name.
     pub fn name_process(&mut self, pid: u32, name: &[u8]) {
+        if let Some(journal) = &mut self.journal {
+            journal.process_name(pid, name);
+        }
         let Machine {
             names, processes, ..
         } = &mut self.machine;

@@ -130,7 +130,7 @@ pub use recording_id::{AnotherRecording, RecordingId};
 pub use resolve::AddressAt;
 pub use resolver::{ResolvedStack, Resolver};
 pub use samples::{ClassIndex, SampleClass, SampleLog};
-pub use saved::{MergeError, SaveOptions, SavedError, SavedTimeline, merge};
+pub use saved::{DeltaReader, MergeError, SaveOptions, SavedError, SavedTimeline, merge};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
 pub use source_line::SourceLine;

@@ -204,6 +204,27 @@ impl LiveSession {
         self.publish();
     }
 
+    /// Keeps what is pushed from now on, for [`take_delta`](Self::take_delta). Call it before the
+    /// first event.
+    pub fn keep_deltas(&mut self) {
+        self.session.journal.get_or_insert_default();
+    }
+
+    /// Returns what was pushed about code since the last call, as bytes to append to a file or
+    /// stream that [`DeltaReader`](crate::DeltaReader) reads; empty if nothing was, or nothing is
+    /// kept. Until then it takes memory.
+    ///
+    /// A reader of all deltas answers as this session without
+    /// [`forget_before`](Self::forget_before). What a crash loses is what was pushed since the last
+    /// call.
+    pub fn take_delta(&mut self) -> Vec<u8> {
+        let Session {
+            journal, machine, ..
+        } = &mut self.session;
+        let journal = journal.as_mut();
+        journal.map_or(Vec::new(), |it| it.take(&machine.facts, self.watermark))
+    }
+
     /// Drops code, images and modules that ended by `horizon_ns`, processes that ended by then with
     /// all their state, and names that are no longer used. Returns the number of code bodies
     /// dropped.
@@ -336,11 +357,11 @@ fn update_end(map: &mut LiveMap, index: usize, before: End, end: End) {
 }
 
 impl Timeline {
-    /// Returns whether later events may change which code is resolved for an address and time, and its lifetime. Never in a
-    /// frozen timeline, nor after [`LiveSession::finish`].
+    /// Returns whether later events may change which code is resolved for an address and time, and
+    /// its lifetime. Never in a frozen timeline, nor after [`LiveSession::finish`].
     ///
-    /// Later events may still add to code that is final: its module, its name where it had none, the targets of a stub; and
-    /// its certainty may decrease.
+    /// Later events may still add to code that is final: its module, its name where it had none,
+    /// the targets of a stub; and its certainty may decrease.
     pub fn is_provisional(
         &self,
         process: ProcessIndex,
@@ -351,7 +372,8 @@ impl Timeline {
         if self.watermark == u64::MAX {
             return false;
         }
-        // An answer is final only where there is code: then it has the byte before a return address.
+        // An answer is final only where there is code: then it has the byte before a return
+        // address.
         let address = position.looked_up(self.normalise(address));
         self.space(process).is_some_and(|space| {
             time_ns >= self.watermark || space.bodies.find(address, time_ns).is_none()

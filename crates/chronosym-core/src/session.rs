@@ -18,6 +18,7 @@ use crate::meaning::Role;
 use crate::recording::{Loss, TraceFacts};
 use crate::recording_id::{AnotherRecording, RecordingId};
 use crate::samples::{SampleClass, SampleLog};
+use crate::saved::journal::Journal;
 use crate::selection::Options;
 use crate::stacks::{StackTable, Walked};
 use crate::terms::SampleKind;
@@ -81,6 +82,8 @@ pub struct Session {
     /// The first recording read into the session.
     recording: Option<RecordingId>,
     pub(crate) is_live: bool,
+    /// What was pushed, for deltas.
+    pub(crate) journal: Option<Box<Journal>>,
     /// No other session in this process has the same.
     pub(crate) serial: u64,
     pub(crate) thread_times: ThreadTimes,
@@ -236,6 +239,9 @@ impl Session {
 
     /// Records a loss of events: answers that a lost event could change become less certain.
     pub fn lost(&mut self, loss: Loss) {
+        if let Some(journal) = &mut self.journal {
+            journal.loss(&loss);
+        }
         self.thread_times.lost(loss.to_ns);
         self.losses.push(loss);
     }
@@ -243,7 +249,11 @@ impl Session {
     /// Applies a fact. Facts about code must be in time order.
     pub fn apply<'a>(&mut self, at: At, fact: impl Into<Fact<'a>>) {
         self.reach(at.time_ns);
-        self.machine.apply(at, fact.into());
+        let fact = fact.into();
+        if let Some(journal) = &mut self.journal {
+            journal.fact(at, &fact);
+        }
+        self.machine.apply(at, fact);
     }
 
     /// Adds a sample, innermost address first, in any order.
@@ -322,6 +332,12 @@ impl Session {
         info.stacks += u64::from(stack.is_some());
         machine.facts.duration_ns = machine.facts.duration_ns.max(at.time_ns);
         let is_noted = info.noted;
+        if let Some(journal) = &mut self.journal
+            && info.meaning.role.states_code()
+        {
+            let of_type = (id, &info.schema);
+            journal.event(of_type, at, payload.pointer_size, payload.bytes);
+        }
         let raw = raw_event(&info.schema, at, payload);
         let mut route = |event: &Event<'_>| -> SampleKind {
             match event {
@@ -443,6 +459,9 @@ impl Session {
 
     /// Adds the symbols of a perf map whose addresses are relative to the base of an image.
     pub fn image_map(&mut self, pid: u32, base: u64, text: &[u8]) {
+        if let Some(journal) = &mut self.journal {
+            journal.perf_map(pid, base, text);
+        }
         let process = self.machine.process(Some(pid), u64::MAX);
         for lines in crate::untimed::pieces(text) {
             if !self.has_room(usize::MAX) {

@@ -6,8 +6,8 @@ use chronosym_core::facts::{
     At, Fact, IlMap, Image, Method, Module, Process, Sample, Stub, Symbol,
 };
 use chronosym_core::{
-    Action, Diagnostics, Filter, LiveSession, Loss, Options, Position, SampleSelection,
-    SaveOptions, SavedError, SavedTimeline, Session, Timeline, When,
+    Action, DeltaReader, Diagnostics, Filter, LiveSession, Loss, Options, Position,
+    SampleSelection, SaveOptions, SavedError, SavedTimeline, Session, Timeline, When,
 };
 use proptest::prelude::*;
 
@@ -184,6 +184,35 @@ proptest! {
     }
 
     #[test]
+    fn deltas_answer_as_what_was_pushed(steps in steps(), every in 1_usize..20, cut in 0_usize..4000) {
+        let (mut live, mut offline) = (LiveSession::new(), Session::new(SampleSelection::None));
+        live.keep_deltas();
+        let mut bytes = Vec::new();
+        for ((step, time), number) in steps.iter().zip(10..).zip(1..) {
+            apply(&mut |at, fact| live.apply(at, fact), time, step);
+            apply(&mut |at, fact| offline.apply(at, fact), time, step);
+            if number % every == 0 {
+                live.advance(time);
+                live.publish();
+                live.forget_before(time);
+                bytes.extend(live.take_delta());
+            }
+        }
+        bytes.extend(live.take_delta());
+        // In pieces, as they arrive.
+        let (mut reader, mut session) = (DeltaReader::new(), Session::new(SampleSelection::None));
+        let cut = cut.min(bytes.len());
+        let read = reader.read(&bytes[..cut], &mut session).expect("as written");
+        let rest = reader.read(&bytes[read..], &mut session);
+        prop_assert_eq!(rest, Ok(bytes.len() - read));
+        let (expected, read) = (offline.finish(), session.finish());
+        prop_assert_eq!(listings(&expected), listings(&read));
+        for (pid, address) in PIDS.iter().flat_map(|&pid| addresses().map(move |it| (pid, it))) {
+            prop_assert_eq!(answers(&expected, pid, address), answers(&read, pid, address));
+        }
+    }
+
+    #[test]
     fn a_live_session_is_saved_as_it_is(steps in steps(), horizon in 0_u64..80) {
         let mut live = LiveSession::new();
         for (step, time) in steps.iter().zip(10..) {
@@ -241,6 +270,48 @@ fn what_is_cut_short_or_changed_is_refused() {
     newer[8] = 2;
     let error = SavedError::NewerVersion { found: 2, known: 1 };
     assert_eq!(open(&newer, Options::default()).err(), Some(error));
+}
+
+fn deltas() -> Vec<u8> {
+    let mut live = LiveSession::new();
+    live.keep_deltas();
+    let mut bytes = Vec::new();
+    for time in 10..70 {
+        let number = time as usize - 10;
+        let step = ((number % 17) as u8, number % 3, time % 6, time % 8);
+        apply(&mut |at, fact| live.apply(at, fact), time, &step);
+        if time % 20 == 0 {
+            bytes.extend(live.take_delta());
+        }
+    }
+    bytes.extend(live.take_delta());
+    assert!(live.take_delta().is_empty(), "nothing was pushed since");
+    bytes
+}
+
+#[test]
+fn deltas_cut_short_have_what_was_complete_and_changed_ones_are_refused() {
+    let bytes = deltas();
+    let read = |bytes: &[u8]| {
+        let mut session = Session::new(SampleSelection::None);
+        let read = DeltaReader::new().read(bytes, &mut session);
+        read.map(|read| (read, listings(&session.finish())))
+    };
+    let whole = read(&bytes).expect("as written");
+    assert_eq!(whole.0, bytes.len());
+    let mut lengths = Vec::new();
+    for end in 0..bytes.len() {
+        let (length, _) = read(&bytes[..end]).expect("a part");
+        assert!(length <= end);
+        lengths.push(length);
+    }
+    lengths.dedup();
+    assert_eq!(lengths.len(), 1 + 4, "nothing, or up to one of four deltas");
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 0x41;
+        assert!(read(&changed).is_err(), "byte {at}");
+    }
 }
 
 #[test]

@@ -1,13 +1,16 @@
-//! Reads saved timelines in place of a trace.
+//! Reads saved timelines, and deltas of live sessions, in place of a trace.
 
 use std::io::Read;
 
-use chronosym_core::{Diagnostics, RecordingId, SavedTimeline, Session};
+use chronosym_core::{
+    DeltaReader, Diagnostic, DiagnosticKind, Diagnostics, RecordingId, SavedTimeline, Session,
+};
 
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
 
-/// A saved timeline. It has no events, but all data that a session derives from them.
+/// A saved timeline, or the deltas of a live session. It has no events, but all data that a session
+/// derives from them.
 pub struct SavedStream<R> {
     source: R,
     diagnostics: Diagnostics,
@@ -40,6 +43,16 @@ impl<R: Read> EventStream for SavedStream<R> {
             return Ok(None);
         }
         session.admit(RecordingId::Whole)?;
+        if DeltaReader::is_delta(&bytes) {
+            let read = DeltaReader::new().read(&bytes, session)?;
+            if read < bytes.len() {
+                let text = format!("the file ends in the middle of a delta, at byte {read}");
+                let cut_short = Diagnostic::new(DiagnosticKind::CutShort, text);
+                self.diagnostics.push(cut_short);
+            }
+            session.facts().lacks_samples = true;
+            return Ok(Some(u64::MAX));
+        }
         let saved = SavedTimeline::open(&bytes)?;
         self.diagnostics = saved.read_into(session)?;
         Ok(Some(u64::MAX))

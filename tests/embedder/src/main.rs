@@ -7,7 +7,7 @@ use std::alloc::System;
 
 use cap::Cap;
 use chronosym::facts::{At, Method, Module, Process};
-use chronosym::{Action, LiveSession};
+use chronosym::{Action, DeltaReader, LiveSession, SavedError};
 
 use ui::Ui;
 
@@ -45,6 +45,34 @@ fn method(action: Action, n: u64, name: &str) -> Method<'_> {
         .in_module(0x10, 0x0600_0001)
 }
 
+/// Another host, which follows the profiler by its deltas.
+struct Follower {
+    deltas: DeltaReader,
+    live: LiveSession,
+    ui: Ui,
+}
+
+impl Follower {
+    fn new() -> Self {
+        let live = LiveSession::new();
+        let ui = Ui::open(live.reader(), PID);
+        let deltas = DeltaReader::new();
+        Follower { deltas, live, ui }
+    }
+
+    /// Takes what arrived, and forgets what ended before a time.
+    fn follow(&mut self, bytes: &[u8], forget_ns: u64) -> Result<(), SavedError> {
+        let deltas = &mut self.deltas;
+        self.live.read_batch(|session| {
+            assert_eq!(deltas.read(bytes, session)?, bytes.len());
+            Ok::<_, SavedError>(Some(deltas.watermark_ns()))
+        })?;
+        self.live.forget_before(forget_ns);
+        self.live.publish();
+        Ok(())
+    }
+}
+
 /// Another process, which runs for a second.
 fn worker(live: &mut LiveSession, n: u64) {
     let name = format!("worker{n}");
@@ -61,7 +89,10 @@ fn at(time_ns: u64) -> At {
 
 fn main() {
     let mut live = LiveSession::new();
+    live.keep_deltas();
     let ui = Ui::open(live.reader(), PID);
+    let mut follower = Follower::new();
+    let mut sent = 0;
     live.apply(at(0), Module::new(Action::Load, 0x10, "/app/Day.dll"));
     let (mut after_two_hours, mut most) = (0, 0);
     for now in 1..=24 * HOUR {
@@ -80,9 +111,14 @@ fn main() {
                 live.forget_before(time - KEPT * SECOND);
             }
             live.publish();
+            let delta = live.take_delta();
+            sent += delta.len() as u64;
+            let followed = follower.follow(&delta, time.saturating_sub(KEPT * SECOND));
+            followed.expect("as it was written");
             let then = now - LIFE.min(now) / 2;
             let label = ui.ask(start(then) + 8, time);
             assert_eq!(label, format!("Day!Day.{}", name(then)), "at {now} s");
+            assert_eq!(follower.ui.ask(start(then) + 8, time), label, "at {now} s");
             // Its place was free when the one before it had gone.
             let free = ui.ask(start(now), time - 10 * SECOND);
             assert!(!free.contains("Day."), "{free} at {now} s");
@@ -97,8 +133,11 @@ fn main() {
         }
     }
     ui.close();
+    follower.ui.close();
+    println!("{} bytes of deltas a second", sent / (24 * HOUR));
     let growth = most - after_two_hours;
     println!("{growth} bytes more than after two hours");
-    let gone = 2 * 22 * HOUR as usize;
+    // In the profiler, and in its follower.
+    let gone = 2 * 2 * 22 * HOUR as usize;
     assert!(growth <= gone * GROWTH, "more than {GROWTH} bytes of each");
 }

@@ -342,7 +342,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Reads at most ten bytes.
-fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+pub(super) fn take_varint(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let (&byte, tail) = rest.split_first()?;

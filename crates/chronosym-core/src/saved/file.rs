@@ -17,6 +17,7 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 
 use super::coder::Coder;
+use super::crc::crc;
 use super::error::SavedError;
 use super::ranks::{NoTexts, Ranks, TextSource};
 
@@ -77,12 +78,6 @@ fn block(coder: &mut Coder<'_>, block: &mut Block) {
     coder.number(&mut block.stored);
     coder.number(&mut block.length);
     coder.number(&mut block.crc);
-}
-
-fn crc(bytes: &[u8]) -> u32 {
-    let mut crc = flate2::Crc::new();
-    crc.update(bytes);
-    crc.sum()
 }
 
 /// Writes blocks, and the directory at the end.

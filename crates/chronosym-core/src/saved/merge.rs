@@ -30,7 +30,8 @@ pub enum MergeError {
         /// Its name.
         name: String,
     },
-    /// Two are of different machines, or of different boots of one: their process ids are unrelated.
+    /// Two are of different machines, or of different boots of one: their process ids are
+    /// unrelated.
     #[error("{first} and {second} are of different machines or boots")]
     AnotherMachine {
         /// The name of one.

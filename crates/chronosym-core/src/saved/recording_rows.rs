@@ -48,7 +48,7 @@ fn signed(coder: &mut Coder<'_>, value: &mut i64) {
     *value = (bits >> 1) as i64 ^ -((bits & 1) as i64);
 }
 
-fn facts(coder: &mut Coder<'_>, facts: &mut TraceFacts) {
+pub(super) fn facts(coder: &mut Coder<'_>, facts: &mut TraceFacts) {
     coder.text(&mut facts.format);
     coder.text(&mut facts.version);
     coder.option(&mut facts.start_unix_ns, 2, |coder, start: &mut i128| {

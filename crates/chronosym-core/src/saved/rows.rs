@@ -84,7 +84,8 @@ impl BodyRow {
         Some(())
     }
 
-    /// Drops the names of a row that was read with [`Unread`](super::ranks::Unread): it only bounds the lifetimes of others.
+    /// Drops the names of a row that was read with [`Unread`](super::ranks::Unread): it only bounds
+    /// the lifetimes of others.
     pub fn drop_texts(&mut self) {
         self.body.name = NameId::NONE;
         (self.body.rare, self.targets) = (None, None);

@@ -9,7 +9,7 @@ use std::fmt;
 use chronosym_etl::is_etl;
 use chronosym_perf::script::is_script;
 
-use chronosym_core::{SavedTimeline, file_name};
+use chronosym_core::{DeltaReader, SavedTimeline, file_name};
 
 use super::bytes::ByteStream;
 use crate::error::ReadError;
@@ -75,7 +75,7 @@ const FORMATS: &[FormatRow] = &[
     FormatRow { format: Format::Netperf, label: "netperf", is: |head| head.starts_with(FAST_SERIALIZATION), source: RUNTIME },
     FormatRow { format: Format::PerfData, label: "perf.data", is: is_perf_data, source: Source::Parts },
     FormatRow { format: Format::JitDump, label: "jitdump", is: |head| head.starts_with(b"JiTD") || head.starts_with(b"DTiJ"), source: Source::Parts },
-    FormatRow { format: Format::Chrono, label: "chrono", is: SavedTimeline::is_saved, source: Source::Stream { open: |stream| Ok(Box::new(SavedStream::new(stream))), is_of_runtime: false } },
+    FormatRow { format: Format::Chrono, label: "chrono", is: |head| SavedTimeline::is_saved(head) || DeltaReader::is_delta(head), source: Source::Stream { open: |stream| Ok(Box::new(SavedStream::new(stream))), is_of_runtime: false } },
     FormatRow { format: Format::Ctf, label: "ctf", is: is_ctf_stream, source: Source::Parts },
     #[cfg(test)]
     text_format::ROW,
