@@ -1,9 +1,10 @@
 //! Rejects filters that select nothing, and lists what exists instead.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 use chronosym::{EventSelector, EventTypeInfo, Timeline};
+use chronosym_events::EventSchema;
 
 use crate::args::{EventFilters, Filters, Usage};
 use crate::units::{show_count, show_time};
@@ -76,20 +77,57 @@ fn refuse_events(selectors: &[EventSelector], timeline: &Timeline) -> Result<()>
     }
     let mut with_stacks: Vec<_> = types().filter(|t| t.stacks > 0).collect();
     with_stacks.sort_by_key(|t| std::cmp::Reverse(t.stacks));
-    let labels = with_stacks.iter().map(|t| t.label());
-    let instead = match with_stacks.len() {
-        0 => "no event of the trace has any".to_owned(),
-        _ => format!("there are stacks of {}", some(labels)),
+    let with_stacks: Vec<_> = with_stacks.iter().map(|t| &*t.schema).collect();
+    let Some(first) = selected.first() else {
+        return no_event(selectors, with_stacks);
     };
-    match selected.first() {
-        Some(t) => {
-            let count = show_count(selected.iter().map(|t| t.count).sum());
-            bail!(
-                "none of the {count} events {} has a stack; {instead}",
-                t.label()
-            )
+    let (count, label) = (selected.iter().map(|t| t.count).sum(), named(&first.schema));
+    let count = show_count(count);
+    match with_stacks.len() {
+        0 => bail!("none of the {count} events {label} has a stack; no event of the trace has any"),
+        _ => {
+            let others = names(selectors, with_stacks);
+            bail!("none of the {count} events {label} has a stack; there are stacks of {others}")
         }
-        None => bail!("the trace has no such event as --event asks for; {instead}"),
+    }
+}
+
+/// Fails because no event is selected; there are others.
+pub fn no_event(selectors: &[EventSelector], others: Vec<&EventSchema>) -> Result<()> {
+    let asked: Vec<_> = selectors.iter().map(EventSelector::to_string).collect();
+    let asked = asked.join(", ");
+    match others.len() {
+        0 => bail!("the trace has no event {asked}, and none with a stack"),
+        _ => bail!(
+            "the trace has no event {asked}; there are {}",
+            names(selectors, others)
+        ),
+    }
+}
+
+/// Lists names of events, those like a requested one first.
+fn names(selectors: &[EventSelector], mut others: Vec<&EventSchema>) -> String {
+    let wanted = selectors.iter().map(|selector| {
+        let selector = selector.to_string().to_ascii_lowercase();
+        selector.rsplit('/').next().map(str::to_owned)
+    });
+    let wanted: Vec<String> = wanted.flatten().collect();
+    others.sort_by_key(|schema| {
+        let name = named(schema).to_ascii_lowercase();
+        !wanted.iter().any(|wanted| name.contains(wanted))
+    });
+    let mut names: Vec<String> = others.into_iter().map(named).collect();
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    some(names.into_iter())
+}
+
+/// Returns `provider/name`, which `--event` accepts.
+fn named(schema: &EventSchema) -> String {
+    match schema.name() {
+        // `Event(7)`: no name is known.
+        name if name.contains('(') => chronosym::event_label(schema),
+        name => format!("{}/{name}", schema.provider_name()),
     }
 }
 

@@ -1,30 +1,33 @@
 //! Limits from the command line.
 
+use std::ffi::OsString;
 use std::sync::OnceLock;
 
 use chronosym::Limits;
-use clap::Args;
+use clap::{Args, Command};
 
 macro_rules! limits {
     ($($unit:literal $option:ident $limit:ident: $type:ty, $help:literal;)*) => {
         /// Limits on the cost of hostile or damaged input. The message about a reached limit names
         /// its option.
         #[derive(Clone, Debug, Default, Args)]
-        #[command(next_help_heading = "Limits")]
         pub struct LimitOptions {
             $(
                 #[doc = $help]
-                #[arg(long, global = true, value_name = $unit, hide_short_help = true)]
+                #[arg(long, global = true, value_name = $unit, hide = true)]
                 $option: Option<$type>,
             )*
             /// Limit the memory of a trace and of what is made of it. The default is 256 MiB, or 16
             /// times the size of the traces if that is more; 1 GiB for standard input.
-            #[arg(long, global = true, value_name = "BYTES", hide_short_help = true)]
+            #[arg(long, global = true, value_name = "BYTES", hide = true)]
             max_memory: Option<u64>,
             /// Read symbol files completely instead of mapping them, so that a file that is
             /// truncated meanwhile causes a reason instead of SIGBUS.
-            #[arg(long, global = true, hide_short_help = true)]
+            #[arg(long, global = true, hide = true)]
             no_mmap: bool,
+            /// Print the options that limit memory and the cost of damaged input.
+            #[arg(long, global = true)]
+            help_limits: bool,
         }
 
         impl LimitOptions {
@@ -50,6 +53,28 @@ limits! {
     "BYTES" max_open_symbol_bytes open_symbol_bytes: u64, "Limit the total size of open symbol files.";
     "BYTES" max_symbol_memory_bytes symbol_memory_bytes: u64, "Limit the cache of decoded symbol data.";
     "N" max_line_share line_share: usize, "Limit how often each DWARF line table is read, on average.";
+}
+
+/// Whether words of the command line request the limits.
+pub fn is_help(words: &[OsString]) -> bool {
+    let mut options = words.iter().take_while(|word| *word != "--");
+    options.any(|word| word == "--help-limits")
+}
+
+/// Returns the options of limits.
+pub fn command() -> Command {
+    let command = Command::new("chronosym").disable_help_flag(true);
+    let command = LimitOptions::augment_args(command);
+    let shown = command.mut_args(|arg| {
+        let is_itself = arg.get_id() == "help_limits";
+        arg.hide(is_itself)
+    });
+    shown.help_template("Limits, accepted by every command:\n\n{options}\n")
+}
+
+/// Returns the help of the options.
+pub fn help() -> impl std::fmt::Display {
+    command().render_long_help()
 }
 
 static LIMITS: OnceLock<Limits> = OnceLock::new();

@@ -3,6 +3,7 @@
 mod absent;
 mod args;
 mod commands;
+mod emptied;
 mod examples;
 mod input;
 mod interrupt;

@@ -47,7 +47,7 @@ pub fn width(path: Option<&Path>) -> Option<usize> {
 /// writer is first flushed: a command that fails or is killed before that leaves it unchanged.
 pub fn open(path: Option<&Path>) -> Box<dyn Write> {
     crate::progress::clear();
-    match path {
+    match file(path) {
         None => Box::new(BufWriter::with_capacity(CAPACITY, io::stdout().lock())),
         Some(path) => {
             let file = Replacing {
@@ -57,6 +57,14 @@ pub fn open(path: Option<&Path>) -> Box<dyn Write> {
             Box::new(BufWriter::with_capacity(CAPACITY, file))
         }
     }
+}
+
+/// Writes to standard output.
+pub fn print(text: &[u8]) -> Result<()> {
+    let mut out = open(None);
+    out.write_all(text)?;
+    out.flush()?;
+    Ok(())
 }
 
 const CAPACITY: usize = 1 << 16;
@@ -98,6 +106,36 @@ pub fn write(
     }
     out.flush()?;
     Ok(())
+}
+
+/// Passes the first lines on, and drops the others.
+pub struct FirstLines<W> {
+    out: W,
+    left: usize,
+}
+
+impl<W: Write> FirstLines<W> {
+    pub fn new(out: W, most: Option<usize>) -> Self {
+        let left = most.unwrap_or(usize::MAX);
+        FirstLines { out, left }
+    }
+}
+
+impl<W: Write> Write for FirstLines<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            if self.left == 0 {
+                break;
+            }
+            self.out.write_all(line)?;
+            self.left -= usize::from(line.ends_with(b"\n"));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 struct Wrapping<W> {
@@ -242,7 +280,12 @@ fn is_same(output: &Path, input: &Path) -> bool {
 
 /// Whether the output is a terminal.
 pub fn is_terminal(path: Option<&Path>) -> bool {
-    path.is_none() && io::stdout().is_terminal()
+    file(path).is_none() && io::stdout().is_terminal()
+}
+
+/// Returns the file of `-o`; `-` is standard output.
+fn file(path: Option<&Path>) -> Option<&Path> {
+    path.filter(|path| path.as_os_str() != "-")
 }
 
 /// Whether the reader of the output, such as `head`, has closed the pipe.

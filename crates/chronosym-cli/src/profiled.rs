@@ -1,5 +1,6 @@
 //! Shared by commands that use samples.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,9 +14,11 @@ use chronosym_export::{
     CallTree, Granularity, Series, Shape, TableOptions, TreeOptions, WeightUnit,
 };
 
+use chronosym_symbols::store::SearchLocation;
+
 use crate::args::{Filters, InfoFormat, OfTrace, Selection, Symbols};
 use crate::load::{self, Loaded};
-use crate::{absent, limits, output, progress, symbolizer};
+use crate::{absent, emptied, limits, output, progress, symbolizer};
 
 /// The samples of traces: filter, shape and symbols.
 pub struct Sampled {
@@ -23,6 +26,9 @@ pub struct Sampled {
     pub symbols: Arc<Symbolizer>,
     pub filter: Filter,
     pub shape: Shape,
+    selection: Selection,
+    /// Whether symbol servers may be queried.
+    may_fetch: bool,
 }
 
 impl Sampled {
@@ -80,6 +86,7 @@ impl Sampled {
         }
         progress::notes(&loaded.diagnostics.list);
         absent::refuse(filters, &loaded.timeline)?;
+        let may_fetch = crate::symbols::config(symbols)?.may_fetch();
         let symbols = Arc::new(symbolizer::open(symbols, &loaded)?);
         let mut filter = load::filter(&filters.processes, &loaded.timeline)?;
         filter.tid = filters.tid;
@@ -90,7 +97,15 @@ impl Sampled {
             symbols,
             filter,
             shape,
+            selection: selection.clone(),
+            may_fetch,
         })
+    }
+
+    /// States which filter leaves no sample.
+    pub fn note_empty(&self) {
+        let timeline = &self.loaded.timeline;
+        progress::hint(&emptied::reason(&self.selection, &self.filter, timeline));
     }
 
     /// Returns the profile.
@@ -98,8 +113,35 @@ impl Sampled {
         let symbols = self.symbols.clone();
         let mut profile = self.loaded.timeline.profile(&self.filter, Some(symbols));
         note_limit(&profile);
+        if self.may_fetch {
+            self.note_servers(&profile);
+        }
         self.shape.apply(&mut profile);
         profile
+    }
+
+    /// Reports symbol servers that failed, once each.
+    fn note_servers(&self, profile: &Profile) {
+        let mut reported = BTreeSet::new();
+        for missing in self.symbols.missing(profile) {
+            for attempt in missing.file.attempts {
+                let (SearchLocation::Url(url), Some(why)) =
+                    (attempt.location, attempt.result.trouble())
+                else {
+                    continue;
+                };
+                let host = url
+                    .match_indices('/')
+                    .nth(2)
+                    .map_or(url.len(), |(at, _)| at);
+                let server = &url[..host];
+                if reported.insert(server.to_owned()) {
+                    progress::note(&format!(
+                        "the symbol server {server} failed: {why}; `chronosym symbols TRACE` lists the files that are missing"
+                    ));
+                }
+            }
+        }
     }
 
     /// Returns the profile as text and pictures present it, unless `raw`: time in which threads
@@ -180,6 +222,9 @@ pub fn profile(args: &OfTrace) -> Result<(Profile, Arc<Symbolizer>, Option<Strin
     let sampled = Sampled::read(&input.traces, &input.symbols, &args.selection, 0)?;
     let raw = args.selection.samples.raw || args.format != InfoFormat::Text;
     let (profile, note) = sampled.presented(raw);
+    if profile.entries.is_empty() {
+        sampled.note_empty();
+    }
     Ok((profile, sampled.symbols, note))
 }
 

@@ -48,13 +48,6 @@ pub fn notes(notes: &[impl Display]) {
     notes.iter().for_each(|text| note(&text.to_string()));
 }
 
-/// Reports that the filters select nothing.
-pub fn nothing_passes(what: &str) {
-    hint(&format!(
-        "no {what} passes; `chronosym info` shows what the trace has"
-    ));
-}
-
 /// Writes a hint to standard error, unless only errors are requested.
 pub fn hint(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {

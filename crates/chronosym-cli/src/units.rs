@@ -1,11 +1,11 @@
 //! Parses times and addresses.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 pub use chronosym_export::{show_count, show_time};
 pub use chronosym_symbols::log::{hex, parse_address};
 
-/// Parses `1.5s`, `200ms`, `3us`, `2m`, a decimal fraction of seconds, or an integer of ns; returns
-/// ns.
+/// Parses `1.5s`, `200ms`, `3us`, `2m`, or a decimal fraction of seconds; returns ns. A whole
+/// number without unit is rejected: other tools mean seconds by it.
 pub fn parse_time(text: &str) -> Result<u64> {
     let text = text.trim();
     let units = [
@@ -25,12 +25,17 @@ pub fn parse_time(text: &str) -> Result<u64> {
         .unwrap_or((text, None));
     let bad = || {
         anyhow!(
-            "'{text}' is not a time: expected a number with m, s, ms, us or ns, such as 1.5s or 200ms; without a unit \
-             1.5 is seconds, a whole number ns"
+            "'{text}' is not a time: expected a number with m, s, ms, us or ns, such as 1.5s or 200ms"
         )
     };
     if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(unit.unwrap_or(1)).ok_or_else(bad);
+        let unit = match unit {
+            Some(unit) => unit,
+            // Zero has the same meaning in every unit.
+            None if whole == 0 => 1,
+            None => bail!("'{text}' has no unit: {text}s is in seconds, {text}ns in nanoseconds"),
+        };
+        return whole.checked_mul(unit).ok_or_else(bad);
     }
     let value: f64 = number.parse().map_err(|_| bad())?;
     if unit.is_none() && !number.contains('.') {
@@ -68,11 +73,12 @@ mod tests {
         for (text, ns) in [
             ("1.5s", 1_500_000_000),
             ("200ms", 200_000_000),
-            ("7", 7),
+            ("0", 0),
+            ("7ns", 7),
             ("3 us", 3_000),
             ("1.5", 1_500_000_000),
             ("2m", 120_000_000_000),
-            ("18446744073709551615", u64::MAX),
+            ("18446744073709551615ns", u64::MAX),
         ] {
             assert_eq!(parse_time(text).unwrap(), ns, "{text}");
         }
@@ -86,6 +92,8 @@ mod tests {
             "-1s",
             "1h",
             "nan",
+            "7",
+            "18446744073709551615",
             "1e30s",
             "99999999999999999999s",
         ] {

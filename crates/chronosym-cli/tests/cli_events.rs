@@ -202,7 +202,7 @@ fn what_was_lost_is_said_of_a_window_too() {
     writer.event(kind, 30, 1, &[], &[]);
     let path = file(&writer.finish());
     let path = path.to_str().unwrap();
-    for (window, lines) in [(&["--from", "0"][..], 3), (&["--to", "25"], 2)] {
+    for (window, lines) in [(&["--from", "0"][..], 3), (&["--to", "25ns"], 2)] {
         let mut args = vec!["events", path];
         args.extend(window);
         let run = run(&args);
@@ -244,15 +244,18 @@ fn lost_events_are_no_unreadable_parts() {
 fn a_filter_that_lets_nothing_pass_is_told() {
     let trace = arg(R2R);
     for args in [
-        &["events", "--to", "1"][..],
-        &["stacks", "--format", "jsonl", "--to", "1"],
-        &["stacks", "--format", "folded", "--to", "1"],
+        &["events", "--to", "1ns"][..],
+        &["stacks", "--format", "jsonl", "--to", "1ns"],
+        &["stacks", "--format", "folded", "--to", "1ns"],
     ] {
         let mut args = args.to_vec();
         args.push(&trace);
         let loud = run(&args);
         assert_eq!((loud.status, loud.stdout.as_str()), (0, ""), "{args:?}");
-        assert!(loud.stderr.contains("passes; `chronosym info`"), "{args:?}");
+        let names_filter = loud
+            .stderr
+            .contains("--to 0.000000s; `chronosym info TRACE`");
+        assert!(names_filter, "{args:?}: {}", loud.stderr);
         args.push("-q");
         assert_eq!(run(&args).stderr, "", "{args:?}");
     }
@@ -282,7 +285,7 @@ fn a_filter_that_nothing_can_pass_is_refused() {
         (&["stacks", "--tid", "999999"], 1, "6155"),
         (&["top", "--tid", "999999"], 1, "6155"),
         (&["threads", "--from", "100s"], 1, "long"),
-        (&["top", "--from", "1", "--to", "0"], 2, "before --to"),
+        (&["top", "--from", "1ns", "--to", "0"], 2, "before --to"),
     ] {
         let mut args = args.to_vec();
         args.push(&trace);

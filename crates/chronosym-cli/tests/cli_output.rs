@@ -115,7 +115,7 @@ fn no_result_is_an_empty_file() {
             command,
             &arg(R2R),
             "--to",
-            "1",
+            "1ns",
             "--format",
             format,
             "-o",
@@ -212,7 +212,7 @@ fn nothing_is_lost_where_nothing_can_be_said() {
         String::from_utf8(output.stdout).unwrap(),
         run(&["stacks", "--format", "folded", cut]).stdout
     );
-    let nothing = run_to(&["stacks", "--to", "1", cut]);
+    let nothing = run_to(&["stacks", "--to", "1ns", cut]);
     assert_eq!(nothing.status.code(), Some(0));
     assert_eq!(run_to(&["stacks", "no-such-file"]).status.code(), Some(1));
 }

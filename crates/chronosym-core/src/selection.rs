@@ -1,5 +1,6 @@
 //! Options of a session: which stacks it stores.
 
+use std::fmt;
 use std::ops::Range;
 
 use chronosym_events::{EventKey, EventSchema};
@@ -32,7 +33,7 @@ pub enum SampleSelection {
     None,
 }
 
-/// `PROVIDER` or `PROVIDER/ID`; the id may be the event's name.
+/// `PROVIDER`, `PROVIDER/ID`, `PROVIDER/NAME` or `NAME`.
 ///
 /// # Examples
 ///
@@ -53,7 +54,8 @@ pub struct EventSelector {
 }
 
 impl EventSelector {
-    /// Parses `PROVIDER[/ID]`. Kernel events have the provider `Kernel`.
+    /// Parses `PROVIDER[/ID]` or `PROVIDER[/NAME]`; a name alone selects the events with that name of
+    /// every provider. Kernel events have the provider `Kernel`.
     pub fn parse(text: &str) -> Option<Self> {
         let (provider, event) = match text.split_once('/') {
             Some((provider, event)) => (provider, Some(event)),
@@ -70,17 +72,31 @@ impl EventSelector {
     pub fn matches(&self, schema: &EventSchema) -> bool {
         let provider = schema.provider_name();
         let is_classic = matches!(schema.key(), EventKey::Classic { .. });
+        let is_named = |wanted: &str| {
+            let name = schema.name();
+            // The class of a kernel event is optional: `Thread/CSwitch`, `CSwitch`.
+            let last = name.rsplit('/').next().filter(|_| is_classic);
+            name.eq_ignore_ascii_case(wanted)
+                || last.is_some_and(|last| last.eq_ignore_ascii_case(wanted))
+        };
         let same_provider = provider.eq_ignore_ascii_case(&self.provider)
             || (is_classic && self.provider.eq_ignore_ascii_case("Kernel"));
-        same_provider
-            && self.event.as_deref().is_none_or(|event| {
-                let name = schema.name();
-                // The class of a kernel event is optional: `Thread/CSwitch`, `CSwitch`.
-                let last = name.rsplit('/').next().filter(|_| is_classic);
-                name.eq_ignore_ascii_case(event)
-                    || last.is_some_and(|last| last.eq_ignore_ascii_case(event))
-                    || schema.id().is_some_and(|id| event.parse() == Ok(id))
-            })
+        match self.event.as_deref() {
+            None => same_provider || is_named(&self.provider),
+            Some(event) => {
+                let is_id = || schema.id().is_some_and(|id| event.parse() == Ok(id));
+                same_provider && (is_named(event) || is_id())
+            }
+        }
+    }
+}
+
+impl fmt::Display for EventSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.event {
+            Some(event) => write!(f, "{}/{event}", self.provider),
+            None => f.write_str(&self.provider),
+        }
     }
 }
 

@@ -1,16 +1,20 @@
 //! The source of a method, with the samples of each line.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use chronosym_core::{Code, Frame, ModuleIndex, ProcessIndex, Profile, SourceLine, Timeline};
+use chronosym_core::{
+    Code, Frame, LineReason, ModuleIndex, ProcessIndex, Profile, SourceLine, Timeline,
+};
 use chronosym_runtime::JitDecisions;
 use chronosym_types::escape::terminal;
 use chronosym_types::hash::HashMap;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::function_groups::{FunctionGroups, Label};
 use crate::line_calls::{LineCall, line_calls};
+use crate::reasons::line_reason;
 use crate::table::{Table, TableOptions};
 use crate::weight::{Amount, Counts, tally};
 
@@ -28,6 +32,9 @@ pub struct MethodLines {
     pub counts: Counts,
     /// The samples of frames without a line.
     pub without_line: Counts,
+    /// Why frames have no line, most frames first.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "reason_names")]
+    pub line_reasons: Vec<LineReason>,
     /// The lines, by source file.
     pub files: Vec<FileLines>,
 }
@@ -72,9 +79,14 @@ impl MethodLines {
         let mut source_lines: Vec<Option<&SourceLine>> = Vec::new();
         let mut index: HashMap<Option<(&str, u32)>, usize> = HashMap::default();
         let mut modules: HashMap<&str, Option<(ProcessIndex, ModuleIndex)>> = HashMap::default();
+        let mut reasons: HashMap<LineReason, usize> = HashMap::default();
         let mut line_of = Vec::with_capacity(resolver.frames().len());
         for frame in resolver.frames() {
             let line = frame.line.as_ref().ok();
+            let reason = frame.line_reason();
+            if let Some(reason) = reason.filter(|_| wanted[groups.of_frame(frame)]) {
+                *reasons.entry(reason).or_default() += 1;
+            }
             line_of.push(wanted[groups.of_frame(frame)].then(|| {
                 if let Some(line) = line {
                     let module = || module_of(frame, resolver.timeline());
@@ -111,11 +123,14 @@ impl MethodLines {
             file.lines.sort_by_key(|line| line.line);
         }
         let counted = (0..wanted.len()).filter(|&group| by_method[group].total.samples > 0);
+        let mut line_reasons: Vec<_> = reasons.into_iter().collect();
+        line_reasons.sort_by_key(|&(reason, frames)| (Reverse(frames), reason.as_str()));
         (counts.total.samples > 0).then(|| MethodLines {
             methods: groups.labels(counted),
             all: Amount::all(profile),
             counts,
             without_line,
+            line_reasons: line_reasons.into_iter().map(|(reason, _)| reason).collect(),
             files: files.into_values().collect(),
         })
     }
@@ -149,6 +164,10 @@ pub fn module_of(frame: &Frame, timeline: &Timeline) -> Option<(ProcessIndex, Mo
         Code::Precompiled(process, module) => Some((process, module)),
         _ => None,
     }
+}
+
+fn reason_names<S: Serializer>(reasons: &[LineReason], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(reasons.iter().map(|reason| reason.as_str()))
 }
 
 /// The text of a source file, if available, and its source or the reason why it is missing.
@@ -197,6 +216,10 @@ pub fn write_lines(
     if lines.without_line.total.samples > 0 {
         let cells = table.counts(&lines.without_line);
         writeln!(table.out, "\n{cells}  no line known")?;
+        for &reason in &lines.line_reasons {
+            let (what, help) = line_reason(reason);
+            table.text(&format!("{what}: {help}"))?;
+        }
     }
     Ok(())
 }

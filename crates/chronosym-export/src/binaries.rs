@@ -62,6 +62,12 @@ impl<'t> Binaries<'t> {
         (!is_empty).then_some(binaries)
     }
 
+    /// Keeps the first entries only: modules, then images.
+    pub fn truncate(&mut self, most: usize) {
+        self.modules.truncate(most);
+        self.images.truncate(most - self.modules.len());
+    }
+
     /// Writes a table.
     ///
     /// # Errors

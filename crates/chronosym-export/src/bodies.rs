@@ -34,6 +34,11 @@ impl<'t> Bodies<'t> {
         (!bodies.is_empty()).then_some(Bodies(bodies))
     }
 
+    /// Keeps the first entries only.
+    pub fn truncate(&mut self, most: usize) {
+        self.0.truncate(most);
+    }
+
     /// Writes a table.
     ///
     /// # Errors

@@ -51,7 +51,7 @@ pub(crate) fn line_reason(reason: LineReason) -> (&'static str, &'static str) {
         LineReason::SymbolFileDamaged => ("the symbol file cannot be read",
             "download it again"),
         LineReason::PathNotTrusted => ("its symbol file was not found, and paths of the trace are not opened",
-            "--trust-trace-paths on the machine that was recorded"),
+            "--symbols DIR, or --trust-trace-paths on the machine that was recorded"),
         LineReason::Offline => ("the symbol file would have to be downloaded",
             "leave out --offline"),
         LineReason::LimitReached => ("a limit was reached before the line was found",

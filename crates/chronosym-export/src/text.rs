@@ -12,7 +12,8 @@ use crate::table::{Name, Table, TableOptions};
 /// Nodes below this fraction of all samples are omitted.
 const LEAST_SHARE: f64 = 0.005;
 
-/// Writes the description of the samples and the tree: percentage, total and self of each node.
+/// Writes the description of the samples and the tree: percentage, total and self of each node, of
+/// at most `max_lines` of them.
 pub fn write_text(
     profile: &Profile,
     tree: &CallTree,
@@ -61,7 +62,7 @@ pub fn write_text(
         .rev()
         .map(|&r| (r, String::new(), Branch::Straight))
         .collect();
-    let mut hidden = 0u64;
+    let (mut lines, mut hidden) = (0usize, 0u64);
     let mut alike: FxHashSet<NodeIndex> = FxHashSet::default();
     while let Some((node, indent, branch)) = open.pop() {
         let (total, own) = (totals[node as usize], tree.nodes[node as usize].own);
@@ -93,7 +94,10 @@ pub fn write_text(
             after: line,
             kind: label.kind,
         };
-        table.line(&cells, table.share(total), shown)?;
+        lines += 1;
+        if lines <= options.max_lines {
+            table.line(&cells, table.share(total), shown)?;
+        }
         let shown: Vec<NodeIndex> = children[node as usize]
             .iter()
             .copied()
@@ -119,6 +123,7 @@ pub fn write_text(
             open.push((child, below.clone(), branch));
         }
     }
+    table.more(lines, "line")?;
     if hidden > 0 {
         writeln!(
             table.out,

@@ -1,5 +1,7 @@
 //! What can be said on the command line.
 
+mod extension;
+mod mistakes;
 mod parts;
 mod tools;
 
@@ -17,7 +19,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 
 pub use self::parts::*;
 pub use self::tools::Tool;
-use crate::limits::LimitOptions;
+use crate::limits::{self, LimitOptions};
 use crate::units::parse_address;
 
 /// What code was at address A of process P at time T?
@@ -70,20 +72,43 @@ impl Cli {
             args = translated.args;
             translated.tool
         });
-        let mut matches = Self::with_examples().try_get_matches_from(&args);
-        if let Err(error) = &matches
-            && let Some(at) = trace_for_command(error, &args)
-        {
-            args.insert(at, "summary".into());
-            matches = Self::with_examples().try_get_matches_from(&args);
+        if limits::is_help(&args) {
+            print!("{}", limits::help());
+            std::process::exit(0);
         }
-        let cli = matches
-            .and_then(|matches| Ok((Self::from_arg_matches(&matches)?, Files::of(&matches))));
-        let (mut cli, files) = cli.unwrap_or_else(|error| error.exit());
+        let (mut cli, files) = Self::parse_words(args).unwrap_or_else(|error| error.exit());
         if let Command::Symbolize(symbolize) = &mut cli.command {
             symbolize.tool = tool;
         }
         (cli, files)
+    }
+
+    fn parse_words(mut words: Vec<OsString>) -> Result<(Self, Files), clap::Error> {
+        let program = Self::with_examples();
+        let parse = |words: &[OsString]| program.clone().try_get_matches_from(words);
+        let mut matches = parse(&words);
+        if let Err(error) = &matches
+            && let Some(at) = trace_for_command(error, &words)
+        {
+            words.insert(at, "summary".into());
+            matches = parse(&words);
+        }
+        let mut matches = matches.map_err(|error| mistakes::advise(error, &program, &words))?;
+        let usage = |error| Self::command().error(ErrorKind::InvalidValue, format!("{error:#}"));
+        let files = Files::of(&matches);
+        // An output that is also an input is rejected later.
+        let overwrites = files
+            .output
+            .is_some_and(|output| files.read.contains(&output));
+        let format = extension::format(&program, &matches).map_err(usage);
+        if !overwrites && let Some(format) = format? {
+            let command = matches.subcommand_name().map(OsString::from);
+            let at = words.iter().position(|word| Some(word) == command.as_ref());
+            let at = at.map_or(words.len(), |at| at + 1);
+            words.splice(at..at, ["--format".into(), format.into()]);
+            matches = parse(&words)?;
+        }
+        Ok((Self::from_arg_matches(&matches)?, Files::of(&matches)))
     }
 
     /// Whether an option of `symbolize` has a value.
@@ -219,8 +244,14 @@ pub enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Print the manual page.
-    Man,
+    /// Print the manual page of the program, or of a command.
+    Man {
+        /// The command.
+        command: Option<String>,
+        /// Write all pages to DIR.
+        #[arg(long, value_name = "DIR", conflicts_with = "command")]
+        dir: Option<PathBuf>,
+    },
 }
 
 /// A type that is spelled in a few ways.
@@ -276,6 +307,12 @@ pub fn is_log(text: &str) -> bool {
     Path::new(text).is_file()
 }
 
+/// A number of rows.
+fn rows(text: &str) -> Result<usize> {
+    let rows = text.parse().ok().filter(|&rows| rows > 0);
+    rows.context("expected a whole number from 1")
+}
+
 fn load_address(text: &str) -> Result<u64> {
     parse_address(text).context("expected 0x… or decimal")
 }
@@ -299,6 +336,9 @@ pub struct Stacks {
     /// .folded, …), otherwise text].
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
+    /// Print at most N lines of text, or N samples of jsonl [default: all].
+    #[arg(long = "most", short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = rows)]
+    pub max_lines: Option<usize>,
     /// Weight of folded stacks, text and flame graphs [default: samples for folded stacks;
     /// otherwise time, bytes or events if every sample states them].
     #[arg(long, value_parser = one_of::<WeightUnit>(WEIGHTS.map(meant)))]
@@ -380,7 +420,7 @@ pub struct OfTrace {
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
     /// Show at most N rows.
-    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
+    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N", allow_negative_numbers = true, value_parser = rows)]
     pub max_lines: usize,
 }
 
@@ -453,7 +493,7 @@ pub struct Runtime {
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
     /// Show at most N rows of each table; JSON has all.
-    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
+    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N", allow_negative_numbers = true, value_parser = rows)]
     pub max_lines: usize,
 }
 
@@ -470,7 +510,7 @@ pub struct Inlining {
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
     /// Show at most N rejected calls and N methods; JSON has all.
-    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
+    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N", allow_negative_numbers = true, value_parser = rows)]
     pub max_lines: usize,
 }
 
@@ -512,7 +552,7 @@ pub struct Diff {
     #[arg(long, value_enum)]
     pub format: Option<DiffFormat>,
     /// Show at most N rows.
-    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
+    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N", allow_negative_numbers = true, value_parser = rows)]
     pub max_lines: usize,
 }
 
@@ -551,6 +591,9 @@ pub struct Events {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub format: EventFormat,
+    /// Print at most N events [default: all].
+    #[arg(long = "most", short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = rows)]
+    pub max_lines: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -568,6 +611,9 @@ pub struct Listing {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
+    /// List at most N entries of each process [default: all].
+    #[arg(long = "most", short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = rows)]
+    pub max_lines: Option<usize>,
 }
 
 #[derive(Debug, Args)]

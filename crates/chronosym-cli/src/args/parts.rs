@@ -62,9 +62,9 @@ pub struct PlainInput {
 pub struct AddressQuery {
     /// Process id; PID@TIME is the process that had the id at that time. Not needed if the trace
     /// has one process.
-    #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
+    #[arg(long, short, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
-    /// Time since the start of the trace: 1.5s, 200ms, 2m, or nanoseconds.
+    /// Time since the start of the trace: 1.5s, 200ms, 300us, 2m, 12345ns.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
     pub time: Option<u64>,
     /// Treat addresses as return addresses, as all but the innermost of a stack are.
@@ -135,12 +135,12 @@ fn pid_pair(text: &str) -> Result<(u32, u32)> {
 #[command(next_help_heading = "Filters")]
 pub struct Filters {
     /// Select this process id; PID@TIME is the process that had the id at that time.
-    #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
+    #[arg(long, short, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
     /// Select processes with this name.
     #[arg(long, value_name = "NAME")]
     pub process: Option<String>,
-    /// Select from this time since the start of the trace: 1.5s, 200ms, 2m, or nanoseconds.
+    /// Select from this time since the start of the trace: 1.5s, 200ms, 300us, 2m, 12345ns.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
     pub from: Option<u64>,
     /// Select before this time.
@@ -157,8 +157,9 @@ pub struct EventFilters {
     /// Select this thread id.
     #[arg(long, value_name = "TID")]
     pub tid: Option<u64>,
-    /// Select these events instead of profiler samples (repeatable).
-    #[arg(long, value_name = "PROVIDER[/ID]", value_parser = event)]
+    /// Select these events instead of profiler samples: PROVIDER, PROVIDER/ID, PROVIDER/NAME or NAME
+    /// (repeatable).
+    #[arg(long, value_name = "EVENT", value_parser = event)]
     pub event: Vec<EventSelector>,
 }
 
@@ -223,7 +224,7 @@ pub enum ActivityChoice {
 }
 
 fn event(text: &str) -> Result<EventSelector> {
-    EventSelector::parse(text).context("expected PROVIDER, PROVIDER/ID or PROVIDER/NAME")
+    EventSelector::parse(text).context("expected PROVIDER, PROVIDER/ID, PROVIDER/NAME or NAME")
 }
 
 /// How stacks are shaped before they are shown.
@@ -268,6 +269,17 @@ type Step = fn(Shape, &str) -> Result<Shape, ShapeError>;
 type Flag = fn(Shape) -> Shape;
 
 impl Shaping {
+    /// Returns the options that select stacks.
+    pub fn stack_filters(&self) -> Vec<String> {
+        let named = |name: &str, patterns: &[String]| {
+            let of = patterns.iter().map(|pattern| format!("{name} {pattern}"));
+            of.collect::<Vec<_>>()
+        };
+        let mut all = named("--include", &self.include);
+        all.extend(named("--exclude", &self.exclude));
+        all
+    }
+
     /// The shape that the options make.
     pub fn shape(&self) -> Result<Shape> {
         let patterns: [(&[String], Step); 4] = [
@@ -294,7 +306,7 @@ impl Shaping {
 }
 
 /// Which samples, and how their stacks are shaped.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Selection {
     #[command(flatten)]
     pub filters: EventFilters,

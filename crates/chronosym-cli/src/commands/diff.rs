@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use chronosym::Profile;
 use chronosym_export::{CallTree, Granularity, ReportFacts, Series, TreeOptions, WeightUnit};
 
-use super::{pictures, report};
-use crate::args::{Diff, DiffFormat, StackFormat, Usage};
+use super::report;
+use crate::args::{Diff, DiffFormat, Usage};
 use crate::output;
 use crate::profiled::{self, Sampled, shown};
 
@@ -19,12 +19,7 @@ pub fn run(args: &Diff) -> Result<()> {
         bail!(Usage("standard input is one trace, not two".to_owned()));
     }
     let path = args.output.as_deref();
-    let named = path.and_then(pictures::format_of);
-    let format = args.format.unwrap_or(match named {
-        Some(StackFormat::Svg) => DiffFormat::Svg,
-        Some(StackFormat::Html) => DiffFormat::Html,
-        _ => DiffFormat::Text,
-    });
+    let format = args.format.unwrap_or(DiffFormat::Text);
     let raw = args.selection.samples.raw || format == DiffFormat::Json;
     let markers = match format {
         DiffFormat::Html => crate::limits::get().markers,
@@ -72,9 +67,13 @@ struct Side<'a> {
 impl<'a> Side<'a> {
     fn read(args: &Diff, traces: &'a [PathBuf], raw: bool, markers: usize) -> Result<Self> {
         let sampled = Sampled::read(traces, &args.symbols, &args.selection, markers)?;
+        let (profile, _) = sampled.presented(raw);
+        if profile.entries.is_empty() {
+            sampled.note_empty();
+        }
         Ok(Side {
             traces,
-            profile: sampled.presented(raw).0,
+            profile,
             sampled,
             raw,
             addresses: args.selection.samples.addresses,

@@ -19,7 +19,7 @@ pub fn run(args: &Explain) -> Result<()> {
             format!("the trace comes first: chronosym explain {trace} {address}")
         } else {
             format!(
-                "'{}' is not an address: expected 0x… or a number",
+                "'{}' is not an address: expected 0x… or a number; `chronosym methods --match NAME TRACE` lists the addresses of a method",
                 args.address
             )
         }));

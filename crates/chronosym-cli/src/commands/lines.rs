@@ -28,6 +28,9 @@ pub fn run(args: &Lines) -> Result<()> {
     sampled.check_samples()?;
     let raw = args.selection.samples.raw || args.format != InfoFormat::Text;
     let (profile, _) = sampled.presented(raw);
+    if profile.entries.is_empty() {
+        sampled.note_empty();
+    }
     let Some(mut lines) = MethodLines::new(&profile, &args.method) else {
         bail!(
             "no method on any stack is called '{}'; `chronosym top` shows which there are",

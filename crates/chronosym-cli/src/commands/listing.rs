@@ -12,7 +12,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 
 use crate::args::{InfoFormat, Listing};
 use crate::load::{self, Loaded};
-use crate::{absent, output, progress};
+use crate::{absent, emptied, output, progress};
 
 /// A process and its list.
 struct Listed<'t, T> {
@@ -51,8 +51,10 @@ pub fn write<T: Fields>(
     let processes = timeline.processes();
     let processes = processes.filter(|p| filter.has_process(timeline, p.index));
     let times = filter.times();
+    let mut is_empty = true;
     let listed = processes.filter_map(|process| {
         let list = of(process.index, &times)?;
+        is_empty = false;
         Some(Listed { process, list })
     });
     let mut out = output::open_for(args.format, args.input.output.as_deref());
@@ -75,5 +77,11 @@ pub fn write<T: Fields>(
         }
     }
     out.flush()?;
+    if is_empty {
+        progress::hint(&format!(
+            "nothing to list{}; `chronosym info TRACE` shows what the trace has",
+            emptied::by(&emptied::of_processes(&args.filters))
+        ));
+    }
     Ok(())
 }

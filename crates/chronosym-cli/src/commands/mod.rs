@@ -22,8 +22,6 @@ mod symbolize;
 mod threads;
 mod top;
 
-use std::io::Write;
-
 use anyhow::Result;
 
 use crate::args::{Cli, Command};
@@ -53,19 +51,8 @@ pub fn run(command: Command) -> Result<()> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::with_examples(), "chronosym", &mut script);
-            print(&script)
+            output::print(&script)
         }
-        Command::Man => {
-            let mut page = Vec::new();
-            manual::write(&mut page)?;
-            print(&page)
-        }
+        Command::Man { command, dir } => manual::run(command.as_deref(), dir.as_deref()),
     }
-}
-
-fn print(text: &[u8]) -> Result<()> {
-    let mut out = output::open(None);
-    out.write_all(text)?;
-    out.flush()?;
-    Ok(())
 }

@@ -6,18 +6,22 @@ use anyhow::{Result, bail};
 use chronosym::{LimitReached, Profile};
 use chronosym_export::{Granularity, TreeOptions, WeightUnit};
 
-use super::{pictures, report};
+use super::report;
 use crate::args::{StackFormat, Stacks, Usage};
 use crate::profiled::{Sampled, shown, tree, write_note};
 use crate::{output, progress};
 
 pub fn run(args: &Stacks) -> Result<()> {
     let path = args.input.output.as_deref();
-    let format = args.format.or_else(|| pictures::format_of(path?));
-    let format = format.unwrap_or(StackFormat::Text);
+    let format = args.format.unwrap_or(StackFormat::Text);
     if args.weight.is_some() && !has_weight(format) {
         bail!(Usage(
             "--weight is for folded, text, svg and html: other formats have all that is known of samples".to_owned()
+        ));
+    }
+    if args.max_lines.is_some() && !matches!(format, StackFormat::Text | StackFormat::Jsonl) {
+        bail!(Usage(
+            "-n is for text and jsonl: other formats have all samples; --from, --to and --include select some".to_owned()
         ));
     }
     report::check_sources(&args.source.sources)?;
@@ -44,7 +48,7 @@ pub fn run(args: &Stacks) -> Result<()> {
                 filter,
                 Some(symbols),
                 shape,
-                &mut out,
+                &mut output::FirstLines::new(&mut out, args.max_lines),
             )?;
             written == 0
         }
@@ -101,7 +105,7 @@ pub fn run(args: &Stacks) -> Result<()> {
     };
     out.flush()?;
     if is_empty {
-        progress::nothing_passes("sample");
+        sampled.note_empty();
     }
     Ok(())
 }
@@ -139,7 +143,7 @@ fn write_tree(
     match format {
         StackFormat::Svg => chronosym_export::write_svg(profile, &tree, out)?,
         StackFormat::Text => {
-            let options = shown(usize::MAX, path);
+            let options = shown(args.max_lines.unwrap_or(usize::MAX), path);
             chronosym_export::write_text(profile, &tree, options, out)?;
         }
         _ => chronosym_export::write_folded(&tree, out)?,

@@ -155,6 +155,17 @@ pub enum AttemptResult {
     Failed(String),
 }
 
+impl AttemptResult {
+    /// Returns why a server gave no answer; `None` if it gave one, or was not queried.
+    pub fn trouble(&self) -> Option<&str> {
+        match self {
+            Self::ServerDown(why) | Self::Failed(why) => Some(why),
+            Self::TimedOut => Some("timed out"),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for AttemptResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -11,6 +11,7 @@ use chronosym_types::json::{self, HexNumber};
 use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
 
+use crate::absent;
 use crate::args::EventFormat;
 use crate::output::printable;
 use crate::units::show_time;
@@ -24,7 +25,9 @@ pub struct Lines {
     types: HashMap<*const EventSchema, TypeLine>,
     line: Vec<u8>,
     text: String,
-    is_empty: bool,
+    /// How many are printed at most.
+    most: u64,
+    printed: u64,
 }
 
 /// The constant parts of the lines of one event type.
@@ -37,7 +40,13 @@ struct TypeLine {
 }
 
 impl Lines {
-    pub fn new(format: EventFormat, selectors: Vec<EventSelector>, out: Box<dyn Write>) -> Self {
+    /// Prints at most `most` records of the selected events.
+    pub fn new(
+        format: EventFormat,
+        selectors: Vec<EventSelector>,
+        most: Option<usize>,
+        out: Box<dyn Write>,
+    ) -> Self {
         Lines {
             format,
             selectors,
@@ -45,13 +54,19 @@ impl Lines {
             types: HashMap::new(),
             line: Vec::new(),
             text: String::new(),
-            is_empty: true,
+            most: most.map_or(u64::MAX, |most| most as u64),
+            printed: 0,
         }
     }
 
     /// Whether no record was printed.
     pub fn is_empty(&self) -> bool {
-        self.is_empty
+        self.printed == 0
+    }
+
+    /// Whether no further record will be printed.
+    pub fn is_full(&self) -> bool {
+        self.printed >= self.most
     }
 
     /// Prints a record of the type that `schema` describes, with the addresses of its stack, leaf
@@ -108,7 +123,7 @@ impl Lines {
                     .extend_from_slice(printable(&self.text).as_bytes());
             }
         }
-        self.is_empty = false;
+        self.printed += 1;
         self.line.push(b'\n');
         self.out.write_all(&self.line)
     }
@@ -119,12 +134,8 @@ impl Lines {
         if types().any(|of_type| of_type.wanted) || self.types.is_empty() {
             return Ok(());
         }
-        let labels = types().map(|of_type| chronosym::event_label(&of_type.schema));
-        let mut labels: Vec<String> = labels.collect();
-        labels.sort();
-        labels.dedup();
-        let others = crate::absent::some(labels.into_iter());
-        anyhow::bail!("no record is of an event that --event asks for; there are {others}")
+        let schemas: Vec<_> = types().map(|of_type| &*of_type.schema).collect();
+        absent::no_event(&self.selectors, schemas)
     }
 
     /// Flushes the output; returns notes on undecodable events.

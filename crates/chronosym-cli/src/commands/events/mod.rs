@@ -19,7 +19,7 @@ use self::line::Lines;
 use self::owners::Owners;
 use crate::args::{EventFilters, EventFormat, Events, Symbols};
 use crate::input::{self, Rereadable};
-use crate::{absent, load, output, progress};
+use crate::{absent, emptied, load, output, progress};
 
 pub fn run(args: &Events) -> Result<()> {
     let traces = &args.input.traces;
@@ -44,6 +44,7 @@ pub fn run(args: &Events) -> Result<()> {
     let lines = Lines::new(
         args.format,
         args.filters.event.clone(),
+        args.max_lines,
         match args.format {
             EventFormat::Text => output::open_text(path),
             EventFormat::Jsonl => output::open(path),
@@ -63,10 +64,16 @@ pub fn run(args: &Events) -> Result<()> {
     progress::notes(&damage.take());
     progress::notes(&events.diagnostics().list);
     sink.filter.check()?;
-    sink.lines.check()?;
+    // With other filters, the lines have not seen every event.
+    if emptied::of_events(&args.filters).len() == args.filters.event.len() {
+        sink.lines.check()?;
+    }
     progress::notes(&sink.lines.finish()?);
     if sink.lines.is_empty() {
-        progress::nothing_passes("event");
+        let filters = emptied::by(&emptied::of_events(&args.filters));
+        progress::hint(&format!(
+            "no event{filters}; `chronosym info TRACE` shows what the trace has"
+        ));
     }
     Ok(())
 }
@@ -221,6 +228,9 @@ fn read(events: &mut dyn EventStream, name: &str, sink: &mut Sink) -> Result<()>
             break;
         }
         sink.take(&event)?;
+        if sink.lines.is_full() {
+            break;
+        }
     }
     Ok(())
 }
