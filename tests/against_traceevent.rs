@@ -1,4 +1,4 @@
-//! Every stack of the self-made traces held to what Microsoft's TraceEvent says of it.
+//! Compares every stack of the self-made traces with the output of Microsoft's TraceEvent.
 
 mod workload;
 
@@ -21,7 +21,7 @@ struct TheirFrame<'a> {
     module: &'a str,
 }
 
-/// What TraceEvent says of a trace.
+/// TraceEvent's output for a trace.
 #[derive(Default)]
 struct Theirs<'a> {
     frames: Vec<TheirFrame<'a>>,
@@ -70,14 +70,14 @@ fn parse(text: &str) -> Theirs<'_> {
 /// Why a frame differs, and why ours is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Difference {
-    /// Names of `ProcessSymbol` records and perf maps: TraceEvent gives the text as it stands, `Type::Method`. Ours is
-    /// taken apart, so that a method has one name whatever source it comes from: `Type.Method`.
+    /// Names of `ProcessSymbol` records and perf maps: TraceEvent keeps the text, `Type::Method`.
+    /// We parse it, so that a method has one name in all sources: `Type.Method`.
     Separator,
-    /// TraceEvent cuts only `.so` and `.dll` off the end: `libc.so.6`. The version of a library is no part of its simple
-    /// name.
+    /// TraceEvent removes only the endings `.so` and `.dll`, and keeps `libc.so.6`. The version of
+    /// a library is not part of its simple name.
     LibraryVersion,
-    /// Two symbols of a library share a range, `read` and `__read`: either is right. Of rows without time the latest
-    /// counts (rule 18); TraceEvent keeps the first.
+    /// Two symbols of a library share a range, `read` and `__read`: either is right. Of symbols
+    /// without a time we use the latest (rule 18), TraceEvent the first.
     Alias,
     /// TraceEvent calls the module of code in anonymous memory `unknown`. Absent means unknown with us.
     NoModule,
@@ -95,7 +95,7 @@ fn our_name(frame: &Frame) -> String {
     format!("{name}{arguments}")
 }
 
-/// How our frame differs from one that TraceEvent names; the text when nothing explains it.
+/// Returns how our frame differs from TraceEvent's; a text for unexplained differences.
 fn differences(
     timeline: &Timeline,
     ours: &Frame,
@@ -130,9 +130,9 @@ fn differences(
     Ok(found)
 }
 
-/// Whether both names belong to symbols that begin at one address.
+/// Returns whether both names belong to symbols with the same start.
 fn is_alias(timeline: &Timeline, ours: &Frame, theirs: &TheirFrame<'_>) -> bool {
-    // Where a call returns to can be the next function's first byte.
+    // A return address can be the first byte of the next function.
     let symbols = timeline.processes().flat_map(|process| {
         [ours.address - 1, ours.address]
             .into_iter()
@@ -149,7 +149,7 @@ fn is_alias(timeline: &Timeline, ours: &Frame, theirs: &TheirFrame<'_>) -> bool 
     mine.iter().any(|range| other.contains(range))
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Default)]
 struct Report {
     stacks: u64,
@@ -202,7 +202,7 @@ fn compare(trace: &str) -> Report {
         });
     });
 
-    // The frames without what is inlined: TraceEvent knows of none.
+    // Frames without inlinees, which TraceEvent does not have.
     let mut physical: HashMap<ResolvedStack, Vec<FrameId>> = HashMap::new();
     let mut pairs: HashMap<(ResolvedStack, usize), u64> = HashMap::new();
     for &(qpc, tid, provider, stack) in &theirs.samples {
@@ -320,7 +320,7 @@ fn a_machines_trace_differs_in_spelling_alone() {
     assert!(share(Difference::LibraryVersion) < 0.3);
     assert!(share(Difference::Alias) < 0.002);
     assert!(share(Difference::NoModule) < 0.004);
-    // What is no matter of spelling.
+    // Differences other than spelling.
     let other = of(Difference::Alias);
     assert!((report.named - other) as f64 / report.named as f64 >= 0.999);
 }

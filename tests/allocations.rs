@@ -1,4 +1,4 @@
-//! What allocates follows what is new in a trace, not how many samples it has.
+//! The number of allocations follows the new data in a trace, not its number of samples.
 
 use allocation_counter::measure;
 use chronosym::facts::At;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const STACKS: u64 = 200;
 
-/// The `i`th of the stacks that all here know.
+/// Returns the `i`th stack; all stacks are known beforehand.
 fn stack(i: u64) -> Vec<u64> {
     (0..10).map(|depth| 0x1000 * (1 + i * depth)).collect()
 }
@@ -23,7 +23,7 @@ fn sampler() -> Arc<EventSchema> {
     }))
 }
 
-/// Pushes samples `from..to`, of known stacks and threads, and says how often that allocated.
+/// Pushes samples `from..to` of known stacks and threads; returns the number of allocations.
 fn push(session: &mut Session, stacks: &[StackId], from: u64, to: u64) -> u64 {
     let id = session.event_type(sampler());
     let measured = measure(|| {
@@ -105,7 +105,8 @@ fn reading_allocates_by_region_and_stack_not_by_event() {
     assert!(long <= short + 100, "{short}, then {long}");
 }
 
-/// Loads and unloads of methods that live for 4 µs each; every thousandth, what is over is forgotten. Gives the most bytes at once.
+/// Loads and unloads methods that live for 4 µs each, and forgets ended ones after every
+/// thousandth. Returns the peak size in bytes.
 fn churn(methods: u64) -> u64 {
     let schema = |id| {
         Arc::new(EventSchema::new(EventKey::Manifest {
@@ -145,7 +146,7 @@ fn a_live_session_that_forgets_does_not_grow() {
     assert!(long <= short + short / 4, "{short} bytes, then {long}");
 }
 
-/// What a live session with so many methods allocates for each load of one more that is published.
+/// Returns the number of allocations per published load in a live session with this many methods.
 fn publishing(methods: u64) -> u64 {
     const MORE: u64 = 256;
     let schema = Arc::new(EventSchema::new(EventKey::Manifest {

@@ -1,4 +1,5 @@
-//! The ways to ask a timeline: with a time and without, one address and many, stacks of its own and others, ids of others.
+//! Queries of a timeline: with and without a time, for one address and for many, for its own stacks
+//! and others, and with foreign ids.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use chronosym_support::payload::Method;
 
 const SINCE: u64 = 30;
 
-/// One body for ever, two in turn, one unloaded; a rundown lists all that is left.
+/// A body that never ends, two in turn, an unloaded one; a rundown lists all that remain.
 fn answers() -> Answers {
     let mut s = Script::default();
     s.load(10, 1, method(1, 0x1000, 64, "Sole"));
@@ -59,7 +60,7 @@ fn without_a_time_the_sole_occupant_answers_and_of_several_each() {
     let at = |time| ask(&answers, 0x2010, When::At(time), Position::Exact);
     assert_eq!(sole(at(15)), "T.First");
     assert_eq!(sole(at(SINCE)), "T.Second");
-    // A return address that is a body's first byte: nothing lies before it.
+    // A return address that is a body's first byte, with no code before it.
     let first_byte = ask(&answers, 0x1000, When::Unknown, Position::Return);
     assert_eq!(sole(first_byte), "T.Sole");
 }
@@ -126,7 +127,7 @@ fn batches_answer_as_single_questions_do_and_allocate_nothing() {
         }
     }
     let bodies = queries.filter(|(_, body)| body.is_some()).count();
-    // Return addresses: the first byte of a body, and up to the one behind its last.
+    // Return addresses from the first byte of a body to the one after its last.
     assert_eq!(bodies, 65);
 }
 
@@ -192,7 +193,7 @@ fn a_stack_of_a_live_session_is_resolved_by_its_addresses() {
     assert_eq!(names, ["one", "two"]);
 }
 
-/// Something that holds what it asks, as a user interface does.
+/// Holds its resolver, as a user interface does.
 struct Viewer {
     profile: Profile,
     resolver: Resolver,
@@ -265,7 +266,7 @@ fn overloads_are_two_functions_and_two_rows() {
             ("App!N.T.Write(int32)", 1, 1),
         ]
     );
-    // A line of folded stacks is text: those that look alike are one.
+    // Folded stacks are text: equal labels are merged.
     let options = chronosym_export::TreeOptions {
         threads: false,
         ..Default::default()

@@ -7,7 +7,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The files below a folder whose names end so, with their text.
+/// Appends the files below a folder whose names have an ending, with their text.
 fn files(folder: &Path, end: &str, found: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -20,8 +20,8 @@ fn files(folder: &Path, end: &str, found: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// The declarations of types that callers could match completely or build from all of their fields, and that say neither
-/// `#[non_exhaustive]` nor `Closed` with a reason.
+/// Returns the declarations of types that callers could match exhaustively or build from all their
+/// fields, and that have neither `#[non_exhaustive]` nor a comment `Closed` with a reason.
 fn fixed_types(source: &str) -> Vec<String> {
     let source = source.split("#[cfg(test)]").next().unwrap();
     let lines: Vec<&str> = source.lines().collect();

@@ -1,4 +1,4 @@
-//! Traces of LTTng and texts of perf as timelines, alone and joined, of made-up recordings.
+//! LTTng traces and texts of perf as timelines, alone and joined, from synthetic recordings.
 
 use std::io::{Cursor, Write};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const OWNER: &[(&str, CtfType)] = &[
     ("vtid", CtfType::Signed(32)),
     ("procname", CtfType::Chars(17)),
 ];
-/// What a tracepoint has whose payload is in ETW's form.
+/// The fields of a tracepoint whose payload is in ETW's form.
 const PACKED: &[(&str, CtfType)] = &[
     ("length", CtfType::Unsigned(32)),
     ("__data__", CtfType::Bytes),
@@ -182,7 +182,7 @@ fn packed_tracepoints_are_the_runtimes_events() {
         (second.evidence, second.certainty),
         (Some(Evidence::Load), Some(Certainty::Exact))
     );
-    // Nothing says more of the process than what its thread is called.
+    // Only the name of its thread identifies the process.
     let process = timeline.process_of(PID, 0).expect("it is there");
     assert_eq!(
         timeline.process_view(process).and_then(|it| it.name),
@@ -313,7 +313,7 @@ fn tracepoints_with_fields_are_the_runtimes_events() {
     );
 }
 
-/// A trace of the kernel: tasks begin, run programs, and end.
+/// A kernel trace: tasks start, run programs, and end.
 #[test]
 fn the_kernel_tells_of_processes() {
     let layout = CtfLayout {
@@ -428,7 +428,7 @@ fn the_kernel_tells_of_processes() {
         Some("shell")
     );
 
-    // A thread is called what it was called when it left its processor last.
+    // A thread has the name that it had when it was last switched out.
     let inputs = kernel.map(|(name, bytes)| Input::stream(name, Cursor::new(bytes.to_vec())));
     let mut session = Session::new(Options::default());
     let recording = Opener::new().open(inputs).expect("it can be opened");
@@ -442,7 +442,7 @@ fn the_kernel_tells_of_processes() {
     });
     assert_eq!(names, ["renamed"]);
 
-    // With what the runtime of that process tells in user space: its code ends with it.
+    // With the user-space events of the process's runtime: its code ends with the process.
     let runtime = Runtime::new().body("Run", JIT, SECOND + 350, None);
     let (of_user, user) = (runtime.trace.metadata(), runtime.stream());
     let both = [
@@ -511,7 +511,7 @@ fn samples_of_perf_and_code_of_lttng_are_one_timeline() {
         .map(|(_, _, frames)| frames)
         .collect();
     assert_eq!(names, [["?!N.T.First"], ["?!N.T.Second"]]);
-    // By perf's own clock nothing tells how far they are apart.
+    // With perf's own clock the offset is unknown.
     let attr = PerfAttr {
         flags: 1 << 18,
         ..PerfAttr::default()
@@ -573,7 +573,7 @@ fn a_text_of_perf_has_samples_and_names() {
         timeline.process_view(process).and_then(|it| it.name),
         Some("app")
     );
-    // Where in its file a frame is that has no name.
+    // The file offset of a frame without a name.
     let frames = timeline.samples().len();
     assert_eq!(frames, 2);
 }
@@ -598,7 +598,7 @@ fn threads_of_a_text_belong_to_the_processes_of_its_perf_data() {
     assert!(timeline.find_process(7, None).is_none());
 }
 
-/// Where the perf.data of a bundle has its files.
+/// The base of files in the perf.data of a bundle.
 const ONE: u64 = 0x55_0000_0000;
 const TWO: u64 = 0x56_0000_0000;
 
@@ -608,7 +608,7 @@ fn a_bundle_of_perfcollect_is_one_recording() {
         .body("First", JIT, SECOND + 10_000, Some(SECOND + 500_000))
         .body("Second", JIT, SECOND + 800_000, None);
     let (metadata, stream) = (runtime.trace.metadata(), runtime.stream());
-    // What the text was printed of: what stands where is known, and of inlined calls nothing is.
+    // The perf.data from which the text was printed: mappings are known, inlined calls are not.
     let mut perf = PerfWriter::new(PerfAttr::default());
     perf.comm(SECOND, PID, PID, "app");
     perf.mmap2(SECOND, PID, ONE, 0x8000, 0x1_0000, "/lib/libone.so");
@@ -645,7 +645,7 @@ fn a_bundle_of_perfcollect_is_one_recording() {
     ];
     let (timeline, _) = open_all(&[("x.trace.zip", &zip(&entries))]).expect("it can be read");
     assert!(timeline.facts().recordings.len() > 1);
-    // The samples are those of the perf.data, the names those of the text that was made of it.
+    // The samples are those of the perf.data, the names those of the text made from it.
     let stacks = stacks(&timeline);
     let names: Vec<_> = stacks.iter().flat_map(|(_, _, frames)| frames).collect();
     assert_eq!(
@@ -699,7 +699,7 @@ fn what_cannot_be_read_alone_is_said() {
     let damaged = [&metadata[..37], &[0; 100]].concat();
     let error = open_all(&[("metadata", &damaged), ("channel0_0", &stream)]).err();
     assert!(matches!(error, Some(OpenError::Trace { .. })), "{error:?}");
-    // Beside a sound trace it is no reason to refuse all.
+    // Next to a valid trace it is not a reason to reject all.
     let files: [(&str, &[u8]); 3] = [
         ("a/metadata", &damaged),
         ("b/metadata", &metadata),

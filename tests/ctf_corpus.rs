@@ -1,4 +1,4 @@
-//! Traces of LTTng and texts of perf against what others read of them.
+//! Compares LTTng traces and texts of perf with the output of other readers.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read as _};
@@ -162,7 +162,7 @@ fn printed_names(path: &Path) -> Result<(), Failed> {
         for (ours, theirs) in ours.iter().zip(theirs) {
             match (ours, theirs) {
                 (None, None) => {}
-                // The runtime's own text is taken apart: what is left of it is the method's name.
+                // The runtime's text is parsed, which leaves the method's name.
                 (Some(ours), Some(theirs)) => {
                     let method = ours.rsplit('.').next().unwrap_or(ours);
                     let is_same = theirs.contains(method);
@@ -173,7 +173,7 @@ fn printed_names(path: &Path) -> Result<(), Failed> {
             }
         }
     }
-    // Two methods at one address, one after the other: a row without a time is of the later one.
+    // Two methods at one address in succession: a symbol without a time names the later one.
     check(
         named > 6_000 && others * 100 < named,
         format!("{named} named, {others} otherwise"),

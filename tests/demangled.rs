@@ -1,7 +1,7 @@
-//! Demangled names against `c++filt` and `llvm-cxxfilt`, for the exports of installed C++ libraries,
-//! and against LLVM's own list of names.
+//! Compares demangled names with `c++filt` and `llvm-cxxfilt`, for the exports of installed C++
+//! libraries, and with LLVM's own list of names.
 //!
-//! A name counts as wrong if neither tool writes it as we do in that tool's dialect.
+//! A name counts as wrong if neither tool prints the name that we print in its dialect.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use chronosym_conformance::{CORPUS, case};
 use chronosym_symbols::demangle::{Dialect, demangle_as};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// Libraries, at least one of which is installed wherever there are compilers.
+/// Libraries, at least one of which is installed on every machine with compilers.
 const LIBRARIES: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
     "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
@@ -24,8 +24,8 @@ const STEP: usize = 7;
 /// The number of names in a thousand that may differ from both tools; it must not grow.
 const MAX_WRONG: usize = 1;
 
-/// Names of LLVM's list on which we differ from it: two on which its tool differs as well, a string,
-/// which LLVM writes as one since version 22, and a name that refers to itself.
+/// Names of LLVM's list for which our result differs: two for which LLVM's tool differs as well, a
+/// string, which LLVM prints as one since version 22, and a name that refers to itself.
 const OTHER_THAN_LISTED: [&str; 4] = [
     "_Z1fM1XRFivEMS_OFivEMS_KOFivE",
     "_Z1fM1XVKFivEMS_VFivEMS_KOFivE",

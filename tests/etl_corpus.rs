@@ -1,4 +1,4 @@
-//! The .etl reader against what Microsoft's TraceEvent printed for the same real traces.
+//! Compares the .etl reader with the output of Microsoft's TraceEvent for the same real traces.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,8 @@ use chronosym_etl::{Diagnostics, EventKey, ExtendedItem, Reader as EtlReader, Re
 use chronosym_events::{EventSchema, Provider, RawEvent, TraceLoggingSchema};
 use libtest_mimic::{Arguments, Failed};
 
-/// Which event a baseline's name stands for: GUID, whether ids or opcodes follow, prefix of the names; then the events.
+/// The events that a baseline's names identify: GUID, whether ids or opcodes follow, prefix of the
+/// names; then the events.
 const EVENTS: &str = include_str!("data/etl-events.txt");
 
 fn main() -> ExitCode {
@@ -72,12 +73,13 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
 }
 
-/// What a baseline says: how many events of each name there are, and the first of each, in the trace's order.
+/// A baseline: the number of events of each name, and the first event of each, in the trace's
+/// order.
 #[derive(Default)]
 struct Baseline {
     counts: HashMap<String, u64>,
     events: Vec<Printed>,
-    /// How many of the printed values must be compared, at least.
+    /// Minimum number of printed values that must be compared.
     values: usize,
 }
 
@@ -276,7 +278,8 @@ fn agrees(trace: &[u8], baseline: &Baseline) -> Result<(), Failed> {
             match agree(value, printed) {
                 // TraceEvent looks for the process of an ImageID event where its size ends.
                 _ if found.name == "KernelTraceControl/ImageID" && name == "processid" => {}
-                // TraceEvent takes the upper byte of a SYSTEMTIME's milliseconds for all of them.
+                // TraceEvent uses the upper byte of a SYSTEMTIME's milliseconds as the
+                // milliseconds.
                 _ if name == "system_time_type" => {}
                 Some(false) => {
                     return Err(format!("{} {name} = {value}, not {printed}", found.name).into());
@@ -336,7 +339,7 @@ fn self_describing(trace: &[u8]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Two files of one PerfView run: the rundown began some 14.5 s after the session.
+/// Two files of one PerfView run: the rundown started some 14.5 s after the session.
 fn merged(session: &[u8], rundown: &[u8]) -> Result<(), Failed> {
     let (one, two) = (records(session)?.0, records(rundown)?.0);
     let mut reader = EtlReader::merge(vec![
@@ -373,7 +376,7 @@ fn random(state: &mut u64) -> usize {
     (*state >> 20) as usize
 }
 
-/// Flips up to eight bits at a time, half of the time within what says how buffers and records lie.
+/// Flips up to eight bits at a time, half of the time in sizes and headers of buffers and records.
 fn flipped(mut trace: Vec<u8>) -> Result<(), Failed> {
     let edges = edges(&trace);
     let (whole, _) = records(&trace)?;
@@ -390,7 +393,7 @@ fn flipped(mut trace: Vec<u8>) -> Result<(), Failed> {
             flips.push((at % trace.len(), 1 << (random(&mut state) % 8)));
         }
         flips.iter().for_each(|(at, bit)| trace[*at] ^= bit);
-        // A file whose header is refused is fine, one that gives more than it holds is not.
+        // A file with an invalid header may be rejected, but must not return more than it contains.
         if let Ok((found, counted)) = records(&trace)
             && (found.len() as u64 != counted.records || found.len() > 2 * whole.len())
         {
@@ -401,7 +404,7 @@ fn flipped(mut trace: Vec<u8>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Where buffers begin and the file ends, from the sizes in the headers alone.
+/// Returns the start of each buffer and the end of the file, from the sizes in the headers alone.
 fn edges(trace: &[u8]) -> Vec<usize> {
     let mut edges = vec![0];
     while let Some(size) = trace
@@ -413,7 +416,7 @@ fn edges(trace: &[u8]) -> Vec<usize> {
     edges
 }
 
-/// Raw time and length of every record, and what was counted.
+/// Returns the raw time and length of every record, and the diagnostics.
 fn records(trace: &[u8]) -> Result<(Vec<(i64, usize)>, Diagnostics), Failed> {
     let mut reader = EtlReader::new(trace, Default::default())?;
     let mut records = Vec::new();
@@ -423,13 +426,14 @@ fn records(trace: &[u8]) -> Result<(Vec<(i64, usize)>, Diagnostics), Failed> {
     Ok((records, reader.diagnostics().clone()))
 }
 
-/// Cut at each edge the file holds all of its earlier buffers; cut inside, also what is whole of the one that is cut.
+/// A file cut at a buffer's edge has all earlier buffers; one cut inside a buffer also has the
+/// complete records of that buffer.
 fn truncations(trace: &[u8]) -> Result<(), Failed> {
     let edges = edges(trace);
     if edges.last() != Some(&trace.len()) {
         return Err("the file does not end with a buffer".into());
     }
-    // Records of each buffer, read alone after the one with the log file header.
+    // Records of each buffer, read alone after the buffer with the log file header.
     let first = &trace[..edges[1]];
     let (header, _) = records(first)?;
     let mut upto = vec![0, header.len()];
@@ -440,7 +444,7 @@ fn truncations(trace: &[u8]) -> Result<(), Failed> {
         }
         upto.push(upto[upto.len() - 1] + alone.len() - header.len());
     }
-    // All that precedes a cut is looked at for ten of them, the last few buffers for each.
+    // Everything before a cut is compared for ten cuts, the last few buffers for each cut.
     let step = edges.len().div_ceil(10);
     for (last, edge) in edges.iter().enumerate().skip(1) {
         let from = if last % step == 0 {
@@ -457,7 +461,8 @@ fn truncations(trace: &[u8]) -> Result<(), Failed> {
             return Err(format!("cut at {edge}: {} records, not {expected}", found.len()).into());
         }
     }
-    // A thousand places inside; of the large file each is tried with the header and the buffers around it.
+    // A thousand cuts inside buffers; in the large file each is tested with the header and the
+    // adjacent buffers.
     let mut state = 0x9e37_79b9_7f4a_7c15;
     for _ in 0..1000 {
         let cut = edges[1] + random(&mut state) % (trace.len() - edges[1]);
@@ -484,7 +489,7 @@ fn truncations(trace: &[u8]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The payload's fields, where a layout for them is known.
+/// Returns the payload's fields, if a layout for them is known.
 fn fields(record: &Record<'_>) -> Vec<(String, String)> {
     let key = match record.key {
         EventKey::Classic {
@@ -532,20 +537,21 @@ fn fields(record: &Record<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Name that a baseline gives a field where it is not the published one.
+/// Returns the name that a baseline gives a field if it differs from the published one.
 fn printed_name(name: &str) -> &str {
     match name {
         "SessionNameString" => "SessionName",
         "LogFileNameString" => "LogFileName",
         "DirectoryTableBase" => "PageDirectoryBase",
-        // Of a service TraceEvent prints the process that had the id, not the name in the payload.
+        // For a service TraceEvent prints the process that had the id, not the name in the payload.
         "ProcessName" => "name in the payload",
         name => name,
     }
 }
 
-/// Whether a value is what a baseline printed: numbers with separators, in hex, or as a negative i32; text cut off after
-/// twenty characters; DOS paths. `None` where the baseline prints a name or a date for a number.
+/// Returns whether a value equals the one that a baseline printed: numbers with separators, in hex,
+/// or as a negative i32; text truncated after twenty characters; DOS paths. `None` if the baseline
+/// prints a name or a date for a number.
 fn agree(value: &str, printed: &str) -> Option<bool> {
     let number = |text: &str| match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),

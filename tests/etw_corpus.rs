@@ -1,4 +1,5 @@
-//! The engine over real ETW traces: what was counted in them by hand, and what its rules change in that.
+//! The engine over real ETW traces: compares with counts made by hand, and with the effects of the
+//! rules.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -87,7 +88,7 @@ fn samples(trace: &[u8]) -> Result<(), Failed> {
     equal("samples of the program", of_test, 5_129)
 }
 
-/// What an address is by the tables alone, whatever the time.
+/// The kind of an address according to the tables alone, at any time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     Jit,
@@ -172,9 +173,10 @@ fn kinds(trace: &[u8]) -> Result<(), Failed> {
         top,
         Some(("System.DateTime.GetDatePart".to_owned(), 1_856)),
     )?;
-    // Time: one frame lies where mscorlib had been mapped for a moment, 200 ms before. Rule 10: a kernel address is
-    // answered by an image of the kernel, and 18 lie in none. Return addresses and the lives of bodies change no kind: no
-    // call is the last instruction before another body, and no body's place was used again in this run.
+    // Time: one frame is in a range where mscorlib was mapped briefly, 200 ms before. Rule 10: a
+    // kernel address resolves to an image of the kernel, and 18 are in none. Return addresses and
+    // the lifetimes of bodies change no kind: no call is the last instruction before another body,
+    // and no body's range was used again in this run.
     equal(
         "frames by the engine",
         counted(&by_engine),
@@ -199,7 +201,7 @@ fn il_maps(trace: &[u8]) -> Result<(), Failed> {
                 .count()
         })
         .sum();
-    // 273 live maps and 16,221 of the rundown; two bodies are in both.
+    // 273 live maps and 16,221 of the rundown; two bodies have both.
     equal("bodies with a map", with_map, 16_492)
 }
 
@@ -280,7 +282,7 @@ fn images(trace: &[u8]) -> Result<(), Failed> {
     equal("paths that no program knows", nt, Vec::new())
 }
 
-/// Where buffers begin and the file ends.
+/// Returns the start of each buffer and the end of the file.
 fn edges(trace: &[u8]) -> Vec<usize> {
     let mut edges = vec![0];
     while let Some(size) = trace
@@ -329,7 +331,7 @@ fn small_truncations(trace: &[u8]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Reads a trace with one bit more flipped each time, as far as it opens.
+/// Reads a trace with one more bit flipped each time, as long as it can be opened.
 fn flipped(mut trace: Vec<u8>) {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     for _ in 0..300 {
@@ -346,7 +348,7 @@ fn flipped(mut trace: Vec<u8>) {
     }
 }
 
-/// Merging added descriptions of manifest events; layouts that are published need none.
+/// Merging adds descriptions of manifest events; published layouts need none.
 fn described(trace: &[u8]) -> Result<(), Failed> {
     let mut stream = EtlStream::new(trace, Default::default())?;
     let mut decoded: BTreeMap<String, u64> = BTreeMap::new();

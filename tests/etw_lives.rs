@@ -1,4 +1,5 @@
-//! Lives of images, processes, threads and code in ETW traces: made by the writer, read by the reader, answered by the engine.
+//! Lifetimes of images, processes, threads and code in ETW traces, from the writer through the
+//! reader and the engine.
 
 mod etw;
 
@@ -97,7 +98,7 @@ fn processes_and_images_of_a_session_without_the_kernel_logger() {
 
 #[test]
 fn image_in_place_of_another_at_the_same_base() {
-    // Case E: TraceEvent gives samples in the second image to the first one.
+    // Case E: TraceEvent attributes samples in the second image to the first.
     let base = 0x7ff0_0000_0000;
     let mut w = with_process(FileOptions::default());
     sampled(&mut w, At::ms(1), &[base + 0x10]);
@@ -175,7 +176,7 @@ fn images_that_only_a_rundown_lists_were_there_all_along() {
 #[test]
 fn image_over_jitted_code_closes_it() {
     let base = 0x7ff0_0000_0000;
-    // Whether its load was seen, or a rundown listed it.
+    // Whether its load was recorded, or a rundown listed it.
     for provider in [CLR_RUNTIME, CLR_RUNDOWN] {
         let mut w = with_process(FileOptions::default());
         method_of(&mut w, provider, At::ms(1), 143, base + 0x100, "Jitted");
@@ -189,7 +190,7 @@ fn image_over_jitted_code_closes_it() {
     }
 }
 
-/// Identity of images, told before the image event, after it, or by both halves at once.
+/// The identity of an image, logged before the image event, after it, or by both halves.
 fn identities(before: bool) {
     let signature = guid(0x1111_2222, 0x3333, 0x4444, 0x5555_6666_7777_8888);
     let mut w = with_process(FileOptions::default());
@@ -202,7 +203,7 @@ fn identities(before: bool) {
         w.rsds(at, base, PID, signature, 3, r"c:\build\lib.pdb")
             .unwrap();
     };
-    // Most ImageID events say process 0.
+    // Most ImageID events state process 0.
     if before {
         tell(&mut w, 0);
     }
@@ -350,7 +351,8 @@ fn circular_file_keeps_the_youngest_lap() {
     let file = w.finish().unwrap();
     let all = buffers(&file);
     let (header, rest) = all.split_first().unwrap();
-    // The last lap overwrote the first buffers but for the very first, where processes and images stand.
+    // The last lap overwrote the first buffers except the very first, which describes processes and
+    // images.
     let (setup, rest) = rest.split_first().unwrap();
     let (old, new) = rest.split_at(rest.len() / 2);
     let kept = &old[old.len() / 2..];
@@ -365,7 +367,8 @@ fn circular_file_keeps_the_youngest_lap() {
     let found = samples(&timeline_of(&[wrapped], SampleSelection::Profilers).0);
     assert_eq!(whole.len(), 399);
     assert!((200..399).contains(&found.len()), "{}", found.len());
-    // What is there is the same as in the whole file, but where the lap's edge cut a sample from its stack.
+    // The remaining samples equal those of the whole file, except where the lap's edge separated a
+    // sample from its stack.
     let different = found.iter().filter(|s| !whole.contains(s)).count();
     assert!(different <= 2, "{different}");
 }
@@ -397,7 +400,7 @@ fn kernel_stands_in_every_process_and_the_systems_user_mode_in_none() {
         samples(&timeline),
         ["1 app 7 driver!+0x10", "2 app 7 0x7ffa00000010"]
     );
-    // Lists of images say the same.
+    // Lists of images agree.
     let app = timeline.processes().find(|p| p.name == Some("app"));
     let app = app.expect("the process").index;
     let names: Vec<&str> = timeline.images_in_space(app).map(|i| i.name).collect();
@@ -481,7 +484,7 @@ fn paths_are_those_that_programs_know() {
         };
         w.image(at, Op::Load, &image).unwrap();
     }
-    // What volumes mean is told when the trace is merged, after all.
+    // Volume mappings are logged when the trace is merged, after all other events.
     const SYSTEM_CONFIG: [u8; 16] = guid(0x9b79_ee91, 0xb5fd, 0x41c0, 0xa243_4248_e266_e9d0);
     let mut folders = utf16(r"C:\Windows\system32");
     folders.extend(utf16(r"C:\Windows"));
@@ -529,7 +532,7 @@ fn rundown_only_methods_answer_samples_taken_before() {
     assert_eq!(samples(&timeline(w)), ["1 app 7 Type.Old"]);
 }
 
-/// A manifest as an EventSource logs it, in pieces.
+/// A manifest in chunks, as an EventSource logs it.
 #[test]
 fn event_source_manifest_names_events_that_came_before_it() {
     let provider = guid(0x0bad_cafe, 1, 2, 0x0102_0304_0506_0708);

@@ -1,4 +1,5 @@
-//! Stacks of ETW samples and events, put together from their parts: made by the writer, read by the reader, answered by the engine.
+//! Stacks of ETW samples and events, assembled from their parts, from the writer through the reader
+//! and the engine.
 
 mod etw;
 
@@ -40,7 +41,8 @@ fn kernel_part_stands_on_the_user_part() {
 #[test]
 fn keys_are_defined_after_their_use_and_used_again() {
     let mut w = with_process(FileOptions::default());
-    // One number stands for a kernel part and for a user part at once, and means something else each time.
+    // One number identifies a kernel part and a user part at the same time, and has a new meaning
+    // each time.
     for (ms, offset) in [(1, 0x100), (2, 0x200)] {
         w.sample(At::ms(ms), KERNEL + offset, TID).unwrap();
         let at = At::us(ms * 1_000 + 10);
@@ -52,7 +54,7 @@ fn keys_are_defined_after_their_use_and_used_again() {
         let kernel = [KERNEL + offset, KERNEL + 1];
         w.stack_definition(at, 35, 5, &kernel).unwrap();
     }
-    // The last definitions come with the rundown, long after.
+    // The last definitions are in the rundown, much later.
     w.sample(At::ms(3), APP + 0x300, TID).unwrap();
     let at = At::us(3_010);
     w.stack_key(at, StackMode::User, At::ms(3), PID, TID, 5)
@@ -71,7 +73,7 @@ fn keys_are_defined_after_their_use_and_used_again() {
             "1 app 7 app!+0x100;ntoskrnl!+0x1;ntoskrnl!+0x100",
             "2 app 7 app!+0x200;ntoskrnl!+0x1;ntoskrnl!+0x200",
             "3 app 7 app!+0x1;app!+0x300",
-            // Without a definition there is still the place of the sample.
+            // Without a definition, the sample's instruction pointer remains.
             "4 app 7 app!+0x400",
         ]
     );
@@ -227,7 +229,8 @@ fn out_of_order_processors_and_parts_on_another_one() {
         ..FileOptions::default()
     };
     let mut w = with_process(options);
-    // Processor 3's buffers come to the file first, though its records are the latest; parts come from other processors.
+    // Processor 3's buffers are first in the file, although its records are the latest; parts are
+    // on other processors.
     for ms in (1..400).rev().step_by(7) {
         let at = At::ms(ms).cpu((ms % 4) as u16);
         w.flush((ms % 4) as u16).unwrap();
@@ -255,7 +258,7 @@ fn idle_is_left_out_but_not_what_runs_on_an_idle_processor() {
     w.sample_with(At::ms(1), KERNEL + 0x10, 0, 0).unwrap();
     w.sample_with(At::ms(2), KERNEL + 0x20, 0, 1).unwrap();
     w.sample_with(At::ms(3), KERNEL + 0x30, 0, 2).unwrap();
-    // A priority alone is no interrupt.
+    // A priority alone is not an interrupt.
     w.sample_with(At::ms(4), KERNEL + 0x40, 0, 0x28).unwrap();
     let timeline = timeline(w);
     assert_eq!(
@@ -292,7 +295,7 @@ fn clr_stack_walk_belongs_to_the_event_before_it_on_its_thread() {
     load(&mut w, 2, 8, 141);
     walked(&mut w, 3, TID, APP + 0x11);
     walked(&mut w, 4, 8, APP + 0x21);
-    // This one is of an event that nobody asked for, not of the load before it.
+    // This stack belongs to an event that was not requested, not to the load before it.
     load(&mut w, 5, TID, 141);
     load(&mut w, 6, TID, 142);
     walked(&mut w, 7, TID, APP + 0x31);
@@ -332,7 +335,8 @@ fn kernel_part_without_a_user_part_stays_alone() {
     let mut w = with_process(FileOptions::default());
     w.sample(At::ms(1), KERNEL + 0x10, TID).unwrap();
     stack(&mut w, At::us(1_010), At::ms(1), TID, &[KERNEL + 0x10]);
-    // The thread may have left the kernel and come back: its next user part is that of this sample only.
+    // The thread may have left the kernel and entered it again: its next user part belongs to this
+    // sample only.
     w.sample(At::ms(2), KERNEL + 0x20, TID).unwrap();
     stack(&mut w, At::us(2_010), At::ms(2), TID, &[KERNEL + 0x20]);
     stack(&mut w, At::us(2_020), At::ms(2), TID, &[APP + 0x31]);
@@ -363,7 +367,7 @@ fn place_in_the_kernel_stands_on_the_user_part_where_the_kernel_part_is_missing(
     w.sample(At::ms(3_000), APP + 0x50, TID).unwrap();
     w.stack_definition(At::ms(3_001), 35, 7, &[APP + 0x61])
         .unwrap();
-    // Of a thread in user mode the user part has it all.
+    // The user part of a thread in user mode is complete.
     w.sample(At::ms(3_002), APP + 0x70, TID).unwrap();
     stack(
         &mut w,
@@ -394,7 +398,7 @@ fn definition_of_a_user_part_is_none_of_a_kernel_part() {
         w.stack_key(at, StackMode::Kernel, At::ms(ms), PID, TID, 5)
             .unwrap();
     };
-    // The user's definition is of a key of another thread's event, which nobody asked for.
+    // The user definition has the key of another thread's event, which was not requested.
     reference(&mut w, 1);
     w.cswitch(At::ms(2), 8, 0).unwrap();
     w.stack_key(At::us(2_010), StackMode::User, At::ms(2), 200, 8, 5)
@@ -402,7 +406,7 @@ fn definition_of_a_user_part_is_none_of_a_kernel_part() {
     w.stack_definition(At::ms(3), 35, 5, &[APP + 0x31]).unwrap();
     w.stack_definition(At::ms(4), 35, 5, &[KERNEL + 0x10, KERNEL + 0x21])
         .unwrap();
-    // The kernel's own is lost.
+    // The kernel's definition is lost.
     reference(&mut w, 5);
     w.stack_definition(At::ms(6), 35, 5, &[APP + 0x31]).unwrap();
     let file = w.finish().unwrap();

@@ -1,4 +1,4 @@
-//! Traces made to take long: the time to read them grows with their size, not with its square.
+//! Traces crafted to take long: the time to read them is linear in their size.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! CPU profiles of Linux as timelines, alone and joined with what runtimes recorded, of made-up recordings.
+//! CPU profiles of Linux as timelines, alone and joined with recordings of runtimes, from synthetic
+//! recordings.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -53,7 +54,8 @@ fn name(timeline: &Timeline, address: u64, time: u64) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// A profile whose clock stands at one second when it begins, of a process with a library.
+/// Returns a profile whose clock is at one second at its start, with one process that has a
+/// library.
 fn profile() -> PerfWriter {
     let mut perf = PerfWriter::new(PerfAttr::default());
     perf.comm(SECOND, PID, PID, "app");
@@ -68,7 +70,8 @@ fn profile() -> PerfWriter {
     perf
 }
 
-/// A method that stands at an address from one time to another, in ns since the trace began.
+/// Returns a recording of methods, each with its name, address, start and end, in ns since the
+/// trace began.
 fn runtime(info: TraceInfo, bodies: &[(&str, u64, i64, Option<i64>)]) -> Vec<u8> {
     let mut writer = NettraceWriter::v4().info(info);
     let load = writer.event_type("Microsoft-Windows-DotNETRuntime", 143, 2);
@@ -110,7 +113,7 @@ fn a_mapping_takes_the_place_of_what_it_covers_and_of_nothing_else() {
         "/lib/libtwo.so",
     );
     perf.mmap2(SECOND + 200, PID, 0x10_8000, 0x1000, 0x10_8000, "//anon");
-    // Another right to the same bytes of the same file changes nothing.
+    // Another permission for the same bytes of the same file has no effect.
     perf.mmap2(
         SECOND + 250,
         PID,
@@ -131,7 +134,7 @@ fn a_mapping_takes_the_place_of_what_it_covers_and_of_nothing_else() {
         (at(0x10_8010, 150).is_some(), at(0x10_8010, 280)),
         (true, None)
     );
-    // What is left of a mapping is where it was in the file.
+    // The remaining part of a mapping keeps its file offset.
     let rva = |address, time| match frame(&timeline, PID, address, time).code {
         chronosym::Code::Image { rva, .. } => rva,
         other => panic!("{other:?}"),
@@ -179,7 +182,7 @@ fn copies_of_a_process_have_what_it_had_and_another_program_has_nothing() {
             .name
             .map(str::to_owned)
     };
-    // It is called after what it is a copy of, until it runs another program.
+    // It has the name of its parent until it runs another program.
     assert_eq!(name(51, 200).as_deref(), Some("app"));
     assert_eq!(name(51, 400).as_deref(), Some("other"));
     assert_eq!(name(50, 600).as_deref(), Some("ls"));
@@ -234,7 +237,8 @@ fn kernels_modules_and_programs_in_the_kernel_have_their_places_and_lives() {
     assert_eq!(name(&timeline, BPF + 0x10, 250), None);
 }
 
-/// Unwind tables of one library: frames of one word, the outermost function from 0xe00 on, and a hole.
+/// Unwind tables of one library: frames of one word, the outermost function from 0xe00 on, and a
+/// range without entries.
 struct OneLibrary;
 
 impl ImageFiles for OneLibrary {
@@ -270,7 +274,8 @@ impl CallFrames for OneLibrary {
     }
 }
 
-/// A recording of stacks: where the thread stands, its frame pointer, and the words from the stack pointer up.
+/// A recording of stacks: instruction pointer, frame pointer, and the words from the stack pointer
+/// up.
 fn copied(samples: &[(u64, u64, &[u64])]) -> PerfWriter {
     let mut perf = PerfWriter::new(PerfAttr {
         sample_type: 0x7 | 1 << 12 | 1 << 13,
@@ -307,9 +312,9 @@ fn copied_stacks_are_walked_by_tables_and_frame_pointers() {
         (0x10_0800, STACK + 0x10, &[9, 9, 0, 0x10_0f00]),
         // Out of a handler, whose caller was interrupted at the first byte of the outermost function.
         (0x10_0900, 0, &[0x10_0f00]),
-        // No file of that library is at hand.
+        // The file of that library is not available.
         (0x20_0010, STACK, &[0, 0x10_0f00]),
-        // Frame pointers that go round, and one that leads out of the copy.
+        // Frame pointers that form a cycle, and one that leads out of the copy.
         (JIT, STACK, &[STACK, JIT + 0x20]),
         (JIT, STACK + 0x100, &[STACK, JIT + 0x20]),
         // As much as was copied.
@@ -470,7 +475,8 @@ fn frames_that_follow_later_are_put_to_their_samples() {
     sample(&mut perf, 10, TEXT + 1, 1);
     sample(&mut perf, 11, TEXT + 2, 1);
     frames(&mut perf, 12, 1, &[0x10_0010, 0x10_0020]);
-    // Those of this one were lost: another system call has another cookie, and these are nobody's.
+    // The frames of this sample were lost: another system call has another cookie, and these frames
+    // match no sample.
     sample(&mut perf, 13, TEXT + 3, 2);
     sample(&mut perf, 14, TEXT + 4, 3);
     frames(&mut perf, 15, 9, &[0x10_0030]);
@@ -669,7 +675,7 @@ fn recordings_of_one_clock_are_one_timeline_whichever_began_first() {
         let mut perf = profile();
         perf.mmap2(SECOND + 700, PID, JIT, 0x1000, 0, "/lib/libover.so");
         perf.sample(SECOND + 900, PID, PID, &[JIT]);
-        // In ns since its own begin.
+        // In ns since its own start.
         let at = |ns: u64| ns as i64 + SECOND as i64 - began as i64;
         let bodies = [
             ("First", JIT, at(300), None),
@@ -683,7 +689,7 @@ fn recordings_of_one_clock_are_one_timeline_whichever_began_first() {
         let at = |address, ns| name(&timeline, address, ns + zero);
         assert_eq!(at(JIT + 16, 400).as_deref(), Some("N.T.First"));
         assert_eq!(at(JIT + 16, 600).as_deref(), Some("N.T.Second"));
-        // What is mapped over code ends it, though it was read first.
+        // A mapping over code ends it, although it was read first.
         assert_eq!(at(JIT + 16, 800), None);
         assert_eq!(
             module(&timeline, PID, JIT + 16, 800 + zero).as_deref(),
@@ -708,8 +714,8 @@ fn recordings_of_one_clock_are_one_timeline_whichever_began_first() {
     }
 }
 
-/// A recording of Windows: a process with an image, one sample at 2 ms of an address in no image. It began at 500 s of the
-/// performance counter.
+/// A recording of Windows: a process with an image, one sample at 2 ms of an address in no image.
+/// It started at 500 s of the performance counter.
 fn windows(clock: u32) -> Vec<u8> {
     let options = EtlOptions {
         clock,
@@ -793,7 +799,7 @@ fn recordings_of_windows_and_of_a_runtime_share_the_performance_counter() {
     );
     let found = frame(&timeline, PID, JIT + 0x10, 2_000_000);
     assert_eq!(found.certainty, Some(Certainty::Inferred));
-    // Of another boot, and another system's recording beside it.
+    // A recording of another boot, and one of another system.
     let other = runtime(began_at(20), &bodies);
     let apart = open_with(
         Opener::new(),
@@ -833,7 +839,7 @@ fn samples_of_perf_stand_for_all_and_ticks_only_where_there_are_none() {
     assert_eq!(both.samples().len(), 20);
     let pids: Vec<_> = both.processes().filter_map(|p| p.pid).collect();
     assert_eq!(pids, [PID, 77]);
-    // The ticks themselves can be asked for.
+    // The ticks can be selected explicitly.
     let ticks = "Microsoft-DotNETCore-SampleProfiler";
     let samples = SampleSelection::Events(vec![chronosym::EventSelector::parse(ticks).unwrap()]);
     let inputs = [("perf.data", perf.file()), ("one", one)];
@@ -857,7 +863,7 @@ fn what_cannot_be_one_timeline_is_refused() {
     let file = perf.file();
     let two = refusal(&[("a", &file), ("b", &file)]);
     assert!(matches!(two, OpenError::SeveralRecordings { .. }), "{two}");
-    // The wall says 2026, by the clock it would be another boot.
+    // By wall time it is 2026; by the clock it would be another boot.
     let mut other = perf.clone();
     let wall = 1_600_000_000 * SECOND;
     let clock = other.body().u32(1).u32(1).words(&[wall, SECOND]);
@@ -915,7 +921,7 @@ fn a_clock_that_says_nothing_is_estimated_and_what_is_near_a_change_is_not_exact
     assert_eq!(at(895_000).0, first);
     assert_eq!(at(905_000), (second.clone(), Some(Certainty::Inferred)));
     assert_eq!(at(950_000), (second, Some(Certainty::Exact)));
-    // Without a thread that both saw, nothing is sure.
+    // Without a thread in both recordings, the offset is uncertain.
     let timeline = open(&[("perf.data", &perf(false)), ("a.nettrace", &runtime)]);
     let joined = &timeline.facts().recordings[1];
     assert_eq!(
@@ -970,7 +976,8 @@ fn processes_of_containers_are_found_by_what_they_mapped() {
         perf.mmap2(SECOND + 3, pid, 0x50_0000, 0x1000, 0, library);
     };
     assert_eq!(with(&|perf| contain(perf, PID, 0xf000_0152)), named);
-    // Of two nothing is known; nor of one that is in no container, and if process 1 runs .NET itself, that is it.
+    // Two candidates are ambiguous; a process outside containers is not a candidate, and if process
+    // 1 itself runs .NET, it matches.
     for (pids, inode) in [
         (&[PID, 99][..], 0xf000_0152),
         (&[PID], 0xefff_fffc),
@@ -1017,7 +1024,7 @@ fn recordings_are_of_the_process_that_has_their_code_mapped() {
     const FIRST: u64 = 0x7f11_0000_0000;
     const SECOND_CODE: u64 = 0x7f22_0000_0000;
     let mut perf = profile();
-    // The machine's own first process, which runs something else.
+    // The machine's own first process, which runs another program.
     perf.comm(SECOND, 1, 1, "systemd");
     perf.mmap2(
         SECOND + 1,

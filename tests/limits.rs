@@ -14,7 +14,7 @@ fn defaults() -> BTreeMap<String, u64> {
         .map(|field| {
             let (name, value) = field.split_once(':').unwrap();
             let value = match value.trim() {
-                // It follows the size of the input; this is the least.
+                // It depends on the size of the input; this is the minimum.
                 "None" => Budget::of_input(Some(0)).bytes(),
                 value => value.parse().unwrap(),
             };

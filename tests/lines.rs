@@ -1,4 +1,5 @@
-//! Source lines: every frame for which a trace's own truth has a file and a line must have that file and that line.
+//! Source lines: every frame for which a trace's own expected stacks have a file and a line must
+//! have that file and that line.
 
 mod workload;
 
@@ -22,7 +23,7 @@ fn folder(path: &str) -> Arc<Symbolizer> {
     Arc::new(symbols(&[testdata().join(path)]))
 }
 
-/// Calls `each` with every frame that the truth and we have, physical ones.
+/// Calls `each` with every physical frame in both the expected stacks and ours.
 fn compare(trace: &Trace, symbols: &Arc<Symbolizer>, mut each: impl FnMut(&TruthFrame, &Frame)) {
     let mut resolver = Resolver::new(&trace.timeline, Some(symbols.clone()));
     for (time, tid, stack) in stacks(trace, &mut resolver) {
@@ -40,7 +41,7 @@ fn compare(trace: &Trace, symbols: &Arc<Symbolizer>, mut each: impl FnMut(&Truth
         for truth in event.frames.iter().rev() {
             let name = full_name(truth);
             if name.ends_with("Truth.Emit") {
-                // It took its stack trace at another place than where it wrote the event.
+                // The stack trace was taken at another line than the one that wrote the event.
                 break;
             }
             if name.ends_with("Interop.QSort") {
@@ -145,7 +146,8 @@ fn lines_of_net_9() {
 
 #[test]
 fn lines_of_net_core_3_1() {
-    // 3.1 looks a caller up at the return address itself. Where the call ends a statement that is the next one.
+    // 3.1 looks up a caller at the return address itself. If the call ends a statement, that is the
+    // next one.
     const ENDS_OF_STATEMENTS: [(&str, u32, u32); 5] = [
         ("Workload.Interop.Ascending", 182, 181),
         ("Workload.Interop.Run", 192, 191),
@@ -183,7 +185,8 @@ fn lines_of_precompiled_code() {
     assert!(precompiled >= 100, "only {precompiled} precompiled frames");
 }
 
-/// The PDB's id is the same for every target that the module was compiled for: only where its methods start tells.
+/// The PDB's id is the same for every target for which the module was compiled: only the starts of
+/// its methods distinguish them.
 #[test]
 fn a_precompiled_image_for_another_system_is_not_used() {
     for other in ["clr10/r2r/windows-x64", "clr10/r2r/linux-arm64"] {
@@ -232,7 +235,8 @@ fn chains_of_inlined_calls() {
                 if ours == Some(*line) {
                     exact += 1;
                 } else if name == "Outer" && (frame.inlined, *line, ours) == (false, 25, Some(24)) {
-                    // Its tier 0 code has a single IL offset in its map: the runtime's own stack traces say 24, too.
+                    // Its tier 0 code has a single IL offset in its map: the runtime's own stack
+                    // traces have line 24, too.
                     coarse += 1;
                 } else if frame.certainty == Some(Certainty::Approximate) {
                     approximate += 1;
@@ -264,7 +268,8 @@ fn another_build_gives_a_reason_and_no_line() {
     assert!(frames > 0);
 }
 
-/// A symbol file made for a test: a file in the test data, its name in the folder, what is done to it.
+/// A symbol file made for a test: a file in the test data, its name in the folder, and a change to
+/// its bytes.
 type Made<'a> = (&'a str, &'a str, &'a dyn Fn(&mut Vec<u8>));
 
 /// A folder of such files.
@@ -278,7 +283,7 @@ fn made_folder(files: &[Made<'_>]) -> tempfile::TempDir {
     folder
 }
 
-/// The reasons of the workload's own frames that have a line in the truth.
+/// Returns the reasons of the workload's own frames that have a line in the expected stacks.
 fn reasons(folder: &tempfile::TempDir) -> BTreeSet<Option<LineReason>> {
     let symbols = Arc::new(symbols(&[folder.path().to_owned()]));
     let mut reasons = BTreeSet::new();
@@ -305,7 +310,7 @@ fn damaged_symbol_files_give_a_reason_and_no_line() {
     let folder = made_folder(&[(PDB, "Workload.pdb", &cut)]);
     assert_eq!(reasons(&folder), damaged, "a PDB cut in half");
 
-    // The id is right, but the content is not what the image was built with.
+    // The id matches, but the content is not that of the image's PDB.
     let flip = |bytes: &mut Vec<u8>| *bytes.last_mut().expect("bytes") ^= 1;
     let folder = made_folder(&[(DLL, "Workload.dll", &|_| ()), (PDB, "Workload.pdb", &flip)]);
     assert_eq!(reasons(&folder), damaged, "a PDB with another checksum");
@@ -368,8 +373,8 @@ fn names_that_a_compiler_gave_are_shown_as_the_user_wrote_them() {
     );
 }
 
-/// Every method of a precompiled image is named by the image alone, whether an event told of it or not: the map that the
-/// compiler wrote beside the image knows them all.
+/// Every method of a precompiled image is named by the image alone, with or without an event: the
+/// map that the compiler wrote next to the image lists them all.
 #[test]
 fn precompiled_methods_that_no_event_names() {
     let folder = testdata().join("clr10/r2r/linux-x64");
@@ -402,7 +407,7 @@ fn precompiled_methods_that_no_event_names() {
         };
         let frame = ask(Some(&symbols as &dyn SymbolSource));
         let name = name_of(&frame);
-        // `Return Owner::Method(Parameters)`, instantiations left out.
+        // `Return Owner::Method(Parameters)`, without instantiations.
         let wanted = open(&row.name);
         let (wanted, _) = wanted.split_once('(').expect("parameters");
         let (owner, method) = wanted.rsplit_once("::").expect("a type and a method");
@@ -422,7 +427,7 @@ fn precompiled_methods_that_no_event_names() {
     println!("{told} methods told of, {by_image} named by the image, {lines} of them with a line");
     assert_eq!(told + by_image, map.methods().len());
     assert!(by_image > 0 && told > 0 && lines > 0);
-    // Beyond the image nothing is named.
+    // Nothing beyond the image has a name.
     let beyond = trace
         .timeline
         .frames(process, range.end, time, Position::Exact, Some(&symbols));

@@ -1,4 +1,4 @@
-//! A live session answers while events arrive, and after the last one as a frozen timeline does.
+//! A live session resolves while events arrive, and after the last one like a frozen timeline.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -18,7 +18,7 @@ fn read_live(bytes: impl AsRef<[u8]> + Send, live: &mut LiveSession) {
     chronosym::source::read_live(&mut stream.expect("a trace"), live).expect("a trace");
 }
 
-/// The one process of a synthetic trace.
+/// Returns the only process of a synthetic trace.
 fn process_of(timeline: &Timeline) -> ProcessIndex {
     timeline
         .find_process(script::PID, None)
@@ -31,7 +31,7 @@ fn offline(bytes: &[u8]) -> Arc<Timeline> {
     session.finish()
 }
 
-/// Every sampled address with its time and how it came to be in its stack.
+/// Returns every sampled address with its time and its position in the stack.
 fn questions(timeline: &Timeline) -> BTreeSet<(u32, u64, u64, bool)> {
     let mut questions = BTreeSet::new();
     timeline.for_each_sample(&Filter::default(), |class, time| {
@@ -115,7 +115,7 @@ after_the_last_event! {
     live_is_frozen_clr31_attach: "clr31/live/traces/attach.nettrace.zip",
 }
 
-/// A trace of methods that come and go: one a millisecond, each at one of a few addresses, alive for 3 ms.
+/// Returns a trace of methods: one per millisecond, each at one of a few addresses, alive for 3 ms.
 fn churn(methods: i64) -> Vec<u8> {
     let mut writer = NettraceWriter::v4();
     let load = writer.event_type(script::RUNTIME, 143, 2);
@@ -226,7 +226,7 @@ fn a_second_session_tells_what_was_there_before_the_first() {
         &[],
         &script::method(1, 0x1000, 64, "New").encode(2),
     );
-    // It begins ten seconds later: its times are counted from there.
+    // It starts ten seconds later: its times are relative to that.
     let mut second = NettraceWriter::v4().info(TraceInfo {
         qpc_start: 10_001_000_000,
         ..TraceInfo::default()
@@ -267,7 +267,7 @@ fn a_second_session_tells_what_was_there_before_the_first() {
     assert_eq!(timeline.facts().duration_ns, 10_000_000_021);
 }
 
-/// The processor is known by the addresses in stacks, which a live session does not keep.
+/// The architecture is inferred from addresses in stacks, which a live session does not keep.
 // Rule 9.
 #[test]
 fn live_is_frozen_where_addresses_tell_the_processor() {
@@ -291,7 +291,7 @@ fn live_is_frozen_where_addresses_tell_the_processor() {
     assert_eq!(frames[0].offset, Some(0), "the low bit is no address");
 }
 
-/// A process with a mapping that exits at 500 ns; another goes on.
+/// A process with a mapping that exits at 500 ns; another continues.
 fn exit() -> Vec<u8> {
     let mut w = NettraceWriter::v6();
     let number = FieldKind::VAR_U;
@@ -363,7 +363,7 @@ fn a_return_address_is_final_only_if_its_call_is() {
     let provisional = |address, position| timeline.is_provisional(process, address, 120, position);
     assert!(!provisional(0x5000, Position::Exact));
     assert!(!provisional(0x5001, Position::Return));
-    // What ends at 0x5000 may be told of later.
+    // An end at 0x5000 may still be reported.
     assert!(provisional(0x5000, Position::Return));
 }
 

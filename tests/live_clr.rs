@@ -1,6 +1,7 @@
-//! The workload, recorded afresh with a real CLR and held to the truth inside the trace.
+//! Records the workload with a real CLR, and compares with the expected stacks in the trace.
 //!
-//! Needs `CHRONOSYM_DOTNET`, the path of a `dotnet` host of .NET Core 3.1 or later; ignored while that is unset.
+//! Needs `CHRONOSYM_DOTNET`, the path of a `dotnet` host of .NET Core 3.1 or later; ignored if that
+//! is not set.
 
 #[cfg(target_os = "linux")]
 mod mapped;
@@ -17,7 +18,8 @@ use chronosym::source::{EventStream, ReadError, read_live};
 use runtime::{Recording, Workload, host, major};
 use workload::{Report, Trace, check, read};
 
-/// What the runtime takes from a return address before it looks up its IL offset: nothing in .NET Core 3.1.
+/// Returns what the runtime subtracts from a return address before it looks up its IL offset:
+/// nothing in .NET Core 3.1.
 fn caller_offset() -> u64 {
     u64::from(major() >= 5)
 }
@@ -70,7 +72,7 @@ fn complete(trace: &Trace, least: u64) -> Result<(), Failed> {
     enough(&report, least)
 }
 
-/// Frames that have a name have the right one; the others say one of `reasons`.
+/// Frames with a name have the right one; the others have one of `reasons`.
 fn incomplete(trace: &Trace, reasons: &[NameReason], least: u64) -> Result<(), Failed> {
     let report = report(trace);
     let other = report.unnamed.iter().filter(|(r, _)| !reasons.contains(r));
@@ -160,7 +162,7 @@ mod attached {
     use super::*;
     use crate::runtime::{ipc, wait_for};
 
-    /// Why a recording came to nothing.
+    /// Why a recording failed.
     enum Stop {
         /// .NET Core 3.1 hangs or crashes now and then when a session starts or stops.
         Silent,
@@ -195,7 +197,7 @@ mod attached {
         Err("the runtime hung or crashed three times".into())
     }
 
-    /// Keeps a copy of what is read.
+    /// Keeps a copy of the bytes read.
     struct Tee<'a, R> {
         from: R,
         copy: &'a mut Vec<u8>,
@@ -213,7 +215,8 @@ mod attached {
         }
     }
 
-    /// Whether code of the workload has names, and some truth has come to hold them to.
+    /// Returns whether code of the workload has names, and an expected stack to compare with was
+    /// read.
     fn has_answers(timeline: &Timeline) -> bool {
         let truth = |t: &EventTypeInfo| t.label() == "Workload-Truth/1" && t.count >= 40;
         let is_own = |name: String| name.starts_with("Workload.") || name.starts_with("dynamic");
@@ -223,7 +226,7 @@ mod attached {
                 .any(|p| timeline.bodies(p.index).any(|b| b.name.is_some_and(is_own)))
     }
 
-    /// Records a workload and answers meanwhile; `end` is called when there are some.
+    /// Records a workload and resolves meanwhile; `end` is called when there are results.
     fn record(
         workload: &mut Workload,
         end: impl FnOnce(&mut Workload, &Path, u64) -> io::Result<()>,
@@ -267,7 +270,7 @@ mod attached {
         patiently(|| streamed(Duration::ZERO))
     }
 
-    /// Most methods are known from the rundown at the end alone.
+    /// Most methods are known only from the rundown at the end.
     pub fn late() -> Result<(), Failed> {
         patiently(|| streamed(Duration::from_secs(3)))
     }
@@ -295,7 +298,8 @@ mod attached {
 
 #[cfg(target_os = "linux")]
 mod images {
-    //! Where a runtime maps its precompiled images, and what the images then say of its methods.
+    //! Where a runtime maps its precompiled images, and the names that the images then have for its
+    //! methods.
 
     use std::collections::BTreeMap;
     use std::path::Path;
@@ -336,7 +340,8 @@ mod images {
         Some(files.collect())
     }
 
-    /// Each piece is one of the file on disk, and what the images say of an address is what the runtime says of it.
+    /// Each mapping is one of the file on disk, and the images and the runtime name addresses
+    /// alike.
     pub fn mapped() -> Result<(), Failed> {
         let mut workload = Workload::start(6, Some(&Recording { megabytes: 256 }))?;
         let mut before = Vec::new();
@@ -346,7 +351,7 @@ mod images {
             let pieces: Vec<_> = files.iter().map(|file| file.pieces.clone()).collect();
             let is_steady = std::mem::replace(&mut before, pieces.clone()) == pieces;
             let core = files.iter().find(|file| file.path.ends_with(CORE))?;
-            // Headers and sections; the program's own module comes last.
+            // Headers and sections; the program's own module is loaded last.
             let is_loaded = files.iter().any(|file| file.path.ends_with("/PluginA.dll"));
             (core.pieces.len() > 3 && is_loaded && is_steady).then_some(files)
         })?;

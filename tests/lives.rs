@@ -1,4 +1,4 @@
-//! The rules about lives, reasons and certainty, from synthetic events.
+//! The rules about lifetimes, reasons and certainty, with synthetic events.
 
 use chronosym::{Certainty, Evidence, Position};
 use chronosym_conformance::script::*;
@@ -36,7 +36,7 @@ fn a_rundown_does_not_extend_what_something_else_was_loaded_over() {
     let answers = s.finish();
     assert_eq!(answers.name(0x1010, 15), "T.A");
     assert_eq!(answers.name(0x1010, 35), "T.B");
-    // Listed again: a body of its own, which reaches back to the end of the one before.
+    // Listed again: a separate body, whose lifetime starts at the end of the preceding one.
     assert_eq!(answers.name(0x1010, 45), "T.A");
 }
 
@@ -162,7 +162,7 @@ fn a_domain_closes_the_modules_in_it() {
 
 #[test]
 fn runtimes_in_one_process_keep_to_themselves() {
-    // Ids are addresses of one process, yet a runtime that is gone can leave its own to another.
+    // Ids are addresses of one process, but those of an ended runtime can be reused by another.
     let mut s = Script::default();
     for (clr, start, name) in [(1, 0x1000, "Old"), (2, 0x2000, "New")] {
         let module = Module {
@@ -186,7 +186,7 @@ fn runtimes_in_one_process_keep_to_themselves() {
         ..Module::default()
     };
     s.event(RUNTIME, 153, 2, 30, 1, &unloaded.encode(2));
-    // Only the first one lists what it has.
+    // Only the first runtime lists its code.
     s.dc_end(
         50,
         1,
@@ -278,7 +278,7 @@ fn rundown_maps_precede_the_event_that_they_belong_to() {
     s.dc_end(50, 1, method(1, 0x1000, 64, "A"));
     s.event(RUNDOWN, 150, 0, 50, 1, &map(2, 22));
     s.dc_end(50, 1, method(2, 0x2000, 64, "B"));
-    // This one's neighbour is another method: guessing would give a tier another's map.
+    // The adjacent event is that of another method: a guess would give a tier another tier's map.
     s.event(RUNDOWN, 150, 0, 50, 1, &map(3, 33));
     s.dc_end(50, 1, method(4, 0x4000, 64, "D"));
     s.complete(51);
@@ -388,7 +388,7 @@ fn a_versioned_map_without_a_neighbour_binds_by_version_and_extent() {
     assert_eq!(answers.at(0x2010, 20).il_offset, None);
 }
 
-/// A live map of method 1, V1, that says one IL offset of the whole body.
+/// A live map of method 1, V1, with one IL offset for the whole body.
 fn version_map(il: i32) -> Vec<u8> {
     let map = payload::ILMap {
         id: 1,
@@ -429,7 +429,7 @@ fn a_versioned_map_without_a_neighbour_is_not_of_a_body_that_was_loaded_later() 
     let mut s = Script::default();
     s.event(RUNTIME, 190, 1, 10, 9, &version_map(11));
     s.load(20, 1, method(1, 0x1000, 64, "Later"));
-    // The id was another body's between the map and this one.
+    // Another body had the id between the map and this one.
     s.unload(30, 1, method(1, 0x1000, 64, "Later"));
     s.dc_end(50, 1, method(1, 0x2000, 64, "Last"));
     let answers = s.finish();
@@ -666,7 +666,7 @@ fn events_before_the_trace_begins_keep_their_order() {
         ..TraceInfo::default()
     });
     let mut s = Script::of(writer);
-    // The blocks of a trace hold the events of one thread after those of another.
+    // The blocks of a trace have the events of one thread after those of another.
     s.load(-90, 1, method(1, 0x1000, 64, "A"));
     s.load(-70, 1, method(2, 0x1000, 64, "B"));
     s.unload(-80, 2, method(1, 0x1000, 64, "A"));

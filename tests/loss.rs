@@ -44,7 +44,7 @@ fn frame(
         .remove(0)
 }
 
-/// Rule 6: the end of a module closes a body, whose own unload may be lost.
+/// Rule 6: the end of a module ends a body, whose own unload may be lost.
 #[test]
 fn an_end_by_the_container_confirms_nothing_after_a_loss() {
     for (has_unload, has_loss) in [(false, true), (true, true), (false, false)] {
@@ -253,7 +253,7 @@ struct Score {
 }
 
 impl Score {
-    /// Compares the frames of a stack, by address: inlinees only where as many are known.
+    /// Compares the frames of a stack, by address; inlinees only if both have the same number.
     fn add(&mut self, what: &str, whole: &Frames, damaged: &Frames) {
         let addresses = |frames: &Frames| {
             let hosts = frames.iter().filter(|frame| !frame.1);

@@ -1,5 +1,5 @@
-//! ELF images of which a trace states no build id: the file at their path answers if it is the one that was mapped, or if the user vouches
-//! for it.
+//! ELF images without a build ID in the trace: the file at their path is used if it is the one that
+//! was mapped, or if the user vouches for it.
 
 #![cfg(target_os = "linux")]
 
@@ -90,7 +90,7 @@ fn a_recording_of_this_boot_finds_the_file_by_its_number() {
         program.find(here, nothing).matched_by(),
         Some(IdentityKind::FileNumber)
     );
-    // What was recorded elsewhere needs trust.
+    // Recordings of other machines need trust.
     let elsewhere = program.find(Some(program.mapped(None)), nothing);
     assert!(
         matches!(elsewhere.found, Err(NoFile::PathNotTrusted { .. })),

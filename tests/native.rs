@@ -1,8 +1,9 @@
-//! Native symbols against the system's tools: programs compiled here in every variety of debug information, every byte of
-//! their code, llvm-symbolizer's and addr2line's answers beside ours.
+//! Compares native symbols with the system's tools: programs compiled with every variety of debug
+//! information, every byte of their code, with the output of llvm-symbolizer and addr2line.
 //!
-//! The tools are Debian 12's (LLVM 14, binutils 2.40); where one is absent its trials are ignored, unless
-//! `CHRONOSYM_REQUIRE_TOOLS=1`, which makes that a failure. Differences are allowed only where a class below names them.
+//! The tools are Debian 12's (LLVM 14, binutils 2.40); if one is absent its trials are ignored,
+//! unless `CHRONOSYM_REQUIRE_TOOLS=1`, which makes that a failure. Differences are allowed only if
+//! a class below names them.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use chronosym_symbols::style::{Printer, Style};
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query, Source};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// Name, flags of both compiler runs and the link, what is done to the linked program.
+/// Name, flags of both compiler runs and the link, and a change to the linked program.
 const VARIANTS: [(&str, &[&str], After); 18] = [
     ("o0", &["-O0", "-g"], After::Nothing),
     ("o2", &["-O2", "-g"], After::Nothing),
@@ -67,7 +68,8 @@ const VARIANTS: [(&str, &[&str], After); 18] = [
     ("mini", &["-O2", "-g"], After::Mini),
 ];
 
-/// Programs for Windows: name (the compiler adds the ending if it is not there), prefix of the tools' names, flags.
+/// Programs for Windows: name (the compiler adds the extension if it is missing), prefix of the
+/// tools' names, flags.
 const WINDOWS: [(&str, &str, &[&str]); 5] = [
     ("pe-o0.exe", X64, &["-O0", "-g"]),
     ("pe-dwarf5.exe", X64, &["-O2", "-gdwarf-5"]),
@@ -82,15 +84,16 @@ const X86: &str = "i686-w64-mingw32-";
 #[derive(Clone, Copy, PartialEq)]
 enum After {
     Nothing,
-    /// Debug sections packed with zstd, which the LLVM at hand cannot read: it gets the program before that.
+    /// Compress debug sections with zstd, which this LLVM cannot read: it gets the program before
+    /// that.
     Zstd,
-    /// Without the list of which unit has which addresses, as Clang leaves it out.
+    /// Remove the list of units and their addresses, which Clang omits.
     Unlist,
-    /// Debug information in a file of its own, the program stripped and linked to it.
+    /// Move debug information to a separate file; the program is stripped and linked to it.
     Strip,
-    /// Split units in a package, their own files gone.
+    /// Move split units to a package and delete their files.
     Package,
-    /// What the program shares with a copy of itself moved into a supplementary file (dwz).
+    /// Move what the program shares with a copy of itself to a supplementary file (dwz).
     Share,
     /// Stripped but for a packed symbol table in `.gnu_debugdata`; the tools get the table unpacked.
     Mini,
@@ -126,9 +129,9 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     for (name, flags, after) in VARIANTS {
         for (tool, missing) in [("llvm", &llvm), ("gnu", &gnu)] {
-            // Binutils' tool does not read split units at all.
-            // Nor does it find lines where functions have no address, as in DWARF 2 those in two parts, nor inlined
-            // functions beside type units.
+            // Binutils' tool does not read split units. It also finds no lines of functions without
+            // an address, such as those in two parts in DWARF 2, and no inlinees if there are type
+            // units.
             let beyond = name.starts_with("split") || ["dwarf2", "type-units"].contains(&name);
             if tool == "gnu" && beyond {
                 continue;
@@ -205,11 +208,11 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// A compiled program, in a folder that goes with it.
+/// A compiled program, in a temporary folder.
 struct Program {
-    /// What is opened here.
+    /// The file opened here.
     path: PathBuf,
-    /// What the tools are given: the same, but for what they cannot read.
+    /// The file given to the tools: the same, except for contents that they cannot read.
     reference: PathBuf,
     _folders: [Option<tempfile::TempDir>; 2],
 }
@@ -352,7 +355,7 @@ fn split_units_that_are_missing() -> Result<(), Failed> {
     }
 }
 
-/// What a package lacks may still lie beside it.
+/// Units missing in a package may still be in files next to it.
 fn split_units_that_a_package_lacks() -> Result<(), Failed> {
     let program = Program::build("split", "", &SPLIT, After::Nothing)?;
     let expected = printed(Style::Llvm, false, &all(&program.open()?))?;
@@ -371,7 +374,7 @@ fn split_units_that_a_package_lacks() -> Result<(), Failed> {
 
 const SPLIT: [&str; 3] = ["-O2", "-gdwarf-5", "-gsplit-dwarf"];
 
-/// The answers for every byte of the code.
+/// Returns the answers for every byte of the code.
 fn all(symbols: &NativeSymbols) -> Answers {
     let addresses: Vec<Address> = symbols
         .code()
@@ -384,7 +387,7 @@ fn all(symbols: &NativeSymbols) -> Answers {
     answers
 }
 
-/// Every byte of the code, and our answers.
+/// Returns the address of every byte of the code, and our answers.
 fn ours(program: &Program, dialect: Dialect) -> Result<(Vec<u64>, Answers), Failed> {
     let symbols = program.open()?;
     let addresses: Vec<u64> = symbols.code().iter().flat_map(Clone::clone).collect();
@@ -406,7 +409,7 @@ fn ours(program: &Program, dialect: Dialect) -> Result<(Vec<u64>, Answers), Fail
     if inlined == 0 && symbols.has_lines() {
         return Err("no inlined frame anywhere".into());
     }
-    // One at a time they are answered in another way, out of what is kept of their unit.
+    // Single lookups use another path, with cached units.
     let mut single = Answers::new();
     for (i, &address) in asked.iter().enumerate().step_by(7) {
         symbols.find(address, &query, &mut single);
@@ -427,7 +430,7 @@ fn ours(program: &Program, dialect: Dialect) -> Result<(Vec<u64>, Answers), Fail
     Ok((addresses, answers))
 }
 
-/// Each answer as text, in frames of two lines.
+/// Prints each answer as text, in frames of two lines.
 fn printed(style: Style, demangle: bool, answers: &Answers) -> Result<Vec<Vec<Frame>>, Failed> {
     let printer = Printer::new(style, answers).demangle(demangle);
     let mut all = Vec::new();
@@ -476,7 +479,8 @@ fn run(command: &mut Command) -> Result<(), Failed> {
     Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
 }
 
-/// Compares answer by answer; `allowed` names the class of a difference that is known and right.
+/// Compares answer by answer; `allowed` names the class of a known difference in which we are
+/// right.
 fn compare(
     addresses: &[u64],
     ours: &[Vec<Frame>],
@@ -528,9 +532,9 @@ fn against_llvm(name: &str, program: &Program) -> Result<(), Failed> {
         if is_stripped && mine.len() == 1 && other.len() == 1 && other[0].0 == "??" {
             return Some("a symbol of the debug file, whose symbols LLVM does not read");
         }
-        // Ranges in split units count from the skeleton's low_pc, which LLVM 14 does not apply: it misses what is inlined.
-        // Strict DWARF 2 cannot say that a function has two parts: then it has no address at all, and the symbol table
-        // names it.
+        // Ranges in split units are relative to the skeleton's low_pc, which LLVM 14 does not
+        // apply: it misses inlinees. Strict DWARF 2 cannot describe a function in two parts: it
+        // then has no address, and the symbol table names it.
         if dwarf2
             && mine.len() == 1
             && other.first().map(|f| &f.1) == mine.first().map(|f| &f.1)
@@ -580,7 +584,8 @@ fn unspaced(mut answers: Vec<Vec<Frame>>) -> Vec<Vec<Frame>> {
     answers
 }
 
-/// Where the code around each address begins: GCC splits functions in two, and the cold part may be the lower one.
+/// Compares the start of the code around each address: GCC splits functions in two, and the cold
+/// part may have the lower address.
 fn starts_against_llvm(program: &Program) -> Result<(), Failed> {
     let (addresses, answers) = ours(program, Dialect::Llvm)?;
     let text = ask(
@@ -611,8 +616,8 @@ fn starts_against_llvm(program: &Program) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Where the mangled answers agree and the readable ones do not, only names of a kind that the demangler is known to
-/// write otherwise may be at fault.
+/// If mangled answers agree and demangled ones differ, the names must be of a kind that the
+/// demangler is known to write differently.
 fn names_differ(
     decorated: bool,
     mine_raw: &[Frame],
@@ -628,14 +633,14 @@ fn names_differ(
             .iter()
             .any(|c| raw.0.contains(c));
         let pack = raw.0.contains("Dp");
-        // LLVM takes the underscore that 32-bit Windows puts before names, and what follows a `@`, off names of the debug
-        // information as well, and leaves a name from which it took one mangled.
+        // LLVM also removes the underscore that 32-bit Windows prepends, and the text after `@`,
+        // from names in the debug information, and does not demangle such a name.
         let plain = mine.0.split_once('@').map_or(&*mine.0, |(name, _)| name);
         let undecorated =
             decorated && (raw.0 == other.0 || plain.strip_prefix('_') == Some(other.0.as_str()));
-        // Elsewhere the places have been compared along with the mangled names.
+        // Otherwise the lines have been compared with the mangled names.
         let placed = !decorated || mine.1 == other.1;
-        // LLVM 14 cannot read all that GCC mangles, and leaves it as it is.
+        // LLVM 14 cannot demangle all names of GCC, and prints those as they are.
         let unread = raw.0.starts_with('_')
             && raw.0.trim_start_matches('_') == other.0.trim_start_matches('_');
         placed && (mine.0 == other.0 || templated_constructor || pack || undecorated || unread)
@@ -681,8 +686,8 @@ fn gnu_class(answers: &Answers, i: usize, mine: &[Frame], other: &[Frame]) -> Op
     if mine.len() != other.len() {
         return None;
     }
-    // Of DWARF 5's file table binutils 2.40 take the wrong entry now and then: the line is right, the file is the unit's.
-    // LLVM's tool agrees with us.
+    // For DWARF 5, binutils 2.40 sometimes use the wrong entry of the file table: the line is
+    // right, the file is the unit's. LLVM's tool agrees with us.
     let line = |f: &Frame| f.1.rsplit(':').next().map(str::to_owned);
     let places = mine
         .iter()
@@ -716,8 +721,8 @@ fn gnu_class(answers: &Answers, i: usize, mine: &[Frame], other: &[Frame]) -> Op
     aliases.then_some("another of several symbols at one address")
 }
 
-/// Of PE images binutils read the debug information only, without its discriminators: what no line is known of has no
-/// right name there.
+/// For PE images binutils read the debug information only, without its discriminators: frames
+/// without a line have a wrong name.
 fn windows_gnu_class(
     _: &Answers,
     _: usize,

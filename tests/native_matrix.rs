@@ -1,5 +1,6 @@
-//! Programs as everyday builds lay them out, compiled here: where the debug information lies, who compiled it, how it is packed.
-//! Every seventh byte of the code beside llvm-symbolizer's answers: names, depth, lines.
+//! Programs in the layouts of common builds, compiled for the test: location of the debug
+//! information, compiler, compression. Compares every seventh byte of the code with
+//! llvm-symbolizer: names, depth, lines.
 
 use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
@@ -92,22 +93,24 @@ const OBJECTS: [(&str, &str, &[&str]); 7] = [
     ("object-riscv64", "riscv64", &["-g", "-mrelax"]),
 ];
 
-/// Processors that Windows programs are compiled for, and whether C names begin with an underscore there.
+/// Processors for which Windows programs are compiled, and whether C names start with an underscore
+/// there.
 const WINDOWS: [(&str, &str, bool); 3] = [
     ("pdb-x86_64", "x86_64", false),
     ("pdb-i686", "i686", true),
     ("pdb-aarch64", "aarch64", false),
 ];
 
-/// What may differ from LLVM 14's tool, of the answers of all programs of one name, because that is wrong there: it does not apply
-/// the skeleton's `low_pc` to ranges of split units, and so misses what is inlined.
+/// Maximum number of answers, over all programs of one name, in which LLVM 14's tool lacks
+/// inlinees, because it does not apply the skeleton's `low_pc` to ranges of split units.
 const MAX_LESS_DEEP: usize = 60;
 
-/// Of PDBs LLVM 14's tool takes the first of several rows at one offset, and ends rows of what is inlined too early; in each
-/// case `pdb-addr2line` has to have our lines.
+/// Maximum number of answers with other lines: for PDBs LLVM 14's tool uses the first of several
+/// rows at one offset, and ends rows of inlinees too early. In each case `pdb-addr2line` must have
+/// our lines.
 const MAX_OTHER_LINES: usize = 200;
 
-/// How many answers of binutils may differ, by the program's name; none of others.
+/// Number of answers in which binutils may differ, by the program's name; none for others.
 const OTHER_GNU: [(&str, usize); 7] = [
     // They read neither split units nor this compression.
     ("gcc-split", 80),
@@ -116,7 +119,7 @@ const OTHER_GNU: [(&str, usize); 7] = [
     ("clang-split4", 10),
     ("rust-unpacked", 120),
     ("rust-packed", 120),
-    // Names out of the symbol table where there is no linkage name.
+    // Names from the symbol table if there is no linkage name.
     ("rust-lines", 80),
 ];
 
@@ -235,7 +238,7 @@ impl Program {
         Ok(Self { folder, path })
     }
 
-    /// Every seventh byte of the functions of the program's own.
+    /// Returns every seventh byte of the program's own functions.
     fn addresses(&self, symbols: &NativeSymbols) -> Vec<u64> {
         let all = symbols.code().iter().flat_map(|r| r.clone().step_by(7));
         all.take(20_000).collect()
@@ -258,7 +261,7 @@ impl Program {
         }
         let mut less_deep = 0;
         for ((address, ours), theirs) in addresses.iter().zip(&ours).zip(&theirs) {
-            // LLVM's file of a symbol is no place in the source.
+            // LLVM prints a symbol's file, which is not a source position.
             let place =
                 |(m, o): (&Frame, &Frame)| m.1 == o.1 || (m.1 == "??:0:0" && o.1.ends_with(":0:0"));
             let same = ours.len() == theirs.len()
@@ -296,7 +299,8 @@ impl Program {
     }
 }
 
-/// Objects answer as the program that is linked of them: section by section, compressed as a whole or not.
+/// Objects have the answers of the program linked from them: section by section, compressed as a
+/// whole or not.
 fn unlinked(target: &str, flags: &[&str]) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("native/module.c");
@@ -317,7 +321,7 @@ fn unlinked(target: &str, flags: &[&str]) -> Result<(), Failed> {
     for (tool, ending) in [("xz", "xz"), ("zstd", "zst"), ("gzip", "gz")] {
         let mut command = Command::new(tool);
         command.current_dir(&folder).args(["-k", "module.ko"]);
-        // As Linux's own build packs them.
+        // As Linux's own build compresses them.
         if tool == "xz" {
             command.arg("--check=crc32");
         }
@@ -340,10 +344,10 @@ fn unlinked(target: &str, flags: &[&str]) -> Result<(), Failed> {
             let own: Vec<u64> = (0..len).map(|at| here.start + at).collect();
             let ours = answers(&object, &own)?;
             for (at, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
-                // Labels that RISC-V's assembler keeps for the linker are no names.
+                // Labels that RISC-V's assembler keeps for the linker are not names.
                 let same = |(o, t): (&Frame, &Frame)| o == t || t.0.starts_with(".L") && o.1 == t.1;
                 let equal = ours.len() == theirs.len() && ours.iter().zip(theirs).all(same);
-                // What pads functions has no name here.
+                // Padding between functions has no name here.
                 if !equal && ours[0].0 != "??" {
                     let what = format!("{name} {section}+{at:#x}");
                     return Err(format!("{what}\n ours {ours:?}\n llvm {theirs:?}").into());
@@ -391,7 +395,7 @@ fn windows(target: &str, underscore: bool) -> Result<(), Failed> {
         let rva = u32::try_from(address - base)?;
         let function = pdb.find(rva, &mut found)?;
         if function.is_none() {
-            // What pads functions is told apart here.
+            // We distinguish padding between functions.
             continue;
         }
         let ours = found.iter().map(|frame| {
@@ -427,7 +431,7 @@ fn windows(target: &str, underscore: bool) -> Result<(), Failed> {
     Ok(())
 }
 
-/// However sections are compressed, the answers are the same.
+/// Compression of sections does not change the answers.
 fn packed(flags: &[&str], dwz: bool) -> Result<(), Failed> {
     let program = Program::compile("g++", flags)?;
     if dwz {
@@ -454,7 +458,8 @@ fn packed(flags: &[&str], dwz: bool) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A kernel module is found by its build id, compressed as distributions compress it; addresses count from where it is loaded.
+/// A kernel module is found by its build ID, compressed as by distributions; addresses are relative
+/// to where it is loaded.
 fn module_in_a_trace() -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("native/module.c");
@@ -502,7 +507,7 @@ fn module_in_a_trace() -> Result<(), Failed> {
     Ok(())
 }
 
-/// As binutils, which are asked for a section by name.
+/// Compares with binutils, with addresses relative to a section given by name.
 fn unlinked_beside_addr2line() -> Result<(), Failed> {
     let program = Program::compile("g++", &["-O2", "-g", "-ffunction-sections"])?;
     let path = program.folder.path().join("first.o");
@@ -535,7 +540,7 @@ fn unlinked_beside_addr2line() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Debug information that lies neither beside the program nor where it was compiled.
+/// Debug information that is neither next to the program nor where it was compiled.
 fn split_elsewhere() -> Result<(), Failed> {
     let program = Program::compile("g++", &["-O2", "-gdwarf-4", "-gsplit-dwarf"])?;
     let expected = answers_with(&program.path, |_| {})?;
@@ -548,7 +553,7 @@ fn split_elsewhere() -> Result<(), Failed> {
     let folder =
         |places: &mut DebugFileSearch| places.folders.push(program.folder.path().to_owned());
     assert_eq!(found(&folder)?, expected);
-    // A package under the name of the program, of its debug file, or of neither.
+    // A package with the name of the program, of its debug file, or of neither.
     run(Command::new("dwp")
         .current_dir(&program.folder)
         .args(["-e", "program", "-o", "all"]))?;
@@ -558,7 +563,7 @@ fn split_elsewhere() -> Result<(), Failed> {
         assert_eq!(found(&|_| {})?, expected, "{name}");
         std::fs::remove_file(package)?;
     }
-    // Of another build nothing is taken.
+    // A package of another build is rejected.
     let other = Program::compile("g++", &["-O1", "-gdwarf-4", "-gsplit-dwarf"])?;
     let folder = |places: &mut DebugFileSearch| places.folders.push(other.folder.path().to_owned());
     let refused = found(&folder)
@@ -597,7 +602,7 @@ fn split_in_a_trace() -> Result<(), Failed> {
     Ok(())
 }
 
-/// What a link leads to has its companions beside it.
+/// The debug files next to a link's target are found.
 fn linked_name() -> Result<(), Failed> {
     let program = Program::compile("g++", &["-O2", "-g"])?;
     let whole = answers_with(&program.path, |_| {})?;
@@ -627,7 +632,8 @@ fn linked_name() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The supplementary file is found by its name in any folder, and set by its build id from anywhere.
+/// The supplementary file is found by its name in any folder, and set by its build ID from any
+/// path.
 fn shared_elsewhere() -> Result<(), Failed> {
     let program = Program::compile("g++", &["-O2", "-g"])?;
     let expected = answers_with(&program.path, |_| {})?;
@@ -666,7 +672,7 @@ fn shared_elsewhere() -> Result<(), Failed> {
     symbols.set_supplement(&elsewhere)?;
     let addresses = program.addresses(&symbols);
     assert_eq!(answers(&symbols, &addresses)?, expected);
-    // By its build id, as distributions lay their debug files out, it is found for the frames of a trace.
+    // It is found by its build ID, in the layout of distributions, for the frames of a trace.
     let (head, tail) = supplement.split_at(2);
     let place = apart.path().join(".build-id").join(head);
     std::fs::create_dir_all(&place)?;
@@ -689,7 +695,7 @@ fn shared_elsewhere() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A symbol of a section that is no code names none, whatever its value.
+/// A symbol of a section without code names no code, whatever its value.
 fn symbols_of_other_sections() -> Result<(), Failed> {
     let program = Program::compile("g++", &["-O2", "-g"])?;
     let symbols = NativeSymbols::open_path(&program.path)?;
@@ -702,7 +708,7 @@ fn symbols_of_other_sections() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A function and its place.
+/// A function and its file and line.
 type Frame = (String, String);
 
 fn answers_with(
@@ -743,7 +749,8 @@ fn llvm(path: &Path, addresses: &[u64]) -> Result<Vec<Vec<Frame>>, Failed> {
     Ok(frames(&ask(command, addresses)?))
 }
 
-/// What binutils say, of addresses or offsets in a section; of places the line alone, for they take the wrong file now and then.
+/// Returns the answers of binutils for addresses or offsets in a section. Only lines are compared,
+/// because binutils sometimes use the wrong file.
 fn gnu(path: &Path, section: Option<&str>, addresses: &[u64]) -> Result<Vec<Vec<Frame>>, Failed> {
     let mut command = Command::new("addr2line");
     command.args(["-f", "-i", "-a"]);
@@ -752,7 +759,7 @@ fn gnu(path: &Path, section: Option<&str>, addresses: &[u64]) -> Result<Vec<Vec<
     }
     command.arg("-e").arg(path);
     let text = ask(command, addresses)?;
-    // Each answer begins with its address.
+    // Each answer starts with its address.
     let answers = text.split("\n0x").map(|answer| {
         let lines: Vec<&str> = answer.lines().skip(1).collect();
         let frame = |pair: &[&str]| {
@@ -770,14 +777,14 @@ fn gnu(path: &Path, section: Option<&str>, addresses: &[u64]) -> Result<Vec<Vec<
 fn like_gnu(ours: &[Frame], theirs: &[Frame]) -> bool {
     let same = |(ours, theirs): (&Frame, &Frame)| {
         let line = ours.1.split(':').nth(1).unwrap_or_default();
-        // Without a linkage name, that of what binutils were asked before.
+        // Without a linkage name binutils may print that of the preceding query.
         let name = ours.0 == theirs.0 || !ours.0.starts_with("_Z");
         name && (line == theirs.1 || (line == "0" && theirs.1 == "?"))
     };
     ours.len() == theirs.len() && ours.iter().zip(theirs).all(same)
 }
 
-/// What a tool says that reads addresses from its standard input.
+/// Returns the output of a tool that reads addresses from its standard input.
 fn ask(mut command: Command, addresses: &[u64]) -> Result<String, Failed> {
     let mut child = command
         .stdin(Stdio::piped())

@@ -10,7 +10,7 @@ use chronosym_conformance::{CORPUS, TESTDATA, case, unzip};
 use chronosym_nettrace::{Diagnostics, Field, FieldType, Format, Options, Reader};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// What the baselines call the events that the corpus holds.
+/// Names of the corpus's events in the baselines.
 const NAMES: &str = include_str!("data/eventpipe-events.txt");
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
@@ -256,7 +256,8 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Re
     }
 }
 
-/// Samples with their frames, verbose method events, IL maps and module events of the traces, known beforehand.
+/// Samples with their frames, verbose method events, IL maps and module events of the traces,
+/// counted beforehand.
 fn corpus_counts(corpus: &Path) -> Result<(), Failed> {
     let expected = [
         ("VoiceMemo.23092.nettrace", 947, 12_206, [107_302, 25, 57]),
@@ -363,7 +364,7 @@ fn smallest_trace(corpus: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Every `step`-th cut behind the magic delivers the beginning of the trace and says what is missing.
+/// Every `step`-th cut after the magic yields the start of the trace and reports what is missing.
 fn cuts(bytes: &[u8], step: usize) -> Result<(), Failed> {
     const MAGIC: usize = 24;
     let whole = Summary::read(bytes)?.total();
@@ -387,7 +388,7 @@ fn cuts(bytes: &[u8], step: usize) -> Result<(), Failed> {
     }
 }
 
-/// A case a trace: all of it is read and nothing about it is strange.
+/// One case per trace: all of it is read without diagnostics.
 fn whole_reads(variable: &'static str, label: &str) -> Vec<Trial> {
     let Some(folder) = std::env::var_os(variable).map(PathBuf::from) else {
         return vec![case(variable, format!("{label}_reads_whole"), |_| Ok(()))];
@@ -486,7 +487,7 @@ fn collect_linux(testdata: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Straight from the decompressor: the file is never held.
+/// Straight from the decompressor: the file is never held in memory.
 fn big(testdata: &Path) -> Result<(), Failed> {
     let mut archive =
         zip::ZipArchive::new(File::open(testdata.join("clr10/traces/big.nettrace.zip"))?)?;

@@ -1,4 +1,5 @@
-//! What users of the library get from `chronosym::open`: every way in, every refusal, every limit.
+//! `chronosym::open` as users of the library see it: every kind of input, every rejection, every
+//! limit.
 
 use std::io::{Cursor, Read, Write};
 use std::ops::ControlFlow;
@@ -17,7 +18,7 @@ use chronosym_support::trace::TraceInfo;
 
 const SAMPLES: u64 = 200;
 
-/// A nettrace trace of a process whose clock stands at `start` when it begins.
+/// Returns a nettrace trace of a process whose clock is at `start` when it starts.
 fn nettrace_at(process_id: u32, start: i64) -> Vec<u8> {
     let info = TraceInfo::default();
     let second = (start - info.qpc_start) / 1_000_000_000;
@@ -67,7 +68,7 @@ fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
     zip.finish().expect("memory").into_inner()
 }
 
-/// Files in a folder of their own.
+/// Files in a temporary folder.
 struct Files(tempfile::TempDir);
 
 impl Files {
@@ -104,7 +105,7 @@ fn kinds(diagnostics: &Diagnostics) -> Vec<DiagnosticKind> {
     diagnostics.list.iter().map(|it| it.kind).collect()
 }
 
-/// Samples of what was opened, and what is wrong with it.
+/// Returns the number of samples in a recording, and the diagnostics.
 fn read(recording: Recording) -> (u64, Diagnostics) {
     let (timeline, diagnostics) = recording.timeline(Options::default()).expect("readable");
     (
@@ -117,7 +118,7 @@ fn open_all(paths: &[&Path]) -> Result<Recording, OpenError> {
     Opener::new().open(paths.iter().map(|&path| Input::file(path)))
 }
 
-/// A pipe gives what it has at the moment.
+/// A pipe that returns a few bytes at a time.
 struct Trickle(Cursor<Vec<u8>>);
 
 impl Read for Trickle {
@@ -236,7 +237,7 @@ fn refusals_are_told_apart() {
     is(&[&a, &a], |e| matches!(e, OpenError::SameFile { .. }));
     is(&[&a, &link], |e| matches!(e, OpenError::SameFile { .. }));
     is(&[&one, &copy], |e| matches!(e, OpenError::Copies { .. }));
-    // What tells it stands in their headers, which are read later.
+    // The difference is in their headers, which are read later.
     let both = open_all(&[&a, &one]).and_then(|it| it.timeline(Options::default()));
     let Err(error) = both else {
         panic!("a Linux trace is not joined to an .etl");
@@ -269,7 +270,7 @@ fn refusals_are_told_apart() {
 
 #[test]
 fn layers_are_counted_and_cost_no_stack() {
-    // Stored, not packed: it is quickly made.
+    // Stored without compression, to be fast.
     let layer = |bytes: &[u8]| {
         let none = flate2::Compression::none();
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), none);
@@ -302,7 +303,7 @@ fn layers_are_counted_and_cost_no_stack() {
     assert_eq!(kinds(&diagnostics), [DiagnosticKind::Limit]);
 }
 
-/// A zip file whose list names its one entry `count` times.
+/// Returns a zip file whose directory lists its only entry `count` times.
 fn overlapping(entry: &[u8], count: u16) -> Vec<u8> {
     let one = zip(&[("0000", entry)]);
     let list = one
@@ -371,7 +372,7 @@ fn what_is_too_large_is_read_up_to_the_limit() {
                 .any(|it| it.text.contains("unpacked_bytes"))
         );
     }
-    // What is not unpacked is not limited.
+    // Uncompressed data is not limited.
     assert_eq!(
         read(open_with(limits, &trace()).expect("a trace")).0,
         SAMPLES
@@ -381,7 +382,7 @@ fn what_is_too_large_is_read_up_to_the_limit() {
 #[test]
 fn damage_costs_what_is_damaged() {
     let trace = trace();
-    // An entry without a header beside a sound one.
+    // An entry without a header next to a valid one.
     let mut two = zip(&[("good", &trace), ("bad", &trace[..100])]);
     let header = two
         .windows(4)
@@ -392,7 +393,7 @@ fn damage_costs_what_is_damaged() {
     assert_eq!(samples, SAMPLES);
     assert_eq!(kinds(&diagnostics), [DiagnosticKind::Damage]);
     assert!(diagnostics.list[0].text.contains(": entry 1 is damaged"));
-    // A wrong checksum is told, and costs nothing.
+    // A wrong checksum is reported, and the data is used.
     let mut wrong = zip(&[("t", &trace)]);
     let list = wrong
         .windows(4)
@@ -555,7 +556,7 @@ fn a_session_is_of_one_recording() {
         another(etl::read(open_etl(), &mut session)),
         Some(AnotherRecording::Whole)
     );
-    // Several sessions of one process may feed a live one, in any order.
+    // Several sessions of one process may be read into a live one, in any order.
     let read_live = |bytes: &[u8], live: &mut LiveSession| {
         let mut stream = nettrace::NettraceStream::new(bytes, Default::default())?;
         chronosym::source::read_live(&mut stream, live)

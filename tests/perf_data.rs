@@ -1,5 +1,5 @@
-//! The readers of perf.data, jitdump and perf script's text against what `perf` itself printed of the same recordings,
-//! kept beside them or asked of the tool where it is installed.
+//! Compares the readers of perf.data, jitdump and perf script's text with the output of `perf` for
+//! the same recordings, stored next to them or produced by the tool if it is installed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -124,7 +124,7 @@ fn main() -> ExitCode {
             true,
         ),
         ("lossy", &["-g", "-F", "20000", "-m", "1"], true),
-        // perf unwinds the copied stacks, so that its chains are longer than the recorded ones.
+        // perf unwinds the copied stacks, so its chains are longer than the recorded ones.
         ("dwarf", &["--call-graph", "dwarf,4096"], false),
         (
             "every_field",
@@ -166,7 +166,7 @@ fn main() -> ExitCode {
             .find(|entry| entry.path().extension().is_some_and(|end| end == "dump"))
             .ok_or("node wrote no jitdump")?;
         let (loads, diagnostics) = loads(&std::fs::read(dump.path())?)?;
-        // V8 damages the lines of most scripts that are not its own.
+        // V8 corrupts the lines of most scripts other than its own.
         let has = |name: &str, lines: usize| {
             (loads.iter()).any(|load| load.1.contains(name) && load.2 >= lines)
         };
@@ -179,11 +179,11 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
 }
 
-/// Some work in two processes, one of which has a name with a blank and a parenthesis.
+/// A workload in two processes, one of which has a name with a blank and a parenthesis.
 const WORK: &str = "printf 'w er)x' > /proc/$$/comm; i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; \
     cat /proc/self/maps > /dev/null; seq 200000 | sort -r > /dev/null";
 
-/// A case that asks `perf`: ignored where that is missing, unless it must be there.
+/// A case that runs `perf`: ignored if that is missing, unless it is required.
 fn with_perf(trial: Trial) -> Trial {
     let required = std::env::var_os("CHRONOSYM_REQUIRE_TOOLS").is_some_and(|value| value == "1");
     let missing = Command::new("perf").arg("--version").output().is_err();
@@ -288,7 +288,7 @@ fn has_records(bytes: &[u8], kinds: BTreeMap<u32, u64>, kernel: u64) -> Result<(
     check(&reader.attrs()[0].clock_id, &Some(1))
 }
 
-/// Reads copies in which ten bytes are wrong; most of them have something left to read.
+/// Reads copies in which ten bytes are wrong; most of them remain partly readable.
 fn damaged(bytes: &[u8], copies: usize, read: impl Fn(&[u8]) -> usize) -> Result<(), Failed> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {
@@ -308,7 +308,7 @@ fn damaged(bytes: &[u8], copies: usize, read: impl Fn(&[u8]) -> usize) -> Result
     check(&(readable > copies / 2), &true)
 }
 
-/// Address, names and lines of what was loaded.
+/// Returns address, names and lines of loaded code.
 #[allow(clippy::type_complexity)]
 fn loads(dump: &[u8]) -> Result<(Vec<(u64, String, usize)>, jitdump::Diagnostics), Failed> {
     let mut reader = jitdump::Reader::new(dump, Default::default())?;
@@ -327,7 +327,7 @@ fn loads(dump: &[u8]) -> Result<(Vec<(u64, String, usize)>, jitdump::Diagnostics
     Ok((loads, reader.diagnostics().clone()))
 }
 
-/// Names and mappings of processes as they were at a record's time.
+/// Names and mappings of processes at the time of a record.
 #[derive(Default)]
 struct Machine {
     comms: HashMap<u32, String>,
@@ -335,7 +335,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// What perf calls a thread: its record may have been lost.
+    /// Returns perf's name of a thread, whose record may have been lost.
     fn comm(&self, tid: u32) -> String {
         let known = self.comms.get(&tid).cloned();
         known.unwrap_or_else(|| format!(":{tid}"))
@@ -377,7 +377,7 @@ impl Machine {
         }
     }
 
-    /// A frame as perf prints it: an offset in the file if it lies in one, and the file.
+    /// Returns a frame as perf prints it: a file offset if it is in a file, and the file.
     fn place(&self, pid: u32, address: u64) -> (u64, Option<&str>) {
         let maps = self.maps.get(&pid).map_or(&[][..], Vec::as_slice);
         let found = maps
@@ -433,7 +433,7 @@ fn agrees_with_text(bytes: &[u8], text: &[u8]) -> Result<(), Failed> {
     check(&(samples > 700 && frames > 18_000), &true)
 }
 
-/// What perf prints of a sample: what `perf script` prints, and the chain as recorded.
+/// A sample as `perf script` prints it, and the chain as recorded.
 type Printed = (String, u32, u32, u64, Option<u64>, String);
 
 /// Compares every sample and the number of every kind of record.

@@ -1,4 +1,5 @@
-//! Recordings of perf and jitdumps made to take long or to take room: what they cost grows with their size, not with its square.
+//! Recordings of perf and jitdumps crafted to take long or to use memory: their cost is linear in
+//! their size.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -93,7 +94,7 @@ fn threads_names_symbols_and_events_without_end() {
         }
         perf.file()
     });
-    // A pipe says what is recorded in records.
+    // In pipe mode, records describe the events.
     grows("perf.data", 4_000, |many| {
         let mut perf = perf();
         for n in 0..many {
@@ -145,7 +146,7 @@ fn code_that_is_moved_onto_itself() {
             dump.file().to_vec()
         });
     }
-    // One that takes the place of all.
+    // One that covers all others.
     grows("jit-42.dump", 1_500, |many| {
         let mut dump = JitdumpWriter::new(false, PID, 0);
         for n in 0..many {
@@ -157,7 +158,8 @@ fn code_that_is_moved_onto_itself() {
     });
 }
 
-/// A process that runs one program after the other: those that ended are not visited again.
+/// A process that runs many programs in succession: the mappings of ended programs are not visited
+/// again.
 #[test]
 fn programs_that_a_process_runs_one_after_the_other() {
     let timeline = grows("perf.data", 4_000, |many| {

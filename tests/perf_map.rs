@@ -1,4 +1,4 @@
-//! The runtime's own perf map of the same run, and its own stack traces, held to what traces say.
+//! Compares the runtime's own perf map of the same run, and its own stack traces, with traces.
 
 mod workload;
 
@@ -83,7 +83,8 @@ fn every_jitted_body_is_in_the_perf_map() {
 
 const NO_RUNDOWN: &str = "clr10/traces/norundown";
 
-/// What each frame of each sample of a timeline is: the address, how it got there and when.
+/// Calls `each` with each frame of each sample of a timeline: the frame, its position, and its
+/// time.
 fn frames(timeline: &Arc<Timeline>, mut each: impl FnMut(&chronosym::Frame, Position, u64)) {
     let mut resolver = Resolver::new(timeline, None);
     timeline.for_each_sample(&Filter::default(), |class, time| {
@@ -114,7 +115,7 @@ fn a_perf_map_names_what_no_rundown_listed() {
         let call = frame.address - u64::from(position == Position::Return);
         let known = !full.untimed_at(process, call).is_empty();
         let kind = if without.name().is_ok() {
-            // What events prove stays as it is: the map has no times.
+            // Names proved by events stay: the map has no times.
             assert_eq!(frame, &without);
             assert_ne!(frame.evidence, Some(Evidence::PerfMap));
             "proven"
@@ -227,7 +228,8 @@ fn il_maps_give_the_runtimes_own_offsets() {
                 faults.push(format!("no body: {line}"));
                 continue;
             };
-            // Of several tiers the one whose code is meant: the runtime says no address, and looks up raw offsets.
+            // Of several tiers, the one whose code is meant: the runtime states no address, and
+            // looks up raw offsets.
             let mapped = bodies.iter().filter(|b| b.il_map_entries.is_some());
             let answers: Vec<_> = mapped
                 .filter(|b| native < b.size)

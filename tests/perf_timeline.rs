@@ -1,5 +1,5 @@
-//! Recordings of perf as timelines, against what `perf script` printed of them, against what a runtime knew, and of programs
-//! that are recorded here and now.
+//! Recordings of perf as timelines, compared with the output of `perf script`, with a runtime's
+//! events, and with programs recorded by the test.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -101,7 +101,7 @@ fn kind(frame: &Frame) -> &'static str {
     }
 }
 
-/// The frames of all samples, one for each address.
+/// Calls `each` with the frames of all samples, one per address.
 fn each_frame(timeline: &Arc<Timeline>, mut each: impl FnMut(&Frame)) {
     timeline.for_each_sample(&Filter::default(), |class, time| {
         let thread = timeline.thread_view(class.thread).expect("it has one");
@@ -114,12 +114,12 @@ fn each_frame(timeline: &Arc<Timeline>, mut each: impl FnMut(&Frame)) {
     });
 }
 
-/// What a sample is by either of the two: its head, and its addresses as perf prints them.
+/// A sample in either output: its header, and its addresses as perf prints them.
 type Row = (u64, Option<u32>, u64, String, Vec<u64>);
 
 fn agrees_with_text(folder: &Path) -> Result<(), Failed> {
     let data = folder.join("perf.data");
-    // As a stream, so that nothing beside it is looked for.
+    // As a stream, so that no files next to it are used.
     let input = Input::stream("perf.data", File::open(&data)?);
     let recording = Opener::new().open([input])?;
     let (timeline, _) = recording.timeline(Options::default())?;
@@ -144,7 +144,7 @@ fn agrees_with_text(folder: &Path) -> Result<(), Failed> {
         let process = timeline.process_view(thread.process).expect("it has one");
         let addresses = timeline.stacks().addresses(class.stack).map(|address| {
             let frame = timeline.frames(thread.process, address, time, Position::Exact, None);
-            // perf prints where in the file it is.
+            // perf prints the file offset.
             match frame.first().map(|frame| frame.code) {
                 Some(Code::Image { rva, .. }) if address >> 63 == 0 => rva,
                 _ => address,
@@ -160,7 +160,7 @@ fn agrees_with_text(folder: &Path) -> Result<(), Failed> {
     let mut expected: Vec<Row> = Vec::new();
     while let Some(sample) = reader.next_sample()? {
         let mut addresses: Vec<u64> = sample.frames().map(|frame| frame.address).collect();
-        // What is no address at the end of a chain is left out.
+        // Values at the end of a chain that are not addresses are omitted.
         while addresses.last().is_some_and(|&last| last < 0x1000) {
             let last = sample.frames().last().and_then(|frame| frame.dso);
             if last.is_some() {
@@ -181,7 +181,8 @@ fn agrees_with_text(folder: &Path) -> Result<(), Failed> {
     pairs.try_for_each(|(ours, theirs)| check(ours == theirs, format!("{ours:x?} for {theirs:x?}")))
 }
 
-/// The runtime and perf at once: what it knew of its code names what perf saw of it.
+/// A recording of the runtime joined with one of perf: the runtime's events name the code that perf
+/// sampled.
 fn joined(folder: &Path) -> Result<(), Failed> {
     let path = folder.join("clr31/join/mono.zip");
     let timeline = open(&path)?;
@@ -210,7 +211,7 @@ fn joined(folder: &Path) -> Result<(), Failed> {
             by_events += u32::from(!is_map && frame.name().is_ok());
         }
     });
-    // Of 19,989 frames in anonymous executable memory a careful reader of both names so many.
+    // Of 19,989 frames in anonymous executable memory, the number that each source names.
     let found = format!("{by_events} of {anonymous}, {by_map} by the map");
     check(by_events >= 19_929 && by_map <= 60, found)?;
     let clocks: Vec<_> = timeline
@@ -239,7 +240,7 @@ fn joined(folder: &Path) -> Result<(), Failed> {
     check(lines > 10_000, format!("{lines} frames with a line"))
 }
 
-/// A module that the kernel loaded is found by the build id that the recording states, whatever it is called there.
+/// A kernel module is found by the build ID in the recording, whatever its name there.
 fn kernel_module(folder: &Path) -> Result<(), Failed> {
     const MODULE: u64 = 0xffff_ffff_c000_0000;
     const KERNEL: u16 = 1;
@@ -373,7 +374,7 @@ fn record_with(folder: &Path, how: &[&str], program: &[&str]) -> Result<(), Fail
         .args(program))
 }
 
-/// A recording of this machine needs no trust to find what it mapped, until that is replaced.
+/// Files mapped in a recording of this machine are found without trust, until they are replaced.
 fn without_build_id(folder: &Path) -> Result<(), Failed> {
     let code = "volatile long total;\nint main(void) { for (long i = 0; i < 100000000; i++) total += i; return 0; }\n";
     std::fs::write(folder.join("work.c"), code)?;
@@ -450,8 +451,9 @@ fn c_program(folder: &Path) -> Result<(), Failed> {
     )
 }
 
-/// Without frame pointers, through the C library and back, out of a signal's handler, and at frames whose size is not known
-/// before they run. Each part runs for tens of milliseconds or more, so that samples fall in all of them at any rate.
+/// Without frame pointers, through the C library and back, out of a signal's handler, and at frames
+/// whose size is determined at run time. Each part runs for tens of milliseconds or more, so that
+/// samples fall in all of them at any rate.
 const UNWOUND: &str = r#"
 #include <alloca.h>
 #include <signal.h>
@@ -574,7 +576,7 @@ fn node_with_jitdump(folder: &Path) -> Result<(), Failed> {
     check(fib * 2 > all, format!("{fib} of {all} samples"))
 }
 
-/// Functions that are compiled again and again, of which some are dropped.
+/// Functions that are compiled repeatedly, some of which are dropped.
 const COMPILING: &str = "let total = 0;\n\
     for (let i = 0; i < 400; i++) {\n\
       const f = new Function('n', `let t = ${i}; for (let k = 0; k < n; k++) t = (t * 31 + k) | 0; return t`);\n\
@@ -582,7 +584,8 @@ const COMPILING: &str = "let total = 0;\n\
     }\n\
     console.log(total);\n";
 
-/// Every frame of code that was compiled has the name that it has once perf has made an ELF file of each load.
+/// Every frame of compiled code has the name that it has after `perf inject` has written an ELF
+/// file for each load.
 fn node_as_injected(folder: &Path) -> Result<(), Failed> {
     std::fs::write(folder.join("compiling.js"), COMPILING)?;
     record(folder, &["node", "--perf-prof", "compiling.js"])?;

@@ -1,4 +1,4 @@
-//! Portable PDBs, our own and those of others, against the peer that reads them too.
+//! Compares portable PDBs, our own and those of others, with another reader.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -27,10 +27,10 @@ const OWN: [&str; 14] = [
     "clr10/r2r/linux-x64/Workload.dll",
 ];
 
-/// Files that hold no PDB of their own: the precompiled image names one.
+/// Files without a PDB of their own: the precompiled image names one.
 const WITHOUT: &str = "clr10/r2r/linux-x64/Workload.dll";
 
-/// Images whose PDB lies beside or in them.
+/// Images whose PDB is next to them or embedded.
 const MODULES: [&str; 3] = [
     "clr10/workload/Workload.dll",
     "clr10/workload/PluginB.dll",
@@ -124,7 +124,7 @@ fn equals_symbolic(bytes: &[u8]) -> Result<(), Failed> {
         let link = theirs
             .get_source_link(&document)
             .map(|url| url.into_owned());
-        // The peer leaves the path as it is; .NET's own reader escapes it, and so do we.
+        // The other reader leaves the path as it is; .NET's own reader escapes it, as we do.
         let url = ours.source_link_url(row);
         let url = url.map(|url| url.replace("%2C", ",").replace("%3D", "="));
         equal("Source Link", url, link)?;
@@ -173,7 +173,7 @@ fn equals_symbolic(bytes: &[u8]) -> Result<(), Failed> {
     }
 }
 
-/// The line of every sequence point, asked of the module as a user names it.
+/// Looks up the line of every sequence point, in the module as a user names it.
 fn module_equals_symbolic(image: &Path) -> Result<(), Failed> {
     let mut config = StoreConfig::new();
     config.folders.extend(image.parent().map(Path::to_owned));

@@ -1,4 +1,5 @@
-//! Precompiled code that no event names: by the perf map alone, in files that are mapped piece by piece, in composites.
+//! Precompiled code without events: named by the perf map alone, in files mapped section by
+//! section, in composites.
 
 mod mapped;
 mod workload;
@@ -102,7 +103,8 @@ fn a_perf_map_alone_names_what_no_event_names() {
 fn the_perf_map_of_another_build_names_nothing() {
     let text = String::from_utf8(read(&built("linux-x64").join("Workload.ni.r2rmap")));
     let text = text.expect("text");
-    // As other compiler options would: the signature stays, and one method that the trace knows moves.
+    // As with other compiler options: the signature is the same, but a method that the trace states
+    // has moved.
     let moved = text.replace("00011DD0 ", "00011DE0 ");
     assert_ne!(moved, text);
     let other = |target: &str| read(&built(target).join("Workload.ni.r2rmap"));
@@ -124,7 +126,7 @@ fn the_perf_map_of_another_build_names_nothing() {
     assert!(symbols(found.path()).precompiled_range(&module).is_ok());
 }
 
-/// An image for another machine is a reason, and says so where files are listed.
+/// An image for another machine has its own reason, which listings of files show.
 #[test]
 fn an_image_for_another_machine_is_a_reason() {
     let trace = load("clr10/traces/r2r.nettrace.zip");
@@ -147,11 +149,11 @@ fn an_image_for_another_machine_is_a_reason() {
 const BASE: u64 = 0x7f00_1000_0000;
 const PAGE: u64 = 0x1000;
 
-/// What a recorder says of a mapped image.
+/// A recorder's description of a mapped image.
 struct Mapped(MappedFile);
 
 impl Mapped {
-    /// As the runtime maps an image: the whole file, then headers and sections at their places.
+    /// Maps an image as the runtime does: the whole file, then headers and sections at their RVAs.
     fn new(file: &[u8]) -> Self {
         let image = PeImage::parse(file).expect("an image");
         let pages = |at: u64| at.div_ceil(PAGE) * PAGE;
@@ -225,11 +227,11 @@ fn files_that_are_mapped_piece_by_piece() {
             assert_eq!(ours.certainty, Some(Certainty::Approximate));
         }
         assert!(lines.len() > 50, "{}", lines.len());
-        // What lies in the section with data is no code.
+        // The data section holds no code.
         let data = image.image().sections().nth(1).expect("data").rva;
         let ours = frame(&timeline, process, u64::from(data) + 8, &by_image);
         assert_eq!(ours.name().err(), Some(NameReason::NoName), "{ours:?}");
-        // Nor is the copy of the file that is mapped as it stands.
+        // Nor does the copy of the file that is mapped as a whole.
         let copy = 0u64.wrapping_sub(0x100_0000).wrapping_add(0x1800);
         let (timeline, process) = Mapped::new(&dll).trace();
         let address = BASE.wrapping_add(copy);
@@ -278,7 +280,7 @@ fn another_build_of_a_mapped_file_is_a_reason() {
             mismatch
         );
     }
-    // Another time stamp; sections of another size; no headers where the code says that they are.
+    // Another time stamp; sections of another size; no headers at the base that the code implies.
     let mut other = Mapped::new(&dll);
     other.0.metadata = other.0.metadata.replace("3817683848", "3817683849");
     assert_eq!(reason(&other, &[("Workload.dll", &dll)]), mismatch);
@@ -308,7 +310,8 @@ fn another_build_of_a_mapped_file_is_a_reason() {
     assert_eq!(reason(&mapped, &[]), Some(NameReason::PathNotTrusted));
 }
 
-/// Time stamp, PDB and names of files are those of the IL: builds for several machines lie side by side.
+/// Time stamp, PDB and names of files are those of the IL, so builds for several machines can be in
+/// one folder.
 #[test]
 fn a_build_for_another_machine_hides_none_behind_it() {
     let files = ["Workload.dll", "Workload.ni.r2rmap"];
@@ -328,7 +331,7 @@ fn a_build_for_another_machine_hides_none_behind_it() {
         assert_eq!(named.name(), Ok("Workload.Program.Main"), "{name}");
         let ours = mapped.frame(0x11dd0, &neither);
         assert_eq!(ours.name().err(), Some(NameReason::SymbolFileMismatch));
-        // Each that was looked at is told of, once.
+        // Each file that was examined is reported once.
         let (timeline, process) = mapped.trace();
         let image = timeline
             .images(process)
@@ -346,8 +349,8 @@ fn a_build_for_another_machine_hides_none_behind_it() {
     }
 }
 
-/// The precompiled workload made over into a composite and its component, which hold each other's halves: shapes that the
-/// compiler makes only when it is asked to.
+/// The precompiled workload converted to a composite and its component, each of which has a part of
+/// the other: the compiler produces these layouts only on request.
 struct Patched {
     bytes: Vec<u8>,
     header: usize,
@@ -370,7 +373,7 @@ impl Patched {
         u32::from_le_bytes(self.bytes[at..at + 4].try_into().expect("four bytes"))
     }
 
-    /// Where a section of the header stands in its table.
+    /// Returns the position of a header section in its table.
     fn row(&self, kind: u32) -> usize {
         let rows = (0..self.word(self.header + 12) as usize).map(|k| self.header + 16 + k * 12);
         rows.into_iter()
@@ -378,7 +381,8 @@ impl Patched {
             .expect("a section")
     }
 
-    /// Makes section `old` one of type `new` with this content, at the place of `old`; its RVA.
+    /// Replaces section `old` by one of type `new` with this content, in its entry; returns its
+    /// RVA.
     fn section(&mut self, old: u32, new: u32, content: &[u8]) -> u32 {
         let row = self.row(old);
         let (rva, room) = (self.word(row + 4), self.word(row + 8) as usize);
@@ -402,7 +406,7 @@ impl Patched {
 const CROSS_MODULE_INLINING: u32 = 119;
 const DELAY_LOAD_THUNKS: u32 = 106;
 
-/// Metadata with one assembly reference.
+/// Returns metadata with one assembly reference.
 fn manifest(name: &str) -> Vec<u8> {
     let mut strings = [b"\0", name.as_bytes(), b"\0"].concat();
     strings.resize(strings.len().next_multiple_of(4), 0);
@@ -452,7 +456,7 @@ fn composite(component: &str, mvid: [u8; 16]) -> Vec<u8> {
     composite.bytes
 }
 
-/// What the compiler leaves of an assembly whose code is in a composite.
+/// Returns what the compiler leaves of an assembly whose code is in a composite.
 fn component(owner: &str) -> Vec<u8> {
     let mut component = Patched::new();
     let flags = component.word(component.header + 8);
@@ -507,7 +511,7 @@ fn code_of_a_component_is_in_its_composite() {
     println!("{by_composite} methods named by the composite, {lines} of them with a line");
     assert!(by_composite > 5 && lines > 5);
 
-    // Without a trace the composite says the same of an RVA as the image of one module does.
+    // Without a trace, the composite and the image of one module have the same result for an RVA.
     let single = folder(&[("Workload.dll", &dll), ("Workload.pdb", &pdb)]);
     let open = |folder: &Path, name| {
         let mut config = StoreConfig::new();

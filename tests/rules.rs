@@ -1,5 +1,5 @@
-//! Rules of resolution have numbers: what code cites is in `docs/resolution.md`, and each rule there has a test that names it.
-//! The glossary names types: they exist.
+//! Rules of resolution have numbers: rules cited by code are in `docs/resolution.md`, and each rule
+//! there has a test that names it. Types named in the glossary exist.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Reports of the runtime's own events, of traces written by hand: each pairing against a naive
-//! model or numbers counted by hand.
+//! Reports of the runtime's own events, from traces written by hand: compares each pairing with a
+//! naive model or with numbers counted by hand.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -110,8 +110,8 @@ fn heap_stats(size: u64, promoted: u64) -> Payload {
 #[test]
 fn collections_have_their_pauses_heaps_and_triggers() {
     let mut trace = Trace::new();
-    // A blocking collection of generation 0. Another thread, the profiler, tries to suspend while
-    // it runs, and gets its turn afterwards.
+    // A blocking collection of generation 0. Another thread, the profiler, requests a suspension
+    // while it runs, and gets it afterwards.
     trace.event((9, 1), (100, 1), suspend(1));
     trace.event((8, 1), (130, 1), clr());
     trace.event_with(
@@ -242,7 +242,7 @@ fn what_has_no_partner_is_counted() {
     trace.event((9, 1), (30, 1), suspend(1));
     trace.event((9, 1), (40, 1), suspend(1));
     trace.event((1, 2), (50, 1), gc_start(2, 0, 0, 0));
-    // Version 3, with a field that is not published; and a start that is cut off.
+    // Version 3, with an unpublished field; and a truncated start.
     trace.event((1, 3), (60, 1), gc_start(3, 0, 0, 0).u64(1));
     trace.event((1, 2), (70, 1), Payload::new().u16(1));
     let gc = Collections::new(&trace.read(Report::Gc), &all());
@@ -325,7 +325,7 @@ fn compilations_have_tiers_sizes_and_their_own_time() {
     trace.event((143, 1), (200, 1), load(1, 128, 0x8 | 4 << 7, "A"));
     trace.event_with(&[], (145, 1), (150, 2), &start(3, 10, "C"));
     trace.event((143, 1), (400, 2), load(3, 32, 0x48 | 4 << 7, "C"));
-    // Precompiled code, a compilation without an end, and a lookup that finds nothing.
+    // Precompiled code, a compilation without an end, and a lookup without a result.
     trace.event((143, 1), (410, 2), load(4, 32, 0, "D"));
     trace.event_with(&[], (145, 1), (420, 2), &start(5, 10, "E"));
     trace.event_with(&[], (160, 0), (430, 2), &r2r_entry_point_start(6, 7));
@@ -398,7 +398,7 @@ fn compilations_have_tiers_sizes_and_their_own_time() {
     assert_eq!(jit.unused.without_end, 1);
 }
 
-/// A start or load of a method on one thread, as the model sees it.
+/// A start or load of a method on one thread in the model.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     time: u64,
@@ -406,8 +406,8 @@ struct Step {
     is_start: bool,
 }
 
-/// Own time of each load: its length without the pairs that lie within it. The start of a load is
-/// the last one of the method that no pair has used and that lies in no pair.
+/// Returns the self time of each load: its length without the pairs inside it. The start of a load
+/// is the last one of the method that no pair has used and that is in no pair.
 fn model_of_jit(steps: &[Step]) -> Vec<Option<u64>> {
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     let mut own = Vec::new();
@@ -837,7 +837,7 @@ fn decisions_belong_to_the_next_load_of_their_thread() {
     );
 }
 
-// A program that counts itself: testdata/clr8/known.
+// A program that counts its own events: testdata/clr8/known.
 
 fn known(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/clr8/known");
@@ -989,7 +989,7 @@ fn decisions_equal_the_events() {
     }
 }
 
-/// Many activities without partners on one thread: each is found without a search through all.
+/// Many activities without partners on one thread: pairing does not search them all.
 #[test]
 fn unpaired_events_in_bulk_are_only_counted() {
     const MANY: u64 = 40_000;

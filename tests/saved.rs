@@ -1,4 +1,4 @@
-//! Saved timelines answer as their traces: every frame of every sample of every trace at hand.
+//! Saved timelines resolve like their traces: every frame of every sample of every available trace.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -222,7 +222,7 @@ impl Equal {
     }
 }
 
-/// All of a frame but the numbers of its process and its body.
+/// Returns all of a frame except the indices of its process and body.
 fn text(frame: &Frame) -> String {
     let Frame {
         address,
@@ -242,7 +242,7 @@ fn text(frame: &Frame) -> String {
     )
 }
 
-/// Traces of different processes in one timeline, and those of one process, which are refused.
+/// Merges traces of different processes into one timeline, and rejects those of one process.
 fn merged() -> Result<(), Failed> {
     let own = Path::new(OWN);
     let paths = [

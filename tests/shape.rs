@@ -1,4 +1,4 @@
-//! Stacks are shaped once, before any output is made of them; and what profiles can be asked.
+//! Shaping of stacks before output, and queries of profiles.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ const LIB: u64 = 0x20_0000;
 const LIBC: u64 = 0x30_0000;
 const PLUGIN: u64 = 0x40_0000;
 
-/// Samples of one thread; a stack is written outermost first, in words such as `app.main`, `libc.A` or `app.B+` (with
-/// something inlined).
+/// Returns samples of one thread. A stack is written outermost first, in words such as `app.main`,
+/// `libc.A` or `app.B+` (with an inlinee).
 fn profile(stacks: &[(&str, u64)]) -> Profile {
     let mut session = Session::new(Options::default());
     let at = At::new(10).process(42).thread(7);
@@ -120,7 +120,7 @@ fn stacks_are_chosen_by_their_frames() {
     );
     let exclude = include.exclude("App!B").unwrap();
     assert_eq!(shown(profile(&stacks), &exclude), ["App!main App!A 1"]);
-    // What is folded away can still be chosen by.
+    // Folded functions can still be used to select stacks.
     let folded = shape().include("!C$").unwrap().fold("!C$").unwrap();
     assert_eq!(shown(profile(&stacks), &folded), ["App!main App!B 4"]);
 }
@@ -193,8 +193,8 @@ fn what_is_not_mine_is_one_frame() {
     assert_eq!(shown(profile(&stacks[3..]), &both), ["App [no module] 8"]);
 }
 
-/// A library that was built elsewhere is not mine, if the documents of PDBs say so: the program's own were built where their
-/// sources lie. Where all were built elsewhere, that says nothing.
+/// A library that was built elsewhere is not user code, if the documents of PDBs show that the
+/// program itself was built in its source folder. If all were built elsewhere, that is no evidence.
 #[test]
 fn what_was_built_elsewhere_is_not_mine() {
     struct Documents;
@@ -342,7 +342,7 @@ fn rows_are_of_what_is_asked_for() {
         rows(By::Tier, Sort::Own),
         [row("[native code]", 8, 8), row("[no code known]", 7, 7)]
     );
-    // No line is known here, so that these are the methods.
+    // No lines are known here, so the groups are the methods.
     let lines = rows(By::Line, Sort::Own);
     assert_eq!(
         lines[0].0,
@@ -386,7 +386,7 @@ fn callers_add_up_to_the_total_and_callees_with_self_too() {
     assert!(Butterfly::new(&profile, "Nothing").is_none());
 }
 
-/// A whole name goes before the end of one, and that before a part.
+/// A whole name takes precedence over the end of one, and that over a part.
 #[test]
 fn a_method_is_found_by_its_name() {
     let profile = profile(&[("app.main linq.A", 1), ("plugin.A app.B", 2)]);

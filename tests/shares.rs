@@ -1,4 +1,4 @@
-//! How much of real traces that others recorded gets a name, and what says so.
+//! The percentages of named frames in real traces of others, and their evidence.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ fn zipped(corpus: &Path, name: &str) -> Result<Arc<Timeline>, Failed> {
     )?)
 }
 
-/// What the frames of all samples are.
+/// Counts of the frames of all samples, by evidence and reason.
 #[derive(Debug, Default)]
 struct Shares {
     samples: u64,
@@ -78,7 +78,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Re
     Err(format!("{what}: {found:?}, not {expected:?}").into())
 }
 
-/// Every frame lies in a jitted method with an IL map.
+/// Every frame is in a jitted method with an IL map.
 fn macos(corpus: &Path) -> Result<(), Failed> {
     let shares = Shares::of(&zipped(corpus, "only_managed_samples")?, |_| {});
     same("samples", shares.samples, 7_423)?;
@@ -87,7 +87,8 @@ fn macos(corpus: &Path) -> Result<(), Failed> {
     same("unnamed", shares.unnamed, BTreeMap::new())
 }
 
-/// Thumb code, though nothing in this trace says that the machine is an arm32: every address in a stack is odd.
+/// Thumb code, although the trace does not state that the machine is an arm32: every address in a
+/// stack is odd.
 fn arm32(corpus: &Path) -> Result<(), Failed> {
     let timeline = zipped(corpus, "VoiceMemo.23092")?;
     same("machine", &timeline.facts().machine, &None)?;
@@ -99,14 +100,15 @@ fn arm32(corpus: &Path) -> Result<(), Failed> {
     same("samples", shares.samples, 947)?;
     same("Thumb addresses", thumb, 12_206)?;
     same("offsets that still have the Thumb bit", odd, 0)?;
-    // Of the others nothing was ever loaded there.
+    // No code was ever loaded at the other addresses.
     same("named", shares.named, [(Evidence::DCEnd, 12_120)].into())?;
     let unnamed = [(NameReason::NoCodeAtAddress, 86)].into();
     same("unnamed", shares.unnamed, unnamed)?;
     same("with IL offset", shares.with_il, 32)
 }
 
-/// A crashed process: 53 methods that were compiled meanwhile, 1,547 entry points of precompiled ones.
+/// A crashed process: 53 methods compiled during the recording, 1,547 entry points of precompiled
+/// ones.
 fn without_rundown(corpus: &Path) -> Result<(), Failed> {
     let name = "eventpipe-dotnetcore3.0-win-x64-objver4";
     let shares = Shares::of(&zipped(corpus, name)?, |_| {});
@@ -114,8 +116,8 @@ fn without_rundown(corpus: &Path) -> Result<(), Failed> {
     same("frames", shares.frames, 539_953)?;
     let of = |evidence| shares.named.get(&evidence).copied().unwrap_or(0);
     same("frames in loaded code", of(Evidence::Load), 34_372)?;
-    // All other frames are precompiled code, of which nothing but entry points speaks. It was recorded from its start, so
-    // that most of what it ran was looked up meanwhile.
+    // All other frames are precompiled code known by entry points only. Recording started with the
+    // process, so most of the code that ran was looked up in the meantime.
     let by_entry = of(Evidence::EntryPoint);
     if by_entry * 100 < shares.frames * 90 {
         return Err(format!("only {by_entry} frames by entry points").into());
@@ -124,7 +126,7 @@ fn without_rundown(corpus: &Path) -> Result<(), Failed> {
     same("reasons", reasons, vec![&NameReason::NoRundown])
 }
 
-/// A recording of a machine: a native process whose symbols stand in the trace.
+/// A recording of a machine: a native process whose symbols are in the trace.
 fn native_process(corpus: &Path) -> Result<(), Failed> {
     let timeline = read(&fs::read(corpus.join("record-trace.v6.nettrace"))?)?;
     let shares = Shares::of(&timeline, |_| {});
@@ -132,7 +134,7 @@ fn native_process(corpus: &Path) -> Result<(), Failed> {
     same("frames", shares.frames, 15_406)?;
     let named = [(Evidence::ProcessSymbol, 13_899)].into();
     same("named", shares.named, named)?;
-    // One frame of each sample: its image is known, and that it has no symbol for that address.
+    // One frame of each sample: its image is known, but has no symbol for that address.
     let unnamed = [(NameReason::NoSymbolFile, 1_507)].into();
     same("unnamed", shares.unnamed, unnamed)
 }

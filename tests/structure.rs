@@ -43,7 +43,7 @@ fn no_file_imports_itself_through_others() {
 fn layers_are_few() {
     for (name, imports) in &*CRATES {
         let layers = imports.layers();
-        // The root of a crate only declares and re-exports: it is no layer.
+        // The root of a crate only declares and re-exports: it is not a layer.
         let files = imports.files.iter().zip(&layers);
         let counted = files.filter(|(file, _)| *file != "lib.rs");
         let most = counted.map(|(_, &layer)| layer).max().unwrap_or(0);

@@ -1,5 +1,6 @@
-//! What is depended on: each direct dependency has its reason (docs/dependencies.md), each licence and source is allowed
-//! (deny.toml). Asks cargo, offline; a lock file whose crates are not all here is a failure that says so.
+//! Checks dependencies: each direct one has its reason (docs/dependencies.md), each licence and
+//! source is allowed (deny.toml). Runs cargo offline; a lock file whose crates are not all
+//! available is a failure that says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// What cargo knows of the workspace, for the machine that asks.
+/// Returns cargo's metadata of the workspace, for this machine.
 fn metadata() -> Value {
     let rustc = Command::new("rustc").arg("-vV").output().unwrap();
     let rustc = String::from_utf8(rustc.stdout).unwrap();
@@ -82,7 +83,7 @@ fn reached(metadata: &Value) -> Vec<&Value> {
         .collect()
 }
 
-/// The strings of a list in deny.toml: one a line.
+/// Returns the strings of a list in deny.toml, one per line.
 fn allowed(section: &str, key: &str) -> BTreeSet<String> {
     let deny = read("deny.toml");
     let (_, section) = deny.split_once(&format!("[{section}]\n")).unwrap();
@@ -96,7 +97,7 @@ fn allowed(section: &str, key: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Whether an SPDX expression can be satisfied; `/` is an old way to write `OR`.
+/// Returns whether an SPDX expression can be satisfied; `/` is an old form of `OR`.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let spaced = expression.replace('/', " OR ");
     let spaced = spaced.replace('(', " ( ").replace(')', " ) ");
@@ -233,7 +234,7 @@ fn each_direct_dependency_has_its_reason() {
     }
 }
 
-/// A package on its own has to come with its licences, and with a page for registries.
+/// Each package must contain its licences, and a page for registries.
 #[test]
 fn each_package_holds_its_licences() {
     for package in published(&metadata()) {

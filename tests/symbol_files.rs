@@ -25,7 +25,7 @@ fn small(machine: &str) -> PathBuf {
     testdata.join("pdb-small").join(machine)
 }
 
-/// What a trace says of an image.
+/// The description of an image in a trace.
 struct Told {
     name: &'static str,
     timestamp: u32,
@@ -47,7 +47,7 @@ impl Told {
     }
 }
 
-/// A trace of one process with one image.
+/// Returns a trace of one process with one image.
 fn trace(told: &Told) -> (Arc<Timeline>, ProcessIndex) {
     let mut w = EtlWriter::new(Vec::new(), FileOptions::default()).expect("a file");
     let process = Process {
@@ -146,7 +146,7 @@ fn frames_of_an_image_with_a_pdb() {
         let outermost = ours.len() - 1;
         for (i, (frame, (_, file, line))) in ours.iter().zip(&expected).enumerate() {
             let found = frame.line.as_ref().expect("a line");
-            // The body that two functions share has the lines of either.
+            // A body shared by two functions has the lines of either.
             let is_folded = frame.name().ok() == Some("fold_a");
             assert!(found.line == *line || is_folded, "{rva:#x}: {frame:?}");
             assert_eq!(
@@ -169,7 +169,8 @@ fn frames_of_an_image_with_a_pdb() {
     );
 }
 
-/// Precompiled code in a trace whose runtime said nothing: the image's own tables give names, its PDB the lines.
+/// Precompiled code in a trace without events of the runtime: the image's own tables supply names,
+/// its PDB the lines.
 #[test]
 fn frames_of_a_precompiled_image() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
@@ -211,7 +212,7 @@ fn another_build_is_a_reason_and_never_a_name() {
     let image = PeImage::parse(&exe).expect("an image");
     let right = Told::of(&image);
     let folder = symbols(&small("x86_64"));
-    // Neither the PDB nor the image is the one in the trace: another age, another time stamp.
+    // Neither the PDB nor the image matches the trace: another age, another time stamp.
     let (timeline, process) = trace(&Told {
         age: right.age + 1,
         timestamp: right.timestamp ^ 1,
@@ -232,7 +233,8 @@ fn another_build_is_a_reason_and_never_a_name() {
     assert!(ids.iter().all(|id| text.contains(id)), "both ids: {text}");
 }
 
-/// PDBs of precompiled .NET Framework images do not say where their sections are: they name an image that they fill.
+/// PDBs of precompiled .NET Framework images do not state their section addresses: they name code
+/// of an image that they fill.
 #[test]
 fn a_pdb_without_section_headers_answers_for_an_image_of_its_size() {
     let exe = read(&small("x86_64").join("small.exe"));
@@ -282,7 +284,7 @@ fn damaged_and_missing_files_are_reasons() {
         Some(NameReason::SymbolFileDamaged)
     );
 
-    // The image without its PDB: what it exports is the last resort, and said to be a guess.
+    // The image without its PDB: its exports are the last resort, and their names are approximate.
     let alone = tempfile::tempdir().expect("a folder");
     std::fs::write(alone.path().join("small.exe"), &exe).expect("a file");
     let frame = ask(alone.path());
@@ -291,7 +293,8 @@ fn damaged_and_missing_files_are_reasons() {
     assert!(frame.line.is_err());
 }
 
-/// A caller's frame is named and placed by the call before it, and stands at its own address.
+/// The name and line of a caller's frame are those of the call before its address, which is
+/// reported unchanged.
 #[test]
 fn frames_of_callers_stand_at_their_return_addresses() {
     let exe = read(&small("x86_64").join("small.exe"));
@@ -318,14 +321,14 @@ fn frames_of_callers_stand_at_their_return_addresses() {
     assert!(compared > 500, "{compared}");
 }
 
-/// This test's own program, by its build id.
+/// This test's own program, by its build ID.
 #[test]
 #[cfg(target_os = "linux")]
 fn frames_of_an_elf_image() {
     let path = std::env::current_exe().expect("a program");
     let native = NativeSymbols::open_path(&path).expect("an ELF file");
     let Some(build_id) = native.build_id().map(ToString::to_string) else {
-        // A linker that writes no build id leaves nothing to find the file by.
+        // If the linker writes no build ID, the file cannot be found.
         return;
     };
     let exe = read(&small("x86_64").join("small.exe"));
@@ -380,7 +383,7 @@ fn frames_of_an_elf_image() {
     assert_eq!(reason, NameReason::SymbolFileMismatch);
 }
 
-/// A file at a path that the trace names is told of, and opened only where the trace is trusted.
+/// A file at a path in the trace is reported, and opened only if paths of the trace are trusted.
 #[test]
 #[cfg(unix)]
 fn paths_of_the_trace_are_not_opened_unasked() {

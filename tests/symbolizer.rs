@@ -1,4 +1,5 @@
-//! One symboliser for any number of timelines: what it remembers belongs to modules and files, not to where they stood.
+//! One symbolizer for any number of timelines: its caches are keyed by modules and files, not by
+//! their addresses.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,7 +60,8 @@ fn push(session: &mut LiveSession, id: u32, version: u32, payload: &[u8]) {
     session.push(event_type, At::new(1_000).process(PID).thread(1), payload);
 }
 
-/// The load of the process's one module; without a PDB the event is of a version that has none.
+/// Logs the load of the process's only module; without a PDB, in a version of the event that has
+/// none.
 fn module_load(session: &mut LiveSession, path: &str, pdb: Option<([u8; 16], u32)>) {
     let (guid, age) = pdb.unwrap_or_default();
     let module = Module {
@@ -72,7 +74,7 @@ fn module_load(session: &mut LiveSession, path: &str, pdb: Option<([u8; 16], u32
     push(session, 152, version, &module.encode(version));
 }
 
-/// A timeline with one module.
+/// Returns a timeline with one module.
 fn timeline(path: &str, pdb: Option<([u8; 16], u32)>) -> Arc<Timeline> {
     let mut session = LiveSession::new();
     module_load(&mut session, path, pdb);
@@ -153,7 +155,7 @@ fn an_identity_that_comes_later_is_looked_for_then() {
     );
 }
 
-/// A PDB in memory comes in chunks; half of it is none.
+/// A PDB in memory arrives in chunks; half of it is unusable.
 #[test]
 fn a_pdb_in_the_trace_answers_once_it_is_whole() {
     let pdb = std::fs::read(testdata("clr31/workload/PluginA.pdb")).expect("a PDB");
@@ -199,7 +201,8 @@ fn a_pdb_in_the_trace_answers_once_it_is_whole() {
     );
 }
 
-/// The program was built anew under the same path: each build has its own lines or a reason, never the other's.
+/// The program was rebuilt at the same path: each build has its own lines or a reason, never the
+/// other's.
 #[test]
 fn a_file_that_is_replaced_is_another_file() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -272,7 +275,7 @@ fn timelines_within_few_bytes_and_on_two_threads_have_the_answers_of_their_own()
     }
 }
 
-/// What comes with a trace is used for its identity alone: a name says nothing.
+/// Files that come with a trace are used by identity only, never by name.
 #[test]
 fn folders_that_come_with_a_trace_are_searched_by_identity() {
     let pdb = testdata("clr31/workload/PluginA.pdb");
@@ -292,7 +295,7 @@ fn folders_that_come_with_a_trace_are_searched_by_identity() {
     let id = chronosym_pdb::Guid(guid);
     let inner = keyed.path().join(format!("PluginA.pdb/{id:#}FFFFFFFF"));
     std::fs::create_dir_all(&inner).expect("a folder");
-    // A pointer that came with a trace leads nowhere.
+    // A pointer file that came with a trace is not followed.
     std::fs::write(inner.join("file.ptr"), format!("PATH:{}", pdb.display())).expect("a file");
     symbols.add_trace_folder(keyed.path());
     assert!(reason(&symbols).is_err());
@@ -311,7 +314,7 @@ fn folders_that_come_with_a_trace_are_searched_by_identity() {
     }
 }
 
-/// A source that knows nothing need not say so in many words.
+/// A source that supplies nothing needs no methods.
 #[test]
 fn a_source_may_leave_out_every_method() {
     struct Nothing;

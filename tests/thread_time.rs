@@ -1,4 +1,5 @@
-//! Rule 25: what threads did between the context switches of a perf.data, against the schedule that was recorded.
+//! Rule 25: compares thread times from the context switches of a perf.data with the recorded
+//! schedule.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -43,7 +44,7 @@ impl Recording {
         Recording(writer)
     }
 
-    /// A sample of event `id` on a thread with one frame.
+    /// Adds a sample of event `id` on a thread with one frame.
     fn sample(&mut self, id: u64, time: u64, tid: u32, raw: &[u8]) {
         let ip = 0x1000 * u64::from(tid);
         let body = self.0.body().u64(id).u64(ip).u32(PID).u32(tid).u64(time);
@@ -122,7 +123,7 @@ fn intervals(timeline: &Timeline) -> Vec<(u64, SampleKind, u64, u64)> {
     found
 }
 
-/// A schedule of two processors, made by a generator of numbers, and what it means.
+/// A schedule of two processors, from a random number generator, and the expected times.
 #[test]
 fn rule_25_threads_have_the_time_of_the_schedule() {
     let mut recording = Recording::new(1);
@@ -131,7 +132,7 @@ fn rule_25_threads_have_the_time_of_the_schedule() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (seed >> 33) % below
     };
-    // What each thread does since when: running, ready or blocked; unknown at first.
+    // The activity of each thread, and since when: running, ready or blocked; unknown at first.
     let mut doing: BTreeMap<u32, (char, u64)> = BTreeMap::new();
     let mut expected: BTreeMap<u64, ThreadTime> = BTreeMap::new();
     let mut off: Vec<(u64, SampleKind, u64, u64)> = Vec::new();

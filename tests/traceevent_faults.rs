@@ -1,5 +1,5 @@
-//! Where TraceEvent gives a wrong answer, by the letters of its known faults; ours is right. E, images, is in the
-//! suite of Windows traces.
+//! Cases in which TraceEvent gives a wrong result, by the letters of its known faults; ours is
+//! right. E, images, is in the suite of Windows traces.
 
 use chronosym::{Certainty, Evidence, Position, SampleKind, Session};
 use chronosym_conformance::script::*;
@@ -84,7 +84,7 @@ fn d_nothing_is_named_after_a_method_that_came_later() {
     s.load(10_000_000, 1, method(1, 0x1000, 64, "Late"));
     let answers = s.finish();
     assert_eq!(answers.name(0x1010, 5_000_000), "BeforeFirstLoad");
-    // The load event may lag a little behind the code, where nothing stood before.
+    // The load event may be logged a little after the code runs, if there was no code before.
     let near = answers.at(0x1010, 9_500_000);
     assert_eq!(
         (text(&near).as_str(), near.certainty),
@@ -229,7 +229,7 @@ fn i_an_entry_point_names_precompiled_code() {
     assert_eq!(answers.name(0x1100, 40), "T.Two");
     assert_eq!(answers.name(0x1100 + 0x3ff, 40), "T.Two");
     assert_eq!(answers.name(0x1100 + 0x400, 40), "NoCodeAtAddress");
-    // The rundown knows the size.
+    // The rundown states the size.
     assert_eq!(answers.name(0x801f, 40), "T.Sized");
     assert_eq!(answers.name(0x8020, 40), "NoCodeAtAddress");
     assert_eq!(answers.at(0x8010, 40).certainty, Some(Certainty::Inferred));
@@ -276,7 +276,7 @@ fn k_processes_with_the_same_method_id_do_not_share_maps() {
         });
         let schema = std::sync::Arc::new(schema);
         let event_type = session.event_type(schema);
-        // Thread ids are the machine's; these two happen to follow each other on one.
+        // Thread ids are unique per machine; these two happen to be in succession on one thread.
         let at = At::new(time_ns).process(pid).thread(1);
         let payload = Payload {
             pointer_size: PointerSize::Eight,

@@ -1,5 +1,6 @@
-//! Every prefix of a file of each format: it is read or refused without a panic, and more bytes never give fewer whole records
-//! of a trace, nor another answer of a symbol file. Readers that stand alone have such tests of their own beside them.
+//! Every prefix of a file of each format is read or rejected without a panic, and a longer prefix
+//! never has fewer complete records of a trace, nor another answer of a symbol file. Stand-alone
+//! readers have such tests next to them.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
@@ -118,7 +119,7 @@ fn zip(name: &str, bytes: &[u8]) -> Vec<u8> {
     zip.finish().expect("memory").into_inner()
 }
 
-/// Samples and code bodies of what can be read of a trace; `None` where it is refused.
+/// Returns the samples and code bodies in the readable part of a trace; `None` if it is rejected.
 fn records(bytes: &[u8]) -> Option<u64> {
     let source = Cursor::new(bytes.to_vec());
     let recording = Opener::new().open([Input::stream("it", source)]).ok()?;
@@ -242,10 +243,10 @@ fn perf_maps() {
     assert_eq!(before, 100);
 }
 
-/// What a symbol file says, by what it was asked.
+/// The answers of a symbol file, by query.
 type Said = BTreeMap<String, String>;
 
-/// Tries prefixes: what they say, the whole file says too.
+/// Tries prefixes: the whole file has every answer of a prefix.
 fn says_no_other(name: &str, bytes: &[u8], ask: impl Fn(&[u8]) -> Said) {
     let all = ask(bytes);
     assert!(!all.is_empty(), "{name}");
@@ -326,7 +327,7 @@ fn symbol_files() {
         }
         said
     };
-    // Sections that are cut off make an image that is none.
+    // An image with truncated sections is rejected.
     let image = file("clr10/r2r/linux-x64/Workload.dll");
     says_no_other("ReadyToRun", &image, methods);
 
@@ -356,7 +357,7 @@ fn symbol_files() {
         said
     };
     let map = "clr10/r2r/windows-x64/Workload.ni.r2rmap";
-    // A name that is cut off cannot be told from a shorter one: the last line is left out.
+    // A truncated name cannot be distinguished from a shorter one: the last line is ignored.
     says_no_other("r2rmap", &file(map), |bytes| {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n');
         names(&bytes[..whole.map_or(0, |at| at + 1)])

@@ -1,4 +1,5 @@
-//! What traces say of themselves: every frame of every `Workload-Truth` event has the right name, offset and IL offset.
+//! The expected stacks in traces: every frame of every `Workload-Truth` event has the right name,
+//! offset and IL offset.
 
 mod workload;
 

@@ -1,4 +1,4 @@
-//! Feeding a session without a trace: typed facts, samples of any event, observers of what is read.
+//! Feeds a session without a trace: typed facts, samples of any event, observers of reading.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ fn processes_images_and_symbols_without_a_trace() {
     image.file_offset = 0x2000;
     image.build_id = "0badcafe";
     session.apply(at(11), image);
-    // Memory without a file is no image.
+    // Memory without a file is not an image.
     session.apply(at(11), Image::new(Action::Load, 0x9000, 0x1000, "//anon"));
     session.apply(at(20), Image::new(Action::Unload, 0x7000, 0, ""));
     session.apply(at(21), Symbol::new(0x5000, 0x5fff, "helper"));
@@ -313,7 +313,7 @@ fn a_stream_has_every_event_and_reading_can_end_anywhere() {
         let all = [(10, 2), (11, 0), (20, 2), (21, 0), (30, 2), (31, 0)];
         assert_eq!(first_events(&mut open(), most), all[..rows]);
     }
-    // A batch is what comes before a sequence point.
+    // A batch has the events before a sequence point.
     for (batches, samples) in [(9, 3), (1, 1)] {
         let mut session = Session::new(Options::default());
         let mut stream = open();

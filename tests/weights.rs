@@ -1,4 +1,5 @@
-//! Rules 21 and 22 over real traces: what time samples stand for, and whether threads ran or waited.
+//! Rules 21 and 22 over real traces: the time that samples represent, and whether threads ran or
+//! waited.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -63,7 +64,7 @@ fn rule_21_a_time_window_changes_no_sample() {
     }
 }
 
-/// Of each thread its samples: (time, time that it stands for), in ns.
+/// Returns each thread's samples: (time, time that it represents), in ns.
 fn samples(timeline: &Timeline) -> BTreeMap<ThreadIndex, Vec<(u64, u64)>> {
     let mut threads: BTreeMap<ThreadIndex, Vec<(u64, u64)>> = BTreeMap::new();
     timeline.for_each_weighed_sample(&Filter::default(), |sample| {
@@ -77,9 +78,10 @@ fn samples(timeline: &Timeline) -> BTreeMap<ThreadIndex, Vec<(u64, u64)>> {
     threads
 }
 
-/// Elsewhere a sample lasts until the thread's next event that has a stack. Other events between two samples share the time
-/// out anew, but leave its sum as it is. Two things differ, and are taken into account here: the last sample of a thread
-/// lasts no time there, and one that the next ticks do not see (it has no managed frame then) lasts until it comes back.
+/// In other tools a sample lasts until the thread's next event with a stack. Other events between
+/// two samples divide the time differently, but do not change its sum. Two differences are taken
+/// into account here: the last sample of a thread lasts no time there, and one that the next ticks
+/// do not see (it has no managed frame then) lasts until it is seen again.
 // Rule 21.
 #[test]
 fn rule_21_threads_have_the_time_in_which_they_were_seen() {
@@ -93,7 +95,8 @@ fn rule_21_threads_have_the_time_in_which_they_were_seen() {
             let unseen: u64 = samples
                 .windows(2)
                 .map(|pair| {
-                    // The one thread that every tick sees came twice meanwhile: the first was the next tick.
+                    // The only thread in every tick was sampled twice in the meantime: the first
+                    // was the next tick.
                     let next = busiest.partition_point(|s| s.0 <= pair[0].0);
                     let second = busiest.get(next + 1).filter(|s| s.0 < pair[1].0);
                     second.map_or(0, |_| pair[1].0 - busiest[next].0)
@@ -106,7 +109,7 @@ fn rule_21_threads_have_the_time_in_which_they_were_seen() {
                 "{name} {thread:?}: {own} of {} samples, elsewhere {until_next}, unseen {unseen}",
                 samples.len()
             );
-            // What threads of a few samples have is within the time that a tick takes.
+            // The time of threads with a few samples is within the duration of a tick.
             assert!(
                 difference * 50 <= expected || difference < 2_000_000,
                 "{name} {thread:?}: {own}, not {expected}"
@@ -124,7 +127,7 @@ fn rule_21_a_profile_has_the_time_of_its_samples_whatever_passes() {
     let time = all.time_ns().expect("every sample has a time");
     let of_samples: u64 = samples(&timeline).values().flatten().map(|s| s.1).sum();
     assert_eq!(time, of_samples);
-    // One sample every millisecond was asked for, and it was not what happened.
+    // The requested interval was one millisecond, and the actual one was longer.
     assert!(time / all.samples() > 5 * all.sample_interval_ns.expect("a rate"));
     let middle = (all.times.start + all.times.end) / 2;
     let half = |from_ns, to_ns| {
@@ -221,7 +224,7 @@ fn rule_22_a_flag_is_believed_where_its_runtime_writes_it_rightly_and_nothing_co
                 (_, Activity::OnCpu) => panic!("{name}: wall-clock samples prove no processor"),
                 (_, Activity::Runnable) => assert!(!is_external, "{name}"),
                 (WallFlag::Trusted, _) => assert!(is_external, "{name}"),
-                // Threads block in certain methods whatever the flag says.
+                // Threads block in certain methods, whatever the flag.
                 (_, Activity::Blocked) => {}
                 _ => assert!(is_external, "{name}"),
             }

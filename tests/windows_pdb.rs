@@ -1,4 +1,4 @@
-//! Real Windows PDBs, read to the end and held to two other readers: `pdb2`'s records and
+//! Real Windows PDBs, read completely and compared with two other readers: `pdb2`'s records and
 //! `pdb-addr2line`'s answers.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,8 @@ fn main() -> ExitCode {
     cases.push(case(CORPUS, "identity", |corpus| {
         let data = std::fs::read(corpus.join("pdb/softokn3.pdb"))?;
         let pdb = WindowsPdb::open(&data)?;
-        // Source indexing wrote into this file after the linker: its own age grew to 2, the DBI's did not.
+        // Source indexing wrote to this file after the linker: its own age increased to 2, the
+        // DBI's did not.
         assert_eq!(pdb.id().age, 1);
         Ok(())
     }));
@@ -44,13 +45,13 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
 }
 
-/// What `pdb2` reads of a procedure, by RVA of its start.
+/// `pdb2`'s description of a procedure, by RVA of its start.
 struct Procedure {
     len: u32,
     name: String,
 }
 
-/// The lines of one place, in file order: several tables where functions were folded.
+/// The lines of one procedure, in file order: several tables if functions were folded.
 type Lines = BTreeMap<u32, Vec<(String, u32)>>;
 
 struct Oracle {
@@ -62,12 +63,12 @@ struct Oracle {
     unread: usize,
 }
 
-/// What `run` gives, or none if it panics.
+/// Returns the result of `run`, or `None` if it panics.
 fn quietly<T>(run: impl FnOnce() -> T) -> Option<T> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).ok()
 }
 
-/// Line numbers that stand for no line.
+/// Line numbers that represent no line.
 const HIDDEN: [u32; 2] = [0xFE_EFEE, 0xF0_0F00];
 
 fn oracle(data: &[u8]) -> Result<Oracle, Failed> {
@@ -119,8 +120,8 @@ fn oracle(data: &[u8]) -> Result<Oracle, Failed> {
                 _ => continue,
             };
             around = Some(offset);
-            // A debug assertion of the reader holds that rows ascend over the files of one table,
-            // which MSVC does not keep to.
+            // A debug assertion of the reader requires that rows ascend over the files of one
+            // table, which MSVC does not ensure.
             let all = || program.lines_for_symbol(offset).collect::<Vec<_>>();
             match quietly(all) {
                 Some(rows) => {
@@ -187,7 +188,7 @@ fn read_to_the_end(data: &[u8]) -> Result<(), Failed> {
             .procedures
             .get(&function.rva)
             .is_some_and(|all| all.len() > 1);
-        // Of folded functions the reader gives any one's lines.
+        // For folded functions the reader returns the lines of any of them.
         let last = &lines[lines.len() - 1];
         assert!(
             folded || (file, line) == (&*last.0, last.1),
@@ -229,11 +230,12 @@ fn read_to_the_end(data: &[u8]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Both readers over every byte of .text. The differences that may be, and why they are right here:
+/// Compares both readers for every byte of .text. Known differences, and why we are right:
 ///
-/// * pdb-addr2line runs a function and its lines on through the padding behind it;
-/// * it takes lines of a table that starts elsewhere where the function has none of its own;
-/// * of functions folded into one body it takes the first one's name with the last one's lines;
+/// * pdb-addr2line extends a function and its lines over the padding after it;
+/// * it uses lines of a table that starts elsewhere if the function has none of its own;
+/// * for functions folded into one body, it combines the first one's name with the last one's
+///   lines;
 /// * it shows line 0 ("no line made this code") as a line.
 fn beside_addr2line(data: &[u8], imports: bool) -> Result<(), Failed> {
     let pdb = WindowsPdb::open(data)?;
@@ -250,8 +252,8 @@ fn beside_addr2line(data: &[u8], imports: bool) -> Result<(), Failed> {
     let end = end.0 + end.1[0].len;
     let (mut equal, mut own_line_missing, mut folded, mut padding, mut unread) = (0, 0, 0, 0, 0);
     for rva in 0x1000..end {
-        // It keeps the names of inlinees by their number, and the numbers of imported ones mean
-        // something else in each module: a context of many addresses mixes them up.
+        // It caches the names of inlinees by their number, and the numbers of imported ones have
+        // another meaning in each module: a context of many addresses mixes them up.
         if imports && oracle.procedures.contains_key(&rva) {
             context = open()?;
         }
@@ -283,7 +285,7 @@ fn beside_addr2line(data: &[u8], imports: bool) -> Result<(), Failed> {
                 .get(&ours.rva)
                 .is_some_and(|all| all.len() > 1);
             let name = mine.name.as_ref().map(ToString::to_string);
-            // MSVC numbers anonymous namespaces in some records, and has words of its own in others.
+            // MSVC numbers anonymous namespaces in some records, and uses its own terms in others.
             let anonymous = name
                 .as_ref()
                 .is_some_and(|name| name.contains("`anonymous-namespace'"));

@@ -1,4 +1,5 @@
-//! Makes .etl traces for cases that no real trace at hand has, and reads them back through the engine.
+//! Writes .etl traces for cases that no available real trace has, and reads them back through the
+//! engine.
 // Each suite uses a part.
 #![allow(dead_code)]
 
@@ -30,7 +31,7 @@ pub fn writer(options: FileOptions) -> Writer {
     w
 }
 
-/// A trace with one process, one thread and one image.
+/// Returns a trace with one process, one thread and one image.
 pub fn with_process(options: FileOptions) -> Writer {
     let mut w = writer(options);
     let process = Process {
@@ -68,7 +69,7 @@ pub fn stack(w: &mut Writer, at: At, event: At, tid: u32, addresses: &[u64]) {
     w.stack(at, &stack).unwrap();
 }
 
-/// A sample of the one thread and its stack, logged a little later.
+/// Writes a sample of the only thread, and its stack a little later.
 pub fn sampled(w: &mut Writer, at: At, addresses: &[u64]) {
     w.sample(at, addresses[0], TID).unwrap();
     let later = At::ns(at.ns + 1_000).cpu(at.cpu);

@@ -3,7 +3,7 @@
 use super::{Import, Imports};
 
 impl Imports {
-    /// Returns the cycles: groups of files that all import each other, directly or not.
+    /// Returns the cycles: groups of files that import each other, directly or indirectly.
     pub fn cycles(&self) -> Vec<Vec<usize>> {
         let reached = self.reached();
         let mut cycles: Vec<Vec<usize>> = Vec::new();
@@ -18,8 +18,8 @@ impl Imports {
         cycles
     }
 
-    /// Returns the layer of each file: one above the highest file that it imports, outside of its
-    /// cycle; 1 where it imports none.
+    /// Returns the layer of each file: one more than the highest layer among the files that it
+    /// imports outside its cycle; 1 if it imports none.
     pub fn layers(&self) -> Vec<usize> {
         let reached = self.reached();
         let mut layers = vec![0; self.files.len()];

@@ -1,17 +1,17 @@
-//! Finds which files of a crate import names from which.
+//! Determines which files of a crate import names from which others.
 //!
 //! Each path in `use` trees, expressions, types, patterns, attributes and macro calls is resolved
-//! to the file that defines what it names: through re-exports, renames, globs, `self`, `super` and
-//! `crate`. A type that a macro makes belongs to the file that passes its name to the macro. A glob
-//! imports from the module it names, and each name that is used through it from the file that
-//! defines the name. Test modules are left out, and so are method calls, which name no file.
+//! to the file that defines the item: through re-exports, renames, globs, `self`, `super` and
+//! `crate`. A type that a macro defines belongs to the file that passes its name to the macro. A
+//! glob imports from the module it names, and each name that is used through it from the file that
+//! defines the name. Test modules and method calls, which name no file, are ignored.
 
 mod graph;
 mod reader;
 
 use std::collections::{HashMap, HashSet};
 
-/// The files of a crate, and what they import from each other.
+/// The files of a crate, and their imports from each other.
 pub struct Imports {
     /// Paths below `src`.
     pub files: Vec<String>,
@@ -29,7 +29,7 @@ pub struct Import {
     pub line: usize,
 }
 
-/// A module, and what its names mean.
+/// A module, and the meaning of its names.
 struct Module {
     file: usize,
     parent: Option<usize>,
@@ -39,7 +39,7 @@ struct Module {
     globs: Vec<Vec<String>>,
 }
 
-/// What a name of a module means.
+/// The meaning of a name in a module.
 enum Meaning {
     /// An item that this file defines.
     Item(usize),
@@ -54,7 +54,7 @@ struct Mention {
     path: Vec<String>,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Copy)]
 enum Target {
     Module(usize),
@@ -105,8 +105,8 @@ impl Imports {
 }
 
 impl Crate {
-    /// Whether a path begins with an item that a `use` of the module imports: that `use` counts,
-    /// not each mention.
+    /// Returns whether a path starts with an item that a `use` of the module imports: the `use` is
+    /// counted instead of each path.
     fn is_imported(&self, module: usize, path: &[String]) -> bool {
         let names = &self.modules[module].names;
         names.contains_key(&path[0]) && {

@@ -29,7 +29,7 @@ struct Reader<'r> {
     read: &'r dyn Fn(&str) -> Option<String>,
     /// The module that is being read.
     module: usize,
-    /// Where the files of its children lie.
+    /// The folder of its child modules.
     folder: String,
 }
 
@@ -240,7 +240,7 @@ fn type_names(tokens: TokenStream, names: &mut HashSet<String>) {
     }
 }
 
-/// Whether an attribute leaves its item to tests.
+/// Returns whether an attribute restricts its item to tests.
 fn is_test(attribute: &Attribute) -> bool {
     let Meta::List(list) = &attribute.meta else {
         return false;

@@ -1,4 +1,4 @@
-//! Traces of files that a runtime mapped piece by piece, as recorders on Linux write them.
+//! Traces of files that a runtime mapped section by section, as recorders on Linux write them.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use chronosym_support::trace::{FieldKind, TypeSpec};
 /// A PE file and where a process has it.
 pub struct MappedFile {
     pub path: String,
-    /// What [`metadata`] gives.
+    /// The result of [`metadata`].
     pub metadata: String,
-    /// First address, the one after the last, offset in the file.
+    /// First address, the one after the last, file offset.
     pub pieces: Vec<(u64, u64, u64)>,
 }
 
-/// What a recorder says of a PE file; nothing if the file is none, or names no PDB.
+/// Returns a recorder's description of a PE file; `None` if the file is not one, or names no PDB.
 pub fn metadata(file: &[u8]) -> Option<String> {
     let image = PeImage::parse(file).ok()?;
     let codeview = image.codeviews().last()?;

@@ -1,4 +1,4 @@
-//! A live CLR that runs the workload, and the client of its diagnostics socket.
+//! Runs the workload in a live CLR, with a client of its diagnostics socket.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,7 +19,7 @@ const RUNDOWN: (&str, u64) = ("Microsoft-Windows-DotNETRuntimeRundown", 0x10_000
 const SAMPLER: (&str, u64) = ("Microsoft-DotNETCore-SampleProfiler", 0);
 const TRUTH: (&str, u64) = ("Workload-Truth", u64::MAX);
 
-/// The `dotnet` host to use, if one is named.
+/// Returns the `dotnet` host to use, if the environment names one.
 pub fn host() -> Option<OsString> {
     std::env::var_os(DOTNET)
 }
@@ -41,7 +41,7 @@ pub struct Workload {
     folder: TempDir,
 }
 
-/// How the runtime is asked to record, from its environment.
+/// The environment that makes the runtime record.
 pub struct Recording {
     /// Size of the buffers.
     pub megabytes: u32,
@@ -74,7 +74,8 @@ impl Workload {
             };
             command
                 .env("COMPlus_EnableEventPipe", "1")
-                // Later runtimes write as they go, so that buffers never fill, unless told not to.
+                // Later runtimes stream while they record, so that buffers never fill, unless
+                // disabled.
                 .env("COMPlus_EventPipeOutputStreaming", "0")
                 .env("COMPlus_EventPipeOutputPath", output)
                 .env(
@@ -89,7 +90,7 @@ impl Workload {
         Ok(Workload { child, folder })
     }
 
-    /// The id of its process.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -112,7 +113,7 @@ impl Workload {
         self.child.wait().map(|_| ()).map_err(|e| e.to_string())
     }
 
-    /// The trace that the runtime writes, as far as it has come.
+    /// Returns the trace that the runtime has written so far.
     pub fn trace(&self) -> Result<Vec<u8>, String> {
         let path = self
             .find(|name| name.ends_with(".nettrace"))
@@ -139,7 +140,7 @@ impl Drop for Workload {
     }
 }
 
-/// Asks again and again until there is an answer.
+/// Calls `ask` repeatedly until it returns a value.
 pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> Result<T, String> {
     let begin = Instant::now();
     loop {
@@ -165,7 +166,7 @@ pub mod ipc {
 
     use super::{RUNTIME, SAMPLER, TRUTH, Workload, wait_for};
 
-    /// Longest that an answer, or the next bytes of a recording, are waited for.
+    /// Maximum wait for a response, or for the next bytes of a recording.
     const SILENCE: Duration = Duration::from_secs(10);
 
     const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
@@ -176,11 +177,11 @@ pub mod ipc {
 
     /// A recording under way.
     pub struct Session {
-        /// Where to ask for its end.
+        /// The socket that accepts the command to stop.
         pub socket: PathBuf,
         /// The runtime's id of it.
         pub id: u64,
-        /// The trace as it is written.
+        /// The trace while it is written.
         pub stream: UnixStream,
     }
 
@@ -188,7 +189,7 @@ pub mod ipc {
     ///
     /// # Errors
     ///
-    /// Of a kind that [`is_silent`] knows when the runtime hangs or crashes.
+    /// An error that [`is_silent`] accepts if the runtime hangs or crashes.
     pub fn attach(workload: &Workload) -> io::Result<Session> {
         let socket = wait_for("the diagnostics socket", || {
             workload.find(|name| name.starts_with("dotnet-diagnostic-"))
@@ -225,7 +226,7 @@ pub mod ipc {
         call(socket, STOP_TRACING, &id.to_le_bytes()).map(|_| ())
     }
 
-    /// Whether nothing came for too long, or the runtime went away.
+    /// Returns whether the runtime was silent for too long, or has exited.
     pub fn is_silent(error: &io::Error) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut, UnexpectedEof, WouldBlock};
         matches!(

@@ -1,7 +1,7 @@
 //! Conformance suites over real and synthetic traces.
 //!
-//! The suites themselves are test targets of this package; here is what they share: where test data lies and how a case
-//! that needs it is declared.
+//! The suites themselves are test targets of this package; this library has what they share: the
+//! location of test data, and the declaration of cases that need it.
 #![deny(missing_docs)]
 
 pub mod script;
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Failed, Trial};
 
-/// Environment variable that names the folder of real traces made by others.
+/// Environment variable with the folder of real traces made by others.
 pub const CORPUS: &str = "CHRONOSYM_CORPUS";
-/// Environment variable that names the folder of self-made traces too large for the repository.
+/// Environment variable with the folder of self-made traces too large for the repository.
 pub const TESTDATA: &str = "CHRONOSYM_TESTDATA";
 
 /// A case over the folder that `variable` names: ignored while that is unset, failing when the folder is missing.

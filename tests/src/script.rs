@@ -1,5 +1,6 @@
-//! A story of code, and questions to the timelines that come of it. It is played as an EventPipe trace, and where those can
-//! say it as typed facts and as an ETW trace: all have to give the same answers.
+//! A sequence of code events, and queries of the timelines built from it. It is written as an
+//! EventPipe trace and, if they can express it, as typed facts and as an ETW trace: all must have
+//! the same results.
 
 use std::collections::HashMap;
 use std::io::Cursor;
@@ -33,12 +34,12 @@ pub const TIER1: u32 = 0x8 | 4 << 7;
 /// Process of the trace.
 pub const PID: u32 = 4242;
 
-/// A story in the making: one process, EventPipe's V4 unless another writer is given.
+/// A script being built: one process, in EventPipe's V4 unless another writer is given.
 pub struct Script {
     writer: NettraceWriter,
     types: HashMap<(&'static str, u32, u32), TypeId>,
     steps: Vec<Step>,
-    /// What was said can be said by EventPipe only.
+    /// Only EventPipe can express the script.
     alone: bool,
 }
 
@@ -165,7 +166,7 @@ impl Script {
         self.say(time, 1, (RUNDOWN, 146, 1), &[0, 0], Some(Said::Complete));
     }
 
-    /// A live IL map, V0: its version field says nothing.
+    /// Adds a live IL map, V0, whose version field has no meaning.
     pub fn il_map(&mut self, time: i64, thread: u64, id: u64, entries: &[(i32, u32)]) {
         let map = ILMap {
             id,
@@ -209,7 +210,7 @@ impl Script {
         self.writer.lose(thread, count);
     }
 
-    /// All events so far are earlier than those to come.
+    /// Declares that all events so far are earlier than the following ones.
     pub fn sequence_point(&mut self) {
         self.writer.sequence_point();
     }
@@ -276,7 +277,8 @@ fn typed(steps: &[Step]) -> Arc<Timeline> {
     session.finish()
 }
 
-/// Times are as many times longer. Samples are left out: those of ETW's profiler say something else.
+/// Builds the ETW timeline, with times multiplied by `scale`. Samples are omitted: those of ETW's
+/// profiler have another meaning.
 fn etw(steps: &[Step], scale: i64) -> Option<Arc<Timeline>> {
     let mut writer = EtlWriter::new(Vec::new(), etl::Options::default()).ok()?;
     for step in steps {
@@ -301,11 +303,12 @@ fn etw(steps: &[Step], scale: i64) -> Option<Arc<Timeline>> {
     Some(session.finish())
 }
 
-/// What came of a story: of EventPipe, and of the other ways to tell it, with how much longer their times are.
+/// The timelines of a script: that of EventPipe, and those of the other forms with the factor of
+/// their times.
 pub struct Answers(pub Arc<Timeline>, Vec<(Arc<Timeline>, u64)>);
 
 impl Answers {
-    /// What stood at an address, innermost first.
+    /// Returns the frames at an address, innermost first.
     pub fn frames(&self, address: u64, time: u64, position: Position) -> Vec<Frame> {
         let ask = |timeline: &Timeline, time| {
             let process = timeline.find_process(PID, None).expect("the process");
@@ -320,19 +323,19 @@ impl Answers {
         frames
     }
 
-    /// What stood at the very address.
+    /// Returns the innermost frame at exactly this address.
     pub fn at(&self, address: u64, time: u64) -> Frame {
         self.frames(address, time, Position::Exact)
             .pop()
             .expect("a frame")
     }
 
-    /// Its name, or the reason why it has none.
+    /// Returns its name, or the reason why it has none.
     pub fn name(&self, address: u64, time: u64) -> String {
         text(&self.at(address, time))
     }
 
-    /// Name or reason of what a call returns to.
+    /// Returns the name or reason of the frame at a return address.
     pub fn caller(&self, address: u64, time: u64) -> String {
         text(
             &self
@@ -363,7 +366,7 @@ fn samples_of(timeline: &Arc<Timeline>) -> Vec<(u64, Vec<String>)> {
     samples
 }
 
-/// A frame's name, or the reason why it has none.
+/// Returns a frame's name, or the reason why it has none.
 pub fn text(frame: &Frame) -> String {
     match frame.name() {
         Ok(name) => name.to_owned(),

@@ -1,7 +1,7 @@
-//! What a trace of the workload says of itself, and how ours is held to it.
+//! The expected stacks in traces of the workload, and their comparison with ours.
 //!
-//! The workload writes the runtime's own stack trace of a moment into an event; the event's stack holds the same frames
-//! as raw addresses.
+//! The workload writes the runtime's own stack trace into an event; the event's stack holds the
+//! same frames as raw addresses.
 // Each suite uses a part.
 #![allow(dead_code)]
 
@@ -33,7 +33,8 @@ pub struct TruthEvent {
     pub frames: Vec<TruthFrame>,
 }
 
-/// What an inlining truth event says: (method, line of the call in it), innermost first.
+/// The content of an event about expected inlining: (method, line of the call in it), innermost
+/// first.
 pub struct LogicalEvent {
     pub site: String,
     pub frames: Vec<(String, u32)>,
@@ -87,7 +88,7 @@ pub fn read(bytes: &[u8]) -> (Trace, Diagnostics) {
 }
 
 impl Trace {
-    /// A timeline, and the bytes that it was made of.
+    /// Creates a timeline with the bytes from which it was read.
     pub fn new(timeline: Arc<Timeline>, bytes: &[u8]) -> Self {
         let (truth, logical) = payloads(bytes);
         assert!(!truth.is_empty(), "there are no truth events");
@@ -182,14 +183,14 @@ pub fn name_of(frame: &Frame) -> String {
     frame.name().ok().map(open).unwrap_or_default()
 }
 
-/// Frames compared and what was found wrong with them.
+/// Number of frames compared, and the differences.
 #[derive(Default)]
 pub struct Report {
     pub frames: u64,
     pub il: u64,
     pub stubs: u64,
     pub wrong: Vec<String>,
-    /// Frames without a name: why, and what the truth is.
+    /// Frames without a name: the reason, and the expected name.
     pub unnamed: Vec<(NameReason, String)>,
 }
 
@@ -205,8 +206,8 @@ impl Report {
     }
 }
 
-/// Holds every truth frame of a trace to ours. `caller_offset` is what the runtime subtracts from a return address before
-/// it looks up an IL offset.
+/// Compares every expected frame of a trace with ours. `caller_offset` is what the runtime
+/// subtracts from a return address before it looks up an IL offset.
 pub fn check(trace: &Trace, caller_offset: u64, report: &mut Report) {
     let mut resolver = Resolver::new(&trace.timeline, None);
     let mut stacks: Vec<(u64, u64, ResolvedStack)> = Vec::new();
@@ -226,7 +227,7 @@ pub fn check(trace: &Trace, caller_offset: u64, report: &mut Report) {
             continue;
         };
         seen += 1;
-        // From the outermost frame inwards, without what is inlined: the runtime's view has physical frames only.
+        // From the outermost frame inwards, without inlinees: the runtime has physical frames only.
         let mut ours: Vec<&Frame> = resolver
             .stack(stack)
             .map(|id| resolver.frame(id))
@@ -237,11 +238,11 @@ pub fn check(trace: &Trace, caller_offset: u64, report: &mut Report) {
         for (i, truth) in event.frames.iter().enumerate().rev() {
             let wanted = full_name(truth);
             if wanted.ends_with("Truth.Emit") {
-                // It took its stack trace at another place than where it wrote the event.
+                // The stack trace was taken at another line than the one that wrote the event.
                 break;
             }
             if wanted.ends_with("Interop.QSort") {
-                // The P/Invoke itself: its raw frame is code of a stub that no event speaks of.
+                // The P/Invoke itself: its raw frame is code of a stub without an event.
                 report.stubs += 1;
                 at += usize::from(
                     ours.get(at)
@@ -307,7 +308,8 @@ pub fn check_il(
         return;
     };
     report.il += 1;
-    // The runtime says 0 for a prolog; an epilog entry is where its answer is another than ours (rule 13).
+    // The runtime reports 0 for a prolog; for an epilog entry its offset differs from ours (rule
+    // 13).
     if i64::from(offset) != truth.il && source != IlSource::Nearest {
         report.wrong.push(format!(
             "{}+{}: IL {} is {offset} ({source:?})",

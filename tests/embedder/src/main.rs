@@ -1,5 +1,5 @@
-//! A profiler that runs for a day: methods, names and processes come and go, a user interface resolves addresses, and memory
-//! stays what it was.
+//! Simulates a profiler that runs for a day: methods, names and processes come and go, a user
+//! interface resolves addresses, and memory does not grow.
 
 mod ui;
 
@@ -20,14 +20,14 @@ static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
 const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
-/// How long a method lives, in seconds; each second one is loaded.
+/// Lifetime of a method in seconds; one is loaded each second.
 const LIFE: u64 = 100;
-/// So often what ended before as long is forgotten, in seconds.
+/// Interval in seconds at which ended code is forgotten, and the age from which it is.
 const KEPT: u64 = 10 * MINUTE;
 /// Bytes that may stay of each method and process that has gone.
 const GROWTH: usize = 2;
 
-/// Where the `n`th method stands: its place was used before, by one of another size.
+/// Returns the start of the `n`th method. An earlier method of another size had the same start.
 fn start(n: u64) -> u64 {
     0x7fa0_0000_0000 + n % 128 * 0x400
 }
@@ -119,7 +119,7 @@ fn main() {
             let label = ui.ask(start(then) + 8, time);
             assert_eq!(label, format!("Day!Day.{}", name(then)), "at {now} s");
             assert_eq!(follower.ui.ask(start(then) + 8, time), label, "at {now} s");
-            // Its place was free when the one before it had gone.
+            // The address had no code between the previous method and this one.
             let free = ui.ask(start(now), time - 10 * SECOND);
             assert!(!free.contains("Day."), "{free} at {now} s");
         }

@@ -1,4 +1,4 @@
-//! What the user looks at: a thread that asks while the other feeds.
+//! The user interface: a thread that resolves addresses while another pushes events.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -18,7 +18,7 @@ struct Names {
     batch: ResolvedBatch,
 }
 
-/// A resolver keeps all frames; with so many it is replaced.
+/// A resolver keeps all frames; it is replaced when it has this many.
 const MAX_FRAMES: usize = 100;
 
 impl Names {
@@ -34,7 +34,7 @@ impl Names {
         }
     }
 
-    /// What stood at an address at a time, by all that was published until now.
+    /// Returns the label of the code at an address and time, in the latest published timeline.
     fn label(&mut self, address: u64, time_ns: u64) -> String {
         let timeline = self.reader.timeline();
         if self.resolver.frames().len() > MAX_FRAMES {
@@ -81,7 +81,7 @@ impl Ui {
         }
     }
 
-    /// What stood at an address at a time.
+    /// Returns the label of the code at an address and time.
     pub fn ask(&self, address: u64, time_ns: u64) -> String {
         self.ask
             .send((address, time_ns))

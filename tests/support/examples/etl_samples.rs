@@ -1,8 +1,10 @@
-//! Writes an .etl of CPU samples with stacks, of any size: `etl_samples FILE MEGABYTES plain|keys [--compress]`.
+//! Writes an .etl of CPU samples with stacks, of any size: `etl_samples FILE MEGABYTES plain|keys
+//! [--compress]`.
 //!
-//! Eight processors sample sixteen threads of four processes each millisecond; a thousand methods are loaded, and stacks are
-//! drawn from a thousand distinct ones, so that what a reader has to remember does not grow with the file. With `keys`
-//! stacks come by keys of a table of 256 places, each defined when another stack takes its place.
+//! Eight processors sample sixteen threads of four processes each millisecond; a thousand methods
+//! are loaded, and stacks are drawn from a thousand distinct ones, so that a reader's state does
+//! not grow with the file. With `keys`, stacks are referred to by keys of a table of 256 slots;
+//! each is defined when another stack takes its slot.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -24,7 +24,7 @@ pub(crate) trait Put {
         self.put(&value.to_le_bytes());
     }
 
-    /// Seven bits a byte, low ones first.
+    /// Seven bits per byte, low ones first.
     fn put_var(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.put_u8(value as u8 | 0x80);

@@ -18,24 +18,24 @@
 /// ns since 1970 at the 0 of the clock of these traces.
 pub const CLOCK_OFFSET: i64 = 1_584_479_919_502_699_645;
 
-/// What a field is declared as.
+/// The declared type of a field.
 #[derive(Clone, Copy, Debug)]
 pub enum CtfType {
-    /// A number of so many bits, a multiple of 8.
+    /// A number of this many bits, a multiple of 8.
     Unsigned(u32),
     /// The same, with a sign.
     Signed(u32),
     /// Text up to a NUL.
     Text,
-    /// Characters, so many.
+    /// This many characters.
     Chars(usize),
-    /// Bytes, with a field before them that says how many there are.
+    /// Bytes, preceded by a field with their number.
     Bytes,
-    /// Numbers of 32 bits, with a field before them that says how many there are.
+    /// Numbers of 32 bits, preceded by a field with their number.
     Words,
 }
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Copy, Debug)]
 pub enum CtfValue<'a> {
     /// A number.
@@ -55,7 +55,7 @@ pub struct CtfLayout {
     pub is_kernel: bool,
     /// Numbers have their high byte first.
     pub is_big: bool,
-    /// Numbers stand at multiples of their size, as on arm64.
+    /// Numbers are aligned to their size, as on arm64.
     pub is_aligned: bool,
     /// The trace.
     pub uuid: [u8; 16],
@@ -72,7 +72,7 @@ impl Default for CtfLayout {
     }
 }
 
-/// A trace: what its metadata declares.
+/// A trace: the declarations in its metadata.
 #[derive(Clone, Debug)]
 pub struct CtfTrace {
     layout: CtfLayout,
@@ -87,9 +87,9 @@ pub struct CtfEvent<'a> {
     pub time: u64,
     /// As [`CtfTrace::event`] returned it.
     pub id: u32,
-    /// What the context holds.
+    /// The values of the context.
     pub context: Vec<CtfValue<'a>>,
-    /// What its fields hold.
+    /// The values of its fields.
     pub fields: Vec<CtfValue<'a>>,
 }
 
@@ -251,7 +251,7 @@ impl CtfTrace {
         out.extend_from_slice(&bytes);
     }
 
-    /// The number at the next place where it may stand.
+    /// Writes a number at the next aligned position.
     fn aligned(&self, out: &mut Vec<u8>, value: u64, size: usize) {
         if self.layout.is_aligned {
             out.resize(out.len().next_multiple_of(size), 0);
@@ -259,7 +259,8 @@ impl CtfTrace {
         self.number(out, value, size);
     }
 
-    /// A packet of a stream, padded to 512 bytes: its number, what was discarded until its end, its processor, its events.
+    /// Writes a packet of a stream, padded to 512 bytes: its number, the number of events discarded
+    /// up to its end, its processor, its events.
     pub fn packet(
         &self,
         number: u64,
@@ -331,7 +332,7 @@ impl CtfTrace {
         }
     }
 
-    /// A struct stands where its widest number may stand.
+    /// Writes a struct, aligned like its widest number.
     fn fields(&self, out: &mut Vec<u8>, types: &[(String, CtfType)], values: &[CtfValue<'_>]) {
         let bytes = |ty: CtfType| match ty {
             CtfType::Unsigned(bits) | CtfType::Signed(bits) => bits as usize / 8,

@@ -1,6 +1,8 @@
-//! Metadata of managed code (ECMA-335), portable PDBs and images around them: by hand, so that they may say anything.
+//! Metadata of managed code (ECMA-335), portable PDBs and images around them, built by hand to
+//! allow any content.
 
-/// A `#~` stream: sizes of heap indexes, tables and their row counts as stated, which of them are sorted, and the rows' bytes.
+/// Returns a `#~` stream: sizes of heap indexes, tables and their stated row counts, sorted tables,
+/// and the rows' bytes.
 #[must_use]
 pub fn stream(heaps: u8, tables: &[(u8, u32)], sorted: u64, rows: &[u8]) -> Vec<u8> {
     let mask = tables.iter().fold(0u64, |mask, table| mask | 1 << table.0);
@@ -15,7 +17,7 @@ pub fn stream(heaps: u8, tables: &[(u8, u32)], sorted: u64, rows: &[u8]) -> Vec<
     out
 }
 
-/// A `#~` stream with 16-bit indexes: table number, row count as stated, rows.
+/// Returns a `#~` stream with 16-bit indexes: table number, stated row count, rows.
 #[must_use]
 pub fn tables(tables: &[(u8, u32, &[u16])], sorted: u64) -> Vec<u8> {
     let counts: Vec<_> = tables.iter().map(|table| (table.0, table.1)).collect();
@@ -44,7 +46,7 @@ pub fn root(streams: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// A blob heap that hands out indexes.
+/// A blob heap that returns indexes.
 #[derive(Debug)]
 pub struct Blobs(pub Vec<u8>);
 
@@ -55,7 +57,7 @@ impl Default for Blobs {
 }
 
 impl Blobs {
-    /// Adds a blob; gives where it begins.
+    /// Adds a blob; returns its offset.
     pub fn add(&mut self, blob: &[u8]) -> u32 {
         let index = self.0.len() as u32;
         match blob.len() as u32 {
@@ -68,15 +70,16 @@ impl Blobs {
     }
 }
 
-/// Where the headers of an [`image`] are: COFF's, and the optional one.
+/// Offsets of the headers of an [`image`]: COFF's, and the optional one.
 pub const COFF: usize = 0x44;
 const OPTIONAL: usize = 0x58;
 const DIRECTORIES: usize = OPTIONAL + 96;
 const SECTIONS: usize = OPTIONAL + 0xe0;
-/// Where the section's bytes begin in the file.
+/// File offset of the section's bytes.
 pub const DATA: usize = 0x200;
 
-/// A PE32 for x86 with one section at RVA 0x1000 that holds `data`, and data directories {index, RVA, size}.
+/// Returns a PE32 for x86 with one section at RVA 0x1000 that holds `data`, and data directories
+/// {index, RVA, size}.
 #[must_use]
 pub fn image(data: &[u8], directories: &[(usize, u32, u32)]) -> Vec<u8> {
     let mut out = vec![0u8; DATA];
@@ -100,7 +103,8 @@ pub fn image(data: &[u8], directories: &[(usize, u32, u32)]) -> Vec<u8> {
     [out, data.to_vec()].concat()
 }
 
-/// An image of managed code with this metadata, and what else is to be in it: a header of precompiled code, at `native`.
+/// Returns an image of managed code with this metadata and more content: a header of precompiled
+/// code, at `native`.
 #[must_use]
 pub fn managed_image(metadata: &[u8], more: &[u8]) -> Vec<u8> {
     const HEADER: u32 = 72;

@@ -29,7 +29,7 @@ pub use xpress::compress;
 /// Bytes of a buffer header.
 pub const BUFFER_HEADER: usize = 72;
 
-/// What the log file header says, and how buffers are written.
+/// The content of the log file header, and how buffers are written.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whether the kernel is a 64-bit one: width of kernel payloads.
@@ -38,7 +38,7 @@ pub struct Options {
     pub cpus: u16,
     /// Bytes of an uncompressed buffer.
     pub buffer_size: u32,
-    /// Whether buffers (but the first) are compressed.
+    /// Whether buffers except the first are compressed.
     pub compress: bool,
     /// Clock type: 1 performance counter, 2 system time, 3 CPU cycles.
     pub clock: u32,
@@ -46,7 +46,7 @@ pub struct Options {
     pub perf_freq: u64,
     /// CPU speed, the frequency of clock 3.
     pub cpu_mhz: u32,
-    /// Raw time of the start; of clock 2 it is `start_time`.
+    /// Raw time of the start; for clock 2 it is `start_time`.
     pub start_raw: i64,
     /// Start as FILETIME.
     pub start_time: u64,
@@ -91,7 +91,7 @@ impl Default for Options {
 pub struct At {
     /// Nanoseconds since the start of the trace.
     pub ns: i64,
-    /// CPU whose buffer it goes to.
+    /// Processor to whose buffer it is written.
     pub cpu: u16,
     /// Process in the record header.
     pub pid: u32,
@@ -139,7 +139,7 @@ impl At {
 /// Header of a manifest, TraceLogging or EventSource event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Event<'a> {
-    /// Provider GUID, as it lies in the file.
+    /// Provider GUID, as stored in the file.
     pub provider: [u8; 16],
     /// Event id.
     pub id: u16,
@@ -165,7 +165,8 @@ pub struct Event<'a> {
     pub payload: &'a [u8],
 }
 
-/// Bytes of a GUID as it lies in a file, from the usual notation: `guid(0xe13c0d23, 0xccbc, 0x4e12, 0x931b_d9cc2eee27e4)`.
+/// Returns the bytes of a GUID as stored in a file, from the usual notation: `guid(0xe13c0d23,
+/// 0xccbc, 0x4e12, 0x931b_d9cc2eee27e4)`.
 pub const fn guid(a: u32, b: u16, c: u16, d: u64) -> [u8; 16] {
     let (a, b, c, d) = (
         a.to_le_bytes(),
@@ -214,14 +215,14 @@ pub struct EtlWriter<W: Write> {
     /// Flags for the next buffer that a CPU writes.
     flags: Vec<u16>,
     sequence: u64,
-    /// The record and the payload being made.
+    /// The record and the payload being written.
     record: Vec<u8>,
     payload: Vec<u8>,
     packed: Vec<u8>,
 }
 
 impl<W: Write> EtlWriter<W> {
-    /// Begins a file: writes its first buffer, which holds the log file header alone.
+    /// Starts a file: writes its first buffer, which holds only the log file header.
     pub fn new(out: W, options: Options) -> io::Result<Self> {
         let cpus = usize::from(options.cpus.max(1));
         let mut writer = Self {
@@ -272,12 +273,12 @@ impl<W: Write> EtlWriter<W> {
         &self.options
     }
 
-    /// Where the file goes.
+    /// Returns the output.
     pub fn output(&self) -> &W {
         &self.out
     }
 
-    /// Raw time of a time in ns, as it lies in records and stack walks.
+    /// Returns the raw time of a time in ns, as stored in records and stack walks.
     pub fn raw(&self, ns: i64) -> i64 {
         let o = &self.options;
         let (start, frequency) = match o.clock {
@@ -285,7 +286,7 @@ impl<W: Write> EtlWriter<W> {
             3 => (o.start_raw, u64::from(o.cpu_mhz) * 1_000_000),
             _ => (o.start_raw, o.perf_freq),
         };
-        // Rounded up, so that the reader, rounding down, gets no earlier time back.
+        // Rounded up, so that the reader, which rounds down, does not get an earlier time.
         let ticks = i128::from(ns) * i128::from(frequency);
         start
             + (ticks.div_euclid(1_000_000_000) + i128::from(ticks.rem_euclid(1_000_000_000) != 0))
@@ -471,7 +472,7 @@ impl<W: Write> EtlWriter<W> {
         self.flags[usize::from(cpu)] |= flags;
     }
 
-    /// Writes a CPU's buffer as it is, if it holds anything.
+    /// Writes a processor's buffer, unless it is empty.
     pub fn flush(&mut self, cpu: u16) -> io::Result<()> {
         const COMPRESSED: u16 = 0x40;
         let at = usize::from(cpu);
@@ -505,7 +506,7 @@ impl<W: Write> EtlWriter<W> {
         Ok(())
     }
 
-    /// Writes what the CPUs still hold and gives the output back.
+    /// Writes the remaining buffers and returns the output.
     pub fn finish(mut self) -> io::Result<W> {
         for cpu in 0..self.buffers.len() {
             self.flush(cpu as u16)?;
@@ -515,7 +516,8 @@ impl<W: Write> EtlWriter<W> {
     }
 }
 
-/// Cuts a whole file into its buffers, to drop, repeat or permute them. The first one holds the log file header.
+/// Splits a whole file into its buffers, to drop, repeat or permute them. The first one holds the
+/// log file header.
 pub fn buffers(file: &[u8]) -> Vec<&[u8]> {
     let mut rest = file;
     let mut found = Vec::new();

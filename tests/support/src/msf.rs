@@ -1,9 +1,9 @@
-//! Windows PDBs, taken apart into streams and put together anew.
+//! Splits Windows PDBs into streams, and builds them from streams.
 
 /// The stream with the debug information.
 pub const DBI: usize = 3;
-/// Offsets in the DBI header: sizes of its substreams in the order they lie in, but for the debug
-/// header, which is last.
+/// Offsets in the DBI header: sizes of its substreams in file order, except for the debug header,
+/// which is last.
 pub const DBI_SIZES: [usize; 7] = [24, 28, 32, 36, 40, 52, 48];
 const DBI_HEADER: usize = 64;
 
@@ -34,7 +34,7 @@ pub fn without_section_headers(streams: &[Option<Vec<u8>>]) -> Vec<Option<Vec<u8
     streams
 }
 
-/// The streams of a container whose directory fits one list page.
+/// Returns the streams of a container whose directory fits one list page.
 pub fn take_apart(file: &[u8]) -> Vec<Option<Vec<u8>>> {
     let page_size = word(file, 32) as usize;
     let gather = |list: &[u8], len: usize| {
@@ -63,7 +63,8 @@ pub fn take_apart(file: &[u8]) -> Vec<Option<Vec<u8>>> {
     (0..count).map(take).collect()
 }
 
-/// A container of these streams. `step` scatters their pages: 1 keeps each stream in one piece.
+/// Returns a container of these streams. `step` scatters their pages: 1 keeps each stream
+/// contiguous.
 pub fn put_together(streams: &[Option<Vec<u8>>], page_size: usize, step: usize) -> Vec<u8> {
     let pages = |len: usize| len.div_ceil(page_size);
     let total: usize = streams
@@ -71,8 +72,8 @@ pub fn put_together(streams: &[Option<Vec<u8>>], page_size: usize, step: usize) 
         .flatten()
         .map(|stream| pages(stream.len()))
         .sum();
-    // Page 0 is the superblock, 1 and 2 the free maps. Going round in steps that share no factor
-    // with a prime number of slots meets each slot once.
+    // Page 0 is the superblock, 1 and 2 the free maps. With a prime number of slots, any step
+    // visits each slot once.
     let prime = (total.max(2)..)
         .find(|n| (2..*n).all(|d| n % d != 0))
         .unwrap();

@@ -39,7 +39,7 @@ impl NetperfWriter {
         Self::with_info(Version::V3, TraceInfo::default())
     }
 
-    /// The same trace with another header. To be called before anything else.
+    /// Sets the header. Call it first.
     pub fn info(self, info: TraceInfo) -> Self {
         Self::with_info(self.version, info)
     }
@@ -83,7 +83,7 @@ impl NetperfWriter {
         self.define(&TypeSpec::new(provider, id, version))
     }
 
-    /// Defines an event type; it is written at once.
+    /// Defines an event type, which is written at once.
     pub fn define(&mut self, spec: &TypeSpec) -> TypeId {
         let (id, payload) = if self.version == Version::V3 {
             let id = self.types.len() as u32 + 1;
@@ -161,7 +161,7 @@ impl NetperfWriter {
         }
     }
 
-    /// Bytes written so far; an open V3 block is not among them.
+    /// Returns the number of bytes written so far, without an open V3 block.
     pub fn written(&self) -> usize {
         self.out.len()
     }

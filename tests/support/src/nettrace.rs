@@ -30,7 +30,7 @@ pub struct NettraceWriter {
     payloads: Vec<u8>,
     stacks: Interned<Vec<u8>>,
     labels: Interned<Vec<LabelSpec>>,
-    /// V6: (process, thread) and the index that stands for it.
+    /// V6: (process, thread) and its index.
     threads: HashMap<(u32, u64), u64>,
     next_thread: u64,
     thread_rows: Vec<u8>,
@@ -45,7 +45,7 @@ enum Version {
     V6,
 }
 
-/// Things that get an id when they first occur; written before the events that speak of them.
+/// Values that get an id when they first occur; written before the events that refer to them.
 struct Interned<T> {
     ids: HashMap<T, u32>,
     first_new: u32,
@@ -76,7 +76,7 @@ impl<T: Clone + Eq + std::hash::Hash> Interned<T> {
         (first, new)
     }
 
-    /// Ids begin anew after a sequence point.
+    /// Ids restart after a sequence point.
     fn forget(&mut self) {
         *self = Self::new();
     }
@@ -114,7 +114,7 @@ impl NettraceWriter {
         Self::with_info(Version::V6, TraceInfo::default())
     }
 
-    /// The same trace with another header. To be called before anything else.
+    /// Sets the header. Call it first.
     pub fn info(self, info: TraceInfo) -> Self {
         Self {
             compressed: self.compressed,
@@ -129,7 +129,7 @@ impl NettraceWriter {
         self
     }
 
-    /// Ends a block once it holds so many payload bytes (100,000 unless told).
+    /// Ends a block when it has this many payload bytes (default 100,000).
     pub fn block_size(mut self, bytes: usize) -> Self {
         self.block_size = bytes;
         self
@@ -298,7 +298,7 @@ impl NettraceWriter {
         *sequence = sequence.wrapping_add(count);
     }
 
-    /// V6: the thread has ended; its id may stand for another one from here on.
+    /// V6: the thread has ended; its id may identify another one from here on.
     pub fn remove_thread(&mut self, process: Option<u32>, thread: u64) {
         let index = self.thread(process, thread);
         self.flush();
@@ -310,7 +310,7 @@ impl NettraceWriter {
         self.block(7, &row);
     }
 
-    /// Writes what is pending into a block of its own.
+    /// Writes pending events to a separate block.
     pub fn flush(&mut self) {
         if self.types_written < self.types.len() {
             self.put_metadata();
@@ -443,20 +443,20 @@ impl NettraceWriter {
         }
     }
 
-    /// Writes an object with a block as it is given (V4), for kinds that no reader knows and for damaged ones.
+    /// Writes an object with a given block (V4), for unknown kinds and for damaged ones.
     pub fn object(&mut self, name: &str, content: &[u8]) {
         assert!(self.version != Version::V6, "V6 has blocks, not objects");
         begin_object(&mut self.out, 5, name, 2, 2);
         put_object_block(&mut self.out, content);
     }
 
-    /// Writes a block as it is given (V6).
+    /// Writes a given block (V6).
     pub fn block(&mut self, kind: u8, content: &[u8]) {
         assert!(self.version == Version::V6, "V4 has objects, not blocks");
         put_block(&mut self.out, kind, content);
     }
 
-    /// Bytes written so far; what is pending is not among them.
+    /// Returns the number of bytes written so far, without pending ones.
     pub fn written(&self) -> usize {
         self.out.len()
     }
@@ -467,7 +467,7 @@ impl NettraceWriter {
         self.finish_here()
     }
 
-    /// Writes what is pending and the end mark, without a sequence point.
+    /// Writes pending events and the end mark, without a sequence point.
     pub fn finish_here(mut self) -> Vec<u8> {
         self.flush();
         if self.version == Version::V6 {
@@ -490,7 +490,7 @@ pub(crate) fn clock(info: &TraceInfo) -> Vec<u8> {
     out
 }
 
-/// What begins an object, up to its payload.
+/// Writes the start of an object, up to its payload.
 pub(crate) fn begin_object(out: &mut Vec<u8>, tag: u8, name: &str, version: u32, least: u32) {
     out.put(&[tag, tag, 1]);
     out.put_u32(version);

@@ -1,6 +1,6 @@
-//! Encoders of typed event payloads, written from the layout tables, without a look at the decoders.
+//! Encoders of typed event payloads, written from the layout tables, independently of the decoders.
 //!
-//! Most take the event's version and leave out what that version does not have.
+//! Most take the event's version and omit fields that the version lacks.
 
 pub mod kernel;
 pub mod universal;
@@ -271,7 +271,7 @@ pub fn app_domain(version: u32, id: u64, flags: u32, name: &str, index: u32, clr
         .finish()
 }
 
-/// ModuleRangeLoad and its kin; `private` holds IBC type and section type.
+/// ModuleRangeLoad and related events; `private` holds IBC type and section type.
 #[must_use]
 pub fn module_range(
     clr: u16,
@@ -455,7 +455,7 @@ pub type TreeNode = (u64, u32, u32, u32);
 /// A mapping of an inline tree: IL offset, node, native offset.
 pub type TreeMapping = (u32, u32, u32);
 
-/// The bytes of an inline tree, before they are cut into pieces.
+/// Returns the bytes of an inline tree, before they are split into chunks.
 #[must_use]
 pub fn inline_tree(nodes: &[TreeNode], mappings: &[TreeMapping]) -> Vec<u8> {
     let mut p = Payload::new()
@@ -470,7 +470,7 @@ pub fn inline_tree(nodes: &[TreeNode], mappings: &[TreeMapping]) -> Vec<u8> {
     p.finish()
 }
 
-/// JittedMethodRichDebugInfo events of one body, cut into pieces of `piece` bytes.
+/// Returns the JittedMethodRichDebugInfo events of one body, in chunks of `piece` bytes.
 #[must_use]
 pub fn rich_debug_info(
     clr: u16,

@@ -11,12 +11,12 @@
 //! assert_eq!(trace.pipe()[8], 16);
 //! ```
 
-/// Bytes in one of the two orders.
+/// Bytes in either byte order.
 #[derive(Clone, Default)]
 pub struct Bytes {
-    /// What was written.
+    /// The bytes written.
     pub bytes: Vec<u8>,
-    /// The most significant byte stands first.
+    /// Big-endian.
     pub big: bool,
 }
 
@@ -67,7 +67,7 @@ impl Bytes {
     }
 }
 
-/// What is recorded, as `perf_event_attr` has it.
+/// The recorded event, as in `perf_event_attr`.
 #[derive(Clone, Debug)]
 pub struct PerfAttr {
     /// `PERF_TYPE_*`: 1 software, 2 tracepoint.
@@ -123,7 +123,7 @@ pub struct PerfWriter {
 }
 
 impl PerfWriter {
-    /// An empty recording of one event.
+    /// Creates an empty recording of one event.
     pub fn new(attr: PerfAttr) -> Self {
         Self {
             big: false,
@@ -133,7 +133,7 @@ impl PerfWriter {
         }
     }
 
-    /// With the most significant byte first; to be asked for before anything is written.
+    /// Makes it big-endian; call it before anything is written.
     pub fn big_endian(mut self) -> Self {
         self.big = true;
         self
@@ -158,12 +158,12 @@ impl PerfWriter {
         }
     }
 
-    /// Bytes of records so far.
+    /// Returns the number of bytes of records so far.
     pub fn written(&self) -> usize {
         self.data.len()
     }
 
-    /// The records so far.
+    /// Returns the records so far.
     pub fn records(&self) -> &[u8] {
         &self.data
     }
@@ -228,7 +228,7 @@ impl PerfWriter {
         self.kernel_record(10, 2, body, time, pid);
     }
 
-    /// Takes a sample in user mode, laid out as [`PerfAttr::default`] says.
+    /// Adds a sample in user mode, in the layout of [`PerfAttr::default`].
     pub fn sample(&mut self, time: u64, pid: u32, tid: u32, chain: &[u64]) {
         let ip = chain.first().copied().unwrap_or(0);
         let body = self.body().u64(ip).u32(pid).u32(tid).u64(time);
@@ -325,8 +325,9 @@ impl PerfWriter {
         file.raw(&head.data).raw(&self.data).bytes
     }
 
-    /// This recording, the kernel's records packed into compressed ones of at most `piece` bytes each, of one zstd
-    /// stream without an end. The stream holds them as they are; the recorder's own records stand between.
+    /// Returns this recording with the kernel's records in compressed ones of at most `piece` bytes
+    /// each, of one zstd stream without an end. The stream stores them uncompressed; the recorder's
+    /// own records are in between.
     pub fn compressed(&self, piece: usize) -> Self {
         let mut packed = Self {
             data: Vec::new(),
@@ -427,7 +428,8 @@ impl JitdumpWriter {
         self.record(1, time, body.words(&[to, from, to, size, index]));
     }
 
-    /// Says which lines the code that is loaded next has; a path of `None` is that of the row before.
+    /// States the lines of the code that is loaded next; a path of `None` is that of the preceding
+    /// row.
     pub fn lines(&mut self, time: u64, address: u64, rows: &[(u64, u32, Option<&str>)]) {
         let mut body = self.body().words(&[address, rows.len() as u64]);
         for &(address, line, path) in rows {
@@ -444,7 +446,7 @@ impl JitdumpWriter {
         self.record(4, time, body.raw(eh_frame).raw(header).padded());
     }
 
-    /// The dump so far.
+    /// Returns the dump so far.
     pub fn file(&self) -> &[u8] {
         &self.out.bytes
     }

@@ -1,4 +1,4 @@
-//! What EventPipe writers are told: event types, events, and the header of a trace.
+//! Input of EventPipe writers: event types, events, and the header of a trace.
 
 /// Header values of a trace.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub struct TraceInfo {
     pub frequency: u64,
     /// 4 or 8.
     pub pointer_size: u8,
-    /// Process traced; V6 threads belong to it unless they say otherwise.
+    /// The traced process; V6 threads belong to it unless they state another.
     pub process_id: u32,
     /// Hardware threads.
     pub processors: u32,
@@ -45,7 +45,7 @@ impl TraceInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeId(pub(crate) usize);
 
-/// All that a trace can say of an event type. Formats leave out what they have no place for.
+/// All properties of an event type. Formats omit those that they cannot store.
 #[derive(Clone, Debug, Default)]
 pub struct TypeSpec {
     /// Provider name.
@@ -126,7 +126,7 @@ pub struct FieldSpec {
 /// Type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// A type that is all said by its code.
+    /// A type that its code describes completely.
     Plain(u8),
     /// Fields inside a field.
     Object(Vec<FieldSpec>),
@@ -229,7 +229,7 @@ impl<'a> EventSpec<'a> {
         self
     }
 
-    /// In a process of its own (V6).
+    /// Sets the process (V6).
     pub fn process(mut self, process: u32) -> Self {
         self.process = Some(process);
         self
@@ -257,12 +257,12 @@ pub enum LabelSpec {
     Text(String, String),
     /// Key and number.
     Number(String, i64),
-    /// Opcode in place of the type's.
+    /// Opcode instead of the type's.
     Opcode(u8),
-    /// Keywords in place of the type's.
+    /// Keywords instead of the type's.
     Keywords(u64),
-    /// Level in place of the type's.
+    /// Level instead of the type's.
     Level(u8),
-    /// Version in place of the type's.
+    /// Version instead of the type's.
     Version(u8),
 }

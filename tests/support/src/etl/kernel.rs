@@ -15,7 +15,7 @@ const IMAGE_ID: [u8; 16] = guid(0xb3e675d7, 0x2554, 0x4f18, 0x830b_2762732560de)
 /// Events that merging adds: the system.
 const SYSTEM_CONFIG_EX: [u8; 16] = guid(0x9b79ee91, 0xb5fd, 0x41c0, 0xa243_4248e266e9d0);
 
-/// What happens to a process, thread or image.
+/// An action on a process, thread or image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Process or thread start.
@@ -93,7 +93,7 @@ pub struct Stack<'a> {
     pub addresses: &'a [u64],
 }
 
-/// Which half of a stack a key stands for.
+/// The part of a stack that a key identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackMode {
     /// The kernel's frames.
@@ -103,7 +103,8 @@ pub enum StackMode {
 }
 
 impl<W: Write> EtlWriter<W> {
-    /// Makes a payload with `fill` (told whether pointers are wide) and hands it to `write`.
+    /// Builds a payload with `fill`, which gets whether pointers are wide, and passes it to
+    /// `write`.
     fn with_payload(
         &mut self,
         fill: impl FnOnce(&mut Vec<u8>, bool),
@@ -212,7 +213,7 @@ impl<W: Write> EtlWriter<W> {
         self.with_payload(fill, |w, p| w.classic(at, IMAGE_ID, 36, 2, p))
     }
 
-    /// VolumeMapping event: what a device path begins with, and what stands for it.
+    /// Writes a VolumeMapping event: a device path's prefix, and its replacement.
     pub fn volume_mapping(&mut self, at: At, nt: &str, dos: &str) -> io::Result<()> {
         let fill = |p: &mut Vec<u8>, _: bool| {
             p.extend_from_slice(&utf16(nt));
@@ -236,7 +237,8 @@ impl<W: Write> EtlWriter<W> {
         self.with_payload(fill, |w, p| w.perfinfo(at, PERF_INFO, 46, 2, p))
     }
 
-    /// Sampling interval in 100 ns units, as it is at the start of sampling (opcode 73) or is set to later (72).
+    /// Writes the sampling interval in 100 ns units, at the start of sampling (opcode 73) or when
+    /// it changes (72).
     pub fn sample_interval(&mut self, at: At, opcode: u8, new: u32, old: u32) -> io::Result<()> {
         let fill = |p: &mut Vec<u8>, _: bool| {
             for word in [0, new, old] {
@@ -278,7 +280,8 @@ impl<W: Write> EtlWriter<W> {
         self.with_payload(fill, |w, p| w.perfinfo(at, STACK_WALK, opcode, 2, p))
     }
 
-    /// Definition of a stack key: opcode 35 when the key is given up, 36 at the end of the session, 34 when it is made.
+    /// Writes the definition of a stack key: opcode 35 when the key is released, 36 at the end of
+    /// the session, 34 when it is created.
     pub fn stack_definition(
         &mut self,
         at: At,
@@ -306,7 +309,7 @@ impl<W: Write> EtlWriter<W> {
         self.with_payload(fill, |w, p| w.perfinfo(at, THREAD, 36, 2, p))
     }
 
-    /// A thread is made ready to run.
+    /// Writes that a thread becomes runnable.
     pub fn ready_thread(&mut self, at: At, tid: u32) -> io::Result<()> {
         let fill = |p: &mut Vec<u8>, _: bool| {
             p.extend_from_slice(&tid.to_le_bytes());

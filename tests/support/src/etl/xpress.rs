@@ -1,4 +1,4 @@
-//! A plain XPRESS LZ77 encoder: greedy, one candidate a position.
+//! A plain XPRESS LZ77 encoder: greedy, one candidate per position.
 
 /// Appends `input`, compressed as one stream, to `out`.
 pub fn compress(input: &[u8], out: &mut Vec<u8>) {
@@ -15,7 +15,7 @@ pub fn compress(input: &[u8], out: &mut Vec<u8>) {
         used: 0,
     };
     out.extend_from_slice(&[0; 4]);
-    // Where the byte lies whose high nibble is still free.
+    // Position of a byte whose high nibble is unused.
     let mut half: Option<usize> = None;
     let mut at = 0;
     while at < input.len() {
@@ -76,7 +76,7 @@ fn put_match(distance: usize, length: usize, half: &mut Option<usize>, out: &mut
     }
 }
 
-/// The flag word being filled: one bit a token, the highest first.
+/// The current flag word: one bit per token, the highest first.
 struct Flags {
     at: usize,
     word: u32,
