@@ -1,4 +1,5 @@
-//! What commands advise where names are missing: each file has commands that get it, and no two commands refer to each other.
+//! Advice for missing names: each file has commands that get it, and no two commands refer to each
+//! other.
 
 mod common;
 

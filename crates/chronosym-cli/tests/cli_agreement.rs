@@ -1,4 +1,4 @@
-//! Numbers agree: in each format, and with what other programs make of the same trace.
+//! Compares numbers between the formats, and with other programs' results for the same trace.
 
 mod common;
 mod viewers;
@@ -91,11 +91,12 @@ fn events_with_stacks(trace: &str) -> BTreeMap<u64, Vec<u64>> {
     threads
 }
 
-/// What `dotnet-trace convert --format speedscope` makes of a trace: each event that has a stack, whatever it tells, lasts
-/// until the thread's next one. So the time of a thread is that from its first such event to its last, and differs from
-/// ours in two ways. The last tick stands for time, too. And a thread without managed frames, such as one of the pool that
-/// waits for work, is not looked at by the profiler: ours has no time of it then, the conversion goes on with what the
-/// thread did last, for seconds.
+/// The conversion by `dotnet-trace convert --format speedscope`: each event with a stack, of any
+/// type, lasts until the thread's next one. So the time of a thread is that from its first such
+/// event to its last, and differs from ours in two ways. The last tick also represents time. And
+/// the profiler does not sample a thread without managed frames, such as one of the pool that waits
+/// for work: ours then has no time for it, while the conversion extends its last stack, for
+/// seconds.
 #[test]
 fn times_of_threads_are_those_of_dotnet_traces_conversion() {
     for trace in [
@@ -105,7 +106,7 @@ fn times_of_threads_are_those_of_dotnet_traces_conversion() {
         "clr31/live/traces/full.nettrace.zip",
     ] {
         let (ours, events) = (of_lines(trace), events_with_stacks(trace));
-        // The thread that is always there tells when the profiler looked.
+        // The thread that is always sampled shows when the profiler sampled.
         let always = ours.values().max_by_key(|samples| samples.len()).unwrap();
         let ticks: Vec<u64> = always.iter().map(|(time, _)| *time).collect();
         let distance = ticks
@@ -193,7 +194,7 @@ fn markers_are_the_events_of_the_runtime() {
         );
     }
 
-    // The limit is named, and what is left out is told.
+    // The limit is named, and the omitted frames are reported.
     let trace = common::arg(name);
     let arguments = [
         "stacks",

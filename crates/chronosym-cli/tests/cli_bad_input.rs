@@ -1,4 +1,4 @@
-//! What cannot be done is said in one clear line, with the exit status that the contract states.
+//! Failures are reported in one clear line, with the exit status in the contract.
 
 mod common;
 
@@ -124,7 +124,7 @@ fn bad_values_are_named() {
             &["'1,5'", "m, s, ms, us or ns"],
         );
     }
-    // What can only be of no effect is not offered.
+    // Options that could have no effect are not offered.
     for command in ["methods", "modules"] {
         is_misuse(&[command, "--tid", "1", &trace], &["--tid"]);
         is_misuse(&[command, "--event", "P", &trace], &["--event"]);

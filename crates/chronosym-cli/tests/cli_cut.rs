@@ -6,7 +6,8 @@ use common::*;
 
 use chronosym::{Filter, Options, Session};
 
-/// Samples of a trace in memory, and whether the reader says that it is cut short.
+/// Returns the number of samples of a trace in memory, and whether the reader reports it as
+/// truncated.
 fn samples(trace: &[u8]) -> (u64, bool) {
     let mut session = Session::new(Options::default());
     let diagnostics = chronosym::source::nettrace::read(trace, &mut session).unwrap();
@@ -20,7 +21,7 @@ fn cuts_lose_only_what_lies_behind_them() {
     let trace = unzipped(LINUX);
     let (all, cut_short) = samples(&trace);
     assert!(!cut_short && all > 5_000);
-    // Every cut of the first blocks, and cuts at odd places all over the file.
+    // Every cut in the first blocks, and cuts at odd offsets over the whole file.
     let cuts = (8..2_000).chain((2_000..trace.len()).step_by(2_477));
     let mut before = 0;
     for cut in cuts {

@@ -27,7 +27,7 @@ enum Split {
     Debian,
 }
 
-/// Where the debug file is found.
+/// The location of the debug file.
 #[derive(Clone, Copy)]
 enum Place {
     Folder,
@@ -97,7 +97,7 @@ fn names_are_the_same(split: Split, place: Place) -> Result<(), Failed> {
         );
         let symbols = program.put(&debug, place)?;
         assert_eq!(program.answers(&symbols)?, expected, "{flags:?}");
-        // With the image, of which nothing else has the program headers.
+        // With the image, the only file with the program headers.
         std::fs::copy(
             program.at("stripped/program"),
             symbols.folder.join("program"),
@@ -111,7 +111,7 @@ fn names_are_the_same(split: Split, place: Place) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Code that a debug file does not name is named by the image, and the frame says so.
+/// The image names code that a debug file does not name, and the frame states so.
 fn image_answers_next() -> Result<(), Failed> {
     let program = Program::compile(&["-pie", "-rdynamic"])?;
     let debug = program.split(Split::Objcopy("objcopy"))?;
@@ -197,7 +197,7 @@ struct Program {
     in_file: Vec<String>,
 }
 
-/// Where symbols are looked for.
+/// The locations of symbols.
 struct Symbols {
     folder: PathBuf,
     server: Option<Server>,
@@ -301,7 +301,7 @@ impl Program {
         Ok(debug)
     }
 
-    /// Puts a debug file where it is found.
+    /// Copies a debug file to its location.
     fn put(&self, debug: &Path, place: Place) -> Result<Symbols, Failed> {
         let folder = self.at("debug");
         let mut symbols = Symbols::folder(folder.clone());
@@ -324,7 +324,7 @@ impl Program {
         Ok(symbols)
     }
 
-    /// What the commands print.
+    /// Returns the output of the commands.
     fn answers(&self, symbols: &Symbols) -> Result<[String; 3], Failed> {
         let trace = self.trace.to_str().ok_or("a path")?;
         let addresses = self.addresses.iter().map(String::as_str);

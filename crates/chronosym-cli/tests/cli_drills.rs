@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 
 use common::*;
 
-/// A run that takes longer waits for something that never comes.
+/// A longer run waits for an event that never comes.
 const LONGEST: Duration = Duration::from_secs(120);
 
 fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// What a script of `sh` prints in a folder `$1` that is a small disk of its own, mounted with `options`; `$2` is the program,
-/// the rest are `args`. Nothing where disks cannot be mounted, which only root can.
+/// Returns the output of a script of `sh` in a folder `$1` that is a small disk of its own, mounted
+/// with `options`; `$2` is the program, the rest are `args`. `None` if disks cannot be mounted,
+/// which only root can do.
 fn on_a_disk(options: &str, script: &str, args: &[&str]) -> Option<String> {
     let may = Command::new("unshare").args(["-m", "true"]).output();
     if !may.is_ok_and(|output| output.status.success()) {
@@ -70,7 +71,7 @@ fn a_cache_on_a_full_or_read_only_disk_costs_names_alone() {
     let trace = testdata("clr10/traces/memory.nettrace.zip");
     let plain = run(&["stacks", "--format", "folded", path(&trace)]);
     assert_eq!(plain.status, 0);
-    // There is no such server: what matters is that nothing can be kept, and that all else is as it was.
+    // The server does not exist: nothing can be cached, and everything else is unchanged.
     let script = r#"
         mkdir "$1/cache"
         head -c 1000000 /dev/zero >"$1/full" 2>/dev/null
@@ -90,7 +91,7 @@ fn a_cache_on_a_full_or_read_only_disk_costs_names_alone() {
     }
 }
 
-/// Runs the program with a limit of time, so that what waits for ever fails.
+/// Runs the program with a time limit, so that endless waits fail.
 fn in_time(args: &[&str]) -> Run {
     let [out, err] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     let mut child = chronosym()
@@ -167,7 +168,7 @@ fn a_pipe_is_a_trace_and_no_symbol_file() {
     writer.join().unwrap().unwrap();
     let plain = run(&["stacks", "--format", "folded", path(&whole)]);
     assert_eq!((piped.status, piped.stdout), (0, plain.stdout));
-    // Where symbol files are looked for by name stand pipes that nobody writes to.
+    // Pipes without a writer are at the paths at which symbol files are searched for by name.
     let symbols = tempfile::tempdir().unwrap();
     for name in [
         "Workload.pdb",
@@ -183,7 +184,8 @@ fn a_pipe_is_a_trace_and_no_symbol_file() {
     }
 }
 
-/// The trace of a process that still runs: what is there is read, and the rest is said to be missing.
+/// The trace of a process that is still running is read as far as it goes, and the missing part is
+/// reported.
 #[test]
 fn a_trace_that_grows_gives_what_is_there() {
     let trace = unzipped(LINUX);
@@ -218,7 +220,7 @@ fn a_trace_that_grows_gives_what_is_there() {
     assert_eq!(counts.last(), Some(&whole.stdout.lines().count()));
 }
 
-/// Threads whose stacks have no room are not started; what they would have done is done without them.
+/// If threads cannot be spawned for lack of memory for stacks, their work is done without them.
 #[test]
 fn no_thread_can_be_started() {
     let trace = testdata("clr10/traces/memory.nettrace.zip");

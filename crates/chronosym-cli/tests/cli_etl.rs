@@ -15,7 +15,7 @@ const PERF_INFO: u8 = 0x0f;
 const CSWITCH: u8 = 36;
 const SAMPLE: u8 = 46;
 
-/// What an EventSource logs of itself (its event 65534): here as one piece.
+/// The manifest that an EventSource logs of itself (its event 65534), in one chunk.
 fn manifest() -> Vec<u8> {
     let xml = r#"<instrumentationManifest><instrumentation><events>
         <provider name="My-Source" guid="{33323130-3534-3736-3839-616263646566}">
@@ -67,7 +67,7 @@ fn trace_with(options: Options) -> Vec<u8> {
         ..Event::default()
     };
     etl.event(At::ms(201).pid(10).tid(20), &event).unwrap();
-    // The description comes after what it describes.
+    // The description follows its events.
     let manifest = manifest();
     let event = Event {
         provider: PROVIDER,
@@ -146,7 +146,7 @@ fn events_of_a_process_are_all_that_are_placed_in_it() {
         let address = 0x7ff6_0000_1000u64.to_le_bytes();
         [&address[..], &tid.to_le_bytes(), &[1, 0, 0, 0]].concat()
     };
-    // Before anything says whose thread 20 is.
+    // Before any event states the process of thread 20.
     etl.perfinfo(At::ms(1), PERF_INFO, SAMPLE, 2, &sample(20))
         .unwrap();
     // Process 4 logs that thread 20 is of 10, thread 21 of 11.
@@ -163,7 +163,7 @@ fn events_of_a_process_are_all_that_are_placed_in_it() {
     let mut datagram = 10u32.to_le_bytes().to_vec();
     datagram.extend([0; 28]);
     etl.perfinfo(At::ms(5), UDP, 11, 2, &datagram).unwrap();
-    // The thread's id is used anew.
+    // The thread's id is reused.
     let mut thread = [11u32.to_le_bytes(), 20u32.to_le_bytes()].concat();
     thread.extend([0; 64]);
     etl.system(At::ms(6).pid(4).tid(8), THREAD, 1, 3, &thread)
@@ -507,7 +507,8 @@ fn damage_and_loss_are_told() {
     let mut etl = EtlWriter::new(Vec::new(), options).unwrap();
     etl.flag_buffer(0, 2);
     etl.sample(At::us(-5), 0x1000, 20).unwrap();
-    // The second part comes when its event is no longer waited for; nothing waited for a stack at the third's time.
+    // The second part is logged after its event stopped waiting; no event waited for a stack at the
+    // third part's time.
     etl.sample(At::ms(10), 0x1000, 20).unwrap();
     etl.sample(At::ms(3_000), 0x2000, 20).unwrap();
     for event in [3_000, 10, 2_999] {

@@ -98,7 +98,7 @@ fn fields_have_their_published_names_and_ids_are_hex() {
             .unwrap()
             .starts_with("0x80")
     );
-    // The runtime describes none of its own: the published fields stand in.
+    // The runtime describes none of its own events: the published fields are used.
     let selector = "Microsoft-Windows-DotNETRuntimeRundown/10";
     let settings = jsonl(&["--event", selector, &arg(R2R)]);
     assert_eq!(settings[0]["fields"]["LOHThreshold"], 85_000);
@@ -215,7 +215,7 @@ fn what_was_lost_is_said_of_a_window_too() {
     }
 }
 
-/// What the recorder dropped is no part of the file that could not be read.
+/// Events that the recorder dropped are not unreadable parts of the file.
 #[test]
 fn lost_events_are_no_unreadable_parts() {
     let mut writer = NettraceWriter::v4();
@@ -261,7 +261,7 @@ fn a_filter_that_lets_nothing_pass_is_told() {
     }
 }
 
-/// What a filter asks for and the trace does not have is answered with what it has.
+/// If a filter names something that the trace does not have, the error lists what it has.
 #[test]
 fn a_filter_that_nothing_can_pass_is_refused() {
     let trace = arg(R2R);

@@ -1,6 +1,7 @@
 //! Whole outputs that a person has read, compared to the byte.
 //!
-//! `CHRONOSYM_UPDATE_GOLDEN=1 cargo test -p chronosym-cli --test cli_golden` writes them anew; read the difference.
+//! `CHRONOSYM_UPDATE_GOLDEN=1 cargo test -p chronosym-cli --test cli_golden` writes them again;
+//! read the difference.
 
 mod common;
 
@@ -8,7 +9,7 @@ use std::path::Path;
 
 use common::*;
 
-/// File name, and the command line; paths of test data begin with `@`.
+/// File name, and the command line; paths of test data start with `@`.
 const CASES: &[(&str, &str)] = &[
     ("info-linux.txt", "info @clr10/traces/linux.nettrace.zip"),
     (
@@ -241,7 +242,7 @@ fn outputs_are_as_they_were_read() {
             .collect();
         let run = run(&args);
         assert_eq!(run.status, 0, "{command}: {}", run.stderr);
-        // Where the test data lies on this machine is nobody's business.
+        // The location of the test data on this machine must not appear.
         let shown = format!("{}{}", run.stdout, run.stderr).replace(data, "testdata/");
         let path = folder.join(name);
         if update {

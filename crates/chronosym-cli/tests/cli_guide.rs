@@ -1,4 +1,4 @@
-//! The guide: every command of ours in it runs, and does what it says there.
+//! The guide: every chronosym command in it runs, and does what the guide states.
 
 mod common;
 
@@ -56,7 +56,7 @@ fn words(line: &str) -> Vec<String> {
     words.collect()
 }
 
-/// What the guide's names stand for.
+/// The files that the guide's names represent.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let testdata = Path::new(ROOT).join("testdata/clr10");
@@ -78,7 +78,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// A server prints its address, and goes on.
+/// A server prints its address, and continues to run.
 fn serves(mut command: Command) {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();

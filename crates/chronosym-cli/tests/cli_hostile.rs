@@ -178,7 +178,7 @@ fn a_full_disk_under_every_stream_ends_no_run_in_a_panic() {
         // There is neither method nor module to list.
         let writes = !["methods", "modules"].contains(&command);
         assert_eq!(status.code(), Some(i32::from(writes)), "{command}");
-        // Results arrive though nothing can be said beside them.
+        // Results are complete although notes cannot be written.
         let output = chronosym()
             .args([command, path(&trace)])
             .stderr(full())

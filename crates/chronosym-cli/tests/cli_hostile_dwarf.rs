@@ -11,7 +11,7 @@ use chronosym_support::perf::{PerfAttr, PerfWriter};
 
 const OBJ: &[&str] = &["symbolize", "0x1000", "0x1010", "--obj"];
 
-/// A unit: its header, and what follows; `abbreviations` is where those begin.
+/// Returns a unit: its header and entries; `abbreviations` is the offset of its abbreviations.
 fn unit(abbreviations: u32, entries: &[u8]) -> Vec<u8> {
     let mut body = vec![4, 0];
     body.extend(abbreviations.to_le_bytes());
@@ -28,7 +28,7 @@ fn dwarf(abbreviations: Vec<u8>, info: Vec<u8>) -> Vec<u8> {
     ])
 }
 
-/// A unit of the code from 0x1000 on, and what is in it.
+/// Returns a unit with code from 0x1000 on, and these entries.
 fn root(entries: &[u8]) -> Vec<u8> {
     let mut out = vec![1];
     out.extend(0x1000u64.to_le_bytes());
@@ -93,7 +93,7 @@ fn debug_information() {
     });
 }
 
-/// Questions for every fourth address of the code, and where the file goes.
+/// Returns arguments for every fourth address of the code, with a placeholder for the file.
 fn many(count: usize) -> Vec<String> {
     let addresses = (0..count).map(|at| format!("{:#x}", 0x1000 + 4 * at));
     [
@@ -104,7 +104,7 @@ fn many(count: usize) -> Vec<String> {
     .concat()
 }
 
-/// Units of four bytes of code each; the entry of the one at a place is made from it.
+/// Returns units of four bytes of code each; `one` makes the entry of each from its address.
 fn small_units(n: usize, one: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
     (0..n).flat_map(one).collect()
 }
@@ -133,7 +133,7 @@ fn abbreviations() {
         },
     );
     holds("numbers whose hashes are one", OBJ, 4_000, |n| {
-        // What the hash that maps of numbers often have multiplies by is undone.
+        // Inverts the usual multiplier of hash maps with integer keys.
         let inverse = (0..6).fold(1_u64, |x, _| {
             x.wrapping_mul(2_u64.wrapping_sub(x.wrapping_mul(0xf135_7aea_2e62_a9c5)))
         });
@@ -151,7 +151,7 @@ fn abbreviations() {
     });
 }
 
-/// The header of a unit of DWARF 5 that is split, or of what is left of it, and its entry.
+/// Returns the header of a DWARF 5 split unit or skeleton, and its entry.
 fn half_of_unit(kind: u8, id: u64, entry: &[u8]) -> Vec<u8> {
     let head = [5, 0, kind, 8, 0, 0, 0, 0];
     made::with_length([&head[..], &id.to_le_bytes(), entry].concat())
@@ -206,8 +206,8 @@ fn split_units() {
     });
 }
 
-/// `.eh_frame` of one function, the code there is: its frame is 8 above the stack pointer, the return address right there, and
-/// it says so again and again.
+/// Returns `.eh_frame` of one function, the only code: its frame is 8 above the stack pointer, the
+/// return address is there, and the instructions repeat that.
 fn call_frames(instructions: &[u8]) -> Vec<u8> {
     let mut common = [
         &[0; 4][..],
@@ -306,7 +306,7 @@ fn unwind_tables() {
     let lines = runs[0].stdout.lines();
     let frames = lines.map(|line| line.split(';').count()).max();
     assert!(frames > Some(1_000), "{frames:?}: {}", runs[0].stderr);
-    // What goes back to its own beginning.
+    // An expression that jumps back to its own start.
     let endless = [&[0x16, 3, 3][..], &[0x2f, 0xfd, 0xff]].concat();
     walked(
         "expressions that never end",

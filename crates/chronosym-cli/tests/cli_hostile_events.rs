@@ -14,7 +14,8 @@ use chronosym_support::trace::{EventSpec, TraceInfo};
 
 const STACKS: &[&str] = &["stacks", "--format", "folded"];
 
-/// A trace with a method, the pieces of its inline tree, and samples at so many of its places.
+/// Returns a trace with a method, the chunks of its inline tree, and this many samples at different
+/// addresses.
 fn inlined(tree: &[u8], pieces: usize, samples: u64) -> Vec<u8> {
     let mut trace = NettraceWriter::v5().info(TraceInfo::default());
     let load = trace.event_type("Microsoft-Windows-DotNETRuntime", 143, 1);
@@ -140,7 +141,7 @@ fn trace_logging() {
         logged(&mut (0..n).map(item), &[1; 4])
     });
     holds("arrays of empty texts", EVENTS, 100, |n| {
-        // As many as two bytes can say, and no payload for them.
+        // The maximum count that fits in two bytes, without a payload.
         let item = b"\0\0\0E\0a\0\x41\0".to_vec();
         let payload = [&[0xff; 2][..], &[0; 60_000]].concat();
         logged(&mut (0..n).map(|_| item.clone()), &payload)
@@ -178,7 +179,7 @@ fn descriptions_of_an_event_with_many_keywords_are_read_in_linear_time() {
     );
 }
 
-/// Runs each command on a trace that takes more than the memory budget. Each says what was cut.
+/// Runs each command on a trace that exceeds the memory budget. Each reports what was omitted.
 fn reaches_the_budget(name: &str, trace: &[u8], commands: &[&[&str]]) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("input");
@@ -331,7 +332,8 @@ fn names_as_long_as_an_event_has_room_for() {
     assert!(run.stdout.len() < 100 << 20, "{}", run.stdout.len());
 }
 
-/// Numbers whose hashes are one where what they are multiplied by is known, as in the map that is taken most.
+/// Returns numbers whose hashes are equal if the multiplier is known, as in the most widely used
+/// map.
 fn alike(n: usize) -> impl Iterator<Item = u64> {
     const BY: u64 = 0xf135_7aea_2e62_a9c5;
     let inverse = (0..6).fold(1_u64, |x, _| {

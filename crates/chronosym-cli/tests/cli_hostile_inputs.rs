@@ -335,7 +335,7 @@ fn perf() {
     });
 }
 
-/// What an LTTng trace of one kind of event declares, and a packet of one event.
+/// Returns the metadata of an LTTng trace with one kind of event, and a packet of one event.
 fn lttng() -> (String, Vec<u8>) {
     let mut trace = CtfTrace::new(CtfLayout::default(), &[]);
     trace.event("P:One", &[("n", CtfType::Unsigned(8))]);
@@ -537,7 +537,8 @@ fn wrappers() {
     });
 }
 
-/// An ELF program with code at 0x1000 and these symbols: value, size, place of the name in `names`.
+/// Returns an ELF program with code at 0x1000 and these symbols: value, size, offset of the name in
+/// `names`.
 fn elf(symbols: &[(u64, u64, u32)], names: &[u8]) -> Vec<u8> {
     const CODE: u64 = 0x1000;
     let sections = b"\0.text\0.symtab\0.strtab\0.shstrtab\0";
@@ -596,7 +597,7 @@ fn elf(symbols: &[(u64, u64, u32)], names: &[u8]) -> Vec<u8> {
 #[test]
 fn object_files() {
     const ASK: &[&str] = &["symbolize", "0x1010", "0x1020", "0x1ff0", "--obj"];
-    // Half of each file is no symbol; an answer shows that the tables were read.
+    // Half of each file is not symbols; an answer shows that the tables were read.
     let found = file(&elf(&[(0x1000, 0x40, 1)], b"\0main\0"));
     let run = bounded(&[ASK, &[path(&found)]].concat());
     assert!(run.stdout.contains("main"), "{}{}", run.stdout, run.stderr);
@@ -653,7 +654,7 @@ fn object_files() {
     }
     holds("a debug directory without end", ASK, 4_000, |n| {
         let mut image = image.clone();
-        // The seventh directory: its size says that all that follows is part of it.
+        // The seventh directory: by its size, all following bytes belong to it.
         let at = header + 24 + 112 + 6 * 8;
         let place = image.len() as u32;
         image[at + 4..at + 8].copy_from_slice(&u32::MAX.to_le_bytes());

@@ -35,7 +35,7 @@ fn metadata(all: &[(u8, u32, &[u16])], strings: &[u8], blobs: &Blobs) -> Vec<u8>
     managed_image(&root(&streams), &[])
 }
 
-/// A row of a type whose methods begin at that one.
+/// A row of a type whose first method is this one.
 fn type_row(first_method: u16) -> [u16; 7] {
     [0, 0, 1, 0, 0, 1, first_method]
 }
@@ -184,7 +184,7 @@ fn portable_pdbs() {
         |n| {
             let mut blobs = Blobs::default();
             let name = blobs.add(b"/");
-            // What begins at each place says that it has four megabytes.
+            // The blob at each offset claims a size of four megabytes.
             let first = blobs.0.len() as u32;
             blobs.0.extend([0xc0, 0x40, 0, 0].repeat(500));
             blobs.0.extend(long(n));
@@ -211,8 +211,9 @@ fn portable_pdbs() {
     });
 }
 
-/// What `lines` makes of a method that a trace has, by a PDB of the module that says nothing true but what it is the PDB of: all
-/// methods share a point in the first of `documents` documents that are called so, `times` over, and this is the Source Link map.
+/// Runs `lines` on a method in a trace, with a PDB of the module in which only the identity is
+/// true: all methods share a point in the first of `documents` documents with this name, `times`
+/// over, and this is the Source Link map.
 fn linked(documents: usize, name: &[u8], times: usize, map: &[u8]) -> Vec<u8> {
     const DOCUMENT: u8 = 0x30;
     const POINTS: u8 = 0x31;
@@ -315,7 +316,7 @@ fn source_link_maps() {
     });
 }
 
-/// An array of precompiled code whose elements are all what begins right behind it.
+/// Returns an array of precompiled code whose elements all refer to the bytes directly after it.
 fn shared_array(count: usize) -> Vec<u8> {
     let mut out = vec![0x0f];
     out.extend((((count as u32) << 2) | 1).to_le_bytes());
@@ -326,7 +327,7 @@ fn shared_array(count: usize) -> Vec<u8> {
     out
 }
 
-/// A precompiled image of these sections: type and bytes; all its functions begin one behind the other.
+/// Returns a precompiled image with these sections: type and bytes; its functions are contiguous.
 fn precompiled(functions: usize, sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let one_type = type_row(1);
     let methods: Vec<u16> = (0..10).flat_map(|_| method_row(0)).collect();
@@ -346,7 +347,7 @@ fn precompiled(functions: usize, sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let table: Vec<u8> = (0..functions as u32)
         .flat_map(|index| [0x1000 + 4 * index, unwind].map(u32::to_le_bytes).concat())
         .collect();
-    // What says how long a function is comes first, then the functions.
+    // The lengths of functions are first, then the functions.
     let table = [&4_u32.to_le_bytes()[..], &table].concat();
     let mut bytes = Vec::new();
     for (kind, data, skip) in [(102, &table, 4)]

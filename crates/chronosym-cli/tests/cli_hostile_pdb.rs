@@ -1,4 +1,5 @@
-//! Windows PDBs made to take the square of their size or far more memory: each is asked within bounds.
+//! Windows PDBs crafted to take time quadratic in their size or excessive memory: each is resolved
+//! within limits.
 #![cfg(target_os = "linux")]
 
 mod bounded;
@@ -37,7 +38,7 @@ fn inline_site(inlinee: u32) -> Vec<u8> {
     record(0x114d, &[&body[..], &annotations].concat())
 }
 
-/// Symbols of a compiland: records behind their signature.
+/// Returns the symbols of a compiland: records after their signature.
 fn symbols(records: &[Vec<u8>]) -> Vec<u8> {
     [&4_u32.to_le_bytes()[..], &records.concat()].concat()
 }
@@ -72,7 +73,7 @@ fn pdb(symbols: Vec<u8>, lines: Vec<u8>, ids: Option<Vec<u8>>) -> Vec<u8> {
     streams[stream] = Some([symbols, lines].concat());
     if let Some(ids) = ids {
         streams[IPI] = Some(ids);
-        // Where the first record lies, for streams that say it.
+        // Offset of the first record, for streams that state it.
         streams.push(Some([FIRST, 0].map(u32::to_le_bytes).concat()));
     }
     put_together(&streams, 4096, 1)
@@ -171,7 +172,7 @@ fn procedures() {
         pdb(symbols(&all), tables, None)
     });
     holds("pieces that lie apart", &many, 3_000, |n| {
-        // Each piece of two bytes says that it is the first procedure's.
+        // Each chunk of two bytes claims to belong to the first procedure.
         let piece = |at: u32| {
             let mut body = [0, 0, 1, 0, 0x1000 + at, 0].map(u32::to_le_bytes).concat();
             body.extend([1, 0, 1, 0]);

@@ -1,4 +1,5 @@
-//! Symbol files, and what they come in, made to take the square of their size or far more memory: each is used within bounds.
+//! Symbol files and their containers, crafted to take time quadratic in their size or excessive
+//! memory: each is used within limits.
 #![cfg(target_os = "linux")]
 
 mod bounded;
@@ -18,7 +19,7 @@ const MIB: usize = 1 << 20;
 
 type Section = (&'static str, u32, u64, u64, Vec<u8>);
 
-/// A section of debug information, packed: what ELF says of it, and its bytes.
+/// Returns a compressed section of debug information: its ELF type and size, and its bytes.
 fn packed(name: &'static str, kind: u32, size: usize, bytes: &[u8]) -> Section {
     const COMPRESSED: u64 = 0x800;
     let mut all = [kind, 0].map(u32::to_le_bytes).concat();
@@ -87,7 +88,7 @@ fn debug_sections_of_zeros() {
         program(NAMES.map(|name| packed(name, 1, n * MIB, &zeros)))
     });
     assert!(runs[0].stdout.contains("outer"), "{}", runs[0].stdout);
-    // Units and line tables are unpacked as far as they are asked for.
+    // Units and line tables are decompressed on demand.
     for name in [".debug_info", ".debug_line"] {
         holds("in parts", OBJ, 8, |n| {
             let own = made::program()
@@ -194,7 +195,7 @@ fn response(head: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Zeros in so many files of a cabinet.
+/// Returns a cabinet with this many files of zeros.
 fn cabinet(files: usize, size: usize) -> Vec<u8> {
     let mut builder = cab::CabinetBuilder::new();
     let folder = builder.add_folder(cab::CompressionType::MsZip);

@@ -1,4 +1,5 @@
-//! Text that was made to take the square of its size or far more memory: what `perf script` printed, names, paths, JSON.
+//! Text crafted to take time quadratic in its size or excessive memory: output of `perf script`,
+//! names, paths, JSON.
 #![cfg(target_os = "linux")]
 
 mod bounded;
@@ -184,7 +185,8 @@ fn symbol_paths() {
     }
 }
 
-/// A recording of the Universal providers in which files are mapped, each with what is said of it.
+/// Returns a recording of the Universal providers in which files are mapped, each with this
+/// metadata.
 fn mapped(said: impl IntoIterator<Item = String>) -> Vec<u8> {
     let mut trace = NettraceWriter::v6().info(TraceInfo::default());
     let mut define = |id, name: &str, fields: &[(&str, FieldKind)]| {

@@ -1,4 +1,4 @@
-//! Where traces come from: files, pipes, zip and gzip files, whole and damaged.
+//! Inputs: files, pipes, zip and gzip files, whole and damaged.
 
 mod common;
 
@@ -131,7 +131,7 @@ fn a_damaged_gzip_file_gives_what_comes_before_the_damage() {
 fn a_wrong_checksum_in_a_zip_file_is_among_the_results_of_info() {
     let trace = unzipped(LINUX);
     let mut zip = zipped(&[("a.nettrace", &trace)]);
-    // The checksum stands in the list of entries at the end.
+    // The checksum is in the central directory at the end.
     let list = zip.windows(4).rposition(|w| w == b"PK\x01\x02").unwrap();
     zip[list + 16] ^= 0xff;
     let path = file(&zip);
@@ -225,8 +225,8 @@ fn nothing_but_results_where_no_terminal_is() {
     assert_eq!(plain, run.stdout);
 }
 
-/// PerfView packs PDBs beside the trace, each under its identity; another build's is not used. They may also lie loose in
-/// the zip file, or beside the trace itself.
+/// PerfView packs PDBs next to the trace, each under its identity; that of another build is not
+/// used. They may also be loose in the zip file, or next to the trace itself.
 #[test]
 fn symbol_files_that_come_with_a_trace_are_found_by_identity() {
     let read = |name: &str| std::fs::read(testdata(name)).unwrap();

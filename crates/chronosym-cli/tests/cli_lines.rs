@@ -1,4 +1,4 @@
-//! `lines`: the text of a method is what was compiled, or it is said that it is not.
+//! `lines`: the text of a method is the compiled one, or is reported not to be.
 
 mod common;
 
@@ -121,7 +121,8 @@ fn commands_of_one_trace_take_several_recordings() {
         "{}",
         sides.stderr
     );
-    // What does not belong together is refused when it is opened, not as a usage error.
+    // Recordings that do not belong together are rejected when they are opened, not as a usage
+    // error.
     for together in [
         &["lines", &trace, &trace, "Spin"][..],
         &["explain", &trace, &trace, "0x1000"],
@@ -133,7 +134,7 @@ fn commands_of_one_trace_take_several_recordings() {
     }
 }
 
-/// Every format is made of the same stacks.
+/// All formats have the same stacks.
 #[test]
 fn all_formats_have_the_shape() {
     let trace = arg(R2R);

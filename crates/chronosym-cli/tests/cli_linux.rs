@@ -1,4 +1,5 @@
-//! Recordings of Linux on the command line: what names the kernel, and what `info` says of what was joined.
+//! Recordings of Linux on the command line: names of the kernel, and the recordings that `info`
+//! reports as joined.
 
 mod common;
 
@@ -62,7 +63,7 @@ fn kallsyms_name_the_kernel_that_they_are_of_and_no_other() {
     let none = stacks("none");
     assert_eq!(none.status, 1);
     assert!(none.stderr.contains("no list"), "{}", none.stderr);
-    // What was tried is said of the image.
+    // The attempts are reported for the image.
     let modules = run(&["modules", trace.as_str(), "--kallsyms", &path("other")]);
     assert!(modules.stdout.contains("stands at"), "{}", modules.stdout);
 }
@@ -102,7 +103,8 @@ fn a_folder_of_a_recorder_with_threads_is_read_as_one_recording() {
     let whole = perf.file();
     let number = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap()) as usize;
     let (data, size) = (number(40), number(48));
-    // Each record goes to one of three files, as each thread of the recorder has its processors.
+    // Each record goes to one of three files, as each thread of the recorder has its own
+    // processors.
     let mut files: [Vec<u8>; 3] = Default::default();
     let (mut at, mut count) = (data, 0);
     while at < data + size {

@@ -15,7 +15,7 @@ const FUNCTION: std::ops::Range<u64> = 0x1000..0x1040;
 /// Bytes of each program that are mapped.
 const LEN: u64 = 0x2000;
 
-/// A module that lines name. Of the third there is no file.
+/// A module that lines name. The third has no file.
 struct Module {
     name: &'static str,
     function: &'static str,
@@ -116,7 +116,7 @@ const OF_PROCESS: &[&str] = &[
     "{\"pc\": \"0x{A16}\", \"symbol\": \"{N} [{P}]\"}",
 ];
 
-/// Rows of lists of images, of which a log has one kind.
+/// Lines of lists of images; a log has one kind.
 const IMAGES: &[&str] = &[
     "{B}-{E} r-xp 00000000 fd:00 1315    {P}",
     "0x{B} - 0x{E} {F} ??? (main)",
@@ -213,7 +213,7 @@ fn program(module: &Module) -> Vec<u8> {
     bytes
 }
 
-/// What a line of the log has to become.
+/// The expected replacement of a line of the log.
 struct Expected {
     text: String,
     /// The function and the offset, if the line has to be answered.

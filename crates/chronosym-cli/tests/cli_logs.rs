@@ -1,4 +1,5 @@
-//! `symbolize` on logs: names in place of addresses, of the modules that the lines name, with load addresses of processes.
+//! `symbolize` on logs: replaces addresses by names from the modules that the lines name, with load
+//! addresses of processes.
 
 mod common;
 #[path = "../../chronosym-symbols/tests/made/mod.rs"]
@@ -120,7 +121,7 @@ fn addresses_of_a_running_process_are_resolved() {
         live.stdout,
         live.stderr
     );
-    // The same out of a log that has the mappings, and the file given.
+    // The same from a log that has the mappings, with the file given.
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("hs_err.log");
@@ -178,7 +179,7 @@ fn a_log_alone_finds_its_files_by_identity() {
     );
     let folder = folder_with(&log, 0xab);
     let path = folder.path();
-    // Nothing is opened because it is beside the log.
+    // No file is opened merely because it is next to the log.
     let alone = run_in(path, &["--offline", "crash.txt"]);
     assert_eq!((alone.status, &*alone.stdout), (0, &*log));
     for part in [
@@ -226,7 +227,7 @@ fn a_log_alone_finds_its_files_by_identity() {
     );
 }
 
-/// `app.pdb/ID/app.sym`, as `dump_syms` and Mozilla's symbol server have it.
+/// `app.pdb/ID/app.sym`, the layout of `dump_syms` and Mozilla's symbol server.
 #[test]
 fn symbol_files_of_breakpad_are_found_in_stores() {
     let guid = "AB".repeat(16);
@@ -238,7 +239,7 @@ fn symbol_files_of_breakpad_are_found_in_stores() {
     );
     let folder = folder_with(&log, 0xab);
     let path = folder.path();
-    // The last one is of another build than its key says.
+    // The last one belongs to another build than its key states.
     for (name, key, id, symbols) in [
         ("app", "0", "0", "app.sym"),
         ("tool.pdb", "1A", "1A", "tool.sym"),
@@ -264,7 +265,7 @@ fn symbol_files_of_breakpad_are_found_in_stores() {
         assert_eq!(frames, expected, "{}", run.stderr);
         assert!(run.stderr.contains("late"), "{}", run.stderr);
     }
-    // By the build ID of an ELF file, of which the id has the first bytes.
+    // By the build ID of an ELF file, whose first bytes form the id.
     let log = format!("#1 pc 00001010  /srv/app (BuildId: {})\n", "ab".repeat(20));
     fs::write(path.join("crash.txt"), log).unwrap();
     let run = run_in(path, &["--offline", "--symbols", "store", "crash.txt"]);

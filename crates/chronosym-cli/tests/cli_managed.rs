@@ -1,4 +1,4 @@
-//! `chronosym symbolize`: places of managed code, and texts that name several modules.
+//! `chronosym symbolize`: locations in managed code, and texts that name several modules.
 
 mod common;
 
@@ -85,7 +85,7 @@ fn what_a_managed_file_does_not_know_is_said() {
         reasons,
         ["NoName", "InvalidAddress", "NoSymbolFile", "NoName"]
     );
-    // A name that two methods have does not tell which is meant.
+    // A name that two methods have is ambiguous.
     let mut bytes = std::fs::read(&image).unwrap();
     let at = bytes.windows(8).position(|part| part == b"\0Middle\0");
     bytes[at.unwrap()..][..8].copy_from_slice(b"\0Outer\0\0");
@@ -124,7 +124,7 @@ fn what_a_managed_file_does_not_know_is_said() {
     assert_eq!(found[0]["line_reason"], "NoSymbolFile");
 }
 
-/// Where the compiler wrote the PDB stands in the image.
+/// The image records where the compiler wrote the PDB.
 #[test]
 fn the_pdb_is_where_the_image_records_it() {
     let [images, elsewhere] = [(); 2].map(|()| tempfile::tempdir().unwrap());
@@ -132,7 +132,7 @@ fn the_pdb_is_where_the_image_records_it() {
     std::fs::copy(testdata("clr10/workload/Workload.pdb"), &pdb).unwrap();
     let mut bytes = std::fs::read(testdata("clr10/workload/Workload.dll")).unwrap();
     let entry = bytes.windows(4).position(|part| part == b"RSDS").unwrap();
-    // Signature, GUID and age stand before the path, and zeros behind it.
+    // Signature, GUID and age precede the path, and zeros follow it.
     let path = &mut bytes[entry + 24..];
     let len = path.iter().position(|&b| b == 0).unwrap();
     let room = path[len..].iter().take_while(|&&b| b == 0).count() + len;
@@ -217,7 +217,7 @@ fn of_several_files_the_question_says_which() {
             .map(|frame| frame["name"].as_str().unwrap_or("").to_owned())
             .collect::<Vec<_>>()
     };
-    // By the path, the name and the method; an address alone says nothing.
+    // By path, name and method; an address alone is ambiguous.
     let inside = |arch: &str| format!("/srv/{arch}/small.exe+0x1010");
     let one_of = |object: &str| frames(&["--obj", object, "small+0x1010"])[0]["name"].clone();
     let asked = [
@@ -236,7 +236,7 @@ fn of_several_files_the_question_says_which() {
         String::new(),
     ];
     assert_eq!(named(&asked), expected);
-    // As llvm-symbolizer is asked: by path, or by the id.
+    // As for llvm-symbolizer: by path, or by the id.
     let id = frames(&["--obj", &x86, "--rva", "0x10ffff"])[0]["pdb_id"]
         .as_str()
         .unwrap()

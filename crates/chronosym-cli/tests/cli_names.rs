@@ -1,5 +1,5 @@
-//! Names out of a trace stay names: in no output do they steer a terminal, break a line, end a value or become markup; and
-//! no output says where its reader lives.
+//! Names from a trace stay names: in no output do they control a terminal, break a line, end a
+//! value or become markup; and no output reveals paths of its user's machine.
 
 mod common;
 
@@ -16,12 +16,12 @@ use serde_json::Value;
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 
-/// What somebody might call a method, to get at whoever reads of it.
+/// Hostile names of methods.
 const NAMES: [&str; 15] = [
     // Terminals: colours, the title, the screen; by C1 codes, too.
     "\u{1b}[31mred\u{1b}]0;title\u{7}",
     "\u{9b}2J\u{7f}\u{8}",
-    // Readers: what is not what it seems, and what is not seen.
+    // Text that deceives readers: reordered, and invisible.
     "\u{202e}gnp.exe\u{2066}x\u{2069}",
     "in\u{200b}vi\u{feff}si\u{200f}b\u{61c}l\u{2060}e\u{fffe}",
     "so\u{ad}ft\u{115f}\u{180e}\u{3164}\u{fe0f}\u{fff9}\u{e0041}",
@@ -142,7 +142,7 @@ enum Kind {
     Json,
     /// Markup with data in a script.
     Page,
-    /// Protocol buffers have text as it is: lengths stand before it.
+    /// Protocol buffers contain text as it is, after its length.
     Binary,
 }
 
@@ -188,7 +188,7 @@ fn outputs(trace: &str) -> Vec<(Vec<&str>, Kind)> {
     outputs
 }
 
-/// The program as somebody runs it whose environment is nobody's business.
+/// Runs the program in an environment with private values.
 fn private(args: &[&str]) -> Output {
     chronosym()
         .args(args)
@@ -228,7 +228,7 @@ fn check(args: &[&str], kind: Kind) -> String {
             for markup in ["<script>alert", "<image", "onload=\"alert", "--><!--"] {
                 assert!(!text.contains(markup), "{args:?}: {markup}");
             }
-            // What a report has is neither markup nor JSON before it is decoded.
+            // The data of a report is neither markup nor JSON until it is decoded.
             let Some((_, data)) = text.split_once("id=\"data\">") else {
                 assert!(text.contains("<script type=\"text/plain\" id=\"trace\">"));
                 return text;
@@ -296,7 +296,7 @@ fn programs_get_names_as_they_are() {
     assert!(!rewritten.stdout.contains(is_hostile));
 }
 
-/// A name never reaches the file system: nothing is made beside the output.
+/// A name never reaches the file system: no file is created next to the output.
 #[test]
 fn names_make_no_files() {
     let folder = tempfile::tempdir().unwrap();

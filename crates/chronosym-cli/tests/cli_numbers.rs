@@ -1,4 +1,4 @@
-//! What samples stand for, what ran and what waited, and what is said of code without a name.
+//! The time that samples represent, activities of threads, and explanations of code without a name.
 
 mod common;
 
@@ -210,11 +210,12 @@ fn guesses_are_marked_and_inlined_code_without_a_name_has_its_token() {
         "9",
         &arg("clr10/traces/net9-rich.nettrace.zip"),
     ]);
-    // Its token, which an event states, leads to its name where the module is at hand.
+    // Its token, which an event states, leads to its name if the module is available.
     assert!(top.contains("  System.Private.CoreLib!0x06003b25"), "{top}");
 }
 
-/// A thread that waits in a helper for the end of a suspension spends its caller's time. Only text and pictures say so.
+/// The time of a thread that waits in a helper for the end of a suspension is charged to its
+/// caller. Only text and pictures do so, with a note.
 #[test]
 fn helpers_of_suspensions_are_charged_to_their_callers() {
     const HELPER: &str = "PollGCWorker";

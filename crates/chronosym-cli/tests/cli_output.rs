@@ -1,4 +1,4 @@
-//! `-o`: what stands in the file that is named, and what is left as it was.
+//! `-o`: the content of the named file, and what remains unchanged.
 
 mod common;
 

@@ -26,7 +26,7 @@ fn playwright() -> Option<PathBuf> {
     library.filter(|_| runs)
 }
 
-/// What a script in `viewers` sees in a page.
+/// Returns the result of a script of `viewers` in a page.
 fn drive(script: &str, library: &Path, page: &Path) -> Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/viewers");
     let mut command = Command::new("node");
@@ -136,7 +136,7 @@ fn every_view_has_the_totals_of_top() {
     of_threads.sort_by(|a, b| b.cmp(a));
     let shown: Vec<u64> = pairs(&seen["threads"]).iter().map(|pair| pair.1).collect();
     assert_eq!(shown, of_threads);
-    // Work calls Step, so that what matches is what goes through one of both.
+    // Work calls Step, so the matching samples are those that contain either.
     let matching = seen["matching"].as_u64().unwrap();
     assert!(matching >= total && matching < whole, "{matching}");
     assert!(seen["found"].as_str().unwrap().ends_with(" %"));

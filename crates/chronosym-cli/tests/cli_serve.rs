@@ -1,4 +1,4 @@
-//! `serve`: what Firefox Profiler asks for and gets, and what nobody else does.
+//! `serve`: responses to Firefox Profiler's requests, and rejection of all others.
 
 mod common;
 
@@ -85,7 +85,7 @@ struct Reply {
 impl Served {
     fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let mut stream = TcpStream::connect(&self.host).unwrap();
-        // Of one header twice the first counts.
+        // If a header occurs twice, the first is used.
         let mut text = format!("{method} {path} HTTP/1.0\r\n");
         for (name, value) in headers.iter().chain(&[("Host", self.host.as_str())]) {
             text.push_str(&format!("{name}: {value}\r\n"));
@@ -448,7 +448,7 @@ fn the_report_is_served() {
     assert_eq!(served.ask("POST", &served.own("/"), &[], "{}").status, 405);
 }
 
-/// It is always stopped by force: what it keeps has no name.
+/// It is always stopped by force: its files have no names.
 #[cfg(unix)]
 #[test]
 fn nothing_stays_when_it_is_stopped() {
@@ -484,7 +484,7 @@ impl Served {
         assert_eq!(reply.status, 204);
     }
 
-    /// The most memory that it has had, in KiB.
+    /// Returns its peak memory in KiB.
     #[cfg(target_os = "linux")]
     fn peak_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();

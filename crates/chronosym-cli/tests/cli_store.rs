@@ -19,7 +19,7 @@ fn server_of(file: &Path) -> Server {
 
 #[test]
 fn a_cache_that_cannot_be_written_is_told() {
-    // A file stands where the folder would be.
+    // A file is at the path of the folder.
     let cache = file(b"");
     let cache = cache.to_str().unwrap();
     let trace = arg(TRACE);
@@ -43,7 +43,7 @@ fn a_cache_that_cannot_be_written_is_told() {
         };
         let loud = run(&args);
         assert_eq!(loud.status, 0, "{}", loud.stderr);
-        // Nothing of symbols is asked for methods.
+        // Methods need no symbol files.
         let told = loud.stderr.contains("the cache folder") && loud.stderr.contains(cache);
         assert_eq!(told, command != "methods", "{command}: {}", loud.stderr);
         let offline = run(&[&args[..], &["--offline"]].concat());

@@ -8,7 +8,7 @@ use common::*;
 use made::{elf, symbol};
 use serde_json::Value;
 
-/// An address that the samples of a trace name, with what they name it, and when.
+/// Returns addresses of a trace's samples, with their frames and times.
 fn some_frames(trace: &str) -> Vec<(u64, Value)> {
     let run = run(&[
         "-q", "stacks", "--format", "jsonl", "--from", "1s", "--to", "1050ms", trace,
@@ -198,7 +198,7 @@ fn a_pdb_answers_as_llvm_symbolizer_does() {
         "{}",
         refused.stderr
     );
-    // It is used on request, and each frame says so.
+    // It is used if requested, and each frame is marked.
     let ask = |style| {
         let args = ["symbolize", "--obj", &image, "--pdb", &other, "--any-pdb"];
         common::run(&[&args[..], &["--style", style, "0x140001010"]].concat())
@@ -253,7 +253,7 @@ fn an_image_finds_its_pdb() {
     let named = ask(&arg("pdb-small/x86_64/small.exe"), &["--pdb", &pdb]);
     assert_eq!(beside.stdout, named.stdout);
     assert_eq!(beside.stderr, "");
-    // Alone it is looked for where the options say; that of another build does not count.
+    // Without an image it is searched for where the options say; one of another build is not used.
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("small.exe");
     std::fs::copy(testdata("pdb-small/x86_64/small.exe"), &image).unwrap();
@@ -276,7 +276,7 @@ fn an_image_finds_its_pdb() {
 
 #[test]
 fn an_object_file_answers_by_virtual_address_and_by_rva() {
-    // The program itself has symbols; where its functions stand it is asked for itself.
+    // The program itself has symbols; for addresses of its functions it is used itself.
     let own = env!("CARGO_BIN_EXE_chronosym");
     let styles = ["text", "json", "llvm", "gnu"];
     for style in styles {
@@ -329,7 +329,7 @@ fn what_has_no_name_says_why() {
         unknown("InvalidAddress"),
     ];
     assert_eq!(reasons(&asked), expected);
-    // Without the PDB the image itself is asked, in the same words but for the reason.
+    // Without the PDB the image itself is used, with the same output except for the reason.
     let expected = [
         known("NoSymbolFile"),
         unknown("NoSymbolFile"),
@@ -501,7 +501,7 @@ fn files_of_macos_are_resolved() {
         "{}",
         unclear.stderr
     );
-    // The bundle is beside the program, or the file itself.
+    // The bundle next to the program, or given itself.
     for file in [format!("{app}:arm64"), format!("{app}.dSYM:arm64")] {
         let run = run(&[
             "symbolize",

@@ -1,5 +1,6 @@
-//! `symbolize --style gnu` and `--style llvm` in place of addr2line and llvm-symbolizer: the same options and the same input
-//! beside the tools themselves (binutils 2.40, LLVM 14, and 19 and 22 where they are installed).
+//! `symbolize --style gnu` and `--style llvm` in place of addr2line and llvm-symbolizer: compares
+//! the same options and input with the tools themselves (binutils 2.40, LLVM 14, and 19 and 22
+//! where they are installed).
 
 mod common;
 
@@ -182,8 +183,8 @@ fn same(options: &[&str], ours: &str, theirs: &str) -> Result<(), Failed> {
     }
 }
 
-/// The file that binutils 2.40 names of DWARF 5's table is the unit's where it should be another's: of a program of one file
-/// there is no difference.
+/// binutils 2.40 use the unit's file instead of another entry of DWARF 5's table: for a program
+/// with one file there is no difference.
 fn beside_addr2line() -> Result<(), Failed> {
     let program = Program::build()?;
     let mut input = String::from("zzz\n\n 0x0\nffffffffffff\n");
@@ -218,7 +219,7 @@ fn beside_llvm(tool: &str, is_14: bool) -> Result<(), Failed> {
             _ => format!("0{address:o}\n"),
         };
     }
-    // LLVM 14 repeats what it cannot read, later ones look for a symbol.
+    // LLVM 14 repeats input that it cannot parse, later versions look up a symbol.
     if !is_14 {
         input += "main\nmain+0x4\nmain+4\n";
     }

@@ -278,7 +278,8 @@ fn firefox_profiler_shows_threads_and_markers() {
         command.current_dir(&folder).arg(&program);
         command
     };
-    // What `load` does, but that waits half a second for it, which may be too short on a busy machine.
+    // Does the same as `load`, which waits only half a second for the daemon, too short on a busy
+    // machine.
     let daemon = ["--daemon", "a.firefox.json", "--session", "test"];
     let try_ask = |arguments: &[&str]| -> Result<Value, String> {
         let out = node().args(arguments).args(["--session", "test"]).output();
@@ -291,7 +292,8 @@ fn firefox_profiler_shows_threads_and_markers() {
         let answer = try_ask(arguments);
         answer.unwrap_or_else(|said| panic!("{arguments:?}: {said}"))
     };
-    // Whoever asks too early takes the session for a dead one and removes it: then it is begun again.
+    // A request that is too early takes the session for a dead one and removes it: then it is
+    // started again.
     let entries = || fs::read_dir(folder.path()).unwrap().count();
     let begin = |_| {
         let (running, before) = (Ends(node().args(daemon).spawn().unwrap()), entries());
@@ -338,7 +340,7 @@ fn firefox_profiler_shows_threads_and_markers() {
         let markers = ask(&["thread", "markers", "--json"]);
         let times = |column: &str| list(&thread["markers"][column]).iter().map(Value::as_f64);
         let starts = times("startTime").map(Option::unwrap);
-        // What is outside of all samples is not shown.
+        // Markers outside all samples are not shown.
         let shown = starts
             .zip(times("endTime"))
             .filter(|&(start, end)| end.unwrap_or(start) >= range.start && start < range.end);

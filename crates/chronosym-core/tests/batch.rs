@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 const PIDS: [u32; 3] = [4, 7, 9];
 
-/// One step of a history: what happens, where, and to which process.
+/// One step of a history: the event, its address, and its process.
 #[derive(Clone, Debug)]
 struct Step {
     what: u8,
@@ -63,7 +63,7 @@ fn apply(live: &mut LiveSession, time: u64, step: &Step) {
     }
 }
 
-/// What a table has of a frame, for comparison.
+/// Compares a table's frame.
 fn is_frame(table: &FrameTable, at: TableFrame, frame: &Frame) -> bool {
     let index = at.index();
     let text = |id| Some(table.text(id)).filter(|text| !text.is_empty());

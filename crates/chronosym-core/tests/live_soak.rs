@@ -1,7 +1,8 @@
-//! A live session of weeks: processes, dynamic methods, modules and mappings come and go, and memory and the work of
-//! publishing stay what they were.
+//! A live session of weeks: processes, dynamic methods, modules and mappings come and go, while
+//! memory and the work of publishing stay constant.
 //!
-//! `soak_of_weeks` runs as many as a large service has in weeks: `cargo test --release -p chronosym-core --test live_soak -- --ignored`.
+//! `soak_of_weeks` runs as many as a large service has in weeks: `cargo test --release -p
+//! chronosym-core --test live_soak -- --ignored`.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use chronosym_support::payload;
 const SECOND: u64 = 1_000_000_000;
 /// The service that runs all the time.
 const SERVICE: u32 = 42;
-/// How long a method lives, and how long what ended is kept, in seconds.
+/// Lifetime of a method, and time for which ended state is kept, in seconds.
 const LIFETIME: u64 = 20;
 const KEPT: u64 = 20;
 
@@ -26,7 +27,8 @@ struct Soak {
     processes: u64,
 }
 
-/// Heap memory after a call of `forget_before`, and what a new method and its publish allocated: times and bytes.
+/// Heap memory after a call of `forget_before`, and the allocations of a new method and its
+/// publish: number and bytes.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     held: i64,
@@ -94,7 +96,7 @@ impl World {
         if action == Action::Load {
             self.live
                 .apply(at, IlMap::new(action, n, &[(0, 0), (7, 16)]));
-            // A map whose body never comes, a stub, and a method that is never compiled.
+            // A map without a body, a stub, and a method that is never compiled.
             let mut orphan = IlMap::new(action, u64::MAX - n, &[(0, 0)]);
             orphan.version = Some(1);
             self.live.apply(at, orphan);

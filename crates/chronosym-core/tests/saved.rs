@@ -1,4 +1,4 @@
-//! A saved timeline answers as the one that was saved, and what is damaged is refused.
+//! A saved timeline resolves like the original, and damaged ones are rejected.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn addresses() -> impl Iterator<Item = u64> {
     (0x0f80..0x1600).step_by(0x28)
 }
 
-/// One step of a history: what happens, where, and to which process.
+/// One step of a history: the event, its address, and its process.
 type Step = (u8, usize, u64, u64);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -86,7 +86,7 @@ fn open(bytes: &[u8], options: impl Into<Options>) -> Result<Arc<Timeline>, Save
     Ok(session.finish())
 }
 
-/// All answers for an address, and what listings show of it.
+/// Returns all answers for an address, and its entries in listings.
 fn answers(timeline: &Timeline, pid: u32, address: u64) -> String {
     let mut text = String::new();
     for process in timeline.processes().filter(|it| it.pid == Some(pid)) {
@@ -223,7 +223,7 @@ proptest! {
         let timeline = live.reader().timeline();
         let bytes = timeline.save(Vec::new(), &SaveOptions::new()).expect("memory");
         let saved = open(&bytes, SampleSelection::None).expect("what was saved");
-        // What was dropped has left gaps among indices; names and times are the same.
+        // Dropped elements leave gaps among indices; names and times are the same.
         let names = |timeline: &Timeline, address| -> Vec<String> {
             let mut all = Vec::new();
             for process in timeline.processes() {

@@ -81,7 +81,7 @@ fn a_byte_that_is_wrong_costs_no_other_packet() {
     let trace = trace();
     let (metadata, stream) = (metadata(&trace), stream(&trace));
     let packet = stream.len() / 3;
-    // Events lie behind the first 84 bytes.
+    // Events follow the first 84 bytes.
     for at in (84..packet).step_by(3) {
         let mut damaged = stream.clone();
         damaged[packet + at] ^= 0xff;
@@ -93,7 +93,7 @@ fn a_byte_that_is_wrong_costs_no_other_packet() {
             "{at}"
         );
     }
-    // In a header anything may be wrong; what was read before is kept.
+    // Any field of a header may be wrong; events read before are kept.
     for at in 0..84 {
         let mut damaged = stream.clone();
         damaged[packet + at] ^= 0xff;
@@ -145,7 +145,7 @@ fn sizes_that_lie() {
     const CONTENT: usize = 48;
     const SIZE: usize = 56;
     let first: Vec<u64> = (0..40).collect();
-    // More content than packet: the packet is left out, the next one is found.
+    // More content than packet: the packet is skipped, the next one is found.
     let (times, diagnostics) = with(CONTENT, u64::MAX);
     assert_eq!((times.len(), diagnostics.bad_packets), (80, 1));
     // No size, no way on.
@@ -157,7 +157,7 @@ fn sizes_that_lie() {
             "{size}"
         );
     }
-    // The times of a packet: what lies behind its end is none of its events.
+    // The times of a packet: bytes after its end are not events.
     let (times, diagnostics) = with(40, 1010);
     assert_eq!((times.len(), diagnostics.bad_packets), (91, 1));
 }
@@ -214,7 +214,7 @@ fn a_packet_larger_than_the_limit_is_read_up_to_it() {
     assert!(reader.diagnostics().bad_packets >= 3);
 }
 
-/// Fails after what it has.
+/// Fails at the end of its bytes.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {

@@ -1,4 +1,4 @@
-//! What was written is what is read, in every layout.
+//! The reader returns what the writer wrote, in every layout.
 
 use chronosym_ctf::{Diagnostics, Error, Holds, Metadata, Options, Reader, Source, Value};
 use chronosym_support::ctf::{CLOCK_OFFSET, CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
@@ -256,7 +256,7 @@ fn streams_of_several_traces_are_merged() {
         ));
     }
     assert_eq!(found, [(0, 0), (1, 1), (2, 0), (3, 0), (4, 1), (5, 0)]);
-    // Of a trace whose metadata is not at hand nothing is guessed.
+    // Without its metadata, a trace is not guessed at.
     let mut alone = reader_of(vec![metadata(&user)], &streams[1..2]);
     assert!(alone.next_event().unwrap().is_none());
     assert_eq!(alone.diagnostics().unknown_streams, 1);
@@ -286,7 +286,7 @@ fn losses_are_differences_of_running_totals() {
         losses,
         [(20, 40, Some(1733)), (50, 60, None), (50, 60, Some(7))]
     );
-    // What was lost before a later packet, as recordings in memory begin with one, is not known.
+    // Losses before a later packet, the first one of recordings in memory, are unknown.
     let (_, diagnostics) = times(&trace, &[packets[3].clone()]);
     assert_eq!((diagnostics.lost_events, diagnostics.lost_packets), (0, 0));
 }

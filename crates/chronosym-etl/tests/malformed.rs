@@ -1,4 +1,4 @@
-//! Damaged traces: what is readable is read, the rest is counted, nothing panics.
+//! Damaged traces: readable parts are read, the rest is counted, nothing panics.
 
 mod common;
 
@@ -41,12 +41,12 @@ fn trace_of(rounds: i64, compress: bool) -> Vec<u8> {
     w.finish().unwrap()
 }
 
-/// Reads all of it: raw times in the order of reading, and what was counted.
+/// Reads everything: raw times in the order of reading, and the diagnostics.
 fn read(file: &[u8]) -> (Vec<i64>, Diagnostics) {
     let mut reader = Reader::new(file, Default::default()).unwrap();
     let mut times = Vec::new();
     while let Some(record) = reader.next_record().unwrap() {
-        // Whatever a caller may ask for.
+        // Calls every accessor.
         for item in record.extended_items() {
             std::hint::black_box(format!("{item:?}"));
         }
@@ -74,7 +74,7 @@ fn every_truncation_reads_what_is_there() {
                 (at_edge.len()..=whole.len()).contains(&times.len()),
                 "cut at {cut}"
             );
-            // Less than a header says nothing of a buffer; it is counted as bytes, unless they are
+            // Less than a header identifies no buffer; it is counted as bytes, unless they are
             // zeros.
             let rest = &file[*edge..cut];
             let header = rest.len() >= 72;
@@ -132,7 +132,7 @@ fn a_damaged_buffer_loses_only_its_own_rest() {
     preallocated.resize(file.len() + 10_000, 0);
     let (times, found) = read(&preallocated);
     assert!(times == whole && !found.is_damaged());
-    // What comes after such zeros is not unused.
+    // Data after such zeros is counted as damage.
     for (garbage, cause) in [(72, GapCause::NoBlock), (71, GapCause::CutShort)] {
         let mut damaged = file.clone();
         damaged.resize(file.len() + garbage, 0xff);
@@ -181,7 +181,7 @@ fn a_buffer_that_claims_more_than_its_bytes_does_not_swallow_the_next_ones() {
             damaged[3][..4].copy_from_slice(&claimed.to_le_bytes());
             let (times, found) = read(&damaged.concat());
             if compress && claimed == two_more as u32 {
-                // Nothing tells that it is not so; what is in it unpacks no further than its own.
+                // The change cannot be detected; the buffer does not unpack beyond its own size.
                 continue;
             }
             assert_eq!(times, whole, "{compress} {claimed}");
@@ -194,7 +194,7 @@ fn a_buffer_that_claims_more_than_its_bytes_does_not_swallow_the_next_ones() {
 fn buffers_may_be_of_any_size() {
     let file = trace(false);
     let (whole, _) = read(&file);
-    // Each takes no more than what is valid of it: less than the first one.
+    // Each is cut to its valid bytes: less than the first one.
     let mut parts: Vec<Vec<u8>> = buffers(&file).iter().map(|p| p.to_vec()).collect();
     for part in &mut parts[1..] {
         part.copy_within(0x30..0x34, 0);
@@ -202,7 +202,7 @@ fn buffers_may_be_of_any_size() {
     }
     let (times, found) = read(&parts.concat());
     assert!(times == whole && !found.is_damaged());
-    // One says that it reaches into the next one.
+    // One claims to extend into the next one.
     let more = (parts[3].len() as u32 + 50).to_le_bytes();
     parts[3][..4].copy_from_slice(&more);
     parts[3][0x30..0x34].copy_from_slice(&more);
@@ -232,7 +232,7 @@ fn records_that_are_none_are_counted() {
     }
 }
 
-/// A file of which the bytes from some place on cannot be read.
+/// A file whose bytes from an offset on cannot be read.
 struct Failing<'a>(&'a [u8], u64);
 
 impl ReadAt for Failing<'_> {
@@ -469,7 +469,7 @@ proptest! {
     fn any_bytes_after_the_header_never_panic(tail in prop::collection::vec(any::<u8>(), 0..4000), compress: bool) {
         let file = trace(compress);
         let mut file = buffers(&file)[0].to_vec();
-        // A header that fits what follows, so that the records themselves are looked at.
+        // A header that fits the following bytes, so that the records themselves are examined.
         let mut header = vec![0; 72];
         header[..4].copy_from_slice(&(tail.len() as u32 + 72).to_le_bytes());
         header[0x30..0x34].copy_from_slice(&(tail.len() as u32 + 72).to_le_bytes());
@@ -519,7 +519,7 @@ fn simultaneous_buffers_are_open_only_up_to_a_limit() {
     let [head, again] = buffers(&file)[..] else {
         panic!("two buffers");
     };
-    // Buffers without a number of their own are no copies.
+    // Buffers without a number of their own are not duplicates.
     let mut again = again.to_vec();
     again[0x18..0x20].fill(0);
     for (times, late) in [(8, false), (20, true)] {

@@ -1,4 +1,4 @@
-//! The order of records over buffers, and what their headers say, in shapes that are rare.
+//! The order of records over buffers, and their headers, in rare layouts.
 
 mod common;
 
@@ -16,9 +16,9 @@ fn times(file: &[u8]) -> Vec<u64> {
     times
 }
 
-/// The earliest record of a buffer lies behind what the walk reads of it; that the first ones are
-/// out of order says so. Where processors share buffers, or threads those of a process, the mode of
-/// the log says it.
+/// The earliest record of a buffer is beyond the part that the walk reads; that the first ones are
+/// out of order reveals it. If processors share buffers, or threads those of a process, the mode of
+/// the log reveals it.
 #[test]
 fn a_buffer_out_of_order_is_read_when_its_earliest_record_is_due() {
     const PRIVATE: u32 = 0x800;
@@ -45,8 +45,8 @@ fn a_buffer_out_of_order_is_read_when_its_earliest_record_is_due() {
     }
 }
 
-/// The step to the next buffer is lost with a header; the last buffer has no other behind it that
-/// would confirm it.
+/// The step to the next buffer is lost with a header; no buffer after the last one could confirm
+/// it.
 #[test]
 fn the_last_buffer_is_found_behind_a_damaged_one() {
     for mut w in writers() {

@@ -1,4 +1,4 @@
-//! Records that no trace at hand holds, from their bytes.
+//! Records from hand-made bytes, which no available trace has.
 
 use chronosym_etl::{EventKey, Guid, PointerSize, Reader, Record, RecordKind};
 use chronosym_support::etl::{At, EtlWriter, Event, Options, guid};
@@ -6,7 +6,7 @@ use chronosym_support::etl::{At, EtlWriter, Event, Options, guid};
 /// Raw time of the records: 1 ms after the start.
 const TIME: i64 = 5_000_010_000;
 
-/// What one record reads as; a sample a millisecond earlier precedes it.
+/// Passes one decoded record to `look`; a sample a millisecond earlier precedes it.
 fn with_record<R>(wide: bool, record: &[u8], look: impl FnOnce(&Record<'_>) -> R) -> R {
     let mut w = EtlWriter::new(
         Vec::new(),
@@ -196,7 +196,7 @@ fn extended_items_end_where_the_last_one_says() {
         (0x77, b"", "Other(119, [])"),
     ];
     let extended = kinds.each_ref().map(|(kind, data, _)| (*kind, *data));
-    // What follows the last item, or is alone, is no item, even if it looks like one.
+    // Data after the last item, or alone, is not an item, even if it looks like one.
     let payload = [8, 0, 2, 0, 0, 0, 0, 0];
     let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
     for extended in [&extended[..], &[]] {

@@ -1,5 +1,5 @@
-//! What the writer of synthetic traces writes comes back, whatever the clock, the width and the
-//! packing.
+//! The reader returns what the writer of synthetic traces wrote, for every clock, width and
+//! compression.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,7 +11,7 @@ use chronosym_support::etl::{
     At, CLR_RUNTIME, EtlWriter, Event, Op, Options, Process, Stack, buffers, guid,
 };
 
-/// Every option that changes how bytes lie.
+/// Returns every combination of options that changes the layout.
 fn shapes() -> impl Iterator<Item = Options> {
     [false, true].into_iter().flat_map(|compress| {
         [false, true].into_iter().flat_map(move |wide| {
@@ -28,7 +28,7 @@ fn shapes() -> impl Iterator<Item = Options> {
     })
 }
 
-/// Samples on three CPUs, each CPU in its own order; every one tells its time by its address.
+/// Samples on three CPUs, each CPU in its own order; the address of each encodes its time.
 fn samples(options: Options, count: i64) -> Vec<u8> {
     let mut w = EtlWriter::new(Vec::new(), options).unwrap();
     for i in 0..count {
@@ -197,7 +197,7 @@ fn records_out_of_order_in_a_buffer_are_sorted() {
 
 #[test]
 fn shared_buffers_are_merged_in_order() {
-    // Two buffers are filled at once by all processors, and each begins with a late record.
+    // Two buffers are filled at once by all processors, and each starts with a late record.
     const SHARED: u32 = 0x1000_0000;
     let options = Options {
         cpus: 2,
@@ -224,8 +224,8 @@ fn shared_buffers_are_merged_in_order() {
 
 #[test]
 fn a_record_later_than_it_lies_is_delivered_and_counted() {
-    // The first buffer's last record is older than all of the second buffer, of which the reader
-    // has shown the first.
+    // The first buffer's last record is older than all of the second buffer, whose first record the
+    // reader has returned.
     let mut w = EtlWriter::new(
         Vec::new(),
         Options {

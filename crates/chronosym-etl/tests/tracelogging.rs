@@ -1,4 +1,4 @@
-//! What TraceLogging records say of themselves.
+//! Self-descriptions of TraceLogging records.
 
 use chronosym_etl::{ExtendedItem, Reader, TraceLoggingSchema};
 use chronosym_support::etl::{At, EtlWriter, Event, Options, guid};

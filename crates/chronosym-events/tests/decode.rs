@@ -54,7 +54,7 @@ fn a_payload_cut_at_any_byte_is_an_error() {
                         payload.len()
                     );
                     if !schema.is_typed() {
-                        // Events that are only shown show what there is.
+                        // Events that are only displayed show the available fields.
                         let fields = raw(&schema, &payload[..cut], width).fields();
                         assert!(result == Ok(None) && fields.is_ok(), "{text}");
                     } else if may_end.contains(&cut) {

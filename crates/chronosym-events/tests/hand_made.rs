@@ -1,4 +1,4 @@
-//! Cases that no trace at hand has, and damage of every kind.
+//! Cases that no available trace has, and damage of every kind.
 
 #[allow(dead_code, reason = "other tests use the rest")]
 mod cases;
@@ -465,7 +465,7 @@ const NODES: &[payload::TreeNode] = &[
 const MAPPINGS: &[payload::TreeMapping] =
     &[(0, 0, 4), (5, 2, 8), (6, 1, 12), (7, 3, 16), (9, 0, 20)];
 
-/// Method and IL offset of what the tree says of a native offset, innermost first.
+/// Returns method and IL offset of the tree's chain at a native offset, innermost first.
 fn frames_at(tree: &InlineTree, native_offset: u32) -> impl Iterator<Item = (u64, i32)> + '_ {
     let found = tree.mapping_at(native_offset);
     let innermost = found.map(|mapping| (mapping.node, mapping.il_offset));
@@ -535,7 +535,7 @@ fn pieces_out_of_order_make_no_tree() {
             found: 1
         })
     );
-    // A first piece starts anew whatever was open.
+    // A first chunk discards the open ones.
     assert_eq!(push(&other[0]), Ok(None));
     for piece in &pieces[..pieces.len() - 1] {
         assert_eq!(push(piece), Ok(None));
@@ -545,7 +545,8 @@ fn pieces_out_of_order_make_no_tree() {
 
 #[test]
 fn damaged_inline_trees_end() {
-    // Node 1 is its own sibling, node 2 its own child; node 3's child is out of range; a mapping's node too.
+    // Node 1 is its own sibling, node 2 its own child; node 3's child is out of range, as is a
+    // mapping's node.
     let nodes = &[
         (100, u32::MAX, 1, 0),
         (101, 1, 2, 1),
@@ -628,7 +629,7 @@ fn values_as_json() {
 }
 
 proptest! {
-    /// No bytes make any decoder panic, and what is listed can be shown.
+    /// No bytes make any decoder panic, and listed fields can be displayed.
     #[test]
     fn any_bytes_decode_or_fail(bytes in prop::collection::vec(any::<u8>(), 0..200), wide in any::<bool>(), version in 0u32..8) {
         let width = if wide { 8 } else { 4 };
@@ -640,7 +641,7 @@ proptest! {
         }
     }
 
-    /// Real payloads with flipped bytes: lengths and counts that lie.
+    /// Real payloads with flipped bytes: wrong lengths and counts.
     #[test]
     fn flipped_bytes_decode_or_fail(at in any::<prop::sample::Index>(), value in any::<u8>()) {
         for case in all() {

@@ -12,7 +12,7 @@ use chronosym_events::{EventKey, EventSchema, Value, catalog};
 const BEGIN: &str = "<!-- events: made by the test `the_table_is_the_catalog` -->\n";
 const END: &str = "<!-- end of events -->";
 
-/// The names of the fields that a payload has; those of the first element behind that of a list.
+/// Returns the names of a payload's fields; those of a list's first element follow the list's.
 fn names(case: &Case, version: u32, end: Option<usize>) -> Vec<String> {
     let schema = EventSchema::new((case.key)(version));
     let payload = (case.encode)(version, 8);

@@ -229,7 +229,7 @@ fn inline_trees_of_real_runtimes_are_whole() {
 
 #[test]
 fn linux_recorders_describe_processes_mappings_and_symbols() {
-    // What the runtime itself says of the same modules' PDBs, by file name.
+    // The PDBs of the same modules that the runtime itself states, by file name.
     let mut signatures: BTreeMap<String, Guid> = BTreeMap::new();
     for_each(&unzip("clr10/traces/all.nettrace.zip"), |raw| {
         if let Ok(Some(Event::Module(module))) = raw.decode()

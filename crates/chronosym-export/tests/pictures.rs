@@ -219,7 +219,7 @@ fn deep_stacks_are_drawn() {
     }
 }
 
-/// Two threads; what one of them does has a line of no file that is known.
+/// Two threads; a frame of one has a line of an unknown file.
 fn two_threads() -> Arc<Timeline> {
     timeline(|session| {
         for (tid, time) in [(7, 1), (8, 2), (7, 3)] {

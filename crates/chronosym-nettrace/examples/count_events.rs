@@ -1,4 +1,4 @@
-//! Counts the events of a trace by provider, id and version, and says how long one pass took.
+//! Counts the events of a trace by provider, id and version, and prints the time of one pass.
 
 use std::collections::BTreeMap;
 use std::fs::File;

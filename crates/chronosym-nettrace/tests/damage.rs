@@ -186,7 +186,7 @@ fn the_events_of_a_cut_block_are_delivered_up_to_the_cut() {
     assert!(trace.diagnostics.gaps.of(GapCause::CutShort).bytes < 60);
 }
 
-/// Reads whatever is there; what matters is that it ends, and without a panic.
+/// Reads a trace as far as possible, to check that it ends without a panic.
 fn survive(bytes: &[u8]) -> Vec<Event> {
     match Reader::new(bytes, Options::default()) {
         Ok(_) => read_from(bytes, Options::default().with_region_limit(1 << 20)).events(),
@@ -223,7 +223,7 @@ proptest! {
             let position = position.index(bytes.len());
             bytes[position] = value;
         }
-        // A piece of the file again at another place.
+        // A copy of a part of the file at another offset.
         let from = from.index(bytes.len());
         let piece: Vec<u8> = bytes[from..].iter().copied().take(size.into()).collect();
         let to = to.index(bytes.len());
@@ -409,7 +409,8 @@ fn damage_in_one_block_leaves_the_others_alone() {
     }
 }
 
-/// A trace with an event in each of two blocks, its type, and where the second block begins.
+/// Returns a trace with an event in each of two blocks, its type, and the start of the second
+/// block.
 fn two_blocks() -> (NettraceWriter, TypeId, usize) {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
@@ -448,7 +449,7 @@ fn broken_framing_is_left_behind_at_the_next_object() {
     let second = writer.written();
     writer.event(kind, 2, 1, &[], b"c");
     let mut bytes = writer.finish();
-    // The second block's begin tag is overwritten: that block is lost, nothing else.
+    // The second block's begin tag is overwritten: only that block is lost.
     bytes[first] = 0xee;
     let trace = read(&bytes);
     let payloads: Vec<_> = trace
@@ -593,8 +594,7 @@ fn bytes_after_the_end_are_counted() {
 
 #[test]
 fn netperf_v2_events_that_look_like_an_end_are_events() {
-    // An event whose size field begins with an end tag and a null reference, as the end of the
-    // events does.
+    // An event whose size field equals an end tag and a null reference, like the end of the events.
     let mut writer = NetperfWriter::v2();
     let kind = writer.event_type("P", 1, 0);
     // 56 bytes of header and sizes, so that the event's size is 0x106.
@@ -605,7 +605,7 @@ fn netperf_v2_events_that_look_like_an_end_are_events() {
     assert_eq!(trace.events().len(), 2);
 }
 
-/// Gaps lie in the file, in order, and not in each other.
+/// Checks that gaps are within the file, in order, and disjoint.
 fn assert_disjoint(gaps: &[Gap], length: usize, what: &str) {
     let mut end = 0;
     for gap in gaps {
@@ -639,7 +639,7 @@ fn whatever_byte_of_a_block_is_damaged_the_blocks_after_the_next_are_read() {
                 let what = format!("{name}, byte {position} changed by {change:#x}");
                 let events = trace.events();
                 assert_disjoint(trace.diagnostics.gaps.listed(), bytes.len(), &what);
-                // A flag of a sequence point says that all types are forgotten.
+                // A flag of a sequence point makes the reader forget all types.
                 if name.starts_with("v6") && trace.diagnostics.unknown_metadata > 0 {
                     continue;
                 }
@@ -819,7 +819,7 @@ fn events_of_a_repeated_block_are_left_out_and_counted() {
             );
             let count = events_of(&sample, block).len() as u64;
             assert_eq!(trace.diagnostics.repeated_events, count, "{name}");
-            // A thread that is removed once more is another one, of which nothing was read.
+            // A thread that is removed again is another one, of which nothing was read.
             let lost = trace.diagnostics.lost_events();
             assert!(lost == 0 || name == "v6" && block == last, "{name}");
         }

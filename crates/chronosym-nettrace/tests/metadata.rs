@@ -39,7 +39,7 @@ fn a_definition_among_events_is_no_event() {
     blobs.extend(&definition);
     blobs.extend([0x81, 2, 1, 1, b'y']);
     writer.object("EventBlock", &event_block(1, &blobs));
-    // A block that has a header, and nothing behind it.
+    // A block with a header only.
     writer.object("EventBlock", &event_block(1, &[]));
     let trace = read(&writer.finish());
     assert!(trace.diagnostics.is_clean(), "{:?}", trace.diagnostics);

@@ -160,7 +160,7 @@ fn a_stack_id_means_nothing_after_a_sequence_point() {
     let kind = writer.event_type("P", 1, 0);
     writer.event(kind, 1, 1, &[10], &[]);
     writer.flush();
-    // A sequence point that the writer knows nothing of: it goes on using its stack ids.
+    // A sequence point that the writer ignores: it continues to use its stack ids.
     writer.object("SPBlock", &[0; 12]);
     writer.event(kind, 2, 1, &[10], b"kept");
     let trace = read(&writer.finish());
@@ -177,7 +177,7 @@ fn a_stack_id_means_nothing_after_a_sequence_point() {
 fn stack_ids_may_come_in_any_order_and_be_given_again() {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
-    // First id 900 with one stack, then 5 with one: neither follows the other; then 900 anew.
+    // First id 900 with one stack, then 5 with one: neither follows the other; then 900 again.
     for (id, address) in [(900u32, 1u64), (5, 2), (900, 3)] {
         let mut block = id.to_le_bytes().to_vec();
         block.extend(1u32.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What the writers of the test support write is what the reader reads.
+//! The reader returns what the writers of the test support wrote.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Damaged files: whatever they say, reading them ends in an answer or an error.
+//! Damaged files: reading them always ends in a result or an error.
 
 mod common;
 
@@ -123,7 +123,7 @@ fn every_truncation_of_a_pdb_is_an_error_or_reads_less() {
             assert!(found <= whole);
         }
     }
-    // The tables stand at the front, the heaps behind: a stream that is cut is never taken for whole.
+    // The tables precede the heaps: a truncated stream is never accepted as complete.
     assert!(matches!(
         read_pdb(&PDB[..PDB.len() - 100]),
         Err(Error::Truncated { .. })

@@ -1,4 +1,4 @@
-//! Names and IL of the workload's assemblies, held to what the runtime wrote into its traces.
+//! Compares names and IL of the workload's assemblies with the runtime's traces.
 
 mod common;
 
@@ -28,7 +28,8 @@ fn names_are_those_of_the_trace(dll: &str, trace: &str, module: &str) -> usize {
     for &token in &tokens {
         let method = metadata.method(Token(token)).unwrap();
         let mut owner = method.owner_text();
-        // The namespace field of a generic type's methods goes on with `[arguments]`: look for the rest.
+        // The namespace field of a generic type's methods is followed by `[arguments]`: search for
+        // the rest.
         let generic = owner.contains('`');
         let tail = [utf16(&method.name), utf16(&method.signature_text())].concat();
         let needle = if generic {

@@ -1,4 +1,4 @@
-//! Portable PDBs of the workload: identity, checksum, lines held to the sources beside them.
+//! Portable PDBs of the workload: identity, checksum, and lines compared with the sources.
 
 mod common;
 
@@ -48,7 +48,7 @@ fn ids_and_checksums_are_those_in_the_image() {
             image.metadata().unwrap().rows(Table::METHOD_DEF),
             "{pair}"
         );
-        // The older compiler was not told to be deterministic everywhere: then there is no checksum.
+        // The older compiler is not deterministic by default: then there is no checksum.
         let Some(checksum) = image.pdb_checksum() else {
             continue;
         };
@@ -136,7 +136,7 @@ fn documents_carry_the_hash_of_the_source() {
     assert_eq!(seen, BTreeSet::from(wanted));
 }
 
-/// Each call in Inlining.cs and Program.cs stands on the line that its sequence point names.
+/// Each call in Inlining.cs and Program.cs is on the line of its sequence point.
 #[test]
 fn calls_are_on_the_lines_of_the_source() {
     let (dll, pdb) = (

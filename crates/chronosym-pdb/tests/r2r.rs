@@ -1,4 +1,5 @@
-//! ReadyToRun images of the workload, held to the perf maps that the compiler wrote beside them.
+//! Compares ReadyToRun images of the workload with the perf maps that the compiler wrote next to
+//! them.
 
 mod common;
 
@@ -23,8 +24,8 @@ const IMAGES: [(&str, Machine, TargetOs); 3] = [
     ("linux-arm64", Machine::Arm64, TargetOs::Linux),
 ];
 
-/// arm64 methods with constants behind their code: the map counts those bytes, the unwind record and
-/// the runtime do not.
+/// arm64 methods with constants after their code: the map includes those bytes, the unwind record
+/// and the runtime do not.
 const CONSTANTS_BEHIND: [(&str, u32); 4] = [
     ("System.Double Workload.Spin::Work(System.Double)", 8),
     (
@@ -228,8 +229,9 @@ fn il_offsets_and_lines_are_those_of_the_runtime() {
     assert!(precompiled.len() >= 7, "{precompiled:?}");
 }
 
-/// The method events of precompiled code in the trace of this image: start address, size, token and flags
-/// stand before the namespace. Minus one base they are entry points of this image, and of no other build.
+/// The method events of precompiled code in the trace of this image: start address, size, token and
+/// flags precede the namespace. Minus one base they are entry points of this image, and of no other
+/// build.
 #[test]
 fn the_trace_gives_the_base_away() {
     let trace = unzip("clr10/traces/r2r.nettrace.zip");
@@ -357,8 +359,8 @@ fn rows_of_a_map_may_stand_in_any_order() {
     );
 }
 
-/// A copy of the image whose sections can be given other types, places and contents: shapes of image
-/// that the compiler's default options do not make.
+/// A copy of the image whose sections can be given other types, offsets and contents: layouts that
+/// the compiler's default options do not produce.
 struct Patched {
     bytes: Vec<u8>,
     header: usize,
@@ -383,7 +385,7 @@ impl Patched {
         u32::from_le_bytes(self.bytes[at..at + 4].try_into().unwrap())
     }
 
-    /// Where section `kind` stands in the header's table.
+    /// Returns the position of section `kind` in the header's table.
     fn section(&self, kind: u32) -> usize {
         let sections = (0..self.word(self.header + 12) as usize).map(|k| self.header + 16 + k * 12);
         sections
@@ -415,7 +417,8 @@ const CROSS_MODULE_INLINING: u32 = 119;
 #[test]
 fn a_cold_part_belongs_to_its_hot_method() {
     let mut patched = Patched::new();
-    // Method b with a funclet, and an earlier method a: cut the table behind the funclet, call it a's cold part.
+    // Method b with a funclet, and an earlier method a: cut the table after the funclet, and make
+    // it a's cold part.
     let plain = patched.bytes.clone();
     let plain = R2rImage::parse(&plain).unwrap();
     let functions = patched.section(102);
@@ -467,7 +470,7 @@ fn a_cold_part_belongs_to_its_hot_method() {
 #[test]
 fn a_component_names_its_composite() {
     let mut patched = Patched::new();
-    // What tells the compiler becomes what tells the composite.
+    // The compiler identifier section becomes the owner composite section.
     let section = patched.section(100);
     let text = patched.offset(patched.word(section + 4));
     patched.put(section, &[116]);
@@ -594,7 +597,7 @@ fn a_composite_names_its_methods_by_its_components() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Whatever the tables of a composite say, asking for everything ends in answers or errors.
+    /// Reading everything from damaged tables of a composite ends in results or errors.
     #[test]
     fn damaged_composites_do_not_panic(
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
@@ -634,7 +637,7 @@ fn il_only_images_are_refused() {
     assert!(matches!(R2rImage::parse(&dll), Err(Error::NotA { .. })));
 }
 
-/// What a trace tells of methods ties a map to it, without the image: addresses, sizes and names.
+/// The methods in a trace identify a map, without the image: addresses, sizes and names.
 #[test]
 fn maps_are_told_apart_by_where_methods_start() {
     let files = IMAGES.map(|(folder, ..)| {
@@ -694,7 +697,8 @@ fn maps_are_told_apart_by_where_methods_start() {
     }
 }
 
-/// Addresses of Thumb code have the lowest bit set; rows of Arm64 may count constants behind the code.
+/// Addresses of Thumb code have the lowest bit set; rows of Arm64 may include constants after the
+/// code.
 #[test]
 fn sizes_and_addresses_differ_from_a_map_by_processor() {
     let base = |machine: usize, at: u64, size: u32| {

@@ -1,5 +1,5 @@
-//! The MSF container in shapes that no linker at hand writes: the self-made PDBs, taken apart into
-//! streams and put together anew with other page sizes, scattered pages, added streams and damage.
+//! The MSF container in layouts that no available linker writes: the self-made PDBs, split into
+//! streams and rebuilt with other page sizes, scattered pages, added streams and damage.
 
 use chronosym_pdb::Error;
 use chronosym_pdb::windows::{Frames, Function, FunctionKind, Limitation, WindowsPdb};
@@ -144,7 +144,7 @@ fn without_modules_publics_answer() {
         "?twice_inlined@@YAHAEAUVec@geo@@H@Z"
     );
     assert_eq!((frames.len(), frames[0].line), (1, None));
-    // The last one ends with its section, and data is no code but has names too.
+    // The last one ends with its section; data is not code but has names, too.
     let last = pdb.find(0x1646, &mut frames).unwrap().unwrap();
     assert_eq!(last.name.unwrap().to_string(), "?panic_path@@YAXH@Z");
     assert_eq!(pdb.find(0xFFF, &mut frames).unwrap(), None);
@@ -206,7 +206,8 @@ fn omap_moves_code() {
     );
 }
 
-/// Sections of an image before an optimiser moved code count only where there are tables that say how.
+/// Sections of an image before an optimiser moved code are used only if there are tables that
+/// describe the move.
 #[test]
 fn original_sections_without_omap_mean_nothing() {
     let file = rebuilt(|streams| {
@@ -225,7 +226,7 @@ fn original_sections_without_omap_mean_nothing() {
     assert!(answers(&file) == answers(&SMALL));
 }
 
-/// A section ends with its last byte: what lies behind it belongs to nothing that lies in it.
+/// A section ends with its last byte: bytes after it belong to no function in it.
 #[test]
 fn nothing_is_known_of_the_byte_behind_a_section() {
     let image = read("x86_64/small.exe");
@@ -272,7 +273,8 @@ fn a_stream_larger_than_the_file_is_damage() {
     );
 }
 
-/// Where a record (`S_GPROC32`) of this name stands, and where the line tables of code at an offset.
+/// Returns the offset of a record (`S_GPROC32`) with this name, and those of the line tables of
+/// code at an offset.
 fn record_and_tables(stream: &[u8], name: &[u8], offset: u32) -> (Option<usize>, Vec<usize>) {
     let words = || (0..stream.len().saturating_sub(14)).step_by(4);
     let record = words().find(|&at| {
@@ -308,7 +310,7 @@ fn functions_without_lines_take_none_of_those_they_are_folded_with() {
             for stream in streams.iter_mut().flatten() {
                 let found = record_and_tables(stream, made.as_bytes(), from.rva - TEXT);
                 if let (Some(record), [table]) = (found.0, &found.1[..]) {
-                    // Length and offset of the code; the bit that tells readers to pass on.
+                    // Length and offset of the code; the bit that makes readers skip the record.
                     put(stream, record + 4 + 12, to.len);
                     put(stream, record + 4 + 28, to.rva - TEXT);
                     stream[table + 3] |= 0x80;
@@ -331,7 +333,7 @@ fn functions_without_lines_take_none_of_those_they_are_folded_with() {
     }
 }
 
-/// Records that no linker at hand writes, made of a procedure's.
+/// Records that no available linker writes, made from a procedure's.
 #[test]
 fn other_kinds_of_code_records() {
     const TEXT: u32 = 0x1000;
@@ -380,7 +382,7 @@ fn other_kinds_of_code_records() {
                 (made.rva, made.len, shown)
             );
             assert_eq!(found.name.unwrap().to_string(), name, "{kind:#x}");
-            // The lines are those of the place, whatever says that code is there.
+            // The lines are those of the address, whatever record names the code.
             plain.find(rva, &mut expect).unwrap();
             assert_eq!(
                 (&frames[0].file, frames[0].line),
@@ -390,7 +392,7 @@ fn other_kinds_of_code_records() {
     }
 }
 
-/// MSVC leaves the names of what it makes of `__finally` blocks empty.
+/// MSVC leaves the names of functions for `__finally` blocks empty.
 #[test]
 fn inlined_functions_without_a_name_have_none() {
     let named = |data: &[u8]| {
@@ -432,7 +434,8 @@ fn files_of_managed_code_are_told_from_those_of_native_code() {
     let file = rebuilt(|streams| {
         for stream in streams.iter_mut().skip(5).flatten() {
             for at in (0..stream.len().saturating_sub(4)).step_by(4) {
-                // S_GPROC32, S_LPROC32, S_THUNK32 and their like, but for what only looks so.
+                // S_GPROC32, S_LPROC32, S_THUNK32 and related records, except for bytes that only
+                // look like them.
                 let (len, kind) = (word(stream, at) & 0xFFFF, word(stream, at) >> 16);
                 if len > 36
                     && len < 256
@@ -445,7 +448,7 @@ fn files_of_managed_code_are_told_from_those_of_native_code() {
     });
     let pdb = WindowsPdb::open(&file).unwrap();
     assert!(pdb.is_managed());
-    // What managed methods state is no address: none of them answers for one.
+    // Values in managed methods are not addresses: none of them resolves.
     let mut frames = Frames::new();
     for rva in 0x1000..0x1700 {
         let found = pdb.find(rva, &mut frames).unwrap();
@@ -594,7 +597,7 @@ proptest! {
         ask(&file);
     }
 
-    /// Damage where it hurts: the streams that are read, put together well.
+    /// Damage in the streams that are read, with a valid container.
     #[test]
     fn damaged_streams_never_panic(
         damage in prop::collection::vec((0usize..24, any::<prop::sample::Index>(), any::<u32>()), 1..12),

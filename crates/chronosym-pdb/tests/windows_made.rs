@@ -1,4 +1,4 @@
-//! Windows PDBs made by hand, record by record: shapes that no file at hand has.
+//! Windows PDBs made by hand, record by record: layouts that no available file has.
 
 use chronosym_pdb::windows::{Frames, Limitation, WindowsPdb};
 use chronosym_support::msf::{put, put_together};
@@ -19,7 +19,7 @@ const INLINEES: u32 = 0xF6;
 const IMPORTS: u32 = 0xF7;
 const EXPORTS: u32 = 0xF8;
 
-/// `/names`, and where in it what stands.
+/// `/names`, and the offsets of its strings.
 const NAMES: &[u8] = b"\0a.cpp\0b.cpp\0EXPORTER.obj\0";
 const EXPORTER: u32 = 13;
 /// Offsets of the files in every module's checksums.
@@ -114,7 +114,7 @@ impl Module {
         }
     }
 
-    /// A record with what is in its scope.
+    /// Adds a record with the records in its scope.
     fn scope(mut self, record: Vec<u8>, inside: &[Vec<u8>]) -> Self {
         let at = self.symbols.len();
         self.symbols.extend(record);
@@ -133,7 +133,7 @@ impl Module {
 #[derive(Default)]
 struct Made {
     modules: Vec<Module>,
-    /// Section, offset and name, by place.
+    /// Section, offset and name, by address.
     publics: Vec<(u16, u32, &'static str)>,
     /// Records of classes and of functions, numbered from 0x1000.
     types: Vec<Vec<u8>>,
@@ -258,7 +258,7 @@ fn publics_end_where_something_else_begins() {
     let made = Made {
         modules: vec![main, other],
         publics: vec![
-            // Its record is as long as it takes for the next one to lie across two pages.
+            // Its name is long enough to make the next record span two pages.
             (1, 0, "x".repeat(489).leak()),
             (1, 0x10, "?first"),
             (1, 0x28, "gap"),
@@ -268,17 +268,17 @@ fn publics_end_where_something_else_begins() {
         ],
         ..Made::default()
     };
-    // Of 512-byte pages out of order: records lie across two that are no neighbours.
+    // With 512-byte pages out of order: records span two pages that are not adjacent.
     let file = put_together(&made.streams(), 512, 7);
     let pdb = WindowsPdb::open(&file).unwrap();
     for (rva, name, len, covers) in [
         (0x1004, made.publics[0].2, 0x10, true),
-        // A procedure that begins there says how long it is.
+        // A procedure that starts there states its length.
         (0x1012, "?first", 8, true),
         (0x101A, "?first", 8, false),
-        // The first of several at one place; one behind the procedure before it.
+        // The first of several at one address; one after the preceding procedure.
         (0x102A, "gap", 0x18, true),
-        // Up to a procedure behind it, and no further than its own contribution.
+        // Up to the following procedure, and no further than its own contribution.
         (0x103A, "gap", 8, false),
         (0x1090, "gap", 8, false),
         (0x2012, "middle", 0x10, true),
@@ -303,9 +303,9 @@ fn line_tables_of_several_functions_and_files() {
         lines(0x08, 4, &[(A, &[(0, 1, 0)])]),
         // Within a procedure that has a table of its own.
         lines(0x18, 4, &[(A, &[(0, 77, 0)])]),
-        // Two files: of all rows the last before the place counts.
+        // Two files: of all rows the last one before the address is used.
         lines(0x10, 16, &[(B, &[(8, 5, 7)]), (A, &[(0, 3, 0), (4, 0, 0)])]),
-        // Two tables of one place, as of folded functions.
+        // Two tables for one address, as for folded functions.
         lines(0x20, 0x28, &[(A, &[(0, 10, 0), (0x10, 11, 0)])]),
         lines(0x20, 0x28, &[(B, &[(0, 90, 0), (0x10, 91, 0)])]),
     ];
@@ -342,7 +342,7 @@ fn line_tables_of_several_functions_and_files() {
     );
 }
 
-/// What a symbol stream may hold beside procedures one after the other.
+/// Contents of a symbol stream other than procedures in succession.
 #[test]
 fn records_that_are_no_plain_procedures() {
     let thunk = record(
@@ -358,7 +358,7 @@ fn records_that_are_no_plain_procedures() {
         .scope(procedure(0, 8, "outer"), &[])
         .scope(procedure(0x10, 0x10, "around"), &[nested])
         .scope(procedure(0x20, 0, "empty"), &[])
-        // A kind beyond all that say code.
+        // A kind beyond all kinds of code records.
         .record(record(0x1180, &[&[0; 8]]))
         .scope(thunk, &[]);
     // Ends that lead back, to an end and to the record itself: neither is followed.
@@ -368,7 +368,8 @@ fn records_that_are_no_plain_procedures() {
     let own = main.symbols.len() as u32;
     let mut main = main.record(procedure(0x68, 8, "leads to itself"));
     put(&mut main.symbols, own as usize + 8, own);
-    // What stands in a trampoline's record where others have an end is where it lies.
+    // The field of a trampoline's record at the offset at which others have an end holds its own
+    // offset.
     let behind = main.symbols.len() + leads(0, 0).len() + procedure(0, 0, "x").len();
     let main = main
         .record(leads(0x10, behind as u32))
@@ -438,7 +439,7 @@ fn inlining(inlinees: &[u32], c13: &[Vec<u8>]) -> Module {
     (0..).zip(inlinees).fold(module, of)
 }
 
-/// Holds the names of what is [inlined](inlining) to these.
+/// Compares the names of [inlined](inlining) functions with these.
 fn assert_inlined(made: &Made, names: &str) {
     let answers: Vec<_> = names.split(',').map(|name| format!("{name} < p")).collect();
     let answers = answers.iter().map(|answer| &**answer);
@@ -546,8 +547,8 @@ fn where_inlined_code_comes_from() {
     let mut main = Module::new(&[(1, 0, 0x100)], &c13)
         .scope(p(0), &[site(0x1000, &rich), end()])
         .scope(p(0x10), &[site(0x1003, ALL), end()]);
-    // A procedure inside the scope has sites of its own. Where its end is the record itself that is no end, and what follows
-    // is read as if it stood outside.
+    // A procedure inside the scope has sites of its own. If its end is the record itself, it is
+    // invalid, and the following records are read as if they were outside.
     for (at, has_end) in [(0x20, true), (0x30, false)] {
         let mut nested = procedure(0x80, 4, "nested");
         let inside = [site(0x1001, ALL), end()].concat();
@@ -572,7 +573,7 @@ fn where_inlined_code_comes_from() {
     );
 }
 
-/// Pieces that were split off a procedure, which may lie before it: its inline sites speak of them by their number.
+/// Chunks split off a procedure, which may precede it: its inline sites refer to them by number.
 #[test]
 fn separated_code() {
     let end = record(S_INLINESITE_END, &[]);
@@ -615,7 +616,7 @@ fn separated_code() {
     );
     let file = made.file();
     let pdb = WindowsPdb::open(&file).unwrap();
-    // No procedure begins where these say that theirs does.
+    // No procedure starts at the address that these state.
     for rva in [0x10B0, 0x10D0] {
         let found = pdb.find(rva, &mut Frames::new()).unwrap().unwrap();
         assert_eq!(found.name, None, "{rva:#x}");
@@ -662,7 +663,7 @@ fn simple() -> Made {
     made(vec![inlining(&[0x1000], &c13)], functions(&["f"]))
 }
 
-/// Holds the answer, or what an error says, to this where the streams are changed.
+/// Compares the result, or an error's message, after the streams are changed.
 fn assert_changed(change: impl FnOnce(&mut Vec<Vec<u8>>), expect: &str) {
     let streams = simple().streams().into_iter();
     let mut streams: Vec<_> = streams.map(Option::unwrap_or_default).collect();
@@ -736,7 +737,7 @@ fn module_names_of_any_length() {
     }
 }
 
-/// The original sections count as soon as there is one of the two tables that say how code was moved.
+/// The original sections are used as soon as one of the two tables that describe the move exists.
 #[test]
 fn code_that_was_moved_one_way() {
     for (slot, rva, expect) in [(3, 0x5000, 0x3000), (4, 0x3000, 0x5000)] {

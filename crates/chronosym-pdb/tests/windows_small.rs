@@ -1,4 +1,4 @@
-//! Every byte of the code of the self-made PDBs, held to what llvm-symbolizer 22 says of it.
+//! Compares every byte of the code of the self-made PDBs with the output of llvm-symbolizer 22.
 
 use chronosym_pdb::windows::{Frames, WindowsPdb};
 use chronosym_pdb::{Guid, PdbId};
@@ -26,7 +26,7 @@ fn truth(machine: &str) -> Truth {
         .collect()
 }
 
-/// A demangled name without arguments, type keywords and spaces: what a procedure record holds.
+/// Returns a demangled name without arguments, type keywords and spaces, as in a procedure record.
 fn plain(demangled: &str) -> String {
     let mut name = demangled.trim_end_matches(" const");
     if name.ends_with(')') && !name.ends_with("operator()") {
@@ -43,8 +43,8 @@ fn plain(demangled: &str) -> String {
     name.replace("struct ", "").replace(", ", ",")
 }
 
-/// Rows that share an offset: llvm-symbolizer takes the first of them when asked for exactly that
-/// byte and the last for every byte behind it. The first covers no byte, so the last is right.
+/// Rows that share an offset: llvm-symbolizer uses the first of them for exactly that byte and the
+/// last for every byte after it. The first covers no byte, so the last is right.
 const TIES: &[(&str, u32)] = &[
     ("i686", 0x10D0),
     ("i686", 0x10E0),

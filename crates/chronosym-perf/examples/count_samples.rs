@@ -1,5 +1,4 @@
-//! Counts the records of a perf.data, or the code bodies of a jitdump, and says what is known of
-//! the recording.
+//! Counts the records of a perf.data, or the code bodies of a jitdump, and describes the recording.
 
 use std::collections::BTreeMap;
 use std::fs::File;

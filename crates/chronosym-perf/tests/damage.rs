@@ -1,11 +1,11 @@
-//! Recordings that are cut short, damaged, out of order, or hostile.
+//! Recordings that are truncated, damaged, out of order, or hostile.
 
 use std::io::{self, Cursor, Read};
 
 use chronosym_perf::{CpuMode, Diagnostics, Error, Event, GapCause, Options, Reader, Record};
 use chronosym_support::perf::{PerfAttr, PerfWriter};
 
-/// What tells one record from another, all that it holds having been looked at.
+/// The key of a record, after all of its fields were read.
 type Key = (u32, Option<u64>, Option<u32>, u64);
 
 fn key(record: &Record<'_>) -> Key {
@@ -24,7 +24,7 @@ fn key(record: &Record<'_>) -> Key {
     (record.kind, record.time_ns, record.pid, sum)
 }
 
-/// Every record, and what was counted.
+/// Returns every record, and the diagnostics.
 fn read_with(bytes: &[u8], options: Options) -> Result<(Vec<Key>, Diagnostics), Error> {
     let mut reader = Reader::new(bytes, options)?;
     let mut records = Vec::new();
@@ -103,7 +103,7 @@ fn a_cut_recording_is_read_as_far_as_it_goes() {
             assert!(records.len() >= most, "form {form}, {end} bytes");
             most = records.len();
             assert_eq!(diagnostics.bytes_read, end as u64);
-            // What there is, is right. Order may differ: a mark may be missing.
+            // The remaining records are right. The order may differ: a mark may be missing.
             assert!(
                 records.iter().all(|record| whole.contains(record)),
                 "form {form}, {end} bytes"
@@ -118,7 +118,7 @@ fn a_cut_recording_is_read_as_far_as_it_goes() {
 
 #[test]
 fn any_byte_may_be_wrong() {
-    // Of compressed forms the one without a header is enough.
+    // Of compressed forms the one without a header suffices.
     let [file, pipe, _, packed, big] = forms();
     for bytes in [file, pipe, packed, big] {
         let size = bytes.len();
@@ -219,7 +219,7 @@ fn of_one_time_samples_come_last_and_records_without_a_time_stay_where_they_are(
 fn a_round_without_end_takes_no_more_than_its_limit() {
     let mut writer = PerfWriter::new(PerfAttr::default());
     for index in 0..10_000u64 {
-        // Two processors, one of them 5 behind.
+        // Two processors, one of them 5 ns late.
         writer.sample(100 + index - 5 * (index % 2), 1, 1, &[1]);
     }
     writer.sample(50, 1, 1, &[1]);
@@ -260,7 +260,7 @@ fn a_sample_costs_no_allocation() {
     };
     let (few, few_bytes) = cost(1_000);
     let (many, many_bytes) = cost(50_000);
-    // Sorting takes scratch room once a round; nothing else grows.
+    // Sorting allocates scratch memory once per round; nothing else grows.
     assert!(many < few + 2 * 500, "{few} allocations became {many}");
     assert!(
         many_bytes < few_bytes * 2,
@@ -327,7 +327,7 @@ fn records_are_found_again_behind_what_is_none() {
             assert_eq!(&form[gaps[0].offset as usize..][..none.len()], none);
         }
     }
-    // What only looks like records has no time that could be.
+    // Bytes that only look like records have implausible times.
     let mut writer = recording();
     writer.raw(&[0xff; 8]);
     for index in 0..4 {
@@ -351,7 +351,7 @@ fn compressed_records_end_with_one_without_size() {
         let mut reader = Reader::open(Cursor::new(form), Options::default()).expect("fine");
         assert_eq!(count(&mut reader), before);
         assert!(!reader.diagnostics().is_clean());
-        // What follows the records is read all the same.
+        // The data after the records is read nevertheless.
         assert_eq!(reader.info().os_release.as_deref(), Some("host"));
     }
 }
@@ -394,7 +394,7 @@ fn compressed_bytes_that_make_no_sense_cost_themselves() {
     let (records, diagnostics) = read(&packed.file()).expect("fine");
     assert_eq!(records.len(), whole + 1);
     assert_eq!(diagnostics.bad_compressed_bytes, 40);
-    // Much out of little, without an end: runs of one byte, 128 KiB each, that read as one record
+    // Endless output from little input: runs of one byte, 128 KiB each, that decode as one record
     // after another.
     let record = [9u8; 8];
     writer.record(
@@ -414,7 +414,7 @@ fn compressed_bytes_that_make_no_sense_cost_themselves() {
 fn a_killed_recorder_leaves_its_records() {
     let writer = recording();
     let mut file = writer.file();
-    // The header says that there are no records; the features are not there.
+    // According to the header there are no records; the features are missing.
     file[48..56].fill(0);
     let records = u64::from_le_bytes(file[40..48].try_into().expect("eight")) as usize;
     file.truncate(records + writer.written());

@@ -1,4 +1,4 @@
-//! jitdumps that a writer made: what comes back, cut short, damaged, hostile.
+//! jitdumps of a writer: round trip, truncated, damaged, hostile.
 
 use chronosym_perf::Error;
 use chronosym_perf::jitdump::{Diagnostics, Options, Reader, Record};
@@ -78,7 +78,7 @@ fn lines_of_v8_are_shifted_back_and_damaged_ones_left_out() {
     writer.lines(1, 0x1000, &[(0x1040, 7, Some("a.js"))]);
     writer.load(2, 1, 0x1000, "JS:*a", &[0; 4]);
     writer.load(3, 1, 0x2000, "without", &[0; 4]);
-    // Says two rows where there is one, is about other code, has bytes behind its rows.
+    // States two rows but has one, describes other code, has bytes after its rows.
     let body = writer
         .body()
         .words(&[0x1000, 2, 0x1040])

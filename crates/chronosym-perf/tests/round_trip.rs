@@ -1,4 +1,4 @@
-//! What a writer wrote is what is read: every field, both forms, both orders of bytes.
+//! The reader returns what the writer wrote: every field, both forms, both byte orders.
 
 use std::io::Cursor;
 
@@ -223,8 +223,8 @@ fn chains_are_split_where_their_marks_say() {
     }
 }
 
-/// Writes the fields that the attribute asks for, with values out of `next`; what a reader should
-/// make of them, in words, in the order of the comparison below.
+/// Writes the fields that the attribute selects, with values from `next`; returns the expected
+/// fields as text, in the order of the comparison below.
 fn write_sample(
     attr: &PerfAttr,
     mut body: Bytes,

@@ -56,7 +56,7 @@ fn heads_and_frames_are_found_whatever_their_names_are() {
                 "b|None|2|Some(0)|2000000000|None|syscalls:x|",
             ],
         ),
-        // Without chains the frame stands on the line; names that are hexadecimal are names.
+        // Without chains the frame is on the same line; hexadecimal names are names.
         (
             "              dd   123     1.500000:     250000 cycles:  7f00 read+0x8 (/lib/c.so)\n             bed   124     1.600000:     250000 cycles:  7f01 read (/lib/c.so)\n",
             &[

@@ -70,7 +70,7 @@ fn the_program_is_sound_before_it_is_damaged() {
     assert_eq!(beyond, Some(Missing::OutsideImage));
 }
 
-/// Where a section's bytes begin in the program.
+/// Returns the offset of a section's bytes in the program.
 fn find(bytes: &[u8], what: &[u8]) -> usize {
     bytes
         .windows(what.len())
@@ -94,7 +94,7 @@ fn an_origin_that_is_the_entry_itself_is_damage_not_a_name() {
         "{:?}",
         out.damage()
     );
-    // What does not depend on it is answered.
+    // Answers that do not depend on it are complete.
     assert_eq!(frames(&out, 0x1000), [("outer".into(), 1)]);
 }
 
@@ -166,7 +166,7 @@ proptest! {
 
 #[test]
 fn a_function_that_the_linker_dropped_names_nothing() {
-    // Its address became 0, its length still reaches over the whole code: the linker leaves such entries behind.
+    // Its address became 0, its length still covers the whole code: the linker leaves such entries.
     let mut bytes = program().to_vec();
     let outer = find(&bytes, b"\x02outer\0") + 7;
     bytes[outer..outer + 8].copy_from_slice(&0u64.to_le_bytes());
@@ -176,7 +176,7 @@ fn a_function_that_the_linker_dropped_names_nothing() {
     assert_eq!(out.damage(), &[] as &[String]);
 }
 
-/// Units of one instruction each, all of which name one line table, which names many files.
+/// Units of one instruction each, all of which refer to one line table with many files.
 fn sharing(units: u64) -> Vec<u8> {
     let abbrev = [
         &[1, 0x11, 0, 0x10, 0x17, 0x11, 0x01, 0x12, 0x07, 0, 0][..],
@@ -258,7 +258,7 @@ fn a_line_table_that_all_units_share_is_not_read_for_each() {
     let took = watch.used();
     assert!(took.as_secs() < 20, "{took:?}");
 
-    // A few may share one, and may be asked again and again.
+    // A few units may share one, and may be resolved repeatedly.
     let file = sharing(4);
     let symbols = NativeSymbols::open(file.as_slice()).expect("an ELF file");
     for _ in 0..2_000 {

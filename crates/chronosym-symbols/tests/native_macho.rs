@@ -1,4 +1,5 @@
-//! Files of macOS: images, universal files and dSYM bundles, beside the answers of llvm-symbolizer.
+//! Files of macOS: compares images, universal files and dSYM bundles with the output of
+//! llvm-symbolizer.
 
 use std::path::{Path, PathBuf};
 
@@ -65,7 +66,7 @@ fn assert_agrees(path: &Path, processor: &str) {
 
 #[test]
 fn answers_are_those_of_llvm_symbolizer() {
-    // A stripped image with its bundle beside it, the bundle alone, and the file in it.
+    // A stripped image with its bundle, the bundle alone, and the file in it.
     assert_agrees(&testdata("x86_64/app"), "x86_64");
     assert_agrees(&testdata("x86_64/app.dSYM"), "x86_64");
     assert_agrees(&testdata(&format!("x86_64/app.dSYM/{DWARF}")), "x86_64");
@@ -167,7 +168,7 @@ fn bundles_are_found_by_uuid_alone() {
         (symbols.has_lines(), symbols.missing_files())
     };
     assert!(!has_lines(&[]).0);
-    // A bundle of another name in a folder of the user, with one of another program beside it.
+    // A bundle with another name in a folder of the user, next to one of another program.
     let symbols = folder.path().join("symbols");
     bundle("universal/app.dSYM", &symbols.join("renamed.dSYM"));
     let other = symbols.join("another.dSYM").join(DWARF);
@@ -256,7 +257,7 @@ fn damaged_headers_are_refused_or_read() {
 
 #[test]
 fn object_files_are_named() {
-    // `MH_OBJECT` in place of `MH_EXECUTE`.
+    // `MH_OBJECT` instead of `MH_EXECUTE`.
     let mut bytes = std::fs::read(testdata("arm64/app")).unwrap();
     bytes[12] = 1;
     let error = NativeSymbols::open(bytes).unwrap_err();

@@ -1,4 +1,4 @@
-//! Functions in several pieces: where each piece begins, and lists of pieces that many entries share.
+//! Functions in several ranges: the start of each range, and range lists that many entries share.
 
 mod made;
 
@@ -35,7 +35,7 @@ fn abbreviations() -> Vec<u8> {
     .concat()
 }
 
-/// A section of range lists, the first of which begins at [`LIST`].
+/// Returns a section of range lists, the first of which starts at [`LIST`].
 fn lists(ranges: &[u8]) -> Vec<u8> {
     with_length([&[5, 0, 8, 0, 0, 0, 0, 0], ranges].concat())
 }
@@ -58,7 +58,7 @@ fn program(info: Vec<u8>, lists: Vec<u8>, line: Vec<u8>) -> NativeSymbols {
     NativeSymbols::open(&bytes[..]).unwrap()
 }
 
-/// Where the code that each address is in begins.
+/// Returns the start of the code that contains each address.
 fn starts(symbols: &NativeSymbols, addresses: &[u64]) -> Vec<Option<u64>> {
     let asked: Vec<Address> = addresses
         .iter()
@@ -79,7 +79,8 @@ fn starts(symbols: &NativeSymbols, addresses: &[u64]) -> Vec<Option<u64>> {
 
 #[test]
 fn a_function_in_pieces_begins_with_its_first_and_each_other_with_itself() {
-    // The hot piece stands first in the list, the cold one at the lower address, another beyond both.
+    // The hot range is first in the list, the cold one has the lower address, another is beyond
+    // both.
     let pieces = [range(0x1800, 0x40), range(0x1010, 8), range(0x1900, 8)].concat();
     let info = unit(&[&b"\x02split\0"[..], &LIST].concat());
     let symbols = program(info, lists(&[&pieces[..], &[0]].concat()), Vec::new());
@@ -98,7 +99,7 @@ fn a_function_in_pieces_begins_with_its_first_and_each_other_with_itself() {
 
 #[test]
 fn an_entry_that_is_stated_is_where_a_function_begins() {
-    // Eight bytes into the first piece; what lies before it counts from the piece.
+    // Eight bytes into the first range; addresses before it are relative to the range.
     let pieces = [range(0x1800, 0x40), range(0x1010, 8)].concat();
     let info = unit(&[&b"\x03split\0\x08"[..], &LIST].concat());
     let symbols = program(info, lists(&[&pieces[..], &[0]].concat()), Vec::new());
@@ -112,7 +113,7 @@ fn an_entry_that_is_stated_is_where_a_function_begins() {
 fn pieces_that_overlap_count_once() {
     let pieces = [range(0x1800, 0x40), range(0x1810, 0x40), range(0x1800, 4)].concat();
     let first = [&b"\x02f\0"[..], &LIST].concat();
-    // The walk goes on to what stands behind it.
+    // The walk continues with the next entry.
     let next = [
         &b"\x04next\0"[..],
         &0x1000u64.to_le_bytes(),
@@ -128,8 +129,8 @@ fn pieces_that_overlap_count_once() {
     );
 }
 
-/// GNU's linker lets the debug information of a copy that it drops point to the copy that it keeps, which is the first; Clang,
-/// unlike GCC, leaves its units out of the table of addresses.
+/// GNU's linker makes the debug information of a dropped copy refer to the remaining copy, which is
+/// the first; Clang, unlike GCC, omits its units from the table of addresses.
 #[test]
 fn the_copy_that_was_kept_answers_also_where_its_unit_is_not_listed() {
     let function = |name: &str| {
@@ -160,11 +161,12 @@ fn the_copy_that_was_kept_answers_also_where_its_unit_is_not_listed() {
         frame.name().unwrap().to_owned()
     };
     assert_eq!(named(b"GCC: (GNU) 14.2.0\0clang version 19.1\0"), "kept");
-    // Of GCC alone what is listed is all there is, so that the units need not be asked.
+    // GCC lists all units, so the units need not be searched.
     assert_eq!(named(b"GCC: (GNU) 14.2.0\0"), "dropped");
 }
 
-/// Asks for one address, alone and together with another, of a file that was made to cost without end. What is told.
+/// Resolves one address, alone and together with another, in a file crafted to take endless time.
+/// Returns the reported damage.
 fn asked_in_time(symbols: &NativeSymbols) -> Vec<String> {
     let watch = Stopwatch::start();
     let mut out = Answers::new();
@@ -198,7 +200,7 @@ fn functions_that_share_one_list_are_read_as_far_as_its_size_allows() {
     let symbols = program(info, lists(&list), Vec::new());
     let damage = asked_in_time(&symbols);
     assert!(damage[0].contains("share"), "{damage:?}");
-    // What stands before it is answered.
+    // Addresses before it are resolved.
     let mut out = Answers::new();
     symbols.find(Address::VirtualAddress(0x1000), &Query::default(), &mut out);
     let names: Vec<_> = out

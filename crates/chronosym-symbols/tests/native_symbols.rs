@@ -1,4 +1,4 @@
-//! Symbol tables without debug information beside them.
+//! Symbol tables without debug information.
 
 mod made;
 
@@ -20,7 +20,7 @@ fn labels_that_assemblers_keep_for_the_linker_name_nothing() {
         symbol(at(b".L0 "), LOCAL, 0x1008, 0),
         symbol(at(b".L0 "), LOCAL, 0x1028, 0),
         symbol(at(b"label"), LOCAL, 0x1030, 0),
-        // What someone named so on purpose.
+        // A function that was given this name on purpose.
         symbol(at(b".Lentry"), GLOBAL, 0x1034, 0),
         symbol(at(b".Lfunction"), LOCAL | FUNCTION, 0x1038, 4),
     ]
@@ -42,7 +42,8 @@ fn labels_that_assemblers_keep_for_the_linker_name_nothing() {
     assert_eq!(names, expected.map(|n| (!n.is_empty()).then_some(n)));
 }
 
-/// The name in the debug information's place, and that which LLVM's and GNU's tools choose.
+/// The name that replaces that of the debug information, and the one that LLVM's and GNU's tools
+/// choose.
 #[test]
 fn aliases_have_the_name_that_programs_use_and_inner_labels_none() {
     const LOCAL: u8 = 0;
@@ -173,7 +174,7 @@ fn a_name_that_is_too_long_is_shown_in_part_and_json_says_so() {
     assert!(print(false).contains(&name) && !print(false).contains("name_reason"));
 }
 
-/// Of a plain name, not even `--no-demangle` prints more: every address in the function repeats it.
+/// Even `--no-demangle` truncates a plain name: every address in the function repeats it.
 #[test]
 fn a_plain_name_of_megabytes_is_cut_with_a_mark() {
     let name = "x".repeat(2 << 20);
@@ -204,7 +205,8 @@ fn formats_of_symbols_that_are_not_read_are_named() {
         Err(Error::Unsupported { what }) => Some(what),
         _ => None,
     };
-    // A file of macOS in four forms, and a universal one, cut short; Java's classes begin alike.
+    // A file of macOS in four forms, and a universal one, truncated; Java's classes have the same
+    // magic.
     let damaged = |bytes: &[u8]| matches!(NativeSymbols::open(bytes), Err(Error::Damaged { .. }));
     for magic in [0xFEED_FACE_u32, 0xFEED_FACF] {
         for mut bytes in [magic.to_le_bytes().to_vec(), magic.to_be_bytes().to_vec()] {

@@ -17,7 +17,8 @@ fn relocation(offset: usize, addend: u64) -> Vec<u8> {
     [offset as u64, info, addend].map(u64::to_le_bytes).concat()
 }
 
-/// The program as it was before it was linked: each address of its code is 0, and a relocation says which is meant.
+/// The program before it was linked: each address of its code is 0, with a relocation that states
+/// the address.
 fn unlinked() -> Vec<Section> {
     let mut sections = Vec::new();
     for (name, kind, flags, _, mut bytes) in made::program() {
@@ -70,7 +71,7 @@ fn frames(bytes: &[u8], from: u64) -> (Vec<Vec<(String, u32)>>, Vec<String>) {
     (frames.collect(), out.damage().to_vec())
 }
 
-/// As the section headers of compressed sections say it (`Elf64_Chdr`).
+/// Compresses a section and adds the header of compressed sections (`Elf64_Chdr`).
 fn compressed(bytes: &[u8], stated: u64) -> Vec<u8> {
     let level = flate2::Compression::fast();
     let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), level);

@@ -35,7 +35,8 @@ fn debug_frame(functions: &[(u64, u64, &[u8])]) -> Vec<u8> {
     section
 }
 
-/// The same as `.eh_frame`, of a signal's trampoline if it is said so.
+/// Encodes the functions as `.eh_frame`, with the augmentation of a signal's trampoline if
+/// requested.
 fn eh_frame(functions: &[(u64, u64, &[u8])], is_signal: bool) -> Vec<u8> {
     let mut cie = vec![0; 4];
     cie.push(1);
@@ -126,9 +127,10 @@ fn rows_say_where_the_caller_is_at_each_instruction() {
 #[test]
 fn rules_of_every_kind_are_followed() {
     let rules: &[u8] = &[
-        // The frame is what stands at sp + 8, by an expression.
+        // The frame is the value at sp + 8, by an expression.
         0x0f, 3, 0x77, 8, 0x06,
-        // bx is what bp was, bp is the frame less 16, r12 stands at the frame + 8, r13 is the frame + 2, r14 is not known.
+        // bx is the former bp, bp is the frame − 16, r12 is at the frame + 8, r13 is the frame + 2,
+        // r14 is unknown.
         0x09, 3, 6, 0x14, 6, 2, 0x10, 12, 2, 0x23, 8, 0x16, 13, 2, 0x23, 2, 0x07, 14,
     ];
     let table = table(file(".debug_frame", debug_frame(&[(0, 0x10, rules)])));
@@ -158,7 +160,8 @@ fn rules_of_every_kind_are_followed() {
 
 #[test]
 fn linkage_code_has_its_frame_by_the_instruction() {
-    // Linkers write so of each 16 bytes: sp + 8, and 8 more from the 11th byte on, behind the push.
+    // Linkers write this for each 16 bytes: sp + 8, and 8 more from the 11th byte on, after the
+    // push.
     let rules = [
         0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22,
     ];
@@ -182,7 +185,7 @@ fn ends_and_signals_are_told_apart_from_calls() {
         is_interrupted: true,
     };
     assert_eq!(step(&signal, 0).0, interrupted);
-    // The frame lies beyond the copy of the stack.
+    // The frame is beyond the copy of the stack.
     let mut registers = start();
     registers.set_stack_pointer(STACK + 0x1000);
     let at = Address::VirtualAddress(TEXT);
@@ -231,7 +234,7 @@ fn a_head_that_is_extended_without_end_is_none() {
         let mut section = with_length(head);
         let mut entry = (section.len() as u32 + 4).to_le_bytes().to_vec();
         entry.extend([TEXT, 16].map(u64::to_le_bytes).concat());
-        // An address of no kind for what the last extension wants.
+        // An address in an unknown encoding for the last extension.
         entry.extend([8, 0, 0, 0, 0, 0, 0, 0, 0]);
         section.extend(with_length(entry));
         section.extend([0; 4]);

@@ -29,7 +29,7 @@ fn queries(count: u64) -> Vec<Query> {
 #[test]
 fn lookups_allocate_nothing() {
     let mut occupied: Vec<_> = occupants(10_000, 4).collect();
-    // Wide ones lie in the tree above the segments.
+    // Wide ones are in the tree above the segments.
     occupied.push(Occupant::new(
         AddrRange::sized(0x7f00_0000_0000, 1 << 20).unwrap(),
         Start::At(4000),
@@ -64,7 +64,7 @@ fn a_batch_allocates_at_most_threads() {
         allocated.count_total
     };
     assert_eq!(allocations(60_000), 0);
-    // A few for each thread, whatever it is asked.
+    // A few for each thread, independent of the number of queries.
     assert_eq!(allocations(400_000), allocations(800_000));
 }
 

@@ -49,7 +49,7 @@ fn a_batch_answers_like_lookups() {
                 time: random.below(2 * bodies + 1),
             })
             .collect();
-        // What was there before must be overwritten.
+        // Old values must be overwritten.
         let mut answers = vec![Id::from_index(5); queries.len()];
         map.resolve_batch(&queries, &mut answers);
         for (query, answer) in queries.iter().zip(&answers) {

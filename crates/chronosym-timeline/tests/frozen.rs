@@ -6,7 +6,7 @@ use chronosym_timeline::{AddrRange, End, Id, Lifetime, Occupant, Start, Versione
 use model::Model;
 use proptest::prelude::*;
 
-/// A history, told by the model and by the map.
+/// A history, in the model and in the map.
 struct Told<'a> {
     occupants: &'a [Occupant],
     model: Model,
@@ -254,7 +254,7 @@ fn times_before_all_evidence_are_in_order() {
 
 #[test]
 fn wide_lives_of_one_tick_are_told_apart() {
-    // So long lives the last that all others end and start in one tick.
+    // The last one lives so long that all others start and end in one tick.
     let wide = |from, to| Occupant::new(sized(0x1000, 0x1000), Start::At(from), End::At(to));
     let mut occupants = vec![
         wide(100, 105),
@@ -291,8 +291,8 @@ fn any_number_of_wide_gaps_splits() {
 
 #[test]
 fn crowds_between_wide_gaps_are_told_apart() {
-    // Many start within a few bytes, then none for long: a table made for the average tells them
-    // apart no more.
+    // Many start within a few bytes, then none for a long distance: a table for the average
+    // distance cannot distinguish them.
     let mut ranges = Vec::new();
     for crowd in 0..40_u64 {
         let mut start = 0x7f00_0000_0003 + crowd * 1000;
@@ -345,7 +345,8 @@ fn a_crowd_is_not_where_it_is_not() {
 
 #[test]
 fn nobody_is_alive_at_the_end_of_time() {
-    // However far apart times lie: no clock that tells them apart may take the end for one of them.
+    // However far apart times are: a clock that distinguishes them must not confuse the end with
+    // one of them.
     for bits in 0..64 {
         let first = Occupant::new(sized(0x1000, 0x10), Start::At(1 << bits), End::Open);
         for last in [1 << bits, u64::MAX / 2, u64::MAX - 1] {
@@ -361,7 +362,7 @@ fn nobody_is_alive_at_the_end_of_time() {
     }
 }
 
-/// Those of one tick need not be in the order of their lifetimes where tiles of several addresses
+/// Occupants of one tick need not be in the order of their lifetimes if tiles of several addresses
 /// are split.
 #[test]
 fn the_nearest_is_found_across_tiles_that_begin_in_one_tick() {

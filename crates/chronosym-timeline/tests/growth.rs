@@ -1,4 +1,4 @@
-//! What a question costs does not follow how much stood at the address.
+//! The cost of a query does not depend on the number of occupants of the address.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ fn versions(count: u64) -> impl Iterator<Item = Occupant> {
     (0..count).map(move |i| Occupant::new(range, Start::At(i * 10), End::At(i * 10 + 5)))
 }
 
-/// How long questions take, a few at a time, each time the shortest of some runs: what else the
-/// machine does makes none of them shorter, and does not come between few.
+/// Returns the time of queries, in batches of a few, each the shortest of some runs: other work on
+/// the machine never makes one shorter, and rarely interrupts a small batch.
 fn best(questions: u64, ask: impl Fn(u64)) -> Duration {
     const FEW: u64 = 500;
     let timed = |from: u64| {
@@ -24,7 +24,7 @@ fn best(questions: u64, ask: impl Fn(u64)) -> Duration {
     (0..questions / FEW).map(|i| shortest(i * FEW)).sum()
 }
 
-/// Asks `ask` of as many times as there are versions, for a number of versions and eight times
+/// Calls `ask` for as many times as there are versions, for a number of versions and eight times
 /// that.
 fn grows_as_the_number_of_questions<M>(make: impl Fn(u64) -> M, ask: impl Fn(&M, u64)) {
     let time = |count| {
@@ -32,8 +32,8 @@ fn grows_as_the_number_of_questions<M>(make: impl Fn(u64) -> M, ask: impl Fn(&M,
         best(count, |i| ask(&map, i.wrapping_mul(7919) % count * 10 + 7))
     };
     let (few, many) = (time(2_000), time(16_000));
-    // Three times as long as they should take leaves room for caches and for what else the machine
-    // does; a walk over all versions takes sixty-four times as long.
+    // Three times the expected time allows for caches and other work on the machine; a walk over
+    // all versions takes sixty-four times as long.
     assert!(many < few * 24, "{few:?}, then {many:?}");
 }
 

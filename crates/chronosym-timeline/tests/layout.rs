@@ -1,5 +1,5 @@
-//! Every address leads to its body, however bodies lie: packed, far apart, wider than an index
-//! reaches, at either end of the address space.
+//! Every address leads to its body in any layout: adjacent, far apart, wider than an index covers,
+//! at either end of the address space.
 
 use chronosym_timeline::{AddrRange, End, Id, Occupant, Query, Start, VersionedMap};
 use proptest::prelude::*;
@@ -120,7 +120,7 @@ fn more_than_32_bits_of_code_without_a_gap_are_found() {
 
 #[test]
 fn a_crowd_of_stubs_in_a_wide_space_hides_nothing_behind_it() {
-    // So far apart are the others that all stubs lie in one granule.
+    // The others are so far apart that all stubs are in one granule.
     let far = [(1 << 25, 16)].repeat(120);
     for behind in [vec![], [(70_000, 16)].repeat(40)] {
         let bodies = [far.clone(), [(0, 1)].repeat(3000), behind, far.clone()].concat();
@@ -131,7 +131,7 @@ fn a_crowd_of_stubs_in_a_wide_space_hides_nothing_behind_it() {
 
 #[test]
 fn as_many_tiles_as_a_byte_counts_and_a_few_more_are_found() {
-    // Five a tile; those behind them start where granules do.
+    // Five per tile; the following ones start at granules.
     let far = [(1 << 21, 16)].repeat(50);
     for tiles in 252..260 {
         let (stubs, behind) = ([(0, 1)].repeat(5 * tiles), [(3000, 16)].repeat(4));
@@ -153,8 +153,8 @@ fn more_bodies_than_16_bits_count_are_found() {
 
 #[test]
 fn more_tiles_than_a_byte_counts_are_found() {
-    // So far apart are the others that hundreds of tiles start in few granules; in the last case
-    // few in each behind these.
+    // The others are so far apart that hundreds of tiles start in few granules; in the last case
+    // few in each after these.
     let far = [(1 << 20, 16)].repeat(1200);
     let cases = [
         [(0, 16)].repeat(6000),

@@ -106,7 +106,7 @@ proptest! {
         // Each end becomes known after its own or a later insertion.
         for (i, draft) in drafts.iter().enumerate().take(occupants.len()) {
             feed(&mut live, &occupants, Event::Insert(i));
-            // An end may turn out to be wrong: a listing shows what was thought to be unloaded.
+            // An end may turn out to be wrong: a rundown lists code that was considered unloaded.
             if let Some(draft) = *draft {
                 live.set_end(index(i), End::At(draft));
             }
@@ -170,7 +170,7 @@ proptest! {
                 if time >= horizon {
                     prop_assert_eq!(answer, expected, "{:#x} at {}", addr, time);
                 } else {
-                    // What is forgotten is not answered, and nobody else is in its place.
+                    // Forgotten occupants have no answer, and no other occupant replaces them.
                     prop_assert!(answer.is_none() || answer == expected, "{:#x} at {}", addr, time);
                 }
             }
@@ -211,7 +211,7 @@ fn forgetting_bounds_memory() {
     let mut live = LiveMap::new();
     let mut most = 0;
     for time in 0..60_000_u64 {
-        // Ever new places, and each body lives for 100 units of time.
+        // Always new addresses, and each body lives for 100 units of time.
         let range = AddrRange::sized(0x1000 + time * 48, 40).unwrap();
         live.insert(Occupant::new(range, Start::At(time), End::At(time + 100)));
         if time % 1000 == 999 {

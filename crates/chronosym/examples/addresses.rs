@@ -1,4 +1,4 @@
-//! A one-off list: what ever stood at these addresses of a trace's process.
+//! Lists the code that was ever loaded at these addresses of a trace's process.
 
 use chronosym::{Position, SampleSelection};
 

@@ -1,6 +1,7 @@
-//! Runs the program within bounds of memory and of the processor's time.
+//! Runs the program within limits of memory and processor time.
 //!
-//! `CHRONOSYM_BIN` names a release build to be held to them in place of the program that was built for the test.
+//! `CHRONOSYM_BIN` names a release build to test instead of the program that was built for the
+//! test.
 #![allow(dead_code)]
 
 use std::ffi::OsStr;
@@ -18,13 +19,13 @@ const MEMORY: u32 = 256 << 10;
 /// How much longer eight times the size may take: 2.3 times for each doubling.
 pub const EIGHTFOLD: f64 = 2.3 * 2.3 * 2.3;
 
-/// Where a release build is.
+/// Returns the path of a release build, if one is given.
 fn release() -> Option<std::ffi::OsString> {
     std::env::var_os("CHRONOSYM_BIN").filter(|path| !path.is_empty())
 }
 
-/// Seconds of the processor that a run may take: what other programs do meanwhile is not counted. Without optimisation it takes
-/// some ten times as long.
+/// Returns the maximum processor time of a run in seconds; other programs' time is not counted.
+/// Unoptimised builds take some ten times as long.
 fn longest() -> u32 {
     match cfg!(debug_assertions) && release().is_none() {
         true => 60,
@@ -32,7 +33,7 @@ fn longest() -> u32 {
     }
 }
 
-/// What a run within bounds gave.
+/// The result of a run within the limits.
 pub fn bounded<S: AsRef<OsStr>>(args: &[S]) -> Run {
     timed(args).0
 }
@@ -61,7 +62,8 @@ pub fn timed<S: AsRef<OsStr>>(args: &[S]) -> (Run, Duration) {
     (run, children(&times))
 }
 
-/// What `times` says of the shell's children: in the second line, in user and in kernel space, as `0m1.25s`.
+/// Parses the output of `times` for the shell's children: user and kernel time in the second line,
+/// as `0m1.25s`.
 fn children(times: &str) -> Duration {
     let words = times.lines().nth(1).unwrap_or_else(|| panic!("{times:?}"));
     let seconds = words.split_whitespace().map(|word| {
@@ -72,8 +74,9 @@ fn children(times: &str) -> Duration {
     Duration::from_secs_f64(seconds.sum())
 }
 
-/// Runs `command` on what `make` makes of a size, and of eight times the size; `{}` in it stands for the file, which else comes
-/// last. Twice the size may take 2.3 times the processor time; the time to start is not compared.
+/// Runs `command` on the output of `make` for a size, and for eight times the size; `{}` in it is
+/// replaced by the file, which is otherwise appended. Twice the size may take 2.3 times the
+/// processor time; the start-up time is not compared.
 pub fn holds(
     name: &str,
     command: &[&str],

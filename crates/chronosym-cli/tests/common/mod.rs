@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a run gave.
+/// The result of a run.
 pub struct Run {
     pub status: i32,
     pub stdout: String,
@@ -57,7 +57,7 @@ pub fn run_with_input<S: AsRef<std::ffi::OsStr>>(args: &[S], input: &[u8]) -> Ru
     finish(output)
 }
 
-/// What a run gave.
+/// Returns the result of a run.
 pub fn finish(output: std::process::Output) -> Run {
     Run {
         status: output.status.code().expect("no signal ends it"),
@@ -73,7 +73,7 @@ pub fn testdata(path: &str) -> PathBuf {
         .join(path)
 }
 
-/// What a run that succeeds prints, one JSON object a line.
+/// Returns the output of a successful run, one JSON object per line.
 pub fn json_lines(args: &[&str]) -> Vec<serde_json::Value> {
     let run = run(args);
     assert_eq!(run.status, 0, "{args:?}: {}", run.stderr);

@@ -12,7 +12,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves what `file` gives for a path in lower case.
+    /// Serves the result of `file` for a path in lower case.
     pub fn new(file: impl Fn(&str) -> Option<Vec<u8>> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! What each format says of the innermost frames: their samples, and the time that those stand for.
+//! Reads the leaves from each format: their samples, and the time that those represent.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -42,7 +42,8 @@ pub fn json(trace: &Path, format: &str) -> Value {
     serde_json::from_slice(&stacks(trace, format)).unwrap()
 }
 
-/// A name as all formats have it: what is for people alone is left out, and all that has no name is one.
+/// Returns the form of a name that all formats share: remarks for readers are removed, and all
+/// unnamed code has one name.
 pub fn plain(name: &str) -> String {
     let name = name.trim_start_matches('~');
     let unnamed = name.ends_with("!?") || name.ends_with(" ?") || name.starts_with("0x");
@@ -244,7 +245,7 @@ pub fn of_folded(folded: &str) -> BTreeMap<String, u64> {
     leaves
 }
 
-/// A name as folded stacks have it, without arguments: there overloads are one.
+/// Returns a name as folded stacks have it, without arguments: overloads are merged.
 pub fn bare(name: &str) -> String {
     name.split('(').next().unwrap().replace(';', ":")
 }

@@ -1,4 +1,4 @@
-//! What several of the tests write.
+//! Writers shared by several tests.
 
 use chronosym_support::etl::{EtlWriter, Options};
 

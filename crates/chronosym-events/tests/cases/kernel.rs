@@ -84,7 +84,7 @@ macro_rules! thread {
             THREAD $opcode $name, 1..=3,
             |v, w| kernel::thread(v, w, 7, 8, (v >= 3).then_some("worker")),
             thread_fields,
-            // The name came without a version of its own.
+            // The name was added without a new version.
             |v, w| if v >= 3 { vec![kernel::thread(v, w, 7, 8, None).len()] } else { Vec::new() }
         )
     };

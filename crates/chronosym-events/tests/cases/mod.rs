@@ -1,5 +1,5 @@
-//! One payload of every event type and version, from encoders that know nothing of the decoders, with the text that its fields
-//! must give.
+//! One payload of every event type and version, from encoders that are independent of the decoders,
+//! with the expected text of its fields.
 
 pub mod clr;
 pub mod kernel;
@@ -16,7 +16,7 @@ pub struct Case {
     pub versions: std::ops::RangeInclusive<u32>,
     /// The payload of a version and pointer width.
     pub encode: fn(u32, usize) -> Vec<u8>,
-    /// The fields of a version; `;V1 …` starts what version 1 appends or changes.
+    /// The fields of a version; `;V1 …` starts the fields that version 1 appends or changes.
     pub fields: fn(u32) -> String,
     /// Lengths at which the payload may end too: before optional fields, or between elements of an open list.
     pub may_end: fn(u32, usize) -> Vec<usize>,

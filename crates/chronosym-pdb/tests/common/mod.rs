@@ -42,7 +42,7 @@ pub(crate) fn utf16(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Where `needle` stands in `haystack`.
+/// Returns the positions of `needle` in `haystack`.
 pub(crate) fn positions<'a>(
     haystack: &'a [u8],
     needle: &'a [u8],

@@ -221,7 +221,7 @@ pub fn program_of(table: &[u8], tree: &[u8], with_sections: bool) -> Vec<u8> {
             0 => TABLE,
             1 => TABLE.wrapping_add(names),
             20 | 22 => TEXT,
-            // What other releases have there is no place of trees.
+            // Other releases have another value there.
             36 => TEXT,
             38 => DATA,
             _ => 0,

@@ -124,7 +124,7 @@ pub fn program() -> Vec<(&'static str, u32, u64, u64, Vec<u8>)> {
     ]
 }
 
-/// A symbol in `.text`, the first section, with the place of its name.
+/// A symbol in `.text`, the first section, with the offset of its name.
 pub fn symbol(name: u32, info: u8, value: u64, size: u64) -> Vec<u8> {
     let mut out = name.to_le_bytes().to_vec();
     out.extend([info, 0, 1, 0]);

@@ -1,4 +1,4 @@
-//! Whatever a trace says, nothing that a search asks for leaves the folders of the configuration; drivers of one's own.
+//! No request derived from a hostile trace leaves the folders of the configuration; custom drivers.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -75,7 +75,7 @@ fn wanted() -> impl Strategy<Value = Wanted> {
     ]
 }
 
-/// A driver that finds whatever it is asked for, or not, as `choices` say.
+/// A driver that finds any requested file, or not, according to `choices`.
 struct Hostile {
     disk: Disk,
     choices: Mutex<Box<dyn Iterator<Item = u8> + Send>>,
@@ -105,7 +105,8 @@ impl Driver for Hostile {
     async fn find(&self, folder: &Path, candidates: &[Vec<String>]) -> Vec<PathBuf> {
         let choice = self.choice();
         if candidates == [Vec::<String>::new()] && !ROOTS.iter().any(|r| folder == Path::new(r)) {
-            // Whether a file stands at a path of the trace: asked, but never opened without trust.
+            // Whether a file exists at a path of the trace may be checked, but it is never opened
+            // without trust.
             let mut paths = self.trace_paths.iter();
             assert!(paths.any(|path| Path::new(path) == folder), "{folder:?}");
             assert!(!folder.to_str().unwrap().starts_with(r"\\"));
@@ -215,7 +216,7 @@ fn status(code: u16, retry_after: Option<u64>) -> Fetched {
     }
 }
 
-/// Polls a search to its end; `pending` is called where it waits for its driver.
+/// Polls a search to its end; `pending` is called while it waits for its driver.
 fn drive(search: impl Future<Output = Outcome>, mut pending: impl FnMut()) -> Outcome {
     let mut search = pin!(search);
     let mut context = Context::from_waker(Waker::noop());
@@ -289,7 +290,8 @@ impl Driver for Busy {
     }
 }
 
-/// Repetitions are the driver's to time: the pause doubles, and a server may ask for a longer one, within reason.
+/// The driver waits before retries: the pause doubles, and a server may request a longer one, up to
+/// a limit.
 #[test]
 fn pauses_are_the_drivers() {
     let dir = tempfile::tempdir().unwrap();

@@ -22,7 +22,7 @@ use chronosym_symbols::store::{
     AttemptResult, IdentifyError, NoFile, Outcome, Request, StoreConfig, Stores,
 };
 
-/// The identity of the file that most tests look for, as keys have it.
+/// The identity, in the form of keys, of the file that most tests search for.
 pub const GUID: &str = "497B72F6390A44FC878E5A2D63B6CC4B";
 
 const ID: Guid = Guid::from_u128(0x497b72f6_390a_44fc_878e_5a2d63b6cc4b);

@@ -114,7 +114,7 @@ fn a_pdb_cut_short_is_damaged_wherever_it_is_cut() {
         let wanted = pdb_of(image);
         for part in 0..16 {
             let cut = whole[..whole.len() * part / 16].to_vec();
-            // Without a length in its answer a server cannot tell that it broke off.
+            // Without a length in the response, a broken connection cannot be detected.
             let server = Server::new(move |path| {
                 if path.ends_with(".pdb") {
                     Reply::Unlimited(cut.clone())

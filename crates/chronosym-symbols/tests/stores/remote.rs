@@ -35,7 +35,7 @@ fn setup(server: &Server) -> Setup {
     Setup::new(&format!("srv*{{dir}}/down*{}", server.url("s")))
 }
 
-/// What the first URL answers; every other one is a 404.
+/// Returns a server with a reply for the first URL; every other one is a 404.
 fn first_url(reply: impl Fn(usize) -> Reply + Send + Sync + 'static) -> Server {
     let count = Mutex::new(0);
     Server::new(move |path| {
@@ -228,7 +228,7 @@ fn a_slow_server_is_left_alone_for_the_run() {
         ]
     );
     assert_eq!(server.paths().len(), 1);
-    // It is nobody's fault but the server's: the next run asks again.
+    // The failure is the server's: the next run queries it again.
     setup.acquire(&foo());
     assert_eq!(server.paths().len(), 2);
 }
@@ -273,7 +273,8 @@ fn a_body_always_truncated_is_a_failure() {
     setup.assert_tidy();
 }
 
-/// What follows a body that is longer than it was said to be is no answer to the next question.
+/// Bytes after a body that is longer than its stated length are not the response to the next
+/// request.
 #[test]
 fn a_body_longer_than_it_says_is_damaged() {
     let server = first_url(|count| match count {
@@ -319,7 +320,7 @@ fn what_drips_is_given_up_whatever_it_is() {
         let server = Server::new(move |_| Reply::Drip(code));
         let mut setup = setup(&server);
         setup.config.fetch.speed_after = Duration::from_millis(200);
-        // A test that waited for the whole body, or for the silence that never comes, would not end.
+        // A test that waited for the whole body, or for a pause that never occurs, would not end.
         setup.config.fetch.total_timeout = Duration::from_secs(3600);
         let outcome = setup.acquire(&foo());
         assert_eq!(missing(&outcome), &NoFile::NoSymbolFile, "{code}");
@@ -327,7 +328,8 @@ fn what_drips_is_given_up_whatever_it_is() {
     }
 }
 
-/// Without a length the end of the connection is the end of the file, wherever that is: the file itself must tell.
+/// Without a length the end of the connection is the end of the file: only the file itself can show
+/// that it is truncated.
 #[test]
 fn a_truncated_body_without_a_length_is_damaged() {
     let server = first_url(|_| Reply::Unlimited(windows(1)[..500].to_vec()));
@@ -801,7 +803,7 @@ fn the_cache_is_pruned_to_its_limit() {
     let server = plain_server();
     let mut setup = Setup::new(&server.url("s"));
     setup.config.cache_limit = 40_000;
-    // A first run made the folder and left files in it that nobody used for long.
+    // A first run created the folder and left files in it that were not used for a long time.
     found(&setup.acquire(&foo()));
     let old = setup.write("cache/old.pdb/1/old.pdb", windows(3));
     let time = std::time::SystemTime::now() - Duration::from_secs(9999);

@@ -34,7 +34,7 @@ pub(crate) enum Reply {
     Unlimited(Vec<u8>),
     /// Says nothing for so long.
     Hang(Duration),
-    /// Sends half of it, then says nothing for so long.
+    /// Sends half of it, then pauses for this time.
     HalfThenHang(Vec<u8>, Duration),
     /// Says that the body is shorter than it is.
     TooLong(Vec<u8>),
@@ -49,7 +49,7 @@ impl Server {
         Self::start("http", None, answer)
     }
 
-    /// One that speaks TLS.
+    /// Creates a server with TLS.
     pub(crate) fn secure(
         tls: rustls::ServerConfig,
         answer: impl Fn(&str) -> Reply + Send + Sync + 'static,
@@ -96,7 +96,7 @@ impl Server {
         format!("{}://127.0.0.1:{}/{path}", self.scheme, self.port)
     }
 
-    /// The paths asked for so far.
+    /// Returns the paths requested so far.
     pub(crate) fn paths(&self) -> Vec<String> {
         self.seen().into_iter().map(|seen| seen.path).collect()
     }

@@ -1,4 +1,4 @@
-//! Servers that speak TLS.
+//! Servers with TLS.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ fn key() -> String {
     format!("/s/foo.pdb/{GUID}1/foo.pdb")
 }
 
-/// A server for 127.0.0.1, and its certificate, which nobody trusts yet.
+/// Returns a server for 127.0.0.1, and its certificate, which is not trusted yet.
 fn secure(answer: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Server, String) {
     let names = vec!["127.0.0.1".to_owned()];
     let rcgen::CertifiedKey { cert, signing_key } =

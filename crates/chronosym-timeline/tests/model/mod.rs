@@ -7,8 +7,8 @@ use chronosym_timeline::{AddrRange, End, Occupant, Start};
 pub(crate) use judge::*;
 use proptest::prelude::*;
 
-/// A base from which ranges are laid out: both ends of the address space, places far apart, and two
-/// that nearly touch.
+/// A base for ranges: both ends of the address space, addresses far apart, and two that are nearly
+/// adjacent.
 fn base() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => Just(0x7f00_0000_0000_u64),
@@ -73,8 +73,7 @@ pub(crate) fn history(most: usize) -> impl Strategy<Value = Vec<Occupant>> {
     })
 }
 
-/// Ranges side by side, each used up to 150 times, some over and over in what is hardly a moment
-/// beside the rest.
+/// Adjacent ranges, each used up to 150 times, some repeatedly within a very short time.
 pub(crate) fn eras() -> impl Strategy<Value = Vec<Occupant>> {
     let gap = prop_oneof![Just(0_u64), 1_u64..40, Just(40_000), Just(70_000)];
     let size = prop_oneof![1_u64..40, Just(30_000), Just(65_536), Just(70_000)];
@@ -98,7 +97,7 @@ pub(crate) fn eras() -> impl Strategy<Value = Vec<Occupant>> {
             }
             next = range.last().saturating_add(1);
         }
-        // A tick is longer the farther times lie from each other.
+        // The farther apart times are, the longer is a tick.
         if far && let Some(first) = occupants.first_mut() {
             first.not_after = u64::MAX - 1;
         }
@@ -112,8 +111,8 @@ pub(crate) fn eras() -> impl Strategy<Value = Vec<Occupant>> {
     })
 }
 
-/// A heap of code: bodies of all sizes, one after the other over what was freed, so that their
-/// ranges overlap partly. Every so many may lie over hundreds of others.
+/// A heap of code: bodies of all sizes in succession over freed memory, so that their ranges
+/// overlap partly. Some overlap hundreds of others.
 pub(crate) fn heap() -> impl Strategy<Value = Vec<Occupant>> {
     let start = prop_oneof![4 => 0_u64..250, 1 => 0_u64..5000];
     let size = prop_oneof![6 => 1_u64..12, 3 => 1_u64..60, 1 => 1_u64..250];
