@@ -65,7 +65,8 @@ pub fn shell_words(paths: &[PathBuf]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the part of a saved timeline that answers for some addresses; `None` if the file is none, or a part does not.
+/// Reads the part of a saved timeline that resolves some addresses; `None` if the file is not one,
+/// or a part does not suffice.
 pub fn part(path: &Path, query: &AddressQuery, addresses: &[u64]) -> Result<Option<Loaded>> {
     let mut head = [0; 16];
     let file = File::open(path).and_then(|mut file| file.read_exact(&mut head));

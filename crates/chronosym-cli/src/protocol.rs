@@ -87,7 +87,8 @@ pub fn llvm<'a>(line: &'a str, has_file: bool, number: impl Fn(&str) -> Option<u
     }
 }
 
-/// What the tools have no form for: methods by their tokens and names, offsets in sections and in files by path.
+/// Parses targets that the tools have no form for: methods by token and name, offsets in sections
+/// and in files by path.
 fn other<'a>(text: &'a str, number: &impl Fn(&str) -> Option<u64>) -> Option<Target<'a>> {
     let target = Target::parse(text, number)?;
     let is_file = |name: &str| name.starts_with('.') || name.contains(['/', '\\', '!']);
@@ -104,7 +105,7 @@ fn symbol<'a>(text: &'a str, number: &impl Fn(&str) -> Option<u64>) -> At<'a> {
     At::Symbol(Symbol { name, offset, size })
 }
 
-/// The first word, which may be in quotes, and what follows it.
+/// Splits off the first word, which may be in quotes.
 fn word(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     let quoted = text.chars().next().filter(|c| matches!(c, '"' | '\''));

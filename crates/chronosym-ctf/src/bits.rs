@@ -11,7 +11,7 @@ use chronosym_types::ByteOrder;
 
 use crate::types::{Kind, Scalar};
 
-/// The value does not lie in the packet's content.
+/// The value is not within the packet's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfBounds;
 

@@ -27,7 +27,7 @@
 pub struct Diagnostics {
     /// Bytes read from all streams.
     pub bytes_read: u64,
-    /// Packets begun.
+    /// Number of packets started.
     pub packets: u64,
     /// Events delivered.
     pub events: u64,

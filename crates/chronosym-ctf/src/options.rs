@@ -2,8 +2,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of metadata; larger metadata is an error. 16 MiB unless set, about ten times what the
-    /// tracepoints of a kernel take.
+    /// Maximum size of metadata in bytes; larger metadata is an error. The default is 16 MiB, about
+    /// ten times the size of a kernel's tracepoints.
     pub metadata_limit: usize,
     /// Bytes of a packet that are held, one packet per stream; the rest is skipped. 64 MiB unless
     /// set.

@@ -59,7 +59,7 @@ pub(crate) struct Stream<R> {
     /// Index of its type in the metadata.
     pub event: usize,
     decoded: Decoded,
-    /// Where its context and its own fields start among the decoded fields.
+    /// Start of its context and of its own fields among the decoded fields.
     context_at: usize,
     fields_at: usize,
 }

@@ -112,7 +112,7 @@ pub(crate) struct Buffer {
     pub(crate) cpu: u16,
     /// As in [`BufferHeader::sequence`].
     pub(crate) sequence: i64,
-    /// Where its header is in the file.
+    /// File offset of its header.
     pub(crate) offset: u64,
     /// Bytes to read, including the header: fewer than the buffer's size if the file is cut off.
     pub(crate) stored: u32,
@@ -197,12 +197,12 @@ impl Buffer {
     }
 }
 
-/// Where the records of a decompressed buffer are, in time order.
+/// Positions of the records of a decompressed buffer, in time order.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     /// (raw time, offset).
     pub(crate) records: Vec<(i64, u32)>,
-    /// The records did not lie in time order.
+    /// Whether the records were out of time order.
     pub(crate) unordered: bool,
     /// Bytes at the end that are not records.
     pub(crate) dropped: usize,
@@ -248,7 +248,7 @@ impl Index {
         }
     }
 
-    /// The least time of the records; `None` without any, or if none has a time.
+    /// Returns the earliest time of the records; `None` if there are none, or if none has a time.
     pub(crate) fn first_time(&self) -> Option<i64> {
         self.records
             .first()

@@ -39,9 +39,9 @@ pub struct Diagnostics {
     pub events_lost: u64,
     /// Buffers lost, by all log file headers.
     pub buffers_lost: u64,
-    /// Buffers whose flags say that events were lost around them.
+    /// Buffers whose flags report events lost around them.
     pub buffers_with_lost_events: u64,
-    /// Buffers whose flags say that a buffer was lost before them.
+    /// Buffers whose flags report a buffer lost before them.
     pub buffers_after_lost_buffer: u64,
     /// `RT_LostEvent` records: a real-time consumer was too slow.
     pub lost_event_records: u64,
@@ -51,7 +51,7 @@ pub struct Diagnostics {
     pub gaps: Gaps,
     /// Buffers whose records were out of time order; they were sorted.
     pub unordered_buffers: u64,
-    /// Buffers that the file has twice, by their number and time; left out the second time.
+    /// Buffers that occur twice in the file, by their number and time; skipped the second time.
     pub repeated_buffers: u64,
     /// Records delivered after one with a later time.
     pub late_records: u64,
@@ -77,7 +77,7 @@ impl Diagnostics {
         self.events_lost
     }
 
-    /// Whether the trace itself says that events are missing.
+    /// Returns whether the trace itself reports missing events.
     pub fn lost_anything(&self) -> bool {
         self.events_lost + self.buffers_lost + self.lost_event_records != 0
             || self.buffers_with_lost_events + self.buffers_after_lost_buffer != 0
@@ -88,7 +88,7 @@ impl Diagnostics {
         !self.gaps.is_empty()
     }
 
-    /// Adds what the walk over another file's buffers counted.
+    /// Adds the counts of the walk over another file's buffers.
     pub(crate) fn add_scan(&mut self, other: &Self, file: u32) {
         self.buffers += other.buffers;
         self.empty_buffers += other.empty_buffers;

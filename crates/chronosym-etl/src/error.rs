@@ -1,8 +1,8 @@
 use std::io;
 
-/// Why a trace cannot be opened or merged, or a part of it not be read.
+/// Why a trace cannot be opened or merged, or a part of it cannot be read.
 ///
-/// Damage inside a trace is no error: what can be read is delivered, the rest is counted in
+/// Damage inside a trace is not an error: readable records are delivered, the rest is counted in
 /// [`Diagnostics`](crate::Diagnostics).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! Extended data items: what ETW adds between an `EVENT_HEADER` and the event's payload.
+//! Extended data items, which ETW adds between an `EVENT_HEADER` and the event's payload.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -59,8 +59,8 @@ impl<'a> ExtendedItems<'a> {
         Self { rest: bytes }
     }
 
-    /// Bytes that the chain of items takes at the start of `bytes`. A broken link ends it: what
-    /// follows is payload.
+    /// Returns the length in bytes of the chain of items at the start of `bytes`. A broken link
+    /// ends it: the rest is payload.
     pub(crate) fn length(bytes: &[u8]) -> usize {
         let mut at = 0;
         while let Some((total, more)) = Self::item(bytes.get(at..).unwrap_or_default()) {

@@ -36,7 +36,7 @@ pub struct TraceHeader {
     pub boot_time: u64,
     /// Performance counter ticks a second.
     pub perf_freq: u64,
-    /// What raw times count.
+    /// The unit of raw times.
     pub clock_type: ClockType,
     /// CPU speed in MHz.
     pub cpu_mhz: u32,
@@ -69,7 +69,7 @@ impl LogFileMode {
         self.0 & 0x800 != 0
     }
 
-    /// Buffers are compressed (each one says so itself).
+    /// Returns whether buffers are compressed (each one also has a flag).
     pub fn is_compressed(self) -> bool {
         self.0 & 0x0400_0000 != 0
     }

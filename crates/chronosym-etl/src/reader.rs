@@ -61,7 +61,7 @@ const NO_LIMIT: Key = Key {
 /// 5 s in 100 ns: setting the system's clock shifts the boot time, and no system reboots faster.
 const SAME_BOOT: u64 = 50_000_000;
 
-/// Where a record is: its buffer's slot and the offset in the buffer.
+/// The position of a record: its buffer's slot and the offset in the buffer.
 struct Position {
     slot: usize,
     raw_time: i64,
@@ -343,7 +343,8 @@ impl<S: ReadAt> Reader<S> {
         }
     }
 
-    /// As [`next_record`](Self::next_record), but skips what cannot be read: it is among the gaps.
+    /// Like [`next_record`](Self::next_record), but skips unreadable parts, which are counted as
+    /// gaps.
     #[inline]
     pub fn next_readable(&mut self) -> Option<Record<'_>> {
         let position = loop {
@@ -450,7 +451,8 @@ impl<S: ReadAt> Reader<S> {
         self.unopened().map_or(open, |key| open.min(key))
     }
 
-    /// Where the first record of the next unopened buffer belongs.
+    /// Returns the position of the first record of the next unopened buffer in the order of
+    /// records.
     fn unopened(&self) -> Option<Key> {
         let buffer = self.buffers.get(self.next_buffer)?;
         let wait = self.open_bytes > self.max_open_bytes && !self.heap.is_empty();

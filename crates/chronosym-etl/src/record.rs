@@ -235,7 +235,7 @@ pub(crate) struct RecordContext {
 }
 
 impl<'a> Record<'a> {
-    /// Reads the header of a record that [`frame`] accepted; `bytes` begin with it and may be
+    /// Reads the header of a record that [`frame`] accepted; `bytes` start with it and may be
     /// longer.
     #[inline]
     pub(crate) fn read(bytes: &'a [u8], context: RecordContext) -> Option<Self> {

@@ -26,8 +26,8 @@ pub(crate) struct Scan {
     unpacked: u64,
 }
 
-/// Bytes read of each buffer: its header and its first records, whose time says when the buffer is
-/// needed.
+/// Bytes read of each buffer: its header and its first records, whose time determines when the
+/// buffer is needed.
 const HEAD: usize = 512;
 /// Compressed buffers may decompress to this many bytes, or to this multiple of their size in the
 /// file; real ones take three to ten times as much. Buffers beyond are skipped.

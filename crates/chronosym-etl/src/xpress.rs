@@ -1,5 +1,5 @@
-//! Decompression of XPRESS plain LZ77 (MS-XCA 2.3, 2.4): what `COMPRESSION_FORMAT_XPRESS` writes,
-//! one stream a buffer.
+//! Decompression of XPRESS plain LZ77 (MS-XCA 2.3, 2.4), the output of `COMPRESSION_FORMAT_XPRESS`,
+//! one stream per buffer.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -16,7 +16,7 @@ pub(crate) const SLACK: usize = 64;
 /// Decompresses `input` into the first `size` bytes of `output`, until those are full or the input
 /// ends, and returns how many are valid. `output` is [`SLACK`] longer.
 ///
-/// Damaged input ends the stream early; a stream cut off gives what it holds.
+/// Damaged input ends the stream early; a truncated stream yields the bytes before its end.
 pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize {
     debug_assert!(output.len() >= size + SLACK);
     // The flags once all 32 are used: only the end marker is left.
@@ -264,15 +264,15 @@ mod tests {
     fn damage_ends_the_output() {
         // A match before the beginning.
         assert_eq!(unpack(&[0, 0, 0, 0x40, b'a', 0x08, 0], 10), b"a");
-        // A long length below what a short form holds.
+        // A long length that would fit into a short form.
         assert_eq!(
             unpack(&[0, 0, 0, 0x40, b'a', 7, 0, 0x0f, 0xff, 21, 0], 100),
             b"a"
         );
-        // The least length of that form.
+        // The smallest length of that form.
         let least = [0, 0, 0, 0x40, b'a', 7, 0, 0x0f, 0xff, 22, 0];
         assert_eq!(unpack(&least, 100), [b'a'; 1 + 22 + 3]);
-        // A length of 4 GiB: what fits.
+        // A length of 4 GiB is cut to the output.
         assert_eq!(
             unpack(
                 &[

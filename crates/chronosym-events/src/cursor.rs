@@ -1,6 +1,6 @@
 use chronosym_types::{PointerSize, ReadError};
 
-/// What an event states about the lifetime of its subject. Events without a subject have `Load`.
+/// The action on the subject of an event. Events without a subject have `Load`.
 ///
 /// Closed: a lifetime starts or ends, or a rundown lists it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ pub(crate) enum Form {
     Defunct,
 }
 
-/// What an event's key determines of its layout besides the version.
+/// The properties of an event's layout that its key determines, apart from the version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     pub(crate) action: Action,
@@ -46,7 +46,7 @@ impl Shape {
     };
 }
 
-/// A position in a payload, with what its layout depends on.
+/// A position in a payload, with the properties that its layout depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a> {
     bytes: chronosym_types::Cursor<'a>,

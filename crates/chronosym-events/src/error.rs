@@ -7,7 +7,7 @@ pub enum DecodeError {
     /// The payload ends before a field of its version does.
     #[error("payload of {found} bytes where at least {needed} are needed")]
     Short {
-        /// The least number of bytes that the fields read so far need.
+        /// The minimum number of bytes that the fields read so far need.
         needed: usize,
         /// The length of the payload in bytes.
         found: usize,
@@ -15,13 +15,13 @@ pub enum DecodeError {
     /// A string has no terminator, or a counted one is not text.
     #[error("string at byte {offset} of the payload is not terminated or not text")]
     BadString {
-        /// Where the string starts, in bytes from the start of the payload.
+        /// Offset of the string from the start of the payload, in bytes.
         offset: usize,
     },
     /// A value is invalid, such as a variable-length integer of more than ten bytes.
     #[error("value at byte {offset} of the payload is not allowed there")]
     BadValue {
-        /// Where the value starts, in bytes from the start of the payload.
+        /// Offset of the value from the start of the payload, in bytes.
         offset: usize,
     },
     /// The version is older than the known ones, and its layout differs from theirs.

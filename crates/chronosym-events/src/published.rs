@@ -24,7 +24,7 @@ struct Event {
     fields: &'static str,
 }
 
-/// What is published of an event.
+/// The published layout of an event.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
     pub(crate) name: Option<Cow<'static, str>>,
@@ -111,8 +111,8 @@ fn fields(text: &str, version: u32) -> Option<Arc<[Field]>> {
     Some(read(&mut tokens, version).0.into())
 }
 
-/// Reads fields up to the end, or up to the `}` of their struct; returns what follows the brace
-/// too.
+/// Reads fields up to the end, or up to the `}` of their struct; also returns the text after the
+/// brace.
 fn read<'t>(tokens: &mut dyn Iterator<Item = &'t str>, version: u32) -> (Vec<Field>, &'t str) {
     let mut fields = Vec::new();
     while let Some(token) = tokens.next() {

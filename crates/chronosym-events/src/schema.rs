@@ -67,7 +67,7 @@ impl EventKey {
     }
 }
 
-/// An event type: what all its events share. A reader makes it once.
+/// An event type: the properties that all its events share. A reader creates it once.
 ///
 /// # Examples
 ///
@@ -177,7 +177,7 @@ impl EventSchema {
         self
     }
 
-    /// Returns what identifies the event type.
+    /// Returns the identity of the event type.
     pub fn key(&self) -> &EventKey {
         &self.key
     }

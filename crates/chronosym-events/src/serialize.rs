@@ -1,4 +1,4 @@
-//! Values as JSON and what else serde writes.
+//! Values as JSON and other formats of serde.
 
 use serde::{Serialize, Serializer};
 

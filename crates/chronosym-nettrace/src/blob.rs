@@ -18,7 +18,7 @@ pub(crate) struct BlobHeader {
     pub(crate) payload_size: u32,
 }
 
-/// Where a blob's variable parts lie and which header fields it gave.
+/// The positions of a blob's variable parts, and the header fields it has.
 #[derive(Clone, Copy)]
 pub(crate) struct Blob {
     pub(crate) flags: u8,
@@ -38,7 +38,7 @@ pub(crate) mod flag {
     pub(crate) const ACTIVITY: u8 = 16;
     pub(crate) const RELATED_ACTIVITY: u8 = 32;
     pub(crate) const PAYLOAD_SIZE: u8 = 128;
-    /// Everything: what an uncompressed blob gives.
+    /// All fields: those of an uncompressed blob.
     pub(crate) const ALL: u8 = 0xff;
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn compressed(
 ) -> Parsed<Blob> {
     let rest = bytes.get(at..).unwrap_or_default();
     let padded;
-    // Of one length always: then no number's bytes have to be counted.
+    // The length is constant, so the bytes of numbers need not be counted.
     let head = match rest.first_chunk() {
         Some(head) => head,
         None => {
@@ -134,7 +134,7 @@ pub(crate) fn uncompressed(
     let body_at = cursor.position();
     cursor.take(size)?;
     let end = cursor.position();
-    // The size is there in full: what does not fit into it is wrong.
+    // The size is known: content that exceeds it is invalid.
     let mut cursor = Cursor::starting_at(bytes.get(..end).ok_or(Fault::Bad)?, body_at);
     *header = BlobHeader {
         metadata_id: cursor.u32().map_err(bad)? & !NOT_SORTED,
@@ -159,8 +159,7 @@ pub(crate) fn uncompressed(
     })
 }
 
-/// Where an uncompressed blob at `at` ends whose content makes no sense, if its size can be
-/// believed.
+/// Returns the end of an uncompressed blob at `at` with invalid content, if its size is plausible.
 pub(crate) fn uncompressed_end(bytes: &[u8], at: usize, v6: bool) -> Option<usize> {
     let header = if v6 { 48 } else { 76 };
     let mut cursor = Cursor::starting_at(bytes, at);

@@ -16,7 +16,7 @@ pub(crate) const EMPTY_BLOB: u32 = NO_BLOB - 1;
 #[derive(Default)]
 pub(crate) struct BlobTable {
     bytes: Vec<u8>,
-    /// Where each blob ends in `bytes`.
+    /// The end of each blob in `bytes`.
     ends: Vec<u32>,
     /// Indexes by id from `first_id` on, for consecutive ids, as all writers assign them.
     dense: Vec<u32>,

@@ -34,7 +34,7 @@ impl BlockHeader {
         matches!(self.kind, kind::EVENTS..=kind::LABELS)
     }
 
-    /// Whether a block of a known kind may begin with what follows.
+    /// Checks whether the content may be the start of a block of a known kind.
     fn suits(self, content: Cursor<'_>) -> Parsed<()> {
         const SEQUENCE_POINT: u32 = 16;
         const IDS_AND_COUNT: u32 = 8;
@@ -52,8 +52,8 @@ impl BlockHeader {
     }
 }
 
-/// Whether a block or the end of the stream may begin here; where the one after it does if its kind
-/// is unknown.
+/// Checks whether a block or the end of the stream may start here. For an unknown kind, returns the
+/// start of the next block.
 pub(crate) fn follows(mut cursor: Cursor<'_>) -> Parsed<Option<usize>> {
     let header = BlockHeader::read(&mut cursor)?;
     if header.is_known() {

@@ -85,7 +85,7 @@ impl Decoder {
         }
     }
 
-    /// Makes room for the next region.
+    /// Frees memory for the next region.
     pub(crate) fn begin_region(&mut self) {
         self.last_time = self.last_time.max(self.region.last_time);
         self.region.clear_events();
@@ -130,9 +130,8 @@ impl Decoder {
         })
     }
 
-    /// Reads the blobs in `bytes` from `at` on. `whole` tells that `bytes` ends where the block
-    /// does, `base` is the stream offset of `bytes`. Returns the position after the last complete
-    /// blob.
+    /// Reads the blobs in `bytes` from `at` on. `whole` states that `bytes` ends with the block;
+    /// `base` is the stream offset of `bytes`. Returns the position after the last complete blob.
     pub(crate) fn events(
         &mut self,
         block: &mut EventBlock,
@@ -199,8 +198,8 @@ impl Decoder {
         Ok(blob)
     }
 
-    /// Where the blob after an uncompressed one begins: those of V4 do so at stream offsets that
-    /// four divides, whether their size says so or not.
+    /// Returns the start of the blob after an uncompressed one: those of V4 start at stream offsets
+    /// divisible by four, whether or not their size includes the padding.
     fn padded(&self, end: usize, base: u64) -> usize {
         if self.v6 {
             return end;
@@ -213,7 +212,7 @@ impl Decoder {
         }
     }
 
-    /// A part of the trace that may have held events was given up.
+    /// Records that a part of the trace that may have held events was skipped.
     pub(crate) fn damaged(&mut self) {
         self.sequences.damaged();
     }
@@ -377,7 +376,8 @@ impl Decoder {
         }
     }
 
-    /// Stack ids end with this region (a sequence point says so, or the format knows none).
+    /// Ends the validity of stack ids with this region (at a sequence point that says so, or if the
+    /// format has none).
     pub(crate) fn end_tables(&mut self) {
         self.clear_tables = true;
     }

@@ -42,8 +42,8 @@ pub struct Diagnostics {
     pub stacks: u64,
     /// Sequence points passed.
     pub sequence_points: u64,
-    /// The parts that could not be used, and why, including what follows the end mark, and where a
-    /// trace ends without one.
+    /// The unusable parts and their causes, including bytes after the end mark, and the end of a
+    /// trace without one.
     pub gaps: Gaps,
     /// Undecodable metadata and thread entries; those after them are read. Undecodable events are
     /// gaps.
@@ -52,10 +52,10 @@ pub struct Diagnostics {
     pub unknown_blocks: u64,
     /// Blocks whose alignment shows that bytes before them are missing.
     pub misaligned_blocks: u64,
-    /// Events that the file has twice, by their thread, sequence number and time; left out the
-    /// second time.
+    /// Events that occur twice in the file, by thread, sequence number and time; skipped the second
+    /// time.
     pub repeated_events: u64,
-    /// Events whose type was never defined, left out.
+    /// Events whose type was never defined; skipped.
     pub unknown_metadata: u64,
     /// Events whose stack id is undefined, delivered without a stack.
     pub unknown_stacks: u64,
@@ -63,10 +63,10 @@ pub struct Diagnostics {
     pub unknown_threads: u64,
     /// V6 events whose label list is undefined, delivered without labels.
     pub unknown_labels: u64,
-    /// Event types of which a field, or the whole list, could not be read.
+    /// Event types with an unreadable field, or an unreadable list of fields.
     pub unreadable_fields: u64,
     /// Runs of events of threads beyond 262,144 between two sequence points: their sequence numbers
-    /// are not followed, and what they lost is unknown.
+    /// are not tracked, and their losses are unknown.
     pub unfollowed_threads: u64,
     /// Definitions of event types beyond the first 65,536; their events count as those of undefined
     /// types.
@@ -79,8 +79,8 @@ pub struct Diagnostics {
     pub forced_regions: u64,
     /// Events that the traced process dropped, by capture thread, in order of first loss.
     pub losses: Vec<ThreadLoss>,
-    /// When events of any thread are missing, dropped or lost with a damaged part of the trace, in
-    /// file order; at most 4,096 windows, the last of which grows then.
+    /// Time windows in which events of any thread are missing, dropped or lost with a damaged part
+    /// of the trace, in file order; at most 4,096 windows, the last of which then grows.
     pub loss_windows: Vec<LossWindow>,
 }
 
@@ -118,7 +118,7 @@ pub struct ThreadLoss {
     pub gaps: u64,
 }
 
-/// A span of time of which events are missing.
+/// A time window in which events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LossWindow {

@@ -2,7 +2,7 @@ use std::io;
 
 /// Why reading failed.
 ///
-/// Damage inside a trace is no error: what can be read is delivered, the rest is counted in
+/// Damage inside a trace is not an error: readable events are delivered, the rest is counted in
 /// [`Diagnostics`](crate::Diagnostics).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -38,7 +38,7 @@ pub enum Error {
         offset: u64,
         /// The field that is wrong.
         what: &'static str,
-        /// What it holds.
+        /// The value.
         value: i64,
     },
     /// The source failed. Every event read before it has been delivered.

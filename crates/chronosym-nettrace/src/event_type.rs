@@ -24,7 +24,7 @@ impl EventTypeIndex {
     }
 }
 
-/// What the trace says of one kind of event.
+/// The description of one kind of event in the trace.
 ///
 /// # Examples
 ///
@@ -146,7 +146,7 @@ impl EventTypes {
         }
     }
 
-    /// Forgets all ids, but no type (a V6 sequence point may ask for it).
+    /// Forgets all ids, but no type (as a V6 sequence point may request).
     pub(crate) fn forget_ids(&mut self) {
         self.dense.clear();
         self.sparse.clear();
@@ -208,7 +208,7 @@ impl EventTypes {
         defined
     }
 
-    /// The payload of a V1 or V2 metadata event, whose place in the stream is its id.
+    /// Reads the payload of a V1 or V2 metadata event, whose stream offset is its id.
     pub(crate) fn define_v2(
         &mut self,
         offset: u64,
@@ -216,7 +216,7 @@ impl EventTypes {
         guid: bool,
         diagnostics: &mut Diagnostics,
     ) -> Parsed<()> {
-        // Only 32 bits of the place are kept, as the events do.
+        // Only 32 bits of the offset are kept, as in events.
         let [a, b, c, d, ..] = offset.to_le_bytes();
         let defined = self.define(u32::from_le_bytes([a, b, c, d]), payload, || {
             read_v2(payload, guid, diagnostics)
@@ -318,7 +318,7 @@ fn read_v6(body: &[u8], diagnostics: &mut Diagnostics) -> Parsed<EventType> {
         name: cursor.var_text()?.to_string(),
         ..EventType::default()
     };
-    // What follows an unreadable field list cannot be found.
+    // The end of an unreadable field list is unknown.
     event_type.fields = field_list(&mut cursor, Form::V6).ok();
     if event_type.fields.is_some()
         && read_options(&mut cursor, &mut event_type, diagnostics).is_err()
@@ -352,7 +352,7 @@ fn read_options(
             7 => event_type.provider_guid = Some(options.guid()?),
             8 => event_type.level = u32::from(options.u8()?),
             9 => event_type.version = u32::from(options.u8()?),
-            // Options carry no size: what follows an unknown one cannot be found.
+            // Options have no size, so the end of an unknown one is unknown.
             _ => {
                 diagnostics.unknown_options += 1;
                 break;

@@ -1,4 +1,4 @@
-//! What a value that cannot be read means for the reading.
+//! The effect of an unreadable value on reading.
 
 use chronosym_types::ReadError;
 

@@ -9,7 +9,7 @@ use chronosym_types::{Cursor, Field, FieldType};
 
 use crate::fault::{Fault, Parsed};
 
-/// Nesting beyond this is taken for damage; real types are two or three deep.
+/// Deeper nesting is treated as damage; real types are two or three deep.
 const MAX_DEPTH: u32 = 16;
 
 const OBJECT: u32 = 1;
@@ -23,7 +23,7 @@ const DATA_LOC: u32 = 25;
 pub(crate) enum Form {
     /// i32 count; i32 type, name. All of V1 to V5.
     TypeFirst,
-    /// i32 count; i32 size, name, i32 type. The V2Params tag of "V5" files, which knows arrays.
+    /// i32 count; i32 size, name, i32 type. The V2Params tag of "V5" files, which supports arrays.
     Sized,
     /// u16 count; u16 size, UTF-8 name, u8 type. V6.
     V6,

@@ -21,10 +21,10 @@ pub(crate) enum Framing {
     Blocks,
 }
 
-/// What the search for the next block comes to.
+/// The result of a search for the next block.
 pub(crate) enum Search {
-    /// One begins at this position.
+    /// A block starts at this position.
     Found(usize),
-    /// None begins before this position; from there on more bytes are needed to say.
+    /// No block starts before this position; more bytes are needed to search further.
     NotBefore(usize),
 }

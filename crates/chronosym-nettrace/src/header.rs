@@ -35,7 +35,7 @@ pub enum Format {
 pub struct TraceHeader {
     /// File family.
     pub format: Format,
-    /// Major and minor version of the format. "V5" files say 4 here, as on disk.
+    /// Major and minor version of the format. For "V5" files it is 4, as on disk.
     pub version: (u32, u32),
     /// Wall-clock time at [`qpc_start`](Self::qpc_start), UTC; `None` if the header is cut off.
     pub start: Option<SystemTime>,

@@ -26,13 +26,13 @@ pub enum Label {
     Text(String, String),
     /// A key and its number.
     Number(String, i64),
-    /// Opcode of this event in place of its type's.
+    /// Opcode of this event instead of its type's.
     Opcode(u8),
-    /// Keywords of this event in place of its type's.
+    /// Keywords of this event instead of its type's.
     Keywords(u64),
-    /// Level of this event in place of its type's.
+    /// Level of this event instead of its type's.
     Level(u8),
-    /// Version of this event in place of its type's.
+    /// Version of this event instead of its type's.
     Version(u8),
 }
 

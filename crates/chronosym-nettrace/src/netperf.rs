@@ -12,7 +12,7 @@ use crate::event_type::NO_TYPE;
 use crate::fault::{Fault, Parsed};
 use crate::region::{Context, EventHeader};
 
-/// Where the metadata of a netperf file has its ids.
+/// The location of ids in the metadata of a netperf file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetadataForm {
     /// V1: the record's stream offset; the provider is a GUID.
@@ -98,8 +98,8 @@ impl Decoder {
     }
 }
 
-/// Skips the end of the events: an end tag, then a table with one forward reference, to this
-/// offset, and the places of that table and of the trailer. No event looks like that.
+/// Skips the end of the events: an end tag, then a table with one forward reference to this offset,
+/// and the offsets of that table and of the trailer. No event has this form.
 pub(crate) fn end(cursor: &mut Cursor<'_>, base: u64) -> Parsed<()> {
     const NULL_REFERENCE: u8 = 1;
     const END_OBJECT: u8 = 6;

@@ -12,7 +12,7 @@ use crate::framing::Search;
 
 mod tag {
     pub(super) const NULL_REFERENCE: u8 = 1;
-    /// Netperf begins objects with this tag, nettrace with the next.
+    /// Netperf starts objects with this tag, nettrace with the next.
     pub(super) const BEGIN_OBJECT: u8 = 4;
     pub(super) const BEGIN_PRIVATE_OBJECT: u8 = 5;
     pub(super) const END_OBJECT: u8 = 6;
@@ -26,7 +26,7 @@ pub(crate) enum Object<'a> {
     EndOfStream,
 }
 
-/// Reads what begins an object, up to its payload.
+/// Reads the start of an object, up to its payload.
 pub(crate) fn begin<'a>(cursor: &mut Cursor<'a>) -> Parsed<Object<'a>> {
     let first = cursor.u8()?;
     if first == tag::NULL_REFERENCE {
@@ -55,7 +55,7 @@ pub(crate) fn end(cursor: &mut Cursor<'_>) -> Parsed<()> {
     }
 }
 
-/// What an object holds.
+/// The kind of an object's content.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     End,
@@ -88,7 +88,7 @@ pub(crate) fn block_start(cursor: &mut Cursor<'_>, base: u64) -> Parsed<(Kind, u
         Object::Begin { .. } => Kind::Unknown,
     };
     let size = cursor.length()?;
-    // The content begins at a stream offset that four divides.
+    // The content starts at a stream offset divisible by four.
     let padding = (base + cursor.position() as u64).wrapping_neg() & 3;
     cursor.take(padding as usize)?;
     Ok((kind, u32::try_from(size).map_err(|_| Fault::Bad)?))

@@ -1,4 +1,4 @@
-//! The reader: takes bytes from the source, steps from block to block, hands out regions.
+//! The reader: takes bytes from the source, steps from block to block, returns regions.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -24,12 +24,12 @@ use crate::walk::{Stage, Step, Walk};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes that one region may take in memory, read-ahead and tables aside: its blocks as read
-    /// plus 48 bytes an event.
+    /// Maximum memory of one region in bytes, apart from read-ahead and tables: its blocks as read
+    /// plus 48 bytes per event.
     ///
     /// A trace without sequence points is one region from start to end. When a region reaches the
-    /// limit, what there is of it is delivered and [`Diagnostics::forced_regions`] counts it. 256
-    /// MiB unless set, at most 1 GiB; real regions are below 10 MB.
+    /// limit, the part read so far is delivered and [`Diagnostics::forced_regions`] counts it. The
+    /// default is 256 MiB, the maximum 1 GiB; real regions are below 10 MB.
     pub region_limit: usize,
 }
 
@@ -61,12 +61,13 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins a trace: reads its header and nothing more.
+    /// Starts a trace: reads its header only.
     ///
     /// # Errors
+    ///
     /// [`Error::NotATrace`], [`Error::UnsupportedVersion`], [`Error::BadHeader`], [`Error::Io`]. A
-    /// header that is cut short is no error: the trace has no events then and [`Diagnostics::gaps`]
-    /// says so.
+    /// truncated header is not an error: the trace then has no events, and [`Diagnostics::gaps`]
+    /// reports it.
     pub fn new(source: R, options: Options) -> Result<Self, Error> {
         const MOST: usize = 1 << 30;
         let mut window = Window::new(source);
@@ -126,7 +127,7 @@ impl<R: Read> Reader<R> {
         self.walk.decoder.types.select(Box::new(wants));
     }
 
-    /// What the trace says of itself.
+    /// Returns the header of the trace.
     pub fn header(&self) -> &TraceHeader {
         &self.header
     }

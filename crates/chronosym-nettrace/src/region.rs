@@ -183,7 +183,8 @@ impl<'r> Region<'r> {
         self.data.headers.len()
     }
 
-    /// Whether there is no record: all events of the region are of types that are merely counted.
+    /// Returns whether there is no record: all events of the region are of types that are only
+    /// counted.
     pub fn is_empty(&self) -> bool {
         self.data.headers.is_empty()
     }
@@ -193,7 +194,8 @@ impl<'r> Region<'r> {
         self.bytes.len()
     }
 
-    /// How often events of each type came that [`Reader::select`](crate::Reader::select) left out.
+    /// Returns the numbers of events, by type, that [`Reader::select`](crate::Reader::select)
+    /// excluded.
     pub fn counted(&self) -> impl Iterator<Item = (EventTypeIndex, Count)> + use<'r> {
         let data = self.data;
         data.counted.iter().filter_map(|&index| {
@@ -397,7 +399,7 @@ pub struct Record<'a> {
     pub time_ns: u64,
     /// Time in ticks of the raw clock.
     pub raw_time: i64,
-    /// OS id of the thread that the event is about; 0 where a V6 file does not say.
+    /// OS id of the thread that the event is about; 0 if a V6 file does not state it.
     pub thread_id: u64,
     /// Process of the thread: in V6 from its entry, otherwise from the header.
     pub process_id: Option<u32>,
@@ -431,7 +433,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The activity that this one came from.
+    /// Returns the activity from which this one originates.
     pub fn related_activity_id(&self) -> Option<Guid> {
         self.activity(self.context.related_activity_id, |label| match label {
             Label::RelatedActivityId(id) => Some(id),
@@ -446,13 +448,13 @@ impl<'a> Record<'a> {
         self.labels().find_map(in_label)
     }
 
-    /// The labels of a V6 event: among them what overrides its type's opcode, keywords, level or
-    /// version.
+    /// Returns the labels of a V6 event, some of which override its type's opcode, keywords, level
+    /// or version.
     pub fn labels(&self) -> Labels<'a> {
         Labels::new(self.labels.get(self.context.labels))
     }
 
-    /// The version that a label gives this event in place of its type's (V6).
+    /// Returns the version in a label, which overrides that of the event's type (V6).
     #[inline]
     pub fn version_override(&self) -> Option<u8> {
         if self.context.labels == NO_BLOB {

@@ -20,7 +20,7 @@ pub(crate) struct Sequences {
     current: usize,
     last: u32,
     last_time: i64,
-    /// How often a part of the trace with events was given up.
+    /// How often a part of the trace with events was skipped.
     damages: u64,
 }
 
@@ -62,7 +62,7 @@ impl Sequences {
         }
     }
 
-    /// The next event of the thread that the latest one came from.
+    /// Records the next event of the thread of the latest one.
     #[inline]
     pub(crate) fn next(&mut self, sequence: u32, time: i64) {
         self.last = sequence;
@@ -96,7 +96,8 @@ impl Sequences {
         true
     }
 
-    /// What a sequence point or a thread's removal says: the number of the thread's latest event.
+    /// Records the number of the thread's latest event, as a sequence point or a thread's removal
+    /// states it.
     pub(crate) fn point(&mut self, seen: Seen, sequence: u32, diagnostics: &mut Diagnostics) {
         let (clock, damages) = (self.clock, self.damages);
         let Some((_, thread)) = self.thread(seen) else {

@@ -61,7 +61,7 @@ impl Threads {
         self.clear_pending = true;
     }
 
-    /// Frees what only the region that ended could refer to.
+    /// Frees the state that only the preceding region could refer to.
     pub(crate) fn begin_region(&mut self) {
         if std::mem::take(&mut self.clear_pending) {
             *self = Self::default();
@@ -117,7 +117,7 @@ impl Thread {
                     cursor.var_text()?.to_string(),
                     cursor.var_text()?.to_string(),
                 )),
-                // Options carry no size: what follows an unknown one cannot be found.
+                // Options have no size, so the end of an unknown one is unknown.
                 _ => {
                     diagnostics.unknown_options += 1;
                     break;

@@ -18,10 +18,10 @@ use crate::decoder::{Decoder, EventBlock};
 use crate::fault::{Fault, Parsed};
 use crate::framing::Framing;
 
-/// A stream, the position in it, and what was decoded.
+/// A stream, the current position, and the decoded values.
 pub(crate) struct Walk<R> {
     pub(crate) window: Window<R>,
-    /// Position in the window of what comes next.
+    /// Position of the next bytes in the window.
     pub(crate) at: usize,
     pub(crate) decoder: Decoder,
     pub(crate) framing: Framing,
@@ -42,7 +42,7 @@ pub(crate) enum Stage {
     EndTag,
     /// Looking for the next block after damage of this kind.
     Lost(GapCause),
-    /// After the last thing that could be read.
+    /// After the last readable value.
     Ended,
 }
 
@@ -95,14 +95,14 @@ impl<R: Read> Walk<R> {
         self.used_to = self.window.offset(self.at);
     }
 
-    /// Ends the read where the stream ended too early: what has not been used is lost.
+    /// Ends reading at a truncated end of the stream: unused bytes are lost.
     pub(crate) fn cut(&mut self) {
         self.at = self.window.bytes().len();
         self.gap_to(self.window.end_offset(), GapCause::CutShort);
         self.stage = Stage::Ended;
     }
 
-    /// What lies between the last that was used and `end` is lost.
+    /// Records the bytes between the last used one and `end` as lost.
     fn gap_to(&mut self, end: u64, cause: GapCause) {
         let length = end.saturating_sub(self.used_to);
         let gap = Gap::new(self.used_to, length, cause);
@@ -110,8 +110,7 @@ impl<R: Read> Walk<R> {
         self.used_to = end;
     }
 
-    /// Gives up what has not been used, and looks for the next block from here on: nothing is read
-    /// twice.
+    /// Skips unused bytes, and searches for the next block from here on: nothing is read twice.
     pub(crate) fn lose(&mut self, cause: GapCause) {
         self.decoder.lost();
         self.stage = Stage::Lost(cause);

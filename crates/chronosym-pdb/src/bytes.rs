@@ -9,7 +9,7 @@ pub(crate) use chronosym_types::bytes::{array, guid, slice, u16, u32, until_nul}
 
 use crate::{Error, Result};
 
-/// A read position in a structure whose name goes into errors.
+/// A read position in a structure, whose name is used in errors.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'d> {
     bytes: chronosym_types::Cursor<'d>,

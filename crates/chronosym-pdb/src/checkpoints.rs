@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 const SHORT: usize = 1 << 10;
 /// Elements between two checkpoints.
 const STEP: usize = 128;
-/// Checkpoints are made of at most this many times the file's size: lists may overlap.
+/// Maximum ratio of checkpointed data to the file's size: lists may overlap.
 const MAX_SHARE: usize = 4;
 
 /// A position in a list, with the state decoded up to it.

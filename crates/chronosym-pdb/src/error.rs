@@ -27,7 +27,7 @@ pub enum Error {
         what: &'static str,
         /// Offset of the value.
         offset: u64,
-        /// What is wrong with the value.
+        /// The problem with the value.
         problem: &'static str,
     },
     /// A version or variant that this crate does not read.

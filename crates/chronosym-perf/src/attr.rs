@@ -70,8 +70,8 @@ pub struct EventAttr {
 }
 
 impl EventAttr {
-    /// Reads an attribute, of which older writers have fewer fields; missing ones are 0. Also
-    /// returns what follows it.
+    /// Reads an attribute. Older writers have fewer fields; missing ones are 0. Also returns the
+    /// rest of the bytes.
     pub(crate) fn read<'a>(bytes: &'a [u8], order: ByteOrder) -> Option<(Self, Cursor<'a>)> {
         let stated = {
             let mut at = Cursor::new(bytes.get(4..)?, order);
@@ -182,7 +182,7 @@ fn default_name(kind: u32, config: u64) -> Option<&'static str> {
     names.get(usize::try_from(config).ok()?).copied()
 }
 
-/// Where a record has the id of its event.
+/// The location of an event's id in a record.
 #[derive(Clone, Copy, Default)]
 enum IdLocation {
     /// There is one event, or events cannot be distinguished.

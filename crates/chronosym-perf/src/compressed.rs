@@ -17,7 +17,7 @@ const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Most bytes of a frame's header, and of a block's.
 const FRAME_HEADER: usize = 18;
 const BLOCK_HEADER: usize = 3;
-/// An empty block that is the last of its frame, and room for the frame's checksum.
+/// An empty last block of a frame, and space for the frame's checksum.
 const LAST_BLOCK: [u8; BLOCK_HEADER + CHECKSUM] = [1, 0, 0, 0, 0, 0, 0];
 const CHECKSUM: usize = 4;
 /// Most decompressed bytes per compressed byte, and in any case. Real recordings stay below 20.

@@ -2,7 +2,7 @@ use std::io;
 
 /// Why reading failed.
 ///
-/// Damage inside a file is no error: what can be read is delivered, the rest is counted in the
+/// Damage inside a file is not an error: readable records are delivered, the rest is counted in the
 /// reader's diagnostics.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,7 +15,7 @@ pub enum Error {
         /// Its first bytes, for messages, or `an empty file`.
         found: String,
     },
-    /// The output of `simpleperf report-sample`, which is no recording.
+    /// The output of `simpleperf report-sample`, which is not a recording.
     #[error(
         "a report of simpleperf (report-sample --protobuf), not a recording: give the perf.data that it was made of"
     )]
@@ -35,7 +35,7 @@ pub enum Error {
     DamagedHeader {
         /// The format.
         format: &'static str,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
     /// The attributes follow the samples, as `perf inject` may write them: such a file can only be

@@ -64,7 +64,7 @@ impl Header {
         let order = match magic {
             b"PERFILE2" => ByteOrder::Little,
             b"2ELIFREP" => ByteOrder::Big,
-            // Version 1, whose magic does not tell the byte order.
+            // Version 1, whose magic does not show the byte order.
             b"PERFFILE" if sizes.first() != Some(&0) => ByteOrder::Little,
             b"PERFFILE" => ByteOrder::Big,
             _ if start.starts_with(b"SIMPLEPERF") => return Err(Error::SimpleperfReport),

@@ -1,9 +1,9 @@
 //! Reads CPU profiles of Linux: `perf.data`, jitdump, and the output of `perf script`, of either
 //! byte order, on any operating system, from any [`Read`](std::io::Read).
 //!
-//! [`Reader`] delivers the [`Record`]s of a `perf.data` in time order; [`jitdump`] reads what a
-//! runtime compiled, [`script`] what `perf` printed. Addresses are not resolved. [`Reader::new`] has an
-//! example.
+//! [`Reader`] delivers the [`Record`]s of a `perf.data` in time order; [`jitdump`] reads a
+//! runtime's records of compiled code, [`script`] reads text that `perf` printed. Addresses are not
+//! resolved. [`Reader::new`] has an example.
 //!
 //! # Format
 //!
@@ -24,8 +24,8 @@
 //!
 //! Sizes, offsets and counts are checked. A record whose content exceeds its size is skipped. Bytes
 //! that are not records are searched for the next ones, by types, sizes and times; the bytes
-//! between are a [`Gap`], as are the missing bytes of a file that is cut short. [`Diagnostics`]
-//! counts both. An [`Error`] means that there is nothing to read or that the source failed.
+//! between are a [`Gap`], as are the missing bytes of a truncated file. [`Diagnostics`] counts
+//! both. An [`Error`] means that there is nothing to read or that the source failed.
 //!
 //! Layouts follow the kernel's headers and perf's documentation, and were checked against the
 //! output of perf 6.1 for the same recordings. Big-endian files, guests, hardware traces, eBPF

@@ -25,10 +25,11 @@ use crate::round::Round;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of records that wait for earlier ones: their size and 40 for each.
+    /// Maximum size in bytes of records that wait for earlier ones: their size and 40 for each.
     ///
     /// At the limit the older half is delivered and [`Diagnostics::forced_rounds`] counts it;
-    /// records that are earlier still follow out of order and are counted, too. 256 MiB unless set.
+    /// records that are earlier still follow out of order and are counted, too. The default is 256
+    /// MiB.
     pub round_limit: usize,
 }
 
@@ -121,7 +122,7 @@ impl<R: Read> Reader<R> {
         Self::with_tail(source, options, None)
     }
 
-    /// `tail` is what follows the samples, if it was read.
+    /// Opens a reader; `tail` has the bytes after the samples, if they were read.
     fn with_tail(source: R, options: Options, tail: Option<&[u8]>) -> Result<Self, Error> {
         let mut window = Window::new(source);
         let header = Header::read(&mut window);

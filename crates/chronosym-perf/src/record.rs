@@ -25,7 +25,7 @@ pub struct Record<'a> {
     pub attr: Option<usize>,
     /// The processor's mode; of mappings, the address space.
     pub cpu_mode: CpuMode,
-    /// What happened.
+    /// The event.
     pub event: Event<'a>,
 }
 

@@ -5,7 +5,7 @@
 use crate::bytes::Words;
 use crate::callchain::Callchain;
 
-/// The fields of a sample that profiles use, beside the thread, time and processor of its
+/// The fields of a sample that profiles use, in addition to the thread, time and processor of its
 /// [`Record`](crate::Record). Which fields are present is chosen when recording; a field that is
 /// not, or that follows a damaged one, is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! What to do about a call that the JIT did not inline.
+//! Advice for calls that the JIT did not inline.
 
-/// The JIT's reasons, by the words that they contain, and what helps. The first match counts.
+/// The JIT's reasons, by words that they contain, and what helps. The first match is used.
 const ADVICE: &[(&str, &str)] = &[
     (
         "noinline per il",

@@ -51,8 +51,8 @@ pub struct Allocation {
     pub type_name: Option<Arc<str>>,
     /// The heap.
     pub kind: Option<AllocationKind>,
-    /// Bytes that the event represents: AllocationAmount64 of a tick; 102,400 bytes and the part of
-    /// the object behind the chosen byte for AllocationSampled.
+    /// Bytes that the event represents: AllocationAmount64 of a tick; for AllocationSampled,
+    /// 102,400 bytes and the part of the object after the sampled byte.
     pub bytes: u64,
     /// Bytes of the object itself.
     pub object_size: Option<u64>,
@@ -60,7 +60,7 @@ pub struct Allocation {
     pub stack: Option<StackId>,
 }
 
-/// AllocationSampled chooses one byte of so many.
+/// AllocationSampled samples one byte in this many.
 const SAMPLING_DISTANCE: u64 = 102_400;
 
 impl Allocations {

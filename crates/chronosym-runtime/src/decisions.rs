@@ -1,4 +1,4 @@
-//! What the JIT decided about calls: inlining and tail calls.
+//! The JIT's decisions about calls: inlining and tail calls.
 
 use std::sync::Arc;
 
@@ -108,8 +108,8 @@ impl JitDecisions {
         options
     }
 
-    /// What `dotnet-trace collect --providers` has to record: the runtime's provider with the
-    /// keywords Loader, Jit, NGen and JitTracing, verbose.
+    /// The argument of `dotnet-trace collect --providers`: the runtime's provider with the keywords
+    /// Loader, Jit, NGen and JitTracing, verbose.
     pub const PROVIDER: &'static str = "Microsoft-Windows-DotNETRuntime:0x1038:5";
 
     /// Reads the decisions about bodies of the processes that a filter selects.
@@ -209,8 +209,8 @@ impl Reader {
         }
     }
 
-    /// The body that the decisions of its thread are about. Of several compilations of a method
-    /// on one thread, decisions belong to the next load.
+    /// Finds the body to which its thread's decisions belong. If a thread compiles a method several
+    /// times, they belong to the next load.
     fn load(&mut self, event: &RuntimeEvent<'_>) {
         let (Some(name), Some(start)) = (
             self.method(event, "Method"),

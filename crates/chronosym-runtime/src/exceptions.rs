@@ -84,7 +84,7 @@ struct Reader {
     all: Exceptions,
 }
 
-/// What goes on in one thread.
+/// The state of one thread.
 #[derive(Default)]
 struct State {
     /// The exceptions that are looking for their handlers, as indices in the list, with the number

@@ -93,7 +93,8 @@ pub struct HeapStats {
     /// Bytes of generation 0, 1, 2, the large object heap, and the pinned object heap, which exists
     /// since .NET 5.
     pub sizes: [u64; 5],
-    /// Bytes promoted out of each of them; of the large and pinned object heaps: that survived.
+    /// Bytes promoted from each of them; for the large and pinned object heaps, bytes that
+    /// survived.
     pub promoted: [u64; 5],
     /// Number of pinned objects.
     pub pinned_objects: u64,
@@ -107,7 +108,7 @@ impl HeapStats {
         self.sizes.iter().fold(0, |sum, &n| sum.saturating_add(n))
     }
 
-    /// Returns the bytes promoted out of all generations.
+    /// Returns the bytes promoted from all generations.
     pub fn total_promoted(&self) -> u64 {
         (self.promoted.iter()).fold(0, |sum, &n| sum.saturating_add(n))
     }
@@ -193,7 +194,7 @@ impl Collections {
 }
 
 impl GcReason {
-    /// Whether the program asked for the collection (`GC.Collect`).
+    /// Returns whether the program requested the collection (`GC.Collect`).
     pub fn is_induced(self) -> bool {
         matches!(self.0, 1 | 7 | 10 | 17)
     }
@@ -205,7 +206,7 @@ struct Reader {
     gc: Collections,
 }
 
-/// What goes on in one process. Collections are indices in the list.
+/// The state of one process. Collections are indices in the list.
 #[derive(Default)]
 struct State {
     /// By the thread that suspends the others. Several may try at once: one after the other gets

@@ -202,11 +202,12 @@ impl OpenStack {
         Some(open)
     }
 
-    /// Ends the innermost activity of a method, with its own duration. Those within it that have
-    /// not ended are given up.
+    /// Ends the innermost activity of a method, with its self time. Nested activities that have not
+    /// ended are dropped.
     fn end(&mut self, method_id: u64, time_ns: u64, unused: &mut Unused) -> Option<(Open, u64)> {
         let at = *self.of_method.get(&method_id)?.last()?;
-        // What ended within those that are given up is not the method's own time either.
+        // Time of activities that ended within the dropped ones is not the method's self time
+        // either.
         let mut nested_ns = 0u64;
         while self.stack.len() > at + 1 {
             unused.without_end += 1;

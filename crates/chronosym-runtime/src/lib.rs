@@ -1,7 +1,7 @@
 //! Reports from the events that a .NET runtime logs about itself.
 //!
 //! A [`Report`] states which events it reads. [`Report::options`] makes a session keep them, and
-//! each type of report is made of the timeline that results; [`Collections`] has an example.
+//! each type of report is built from the resulting timeline; [`Collections`] has an example.
 //!
 //! All times are in ns since the trace began. Definitions and arithmetic are in `docs/runtime.md`.
 #![deny(missing_docs)]

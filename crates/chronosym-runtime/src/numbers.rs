@@ -119,7 +119,7 @@ impl SuspensionReason {
 }
 
 impl GcType {
-    /// A collection beside the program.
+    /// A collection concurrent with the program.
     pub const BACKGROUND: Self = Self(1);
 }
 

@@ -140,7 +140,7 @@ impl Report {
         options
     }
 
-    /// Returns what `dotnet-trace collect --providers` has to record for the report: the runtime's
+    /// Returns the argument of `dotnet-trace collect --providers` for the report: the runtime's
     /// provider with its keywords (hexadecimal) and level.
     pub fn provider(self) -> &'static str {
         match self {

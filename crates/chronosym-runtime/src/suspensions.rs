@@ -15,7 +15,7 @@ pub struct Suspension {
     pub thread: ThreadIndex,
     /// Why; `None` if the event does not state it.
     pub reason: Option<SuspensionReason>,
-    /// GCSuspendEEBegin: when the thread asked for it, ns.
+    /// GCSuspendEEBegin: when the thread requested it, ns.
     pub requested_ns: u64,
     /// Its start, ns: the request, or the end of the suspension that it waited for.
     pub start_ns: u64,

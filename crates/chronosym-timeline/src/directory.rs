@@ -11,7 +11,7 @@ const SMALLEST: u32 = 16;
 const LARGEST: u32 = 30;
 /// `start` of an empty slot; no chunk has it.
 const EMPTY: u64 = u64::MAX;
-/// 2^64 divided by the golden ratio: its multiples lie far from each other.
+/// 2^64 divided by the golden ratio: its multiples are far from each other.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Number of multipliers that are tried.
 const MULTIPLIERS: u64 = 8;
@@ -67,11 +67,11 @@ pub(crate) struct Directory {
     buckets: Vec<u32>,
     /// Tile of each granule's first address, minus that of its bucket; 255 stands for 255 or more.
     granules: Vec<u8>,
-    /// Whether all occupants lie in chunks.
+    /// Whether all occupants are in chunks.
     complete: bool,
 }
 
-/// Where to look for an address.
+/// The position at which to look up an address.
 #[derive(Clone, Copy)]
 pub(crate) enum Hint {
     /// In this tile, or in a later one if the tile's flags say so.
@@ -158,7 +158,7 @@ impl Directory {
 
     /// Fills the buckets from the first addresses of all tiles. Calls `more` with each tile that a
     /// hint may return for an address of a later tile, and with the largest distance of such an
-    /// address from the start of the next tile; `u64::MAX` if it may lie beyond the next tile.
+    /// address from the start of the next tile; `u64::MAX` if it may be beyond the next tile.
     pub(crate) fn fill(&mut self, starts: &[u64], mut more: impl FnMut(usize, u64)) {
         let mut chunks: Vec<Chunk> = self.slots.clone();
         chunks.retain(|chunk| chunk.start != EMPTY);
@@ -203,7 +203,8 @@ impl Directory {
             }
             let passed = self.granules.last().copied().unwrap_or_default();
             let hinted = before + usize::from(passed);
-            // Later tiles need a search if they are many steps away or beyond what a granule holds.
+            // Later tiles need a search if they are many steps away or further than a granule can
+            // express.
             let steps = tile - hinted;
             if steps > STEPS || steps > 0 && passed == u8::MAX {
                 more(hinted, u64::MAX);
@@ -299,7 +300,7 @@ fn chunk_shift<'a>(segments: impl Iterator<Item = Segment<'a>> + Clone) -> u32 {
         .unwrap_or(LARGEST)
 }
 
-/// Returns how many chunks of a size the segments lie in.
+/// Returns the number of chunks of a size that contain the segments.
 fn chunks<'a>(segments: impl Iterator<Item = Segment<'a>>, shift: u32) -> u64 {
     let (mut count, mut next) = (0, 0);
     for segment in segments {

@@ -59,7 +59,7 @@ impl AddrRange {
         (self.last - self.start).checked_add(1)
     }
 
-    /// Returns whether `addr` lies in the range.
+    /// Returns whether `addr` is in the range.
     pub const fn contains(self, addr: u64) -> bool {
         self.start <= addr && addr <= self.last
     }

@@ -149,7 +149,8 @@ mod tests {
                 expected.retain(|&o| o != UNOWNED);
                 expected.dedup();
                 replaced.dedup();
-                // A run of nobody between two runs of one owner may separate them on one side only.
+                // A run without owner between two runs of one owner may separate them on one side
+                // only.
                 expected.sort_unstable();
                 expected.dedup();
                 replaced.sort_unstable();

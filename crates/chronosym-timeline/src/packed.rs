@@ -2,7 +2,7 @@
 
 use crate::clock::extent;
 
-/// Start and end of each occupant by id: 12 bytes each if the times lie within 2^48 units.
+/// Start and end of each occupant by id: 12 bytes each if the times are within 2^48 units.
 pub(crate) struct PackedLifetimes {
     zero: u64,
     near: Vec<[u32; 3]>,

@@ -20,7 +20,7 @@ pub(crate) struct Lane {
     pub(crate) id: u32,
 }
 
-/// What a tile holds besides lanes. A tile without flags answers a lookup alone.
+/// The content of a tile besides lanes. A tile without flags answers a lookup alone.
 pub(crate) struct Flags;
 
 impl Flags {
@@ -37,8 +37,8 @@ impl Flags {
 }
 
 /// Half-words: `start`, `extent`, `from` and `to - from` of each lane, then two for each id, then
-/// the flags and the start of the next tile. A split tile has ticks in place of the lanes, and the
-/// index of its first branch in place of the first id.
+/// the flags and the start of the next tile. A split tile has ticks instead of the lanes, and the
+/// index of its first branch instead of the first id.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Tile([u16; 32]);
@@ -138,7 +138,7 @@ impl Tile {
             && addr.wrapping_sub(self.0[NEXT]) as i16 >= 0
     }
 
-    /// Returns an id, or the number stored in its place.
+    /// Returns an id, or the number stored instead.
     #[inline(always)]
     pub(crate) fn word(&self, i: usize) -> u32 {
         u32::from(self.0[IDS + 2 * i]) | u32::from(self.0[IDS + 2 * i + 1]) << 16

@@ -49,7 +49,7 @@ impl WideOccupants {
         }
     }
 
-    /// Returns the id that is alive in a tile at a time, which lies in `tick`; 0 if there is none.
+    /// Returns the id that is alive in a tile at a time, which is in `tick`; 0 if there is none.
     pub(crate) fn lookup(
         &self,
         tile: usize,

@@ -148,7 +148,7 @@ pub struct MappedFile {
 }
 
 closed_list! {
-    /// What shows that a file is the wanted one, from the strongest to the weakest.
+    /// The evidence that a file is the wanted one, from the strongest to the weakest.
     IdentityKind {
         /// The GNU build id of an ELF file.
         BuildId = "build_id",

@@ -141,10 +141,10 @@ pub struct FrameObject<'a> {
     pub name_reason: Option<&'a str>,
     /// Why there is a name but no line.
     pub line_reason: Option<&'a str>,
-    /// What people read in place of the name alone.
+    /// Text for readers instead of the name alone.
     #[serde(skip)]
     pub label: Option<Cow<'a, str>>,
-    /// What people should know of the name, in brackets.
+    /// A remark on the name for readers, in brackets.
     #[serde(skip)]
     pub mark: &'static str,
     /// Why nothing is known, for people.

@@ -194,7 +194,7 @@ mod tests {
             WStr::new(&bytes).push_to(&mut out);
             assert_eq!(out, expected);
             assert_eq!(WStr::new(&bytes), expected.as_str());
-            // As bytes, é is what these two units are as numbers.
+            // As bytes, é has the values of these two units.
             assert_ne!(
                 WStr::new(&bytes),
                 expected.replace("\u{c3}\u{a9}", "é").as_str()

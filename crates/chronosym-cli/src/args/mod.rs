@@ -59,7 +59,7 @@ impl Cli {
         crate::examples::add(Self::command())
     }
 
-    /// What the command line says; help and errors of usage end the program. A trace in place of a
+    /// Parses the command line; help and errors of usage end the program. A trace in place of a
     /// command means `summary`.
     pub fn read() -> (Self, Files) {
         let mut args: Vec<OsString> = std::env::args_os().collect();
@@ -124,7 +124,7 @@ impl Cli {
     }
 }
 
-/// Where results go, and the files that are named to be read.
+/// The output, and the files named as input.
 #[derive(Debug, Default)]
 pub struct Files {
     pub output: Option<PathBuf>,
@@ -149,7 +149,7 @@ impl Files {
     }
 }
 
-/// Where a file stands in place of a command.
+/// Returns the position of a file in place of a command.
 fn trace_for_command(error: &clap::Error, args: &[OsString]) -> Option<usize> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;

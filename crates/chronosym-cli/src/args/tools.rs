@@ -189,7 +189,7 @@ fn style_of(args: &[OsString]) -> Option<Style> {
     style.dialect().map(|_| style)
 }
 
-/// The arguments with those of response files (`@FILE`) in their place.
+/// Returns the arguments with those of response files (`@FILE`) inserted.
 fn with_files(args: &[OsString]) -> Result<VecDeque<OsString>> {
     let mut all = VecDeque::new();
     for arg in args {
@@ -209,7 +209,7 @@ struct Reader<'t> {
     takes_value: &'t dyn Fn(&str) -> bool,
     out: Vec<OsString>,
     tool: Tool,
-    /// Whether any option states where addresses are.
+    /// Whether any option states a source of symbols.
     has_source: bool,
     /// The options of the tool that were given.
     given: Vec<Means>,
@@ -427,7 +427,7 @@ impl<'t> Reader<'t> {
             objects.push("--obj".into());
             objects.push(object);
         }
-        // What follows `--` is no option.
+        // Arguments after `--` are not options.
         let end = self.out.iter().position(|arg| arg == "--");
         let end = end.unwrap_or(self.out.len());
         self.out.splice(end..end, objects);

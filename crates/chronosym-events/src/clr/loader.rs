@@ -9,7 +9,7 @@ payload! {
     /// A CLR module: ModuleLoad, ModuleUnload, ModuleDCStart, ModuleDCEnd. Only image events have
     /// an address.
     ModuleEvent<'a> {
-        /// What happened to the module.
+        /// The action on the module.
         action: Action = "",
         /// The module's id, unique in a runtime instance while the module lives.
         module_id: u64 = "ModuleID" as hex,
@@ -86,7 +86,7 @@ impl<'a> Part<'a> for PdbInfo<'a> {
 payload! {
     /// A module in an app domain: DomainModuleLoad, DomainModuleDCStart, DomainModuleDCEnd.
     DomainModule<'a> {
-        /// What happened to the module.
+        /// The action on the module.
         action: Action = "",
         /// The module's id.
         module_id: u64 = "ModuleID" as hex,
@@ -108,7 +108,7 @@ payload! {
 
     /// An app domain: AppDomainLoad, AppDomainUnload, AppDomainDCStart, AppDomainDCEnd.
     AppDomain<'a> {
-        /// What happened to the app domain.
+        /// The action on the app domain.
         action: Action = "",
         /// The app domain's id.
         app_domain_id: u64 = "AppDomainID" as hex,

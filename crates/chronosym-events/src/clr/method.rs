@@ -15,7 +15,7 @@ payload! {
     /// otherwise. The runtime provider logs jitted code; precompiled code appears in the rundown
     /// only.
     MethodEvent<'a> {
-        /// What happened to the body.
+        /// The action on the body.
         action: Action = "",
         /// The method's id (its MethodDesc), unique in a runtime instance while the method lives.
         method_id: u64 = "MethodID" as hex,

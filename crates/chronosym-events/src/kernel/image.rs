@@ -7,7 +7,7 @@ use crate::{AStr, Action, Guid, WStr};
 payload! {
     /// An image file: Image Load, Unload, DCStart, DCEnd.
     Image<'a> {
-        /// What happened to the image.
+        /// The action on the image.
         action: Action = "",
         /// Its base address.
         base: u64 = "ImageBase" as ptr,

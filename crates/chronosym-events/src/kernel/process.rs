@@ -12,7 +12,7 @@ use crate::part::{Part, Style, payload, shape_part};
 use crate::value::{FieldList, Value};
 use crate::{AStr, Action, DecodeError, WStr};
 
-/// What a process event states.
+/// The action of a process event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProcessAction {
@@ -32,7 +32,7 @@ shape_part! {
 payload! {
     /// A process: Start, Stop, DCStart, DCStop, Defunct.
     Process<'a> {
-        /// What happened to the process.
+        /// The action on the process.
         action: ProcessAction = "",
         /// The address of the kernel's process object, unique while the process is alive.
         unique_key: u64 = "UniqueProcessKey" as ptr,
@@ -123,7 +123,7 @@ impl<'a> Part<'a> for Sid<'a> {
 payload! {
     /// A thread: Start, Stop, DCStart, DCStop.
     Thread<'a> {
-        /// What happened to the thread.
+        /// The action on the thread.
         action: Action = "",
         /// The process that it belongs to (not the one that logs).
         process_id: u32 = "ProcessId",

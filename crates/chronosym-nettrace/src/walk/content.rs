@@ -66,7 +66,7 @@ impl<R: Read> Walk<R> {
         Step::Next
     }
 
-    /// Hands a whole block to `read`, which tells whether it was sound.
+    /// Passes a whole block to `read`, which returns whether it was valid.
     pub(crate) fn with_block(
         &mut self,
         size: u32,
@@ -97,7 +97,7 @@ impl<R: Read> Walk<R> {
         }
     }
 
-    /// After the end mark. What follows it is part of nothing, unless blocks are among it: zeros
+    /// Handles the end mark. Bytes after it are ignored, unless there are blocks among them: zeros
     /// look like an end mark.
     pub(crate) fn end_of_stream(&mut self) {
         self.mark();

@@ -28,9 +28,9 @@ impl<R: Read> Walk<R> {
         self.gap_to(self.window.offset(self.at), cause);
     }
 
-    /// Whether a block that begins here may be `size` bytes long: what follows it is what follows
-    /// blocks, or at least no other block begins inside. It has to be seen before it is read, since
-    /// events can be read out of any bytes.
+    /// Checks whether a block that starts here may be `size` bytes long: the bytes after it may
+    /// follow a block, or at least no other block starts inside. This is checked before the block
+    /// is read, since any bytes can be decoded as events.
     pub(crate) fn may_be_block(&mut self, size: u64) -> bool {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         let end = self.at + size.min(FARTHEST_LOOK);
@@ -47,7 +47,7 @@ impl<R: Read> Walk<R> {
             && matches!(self.follows(end), Err(Fault::Bad))
     }
 
-    /// Whether a block ends `size` bytes from here, by what follows.
+    /// Checks whether a block ends `size` bytes from here, by the bytes that follow.
     pub(crate) fn is_block_end(&mut self, size: u64) -> bool {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         if size > FARTHEST_LOOK || !self.window.fill_to(self.at + size) {
@@ -88,7 +88,7 @@ impl<R: Read> Walk<R> {
         }
     }
 
-    /// Whether a block begins between here and a position, in what is in the window.
+    /// Checks whether a block starts between here and a position, within the window.
     fn is_block_before(&self, end: usize) -> bool {
         let mut from = self.at;
         while from < end.min(self.window.bytes().len()) {

@@ -49,7 +49,7 @@ fn rows_and_owners_that_are_not_there() {
         let data = root(&[("#~", &tables(rows, 0)), ("#Strings", STRINGS)]);
         let metadata = Metadata::parse(&data).unwrap();
         assert_eq!([0, 1, 2, 3].map(|row| metadata.method_owner(row)), owners);
-        // Another table stands behind the last row.
+        // Another table follows the last row.
         assert_eq!(metadata.type_name(Token::new(Table::TYPE_DEF, 3)), None);
         for (flags, convention) in [(0x25, 5), (0x20, 0), (0x09, 9)] {
             let signature = metadata.method_signature(&[flags, 0, 1]).unwrap();

@@ -1,4 +1,4 @@
-//! Hand-made PDBs: what no file at hand has.
+//! Hand-made PDBs: cases that no available file has.
 
 use super::*;
 use crate::Error;
@@ -140,7 +140,7 @@ fn source_link_leads_to_documents() {
     let name = heap.add(&[b'/', parts[0], parts[1]]) as u16;
     let (other, link) = (heap.add(b"other") as u16, heap.add(json) as u16);
     let module = 1 << 5 | 7;
-    // In no order, one of something else may stand between.
+    // Out of order, with a row of another parent in between.
     let (first, second) = ([module, 1, other], [module, 2, link]);
     let else_is = [1 << 5 | 22, 1, other];
     for (sorted, rows) in [
@@ -212,10 +212,10 @@ fn wide_tables(tables: &[(u8, Vec<Cells>)], heap_flags: u8) -> Vec<u8> {
 fn large_pdb(methods: u32, documents: u32, wide_heaps: bool, uncompressed: bool) -> Vec<u8> {
     let index = |rows: u32, limit: u32| if uncompressed || rows >= limit { 4 } else { 2 };
     let heap = if wide_heaps || uncompressed { 4 } else { 2 };
-    // In front of the blobs is room, so that wide indexes are needed.
+    // Padding before the blobs, so that wide indexes are needed.
     let room = if wide_heaps { 0x1_0000 } else { 1 };
     let mut blobs = vec![0; room];
-    // The document's name, whose only part is the blob behind it: its index is a compressed integer.
+    // The document's name, whose only part is the blob after it: its index is a compressed integer.
     let part = room as u32 + 6;
     blobs.push(5);
     blobs.push(b'/');
@@ -236,13 +236,13 @@ fn large_pdb(methods: u32, documents: u32, wide_heaps: bool, uncompressed: bool)
     let machine = |k: u32| vec![(k, method), (k ^ 1, method)];
     let stream = wide_tables(
         &[
-            // What edit and continue leaves: its rows are passed over.
+            // Rows of edit and continue, which are skipped.
             (0x1e, vec![vec![(1, 4), (2, 4)]; 3]),
             (0x1f, vec![vec![(1, 4)]; 3]),
             (0x30, vec![document; documents as usize]),
             (0x31, (1..=methods).map(information).collect()),
             (0x36, (2..methods).map(machine).collect()),
-            // Five bits of its first index say which table that is of.
+            // Five bits of its first index select the table.
             (0x37, vec![vec![(54, of_any), (5, heap), (77, heap)]]),
         ],
         0x40 | if wide_heaps { 7 } else { 0 },
@@ -301,7 +301,8 @@ fn indexes_widen_with_what_they_point_into() {
 
 #[test]
 fn points_of_one_method_end_somewhere() {
-    // Two bytes a hidden point, as many as 16 bits of a test's heap can say: the limit is beyond, and holds where it is set.
+    // Two bytes per hidden point, as many as 16 bits of a test's heap can address: the limit is
+    // higher, and applies if it is set.
     let blob = [&[0, 1, 0, 0, 0][..], &[1, 0, 0].repeat(5_000)].concat();
     let bytes = pdb(&blob, "/", &[]);
     let pdb = PortablePdb::parse(&bytes).unwrap();

@@ -28,7 +28,7 @@ pub enum BaseMatch {
     Ambiguous,
     /// No load address fits: the image is of another build.
     Mismatch,
-    /// There are no starts.
+    /// No starts are known.
     NoStarts,
 }
 

@@ -212,7 +212,7 @@ impl<'d> BoundsPosition<'d> {
     fn take(&mut self, bound: Bound) {
         match &mut self.governing {
             _ if bound.call_instruction => {}
-            // Of several bounds at one offset the lowest counts.
+            // Of several bounds at one offset the lowest is used.
             Some((at, mapping)) if *at == bound.native_offset => {
                 *mapping = lower(*mapping, bound.il);
             }
@@ -380,7 +380,7 @@ mod tests {
             (4, (offset(0), Some(0))),
             (9, (offset(0), Some(0))),
             (10, (offset(10), Some(10))),
-            // No mapping: the nearest code before says 10.
+            // No mapping: the nearest preceding code has 10.
             (24, (IlMapping::NoMapping, Some(10))),
             (25, (offset(20), Some(20))),
             (30, (IlMapping::Epilog, Some(20))),
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn long_lists_answer_as_short_ones_do() {
-        // Several at a place, funclets and code without IL among them.
+        // Several per offset, with funclets and code without IL among them.
         let bounds: Vec<_> = (0..3_000)
             .map(|at| {
                 (
@@ -438,7 +438,7 @@ mod tests {
         // The end of a branch that returns.
         let branch = [(0, 1, 0), (4, 32, 0), (0, 0, 0), (9, 56, 0), (0, 0, 0)];
         assert_eq!(lookup(&branch, 4), Some((IlMapping::Offset(29), Some(29))));
-        // A place says more than a prolog; that of the method comes from its first IL.
+        // An IL offset takes precedence over a prolog; that of the method comes from its first IL.
         assert_eq!(
             lookup(&[(0, 1, 0), (0, 8, 0)], 0),
             Some((IlMapping::Offset(5), Some(5)))

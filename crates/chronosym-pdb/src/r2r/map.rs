@@ -38,7 +38,8 @@ impl R2rMapMethod {
     }
 }
 
-/// The last position of `wanted` outside all brackets, or where it opens the last of them.
+/// Returns the last position of `wanted` outside all brackets, or the position of the last opening
+/// bracket.
 fn last_outside(text: &str, open: &str, close: &str, wanted: char) -> Option<usize> {
     let mut depth = 0_usize;
     let mut all = text.char_indices().rev();

@@ -207,7 +207,7 @@ mod tests {
     use super::super::instance::signature_end;
     use super::*;
 
-    /// Of methods without a type around them, of one's own or another module's type, of a stated module.
+    /// Methods without an enclosing type, of the own or another module's type, of a stated module.
     #[test]
     fn signatures_of_instances() {
         let image = "/../../testdata/clr10/r2r/linux-x64/Workload.dll";

@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_full_and_a_sparse_array_block() {
-        // One block; its table entry leads to offset 1. Only element 5: a leaf that says so.
+        // One block; its table entry leads to offset 1. Only element 5: a leaf with that flag.
         let sparse = [(16 << 2) as u8 * 2, 1, 5 << 2 << 1, 0xaa];
         let array = NativeArray::parse(&sparse).unwrap();
         assert_eq!(array.count(), 16);
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn tables_of_hashes_are_there_in_full() {
-        // Two buckets, so three offsets, of as many bytes as the width says.
+        // Two buckets, so three offsets, each with the width's number of bytes.
         for (width, size) in [(0, 3), (1, 6), (2, 12)] {
             let table = [&[1 << 2 | width][..], &vec![0; size]].concat();
             assert!(NativeHashtable::parse(&table).is_some(), "{width}");

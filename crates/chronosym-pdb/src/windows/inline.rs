@@ -392,7 +392,7 @@ mod tests {
         assert_eq!(run(&[3, 4, 3, 6], 1), [(4, 10, 7, 1)]);
         assert_eq!(run(&[3], 1), []);
         assert_eq!(run(&[99, 1], 1), []);
-        // No number begins with three bits set.
+        // No number starts with three bits set.
         assert_eq!(run(&[12, 0xE0, 0, 0, 4, 3], 1), []);
     }
 

@@ -2,7 +2,7 @@
 
 use super::number::method_token;
 
-/// The code that an address, or a symbol with an offset, names.
+/// The code that an address, or a symbol with an offset, refers to.
 ///
 /// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub enum Method<'a> {
     Named(&'a str),
 }
 
-/// What replaces an address in a text.
+/// The replacement of an address in a text.
 ///
 /// Closed: code that prints a log handles every form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

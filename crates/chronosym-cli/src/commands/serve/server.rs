@@ -36,7 +36,7 @@ const WORKERS: usize = 4;
 /// Pause after a failure to accept a connection, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where the server is, and whom it serves.
+/// The server's address, and the site that may use it.
 pub struct Origin {
     /// Address and port.
     pub host: String,
