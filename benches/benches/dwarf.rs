@@ -23,7 +23,7 @@ const ENGINES: [&str; 5] = [
     "blazesym",
     "wholesym",
 ];
-/// Tools of the system, with what makes them print inlined functions and readable names.
+/// The system's tools, with the options that make them print inlined functions and demangled names.
 const TOOLS: [(&str, &[&str]); 2] = [
     ("llvm-symbolizer", &["--inlines", "--demangle"]),
     ("addr2line", &["-f", "-i", "-C"]),
@@ -81,7 +81,7 @@ fn main() {
             .map(|address| format!("{address:#x}\n"))
             .collect();
         for (tool, options) in TOOLS {
-            // Slower by an order of magnitude: once is enough where it takes long.
+            // Slower by an order of magnitude: large counts run once.
             let runs = if count > 1_000 { 1 } else { RUNS };
             let mut ran = true;
             let best = best(runs, || ran &= run_tool(tool, options, &path, &list));

@@ -1,6 +1,7 @@
-//! From the bytes of an .etl to folded stacks, beside a bare pass over its records. What it prints last are the ratios.
+//! From the bytes of an .etl to folded stacks, compared with a bare pass over its records. Prints
+//! the ratios last.
 //!
-//! With `CHRONOSYM_CORPUS` set, the trace is `net.4.5.2.x64.etl.zip` there; else a made-up one.
+//! With `CHRONOSYM_CORPUS` set, the trace is `net.4.5.2.x64.etl.zip` there; else a synthetic one.
 #![allow(missing_docs)]
 
 use std::fs::File;

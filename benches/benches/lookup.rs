@@ -1,5 +1,5 @@
-//! (address, time) → body: the frozen map, asked singly and in blocks, and its peers on the same bodies and streams, batches, building, and the live map.
-//! What it prints last are the ratios.
+//! (address, time) → body: the frozen map, in single lookups and in blocks, and its peers with the
+//! same bodies and streams, batches, building, and the live map. Prints the ratios last.
 #![allow(missing_docs)]
 
 use std::cell::Cell;
@@ -65,7 +65,7 @@ fn measure(
     best.get()
 }
 
-/// The bodies and streams that all are asked with, and what came out.
+/// The bodies and streams for all structures, and the results.
 struct Scenario<'a> {
     name: String,
     streams: &'a [(&'a str, Vec<Query>)],
@@ -163,7 +163,7 @@ fn lookups(criterion: &mut Criterion, rows: &mut Vec<Row>) {
                     .to_string_lossy()
                     .into_owned();
                 scenario(criterion, "lookup/file", &bodies, &[(&name, queries)], rows);
-                // As many as two million, of which none is hot.
+                // As many as two million, none of which is hot.
                 let copies = 2_000_000_u64.div_ceil(bodies.len() as u64);
                 let bodies = workload::side_by_side(&bodies, copies);
                 let queries = workload::lives(&bodies, STREAM);

@@ -1,7 +1,8 @@
-//! The main job, from the bytes of a .nettrace to folded stacks, beside a bare pass over the same bytes; and what happens when
-//! the trace gets longer. What it prints last are the ratios.
+//! The main job, from the bytes of a .nettrace to folded stacks, compared with a bare pass over the
+//! same bytes; and the growth with the length of the trace. Prints the ratios last.
 //!
-//! With `CHRONOSYM_TESTDATA` set, the trace is `clr10/traces/big.nettrace.zip` there; else a made-up one.
+//! With `CHRONOSYM_TESTDATA` set, the trace is `clr10/traces/big.nettrace.zip` there; else a
+//! synthetic one.
 #![allow(missing_docs)]
 
 use std::fs::File;

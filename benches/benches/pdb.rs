@@ -1,8 +1,8 @@
-//! Windows PDB: first answer, 1,000 and 100,000 answers, each from the bytes of the file on, beside
-//! `pdb-addr2line` and `wholesym` on the same addresses; and the text of `symbolize --style llvm` beside
-//! the frames of `pdb-addr2line` in this layout.
+//! Windows PDB: first answer, 1,000 and 100,000 answers, each from the bytes of the file on,
+//! compared with `pdb-addr2line` and `wholesym` for the same addresses; and the text of `symbolize
+//! --style llvm`, compared with the frames of `pdb-addr2line` in this layout.
 //!
-//! `CHRONOSYM_BENCH_PDB` names the file; without it the small one of the test data is taken, where
+//! `CHRONOSYM_BENCH_PDB` names the file; the default is the small one of the test data, for which
 //! lookups dominate.
 
 use std::hint::black_box;

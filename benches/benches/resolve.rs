@@ -1,4 +1,5 @@
-//! (process, address, time) to frames: a batch beside single calls of `Resolver` on a profile-like stream of queries.
+//! (process, address, time) to frames: a batch compared with single calls of `Resolver` on a
+//! profile-like stream of queries.
 #![allow(missing_docs)]
 
 use std::sync::Arc;

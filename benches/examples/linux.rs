@@ -41,7 +41,7 @@ fn chain(stack: u64, stacks: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// In the form that pipes have, which needs no more room than a piece of it.
+/// Writes the pipe form, which needs memory for a part only.
 fn perf(megabytes: u64, stacks: u64, out: &mut impl Write) -> io::Result<()> {
     const ROUND: u64 = 10_000;
     let mut perf = PerfWriter::new(PerfAttr::default());

@@ -1,4 +1,4 @@
-//! Benches and comparisons with peers: what they are fed with, and the peers behind one trait.
+//! Input of benches and comparisons with peers, and the peers behind one trait.
 #![deny(missing_docs)]
 
 pub mod measure;

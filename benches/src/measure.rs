@@ -1,4 +1,5 @@
-//! What benches of the engine share: folding a timeline, and the best time of an iteration.
+//! Functions that benches of the engine share: folding a timeline, and the best time of an
+//! iteration.
 
 use std::cell::Cell;
 use std::io;
@@ -16,8 +17,8 @@ pub fn folded(timeline: &Arc<Timeline>) {
     write_folded(&tree, &mut io::sink()).expect("a sink takes all");
 }
 
-/// Best milliseconds of an iteration; infinite where a filter of the command line leaves the bench out. `bytes` are what one
-/// iteration goes through.
+/// Returns the best time of an iteration in milliseconds; infinite if a filter of the command line
+/// excludes the bench. `bytes` is the input size of one iteration.
 pub fn measure<T>(
     criterion: &mut Criterion,
     group: &str,

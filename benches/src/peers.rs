@@ -1,5 +1,5 @@
-//! The same question to other structures. None of them knows time, so each is asked as its users would: for all that cover the
-//! address, with the life looked at afterwards.
+//! The same queries to other structures. None of them has times, so each is used as its users
+//! would: it returns all that cover the address, whose lifetimes are then compared.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub trait Peer {
     fn lookup(&self, addr: u64, time: u64) -> Option<u32>;
 }
 
-/// A body's life and its position.
+/// A body's lifetime and its position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version {
     from: u64,
@@ -65,7 +65,7 @@ pub fn versioned_map(bodies: &[Body]) -> VersionedMap {
     VersionedMap::new(&occupants.collect::<Vec<_>>())
 }
 
-/// A `BTreeMap` by start, as samply has it, with the versions of each start behind it.
+/// A `BTreeMap` by start, as in samply, with the versions of each start.
 pub struct BTree(BTreeMap<u64, (u64, Vec<Version>)>);
 
 impl BTree {
@@ -148,7 +148,7 @@ pub struct Coi {
 }
 
 impl Coi {
-    /// Bodies must lie within 2 GiB.
+    /// Bodies must be within 2 GiB.
     pub fn new(bodies: &[Body]) -> Self {
         let base = bodies.iter().map(|b| b.start).min().unwrap_or(0);
         let nodes: Vec<_> = versions(bodies)

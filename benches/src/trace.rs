@@ -5,9 +5,9 @@ use chronosym_support::payload::Method;
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 const SAMPLER: &str = "Microsoft-DotNETCore-SampleProfiler";
-/// What the sampler says of a thread that stood in managed code.
+/// The payload of a sample of a thread in managed code.
 const MANAGED: [u8; 4] = [2, 0, 0, 0];
-/// Where the made-up code lies.
+/// The base of synthetic code.
 const CODE: u64 = 0x7f10_0000_0000;
 const SIZE: u64 = 0x100;
 /// Samples between two sequence points.
@@ -59,7 +59,7 @@ pub fn synthetic(bodies: u64, stacks: u64, samples: usize) -> Vec<u8> {
     writer.finish()
 }
 
-/// What a bare pass saw.
+/// The counts of a bare pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Events, metadata aside.
@@ -70,12 +70,12 @@ pub struct Seen {
     pub stacks: u64,
     /// Addresses in them.
     pub frames: u64,
-    /// Something of everything, so that nothing is left out.
+    /// A sum of all values read, so that none is optimised away.
     pub sum: u64,
 }
 
-/// Reads every event header and every stack address of a V4 trace with compressed headers, and does nothing with them: the
-/// least that any reader must do. `None` if the bytes are no such trace.
+/// Reads every event header and every stack address of a V4 trace with compressed headers, and does
+/// nothing with them: the minimum work of any reader. `None` if the bytes are not such a trace.
 pub fn bare_pass(bytes: &[u8]) -> Option<Seen> {
     let mut seen = Seen::default();
     if !bytes.starts_with(b"Nettrace\x14\0\0\0!FastSerialization.1") {

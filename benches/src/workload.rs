@@ -1,4 +1,4 @@
-//! Bodies of code and streams of sampled addresses: made up, or read from a file.
+//! Bodies of code and streams of sampled addresses: synthetic, or read from a file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -6,16 +6,16 @@ use std::path::Path;
 
 use chronosym_timeline::Query;
 
-/// A body of code whose life is known: the addresses `start..=last` in `from..to`.
+/// A body of code with its lifetime: the addresses `start..=last` in `from..to`.
 #[derive(Clone, Copy, Debug)]
 pub struct Body {
     /// First address.
     pub start: u64,
     /// Last address, inclusive.
     pub last: u64,
-    /// Start of its life.
+    /// Start of its lifetime.
     pub from: u64,
-    /// End of its life, exclusive.
+    /// End of its lifetime, exclusive.
     pub to: u64,
 }
 
@@ -35,9 +35,9 @@ impl Random {
     }
 }
 
-/// Where the made-up code lies.
+/// The base of synthetic code.
 const BASE: u64 = 0x7f3a_0000_0000;
-/// How long a generation of bodies lives.
+/// Lifetime of a generation of bodies.
 const GENERATION: u64 = 1_000_000;
 
 /// `count` bodies of 64 to 543 bytes, 16-byte aligned, `versions` of them at each address one after another, with a pause between.
@@ -86,14 +86,15 @@ pub fn uniform(bodies: &[Body], count: usize) -> Vec<Query> {
         .collect()
 }
 
-/// As profiles are: nine of ten samples in one of a hundred bodies, the hot ones, and time goes on.
+/// Queries as in a profile: nine of ten samples are in one of a hundred bodies, the hot ones, and
+/// times ascend.
 pub fn clustered(bodies: &[Body], count: usize) -> Vec<Query> {
     let mut random = Random(9);
     let times = times(bodies);
     (0..count as u64)
         .map(|i| {
             let body = if random.below(10) < 9 {
-                // Hot bodies lie anywhere.
+                // Hot bodies are anywhere.
                 random
                     .below(bodies.len() as u64 / 100 + 1)
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -110,7 +111,7 @@ pub fn clustered(bodies: &[Body], count: usize) -> Vec<Query> {
         .collect()
 }
 
-/// Any body as likely as any other, anywhere in it, at any moment of its life.
+/// Queries of any body, anywhere in it, at any time of its lifetime, uniformly distributed.
 pub fn lives(bodies: &[Body], count: usize) -> Vec<Query> {
     let mut random = Random(11);
     let end = times(bodies);
@@ -126,7 +127,7 @@ pub fn lives(bodies: &[Body], count: usize) -> Vec<Query> {
         .collect()
 }
 
-/// All bodies so many times, side by side.
+/// Returns this many copies of all bodies, in adjacent address ranges.
 pub fn side_by_side(bodies: &[Body], copies: u64) -> Vec<Body> {
     let first = bodies.iter().map(|b| b.start).min().unwrap_or(0);
     let last = bodies.iter().map(|b| b.last).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Bytes as choices: what a structured input is made of.
+//! Bytes as choices that determine a structured input.
 
 /// Values that break things more often than others.
 const NUMBERS: [u64; 12] = [
@@ -42,7 +42,7 @@ impl<'d> Choices<'d> {
         first
     }
 
-    /// Less than `most`, which is no more than 256.
+    /// Returns a number less than `most`, which is at most 256.
     pub fn below(&mut self, most: u64) -> u64 {
         u64::from(self.byte()) % most.max(1)
     }
@@ -88,7 +88,7 @@ impl<'d> Choices<'d> {
         }
     }
 
-    /// What is left.
+    /// Returns the remaining bytes.
     #[must_use]
     pub const fn rest(&self) -> &'d [u8] {
         self.0

@@ -1,9 +1,10 @@
-//! Inputs on disk: what a run of libFuzzer kept (`corpus/`), and what once broke something (`tests/regressions/`).
+//! Inputs on disk: those that a run of libFuzzer kept (`corpus/`), and those that revealed a bug
+//! (`tests/regressions/`).
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What libFuzzer kept for a target.
+/// Returns the folder of inputs that libFuzzer kept for a target.
 #[must_use]
 pub fn folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -11,7 +12,7 @@ pub fn folder(target: &str) -> PathBuf {
         .join(target)
 }
 
-/// What once broke something, and must not again.
+/// Returns the folder of inputs that revealed a bug.
 #[must_use]
 pub fn regressions(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -19,9 +20,10 @@ pub fn regressions(target: &str) -> PathBuf {
         .join(target)
 }
 
-/// The files of a folder by name; none where there is no folder.
+/// Returns the files of a folder by name; none if there is no folder.
 ///
 /// # Errors
+///
 /// A file cannot be read.
 pub fn files(folder: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
     let Ok(entries) = folder.read_dir() else {

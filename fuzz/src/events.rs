@@ -1,4 +1,4 @@
-//! Payloads of events, and what traces say of their layout.
+//! Payloads of events, and descriptions of their layout in traces.
 
 use std::sync::OnceLock;
 
@@ -45,7 +45,7 @@ pub fn payload(data: &[u8]) {
     read(&EventSchema::new(key), choices.rest());
 }
 
-/// What a TraceLogging record says of its payload, then the payload.
+/// Decodes a TraceLogging record's description of its payload, then the payload.
 pub fn trace_logging(data: &[u8]) {
     let mut choices = Choices::new(data);
     let len = usize::from(choices.u16());
@@ -78,7 +78,7 @@ pub fn description(data: &[u8]) {
     }
 }
 
-/// Pieces of a manifest: as they are, and one made of the text.
+/// Reads chunks of a manifest: the bytes as they are, and one built from the text.
 pub fn manifest(data: &[u8]) {
     let mut pieces = ManifestChunks::default();
     for piece in data.split(|&byte| byte == 0xff) {

@@ -1,4 +1,4 @@
-//! Symbol files: any bytes as an object file, an image, a PDB or a map; all that a caller may ask of them.
+//! Symbol files: any bytes as an object file, an image, a PDB or a map, through every accessor.
 
 use std::ops::Range;
 
@@ -54,7 +54,7 @@ pub fn elf(data: &[u8]) {
     }
 }
 
-/// Debug sections in a file that is whole: what they say is any bytes. The first bytes say how long each is.
+/// Debug sections with any content in a valid file. The first bytes are their lengths.
 pub fn dwarf(data: &[u8]) {
     const NAMES: [&str; 8] = [
         ".debug_abbrev",
@@ -80,8 +80,8 @@ pub fn dwarf(data: &[u8]) {
     elf(&made::object::elf(&sections));
 }
 
-/// A function table of Go and its inline trees in a file that is whole. The first bytes say how long
-/// the trees are.
+/// A function table of Go and its inline trees in a valid file. The first bytes are the length of
+/// the trees.
 pub fn go_table(data: &[u8]) {
     let mut choices = Choices::new(data);
     let len = usize::from(choices.u16());
@@ -91,7 +91,7 @@ pub fn go_table(data: &[u8]) {
     elf(&made::go::program_of(table, trees, false));
 }
 
-/// Entries of `.eh_frame` in a file that is whole, and a walk from each kind of place.
+/// Entries of `.eh_frame` in a valid file, and a walk from each kind of address.
 pub fn unwind(data: &[u8]) {
     let file = made::object::elf(&[
         (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
@@ -231,7 +231,7 @@ pub fn windows_pdb(data: &[u8]) {
         }
         let _ = std::hint::black_box(pdb.public_symbol(rva));
     };
-    // What the file says, and addresses that no function of it may have.
+    // Addresses in the file, and addresses that no function of it may have.
     for function in pdb.functions().take(300).flatten() {
         ask(function.rva);
         ask(function.rva.wrapping_add(function.len / 2));
@@ -252,7 +252,8 @@ pub fn symbol_path(data: &[u8]) {
     std::hint::black_box(format!("{:?}", SymbolPath::parse(&text)));
 }
 
-/// A crash log: what is found is a part of the text, and alternatives follow what they are of.
+/// A crash log: each match is a range of the text, and alternatives follow the match that they
+/// belong to.
 pub fn crash_log(data: &[u8]) {
     let scan = chronosym_symbols::log::scan(data);
     for found in &scan.found {

@@ -1,8 +1,9 @@
-//! What is held of any bytes: a target for each parser and demangler, for the map, and for the whole way of the data.
+//! Properties that hold for any bytes: a target for each parser and demangler, for the map, and for
+//! the whole pipeline.
 //!
-//! A target is a plain function that panics when a promise is broken. Stable Rust replays the corpora through them and
-//! changes their inputs at random (`tests/replay.rs`); libFuzzer, which sees which code an input reaches, runs them in
-//! `libfuzzer/` by the script `long-run`.
+//! A target is a plain function that panics when a property is violated. Stable Rust replays the
+//! corpora through them and changes their inputs at random (`tests/replay.rs`); libFuzzer, which
+//! sees which code an input reaches, runs them in `libfuzzer/` by the script `long-run`.
 #![deny(missing_docs)]
 
 pub mod choices;
@@ -20,7 +21,7 @@ mod saved;
 pub mod seeds;
 mod stores;
 
-/// What is run with any bytes.
+/// A function that runs with any bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// Its name, and that of its folder in `corpus/`.
@@ -47,7 +48,7 @@ pub const TARGETS: &[Target] = &[
     target("perf_map", readers::perf_map, "text"),
     target("saved", saved::any, "etl"),
     target("wrapped", readers::wrapped, "wrapped"),
-    // Events: payloads, and what traces say of their own.
+    // Events: payloads, and descriptions in traces.
     target("event_payload", events::payload, "etl"),
     target("trace_logging", events::trace_logging, "etl"),
     target("event_description", events::description, "etl"),

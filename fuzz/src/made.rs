@@ -1,5 +1,6 @@
-//! Valid traces of any content: the bytes choose which events there are and what they say. The writers of the tests put
-//! lengths and checksums right, so that what is inside is reached; the last choices change single bytes after all.
+//! Valid traces of any content: the bytes determine the events and their values. The writers of the
+//! tests add correct lengths and checksums, so that the content is reached; the last choices change
+//! single bytes afterwards.
 
 use chronosym_support::etl::{
     At, CLR_RUNDOWN, CLR_RUNTIME, EtlWriter, Event, Image, Op, Options, Process, Stack, StackMode,
@@ -76,7 +77,7 @@ fn damage(choices: &mut Choices<'_>, mut bytes: Vec<u8>) -> (Vec<u8>, bool) {
     (bytes, is_whole)
 }
 
-/// Reads what was made. Of a whole trace every sample is there.
+/// Reads the trace. A whole trace has all its samples.
 fn check(choices: &mut Choices<'_>, bytes: Vec<u8>, samples: u64) {
     let (bytes, is_whole) = damage(choices, bytes);
     let found = pipeline::check(&pipeline::timeline(&bytes));
@@ -287,7 +288,8 @@ pub fn perf(data: &[u8]) {
             0..3 => {
                 let mut chain = stack(c);
                 chain.push(address(c));
-                // The last page of addresses says whose the next ones are; a guest's are none of ours.
+                // The last page of addresses holds markers for the mode of the following ones;
+                // addresses of a guest are skipped.
                 chain.iter_mut().for_each(|at| *at = (*at).min(!0xffff));
                 writer.sample(time, pid, tid, &chain);
                 samples += 1;

@@ -1,4 +1,4 @@
-//! The map, frozen and live, against the naive model: any history, asked at every edge.
+//! Compares the map, frozen and live, with the naive model: any history, queried at every edge.
 
 use chronosym_timeline::{AddrRange, End, Id, LiveMap, Occupant, Start, VersionedMap};
 
@@ -9,12 +9,12 @@ mod judge;
 
 use judge::Model;
 
-/// More would take the model, which is quadratic and asked at every edge, too long.
+/// More would take too long in the model, which is quadratic and queried at every edge.
 const MOST: u64 = 13;
 
 fn occupant(choices: &mut Choices<'_>, before: &[Occupant]) -> Option<Occupant> {
     let range = match choices.below(4) {
-        // A place that was used before.
+        // A range that was used before.
         0 if !before.is_empty() => before[choices.byte() as usize % before.len()].range,
         // Anywhere.
         1 => {

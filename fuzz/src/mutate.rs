@@ -1,6 +1,6 @@
-//! Inputs changed at random, the same on every run: for where there is no libFuzzer.
+//! Random changes of inputs, the same on every run, for systems without libFuzzer.
 //!
-//! It does not see which code an input reaches, so it finds what lies near the inputs that it is given, and no more.
+//! It does not see which code an input reaches, so it finds only bugs near its inputs.
 
 /// Numbers without a pattern (xorshift64*), from a seed.
 #[derive(Clone, Debug)]
@@ -40,7 +40,8 @@ const EDGES: [u64; 10] = [
     u64::MAX,
 ];
 
-/// Changes an input at one to eight places; `words` are those of the format, `other` is another input.
+/// Changes an input at one to eight positions; `words` are those of the format, `other` is another
+/// input.
 pub fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[Vec<u8>], random: &mut Random) {
     for _ in 0..1 + random.below(8) {
         let at = random.below(bytes.len() + 1);

@@ -2,7 +2,7 @@
 
 use chronosym_symbols::demangle::{Dialect, demangle_as};
 
-/// What a readable name may have at most, in bytes.
+/// Maximum length of a demangled name, in bytes.
 const MOST: usize = 64 << 10;
 
 fn in_each_way(prefixes: &[&str], data: &[u8]) {

@@ -1,7 +1,7 @@
-//! The whole way: reader, timeline, profile, every output.
+//! The whole pipeline: reader, timeline, profile, every output.
 //!
-//! What is held of any bytes: an answer lies in its body, every output parses as what it is, no text steers a terminal,
-//! and all outputs count the same samples.
+//! Properties for any bytes: the address of a frame is in its body, every output is well-formed, no
+//! text controls a terminal, and all outputs count the same samples.
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
@@ -48,10 +48,10 @@ fn events(data: &[u8]) {
     std::hint::black_box(events.diagnostics());
 }
 
-/// What could be read, whoever can read it.
+/// Returns the timeline of the readable part, with every reader that accepts the bytes.
 pub fn timeline(data: &[u8]) -> Arc<Timeline> {
     let mut session = Session::new(Options::default());
-    // A reader that does not know the bytes leaves the session as it is.
+    // A reader that does not know the bytes does not change the session.
     if [b"PERFILE2", b"2ELIFREP"]
         .iter()
         .any(|magic| data.starts_with(*magic))
@@ -103,7 +103,7 @@ fn check_frames(timeline: &Timeline, profile: &Profile) {
         match frame.code {
             Code::Body(process, body) => {
                 let body = timeline.body_view(process, body).expect("the body");
-                // A call may be the last of its body: it returns to the byte behind it.
+                // A call may be the last instruction of its body: it returns to the byte after it.
                 assert!(
                     frame.offset.is_none_or(|offset| offset <= body.size),
                     "{frame:?} {body:?}"
@@ -148,7 +148,7 @@ fn check_texts(profile: &Profile, samples: u64) {
     }
 }
 
-/// What is written, none of which steers a terminal.
+/// Returns the written text, which must not control a terminal.
 fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
     let text = String::from_utf8(written(write)).expect("text");
     assert!(!text.contains(|c| c != '\n' && is_hostile(c)), "{text:?}");

@@ -1,6 +1,6 @@
-//! Protocol buffers, taken apart as their encoding says (protobuf.dev, "Encoding").
+//! Parses Protocol Buffers according to their encoding (protobuf.dev, "Encoding").
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'b> {
     /// A number.
@@ -9,7 +9,11 @@ pub enum Value<'b> {
     Bytes(&'b [u8]),
 }
 
-/// The fields of a message; panics where it is none.
+/// Returns the fields of a message.
+///
+/// # Panics
+///
+/// If the bytes are not a message.
 pub fn fields(mut bytes: &[u8]) -> Vec<(u64, Value<'_>)> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Readers: any bytes as a trace, a map or a wrapper; all that a caller may ask of the records.
+//! Readers: any bytes as a trace, a map or an archive, through every accessor of the records.
 
 use std::io::Cursor;
 

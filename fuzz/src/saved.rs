@@ -189,7 +189,7 @@ pub fn seed() -> Vec<u8> {
     session.sample(at.at(2_000), &[0x1010, 0x5004], Sample::cpu());
     let options = SaveOptions::new().with_samples();
     let file = session.finish().save(Vec::new(), &options).expect("memory");
-    // The directory says where blocks are.
+    // The directory has the offsets of blocks.
     let trailer = &file[file.len() - 24..];
     let number = |at: usize| u32::from_le_bytes(trailer[at..at + 4].try_into().expect("four"));
     let start = number(0) as usize;

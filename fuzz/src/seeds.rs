@@ -1,4 +1,4 @@
-//! Inputs to begin with, made by the writers of the tests, and small files of the test data.
+//! Seeds from the writers of the tests, and small files of the test data.
 
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -38,7 +38,7 @@ fn go_table(layout: u8) -> (String, Vec<u8>) {
     (format!("layout-{layout:x}"), bytes)
 }
 
-/// The seeds of a target, each with its name; none for a name that is no target's.
+/// Returns the seeds of a target, each with its name; none for an unknown target.
 #[must_use]
 pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
     let named = |name: &str, bytes: &[u8]| (name.to_owned(), bytes.to_vec());
@@ -123,7 +123,7 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
         "portable_pdb" => test_data(&["clr10/workload/PluginA.pdb", "clr10/workload/Workload.pdb"]),
         "windows_pdb" => {
             let whole = test_data(&["pdb-small/x86_64/small.pdb", "pdb-small/i686/small.pdb"]);
-            // Small pages, and no types: as little as there can be around what names and lines are in.
+            // Small pages, and no types: the minimum around names and lines.
             let few = |(name, file): &(String, Vec<u8>)| {
                 let mut streams = msf::take_apart(file);
                 streams[2].iter_mut().for_each(|types| types.truncate(56));
@@ -366,8 +366,8 @@ fn call_frames() -> Vec<u8> {
         body.resize(body.len().next_multiple_of(8) + 4, 0);
         [&(body.len() as u32).to_le_bytes()[..], &body].concat()
     };
-    // Version 1, absolute addresses; steps of 1 and -8, the return address in column 16; the frame is 8 behind the stack
-    // pointer, and the return address 8 before it.
+    // Version 1, absolute addresses; steps of 1 and -8, the return address in column 16; the frame
+    // is the stack pointer plus 8, and the return address is 8 before it.
     let common = [
         &[0; 4][..],
         b"\x01zR\0\x01\x78\x10\x01\x00",

@@ -1,7 +1,9 @@
-//! Each target with its seeds, its corpus, what once broke it, and inputs changed at random.
+//! Runs each target with its seeds, its corpus, inputs that revealed bugs, and randomly changed
+//! inputs.
 //!
-//! Each target gets 300 changed inputs; `CHRONOSYM_FUZZ_SECONDS` gives it as many as that time is enough for. They are the
-//! same, in the same order, on every run. An input that breaks a promise is written to a file, whose path is in the message.
+//! Each target gets 300 changed inputs; with `CHRONOSYM_FUZZ_SECONDS`, as many as fit into that
+//! time. They are the same, in the same order, on every run. An input that violates a property is
+//! written to a file, whose path is in the message.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

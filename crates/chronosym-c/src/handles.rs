@@ -1,7 +1,8 @@
 //! The table of all objects that callers hold.
 //!
-//! A handle is a number: the kind of its object, the row, and the generation of the row, which changes whenever the row is
-//! freed. So a freed or invented handle finds nothing, and none is ever a pointer.
+//! A handle is a number: the kind of its object, the row, and the generation of the row, which
+//! changes whenever the row is freed. So a freed or invented handle finds nothing, and none is ever
+//! a pointer.
 
 use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
@@ -69,8 +70,8 @@ struct Table {
 }
 
 impl Table {
-    /// The table of this process. A forked process has a new one: another thread of the parent may have held a lock of the
-    /// old one when it was copied.
+    /// The table of this process. A forked process has a new one: another thread of the parent may
+    /// have held a lock of the old one when it was copied.
     fn of_process() -> &'static Table {
         static LATEST: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
         let process = process::id();
@@ -90,7 +91,8 @@ impl Table {
             // SAFETY: it is never freed from now on.
             Ok(_) => unsafe { &*new },
             Err(other) => {
-                // SAFETY: nobody else has seen `new`, and `other` was stored: it is never freed.
+                // SAFETY: no other thread has seen `new`, and `other` was stored: it is never
+                // freed.
                 unsafe {
                     drop(Box::from_raw(new));
                     &*other
@@ -154,7 +156,8 @@ pub fn share<H: Handle>(object: Arc<H::Object>) -> Result<H, Failure> {
     Ok(H::of(id_of::<H>(row, rows.all[row].generation)))
 }
 
-/// The object of a handle. It lives at least as long as the result, whoever frees the handle.
+/// Returns the object of a handle. It lives at least as long as the result, even if the handle is
+/// freed.
 pub fn get<H: Handle>(handle: H) -> Result<Arc<H::Object>, Failure> {
     let (row, generation) = parts(handle)?;
     let table = Table::of_process();

@@ -82,7 +82,7 @@ pub unsafe extern "C" fn chronosym_last_error(error: *mut chronosym_error) -> ch
     // SAFETY: the caller passes null or a `chronosym_error` whose size is set.
     match unsafe { pointers::write_versioned(error, value) } {
         Ok(()) => chronosym_status::Ok,
-        // Kept nowhere: the failure that was asked for stays the last one.
+        // Not stored: the requested failure stays the last one.
         Err(failure) => failure.status,
     }
 }

@@ -119,7 +119,7 @@ pub unsafe fn check_out<'a, T>(
 ///
 /// # Safety
 ///
-/// `data` is null or points to `count` elements that nobody changes as long as the result is used.
+/// `data` is null or points to `count` elements, which do not change while the result is in use.
 pub unsafe fn array<'a, T>(data: *const T, count: usize, name: &str) -> Result<&'a [T], Failure> {
     if count == 0 {
         return Ok(&[]);

@@ -30,7 +30,7 @@ impl chronosym_text {
     ///
     /// # Safety
     ///
-    /// The text is as C states it, and nobody changes it as long as the result is used.
+    /// The text is as C states it, and does not change while the result is in use.
     pub(crate) unsafe fn read<'a>(self, name: &str) -> Result<&'a str, Failure> {
         // SAFETY: as the caller states.
         let bytes = unsafe { pointers::array(self.data.cast::<u8>(), self.length, name)? };
@@ -47,7 +47,7 @@ impl chronosym_text {
 ///
 /// # Safety
 ///
-/// `text` is null or ends with a zero, and nobody changes it as long as the result is used.
+/// `text` is null or ends with a zero, and does not change while the result is in use.
 pub unsafe fn optional<'a>(text: *const c_char, name: &str) -> Result<Option<&'a str>, Failure> {
     if text.is_null() {
         return Ok(None);

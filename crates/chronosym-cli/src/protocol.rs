@@ -2,7 +2,7 @@
 
 use chronosym_symbols::log::{At, Symbol, Target, hex, split};
 
-/// What a line asks for.
+/// The kind of answer that a line requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
     /// The function and the line of an address.

@@ -132,7 +132,7 @@ fn limits_can_be_set_and_are_named_when_they_are_reached() {
         path(&trace),
     ]);
     assert_eq!(few.status, 0);
-    // Nobody's samples are lost.
+    // No samples are lost.
     assert_eq!(few.stdout.lines().count(), 10, "{}", few.stdout);
     assert!(
         few.stdout.contains(";[frames left out] 1\n"),

@@ -19,7 +19,7 @@ static EMBEDDING: LazyLock<Vec<u8>> = LazyLock::new(|| read("clr10/workload/Plug
 static PDB: LazyLock<Vec<u8>> = LazyLock::new(|| read("clr10/workload/Workload.pdb"));
 static MAP: LazyLock<Vec<u8>> = LazyLock::new(|| read("clr10/r2r/linux-x64/Workload.ni.r2rmap"));
 
-/// Asks for everything; gives how much there was, so that the tests see that they read something.
+/// Calls every accessor; returns the number of values, which shows that the tests read something.
 fn read_metadata(metadata: &Metadata<'_>, image: Option<&PeImage<'_>>) -> usize {
     let mut read = 0;
     for table in [

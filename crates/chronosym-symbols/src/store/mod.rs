@@ -13,10 +13,10 @@
 //! 5. for ELF files, the caches of `perf` and of debuginfod clients, then debuginfod servers.
 //!
 //! Nothing is fetched unless a server is configured, and nothing at all with
-//! [`StoreConfig::offline`]. Whatever a trace says is untrusted: a name is reduced to one harmless
-//! path component, so that nothing outside the folders of the configuration is ever looked at, no
-//! share is ever opened because a trace names it, and no private file is read. Every location
-//! that was looked at is recorded with what came of it.
+//! [`StoreConfig::offline`]. Names in a trace are untrusted: a name is reduced to one harmless path
+//! component, so that no path outside the folders of the configuration is accessed, no share is
+//! opened because a trace names it, and no private file is read. Every location searched is
+//! recorded with its result.
 
 mod config;
 mod disk;

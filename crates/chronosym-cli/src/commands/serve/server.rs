@@ -24,7 +24,7 @@ use super::body::ResponseBody;
 const MAX_CONNECTIONS: usize = 256;
 /// All headers of a request.
 const MAX_HEADER_BYTES: usize = 64 << 10;
-/// The viewer asks for a few thousand addresses at most.
+/// The viewer requests a few thousand addresses at most.
 const MAX_BODY_BYTES: usize = 16 << 20;
 /// On one machine headers arrive at once.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
