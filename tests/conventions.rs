@@ -81,3 +81,135 @@ fn public_types_can_grow_unless_closed_on_purpose() {
         fixed.join("\n")
     );
 }
+
+/// Phrases that read as translated. CONTRIBUTING.md says how prose is written, docs/glossary.md which
+/// terms it uses.
+const TRANSLATED: [&str; 39] = [
+    "anew",
+    "are asked for",
+    "are said",
+    "asks for",
+    "at hand",
+    "came of",
+    "comes of",
+    "find out",
+    "finds out",
+    "for whom",
+    "foretell",
+    "found out",
+    "goes round",
+    "handed out",
+    "handed over",
+    "hands out",
+    "hands over",
+    "has it that",
+    "held to",
+    "in the making",
+    "is asked for",
+    "is said",
+    "lets expect",
+    "no one",
+    "nobody",
+    "nobody's",
+    "so-and-so",
+    "speak of",
+    "speaks of",
+    "symbolise",
+    "symboliser",
+    "tell apart",
+    "tell of",
+    "tells apart",
+    "tells of",
+    "told of",
+    "what stands",
+    "what stood",
+    "whoever",
+];
+
+/// Returns each line on which one of the phrases starts, with the phrase. A phrase may continue on
+/// the next line. If `is_code`, only comments are searched.
+fn translated(text: &str, is_code: bool) -> Vec<(usize, &'static str)> {
+    let prose = |line: &str| match is_code {
+        true => line
+            .trim_start()
+            .strip_prefix("//")
+            .map(|rest| rest.trim_start_matches(['/', '!']).trim().to_lowercase()),
+        false => Some(line.trim().to_lowercase()),
+    };
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| prose(line).unwrap_or_default())
+        .collect();
+    let mut found = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        let next = lines.get(index + 1).map_or("", String::as_str);
+        let both = format!("{line} {next}");
+        for phrase in TRANSLATED {
+            let is_word = both.match_indices(phrase).any(|(at, _)| {
+                let is_end = |part: Option<char>| part.is_none_or(|c| !c.is_alphanumeric());
+                at < line.len()
+                    && is_end(both[..at].chars().next_back())
+                    && is_end(both[at + phrase.len()..].chars().next())
+            });
+            if is_word {
+                found.push((index + 1, phrase));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn translated_phrases_are_found() {
+    let source = "/// Reads it anew.\nlet anew = \"anew\";\n    // A page that is asked\n    // for, and every one.\n";
+    assert_eq!(translated(source, true), [(1, "anew"), (3, "is asked for")]);
+    assert_eq!(
+        translated("Nobody's\ntime, for every page.", false),
+        [(1, "nobody"), (1, "nobody's")]
+    );
+}
+
+#[test]
+fn prose_reads_as_written_by_an_engineer() {
+    let root = root();
+    let mut texts = Vec::new();
+    for folder in ["crates", "tests", "benches", "fuzz"] {
+        let mut sources = Vec::new();
+        files(&root.join(folder), ".rs", &mut sources);
+        texts.extend(sources.into_iter().map(|(path, text)| {
+            // The texts of options are help, too.
+            let is_help = path
+                .to_string_lossy()
+                .replace('\\', "/")
+                .contains("chronosym-cli/src/args/");
+            (path, text, !is_help)
+        }));
+    }
+    let mut documents = Vec::new();
+    files(&root.join("docs"), ".md", &mut documents);
+    documents.retain(|(path, _)| !path.ends_with("docs/glossary.md"));
+    for name in ["README.md", "CONTRIBUTING.md", "SECURITY.md"] {
+        let path = root.join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        documents.push((path, text));
+    }
+    texts.extend(
+        documents
+            .into_iter()
+            .map(|(path, text)| (path, text, false)),
+    );
+    let mut found = Vec::new();
+    for (path, text, is_code) in &texts {
+        let path = path.strip_prefix(&root).unwrap().display();
+        found.extend(
+            translated(text, *is_code)
+                .into_iter()
+                .map(|(line, phrase)| format!("{path}:{line}: {phrase}")),
+        );
+    }
+    assert!(
+        found.is_empty(),
+        "reads as translated:\n{}",
+        found.join("\n")
+    );
+}
