@@ -65,7 +65,11 @@ fn public_types_can_grow_unless_closed_on_purpose() {
     files(&root().join("crates"), ".rs", &mut sources);
     let of_libraries = sources.iter().filter(|(path, _)| {
         let path = path.to_string_lossy().replace('\\', "/");
-        path.contains("/src/") && !path.contains("/chronosym-cli/")
+        // C callers cannot match or build types by their fields' names; structures grow by their size.
+        let has_other_callers = ["/chronosym-cli/", "/chronosym-c/"]
+            .iter()
+            .any(|of_crate| path.contains(of_crate));
+        path.contains("/src/") && !has_other_callers
     });
     let mut fixed = Vec::new();
     for (path, text) in of_libraries {
