@@ -175,7 +175,7 @@ fn publishing(methods: u64) -> u64 {
 }
 
 #[test]
-fn publishing_costs_what_came_since() {
+fn publishing_takes_time_linear_in_the_changes() {
     let (few, many) = (publishing(1 << 11), publishing(1 << 15));
     assert!(many <= few * 3 / 2, "{few} bytes, then {many}");
 }

@@ -41,7 +41,7 @@ fn sole(answer: Answer) -> String {
 /// Rule 19.
 // Rule 19.
 #[test]
-fn without_a_time_the_sole_occupant_answers_and_of_several_each() {
+fn without_a_time_all_occupants_are_returned() {
     let answers = answers();
     let exact = |address| ask(&answers, address, When::Unknown, Position::Exact);
     assert_eq!(sole(exact(0x1010)), "T.Sole");

@@ -315,7 +315,7 @@ fn tracepoints_with_fields_are_the_runtimes_events() {
 
 /// A kernel trace: tasks start, run programs, and end.
 #[test]
-fn the_kernel_tells_of_processes() {
+fn kernel_traces_report_processes() {
     let layout = CtfLayout {
         is_kernel: true,
         uuid: *b"kernelkernelkern",
@@ -458,7 +458,7 @@ fn the_kernel_tells_of_processes() {
 }
 
 #[test]
-fn what_was_lost_makes_answers_less_sure() {
+fn losses_reduce_the_certainty_of_answers() {
     let runtime = Runtime::new().body("First", JIT, SECOND, None).body(
         "Second",
         JIT + 0x1000,
@@ -686,7 +686,7 @@ fn a_bundle_of_perfcollect_is_one_recording() {
 }
 
 #[test]
-fn what_cannot_be_read_alone_is_said() {
+fn unreadable_single_files_are_reported() {
     let runtime = Runtime::new().body("First", JIT, SECOND, None);
     let (metadata, stream) = (runtime.trace.metadata(), runtime.stream());
     let Err(error) = open_all(&[("channel0_0", &stream)]) else {

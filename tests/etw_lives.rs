@@ -97,7 +97,7 @@ fn processes_and_images_of_a_session_without_the_kernel_logger() {
 }
 
 #[test]
-fn image_in_place_of_another_at_the_same_base() {
+fn an_image_replaces_another_at_the_same_base() {
     // Case E: TraceEvent attributes samples in the second image to the first.
     let base = 0x7ff0_0000_0000;
     let mut w = with_process(FileOptions::default());
@@ -375,7 +375,7 @@ fn circular_file_keeps_the_youngest_lap() {
 
 // Rule 10.
 #[test]
-fn kernel_stands_in_every_process_and_the_systems_user_mode_in_none() {
+fn the_kernel_is_in_every_process_and_the_systems_user_mode_in_none() {
     let mut w = with_process(FileOptions::default());
     image(
         &mut w,
@@ -432,7 +432,7 @@ fn kernel_sessions_and_user_sessions_are_files_of_their_own() {
 }
 
 #[test]
-fn lost_events_make_answers_less_sure() {
+fn lost_events_reduce_certainty() {
     for lost in [0, 3] {
         let mut w = with_process(FileOptions {
             events_lost: lost,

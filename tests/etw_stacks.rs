@@ -15,7 +15,7 @@ use etw::{
 };
 
 #[test]
-fn kernel_part_stands_on_the_user_part() {
+fn kernel_frames_are_called_from_user_frames() {
     let mut w = with_process(FileOptions::default());
     w.sample(At::ms(1), KERNEL + 0x10, TID).unwrap();
     stack(
@@ -251,7 +251,7 @@ fn out_of_order_processors_and_parts_on_another_one() {
 }
 
 #[test]
-fn idle_is_left_out_but_not_what_runs_on_an_idle_processor() {
+fn idle_is_excluded_but_not_code_that_runs_on_an_idle_processor() {
     let mut w = with_process(FileOptions::default());
     w.process(At::ns(2), Op::DCStart, &Process::default())
         .unwrap();
@@ -319,7 +319,7 @@ fn clr_stack_walk_belongs_to_the_event_before_it_on_its_thread() {
 }
 
 #[test]
-fn context_switches_have_the_stack_of_the_thread_that_goes_on() {
+fn context_switches_have_the_stack_of_the_resuming_thread() {
     let mut w = with_process(FileOptions::default());
     w.cswitch(At::ms(1), TID, 99).unwrap();
     // Another event of the same time on another processor.
@@ -347,7 +347,7 @@ fn kernel_part_without_a_user_part_stays_alone() {
 }
 
 #[test]
-fn place_in_the_kernel_stands_on_the_user_part_where_the_kernel_part_is_missing() {
+fn the_instruction_pointer_replaces_a_missing_kernel_part() {
     let mut w = with_process(FileOptions::default());
     // The kernel's part is lost.
     w.sample(At::ms(1), KERNEL + 0x10, TID).unwrap();
@@ -389,7 +389,7 @@ fn place_in_the_kernel_stands_on_the_user_part_where_the_kernel_part_is_missing(
 }
 
 #[test]
-fn definition_of_a_user_part_is_none_of_a_kernel_part() {
+fn the_definition_of_a_user_part_does_not_define_a_kernel_part() {
     let mut w = with_process(FileOptions::default());
     w.thread(At::ns(2), Op::DCStart, 200, 8).unwrap();
     let reference = |w: &mut Writer, ms: i64| {

@@ -94,7 +94,7 @@ fn a_process_that_ends_again_and_again() {
 }
 
 #[test]
-fn event_types_that_only_their_names_tell_apart() {
+fn event_types_that_differ_only_in_name() {
     let session = grows(|many| {
         let mut session = Session::new(Options::default());
         let key = EventKey::Manifest {

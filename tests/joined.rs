@@ -102,7 +102,7 @@ fn started_at(ns: u64) -> TraceInfo {
 }
 
 #[test]
-fn a_mapping_takes_the_place_of_what_it_covers_and_of_nothing_else() {
+fn a_mapping_replaces_exactly_what_it_covers() {
     let mut perf = profile();
     perf.mmap2(
         SECOND + 100,
@@ -149,7 +149,7 @@ fn a_mapping_takes_the_place_of_what_it_covers_and_of_nothing_else() {
 }
 
 #[test]
-fn copies_of_a_process_have_what_it_had_and_another_program_has_nothing() {
+fn forks_inherit_mappings_and_exec_drops_them() {
     let mut perf = profile();
     perf.fork(SECOND + 100, 50, PID, 50);
     perf.fork(SECOND + 110, 51, 50, 51);
@@ -191,7 +191,7 @@ fn copies_of_a_process_have_what_it_had_and_another_program_has_nothing() {
 }
 
 #[test]
-fn kernels_modules_and_programs_in_the_kernel_have_their_places_and_lives() {
+fn kernels_modules_and_bpf_programs_have_addresses_and_lifetimes() {
     const TEXT: u64 = 0xffff_ffff_8100_0000;
     const BPF: u64 = 0xffff_ffff_c000_1000;
     let mut perf = PerfWriter::new(PerfAttr::default());
@@ -502,7 +502,7 @@ fn frames_that_follow_later_are_put_to_their_samples() {
 }
 
 #[test]
-fn the_vdso_is_an_image_and_other_memory_is_none() {
+fn the_vdso_is_an_image_and_other_memory_is_not() {
     let mut perf = profile();
     for (address, name) in [
         (0x50_0000, "[vdso]"),
@@ -546,7 +546,7 @@ fn the_kernel_is_process_0_and_its_idle_threads_run_there() {
 }
 
 #[test]
-fn samples_weigh_what_they_say_and_other_events_are_no_profile() {
+fn samples_have_their_stated_weight_and_other_events_are_not_a_profile() {
     let attr = PerfAttr {
         sample_type: 0x1_01a7 | 1 << 6,
         ids: vec![1],
@@ -594,7 +594,7 @@ fn samples_weigh_what_they_say_and_other_events_are_no_profile() {
 }
 
 #[test]
-fn a_jitdump_has_lives_lines_and_moves() {
+fn a_jitdump_has_lifetimes_lines_and_moves() {
     let mut perf = profile();
     perf.sample(SECOND + 900, PID, PID, &[JIT]);
     let mut dump = JitdumpWriter::new(false, PID, 0);
@@ -638,7 +638,7 @@ fn a_jitdump_has_lives_lines_and_moves() {
 }
 
 #[test]
-fn perf_maps_answer_last_and_say_so_where_they_contradict_themselves() {
+fn perf_maps_are_the_last_resort_and_contradictions_are_reported() {
     let mut perf = profile();
     perf.sample(SECOND + 900, PID, PID, &[JIT]);
     let map = format!(
@@ -814,7 +814,7 @@ fn recordings_of_windows_and_of_a_runtime_share_the_performance_counter() {
 }
 
 #[test]
-fn samples_of_perf_stand_for_all_and_ticks_only_where_there_are_none() {
+fn ticks_are_used_only_without_perf_samples() {
     let mut perf = profile();
     perf.sample(SECOND + 900, PID, PID, &[JIT]);
     let ticks = |process_id| {
@@ -850,7 +850,7 @@ fn samples_of_perf_stand_for_all_and_ticks_only_where_there_are_none() {
 }
 
 #[test]
-fn what_cannot_be_one_timeline_is_refused() {
+fn recordings_that_do_not_belong_together_are_rejected() {
     let mut perf = profile();
     perf.sample(SECOND + 900, PID, PID, &[JIT]);
     let one = runtime(started_at(SECOND), &[]);
@@ -883,7 +883,7 @@ fn what_cannot_be_one_timeline_is_refused() {
 
 // Rule 23.
 #[test]
-fn a_clock_that_says_nothing_is_estimated_and_what_is_near_a_change_is_not_exact() {
+fn an_unknown_clock_is_estimated_and_answers_near_changes_are_not_exact() {
     const AHEAD: u64 = 500_000;
     let attr = PerfAttr {
         flags: 1 << 18,
@@ -933,7 +933,7 @@ fn a_clock_that_says_nothing_is_estimated_and_what_is_near_a_change_is_not_exact
 }
 
 #[test]
-fn a_process_of_a_container_is_the_one_that_it_is_said_to_be() {
+fn a_process_of_a_container_is_the_given_one() {
     let mut perf = profile();
     perf.sample(SECOND + 900, PID, PID, &[JIT]);
     let info = TraceInfo {
@@ -950,7 +950,7 @@ fn a_process_of_a_container_is_the_one_that_it_is_said_to_be() {
 }
 
 #[test]
-fn processes_of_containers_are_found_by_what_they_mapped() {
+fn processes_of_containers_are_found_by_their_mappings() {
     let info = TraceInfo {
         process_id: 1,
         ..started_at(SECOND)

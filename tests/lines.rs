@@ -328,7 +328,7 @@ fn damaged_symbol_files_give_a_reason_and_no_line() {
 }
 
 #[test]
-fn without_lines_frames_say_that_they_were_not_asked_for() {
+fn without_lines_frames_have_the_reason_lines_disabled() {
     let mut config = StoreConfig::new();
     config.folders = vec![testdata().join("clr10/workload")];
     let mut options = SymbolOptions::default();

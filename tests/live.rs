@@ -182,7 +182,7 @@ fn answers_can_be_had_while_events_arrive() {
 }
 
 #[test]
-fn code_beyond_the_horizon_is_dropped_and_later_answers_stay() {
+fn code_before_the_horizon_is_dropped_and_later_answers_stay() {
     let bytes = churn(2_000);
     let frozen = offline(&bytes);
     let mut live = LiveSession::new();
@@ -216,7 +216,7 @@ fn code_beyond_the_horizon_is_dropped_and_later_answers_stay() {
 }
 
 #[test]
-fn a_second_session_tells_what_was_there_before_the_first() {
+fn a_second_session_reports_code_from_before_the_first() {
     let mut first = NettraceWriter::v4();
     let load = first.event_type(script::RUNTIME, 143, 2);
     first.event(
@@ -270,7 +270,7 @@ fn a_second_session_tells_what_was_there_before_the_first() {
 /// The architecture is inferred from addresses in stacks, which a live session does not keep.
 // Rule 9.
 #[test]
-fn live_is_frozen_where_addresses_tell_the_processor() {
+fn live_equals_frozen_if_addresses_determine_the_processor() {
     let mut w = NettraceWriter::v4().info(TraceInfo {
         pointer_size: 4,
         ..TraceInfo::default()
@@ -322,7 +322,7 @@ fn exit() -> Vec<u8> {
 }
 
 #[test]
-fn what_a_process_had_goes_with_it_in_live_sessions_too() {
+fn live_sessions_drop_the_state_of_ended_processes() {
     let bytes = exit();
     let mut live = LiveSession::new();
     read_live(&bytes, &mut live);
@@ -368,7 +368,7 @@ fn a_return_address_is_final_only_if_its_call_is() {
 }
 
 #[test]
-fn code_behind_the_watermark_is_counted() {
+fn code_before_the_watermark_is_counted() {
     let mut live = LiveSession::new();
     let trace = |time, id| {
         let mut w = NettraceWriter::v4();

@@ -25,7 +25,7 @@ fn a_shutdown_unloads_and_then_lists_one_body_not_two() {
 
 // Rule 3.
 #[test]
-fn a_rundown_does_not_extend_what_something_else_was_loaded_over() {
+fn a_rundown_does_not_extend_overwritten_code() {
     let mut s = Script::default();
     s.load(10, 1, method(1, 0x1000, 64, "A"));
     s.unload(20, 1, method(1, 0x1000, 64, "A"));
@@ -113,7 +113,7 @@ fn an_unknown_begin_does_not_reach_past_the_load_of_its_module() {
 
 // Rule 6.
 #[test]
-fn a_module_closes_what_it_contained() {
+fn the_end_of_a_module_ends_its_bodies() {
     let mut s = Script::default();
     s.module_load(1, 5, "/app/P.dll");
     s.load(
@@ -204,7 +204,7 @@ fn runtimes_in_one_process_keep_to_themselves() {
 }
 
 #[test]
-fn events_of_runtimes_to_come_are_read_as_far_as_they_are_known() {
+fn events_of_future_runtimes_are_read_as_far_as_known() {
     let mut s = Script::default();
     let newer = |mut payload: Vec<u8>| {
         payload.extend_from_slice(&[0xab; 24]);
@@ -399,7 +399,7 @@ fn version_map(il: i32) -> Vec<u8> {
 }
 
 #[test]
-fn a_versioned_map_without_a_neighbour_is_not_of_a_body_that_had_gone() {
+fn a_versioned_map_without_adjacent_event_does_not_bind_to_an_ended_body() {
     let mut s = Script::default();
     s.load(10, 1, method(1, 0x1000, 64, "Gone"));
     s.unload(30, 1, method(1, 0x1000, 64, "Gone"));
@@ -439,7 +439,7 @@ fn a_versioned_map_without_a_neighbour_is_not_of_a_body_that_was_loaded_later() 
 }
 
 #[test]
-fn of_several_maps_the_latest_before_a_body_of_unknown_begin_is_its_own() {
+fn a_body_of_unknown_start_has_the_latest_map_before_it() {
     let mut s = Script::default();
     s.event(RUNTIME, 190, 1, 10, 9, &version_map(11));
     s.event(RUNTIME, 190, 1, 50, 9, &version_map(22));
@@ -519,7 +519,7 @@ fn events_that_were_lost_make_open_ends_less_certain() {
 }
 
 #[test]
-fn without_a_rundown_what_nothing_speaks_of_says_so() {
+fn without_a_rundown_unknown_code_has_that_reason() {
     let mut s = Script::default();
     s.load(10, 1, method(1, 0x1000, 64, "A"));
     let answers = s.finish();
@@ -554,7 +554,7 @@ fn modules_listed_after_their_methods_still_name_them() {
 
 // Rule 17.
 #[test]
-fn inlined_frames_come_from_the_tree_of_the_very_body() {
+fn inlined_frames_come_from_the_tree_of_their_body() {
     let mut s = Script::default();
     s.event(
         RUNTIME,
@@ -626,7 +626,7 @@ fn a_module_id_used_again_does_not_take_over_the_bodies_of_before() {
 
 // Rule 15.
 #[test]
-fn an_entry_point_within_other_code_is_none() {
+fn an_entry_point_within_other_code_is_ignored() {
     let entry = payload::r2r_entry_point(9, ("T", "Guess", "void  ()"), 0x5000, 0);
     for listed in [false, true] {
         let mut s = Script::default();
@@ -660,7 +660,7 @@ fn a_body_without_a_name_is_shown_by_its_address() {
 }
 
 #[test]
-fn events_before_the_trace_begins_keep_their_order() {
+fn events_before_the_start_of_the_trace_keep_their_order() {
     let writer = NettraceWriter::v4().info(TraceInfo {
         qpc_start: 100,
         ..TraceInfo::default()

@@ -120,7 +120,7 @@ fn a_file_that_was_replaced_or_changed_since_is_another() {
 }
 
 #[test]
-fn a_path_alone_answers_where_it_is_trusted_and_its_names_are_guesses() {
+fn a_trusted_path_alone_yields_approximate_names() {
     let program = Program::new();
     let mut other = program.mapped(None);
     other.number.inode += 1;
@@ -141,7 +141,7 @@ fn a_path_alone_answers_where_it_is_trusted_and_its_names_are_guesses() {
 }
 
 #[test]
-fn a_file_answers_that_the_user_names_and_not_one_of_a_folder() {
+fn a_file_given_by_the_user_precedes_folders() {
     let program = Program::new();
     let path = Path::new("/elsewhere/program");
     let find = |folder: &Path| {

@@ -165,7 +165,7 @@ fn every_way_in_gives_the_same() {
 }
 
 #[test]
-fn what_is_no_trace_is_called_by_its_name() {
+fn files_that_are_not_traces_are_reported_by_format() {
     let files = Files::new();
     let fast = |name: &str| {
         let begin = b"\x14\0\0\0!FastSerialization.1\x05\x05\x01\x01\0\0\0\x01\0\0\0\x10\0\0\0";
@@ -205,7 +205,7 @@ fn what_is_no_trace_is_called_by_its_name() {
 }
 
 #[test]
-fn refusals_are_told_apart() {
+fn rejections_are_distinguished() {
     let (files, trace) = (Files::new(), trace());
     let a = files.add("a", &trace);
     let link = files.0.path().join("link");
@@ -269,7 +269,7 @@ fn refusals_are_told_apart() {
 }
 
 #[test]
-fn layers_are_counted_and_cost_no_stack() {
+fn layers_are_counted_and_use_no_stack() {
     // Stored without compression, to be fast.
     let layer = |bytes: &[u8]| {
         let none = flate2::Compression::none();
@@ -352,7 +352,7 @@ fn entries_in_the_bytes_of_others_are_left_out() {
 }
 
 #[test]
-fn what_is_too_large_is_read_up_to_the_limit() {
+fn oversized_input_is_read_up_to_the_limit() {
     let mut limits = Limits::default();
     limits.unpacked_bytes = trace().len() as u64 / 2;
     let is_limit = |it: &Diagnostic| it.kind == DiagnosticKind::Limit;
@@ -380,7 +380,7 @@ fn what_is_too_large_is_read_up_to_the_limit() {
 }
 
 #[test]
-fn damage_costs_what_is_damaged() {
+fn damage_costs_only_the_damaged_part() {
     let trace = trace();
     // An entry without a header next to a valid one.
     let mut two = zip(&[("good", &trace), ("bad", &trace[..100])]);
@@ -448,7 +448,7 @@ fn reading_is_watched_and_can_be_broken_off() {
 }
 
 #[test]
-fn symbol_files_beside_a_trace_are_unpacked_when_asked_for() {
+fn symbol_files_in_a_trace_archive_are_unpacked_on_demand() {
     let etl = etl_trace(EtlOptions::default(), 7);
     let bytes = zip(&[
         ("trace.etl", &etl),

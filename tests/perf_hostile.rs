@@ -61,7 +61,7 @@ fn mappings_side_by_side_over_each_other_and_inside_each_other() {
 }
 
 #[test]
-fn processes_that_begin_as_copies_of_copies() {
+fn processes_forked_from_forks() {
     let timeline = grows("perf.data", 500, |many| {
         let mut perf = perf();
         perf.mmap2(2, PID, 0x10_0000, 0x1000, 0, "/lib/a.so");

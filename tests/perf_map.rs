@@ -102,7 +102,7 @@ fn frames(timeline: &Arc<Timeline>, mut each: impl FnMut(&chronosym::Frame, Posi
 
 // Rule 18.
 #[test]
-fn a_perf_map_names_what_no_rundown_listed() {
+fn a_perf_map_names_code_missing_in_the_rundown() {
     let bare = read(NO_RUNDOWN, false);
     let full = read(NO_RUNDOWN, true);
     let process = managed(&full);

@@ -66,7 +66,7 @@ fn workload_module(timeline: &Timeline) -> (ProcessIndex, ModuleRef<'_>) {
 }
 
 #[test]
-fn a_perf_map_alone_names_what_no_event_names() {
+fn a_perf_map_alone_names_code_without_events() {
     let text = read(&built("linux-x64").join("Workload.ni.r2rmap"));
     let map = R2rMap::parse(&text).expect("a map");
     let found = folder(&[("Workload.ni.r2rmap", &text)]);
@@ -313,7 +313,7 @@ fn another_build_of_a_mapped_file_is_a_reason() {
 /// Time stamp, PDB and names of files are those of the IL, so builds for several machines can be in
 /// one folder.
 #[test]
-fn a_build_for_another_machine_hides_none_behind_it() {
+fn a_build_for_another_machine_does_not_hide_later_files() {
     let files = ["Workload.dll", "Workload.ni.r2rmap"];
     let trace = load("clr10/traces/r2r.nettrace.zip");
     let (_, module) = workload_module(&trace.timeline);

@@ -235,7 +235,7 @@ fn two_versions_of_one_start_are_one_collection() {
 }
 
 #[test]
-fn what_has_no_partner_is_counted() {
+fn unpaired_events_are_counted() {
     let mut trace = Trace::new();
     trace.event((3, 1), (10, 1), clr());
     trace.event((2, 1), (20, 1), gc_end(1));

@@ -153,7 +153,7 @@ fn modules_are_one_frame() {
 }
 
 #[test]
-fn what_is_not_mine_is_one_frame() {
+fn framework_frames_are_merged() {
     let stacks = [
         ("libc.main app.main linq.A libc.B plugin.A", 1),
         ("libc.main app.main linq.A libc.B", 2),
@@ -196,7 +196,7 @@ fn what_is_not_mine_is_one_frame() {
 /// A library that was built elsewhere is not user code, if the documents of PDBs show that the
 /// program itself was built in its source folder. If all were built elsewhere, that is no evidence.
 #[test]
-fn what_was_built_elsewhere_is_not_mine() {
+fn libraries_built_elsewhere_are_not_user_code() {
     struct Documents;
     impl SymbolSource for Documents {
         fn native(&self, _: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
@@ -233,7 +233,7 @@ fn what_was_built_elsewhere_is_not_mine() {
 }
 
 #[test]
-fn what_is_inlined_is_its_caller() {
+fn inlinees_are_merged_into_their_caller() {
     let stacks = [("app.main+ app.A+", 1), ("app.main app.A", 2)];
     assert_eq!(
         shown(profile(&stacks), &shape().no_inlines()),
@@ -260,7 +260,7 @@ fn recursion_is_one_round() {
 
 /// Recursion far deeper than anything that is looked at of it.
 #[test]
-fn deep_recursion_is_no_burden() {
+fn deep_recursion_is_cheap() {
     let deep = std::iter::once("app.main").chain(std::iter::repeat_n("app.A", 20_000));
     let deep = deep.collect::<Vec<_>>().join(" ");
     assert_eq!(
@@ -288,7 +288,7 @@ fn only_choosing_changes_how_many_samples_there_are() {
 }
 
 #[test]
-fn a_pattern_that_is_none_is_refused() {
+fn an_invalid_pattern_is_rejected() {
     let Err(ShapeError::Pattern { pattern, .. }) = shape().include("(") else {
         panic!("it is no pattern");
     };
@@ -296,7 +296,7 @@ fn a_pattern_that_is_none_is_refused() {
 }
 
 #[test]
-fn rows_are_of_what_is_asked_for() {
+fn rows_belong_to_the_requested_grouping() {
     let stacks = [
         ("app.main linq.A app.A", 3),
         ("libc.A libc.A", 5),
@@ -485,7 +485,7 @@ fn compiled(tier: u32, line: u32) -> Profile {
 }
 
 #[test]
-fn what_was_compiled_or_moved_is_told_apart_from_what_got_slower() {
+fn recompiled_and_moved_methods_are_distinguished_from_slower_ones() {
     let (quick, optimised, moved) = (compiled(3, 10), compiled(4, 10), compiled(3, 11));
     let changes = |before: &Profile, after: &Profile| -> Vec<(String, Vec<Change>)> {
         let methods = Diff::new(before, after).methods.into_iter();

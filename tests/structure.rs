@@ -167,7 +167,7 @@ fn a_parent_and_its_child_are_a_cycle_only_if_both_import() {
 }
 
 #[test]
-fn what_imports_nothing_is_no_cycle() {
+fn a_file_without_imports_is_not_a_cycle() {
     let a = "//! [`crate::b::B`]
         use std::collections::*; pub(in crate::b) struct A; fn f(b: crate::c::B) { b.b(); ::b::f() }
         #[cfg(test)] mod tests { use crate::b::B; }";

@@ -236,7 +236,7 @@ fn another_build_is_a_reason_and_never_a_name() {
 /// PDBs of precompiled .NET Framework images do not state their section addresses: they name code
 /// of an image that they fill.
 #[test]
-fn a_pdb_without_section_headers_answers_for_an_image_of_its_size() {
+fn a_pdb_without_section_headers_names_an_image_of_its_size() {
     let exe = read(&small("x86_64").join("small.exe"));
     let right = Told::of(&PeImage::parse(&exe).expect("an image"));
     let streams = msf::take_apart(&read(&small("x86_64").join("small.pdb")));
@@ -296,7 +296,7 @@ fn damaged_and_missing_files_are_reasons() {
 /// The name and line of a caller's frame are those of the call before its address, which is
 /// reported unchanged.
 #[test]
-fn frames_of_callers_stand_at_their_return_addresses() {
+fn frames_of_callers_keep_their_return_addresses() {
     let exe = read(&small("x86_64").join("small.exe"));
     let (timeline, process) = trace(&Told::of(&PeImage::parse(&exe).expect("an image")));
     let symbols = symbols(&small("x86_64"));
@@ -386,7 +386,7 @@ fn frames_of_an_elf_image() {
 /// A file at a path in the trace is reported, and opened only if paths of the trace are trusted.
 #[test]
 #[cfg(unix)]
-fn paths_of_the_trace_are_not_opened_unasked() {
+fn paths_of_the_trace_are_not_opened_without_trust() {
     let exe = read(&small("x86_64").join("small.exe"));
     let (timeline, process) = trace(&Told::of(&PeImage::parse(&exe).expect("an image")));
     let some = timeline.images(process).next().expect("the image").index;

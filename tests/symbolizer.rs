@@ -129,7 +129,7 @@ fn the_first_modules_of_two_timelines_are_two() {
 }
 
 #[test]
-fn an_identity_that_comes_later_is_looked_for_then() {
+fn an_identity_that_arrives_later_is_searched_for_then() {
     let folder = testdata("clr31/workload");
     let symbols = symbols(&[&folder]);
     let mut live = LiveSession::new();
@@ -157,7 +157,7 @@ fn an_identity_that_comes_later_is_looked_for_then() {
 
 /// A PDB in memory arrives in chunks; half of it is unusable.
 #[test]
-fn a_pdb_in_the_trace_answers_once_it_is_whole() {
+fn a_pdb_in_the_trace_is_used_once_complete() {
     let pdb = std::fs::read(testdata("clr31/workload/PluginA.pdb")).expect("a PDB");
     let (first, second) = pdb.split_at(pdb.len() / 2);
     let symbols = symbols(&[]);
@@ -247,7 +247,7 @@ fn answers(timeline: &Arc<Timeline>, symbols: &Arc<Symbolizer>) -> Vec<String> {
 }
 
 #[test]
-fn timelines_within_few_bytes_and_on_two_threads_have_the_answers_of_their_own() {
+fn timelines_with_small_caches_and_two_threads_do_not_interfere() {
     let traces = [
         "clr10/traces/r2r.nettrace.zip",
         "clr31/workload/traces/all.nettrace.zip",
@@ -277,7 +277,7 @@ fn timelines_within_few_bytes_and_on_two_threads_have_the_answers_of_their_own()
 
 /// Files that come with a trace are used by identity only, never by name.
 #[test]
-fn folders_that_come_with_a_trace_are_searched_by_identity() {
+fn folders_shipped_with_a_trace_are_searched_by_identity() {
     let pdb = testdata("clr31/workload/PluginA.pdb");
     let (guid, age) = pdb_of("clr31/workload/PluginA.dll");
     let asked = timeline("PluginA.dll", Some((guid, age)));

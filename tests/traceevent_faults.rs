@@ -42,7 +42,7 @@ fn b_an_address_is_used_again_after_an_unload() {
 }
 
 #[test]
-fn c_a_load_closes_what_was_there_though_its_unload_is_missing_and_a_rundown_lists_the_second() {
+fn c_a_load_ends_earlier_code_without_unload_if_a_rundown_lists_the_second() {
     let mut s = Script::default();
     s.load(10, 1, method(1, 0x1000, 64, "First"));
     s.load(30, 1, method(2, 0x1000, 64, "Second"));
@@ -67,7 +67,7 @@ fn c_a_second_method_known_from_the_rundown_only_does_not_take_the_samples_of_th
 
 // Rule 5.
 #[test]
-fn c2_a_load_closes_what_was_there_without_a_rundown() {
+fn c2_a_load_ends_earlier_code_without_a_rundown() {
     let mut s = Script::default();
     s.load(10, 1, method(1, 0x1000, 64, "First"));
     // Overlapping in part is enough: the whole older body has gone.
@@ -79,7 +79,7 @@ fn c2_a_load_closes_what_was_there_without_a_rundown() {
 }
 
 #[test]
-fn d_nothing_is_named_after_a_method_that_came_later() {
+fn d_no_frame_is_named_after_a_later_method() {
     let mut s = Script::default();
     s.load(10_000_000, 1, method(1, 0x1000, 64, "Late"));
     let answers = s.finish();
@@ -149,7 +149,7 @@ fn f_a_return_address_at_the_very_start_of_a_body_stays_in_it() {
 }
 
 #[test]
-fn g_a_live_load_of_precompiled_code_counts() {
+fn g_a_live_load_of_precompiled_code_is_used() {
     let mut s = Script::default();
     s.load(
         10,
@@ -175,7 +175,7 @@ fn h_events_that_end_too_early_keep_their_names() {
 }
 
 #[test]
-fn h_events_without_names_still_say_where_code_is() {
+fn h_events_without_names_still_locate_code() {
     let mut s = Script::default();
     let bare = Method {
         names: None,

@@ -96,7 +96,7 @@ fn processes_images_and_symbols_without_a_trace() {
 }
 
 #[test]
-fn a_jitdump_body_has_lines_and_ends_where_another_begins() {
+fn a_jitdump_body_has_lines_and_ends_where_another_starts() {
     let mut session = Session::new(Options::default());
     let at = |time| At::new(time).process(42).thread(7);
     let lines = [(0x1010, "b.py", 2), (0x1000, "a.py", 1)];
@@ -118,7 +118,7 @@ fn a_jitdump_body_has_lines_and_ends_where_another_begins() {
 }
 
 #[test]
-fn a_stub_says_that_a_stub_event_named_it() {
+fn a_stub_has_the_evidence_of_its_stub_event() {
     for before in [true, false] {
         let mut session = Session::new(Options::default());
         let at = At::new(10).process(42).thread(7);
@@ -145,7 +145,7 @@ fn a_stub_says_that_a_stub_event_named_it() {
 }
 
 #[test]
-fn what_names_no_process_is_of_one_without_an_id() {
+fn facts_without_a_pid_belong_to_a_process_without_id() {
     let mut session = Session::new(Options::default());
     let at = At::new(10).thread(7);
     session.apply(
@@ -229,7 +229,7 @@ fn an_in_memory_pdb_is_whole_as_soon_as_its_last_chunk_is_there() {
 }
 
 #[test]
-fn what_an_etl_lost_is_counted_by_kind() {
+fn losses_of_an_etl_are_counted_by_kind() {
     let options = etl::Options {
         events_lost: 3,
         buffers_lost: 2,

@@ -192,7 +192,7 @@ fn counts_are_a_profile_without_times_and_activities() {
 }
 
 #[test]
-fn rule_21_cpu_samples_stand_for_the_period_that_the_recorder_states() {
+fn rule_21_cpu_samples_represent_the_stated_period() {
     let timeline = read("clr10/traces/linux");
     let every = timeline.facts().sample_interval_ns.expect("a rate");
     timeline.for_each_weighed_sample(&Filter::default(), |sample| {
@@ -203,7 +203,7 @@ fn rule_21_cpu_samples_stand_for_the_period_that_the_recorder_states() {
 
 // Rule 22.
 #[test]
-fn rule_22_a_flag_is_believed_where_its_runtime_writes_it_rightly_and_nothing_contradicts_it() {
+fn rule_22_a_flag_is_trusted_if_its_runtime_is_correct_and_nothing_contradicts_it() {
     for (name, flag) in [
         ("clr10/traces/all", WallFlag::Trusted),
         ("clr10/traces/reuse", WallFlag::Trusted),

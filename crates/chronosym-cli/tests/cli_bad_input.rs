@@ -38,7 +38,7 @@ fn fails(args: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn what_is_no_trace_is_named() {
+fn files_that_are_not_traces_are_identified() {
     let expected = "expected a .nettrace, .netperf, .etl, perf.data or LTTng trace, or a zip or gzip file with one";
     let directory = tempfile::tempdir().unwrap();
     let bytes = file(&[7; 300]);
@@ -193,7 +193,7 @@ fn swapped_arguments_are_noticed() {
 }
 
 #[test]
-fn help_is_no_error() {
+fn help_is_not_an_error() {
     for args in [
         &["--help"][..],
         &["stacks", "--help"],

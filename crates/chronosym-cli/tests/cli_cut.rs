@@ -17,7 +17,7 @@ fn samples(trace: &[u8]) -> (u64, bool) {
 }
 
 #[test]
-fn cuts_lose_only_what_lies_behind_them() {
+fn cuts_lose_only_the_data_after_them() {
     let trace = unzipped(LINUX);
     let (all, cut_short) = samples(&trace);
     assert!(!cut_short && all > 5_000);
@@ -61,7 +61,7 @@ fn the_program_prints_what_a_cut_trace_has() {
 }
 
 #[test]
-fn info_says_first_that_a_trace_is_cut_short() {
+fn info_reports_truncation_first() {
     let trace = unzipped(R2R);
     let input = file(&trace[..200_000]);
     let run = run(&["info", input.to_str().unwrap()]);

@@ -126,7 +126,7 @@ fn fifo(folder: &Path, name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn devices_are_no_traces() {
+fn devices_are_not_traces() {
     for device in ["/dev/zero", "/dev/null", "/dev/urandom", "/dev"] {
         let run = in_time(&["info", device]);
         assert_eq!(run.status, 1, "{device}: {}", run.stdout);
@@ -136,7 +136,7 @@ fn devices_are_no_traces() {
 }
 
 #[test]
-fn devices_are_no_symbol_files() {
+fn devices_are_not_symbol_files() {
     let trace = testdata("clr10/traces/memory.nettrace.zip");
     for device in ["/dev/zero", "/dev/null", "/dev/urandom", "/dev"] {
         let map = format!("1={device}");
@@ -187,7 +187,7 @@ fn a_pipe_is_a_trace_and_no_symbol_file() {
 /// The trace of a process that is still running is read as far as it goes, and the missing part is
 /// reported.
 #[test]
-fn a_trace_that_grows_gives_what_is_there() {
+fn a_growing_trace_is_read_up_to_its_end() {
     let trace = unzipped(LINUX);
     let folder = tempfile::tempdir().unwrap();
     let growing = folder.path().join("growing.nettrace");

@@ -139,7 +139,7 @@ fn descriptions_that_cannot_be_read_are_counted() {
 }
 
 #[test]
-fn events_of_a_process_are_all_that_are_placed_in_it() {
+fn events_of_a_process_include_all_attributed_to_it() {
     const UDP: u8 = 0x08;
     let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
     let sample = |tid: u32| {
@@ -259,7 +259,7 @@ fn files_that_do_not_belong_together_are_named() {
 }
 
 #[test]
-fn a_stack_in_the_record_is_counted_though_nobody_asked_for_it() {
+fn a_stack_in_the_record_is_counted_without_request() {
     let path = file(&trace());
     let run = run(&["info", "--format", "json", path.to_str().unwrap()]);
     let info: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -307,7 +307,7 @@ fn a_process_is_meant_only_while_it_runs() {
 }
 
 #[test]
-fn the_time_says_which_process_had_an_id_that_was_used_again() {
+fn the_time_selects_the_process_of_a_reused_id() {
     let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
     for (image, from, own, shared) in [
         ("alpha.exe", 10, 0x40_0000, "first.dll"),
@@ -372,7 +372,7 @@ fn the_time_says_which_process_had_an_id_that_was_used_again() {
 }
 
 #[test]
-fn which_of_several_processes_is_meant_must_be_said() {
+fn one_of_several_processes_must_be_selected() {
     let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
     for pid in [100, 200] {
         let process = Process {
@@ -435,7 +435,7 @@ fn a_cut_file_is_read_to_its_last_whole_buffer() {
 }
 
 #[test]
-fn records_that_are_no_known_events_are_counted_and_printed_in_hex() {
+fn unknown_events_are_counted_and_printed_in_hex() {
     let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
     etl.system(At::ms(1), 0x20, 5, 1, &[1, 2, 3, 4]).unwrap();
     // A message of WPP with a GUID and a time, and one without a GUID.
@@ -475,7 +475,7 @@ fn records_that_are_no_known_events_are_counted_and_printed_in_hex() {
 }
 
 #[test]
-fn several_files_begin_when_the_earliest_of_them_does() {
+fn several_files_start_with_the_earliest() {
     let options = Options::default();
     let later = Options {
         start_raw: options.start_raw + 100 * options.perf_freq as i64,
@@ -499,7 +499,7 @@ fn several_files_begin_when_the_earliest_of_them_does() {
 }
 
 #[test]
-fn damage_and_loss_are_told() {
+fn damage_and_loss_are_reported() {
     let options = Options {
         end_ns: Some(4_000_000_000),
         ..Options::default()

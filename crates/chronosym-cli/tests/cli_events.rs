@@ -217,7 +217,7 @@ fn what_was_lost_is_said_of_a_window_too() {
 
 /// Events that the recorder dropped are not unreadable parts of the file.
 #[test]
-fn lost_events_are_no_unreadable_parts() {
+fn lost_events_are_not_unreadable_parts() {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
     writer.event(kind, 10, 1, &[], &[]);
@@ -241,7 +241,7 @@ fn lost_events_are_no_unreadable_parts() {
 }
 
 #[test]
-fn a_filter_that_lets_nothing_pass_is_told() {
+fn a_filter_that_selects_nothing_is_reported() {
     let trace = arg(R2R);
     for args in [
         &["events", "--to", "1ns"][..],
@@ -263,7 +263,7 @@ fn a_filter_that_lets_nothing_pass_is_told() {
 
 /// If a filter names something that the trace does not have, the error lists what it has.
 #[test]
-fn a_filter_that_nothing_can_pass_is_refused() {
+fn a_filter_that_selects_nothing_is_rejected() {
     let trace = arg(R2R);
     let runtime = "Microsoft-Windows-DotNETRuntime";
     for (args, status, words) in [

@@ -145,7 +145,7 @@ fn every_link_leads_somewhere() {
 
 /// The guide names each reason, as results do.
 #[test]
-fn every_reason_is_told() {
+fn every_reason_is_reported() {
     let text = fs::read_to_string(Path::new(ROOT).join("docs/guide/unnamed.md")).unwrap();
     for reason in chronosym::NameReason::ALL {
         let row = format!("| `{}` |", reason.as_str());

@@ -96,7 +96,7 @@ fn one_long_kernel_part_under_many_user_parts() {
 }
 
 #[test]
-fn a_pipe_that_nobody_writes_to_is_no_object_file() {
+fn a_pipe_without_a_writer_is_not_an_object_file() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     assert!(

@@ -205,7 +205,7 @@ const ALL: &[&[&str]] = &[
 ];
 
 #[test]
-fn more_addresses_than_the_budget_has_room_for() {
+fn addresses_beyond_the_budget() {
     let mut trace = NettraceWriter::v5().info(TraceInfo::default());
     let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
     for at in 0..20_000_u64 {
@@ -218,7 +218,7 @@ fn more_addresses_than_the_budget_has_room_for() {
 }
 
 #[test]
-fn more_processes_and_threads_than_the_budget_has_room_for() {
+fn processes_and_threads_beyond_the_budget() {
     let mut perf = PerfWriter::new(PerfAttr::default());
     for pid in 1..100_000 {
         perf.sample(pid.into(), pid, pid, &[0x1000]);
@@ -249,7 +249,7 @@ fn more_processes_and_threads_than_the_budget_has_room_for() {
 }
 
 #[test]
-fn a_smaller_budget_keeps_what_came_before_it() {
+fn a_smaller_budget_keeps_earlier_data() {
     let mut trace = NettraceWriter::v5().info(TraceInfo::default());
     let load = trace.event_type("Microsoft-Windows-DotNETRuntime", 143, 1);
     let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
@@ -296,7 +296,7 @@ fn a_smaller_budget_keeps_what_came_before_it() {
 
 /// An output repeats a name for each frame: 2 MB of such a trace made 2 GB.
 #[test]
-fn names_as_long_as_an_event_has_room_for() {
+fn names_of_the_maximum_length_of_an_event() {
     let mut trace = NettraceWriter::v5().info(TraceInfo::default());
     let load = trace.event_type("Microsoft-Windows-DotNETRuntime", 143, 1);
     let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);

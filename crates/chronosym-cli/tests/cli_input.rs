@@ -57,7 +57,7 @@ fn a_trace_is_the_same_through_every_way_in() {
 }
 
 #[test]
-fn a_damaged_wrapper_costs_only_what_is_damaged() {
+fn a_damaged_archive_costs_only_the_damaged_part() {
     let trace = unzipped(LINUX);
     let whole = folded(&testdata(LINUX)).stdout;
     let backwards: Vec<u8> = trace.iter().rev().copied().collect();
@@ -87,7 +87,7 @@ fn a_damaged_wrapper_costs_only_what_is_damaged() {
 }
 
 #[test]
-fn a_damaged_gzip_file_gives_what_comes_before_the_damage() {
+fn a_damaged_gzip_file_is_read_up_to_the_damage() {
     let trace = unzipped(LINUX);
     let whole = folded(&file(&trace)).stdout;
     let sound = gzipped(&trace);
@@ -174,7 +174,7 @@ fn recordings_are_not_mixed() {
 }
 
 #[test]
-fn a_perf_map_of_no_process_is_told() {
+fn a_perf_map_without_a_process_is_reported() {
     let map = file(b"1000 10 name\n");
     let map = format!("77={}", map.to_str().unwrap());
     let run = run(&["top", &arg(R2R), "--perf-map", &map]);
@@ -187,7 +187,7 @@ fn a_perf_map_of_no_process_is_told() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_reader_that_closes_the_pipe_is_not_an_error() {
     for args in [
         &["events", "--format", "jsonl"][..],
         &["stacks", "--format", "jsonl"],
@@ -209,7 +209,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn nothing_but_results_where_no_terminal_is() {
+fn only_results_are_printed_without_a_terminal() {
     let run = run(&["top", &arg(R2R)]);
     assert_eq!(run.stderr, "");
     assert!(!run.stdout.contains('\x1b'));
@@ -228,7 +228,7 @@ fn nothing_but_results_where_no_terminal_is() {
 /// PerfView packs PDBs next to the trace, each under its identity; that of another build is not
 /// used. They may also be loose in the zip file, or next to the trace itself.
 #[test]
-fn symbol_files_that_come_with_a_trace_are_found_by_identity() {
+fn symbol_files_shipped_with_a_trace_are_found_by_identity() {
     let read = |name: &str| std::fs::read(testdata(name)).unwrap();
     let trace = unzipped("clr31/workload/traces/all.nettrace.zip");
     let pdb = read("clr31/workload/Workload.pdb");

@@ -78,7 +78,7 @@ fn without_a_source_file_there_are_line_numbers() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn missing_data_is_reported() {
     let trace = arg(R2R);
     let run_of = |args: &[&str]| run(args);
     let method = run_of(&["lines", &trace, "No.Such.Method"]);

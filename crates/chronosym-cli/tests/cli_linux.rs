@@ -30,7 +30,7 @@ fn kallsyms(base: u64) -> String {
 }
 
 #[test]
-fn kallsyms_name_the_kernel_that_they_are_of_and_no_other() {
+fn kallsyms_name_only_their_own_kernel() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let trace = path("perf.data");
@@ -69,7 +69,7 @@ fn kallsyms_name_the_kernel_that_they_are_of_and_no_other() {
 }
 
 #[test]
-fn info_says_which_process_a_container_has() {
+fn info_reports_the_process_of_a_container() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (perf, runtime) = (path("perf.data"), path("app.nettrace"));

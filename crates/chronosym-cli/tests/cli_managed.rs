@@ -67,7 +67,7 @@ fn tokens_and_names_lead_to_lines() {
 }
 
 #[test]
-fn what_a_managed_file_does_not_know_is_said() {
+fn unresolved_requests_to_managed_files_have_a_reason() {
     let image = arg("clr10/workload/Workload.dll");
     let args = [
         "--obj",
@@ -158,7 +158,7 @@ fn the_pdb_is_where_the_image_records_it() {
 
 /// The compiler's own map names every precompiled method: so does the image.
 #[test]
-fn precompiled_images_are_asked_by_rva() {
+fn precompiled_images_resolve_rvas() {
     for target in ["linux-x64", "windows-x64", "linux-arm64"] {
         let image = arg(&format!("clr10/r2r/{target}/Workload.dll"));
         let map = std::fs::read(arg(&format!("clr10/r2r/{target}/Workload.ni.r2rmap"))).unwrap();
@@ -206,7 +206,7 @@ fn precompiled_images_are_asked_by_rva() {
 }
 
 #[test]
-fn of_several_files_the_question_says_which() {
+fn a_request_selects_one_of_several_files() {
     let [x64, x86] = ["x86_64", "i686"].map(|arch| arg(&format!("pdb-small/{arch}/small.exe")));
     let managed = arg("clr10/workload/Workload.dll");
     let objects = ["--obj", &x64, "--obj", &x86, "--obj", &managed];

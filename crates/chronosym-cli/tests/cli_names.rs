@@ -298,7 +298,7 @@ fn programs_get_names_as_they_are() {
 
 /// A name never reaches the file system: no file is created next to the output.
 #[test]
-fn names_make_no_files() {
+fn names_create_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("x.nettrace");
     std::fs::write(&trace, event_pipe()).unwrap();

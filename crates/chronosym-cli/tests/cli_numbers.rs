@@ -159,7 +159,7 @@ fn running_and_waiting_are_the_whole() {
 }
 
 #[test]
-fn a_flag_that_is_not_believed_is_said_to_be() {
+fn an_untrusted_flag_is_reported() {
     let top = stdout(&[
         "top",
         "-n",

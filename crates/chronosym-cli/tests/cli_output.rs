@@ -194,7 +194,7 @@ fn a_link_stays_a_link_and_rights_stay() {
 }
 
 #[test]
-fn nothing_is_lost_where_nothing_can_be_said() {
+fn results_are_complete_if_notes_cannot_be_written() {
     let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
         return;
     };

@@ -451,7 +451,7 @@ fn the_report_is_served() {
 /// It is always stopped by force: its files have no names.
 #[cfg(unix)]
 #[test]
-fn nothing_stays_when_it_is_stopped() {
+fn nothing_remains_when_it_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = chronosym();
     command
@@ -526,7 +526,7 @@ fn slow_clients_do_not_block_others() {
 }
 
 #[test]
-fn large_requests_take_no_memory() {
+fn large_requests_allocate_nothing() {
     let served = serve(&[]);
     served.assert_answers();
     #[cfg(target_os = "linux")]

@@ -18,7 +18,7 @@ fn server_of(file: &Path) -> Server {
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_is_told() {
+fn an_unwritable_cache_is_reported() {
     // A file is at the path of the folder.
     let cache = file(b"");
     let cache = cache.to_str().unwrap();
@@ -56,7 +56,7 @@ fn a_cache_that_cannot_be_written_is_told() {
 }
 
 #[test]
-fn what_means_nothing_in_a_symbol_path_is_told_by_info_too() {
+fn info_reports_invalid_elements_of_a_symbol_path() {
     for command in ["top", "info"] {
         let run = run(&[command, "--symbol-path", "foo*bar", &arg(TRACE)]);
         assert_eq!(run.status, 0, "{}", run.stderr);
@@ -65,7 +65,7 @@ fn what_means_nothing_in_a_symbol_path_is_told_by_info_too() {
 }
 
 #[test]
-fn a_module_that_has_no_identity_is_said_to_have_none() {
+fn a_module_without_identity_is_reported() {
     let run = run(&["modules", &arg(REUSE)]);
     let mut lines = run.stdout.lines();
     assert!(lines.any(|l| l.contains("module Anonymously Hosted DynamicMethods Assembly")));

@@ -24,7 +24,7 @@ fn some_frames(trace: &str) -> Vec<(u64, Value)> {
 }
 
 #[test]
-fn a_trace_answers_as_its_samples_do() {
+fn a_trace_resolves_like_its_samples() {
     let trace = arg(R2R);
     let frames = some_frames(&trace);
     assert!(frames.len() > 20);
@@ -140,7 +140,7 @@ fn without_a_time_several_occupants_are_all_given() {
 }
 
 #[test]
-fn a_pdb_answers_as_llvm_symbolizer_does() {
+fn a_pdb_resolves_like_llvm_symbolizer() {
     let pdb = arg("pdb-small/x86_64/small.pdb");
     let gz = std::fs::File::open(testdata("pdb-small/x86_64/llvm-symbolizer-22.json.gz")).unwrap();
     let truth: Value = serde_json::from_reader(flate2::read::GzDecoder::new(gz)).unwrap();
@@ -275,7 +275,7 @@ fn an_image_finds_its_pdb() {
 }
 
 #[test]
-fn an_object_file_answers_by_virtual_address_and_by_rva() {
+fn an_object_file_resolves_virtual_addresses_and_rvas() {
     // The program itself has symbols; for addresses of its functions it is used itself.
     let own = env!("CARGO_BIN_EXE_chronosym");
     let styles = ["text", "json", "llvm", "gnu"];
@@ -299,7 +299,7 @@ fn reasons(args: &[&str]) -> Vec<(String, Option<String>)> {
 }
 
 #[test]
-fn what_has_no_name_says_why() {
+fn unnamed_frames_have_a_reason() {
     let known = |reason: &str| (reason.to_owned(), Some("small".to_owned()));
     let unknown = |reason: &str| (reason.to_owned(), None);
     let (pdb, image) = (
@@ -362,7 +362,7 @@ fn what_has_no_name_says_why() {
 }
 
 #[test]
-fn functions_of_a_pdb_say_what_they_take_where_llvm_says_it() {
+fn functions_of_a_pdb_have_parameters_where_llvm_prints_them() {
     let pdb = arg("pdb-small/x86_64/small.pdb");
     let ask = |style| run(&["symbolize", "--pdb", &pdb, "--style", style, "0x1100"]).stdout;
     assert!(ask("llvm").starts_with("twice_inlined(struct geo::Vec &, int)\n"));
@@ -370,7 +370,7 @@ fn functions_of_a_pdb_say_what_they_take_where_llvm_says_it() {
 }
 
 #[test]
-fn an_image_alone_names_the_pdb_that_it_asks_for() {
+fn an_image_alone_names_its_pdb() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("small.exe");
     std::fs::copy(testdata("pdb-small/x86_64/small.exe"), &image).unwrap();
@@ -465,7 +465,7 @@ fn offsets_count_from_a_section_that_is_named() {
 }
 
 #[test]
-fn formats_that_are_not_read_are_named() {
+fn unsupported_formats_are_named() {
     for (bytes, name) in [
         (
             &[&[0xCF, 0xFA, 0xED, 0xFE, 7, 0, 0, 1][..], &[0; 16]].concat()[..],
@@ -749,7 +749,7 @@ fn a_stripped_image_is_answered_from_its_debug_file() {
 }
 
 #[test]
-fn a_debug_file_of_another_build_is_told_with_what_differs() {
+fn a_debug_file_of_another_build_is_reported_with_the_difference() {
     let folder = tempfile::tempdir().unwrap();
     let app = folder.path().join("app");
     let ask = || run(&["symbolize", "--obj", app.to_str().unwrap(), "0x1000"]);
@@ -787,7 +787,7 @@ fn a_debug_file_of_another_build_is_told_with_what_differs() {
 }
 
 #[test]
-fn an_image_without_its_pdb_says_where_it_was_looked_for() {
+fn an_image_without_its_pdb_lists_the_locations_searched() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("small.exe");
     std::fs::copy(testdata("pdb-small/x86_64/small.exe"), &image).unwrap();

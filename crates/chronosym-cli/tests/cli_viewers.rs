@@ -21,7 +21,7 @@ use viewers::{
 };
 
 #[test]
-fn names_tell_the_format() {
+fn names_determine_the_format() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(TRACES[0]);
     for (name, start) in [

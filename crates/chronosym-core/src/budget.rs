@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn consumers_leave_room_for_those_that_follow() {
+    fn consumers_leave_memory_for_later_ones() {
         let mut budget = Budget::new(1_000);
         budget.measured(300);
         let room = [Share::Recording, Share::Frames, Share::Outputs].map(|it| budget.has_room(it));

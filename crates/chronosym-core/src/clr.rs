@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shared_framework_tells_its_version() {
+    fn the_path_of_a_shared_framework_has_its_version() {
         let unix = "/usr/share/dotnet/shared/Microsoft.NETCore.App/3.1.23/libcoreclr.so";
         assert_eq!(shared_framework(unix), Some([3, 1, 23, 0]));
         let windows = r"C:\dotnet\shared\Microsoft.NETCore.App\3.0.0-preview6-27804-01\coreclr.dll";

@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_binaries_cost_what_their_number_lets_expect() {
+    fn many_binaries_take_time_linear_in_their_number() {
         let timed = |many: u32| {
             let paths: Vec<String> = (0..many).map(|n| format!("/lib/{n}.so")).collect();
             let watch = Stopwatch::start();

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_17_the_innermost_frame_comes_first_and_calls_are_stated_or_stood_in_for() {
+    fn rule_17_the_innermost_frame_is_first_and_call_offsets_are_stated_or_inferred() {
         let seen = |native, calls_are_valid| -> Vec<_> {
             let chain = tree().chain(native, calls_are_valid);
             let frame = |f: &InlineFrame| (f.method_id, f.il_offset, f.approximate);

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_back_whole_up_to_the_limit() {
+    fn events_are_kept_whole_up_to_the_limit() {
         let event = |time_ns, payload| KeptEvent {
             time_ns,
             thread: ThreadIndex(3),

@@ -286,7 +286,7 @@ mod tests {
     use chronosym_events::Text;
 
     #[test]
-    fn copies_of_processes_take_bounded_room() {
+    fn forked_processes_use_bounded_memory() {
         let mut machine = Machine::default();
         machine.copied = machine.copies_left() - 1000;
         for base in 1..=50 {

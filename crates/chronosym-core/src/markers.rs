@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_as_many_as_were_asked_for() {
+    fn the_requested_number_is_returned() {
         let timeline = feed(3).finish();
         assert_eq!(timeline.markers().len(), 2);
         assert!(timeline.markers_left_out() > 3);

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_come_back_as_they_went_in() {
+    fn samples_round_trip() {
         let mut stacks = crate::stacks::StackTable::default();
         let a = class(stacks.intern([1].into_iter()).unwrap());
         let b = class(stacks.intern([2].into_iter()).unwrap());

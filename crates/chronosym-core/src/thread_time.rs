@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_25_intervals_lie_between_switches() {
+    fn rule_25_intervals_are_between_switches() {
         use ThreadSwitch::*;
         let switches = [
             (10, Run),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_25_what_lost_events_may_have_changed_has_no_time() {
+    fn rule_25_intervals_with_lost_events_have_no_time() {
         let mut samples = SampleLog::default();
         let mut times = ThreadTimes::default();
         let thread = ThreadIndex(0);

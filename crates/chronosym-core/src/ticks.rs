@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_21_a_thread_that_a_tick_does_not_see_ends_where_it_begins() {
+    fn rule_21_a_thread_missing_in_a_tick_ends_where_the_tick_starts() {
         // Thread 2 is gone at 10 and comes back at 20.
         let samples = [(0, 1), (1, 2), (10, 1), (20, 1), (21, 2), (30, 1)];
         let times = weigh(&samples, None);
@@ -419,20 +419,20 @@ mod tests {
     }
 
     #[test]
-    fn rule_21_a_late_tick_adds_no_time_to_a_thread_that_has_gone() {
+    fn rule_21_a_late_tick_adds_no_time_to_an_ended_thread() {
         let samples = [(0, 1), (1, 2), (10, 1), (11, 2), (20, 1), (21, 2), (110, 1)];
         let times = weigh(&samples, None);
         assert_eq!(times, [10, 10, 10, 10, 90, 10, 10].map(Some));
     }
 
     #[test]
-    fn rule_21_a_pause_ends_a_tick_in_which_no_thread_comes_again() {
+    fn rule_21_a_pause_ends_a_tick_without_repeated_threads() {
         let times = weigh(&[(0, 1), (10, 2), (20, 3)], Some(10));
         assert_eq!(times, [10, 10, 10].map(Some));
     }
 
     #[test]
-    fn rule_21_a_pause_of_the_sampler_is_nobodys_time() {
+    fn rule_21_a_pause_of_the_sampler_is_not_attributed() {
         let times = weigh(&[(0, 1), (10, 1), (20, 1), (2_000, 1), (2_010, 1)], None);
         assert_eq!(times, [10, 10, 10, 10, 10].map(Some));
         let slow = weigh(&[(0, 1), (100, 1), (200, 1), (2_000, 1)], None);
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_21_one_tick_alone_says_nothing_of_time() {
+    fn rule_21_a_single_tick_has_no_time() {
         assert_eq!(weigh(&[(5, 1), (5, 2)], Some(1)), [None, None]);
     }
 

@@ -246,7 +246,7 @@ fn stacks_have_the_frames_of_their_addresses() {
 }
 
 #[test]
-fn ids_stay_where_nothing_changed() {
+fn ids_are_stable_without_changes() {
     let mut live = LiveSession::new();
     let at = |time| At::new(time).process(7).thread(1);
     let method = |id: u64| {

@@ -143,7 +143,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn a_saved_timeline_answers_as_the_one_that_was_saved(steps in steps()) {
+    fn a_saved_timeline_resolves_like_the_original(steps in steps()) {
         let timeline = session(&steps, Options::default()).finish();
         let bytes = save(&timeline);
         let saved = open(&bytes, Options::default()).expect("what was saved");
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn a_live_session_is_saved_as_it_is(steps in steps(), horizon in 0_u64..80) {
+    fn a_live_session_is_saved_in_its_current_state(steps in steps(), horizon in 0_u64..80) {
         let mut live = LiveSession::new();
         for (step, time) in steps.iter().zip(10..) {
             apply(&mut |at, fact| live.apply(at, fact), time, step);
@@ -248,7 +248,7 @@ fn example() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_cut_short_or_changed_is_refused() {
+fn truncated_or_changed_files_are_rejected() {
     let bytes = example();
     assert!(open(&bytes, Options::default()).is_ok());
     for end in 0..bytes.len() {

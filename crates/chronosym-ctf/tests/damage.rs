@@ -227,7 +227,7 @@ impl Read for Failing<'_> {
 }
 
 #[test]
-fn a_source_that_fails_loses_nothing_that_was_read() {
+fn a_failing_source_keeps_the_data_read() {
     let trace = trace();
     let stream = stream(&trace);
     let failing: Box<dyn Read> = Box::new(Failing(&stream[..stream.len() / 2]));

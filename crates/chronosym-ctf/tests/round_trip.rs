@@ -376,7 +376,7 @@ fn more_of_the_language_than_lttng_writes() {
 }
 
 #[test]
-fn what_is_no_metadata_is_refused() {
+fn invalid_metadata_is_rejected() {
     let parse = |bytes: &[u8]| Metadata::parse(bytes, Options::default());
     assert!(matches!(parse(b""), Err(Error::NotMetadata { .. })));
     assert!(matches!(parse(b"PERFILE2"), Err(Error::NotMetadata { .. })));
@@ -395,7 +395,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_streams_come_out_in_the_order_of_time(
+    fn any_streams_are_merged_in_time_order(
         mut streams in prop::collection::vec(prop::collection::vec(0..1u64 << 40, 1..40), 1..5),
         kernel: bool,
     ) {

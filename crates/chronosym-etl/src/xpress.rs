@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_and_distance_comes_back() {
+    fn every_length_and_distance_round_trips() {
         for length in (3..300).chain([65_530, 65_545, 70_000, 1 << 20]) {
             for distance in [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 8192] {
                 let seed: Vec<u8> = (0..distance).map(|i| (i * 7 + i / 256) as u8).collect();
@@ -286,7 +286,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_packed_comes_back(
+        fn decompression_restores_the_input(
             words in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..20), 1..20),
             order in prop::collection::vec(any::<prop::sample::Index>(), 0..300),
         ) {
@@ -300,7 +300,7 @@ mod tests {
         }
 
         #[test]
-        fn any_input_gives_what_the_reference_gives(
+        fn any_input_equals_the_reference(
             input in prop::collection::vec(prop_oneof![any::<u8>(), Just(0), Just(255), 0..16u8], 0..600),
             size in 0..3000usize,
         ) {

@@ -56,7 +56,7 @@ fn read(file: &[u8]) -> (Vec<i64>, Diagnostics) {
 }
 
 #[test]
-fn every_truncation_reads_what_is_there() {
+fn every_truncated_file_is_read_up_to_its_end() {
     for compress in [false, true] {
         let file = trace_of(12, compress);
         let (whole, _) = read(&file);
@@ -218,7 +218,7 @@ fn buffers_may_be_of_any_size() {
 }
 
 #[test]
-fn records_that_are_none_are_counted() {
+fn invalid_records_are_counted() {
     for mut w in writers() {
         w.flush(0).unwrap();
         w.sample(At::ms(1), 1, 1).unwrap();
@@ -354,7 +354,7 @@ fn damaged_compression_is_counted() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused() {
+fn files_that_are_not_traces_are_rejected() {
     let file = trace(false);
     let refused = |bytes: &[u8]| {
         Reader::new(bytes, Default::default())

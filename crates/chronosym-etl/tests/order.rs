@@ -48,7 +48,7 @@ fn a_buffer_out_of_order_is_read_when_its_earliest_record_is_due() {
 /// The step to the next buffer is lost with a header; no buffer after the last one could confirm
 /// it.
 #[test]
-fn the_last_buffer_is_found_behind_a_damaged_one() {
+fn the_last_buffer_is_found_after_a_damaged_one() {
     for mut w in writers() {
         w.flush(0).unwrap();
         for round in 0..3 {
@@ -68,7 +68,7 @@ fn the_last_buffer_is_found_behind_a_damaged_one() {
 }
 
 #[test]
-fn processors_beyond_255_are_told_apart() {
+fn processors_beyond_255_are_distinguished() {
     let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
     w.flush(0).unwrap();
     w.sample(At::us(1), 1, 1).unwrap();

@@ -84,7 +84,7 @@ fn kernel_headers_of_both_widths() {
 }
 
 #[test]
-fn counters_lie_between_header_and_payload() {
+fn counters_are_between_header_and_payload() {
     // PEBS index and two counters.
     let words: Vec<u8> = [11u64, 22, 33]
         .iter()
@@ -225,7 +225,7 @@ fn extended_items_end_where_the_last_one_says() {
 }
 
 #[test]
-fn an_item_that_says_more_than_its_size_is_payload() {
+fn an_item_that_exceeds_its_size_is_payload() {
     let mut record = vec![0; 80];
     record[..6].copy_from_slice(&[96, 0, 0x13, 0xc0, 1, 0]);
     record[16..24].copy_from_slice(&TIME.to_le_bytes());

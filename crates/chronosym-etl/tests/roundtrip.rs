@@ -67,7 +67,7 @@ fn read_samples(file: &[u8]) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn every_clock_width_and_packing_comes_back_in_time_order() {
+fn every_clock_width_and_compression_round_trips_in_time_order() {
     for options in shapes() {
         let file = samples(options.clone(), 2_000);
         let mut reader = Reader::new(file.as_slice(), Default::default()).unwrap();
@@ -142,7 +142,7 @@ fn reading_again_gives_the_same() {
 }
 
 #[test]
-fn buffers_may_lie_in_any_order() {
+fn buffers_may_be_in_any_order() {
     let file = samples(
         Options {
             cpus: 3,
@@ -223,7 +223,7 @@ fn shared_buffers_are_merged_in_order() {
 }
 
 #[test]
-fn a_record_later_than_it_lies_is_delivered_and_counted() {
+fn a_record_out_of_order_is_delivered_and_counted() {
     // The first buffer's last record is older than all of the second buffer, whose first record the
     // reader has returned.
     let mut w = EtlWriter::new(
@@ -299,7 +299,7 @@ fn files_of_one_recording_merge() {
 }
 
 #[test]
-fn merged_files_keep_their_order_and_what_was_counted_of_each() {
+fn merged_files_keep_their_order_and_their_counts() {
     let file = |address| {
         let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
         for flag in [2, 4] {
@@ -444,7 +444,7 @@ fn times_outside_the_trace_are_clamped_and_kept() {
 }
 
 #[test]
-fn headers_and_extended_items_come_back() {
+fn headers_and_extended_items_round_trip() {
     let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
     let at = At::ms(3).pid(10).tid(11);
     w.process(

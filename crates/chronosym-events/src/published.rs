@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_published_version_stands_for_newer_ones() {
+    fn the_newest_published_version_is_used_for_newer_ones() {
         let fields = |version| {
             let event = manifest(&Provider::NativeRuntime, 10, version).unwrap();
             event.fields.map(|fields| fields.len())

@@ -97,7 +97,7 @@ fn newer_versions_decode_as_the_newest_known_one() {
 }
 
 #[test]
-fn the_catalog_lists_what_is_typed() {
+fn the_catalog_lists_typed_events() {
     let known: Vec<_> = catalog().map(|entry| identity(&entry.key)).collect();
     for case in all() {
         let key = (case.key)(*case.versions.end());

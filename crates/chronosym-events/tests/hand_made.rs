@@ -83,7 +83,7 @@ fn method_flags_and_actions() {
 }
 
 #[test]
-fn a_method_that_ends_too_early_gives_what_is_there() {
+fn a_truncated_method_is_read_up_to_its_end() {
     let whole = Method {
         start: 0x1000,
         size: 8,
@@ -149,7 +149,7 @@ fn il_maps_pair_their_two_lists() {
 }
 
 #[test]
-fn markers_say_which_end_of_which_rundown() {
+fn markers_identify_the_end_of_each_rundown() {
     let marker = |provider, id| match raw(&manifest(provider, id, 1), &[9, 0], 8).decode() {
         Ok(Some(Event::RundownMarker(m))) => (m.action, m.phase),
         other => panic!("{other:?}"),
@@ -177,7 +177,7 @@ fn markers_say_which_end_of_which_rundown() {
 }
 
 #[test]
-fn kernel_events_know_their_kinds() {
+fn kernel_events_have_kinds() {
     use kernel::classes::{IMAGE, IMAGE_ID, PERF_INFO, PROCESS, STACK_WALK};
     let decode = |schema: &EventSchema, payload: &[u8]| match raw(schema, payload, 4).decode() {
         Ok(Some(Event::Kernel(event))) => format!("{event:?}"),
@@ -272,7 +272,7 @@ fn names_come_from_tables_then_from_the_trace() {
 }
 
 #[test]
-fn published_fields_take_the_place_of_a_description() {
+fn published_fields_replace_a_missing_description() {
     let payload = Payload::new()
         .wide("System.Exception")
         .wide("no")
@@ -502,7 +502,7 @@ fn inline_trees_join_and_answer() {
 }
 
 #[test]
-fn pieces_out_of_order_make_no_tree() {
+fn chunks_out_of_order_form_no_tree() {
     let tree = payload::inline_tree(NODES, MAPPINGS);
     let pieces = payload::rich_debug_info(9, 100, 1, &tree, 50);
     let other = payload::rich_debug_info(9, 200, 1, &tree, 50);

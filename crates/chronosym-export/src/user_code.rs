@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_are_told_by_folder_and_name() {
+    fn modules_are_classified_by_folder_and_name() {
         for (name, path, origin) in [
             ("System.Linq", None, Origin::Framework),
             (

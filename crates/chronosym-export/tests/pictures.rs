@@ -136,7 +136,7 @@ fn hostile_names_stay_text() {
 }
 
 #[test]
-fn units_are_what_all_samples_have() {
+fn the_unit_is_one_that_all_samples_have() {
     let of = |weights: &'static [Weight]| {
         let timeline = timeline(|session| {
             for (&weight, time) in weights.iter().zip(1..) {
@@ -261,7 +261,7 @@ fn threads_are_joined_in_each_picture() {
 }
 
 #[test]
-fn a_comparison_shows_what_grew() {
+fn a_comparison_shows_growth() {
     let of = |run: u64, go: u64| {
         timeline(|session| {
             for (address, times) in [(0x1010, run), (0x2010, go)] {

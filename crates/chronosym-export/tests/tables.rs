@@ -122,7 +122,7 @@ fn every_row_of_code_ends_with_its_method() {
 }
 
 #[test]
-fn colours_tell_kinds_of_code_and_change_no_text() {
+fn colours_show_kinds_of_code_and_change_no_text() {
     let plain = tables(80, false).concat();
     let coloured = tables(80, true).concat();
     assert!(coloured.contains("\x1b[32m") && coloured.contains("\x1b[90m"));

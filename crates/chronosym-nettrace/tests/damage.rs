@@ -212,7 +212,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn nothing_brings_the_reader_down(
+    fn no_input_makes_the_reader_panic(
         sample in 0usize..8,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
         cut in prop::option::of(any::<prop::sample::Index>()),
@@ -236,7 +236,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_a_trace_is_refused_with_what_it_is() {
+fn other_formats_are_rejected_by_name() {
     let found = |bytes: &[u8]| match Reader::new(bytes, Options::default()) {
         Err(Error::NotATrace { found }) => found,
         other => panic!("{:?}", other.err()),
@@ -359,7 +359,7 @@ fn a_block_larger_than_is_looked_ahead_is_read() {
 }
 
 #[test]
-fn a_longer_block_header_is_no_obstacle() {
+fn a_longer_block_header_is_skipped() {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
     writer.event(kind, 0, 1, &[], &[]);
@@ -444,7 +444,7 @@ fn an_event_of_netperf_that_is_larger_than_its_block_costs_the_rest_of_it() {
 }
 
 #[test]
-fn broken_framing_is_left_behind_at_the_next_object() {
+fn reading_resumes_at_the_next_object_after_broken_framing() {
     let (mut writer, kind, first) = two_blocks();
     let second = writer.written();
     writer.event(kind, 2, 1, &[], b"c");
@@ -468,7 +468,7 @@ fn broken_framing_is_left_behind_at_the_next_object() {
 }
 
 #[test]
-fn losses_after_the_first_gap_behind_damage_are_the_traced_processes() {
+fn losses_after_the_first_gap_after_damage_belong_to_the_traced_process() {
     let (mut writer, kind, first) = two_blocks();
     for time in 2..5 {
         writer.lose(1, 10);
@@ -540,7 +540,7 @@ fn a_stack_of_an_odd_size_leaves_the_others_of_its_block() {
 }
 
 #[test]
-fn counts_that_promise_too_much_are_not_believed() {
+fn excessive_counts_are_rejected() {
     let huge = u32::MAX.to_le_bytes();
     let mut stacks = 1u32.to_le_bytes().to_vec();
     stacks.extend(huge);
@@ -557,7 +557,7 @@ fn counts_that_promise_too_much_are_not_believed() {
 }
 
 #[test]
-fn bytes_behind_what_makes_no_sense_in_a_block_are_counted() {
+fn bytes_after_invalid_content_of_a_block_are_counted() {
     // First id 1, two stacks: one of eight bytes, one that is longer than the block.
     let mut stacks = vec![1, 0, 0, 0, 2, 0, 0, 0, 8, 0, 0, 0];
     stacks.extend([7; 8]);
@@ -655,7 +655,7 @@ fn whatever_byte_of_a_block_is_damaged_the_blocks_after_the_next_are_read() {
 }
 
 #[test]
-fn zeros_in_the_middle_cost_the_blocks_they_lie_in() {
+fn zeros_in_the_middle_cost_only_their_blocks() {
     for Sample {
         name,
         mut bytes,
@@ -683,7 +683,7 @@ fn zeros_in_the_middle_cost_the_blocks_they_lie_in() {
 }
 
 #[test]
-fn a_trace_behind_the_end_of_another_is_not_part_of_it() {
+fn a_trace_after_the_end_of_another_is_not_part_of_it() {
     for name in ["v4", "v6"] {
         let writer = || match name {
             "v4" => NettraceWriter::v4(),
@@ -703,7 +703,7 @@ fn a_trace_behind_the_end_of_another_is_not_part_of_it() {
 }
 
 #[test]
-fn stacks_from_before_lost_blocks_are_nobodys() {
+fn stacks_from_before_lost_blocks_are_not_attributed() {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
     writer.event(kind, 1, 1, &[0x1111], b"a");

@@ -24,7 +24,7 @@ fn event_block(flags: u8, blobs: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_definition_among_events_is_no_event() {
+fn a_definition_among_events_is_not_an_event() {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
     writer.event(kind, 1, 1, &[], b"w");
@@ -56,7 +56,7 @@ fn a_definition_among_events_is_no_event() {
 }
 
 #[test]
-fn uncompressed_events_begin_where_four_divides_whatever_their_size() {
+fn uncompressed_events_are_aligned_to_four_bytes() {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
     writer.event(kind, 1, 1, &[], b"w");
@@ -309,7 +309,7 @@ fn an_unreadable_field_list_keeps_the_type_and_its_events() {
 }
 
 #[test]
-fn a_field_of_an_unknown_type_costs_nothing_but_itself_where_fields_have_a_size() {
+fn a_field_of_an_unknown_type_is_skipped_if_fields_have_sizes() {
     let spec = spec()
         .with_opcode(17)
         .field("New", FieldKind::Plain(99))
@@ -342,7 +342,7 @@ fn a_field_of_an_unknown_type_costs_nothing_but_itself_where_fields_have_a_size(
 }
 
 #[test]
-fn what_stands_before_an_unknown_option_is_kept() {
+fn arguments_before_an_unknown_option_are_kept() {
     let mut writer = NettraceWriter::v6();
     // Id 1, provider "P", event 5, no name, no fields; options: version 3, then 77 with something.
     writer.block(

@@ -155,7 +155,7 @@ fn stack_rows_are_dense_and_shared_within_a_region() {
 }
 
 #[test]
-fn a_stack_id_means_nothing_after_a_sequence_point() {
+fn stack_ids_end_at_a_sequence_point() {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
     writer.event(kind, 1, 1, &[10], &[]);
@@ -330,7 +330,7 @@ fn a_thread_that_lost_its_first_events_shows_it() {
 }
 
 #[test]
-fn what_a_thread_lost_before_its_removal_was_lost_by_then() {
+fn losses_of_a_removed_thread_precede_its_removal() {
     let mut writer = NettraceWriter::v6();
     let kind = writer.event_type("P", 1, 0);
     writer.event(kind, 100, 7, &[], &[]);
@@ -381,7 +381,7 @@ fn a_removed_threads_id_may_be_used_again() {
 }
 
 #[test]
-fn forgotten_threads_are_known_no_more() {
+fn forgotten_threads_are_unknown() {
     let mut writer = NettraceWriter::v6();
     let kind = writer.event_type("P", 1, 0);
     writer.block(6, &[5, 0, 50, 2, 3, 3, 4]);
@@ -459,7 +459,7 @@ fn a_thread_row_with_an_option_of_a_newer_writer_keeps_its_ids() {
 }
 
 #[test]
-fn a_thread_under_the_index_of_a_removed_one_begins_anew() {
+fn a_thread_with_the_index_of_a_removed_one_starts_over() {
     // Thread 50 is gone, its last number was 1; a sequence point, with a time and no numbers, that
     // forgets all threads.
     let removed = (7, vec![50, 1]);
@@ -485,7 +485,7 @@ fn a_thread_under_the_index_of_a_removed_one_begins_anew() {
 }
 
 #[test]
-fn a_removed_thread_is_known_no_more() {
+fn a_removed_thread_is_unknown() {
     let mut writer = NettraceWriter::v6();
     writer.event_type("P", 1, 0);
     writer.flush();
@@ -554,7 +554,7 @@ impl Read for Failing<'_> {
 }
 
 #[test]
-fn what_was_read_before_the_source_failed_is_delivered_first() {
+fn records_before_a_source_failure_are_delivered_first() {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
     writer.event(kind, 1, 1, &[], b"a");
@@ -592,7 +592,7 @@ fn what_was_read_before_the_source_failed_is_delivered_first() {
 }
 
 #[test]
-fn the_last_time_of_a_region_is_the_latest_whatever_stands_last() {
+fn the_last_time_of_a_region_is_the_latest_of_its_records() {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
     // The difference has more than 32 bits: neither the order nor the latest time may look at the

@@ -236,7 +236,7 @@ proptest! {
 }
 
 #[test]
-fn headers_say_what_was_written() {
+fn headers_round_trip() {
     let info = TraceInfo {
         qpc_start: 77,
         frequency: 10_000_000,

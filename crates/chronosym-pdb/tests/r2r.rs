@@ -40,7 +40,7 @@ const CONSTANTS_BEHIND: [(&str, u32); 4] = [
 ];
 
 #[test]
-fn every_row_of_the_maps_comes_out_of_the_image_alone() {
+fn the_image_alone_yields_every_row_of_the_maps() {
     for (folder, machine, os) in IMAGES {
         let dll = read(&format!("clr10/r2r/{folder}/Workload.dll"));
         let text = read(&format!("clr10/r2r/{folder}/Workload.ni.r2rmap"));
@@ -277,7 +277,7 @@ fn the_trace_gives_the_base_away() {
 }
 
 #[test]
-fn starts_give_the_base_and_tell_builds_apart() {
+fn starts_determine_the_base_and_distinguish_builds() {
     let dlls = IMAGES.map(|(folder, ..)| read(&format!("clr10/r2r/{folder}/Workload.dll")));
     let [linux, windows, arm] = dlls.each_ref().map(|dll| R2rImage::parse(dll).unwrap());
     let base = 0x7f12_3456_7000;
@@ -326,7 +326,7 @@ fn starts_of_nothing() -> [MethodStart; 2] {
 }
 
 #[test]
-fn rows_of_a_map_may_stand_in_any_order() {
+fn rows_of_a_map_may_be_in_any_order() {
     let text = String::from_utf8(read("clr10/r2r/linux-x64/Workload.ni.r2rmap")).unwrap();
     let parse = |text: &str| R2rMap::parse(text.as_bytes()).unwrap();
     let mut backwards: Vec<&str> = text.lines().collect();
@@ -639,7 +639,7 @@ fn il_only_images_are_refused() {
 
 /// The methods in a trace identify a map, without the image: addresses, sizes and names.
 #[test]
-fn maps_are_told_apart_by_where_methods_start() {
+fn maps_are_distinguished_by_method_starts() {
     let files = IMAGES.map(|(folder, ..)| {
         let path = |file| format!("clr10/r2r/{folder}/{file}");
         let text = String::from_utf8(read(&path("Workload.ni.r2rmap"))).unwrap();
@@ -730,7 +730,7 @@ fn sizes_and_addresses_differ_from_a_map_by_processor() {
 }
 
 #[test]
-fn maps_tell_system_and_processor() {
+fn maps_state_system_and_processor() {
     let parse = |kind: &str, number: usize| {
         let text = format!("FFFFFFFF 00 {}\n{kind} 00 {number}\n", "0".repeat(32));
         R2rMap::parse(text.as_bytes()).unwrap()

@@ -228,7 +228,7 @@ fn original_sections_without_omap_mean_nothing() {
 
 /// A section ends with its last byte: bytes after it belong to no function in it.
 #[test]
-fn nothing_is_known_of_the_byte_behind_a_section() {
+fn the_byte_after_a_section_belongs_to_no_function() {
     let image = read("x86_64/small.exe");
     let image = chronosym_pdb::pe::PeImage::parse(&image).unwrap();
     let pdb = WindowsPdb::open(&SMALL).unwrap();
@@ -394,7 +394,7 @@ fn other_kinds_of_code_records() {
 
 /// MSVC leaves the names of functions for `__finally` blocks empty.
 #[test]
-fn inlined_functions_without_a_name_have_none() {
+fn inlinees_without_a_name_stay_unnamed() {
     let named = |data: &[u8]| {
         let pdb = WindowsPdb::open(data).unwrap();
         let mut frames = Frames::new();
@@ -429,7 +429,7 @@ fn inlined_functions_without_a_name_have_none() {
 }
 
 #[test]
-fn files_of_managed_code_are_told_from_those_of_native_code() {
+fn files_of_managed_and_native_code_are_distinguished() {
     assert!(!WindowsPdb::open(&SMALL).unwrap().is_managed());
     let file = rebuilt(|streams| {
         for stream in streams.iter_mut().skip(5).flatten() {
@@ -461,7 +461,7 @@ fn files_of_managed_code_are_told_from_those_of_native_code() {
 }
 
 #[test]
-fn fastlink_and_missing_parts_are_told() {
+fn fastlink_and_missing_parts_are_reported() {
     let limits = |file: &[u8]| {
         WindowsPdb::open(file)
             .unwrap()

@@ -248,7 +248,7 @@ fn assert_answers(made: &Made, answers: &[(u32, &str)]) {
 }
 
 #[test]
-fn publics_end_where_something_else_begins() {
+fn publics_end_where_another_symbol_starts() {
     let code = [(1, 0, 0x40), (1, 0x40, 0x20), (1, 0x80, 0x20)];
     let main = Module::new(&code, &[])
         .scope(procedure(0x10, 8, "first"), &[])
@@ -344,7 +344,7 @@ fn line_tables_of_several_functions_and_files() {
 
 /// Contents of a symbol stream other than procedures in succession.
 #[test]
-fn records_that_are_no_plain_procedures() {
+fn records_other_than_plain_procedures() {
     let thunk = record(
         S_THUNK32,
         &[&words(&[0, 0, 0, 0x50]), &shorts(&[1, 8]), b"\0thunk\0"],

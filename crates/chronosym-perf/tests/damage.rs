@@ -185,7 +185,7 @@ fn rounds_of_compressed_records_end_where_the_recorder_ended_them() {
 }
 
 #[test]
-fn of_one_time_samples_come_last_and_records_without_a_time_stay_where_they_are() {
+fn samples_follow_records_of_equal_time_and_untimed_records_keep_their_position() {
     let attr = PerfAttr {
         flags: 0,
         ..PerfAttr::default()
@@ -242,7 +242,7 @@ fn a_round_without_end_takes_no_more_than_its_limit() {
 }
 
 #[test]
-fn a_sample_costs_no_allocation() {
+fn samples_allocate_nothing() {
     let cost = |samples: u64| {
         let mut writer = PerfWriter::new(PerfAttr::default());
         for index in 0..samples {
@@ -269,7 +269,7 @@ fn a_sample_costs_no_allocation() {
 }
 
 #[test]
-fn sizes_that_lie_cost_their_record_only() {
+fn wrong_sizes_cost_only_their_record() {
     const CALLCHAIN: u64 = 1 << 5;
     let attr = PerfAttr {
         sample_type: 1 | CALLCHAIN,
@@ -297,7 +297,7 @@ fn sizes_that_lie_cost_their_record_only() {
 }
 
 #[test]
-fn records_are_found_again_behind_what_is_none() {
+fn records_are_found_again_after_invalid_bytes() {
     const DATA: usize = 0xff00;
     let whole = recording();
     let before = read(&whole.file()).expect("fine").0.len();
@@ -431,7 +431,7 @@ fn a_killed_recorder_leaves_its_records() {
 }
 
 #[test]
-fn attributes_behind_the_records_need_a_source_that_seeks() {
+fn attributes_after_the_records_need_a_seekable_source() {
     let writer = recording();
     let mut file = writer.file();
     // Move the attribute from before the records to the end.
@@ -453,7 +453,7 @@ fn attributes_behind_the_records_need_a_source_that_seeks() {
 }
 
 #[test]
-fn what_is_no_recording_is_named() {
+fn files_that_are_not_recordings_are_identified() {
     let found = |bytes: &[u8]| read(bytes).expect_err("no recording").to_string();
     assert!(found(b"").contains("empty"));
     assert!(found(b"\x7fELF............").contains("\\x7fELF"));
@@ -492,7 +492,7 @@ fn the_first_version_of_the_format_is_read() {
 }
 
 #[test]
-fn a_source_that_fails_gives_what_it_had() {
+fn a_failing_source_yields_the_data_before() {
     struct Failing(Vec<u8>);
     impl Read for Failing {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -38,7 +38,7 @@ fn dump(big: bool) -> JitdumpWriter {
 }
 
 #[test]
-fn loads_and_moves_come_back() {
+fn loads_and_moves_round_trip() {
     for big in [false, true] {
         let file = dump(big).file().to_vec();
         let mut reader = Reader::new(file.as_slice(), Options::default()).expect("it is a jitdump");
@@ -153,7 +153,7 @@ fn any_byte_may_be_wrong() {
 }
 
 #[test]
-fn a_record_that_promises_much_takes_no_room() {
+fn a_record_with_a_large_size_allocates_nothing() {
     let mut file = dump(false).file().to_vec();
     file.extend([0, 0, 0, 0, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0]);
     let measured = allocation_counter::measure(|| {
@@ -182,7 +182,7 @@ fn code_may_be_missing() {
 }
 
 #[test]
-fn what_is_no_jitdump_is_named() {
+fn files_that_are_not_jitdumps_are_identified() {
     assert!(matches!(read(b"PERFILE2"), Err(Error::WrongFormat { .. })));
     assert!(matches!(read(b"DTiJ"), Err(Error::DamagedHeader { .. })));
     let mut file = dump(false).file().to_vec();

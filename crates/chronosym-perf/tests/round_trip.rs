@@ -27,7 +27,7 @@ fn forms(writer: &PerfWriter) -> [Vec<u8>; 4] {
 }
 
 #[test]
-fn processes_come_back() {
+fn processes_round_trip() {
     for mut writer in writers(&PerfAttr::default()) {
         writer.comm(10, 7, 7, "work er)x");
         writer.fork(11, 8, 7, 8);
@@ -84,7 +84,7 @@ fn processes_come_back() {
 }
 
 #[test]
-fn records_of_the_kernel_come_back() {
+fn records_of_the_kernel_round_trip() {
     let attr = PerfAttr {
         read_format: 0b1_0111,
         ..PerfAttr::default()
@@ -144,7 +144,7 @@ fn records_of_the_kernel_come_back() {
 }
 
 #[test]
-fn samples_of_guests_say_so() {
+fn samples_of_guests_are_marked() {
     for mut writer in writers(&PerfAttr::default()) {
         for misc in 0..8 {
             let body = writer.body().u64(0x10).u32(7).u32(7).u64(10);
@@ -380,7 +380,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn samples_of_every_layout_come_back(
+    fn samples_of_every_layout_round_trip(
         sample_type in 0u64..1 << 25,
         read_format in 0u64..32,
         has_index in any::<bool>(),
@@ -484,7 +484,7 @@ fn records_find_their_event() {
 }
 
 #[test]
-fn features_come_back() {
+fn features_round_trip() {
     for mut writer in writers(&PerfAttr::default()) {
         let string = |bytes: Bytes, text: &str| {
             let mut padded = text.as_bytes().to_vec();
@@ -563,7 +563,7 @@ fn features_come_back() {
 }
 
 #[test]
-fn what_records_say_of_the_machine_is_kept_beside_the_features() {
+fn machine_facts_of_records_supplement_the_features() {
     let mut writer = PerfWriter::new(PerfAttr::default());
     let mut text = vec![64, 0, 0, 0];
     text.extend(b"host");

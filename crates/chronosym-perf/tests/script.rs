@@ -114,7 +114,7 @@ fn any_cut_and_any_byte_is_read() {
 }
 
 #[test]
-fn lines_and_samples_without_end_take_bounded_room() {
+fn endless_lines_and_samples_use_bounded_memory() {
     let mut text = b"a 1/1 1.000000: x: \n".to_vec();
     for _ in 0..200_000 {
         text.extend(

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_several_names_answers_up_to_the_next_row() {
+    fn the_best_of_several_names_applies_up_to_the_next_symbol() {
         let list = list(LIST, None).unwrap();
         let image = kernel(0xffff_ffff_8100_0000, 0xffff_ffff_8100_0300);
         let at = |rva| {
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_named() {
+    fn invalid_lists_are_rejected() {
         let hidden = "0000000000000000 T _text\n0000000000000000 t work\n";
         assert!(matches!(list(hidden, None), Err(KallsymsError::Hidden)));
         for text in ["", "hello\n", "ffffffff81000100 t work\n"] {

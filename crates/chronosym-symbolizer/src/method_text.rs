@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_tell_overloads_apart() {
+    fn parameters_distinguish_overloads() {
         let int = || Type::Primitive(8);
         let signature = MethodSignature {
             has_this: false,

@@ -202,7 +202,7 @@ mod tests {
     /// matches.
     #[cfg(feature = "http")]
     #[test]
-    fn linked_text_is_held_to_its_checksum() {
+    fn linked_text_is_checked_against_its_checksum() {
         use std::io::{BufRead, BufReader, Write};
 
         use chronosym_symbols::path::SymbolPath;

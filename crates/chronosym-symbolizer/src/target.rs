@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_trace_says_is_held_to_what_an_image_is() {
+    fn targets_of_traces_and_images_are_compared() {
         let linux = Target::of_trace(Some("Linux x64"));
         assert_eq!(linux.to_string(), "Linux X64");
         let windows = Target::of_trace(Some("Windows 6.1 build 7601"));

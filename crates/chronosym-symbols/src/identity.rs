@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn stripped_images_and_debug_files_are_told_apart() {
+    fn stripped_images_and_debug_files_are_distinguished() {
         let id = BuildId::new(&[1, 2, 3]).unwrap();
         let file = |has_debug, has_code| FileIdentity::Elf {
             build_id: Some(id.clone()),

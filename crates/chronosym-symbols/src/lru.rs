@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_and_panic_are_not_remembered() {
+    fn failures_and_panics_are_not_cached() {
         let cache: WeightedLru<u32, u32> = WeightedLru::new(100);
         assert_eq!(cache.get_or_load(&1, || Err("no")), Err("no"));
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -225,7 +225,7 @@ mod tests {
     proptest::proptest! {
         /// Compares with a list in the order of use, cut to the budget from its old end.
         #[test]
-        fn keeps_what_a_naive_model_keeps(loads in proptest::collection::vec((0..6_u32, 0..7_u64), 0..60)) {
+        fn keeps_the_values_of_a_naive_model(loads in proptest::collection::vec((0..6_u32, 0..7_u64), 0..60)) {
             let cache = WeightedLru::new(12);
             let mut model: Vec<(u32, u64)> = Vec::new();
             for (key, weight) in loads {

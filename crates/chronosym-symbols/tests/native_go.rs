@@ -117,7 +117,7 @@ fn a_position_that_does_not_end_is_cut_off() {
 }
 
 #[test]
-fn trees_that_are_none_give_no_inlined_calls() {
+fn invalid_trees_yield_no_inlined_calls() {
     let (table, tree) = made::table(0xf1);
     // A name that starts within another, an offset beyond the function.
     for (at, byte) in [(4, 3), (9, 1), (4, 0xff)] {

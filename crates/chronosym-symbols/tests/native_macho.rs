@@ -198,7 +198,7 @@ fn a_bundle_of_another_build_is_refused() {
 
 /// Each prefix is read or refused, and an address that it answers has the answer of the whole file.
 #[test]
-fn truncated_files_have_no_other_answers() {
+fn truncated_files_have_no_wrong_answers() {
     for (file, processor) in [
         ("x86_64/app.dSYM/Contents/Resources/DWARF/app", "x86_64"),
         ("arm64/app", "arm64"),

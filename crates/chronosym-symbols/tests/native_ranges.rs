@@ -78,7 +78,7 @@ fn starts(symbols: &NativeSymbols, addresses: &[u64]) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn a_function_in_pieces_begins_with_its_first_and_each_other_with_itself() {
+fn a_function_in_ranges_starts_with_its_first_range() {
     // The hot range is first in the list, the cold one has the lower address, another is beyond
     // both.
     let pieces = [range(0x1800, 0x40), range(0x1010, 8), range(0x1900, 8)].concat();
@@ -98,7 +98,7 @@ fn a_function_in_pieces_begins_with_its_first_and_each_other_with_itself() {
 }
 
 #[test]
-fn an_entry_that_is_stated_is_where_a_function_begins() {
+fn a_stated_entry_is_the_start_of_a_function() {
     // Eight bytes into the first range; addresses before it are relative to the range.
     let pieces = [range(0x1800, 0x40), range(0x1010, 8)].concat();
     let info = unit(&[&b"\x03split\0\x08"[..], &LIST].concat());
@@ -132,7 +132,7 @@ fn pieces_that_overlap_count_once() {
 /// GNU's linker makes the debug information of a dropped copy refer to the remaining copy, which is
 /// the first; Clang, unlike GCC, omits its units from the table of addresses.
 #[test]
-fn the_copy_that_was_kept_answers_also_where_its_unit_is_not_listed() {
+fn the_linked_copy_is_found_even_if_its_unit_is_not_listed() {
     let function = |name: &str| {
         let place = [0x1000u64.to_le_bytes(), 0x40u64.to_le_bytes()].concat();
         unit(&[b"\x04", name.as_bytes(), b"\0", &place, b"\0"].concat())

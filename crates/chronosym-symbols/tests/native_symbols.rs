@@ -45,7 +45,7 @@ fn labels_that_assemblers_keep_for_the_linker_name_nothing() {
 /// The name that replaces that of the debug information, and the one that LLVM's and GNU's tools
 /// choose.
 #[test]
-fn aliases_have_the_name_that_programs_use_and_inner_labels_none() {
+fn aliases_have_the_name_that_programs_use_and_inner_labels_are_ignored() {
     const LOCAL: u8 = 0;
     const GLOBAL: u8 = 0x10;
     const WEAK: u8 = 0x20;
@@ -156,7 +156,7 @@ fn elf_of_one_function(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_name_that_is_too_long_is_shown_in_part_and_json_says_so() {
+fn a_name_that_is_too_long_is_truncated_and_json_reports_it() {
     let name = format!("_Z{}", "9".repeat(20_000));
     let bytes = elf_of_one_function(&name);
     let symbols = NativeSymbols::open(&bytes[..]).unwrap();
@@ -200,7 +200,7 @@ fn a_plain_name_of_megabytes_is_cut_with_a_mark() {
 }
 
 #[test]
-fn formats_of_symbols_that_are_not_read_are_named() {
+fn unsupported_symbol_formats_are_named() {
     let unsupported = |bytes: &[u8]| match NativeSymbols::open(bytes) {
         Err(Error::Unsupported { what }) => Some(what),
         _ => None,

@@ -95,7 +95,7 @@ fn packed(sections: Vec<Section>, more: u64) -> Vec<Section> {
 }
 
 #[test]
-fn an_object_answers_as_the_program_linked_of_it() {
+fn an_object_resolves_like_the_linked_program() {
     let expected = frames(&made::elf(&made::program()), CODE);
     assert!(expected.1.is_empty() && expected.0[0x10].len() == 2);
     assert_eq!(frames(&object(&unlinked()), 0), expected);
@@ -107,7 +107,7 @@ fn an_object_answers_as_the_program_linked_of_it() {
 }
 
 #[test]
-fn what_is_unpacked_counts() {
+fn decompressed_bytes_are_counted() {
     let unpacked = |file: Vec<u8>| NativeSymbols::open(file).unwrap().unpacked_bytes();
     let debug = made::program()
         .into_iter()
@@ -131,7 +131,7 @@ fn sections_that_hold_less_than_they_state_are_damaged() {
 }
 
 #[test]
-fn relocations_of_kinds_that_are_not_known_are_told() {
+fn unknown_relocations_are_reported() {
     let mut sections = unlinked();
     for (name, _, _, _, bytes) in &mut sections {
         if name.starts_with(".rela") {

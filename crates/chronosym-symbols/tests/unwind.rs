@@ -93,7 +93,7 @@ fn step(table: &UnwindTable, offset: u64) -> (Step, Registers) {
 }
 
 #[test]
-fn rows_say_where_the_caller_is_at_each_instruction() {
+fn rows_locate_the_caller_at_each_instruction() {
     // push bp after 1 byte: the frame is 16 below, bp saved; then the frame is by bp.
     let pushes = [0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6];
     let functions: [(u64, u64, &[u8]); 1] = [(0x10, 0x20, &pushes)];
@@ -176,7 +176,7 @@ fn linkage_code_has_its_frame_by_the_instruction() {
 }
 
 #[test]
-fn ends_and_signals_are_told_apart_from_calls() {
+fn ends_and_signals_are_distinguished_from_calls() {
     let outermost: [(u64, u64, &[u8]); 1] = [(0, 0x10, &[0x07, 16])];
     let outermost = table(file(".eh_frame", eh_frame(&outermost, false)));
     assert_eq!(step(&outermost, 0).0, Step::Outermost);
@@ -222,7 +222,7 @@ proptest! {
 }
 
 #[test]
-fn a_head_that_is_extended_without_end_is_none() {
+fn a_header_extended_without_end_is_rejected() {
     let entries = |extensions: usize| {
         let mut head = vec![0, 0, 0, 0, 1, b'z'];
         head.extend([b'L'].repeat(extensions));

@@ -85,7 +85,7 @@ fn a_body_costs_at_most_40_bytes() {
 }
 
 #[test]
-fn a_map_holds_what_it_says() {
+fn a_map_uses_the_memory_that_it_reports() {
     let range = AddrRange::sized(0x7f00_0000_0000, 1 << 20).unwrap();
     let place = AddrRange::sized(0x10, 1).unwrap();
     // With all times near each other, and with one that is far.
@@ -102,7 +102,7 @@ fn a_map_holds_what_it_says() {
 }
 
 #[test]
-fn a_live_map_holds_about_what_it_says() {
+fn a_live_map_uses_about_the_memory_that_it_reports() {
     let mut map = LiveMap::new();
     let allocated = measure(|| {
         for occupant in occupants(20_000, 4) {

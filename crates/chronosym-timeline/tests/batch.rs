@@ -31,7 +31,7 @@ fn map(random: &mut Random, bodies: u64) -> VersionedMap {
 }
 
 #[test]
-fn a_batch_answers_like_lookups() {
+fn a_batch_resolves_like_single_lookups() {
     let mut random = Random(7);
     for (bodies, queries) in [
         (0, 10),

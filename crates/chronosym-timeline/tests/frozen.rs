@@ -144,7 +144,7 @@ fn lifetimes(occupants: &[Occupant]) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_life_is_half_open_in_addresses_and_time() {
+fn a_lifetime_is_half_open_in_addresses_and_time() {
     let map = VersionedMap::new(&[Occupant::new(sized(0x1000, 0x10), Start::At(5), End::At(9))]);
     assert!(!map.is_empty());
     let id = Id::from_index(0);
@@ -170,7 +170,7 @@ fn a_life_is_half_open_in_addresses_and_time() {
 }
 
 #[test]
-fn a_load_closes_the_whole_of_what_it_overlaps() {
+fn a_load_ends_all_code_that_it_overlaps() {
     let older = Occupant::new(sized(0x1000, 0x100), Start::At(1), End::At(50));
     let newer = Occupant::new(sized(0x10ff, 0x100), Start::At(10), End::Open);
     let map = VersionedMap::new(&[older, newer]);
@@ -190,7 +190,7 @@ fn an_unknown_end_reaches_forward_before_an_unknown_begin_reaches_back() {
 }
 
 #[test]
-fn a_container_bounds_what_is_unknown() {
+fn a_container_bounds_unknown_times() {
     let mut listed = Occupant::new(sized(0x1000, 0x100), Start::Before(30), End::After(30));
     (listed.not_before, listed.not_after) = (7, 40);
     assert_eq!(lifetimes(&[listed]), [(7, 40)]);
@@ -253,7 +253,7 @@ fn times_before_all_evidence_are_in_order() {
 }
 
 #[test]
-fn wide_lives_of_one_tick_are_told_apart() {
+fn wide_lifetimes_of_one_tick_are_distinguished() {
     // The last one lives so long that all others start and end in one tick.
     let wide = |from, to| Occupant::new(sized(0x1000, 0x1000), Start::At(from), End::At(to));
     let mut occupants = vec![
@@ -290,7 +290,7 @@ fn any_number_of_wide_gaps_splits() {
 }
 
 #[test]
-fn crowds_between_wide_gaps_are_told_apart() {
+fn dense_ranges_between_wide_gaps_are_distinguished() {
     // Many start within a few bytes, then none for a long distance: a table for the average
     // distance cannot distinguish them.
     let mut ranges = Vec::new();
@@ -365,7 +365,7 @@ fn nobody_is_alive_at_the_end_of_time() {
 /// Occupants of one tick need not be in the order of their lifetimes if tiles of several addresses
 /// are split.
 #[test]
-fn the_nearest_is_found_across_tiles_that_begin_in_one_tick() {
+fn the_nearest_is_found_across_tiles_that_start_in_one_tick() {
     const BASE: u64 = 0x7f00_0000_0000;
     let (whole, next) = (sized(BASE, 1 << 33), sized(BASE + 1, 1 << 33));
     let (at, no) = (Start::At, End::At(0));

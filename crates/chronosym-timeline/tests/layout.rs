@@ -119,7 +119,7 @@ fn more_than_32_bits_of_code_without_a_gap_are_found() {
 }
 
 #[test]
-fn a_crowd_of_stubs_in_a_wide_space_hides_nothing_behind_it() {
+fn many_stubs_in_a_wide_space_hide_no_later_code() {
     // The others are so far apart that all stubs are in one granule.
     let far = [(1 << 25, 16)].repeat(120);
     for behind in [vec![], [(70_000, 16)].repeat(40)] {

@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_final_stays((occupants, events) in session(10)) {
+    fn final_answers_do_not_change((occupants, events) in session(10)) {
         let mut live = LiveMap::new();
         let model = Model::new(&occupants);
         let (addresses, times) = (model.addresses(), model.times());
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_forgotten_changes_nothing_later(
+    fn forgetting_does_not_change_later_answers(
         (occupants, events) in session(12),
         horizons in prop::collection::vec(prop::option::weighted(0.3, 0_u64..10), 40),
     ) {
@@ -267,7 +267,7 @@ fn readers_see_whole_steps_while_the_writer_works() {
 }
 
 #[test]
-fn what_is_known_of_an_occupant_is_told_until_it_is_forgotten() {
+fn occupants_are_reported_until_forgotten() {
     let range = AddrRange::sized(0x1000, 0x10).unwrap();
     let mut live = LiveMap::new();
     let mut occupant = Occupant::new(range, Start::At(5), End::Open);

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_the_width_that_is_said() {
+    fn addresses_have_the_stated_width() {
         let bytes = [1, 0, 0, 0, 2, 0, 0, 0xff, 3];
         let four = Addresses::new(&bytes, PointerSize::Four);
         assert_eq!(

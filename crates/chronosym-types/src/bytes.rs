@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leaves_the_bytes_is_none() {
+    fn ranges_beyond_the_bytes_are_empty() {
         let bytes = [1, 0, 0, 0, 2, 0, 0, 0, 3];
         assert_eq!(
             (u16(&bytes, 7), u32(&bytes, 4), u64(&bytes, 0)),

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_does_not_see_what_comes_after() {
+    fn a_snapshot_is_not_affected_by_later_changes() {
         let mut all = Chunked::default();
         for i in 0..2_000 {
             all.push(i);

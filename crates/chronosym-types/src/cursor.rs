@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_beyond_the_end_say_where_and_change_nothing() {
+    fn reads_beyond_the_end_report_the_offset_and_change_nothing() {
         let mut cursor = Cursor::starting_at(&[1, 2, 3], 1);
         let ended = |size| ReadError::Ended {
             offset: 1,

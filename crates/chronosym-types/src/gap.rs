@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_has_its_place_and_its_word() {
+    fn each_cause_has_its_offset_and_its_word() {
         let mut words: Vec<&str> = GapCause::ALL.map(GapCause::as_str).to_vec();
         for (place, cause) in GapCause::ALL.into_iter().enumerate() {
             assert_eq!(cause as usize, place);

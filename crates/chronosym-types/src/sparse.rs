@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_values_take_no_memory() {
+    fn removed_values_use_no_memory() {
         let mut sparse = SparseVec::default();
         for value in 0..200_000 {
             let index = sparse.push(value);

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_move_with_what_is_used() {
+    fn positions_advance_with_the_bytes_used() {
         let bytes: Vec<u8> = (0..100_000u32).map(|at| at as u8).collect();
         let mut window = Window::new(bytes.as_slice());
         assert_eq!(window.peek(3), Some(&[0, 1, 2][..]));

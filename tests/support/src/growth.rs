@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn sleep_is_no_work() {
+    fn sleeping_is_not_work() {
         let watch = Stopwatch::start();
         std::thread::sleep(Duration::from_millis(200));
         if watch.used.is_some() {

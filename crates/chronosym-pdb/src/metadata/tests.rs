@@ -31,7 +31,7 @@ fn nested_types_in_and_out_of_order() {
 }
 
 #[test]
-fn rows_and_owners_that_are_not_there() {
+fn missing_rows_and_owners() {
     let types = |list: u16| [&TYPES[..6], &[list], &TYPES[7..13], &[list]].concat();
     for (first, owners) in [
         (1, [None, Some(2), Some(2), None]),
@@ -64,7 +64,7 @@ fn rows_and_owners_that_are_not_there() {
 }
 
 #[test]
-fn long_names_of_nested_types_are_none() {
+fn overlong_names_of_nested_types_are_rejected() {
     let name = |depth: u16| {
         let types: Vec<u16> = (0..depth).flat_map(|_| [0, 0, 1, 0, 0, 1, 1]).collect();
         let nested: Vec<u16> = (2..=depth).flat_map(|row| [row, row - 1]).collect();
@@ -115,7 +115,7 @@ fn counts_beyond_the_file_are_errors() {
 }
 
 #[test]
-fn methods_behind_a_pointer_table() {
+fn methods_after_a_pointer_table() {
     // Method row 2 is the first of the list, row 1 the second: A owns entry 1, B entry 2.
     let types: &[u16] = &[0, 0, 1, 0, 0, 1, 1, 0, 0, 3, 0, 0, 1, 2];
     let methods: &[u16] = &[0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 1, 0, 0];

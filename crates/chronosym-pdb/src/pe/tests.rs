@@ -47,7 +47,7 @@ fn ranges_stay_within_their_section() {
 
 /// Precompiled Windows images name their native PDB first.
 #[test]
-fn the_managed_pdb_is_told_from_the_native_one() {
+fn managed_and_native_pdbs_are_distinguished() {
     let entry = |minor: u32, stamp, rva, kind, size| {
         words(&[0, stamp, minor << 16 | 1, kind, size, rva, 0])
     };

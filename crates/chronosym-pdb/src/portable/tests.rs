@@ -116,7 +116,7 @@ fn points_change_documents_and_hide() {
 }
 
 #[test]
-fn damaged_points_end_and_say_so() {
+fn damaged_points_end_with_an_error() {
     let blob = [0, 1, 0, 0, 4, 10, 5, 4, 0, 0];
     for cut in 1..blob.len() {
         let bytes = pdb(&blob[..cut], "/", &[]);
@@ -260,7 +260,7 @@ fn large_pdb(methods: u32, documents: u32, wide_heaps: bool, uncompressed: bool)
 }
 
 #[test]
-fn indexes_widen_with_what_they_point_into() {
+fn indexes_widen_with_their_target() {
     for (methods, documents) in [
         (100, 100),
         (2047, 3),

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_bound_at_or_before_answers() {
+    fn the_last_bound_at_or_before_an_offset_is_used() {
         let bounds = [
             (0, 1, 0),
             (4, 3, 0),
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_at_one_place() {
+    fn bounds_at_one_offset() {
         // The lowest counts; "no mapping" following another does not; a call instruction never does.
         assert_eq!(
             lookup(&[(0, 13, 0), (0, 8, 0)], 0),

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_listed_and_found_by_what_lies_in_them() {
+    fn parts_are_listed_and_found_by_their_content() {
         let (chunks, starts) = packed(&LENS);
         assert_eq!(chunks.start(starts[3] + 3_000_000), Some(starts[3]));
         assert_eq!(chunks.start(3), Some(0));
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_before_the_damage_stays() {
+    fn data_before_damage_is_kept() {
         let plain = [&2_000_000_u32.to_le_bytes()[..], &vec![1; 2_000_000]].concat();
         // States more than there is.
         let more = [&plain[..], &9_u32.to_le_bytes(), &[2; 4]].concat();

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn all_frames_of_zstd_are_read_and_those_to_be_skipped_are_not() {
+    fn all_zstd_frames_are_read_except_skippable_ones() {
         let skipped = [0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3];
         let packed = [&zstd(b"first ")[..], &skipped, &zstd(b"second")].concat();
         let unpacked = whole_file(&packed).unwrap().unwrap();

@@ -99,7 +99,7 @@ fn elf_files() {
 }
 
 #[test]
-fn the_first_that_matches_wins_and_all_are_told() {
+fn the_first_match_is_used_and_all_are_reported() {
     let mut setup = Setup::new("{dir}/second;{dir}/third");
     setup.config.folders.push(setup.path("empty"));
     setup.config.folders.push(setup.path("first"));
@@ -212,7 +212,7 @@ fn paths_of_the_trace_need_trust() {
 }
 
 #[test]
-fn without_an_identity_nothing_is_taken() {
+fn without_an_identity_no_file_is_used() {
     let setup = with_folder();
     setup.write("given/foo.pdb", windows(1));
     let none = PdbId {

@@ -30,7 +30,7 @@ fn acquire(setup: &Setup, wanted: Wanted, name: &str) -> Outcome {
 }
 
 #[test]
-fn pdbs_beside_their_images_and_by_name() {
+fn pdbs_next_to_their_images_and_by_name() {
     let mut setup = Setup::new("");
     setup.config.folders = vec![
         testdata("clr10/workload"),

@@ -103,7 +103,7 @@ fn without_a_cache_folder_nothing_is_fetched() {
 }
 
 #[test]
-fn a_cache_folder_that_cannot_be_made_is_said_and_files_are_used_all_the_same() {
+fn an_unusable_cache_folder_is_reported_and_files_are_used_anyway() {
     let server = plain_server();
     let setup = setup(&server);
     setup.write("down", "a file where a folder should be");
@@ -139,7 +139,7 @@ fn offline_wins() {
 }
 
 #[test]
-fn only_the_reach_asked_for() {
+fn only_the_requested_reach_is_searched() {
     let server = plain_server();
     let setup = setup(&server);
     let outcome = setup.acquire(&foo().within(Reach::Folders));
@@ -276,7 +276,7 @@ fn a_body_always_truncated_is_a_failure() {
 /// Bytes after a body that is longer than its stated length are not the response to the next
 /// request.
 #[test]
-fn a_body_longer_than_it_says_is_damaged() {
+fn a_body_longer_than_its_stated_length_is_damaged() {
     let server = first_url(|count| match count {
         1 => Reply::TooLong(windows(1)),
         _ => Reply::Ok(windows(1)),
@@ -297,7 +297,7 @@ fn a_body_longer_than_it_says_is_damaged() {
 
 /// Proxies and portals answer every question with a page.
 #[test]
-fn a_page_is_no_symbol_file() {
+fn a_web_page_is_not_a_symbol_file() {
     let page = b"<!DOCTYPE html><html><body>Please log in</body></html>";
     let server = Server::new(move |_| Reply::With("Content-Type: text/html\r\n", page.to_vec()));
     let setup = setup(&server);
@@ -315,7 +315,7 @@ fn a_page_is_no_symbol_file() {
 }
 
 #[test]
-fn what_drips_is_given_up_whatever_it_is() {
+fn slow_responses_are_abandoned() {
     for code in [200, 404, 500] {
         let server = Server::new(move |_| Reply::Drip(code));
         let mut setup = setup(&server);
@@ -456,7 +456,7 @@ fn an_unreachable_server_is_left_alone_at_once() {
 }
 
 #[test]
-fn forbidden_is_said_and_not_noted_on_disk() {
+fn a_403_is_reported_and_not_cached_on_disk() {
     let server = Server::new(|_| Reply::Status(403));
     let setup = setup(&server);
     let outcome = setup.acquire(&foo());
@@ -724,7 +724,7 @@ fn debuginfod() {
 }
 
 #[test]
-fn a_damaged_cached_file_is_fetched_anew() {
+fn a_damaged_cached_file_is_downloaded_again() {
     let server = plain_server();
     let setup = setup(&server);
     let cached = setup.write(&format!("down/foo.pdb/{GUID}1/foo.pdb"), &windows(1)[..99]);
@@ -761,7 +761,7 @@ fn chained_stores_are_filled_from_far_to_near() {
 }
 
 #[test]
-fn cache_elements_hold_what_comes_after_them() {
+fn cache_elements_cache_files_of_later_elements() {
     let server = plain_server();
     let setup = Setup::new(&format!("cache*{{dir}}/c;srv*{}", server.url("s")));
     let cached = setup.path(&format!("c/foo.pdb/{GUID}1/foo.pdb"));

@@ -89,7 +89,7 @@ fn unknown_certificates() {
 }
 
 #[test]
-fn a_server_without_tls_where_tls_is_asked_for() {
+fn a_server_without_tls_for_an_https_url() {
     let server = Server::new(|_| Reply::Ok(windows(1)));
     let url = server.url("s").replace("http:", "https:");
     let outcome = Setup::new(&format!("srv*{{dir}}/down*{url}")).acquire(&foo());

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_are_told_apart() {
+    fn instructions_are_distinguished() {
         // push rbp; mov rbp, rsp; call +0; an invalid one; ret
         let code = [0x55, 0x48, 0x89, 0xe5, 0xe8, 0, 0, 0, 0, 0x06, 0xc3, 0xcc];
         let shown = x86(64, &code, 0x1000, |at| at >= 0x100b);
