@@ -79,7 +79,8 @@ enum Difference {
     /// Two symbols of a library share a range, `read` and `__read`: either is right. Of symbols
     /// without a time we use the latest (rule 18), TraceEvent the first.
     Alias,
-    /// TraceEvent calls the module of code in anonymous memory `unknown`. Absent means unknown with us.
+    /// TraceEvent calls the module of code in anonymous memory `unknown`. Absent means unknown with
+    /// us.
     NoModule,
 }
 

@@ -65,7 +65,8 @@ fn public_types_can_grow_unless_closed_on_purpose() {
     files(&root().join("crates"), ".rs", &mut sources);
     let of_libraries = sources.iter().filter(|(path, _)| {
         let path = path.to_string_lossy().replace('\\', "/");
-        // C callers cannot match or build types by their fields' names; structures grow by their size.
+        // C callers cannot match or build types by their fields' names; structures grow by their
+        // size.
         let has_other_callers = ["/chronosym-cli/", "/chronosym-c/"]
             .iter()
             .any(|of_crate| path.contains(of_crate));
@@ -86,8 +87,8 @@ fn public_types_can_grow_unless_closed_on_purpose() {
     );
 }
 
-/// Phrases that read as translated. CONTRIBUTING.md says how prose is written, docs/glossary.md which
-/// terms it uses.
+/// Phrases that read as translated. CONTRIBUTING.md says how prose is written, docs/glossary.md
+/// which terms it uses.
 const TRANSLATED: [&str; 39] = [
     "anew",
     "are asked for",

@@ -211,7 +211,8 @@ fn identities(before: bool) {
     if !before {
         tell(&mut w, 0);
     }
-    // Another image at the same base without an identity of its own, and another process's image there.
+    // Another image at the same base without an identity of its own, and another process's image
+    // there.
     image(&mut w, At::ms(2), Op::Unload, base, PID, "lib.dll");
     image(&mut w, At::ms(3), Op::Load, base, PID, "bare.dll");
     image(&mut w, At::ms(3), Op::Load, base, PID + 1, "lib.dll");

@@ -11,8 +11,8 @@ use chronosym_support::payload::{ILMap, Method};
 
 const MANY: u64 = 24_000;
 
-/// Runs it for an eighth of [`MANY`] and for all: eight times as much may take up to 24 times the processor time, for caches; 64
-/// times would be quadratic.
+/// Runs it for an eighth of [`MANY`] and for all: eight times as much may take up to 24 times the
+/// processor time, for caches; 64 times would be quadratic.
 fn grows<T>(run: impl Fn(u64) -> T) -> T {
     let mut found = None;
     assert_growth("crafted trace", 24.0, Duration::from_millis(500), |size| {

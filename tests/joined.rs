@@ -310,7 +310,8 @@ fn copied_stacks_are_walked_by_tables_and_frame_pointers() {
         (0x10_0010, STACK + 0x10, whole),
         // The table has a hole there.
         (0x10_0800, STACK + 0x10, &[9, 9, 0, 0x10_0f00]),
-        // Out of a handler, whose caller was interrupted at the first byte of the outermost function.
+        // Out of a handler, whose caller was interrupted at the first byte of the outermost
+        // function.
         (0x10_0900, 0, &[0x10_0f00]),
         // The file of that library is not available.
         (0x20_0010, STACK, &[0, 0x10_0f00]),

@@ -1,4 +1,5 @@
-//! The table of limits in docs/security.md is that of `Limits`: each with its option and its default.
+//! The table of limits in docs/security.md is that of `Limits`: each with its option and its
+//! default.
 
 use std::collections::BTreeMap;
 use std::path::Path;

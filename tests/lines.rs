@@ -74,7 +74,8 @@ fn stacks(trace: &Trace, resolver: &mut Resolver) -> Vec<(u64, u64, ResolvedStac
     stacks
 }
 
-/// Every line of the truth of a trace, but for those that `excused` accepts: (truth, ours) lines of a method.
+/// Every line of the truth of a trace, but for those that `excused` accepts: (truth, ours) lines of
+/// a method.
 fn assert_lines(
     trace: &str,
     symbols: &Arc<Symbolizer>,
@@ -434,8 +435,9 @@ fn precompiled_methods_that_no_event_names() {
     assert_eq!(beyond[0].evidence, None, "{beyond:?}");
 }
 
-/// A second program: lines of `#line` directives, lambdas, iterators, async methods, plug-ins. Its truth has tokens and
-/// native offsets, no times: some body of the method must have the line. .NET Core 3.1 looks up the return address itself.
+/// A second program: lines of `#line` directives, lambdas, iterators, async methods, plug-ins. Its
+/// truth has tokens and native offsets, no times: some body of the method must have the line. .NET
+/// Core 3.1 looks up the return address itself.
 #[test]
 fn lines_of_the_second_program() {
     for (trace, least) in [("full", 18), ("minimal", 18), ("attach", 18)] {

@@ -95,7 +95,8 @@ enum After {
     Package,
     /// Move what the program shares with a copy of itself to a supplementary file (dwz).
     Share,
-    /// Stripped but for a packed symbol table in `.gnu_debugdata`; the tools get the table unpacked.
+    /// Stripped but for a packed symbol table in `.gnu_debugdata`; the tools get the table
+    /// unpacked.
     Mini,
 }
 
@@ -265,7 +266,8 @@ impl Program {
                 reference = path.clone();
             }
             After::Package => {
-                // Binutils' dwp crashes on DWARF 5, LLVM's does not. LLVM's symbolizer reads the units' own files.
+                // Binutils' dwp crashes on DWARF 5, LLVM's does not. LLVM's symbolizer reads the
+                // units' own files.
                 path = at("packaged");
                 std::fs::copy(&reference, &path)?;
                 run(Command::new("llvm-dwp")
@@ -321,7 +323,8 @@ impl Program {
     }
 }
 
-/// Without them the line tables are there, but not which of the lines are those of inlined functions.
+/// Without them the line tables are there, but not which of the lines are those of inlined
+/// functions.
 fn split_units_that_are_missing() -> Result<(), Failed> {
     let program = Program::build("split", "", &SPLIT, After::Nothing)?;
     let folder = program.path.parent().ok_or("no folder")?;
@@ -552,7 +555,8 @@ fn against_llvm(name: &str, program: &Program) -> Result<(), Failed> {
         None
     };
     let raw = asked(&["--no-demangle"])?;
-    // Not demangled, LLVM leaves names of 32-bit Windows in their decoration, which we take off in any case.
+    // Not demangled, LLVM leaves names of 32-bit Windows in their decoration, which we take off in
+    // any case.
     if !decorated {
         compare(
             &addresses,

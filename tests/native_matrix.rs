@@ -573,8 +573,8 @@ fn split_elsewhere() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Frames of a trace, too, have split units where the program records them if paths of traces are trusted, and where symbols are
-/// looked for.
+/// Frames of a trace, too, have split units where the program records them if paths of traces are
+/// trusted, and where symbols are looked for.
 fn split_in_a_trace() -> Result<(), Failed> {
     let program = Program::compile("g++", &["-O2", "-gdwarf-5", "-gsplit-dwarf"])?;
     let apart = tempfile::tempdir()?;

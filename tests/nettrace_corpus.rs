@@ -1,4 +1,5 @@
-//! The EventPipe reader against real traces: TraceEvent's counts and first events, whole reads, cuts.
+//! The EventPipe reader against real traces: TraceEvent's counts and first events, whole reads,
+//! cuts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;

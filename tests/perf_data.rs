@@ -510,7 +510,8 @@ fn agrees_with_perf(path: &Path, has_chains: bool) -> Result<(), Failed> {
     check(&chains.len(), &dumped.len())
 }
 
-/// The kinds of record that a dump names, and how often; then time, address and chain of each sample.
+/// The kinds of record that a dump names, and how often; then time, address and chain of each
+/// sample.
 #[allow(clippy::type_complexity)]
 fn dumped(dump: &str) -> Result<(BTreeMap<String, u64>, Vec<(u64, u64, Vec<u64>)>), Failed> {
     const OWN: [&str; 12] = [

@@ -20,7 +20,8 @@ fn read(name: &str, bytes: Vec<u8>) -> (Arc<Timeline>, Duration) {
     (timeline, watch.used())
 }
 
-/// Eight times the size may take up to 40 times the processor time, for caches; 64 times would be quadratic.
+/// Eight times the size may take up to 40 times the processor time, for caches; 64 times would be
+/// quadratic.
 fn grows(name: &str, few: u64, make: impl Fn(u64) -> Vec<u8>) -> Arc<Timeline> {
     let (small, large) = (make(few), make(8 * few));
     let mut found = None;

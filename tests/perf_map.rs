@@ -157,7 +157,8 @@ fn names_from_the_perf_map_are_the_truth() {
     assert!(report.frames - report.unnamed.len() as u64 > 500);
 }
 
-/// Precompiled methods by name and signature, with their sizes, as the rundowns of other runs of that runtime list them.
+/// Precompiled methods by name and signature, with their sizes, as the rundowns of other runs of
+/// that runtime list them.
 fn precompiled_sizes() -> HashMap<(String, String), u64> {
     let mut sizes = HashMap::new();
     for run in ["all", "attach", "entry", "reuse"] {

@@ -38,7 +38,8 @@ fn main() -> ExitCode {
             each_frame(&timeline, |frame| {
                 *named.entry(kind(frame)).or_default() += 1
             });
-            // Two of perf's 7,987 are in no load that is older, and 1,420 are of precompiled code that perf shows as a file's.
+            // Two of perf's 7,987 are in no load that is older, and 1,420 are of precompiled code
+            // that perf shows as a file's.
             let jitted = named.get("JitDump").copied().unwrap_or(0);
             check(jitted >= 7_985, format!("{named:?}"))
         },
@@ -331,7 +332,8 @@ fn damaged(folder: &Path) -> Result<(), Failed> {
     check(samples > 2_000, format!("{samples} samples"))
 }
 
-/// A case that records: ignored where that is forbidden or a tool is missing, unless it must be there.
+/// A case that records: ignored where that is forbidden or a tool is missing, unless it must be
+/// there.
 fn recorded(name: &str, run: impl FnOnce(&Path) -> Result<(), Failed> + Send + 'static) -> Trial {
     let required = std::env::var_os("CHRONOSYM_REQUIRE_TOOLS").is_some_and(|value| value == "1");
     let works = |command: &mut Command| {

@@ -31,7 +31,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The numbers after `rule` or `rules` in the comments of a text: `rule 12`, `rules 1 to 7`, `rules 8 and 9`.
+/// The numbers after `rule` or `rules` in the comments of a text: `rule 12`, `rules 1 to 7`, `rules
+/// 8 and 9`.
 fn cited(text: &str) -> BTreeSet<u32> {
     let mut numbers = BTreeSet::new();
     let comments = text.lines().filter_map(|line| line.split_once("//"));
@@ -100,7 +101,8 @@ fn each_rule_has_a_test_that_names_it() {
     assert!(without.is_empty(), "no test names these rules: {without:?}");
 }
 
-/// The types in the last column of the glossary's tables; those of the language start in lower case.
+/// The types in the last column of the glossary's tables; those of the language start in lower
+/// case.
 fn glossary_types(text: &str) -> BTreeSet<&str> {
     let rows = text.lines().filter(|line| line.starts_with("| "));
     let last = rows.filter_map(|row| row.split('|').nth(4));

@@ -13,7 +13,8 @@ use chronosym_export::{
 };
 use chronosym_export::{Shape, ShapeError};
 
-/// Names each address by the symbols of its image: an RVA is that of `main`, `A`, `B`, …; from 0x100 on `In` is inlined into them.
+/// Names each address by the symbols of its image: an RVA is that of `main`, `A`, `B`, …; from
+/// 0x100 on `In` is inlined into them.
 struct Letters;
 
 impl SymbolSource for Letters {

@@ -1,4 +1,5 @@
-//! Native symbols in a trace's frames: an image's identity leads to its symbol file, and to no other build's.
+//! Native symbols in a trace's frames: an image's identity leads to its symbol file, and to no
+//! other build's.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -15,7 +15,8 @@ use chronosym_support::perf::{PerfAttr, PerfWriter};
 
 const PID: u32 = 100;
 const THREADS: u32 = 5;
-/// `PERF_SAMPLE_*`: instruction pointer, thread, time, call chain, processor, period, raw, identifier.
+/// `PERF_SAMPLE_*`: instruction pointer, thread, time, call chain, processor, period, raw,
+/// identifier.
 const SAMPLE_TYPE: u64 = 0x1a7 | 1 << 10 | 1 << 16;
 const SWITCH_OUT: u16 = 1 << 13;
 const PREEMPT: u16 = 1 << 14;

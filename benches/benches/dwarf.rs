@@ -1,10 +1,11 @@
-//! Addresses of a large ELF file, each engine in a process of its own: from its start to the last answer, its peak, and how
-//! many times as long as chronosym it takes.
+//! Addresses of a large ELF file, each engine in a process of its own: from its start to the last
+//! answer, its peak, and how many times as long as chronosym it takes.
 //!
-//! `CHRONOSYM_BENCH_ELF` names the file: a release build of a large Rust program with `debug = 2`, 200 MB and more.
-//! Without it this very program is used, which shows little. The addresses are spread evenly over `.text`, the same for
-//! all engines; the answers (names mangled, files, lines, inlined functions) are looked at, not printed. The system's
-//! `llvm-symbolizer` and `addr2line`, where they are installed, print demangled answers, and so does `chronosym-printed`.
+//! `CHRONOSYM_BENCH_ELF` names the file: a release build of a large Rust program with `debug = 2`,
+//! 200 MB and more. Without it this very program is used, which shows little. The addresses are
+//! spread evenly over `.text`, the same for all engines; the answers (names mangled, files, lines,
+//! inlined functions) are looked at, not printed. The system's `llvm-symbolizer` and `addr2line`,
+//! where they are installed, print demangled answers, and so does `chronosym-printed`.
 
 use std::hint::black_box;
 use std::io::Write;

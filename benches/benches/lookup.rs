@@ -40,7 +40,8 @@ fn measure(
     mut ask: impl FnMut(&[Query]) -> u64,
 ) -> f64 {
     let best = Cell::new(f64::NAN);
-    // Goes on through the stream from iteration to iteration, so that a short stream does not make for warm caches.
+    // Goes on through the stream from iteration to iteration, so that a short stream does not make
+    // for warm caches.
     let mut next = 0;
     group.throughput(Throughput::Elements(BLOCK as u64));
     group.bench_function(name, |bencher| {

@@ -13,7 +13,8 @@ const SIZE: u64 = 0x100;
 /// Samples between two sequence points.
 const REGION: usize = 50_000;
 
-/// A trace (V4) of `bodies` methods and `samples` samples of `stacks` distinct stacks, 8 to 39 frames deep.
+/// A trace (V4) of `bodies` methods and `samples` samples of `stacks` distinct stacks, 8 to 39
+/// frames deep.
 pub fn synthetic(bodies: u64, stacks: u64, samples: usize) -> Vec<u8> {
     let mut writer = NettraceWriter::v4();
     let load = writer.event_type(RUNTIME, 143, 2);
@@ -82,7 +83,8 @@ pub fn bare_pass(bytes: &[u8]) -> Option<Seen> {
         return None;
     }
     let mut at = 32;
-    // Begin, Begin, 1, two versions, the name's length, the name, 6, the content, 6; a null reference ends it all.
+    // Begin, Begin, 1, two versions, the name's length, the name, 6, the content, 6; a null
+    // reference ends it all.
     while bytes.get(at) == Some(&5) {
         let length = u32_at(bytes, at + 11)? as usize;
         let name = bytes.get(at + 15..at + 15 + length)?;

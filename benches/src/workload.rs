@@ -40,7 +40,8 @@ const BASE: u64 = 0x7f3a_0000_0000;
 /// Lifetime of a generation of bodies.
 const GENERATION: u64 = 1_000_000;
 
-/// `count` bodies of 64 to 543 bytes, 16-byte aligned, `versions` of them at each address one after another, with a pause between.
+/// `count` bodies of 64 to 543 bytes, 16-byte aligned, `versions` of them at each address one after
+/// another, with a pause between.
 pub fn bodies(count: usize, versions: usize) -> Vec<Body> {
     let mut random = Random(42);
     let mut places = Vec::with_capacity(count / versions);
@@ -143,8 +144,8 @@ pub fn side_by_side(bodies: &[Body], copies: u64) -> Vec<Body> {
         .collect()
 }
 
-/// Bodies and a stream of samples from a real trace: lines of `b START LAST FROM TO` and `q ADDRESS TIME`, numbers decimal or
-/// hexadecimal with `0x`.
+/// Bodies and a stream of samples from a real trace: lines of `b START LAST FROM TO` and `q ADDRESS
+/// TIME`, numbers decimal or hexadecimal with `0x`.
 ///
 /// # Errors
 /// If the file cannot be read, or a line is none of these.

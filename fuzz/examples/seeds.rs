@@ -1,4 +1,5 @@
-//! Writes the seeds of a target into a folder: `seeds TARGET FOLDER`. Without arguments: the names of the targets.
+//! Writes the seeds of a target into a folder: `seeds TARGET FOLDER`. Without arguments: the names
+//! of the targets.
 
 use std::io;
 use std::path::Path;

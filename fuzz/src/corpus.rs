@@ -39,7 +39,8 @@ pub fn files(folder: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
     Ok(files)
 }
 
-/// The words of a dictionary in libFuzzer's format: a line `name="text"` each, bytes as `\xNN`, `#` before a remark.
+/// The words of a dictionary in libFuzzer's format: a line `name="text"` each, bytes as `\xNN`, `#`
+/// before a remark.
 #[must_use]
 pub fn words(dictionary: &str) -> Vec<Vec<u8>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

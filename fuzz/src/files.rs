@@ -21,7 +21,8 @@ use tempfile::NamedTempFile;
 use crate::choices::Choices;
 use crate::made;
 
-/// An ELF, PE or Mach-O file, or a symbol file of Breakpad: identity, symbol table, debug information, names.
+/// An ELF, PE or Mach-O file, or a symbol file of Breakpad: identity, symbol table, debug
+/// information, names.
 pub fn elf(data: &[u8]) {
     let _ = std::hint::black_box(identity_of(data));
     let Ok(file) = NativeSymbols::open(data) else {

@@ -63,7 +63,8 @@ fn method<'n>(choices: &mut Choices<'_>, names: &'n Names) -> Method<'n> {
     }
 }
 
-/// Changes as many bytes as there are choices left, three choices each; few, or nothing would be left to read.
+/// Changes as many bytes as there are choices left, three choices each; few, or nothing would be
+/// left to read.
 fn damage(choices: &mut Choices<'_>, mut bytes: Vec<u8>) -> (Vec<u8>, bool) {
     let mut is_whole = true;
     for _ in 0..4 {

@@ -184,7 +184,8 @@ pub fn perf_map(data: &[u8]) {
     }
 }
 
-/// Anything that a trace may come in: zip and gzip, wrapped again and again. The bytes as they are, and packed rightly.
+/// Anything that a trace may come in: zip and gzip, wrapped again and again. The bytes as they are,
+/// and packed rightly.
 pub fn wrapped(data: &[u8]) {
     read_wrapped(data);
     let (kind, data) = data.split_first().unwrap_or((&0, &[]));

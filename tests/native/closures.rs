@@ -1,4 +1,5 @@
-//! A program with closures and generics in a module, for the layouts of debug information that rustc has.
+//! A program with closures and generics in a module, for the layouts of debug information that
+//! rustc has.
 
 mod shapes {
     #[inline(always)]

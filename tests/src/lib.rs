@@ -18,7 +18,8 @@ pub const CORPUS: &str = "CHRONOSYM_CORPUS";
 /// Environment variable with the folder of self-made traces too large for the repository.
 pub const TESTDATA: &str = "CHRONOSYM_TESTDATA";
 
-/// A case over the folder that `variable` names: ignored while that is unset, failing when the folder is missing.
+/// A case over the folder that `variable` names: ignored while that is unset, failing when the
+/// folder is missing.
 pub fn case(
     variable: &'static str,
     name: impl Into<String>,

@@ -40,8 +40,9 @@ fn is_id(line: &str) -> bool {
     line.starts_with("BUILDID:")
 }
 
-/// Reads `[CODE|DATA|FRAME|SYMBOL] [[FILE:]path|BUILDID:id] address`; a path with blanks is quoted. An
-/// address that is not a number is a symbol, perhaps with `+offset`. If `has_file`, lines need not name one.
+/// Reads `[CODE|DATA|FRAME|SYMBOL] [[FILE:]path|BUILDID:id] address`; a path with blanks is quoted.
+/// An address that is not a number is a symbol, perhaps with `+offset`. If `has_file`, lines need
+/// not name one.
 pub fn llvm<'a>(line: &'a str, has_file: bool, number: impl Fn(&str) -> Option<u64>) -> Line<'a> {
     let line = line.trim();
     let command = WORDS.iter().find_map(|&(word, wanted)| {

@@ -96,7 +96,8 @@ impl Numbers {
         }
     }
 
-    /// Reads a whole list: its numbers are decimal, unless one has hexadecimal digits or leading zeros.
+    /// Reads a whole list: its numbers are decimal, unless one has hexadecimal digits or leading
+    /// zeros.
     pub fn read<'a>(&mut self, words: &[&'a str]) -> Vec<AddressRequest<'a>> {
         if self.radix.is_none() {
             let mut evidence = words.iter().filter_map(|word| radix_of(word));
@@ -143,7 +144,8 @@ impl Numbers {
     }
 }
 
-/// The radix that the number of a word suggests; `None` for a word without one, with `0x`, and for 0.
+/// The radix that the number of a word suggests; `None` for a word without one, with `0x`, and for
+/// 0.
 fn radix_of(word: &str) -> Option<u32> {
     let (_, digits) = split(word);
     let is_decimal = digits.bytes().all(|b| b.is_ascii_digit());

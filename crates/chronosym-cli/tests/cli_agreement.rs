@@ -184,7 +184,8 @@ fn markers_are_the_events_of_the_runtime() {
     assert_eq!(count("pause") + count("sampler pause"), events(9));
     assert_eq!(count("exception"), events(80));
     assert_eq!(count("JIT"), events(145));
-    // Each collection and pause of this trace ends in it, and each method was loaded; a throw has no end.
+    // Each collection and pause of this trace ends in it, and each method was loaded; a throw has
+    // no end.
     for (kind, (count, ended)) in &kinds {
         assert!(*count > 10, "{kinds:?}");
         let expected = if kind == "exception" { 0 } else { *count };

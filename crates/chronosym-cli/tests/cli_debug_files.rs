@@ -1,4 +1,5 @@
-//! Debug files, as distributions and build systems split them off: a trace has the names and lines that the unstripped program gives.
+//! Debug files, as distributions and build systems split them off: a trace has the names and lines
+//! that the unstripped program gives.
 
 mod common;
 

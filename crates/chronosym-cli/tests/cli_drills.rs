@@ -1,4 +1,5 @@
-//! Faults of the machine: disks that are full or cannot be written, files that are none, traces that still grow.
+//! Faults of the machine: disks that are full or cannot be written, files that are none, traces
+//! that still grow.
 #![cfg(target_os = "linux")]
 
 mod common;

@@ -1,4 +1,5 @@
-//! .etl traces through the program: kernel events by their names, events by descriptions in the trace, several files, cuts.
+//! .etl traces through the program: kernel events by their names, events by descriptions in the
+//! trace, several files, cuts.
 
 mod common;
 

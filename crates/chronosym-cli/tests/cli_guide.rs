@@ -29,7 +29,8 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The commands in blocks of `sh` that are ours, each once. A block is of ours or of other tools' alone.
+/// The commands in blocks of `sh` that are ours, each once. A block is of ours or of other tools'
+/// alone.
 fn commands() -> BTreeSet<Vec<String>> {
     let mut commands = BTreeSet::new();
     for page in pages() {

@@ -1,4 +1,5 @@
-//! Files made to take all time and memory there is: answered, or refused with a reason, within bounds.
+//! Files made to take all time and memory there is: answered, or refused with a reason, within
+//! bounds.
 #![cfg(target_os = "linux")]
 
 mod bounded;

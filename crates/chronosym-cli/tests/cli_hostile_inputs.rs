@@ -1,5 +1,5 @@
-//! Inputs made to take the square of their size, or far more memory: each runs within bounds, and eight times as much of it takes
-//! no more than linear growth allows.
+//! Inputs made to take the square of their size, or far more memory: each runs within bounds, and
+//! eight times as much of it takes no more than linear growth allows.
 #![cfg(target_os = "linux")]
 
 mod bounded;

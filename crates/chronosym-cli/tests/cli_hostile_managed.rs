@@ -1,4 +1,5 @@
-//! Metadata, portable PDBs and precompiled images made to take the square of their size or far more memory.
+//! Metadata, portable PDBs and precompiled images made to take the square of their size or far more
+//! memory.
 #![cfg(target_os = "linux")]
 
 mod bounded;
@@ -24,7 +25,8 @@ const METHOD_DEF: u8 = 0x06;
 const TYPE_SPEC: u8 = 0x1b;
 const NESTED_CLASS: u8 = 0x29;
 
-/// An image with these tables: number, rows of 16-bit cells; all names are `T`, the heap of blobs is given.
+/// An image with these tables: number, rows of 16-bit cells; all names are `T`, the heap of blobs
+/// is given.
 fn metadata(all: &[(u8, u32, &[u16])], strings: &[u8], blobs: &Blobs) -> Vec<u8> {
     let tables = tables(all, 0);
     let streams = [
@@ -374,7 +376,8 @@ fn precompiled_images() {
     let mut ask = vec!["symbolize"];
     ask.extend(addresses.iter().map(String::as_str));
     ask.push("--obj");
-    // Methods 1 to 500, each with a function of its own: an array without sharing, of trees of sixteen.
+    // Methods 1 to 500, each with a function of its own: an array without sharing, of trees of
+    // sixteen.
     let own = || {
         let mut blocks = Vec::new();
         let mut offsets = Vec::new();
@@ -442,7 +445,8 @@ fn precompiled_images() {
         precompiled(512, &[(ENTRY_POINTS, shared)])
     });
     holds("buckets of instances that overlap", &ask, 1_000, |n| {
-        // 1,024 buckets, each the same many entries; the second of each is an offset to one signature.
+        // 1,024 buckets, each the same many entries; the second of each is an offset to one
+        // signature.
         let buckets = 1_024_usize;
         let mut table = vec![10 << 2 | 2];
         let end = 4 * (buckets + 1) + 2 * n;

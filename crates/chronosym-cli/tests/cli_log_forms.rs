@@ -1,5 +1,6 @@
-//! Lines of every form of the logs that `symbolize` reads, of random modules, offsets and builds: each address is answered from
-//! the module that its line names, or the line stays as it is, byte for byte.
+//! Lines of every form of the logs that `symbolize` reads, of random modules, offsets and builds:
+//! each address is answered from the module that its line names, or the line stays as it is, byte
+//! for byte.
 
 mod common;
 #[path = "../../chronosym-symbols/tests/made/mod.rs"]
@@ -44,9 +45,10 @@ const MODULES: [Module; 3] = [
     },
 ];
 
-/// Lines about one module: `P` path, `F` file name, `R` offset in the image, `A` address in the process, `B` load address, `N`
-/// function, `O` and `S` offset in it and size, `I` build id, `G` the same as Breakpad writes it, each in braces; `R10` and `O10`
-/// are decimal, `R16` and `A16` have sixteen digits.
+/// Lines about one module: `P` path, `F` file name, `R` offset in the image, `A` address in the
+/// process, `B` load address, `N` function, `O` and `S` offset in it and size, `I` build id, `G`
+/// the same as Breakpad writes it, each in braces; `R10` and `O10` are decimal, `R16` and `A16`
+/// have sixteen digits.
 const LINES: &[&str] = &[
     // glibc, musl, boost, abseil
     "{P}(+0x{R}) [0x{A}]",

@@ -1,7 +1,8 @@
 //! The html report: a browser uses it as a reader would, and each view has the totals of `top`.
 //!
-//! `CHRONOSYM_PLAYWRIGHT` names the folder of the npm package playwright-core, which drives Chromium. Without it the test is
-//! left out, unless `CHRONOSYM_REQUIRE_TOOLS=1`. `CHRONOSYM_SCREENSHOTS` names a folder for pictures of every view.
+//! `CHRONOSYM_PLAYWRIGHT` names the folder of the npm package playwright-core, which drives
+//! Chromium. Without it the test is left out, unless `CHRONOSYM_REQUIRE_TOOLS=1`.
+//! `CHRONOSYM_SCREENSHOTS` names a folder for pictures of every view.
 
 mod common;
 mod viewers;

@@ -1,4 +1,5 @@
-//! Symbol files from a server, through the whole program: fetched once, kept, and never fetched unasked.
+//! Symbol files from a server, through the whole program: fetched once, kept, and never fetched
+//! unasked.
 
 mod common;
 

@@ -32,7 +32,8 @@ fn is_user(frame: &Value) -> bool {
         && ["Workload", "PluginA", "PluginB", "Live", "Plugin"].contains(&module)
 }
 
-/// The time of each user method by one line a sample: without blocked threads, for the innermost user frame.
+/// The time of each user method by one line a sample: without blocked threads, for the innermost
+/// user frame.
 fn user_time(trace: &str) -> BTreeMap<String, u64> {
     let mut times: BTreeMap<String, u64> = BTreeMap::new();
     for line in stdout(&["stacks", "--format", "jsonl", trace]).lines() {

@@ -1,7 +1,9 @@
 //! What viewers are given: they open it, and show what is in it.
 //!
-//! Viewers that are not installed (`go`, `chromium`; speedscope's npm package in the folder that `CHRONOSYM_SPEEDSCOPE`
-//! names, Firefox Profiler's interface for terminals, `profiler-cli.js`, that `CHRONOSYM_PROFILER_CLI` names) are left out by name, unless `CHRONOSYM_REQUIRE_TOOLS=1`, which makes that a failure.
+//! Viewers that are not installed (`go`, `chromium`; speedscope's npm package in the folder that
+//! `CHRONOSYM_SPEEDSCOPE` names, Firefox Profiler's interface for terminals, `profiler-cli.js`,
+//! that `CHRONOSYM_PROFILER_CLI` names) are left out by name, unless `CHRONOSYM_REQUIRE_TOOLS=1`,
+//! which makes that a failure.
 
 mod common;
 mod viewers;
@@ -260,7 +262,8 @@ fn a_browser_zooms_and_searches_flame_graphs() {
     }
 }
 
-/// The interface of Firefox Profiler for terminals has the viewer's own code for reading, calling trees and markers.
+/// The interface of Firefox Profiler for terminals has the viewer's own code for reading, calling
+/// trees and markers.
 #[test]
 fn firefox_profiler_shows_threads_and_markers() {
     let program = std::env::var_os("CHRONOSYM_PROFILER_CLI").map(PathBuf::from);

@@ -92,7 +92,8 @@ impl ResolvedBatch {
         }
     }
 
-    /// Returns the offset in [`frames`](Self::frames) of the first frame of each query, and the number of frames.
+    /// Returns the offset in [`frames`](Self::frames) of the first frame of each query, and the
+    /// number of frames.
     pub fn offsets(&self) -> &[usize] {
         &self.offsets
     }
@@ -107,10 +108,11 @@ impl ResolvedBatch {
 const THREAD: usize = 1 << 15;
 
 impl Resolver {
-    /// Resolves addresses; `batch` then has the frames of each query, as numbers of [`frame_table`](Self::frame_table).
+    /// Resolves addresses; `batch` then has the frames of each query, as numbers of
+    /// [`frame_table`](Self::frame_table).
     ///
-    /// The frames are those of [`Timeline::frames`]. Addresses that were resolved before are looked up on all cores in
-    /// large batches; nothing is allocated for each query.
+    /// The frames are those of [`Timeline::frames`]. Addresses that were resolved before are looked
+    /// up on all cores in large batches; nothing is allocated for each query.
     ///
     /// # Examples
     ///

@@ -66,7 +66,8 @@ impl ClrState {
         self.pdb_bytes
     }
 
-    /// Returns the last `MethodDetails` of a method before `time`, or else the first, with its time.
+    /// Returns the last `MethodDetails` of a method before `time`, or else the first, with its
+    /// time.
     pub fn details(&self, method_id: u64, time: u64) -> Option<(u64, Details)> {
         let before = self.details.of(method_id).rfind(|&(at, _)| at <= time);
         before.or_else(|| self.details.of(method_id).next())

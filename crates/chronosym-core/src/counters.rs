@@ -26,7 +26,8 @@ pub(crate) struct Counters {
     pub copies_left_out: u64,
     /// Context switches without the one that must precede them.
     pub unpaired_switches: u64,
-    /// The memory budget in bytes and the time in ns at which it was reached: nothing more was read.
+    /// The memory budget in bytes and the time in ns at which it was reached: nothing more was
+    /// read.
     pub out_of_memory: Option<(u64, u64)>,
     /// Code that reached a live session after its watermark: answers reported as final may have
     /// changed.

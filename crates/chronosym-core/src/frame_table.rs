@@ -8,7 +8,8 @@ use crate::frame::{Code, Frame};
 use crate::ids::{BodyIndex, ProcessIndex};
 use crate::strings::{StringId, Strings};
 
-/// Identifies a frame of one [`FrameTable`]: its position in each column. Has the layout of a `u32`.
+/// Identifies a frame of one [`FrameTable`]: its position in each column. Has the layout of a
+/// `u32`.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableFrame(u32);

@@ -432,7 +432,8 @@ impl Resolver {
         ALWAYS
     }
 
-    /// Returns the nodes of the inline tree of a body, the method itself first; none without a tree.
+    /// Returns the nodes of the inline tree of a body, the method itself first; none without a
+    /// tree.
     pub fn inlinees(&mut self, process: ProcessIndex, body: BodyIndex) -> Vec<Inlinee> {
         let timeline = Arc::clone(&self.timeline);
         let mut builder = FrameBuilder {

@@ -155,8 +155,8 @@ impl Timeline {
     }
 
     /// Whether the samples that [`Options::times`](crate::Options::times) selects are as in a
-    /// timeline with all samples. False if samples of a process arrived out of time order, or if the
-    /// sampling interval changed: read the trace again without a selection of times.
+    /// timeline with all samples. False if samples of a process arrived out of time order, or if
+    /// the sampling interval changed: read the trace again without a selection of times.
     pub fn has_whole_window(&self) -> bool {
         self.samples.suffices()
     }
@@ -199,8 +199,8 @@ impl Timeline {
         self.kept.left_out
     }
 
-    /// Replaces weights of samples, before the timeline is shared: `weight` returns that of a sample
-    /// of a class at a time (ns), or `None` to keep it.
+    /// Replaces weights of samples, before the timeline is shared: `weight` returns that of a
+    /// sample of a class at a time (ns), or `None` to keep it.
     pub fn reweigh(&mut self, weight: impl FnMut(&SampleClass, u64) -> Option<Weight>) {
         self.samples.reweigh(weight);
         self.wall_times = OnceLock::new();

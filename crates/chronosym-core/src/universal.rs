@@ -42,7 +42,8 @@ impl UniversalState {
         self.modules.len() + 3 * self.metadata.len() + self.waiting.len()
     }
 
-    /// Drops mappings whose image a live session has dropped, and those of anonymous memory logged by `horizon_ns`.
+    /// Drops mappings whose image a live session has dropped, and those of anonymous memory logged
+    /// by `horizon_ns`.
     pub fn forget(&mut self, machine: &Machine, horizon_ns: u64) {
         let has_image = |process: ProcessIndex, image: ImageIndex| {
             let state = machine.states.get(process);

@@ -1,4 +1,5 @@
-//! A batch has the frames of single queries, and a resolver that follows a live session those of a new one.
+//! A batch has the frames of single queries, and a resolver that follows a live session those of a
+//! new one.
 
 use std::sync::Arc;
 

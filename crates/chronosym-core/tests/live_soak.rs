@@ -138,7 +138,8 @@ impl World {
         }
     }
 
-    /// A process starts, has a thread, a module, an image, methods and a jitdump body, and stops, unless its end is lost.
+    /// A process starts, has a thread, a module, an image, methods and a jitdump body, and stops,
+    /// unless its end is lost.
     fn process(&mut self, time: u64, n: u64) {
         let pid = 1000 + (n % 5000) as u32;
         let at = |after: u64| At::new(time + after).process(pid).thread(n);

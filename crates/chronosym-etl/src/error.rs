@@ -18,7 +18,8 @@ pub enum Error {
     /// The first buffer is not that of an .etl file.
     #[error("not an .etl trace: {0}")]
     NotEtl(&'static str),
-    /// A log written before Windows Vista (layout version below 1.4) frames its records differently.
+    /// A log written before Windows Vista (layout version below 1.4) frames its records
+    /// differently.
     #[error(
         "the trace has log layout {major}.{minor}; 1.4 (Windows Vista) is the oldest supported"
     )]

@@ -173,8 +173,9 @@ impl InlineTree {
         self.nodes = nodes.into();
     }
 
-    /// Creates a tree of (method id, IL offset of the call, parent) nodes, (native offset, IL offset, node) mappings by
-    /// native offset, and a number of faults. `None` if a parent or a node does not exist, or mappings are not in order.
+    /// Creates a tree of (method id, IL offset of the call, parent) nodes, (native offset, IL
+    /// offset, node) mappings by native offset, and a number of faults. `None` if a parent or a
+    /// node does not exist, or mappings are not in order.
     pub fn new(
         nodes: Vec<(u64, u32, Option<u32>)>,
         mappings: Vec<(u32, i32, u32)>,
@@ -240,8 +241,8 @@ impl RichDebugChunks {
     /// Adds a chunk; the last one of a body returns the tree.
     ///
     /// # Errors
-    /// [`InlineTreeError`] when a chunk is missing, or the chunks are not a tree. The next first chunk
-    /// starts over.
+    /// [`InlineTreeError`] when a chunk is missing, or the chunks are not a tree. The next first
+    /// chunk starts over.
     pub fn push(
         &mut self,
         chunk: &RichDebugInfo<'_>,

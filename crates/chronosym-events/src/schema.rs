@@ -293,7 +293,8 @@ impl<'a> RawEvent<'a> {
     /// append fields.
     ///
     /// # Errors
-    /// [`DecodeError`] when the payload ends too early or holds a value that its layout does not allow.
+    /// [`DecodeError`] when the payload ends too early or holds a value that its layout does not
+    /// allow.
     ///
     /// # Examples
     ///
@@ -339,8 +340,8 @@ impl<'a> RawEvent<'a> {
     /// `Ok(None)` for events that have neither.
     ///
     /// # Errors
-    /// [`DecodeError`] as for [`RawEvent::decode`]. Described events give no error: bytes that cannot be
-    /// read become a field `Rest` in hex.
+    /// [`DecodeError`] as for [`RawEvent::decode`]. Described events give no error: bytes that
+    /// cannot be read become a field `Rest` in hex.
     ///
     /// # Examples
     ///

@@ -1,4 +1,5 @@
-//! Payloads that real runtimes wrote: every typed event of the project's own traces decodes, to its last byte.
+//! Payloads that real runtimes wrote: every typed event of the project's own traces decodes, to its
+//! last byte.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

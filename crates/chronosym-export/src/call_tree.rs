@@ -52,7 +52,8 @@ impl Default for TreeOptions {
 /// Bytes of a node, with its label and its box in a picture.
 const NODE: u64 = 800;
 
-/// Returns the number of nodes that the memory budget and `max_nodes` permit, and which limits them.
+/// Returns the number of nodes that the memory budget and `max_nodes` permit, and which limits
+/// them.
 pub(crate) fn node_limit(resolver: &Resolver, max_nodes: u32) -> (usize, LimitReached) {
     let budget = resolver.budget();
     let by_memory = u32::try_from(budget.left(Share::Outputs) / NODE).unwrap_or(u32::MAX);

@@ -18,8 +18,8 @@ use crate::user_code::UserCode;
 /// 2. [`no_inlines`](Shape::no_inlines) and [`fold`](Shape::fold) remove frames: their weight is
 ///    their caller's. A stack without remaining frames becomes the single frame `[folded]`.
 /// 3. [`just_my_code`](Shape::just_my_code) merges adjacent frames that are not user code into
-///    `[framework]`, and [`group_modules`](Shape::group_modules) those of one module into a frame with
-///    its name.
+///    `[framework]`, and [`group_modules`](Shape::group_modules) those of one module into a frame
+///    with its name.
 /// 4. [`collapse_recursion`](Shape::collapse_recursion) reduces repeated rounds of calls to one.
 ///
 /// A merged frame has the address of the first of its frames, and neither line nor tier;

@@ -16,8 +16,9 @@ use crate::weight::{WeightUnit, add};
 /// A file and, where frames are distinguished by line, a line.
 type FileLine = (Arc<str>, Option<u32>);
 
-/// Writes the samples of all threads together, and those of each thread by time: consecutive samples
-/// with the same stack are merged, and gaps between samples have no stack. Frames are distinguished by function, file and, if requested, line.
+/// Writes the samples of all threads together, and those of each thread by time: consecutive
+/// samples with the same stack are merged, and gaps between samples have no stack. Frames are
+/// distinguished by function, file and, if requested, line.
 pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let resolver = &series.resolver;
     let groups = series.groups();

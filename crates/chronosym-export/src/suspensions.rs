@@ -21,8 +21,8 @@ pub(crate) struct Suspensions {
     pub time_ns: u64,
 }
 
-/// Returns the suspensions among markers of each process by cause, longest first. A suspension starts with its
-/// request or, if another one lasts then, with the end of that one.
+/// Returns the suspensions among markers of each process by cause, longest first. A suspension
+/// starts with its request or, if another one lasts then, with the end of that one.
 pub(crate) fn suspensions(timeline: &Timeline, markers: &[Marker<'_>]) -> Vec<Suspensions> {
     let seen = markers.iter().filter_map(|marker| {
         let cause = match marker.kind {

@@ -1,4 +1,5 @@
-//! Pictures of samples that a profiler of one's own states: hostile names, other units, nothing at all, too much.
+//! Pictures of samples that a profiler of one's own states: hostile names, other units, nothing at
+//! all, too much.
 
 use std::sync::Arc;
 

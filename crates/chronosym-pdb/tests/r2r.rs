@@ -154,8 +154,8 @@ fn names_are_split_as_in_events() {
 }
 
 /// The frames that the runtime itself wrote into the trace of this very image. The text blocks of
-/// `Workload-Truth` have a line a frame: handle, type, method, native offset, IL offset, file, line,
-/// column.
+/// `Workload-Truth` have a line a frame: handle, type, method, native offset, IL offset, file,
+/// line, column.
 #[test]
 fn il_offsets_and_lines_are_those_of_the_runtime() {
     let (dll, pdb) = (
@@ -217,8 +217,8 @@ fn il_offsets_and_lines_are_those_of_the_runtime() {
         }
         .insert(text);
     }
-    // These bodies the JIT made later: their loads are in the trace, the offset beyond the precompiled body or
-    // another line's.
+    // These bodies the JIT made later: their loads are in the trace, the offset beyond the
+    // precompiled body or another line's.
     let later = [
         "Workload.Async+<Level>d__1.MoveNext+377",
         "Workload.Async+<Level>d__1.MoveNext+495",

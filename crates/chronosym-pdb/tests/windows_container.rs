@@ -360,8 +360,8 @@ fn other_kinds_of_code_records() {
         file
     };
     let (code, target) = (made.rva - TEXT, other.rva - TEXT);
-    // S_SEPCODE: length, offset, the parent's offset, both sections. S_TRAMPOLINE: kind and length, offset, the
-    // target's offset, both sections.
+    // S_SEPCODE: length, offset, the parent's offset, both sections. S_TRAMPOLINE: kind and length,
+    // offset, the target's offset, both sections.
     let separated = [(8, made.len), (16, code), (20, target), (24, 0x1_0001)];
     let trampoline = [(0, made.len << 16), (4, code), (8, target), (12, 0x1_0001)];
     for (kind, fields, name, shown) in [

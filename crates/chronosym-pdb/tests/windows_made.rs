@@ -512,7 +512,8 @@ fn names_do_not_grow_without_end() {
     assert_eq!(lens, [80_000, 80_000, 80_000, 0, 0, 0, 0, 0, 0]);
 }
 
-/// The ids of functions from another module are numbered by who imports them, and named by who exports them.
+/// The ids of functions from another module are numbered by who imports them, and named by who
+/// exports them.
 #[test]
 fn inlined_functions_of_other_modules() {
     let imports = words(&[1, 1, 9, EXPORTER, 3, 7, 8, 9, EXPORTER, 1, 9]);
@@ -577,7 +578,8 @@ fn where_inlined_code_comes_from() {
 #[test]
 fn separated_code() {
     let end = record(S_INLINESITE_END, &[]);
-    // 4 bytes of the main code, 4 of the first piece from 2 on, the second piece. The third one is in another section.
+    // 4 bytes of the main code, 4 of the first piece from 2 on, the second piece. The third one is
+    // in another section.
     let mut ways = vec![12, 4, 0, 2, 1, 12, 4, 2, 2, 2, 1, 0, 12, 8, 0];
     ways.extend([2, 3, 12, 8, 4]);
     let mut elsewhere = piece(0x40, 8, 0x40);

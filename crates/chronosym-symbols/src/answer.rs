@@ -46,12 +46,14 @@ pub enum Source {
     Export,
     /// The public symbols of a PDB, which have no sizes.
     PublicSymbols,
-    /// A stub of the procedure linkage table, with the name of the function that it calls and `@plt`.
+    /// A stub of the procedure linkage table, with the name of the function that it calls and
+    /// `@plt`.
     Plt,
 }
 
 impl Source {
-    /// Whether names are those of the nearest start of a function: where functions end is not recorded.
+    /// Whether names are those of the nearest start of a function: where functions end is not
+    /// recorded.
     pub fn is_approximate(self) -> bool {
         matches!(
             self,

@@ -64,8 +64,8 @@ pub enum Wanted {
         /// identity of an image.
         pdb: Option<PdbId>,
     },
-    /// An ELF or Mach-O file (by its UUID) with debug information or a symbol table: a separate debug file or an unstripped
-    /// image.
+    /// An ELF or Mach-O file (by its UUID) with debug information or a symbol table: a separate
+    /// debug file or an unstripped image.
     ElfDebug(BuildId),
     /// The ELF or Mach-O image itself.
     ElfImage(BuildId),

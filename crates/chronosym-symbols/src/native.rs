@@ -91,8 +91,8 @@ impl NativeSymbols {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for symbol formats that are recognised but not read,
-    /// [`Error::UnknownFormat`] for other formats, [`Error::Universal`] for a file of several images,
-    /// [`Error::Damaged`] for inconsistent headers.
+    /// [`Error::UnknownFormat`] for other formats, [`Error::Universal`] for a file of several
+    /// images, [`Error::Damaged`] for inconsistent headers.
     ///
     /// # Examples
     ///
@@ -116,8 +116,8 @@ impl NativeSymbols {
         ))
     }
 
-    /// Maps an object file, written as in [`ObjectPath::parse`], and reads its headers. The files that
-    /// it names are searched next to it ([`DebugFileSearch::next_to`]).
+    /// Maps an object file, written as in [`ObjectPath::parse`], and reads its headers. The files
+    /// that it names are searched next to it ([`DebugFileSearch::next_to`]).
     ///
     /// # Errors
     /// As [`NativeSymbols::open`], and [`Error::Io`].
@@ -316,8 +316,8 @@ impl NativeSymbols {
         self.image.section(name)
     }
 
-    /// The functions of the symbol table with their virtual addresses, aliases included; a function of
-    /// which no size is recorded extends to the next. Reads the whole table.
+    /// The functions of the symbol table with their virtual addresses, aliases included; a function
+    /// of which no size is recorded extends to the next. Reads the whole table.
     pub fn functions(&self) -> impl Iterator<Item = (&[u8], Range<u64>)> {
         self.symbols().functions()
     }
@@ -334,8 +334,8 @@ impl NativeSymbols {
         variables::find(self.variables.get_or_init(read), address)
     }
 
-    /// The virtual address of the first page of the executable segment that a mapping of this length
-    /// holds as a whole; `None` unless it is exactly one.
+    /// The virtual address of the first page of the executable segment that a mapping of this
+    /// length holds as a whole; `None` unless it is exactly one.
     pub fn mapped_code(&self, len: u64) -> Option<u64> {
         self.image.segments.mapped_code(len)
     }
@@ -353,8 +353,8 @@ impl NativeSymbols {
         own.unpacked_bytes().saturating_add(other.unwrap_or(0))
     }
 
-    /// True if there is debug information with lines, in the file or its debug file, Go's function table, or a symbol file of
-    /// Breakpad.
+    /// True if there is debug information with lines, in the file or its debug file, Go's function
+    /// table, or a symbol file of Breakpad.
     pub fn has_lines(&self) -> bool {
         self.debug().debug.has(gimli::SectionId::DebugLine, false) || self.tables().is_some()
     }

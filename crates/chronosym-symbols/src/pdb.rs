@@ -11,7 +11,8 @@ use crate::query::Query;
 /// Minimum number of addresses per thread.
 const ADDRESSES_PER_THREAD: usize = 1000;
 
-/// Bytes of module streams after whose reading the pages of the mapping are released: later addresses seldom need them.
+/// Bytes of module streams after whose reading the pages of the mapping are released: later
+/// addresses seldom need them.
 const RELEASE_AFTER: u64 = 96 << 20;
 
 self_cell::self_cell! {
@@ -69,7 +70,8 @@ impl PdbSymbols {
         self.pdb.with_dependent(|_, pdb| read(pdb))
     }
 
-    /// Resolves RVAs, in the order given, and replaces the content of `out`. The virtual addresses of the answers are RVAs.
+    /// Resolves RVAs, in the order given, and replaces the content of `out`. The virtual addresses
+    /// of the answers are RVAs.
     ///
     /// They are looked up in the order of the file, so that each part of it is read once.
     pub fn find_all(&self, rvas: &[u64], query: &Query, out: &mut Answers) {

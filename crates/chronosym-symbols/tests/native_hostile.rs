@@ -1,4 +1,5 @@
-//! Damaged object files: whatever is wrong, there is a reason or an answer, never a panic, and never without end.
+//! Damaged object files: whatever is wrong, there is a reason or an answer, never a panic, and
+//! never without end.
 
 mod made;
 
@@ -8,7 +9,8 @@ use chronosym_symbols::{Address, Answers, Missing, NativeSymbols, Query};
 use made::{elf, with_length};
 use proptest::prelude::*;
 
-/// A small program with debug information, hand-made: one unit, one function with one inlined into it, four lines.
+/// A small program with debug information, hand-made: one unit, one function with one inlined into
+/// it, four lines.
 fn program() -> &'static [u8] {
     static PROGRAM: OnceLock<Vec<u8>> = OnceLock::new();
     PROGRAM.get_or_init(|| elf(&made::program()))

@@ -8,7 +8,8 @@ use chronosym_support::growth::Stopwatch;
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
 use made::{elf, with_length};
 
-/// One unit without code of its own in `.debug_abbrev` 1 (root, children), with these entries after the root.
+/// One unit without code of its own in `.debug_abbrev` 1 (root, children), with these entries after
+/// the root.
 fn unit(entries: &[u8]) -> Vec<u8> {
     let mut info = vec![5, 0, 1, 8, 0, 0, 0, 0];
     info.push(1);
@@ -19,8 +20,9 @@ fn unit(entries: &[u8]) -> Vec<u8> {
     with_length(info)
 }
 
-/// 1: the root; 2: a function with ranges and a name; 3: the same with an entry; 4: a function with two addresses and
-/// children; 5: inlined, with ranges; 6: a unit with ranges; 7: a unit with nothing but lines.
+/// 1: the root; 2: a function with ranges and a name; 3: the same with an entry; 4: a function with
+/// two addresses and children; 5: inlined, with ranges; 6: a unit with ranges; 7: a unit with
+/// nothing but lines.
 fn abbreviations() -> Vec<u8> {
     [
         &[1, 0x11, 1, 0x11, 0x01, 0x12, 0x07, 0, 0][..],

@@ -1,4 +1,5 @@
-//! Objects, whose code has no addresses yet, and sections that are compressed: made by hand, sound and damaged.
+//! Objects, whose code has no addresses yet, and sections that are compressed: made by hand, sound
+//! and damaged.
 
 mod made;
 

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
-// Unlike the readers, the map computes with numbers it made itself, so arithmetic and indexing need no
-// lints here: its property tests run with overflow checks.
+// Unlike the readers, the map computes with numbers it made itself, so arithmetic and indexing need
+// no lints here: its property tests run with overflow checks.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod batch;

@@ -109,8 +109,8 @@ impl<T> SparseVec<T> {
         self.leaves.iter().flat_map(|(at, leaf)| indexed(at, leaf))
     }
 
-    /// Returns the values that may differ from those of an earlier clone, with their indices: all in
-    /// leaves that the two do not share.
+    /// Returns the values that may differ from those of an earlier clone, with their indices: all
+    /// in leaves that the two do not share.
     pub fn changes_since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = (usize, &'a T)> {
         let leaves = self.leaves.changes_since(&earlier.leaves);
         leaves.flat_map(|(at, leaf)| indexed(at, leaf))

@@ -1,4 +1,5 @@
-//! A trace that is still being written, on standard input: another thread resolves an address while events arrive.
+//! A trace that is still being written, on standard input: another thread resolves an address while
+//! events arrive.
 
 use chronosym::source::{nettrace::NettraceStream, read_live};
 use chronosym::{LiveSession, Position};

@@ -2,19 +2,20 @@
 //!
 //! This crate re-exports four others; its features select them:
 //!
-//! - [`chronosym_core`], always: a [`Session`] takes events and typed [`facts`]; [`Session::finish`] freezes it into a
-//!   [`Timeline`], which resolves (process, address, time) to frames, from any thread. A [`LiveSession`] resolves while
-//!   events still arrive. It does no I/O.
-//! - [`source`] (feature `sources`, on by default): [`open`](fn@open) and [`Opener`] open traces of every format;
-//!   the modules of [`source`] read one format each.
-//! - [`symbols`] (feature `symbols`): names and lines beyond what the trace states, from PDBs, ReadyToRun images, ELF and
-//!   DWARF. `http` fetches symbol files from servers.
-//! - [`runtime`] (feature `runtime`): reports from the events that .NET runtimes log about themselves: collections,
-//!   compilations, exceptions, allocations, locks, the thread pool.
+//! - [`chronosym_core`], always: a [`Session`] takes events and typed [`facts`];
+//!   [`Session::finish`] freezes it into a [`Timeline`], which resolves (process, address, time) to
+//!   frames, from any thread. A [`LiveSession`] resolves while events still arrive. It does no I/O.
+//! - [`source`] (feature `sources`, on by default): [`open`](fn@open) and [`Opener`] open traces of
+//!   every format; the modules of [`source`] read one format each.
+//! - [`symbols`] (feature `symbols`): names and lines beyond what the trace states, from PDBs,
+//!   ReadyToRun images, ELF and DWARF. `http` fetches symbol files from servers.
+//! - [`runtime`] (feature `runtime`): reports from the events that .NET runtimes log about
+//!   themselves: collections, compilations, exceptions, allocations, locks, the thread pool.
 //!
 //! A trace is queried through its timeline:
 //!
-//! - [`Timeline::frames`] resolves one address of a process at a time, with evidence, certainty or a reason;
+//! - [`Timeline::frames`] resolves one address of a process at a time, with evidence, certainty or
+//!   a reason;
 //! - [`Timeline::profile`] counts the samples that pass a [`Filter`] by resolved stack;
 //! - [`Timeline::for_each_sample`] with a [`Resolver`] walks all samples in time order;
 //! - [`Resolver::resolve_batch`] resolves many addresses to frame numbers with columns.

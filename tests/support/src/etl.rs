@@ -1,8 +1,8 @@
 //! Writes `.etl` files from typed records.
 //!
-//! All times are nanoseconds since the start of the trace (negative ones lie before it); the writer turns them into ticks
-//! of the clock that its [`Options`] name. Each CPU fills a buffer of its own, which goes to the file when it is full,
-//! so a gigabyte is written with little memory.
+//! All times are nanoseconds since the start of the trace (negative ones lie before it); the writer
+//! turns them into ticks of the clock that its [`Options`] name. Each CPU fills a buffer of its
+//! own, which goes to the file when it is full, so a gigabyte is written with little memory.
 //!
 //! ```
 //! use chronosym_support::etl::{At, EtlWriter, Image, Op, Options, Process, Stack};
@@ -436,7 +436,8 @@ impl<W: Write> EtlWriter<W> {
         self.end(at.cpu, 0, event.payload)
     }
 
-    /// An event of the runtime ([`CLR_RUNTIME`], [`CLR_RUNDOWN`]) with the given payload and, if not empty, stack.
+    /// An event of the runtime ([`CLR_RUNTIME`], [`CLR_RUNDOWN`]) with the given payload and, if
+    /// not empty, stack.
     pub fn clr(
         &mut self,
         at: At,
@@ -467,7 +468,8 @@ impl<W: Write> EtlWriter<W> {
         )
     }
 
-    /// Sets flag bits in the header of the buffer that a CPU is filling: 2 events lost, 4 buffer lost.
+    /// Sets flag bits in the header of the buffer that a CPU is filling: 2 events lost, 4 buffer
+    /// lost.
     pub fn flag_buffer(&mut self, cpu: u16, flags: u16) {
         self.flags[usize::from(cpu)] |= flags;
     }

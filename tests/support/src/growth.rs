@@ -64,7 +64,8 @@ pub fn assert_growth(
 ) {
     let mut shortest = [Duration::MAX; 2];
     for _ in 0..ROUNDS {
-        // The small run is the cheaper one. Its repetition keeps one slow run from loosening the bound.
+        // The small run is the cheaper one. Its repetition keeps one slow run from loosening the
+        // bound.
         for (of, size) in [(0, Size::Small), (0, Size::Small), (1, Size::Large)] {
             shortest[of] = shortest[of].min(measure(size));
         }

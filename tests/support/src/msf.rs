@@ -24,7 +24,8 @@ pub fn put(data: &mut [u8], at: usize, value: u32) {
     data[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// The streams, as the PDB of a precompiled .NET Framework image has them: no section headers, but a section map.
+/// The streams, as the PDB of a precompiled .NET Framework image has them: no section headers, but
+/// a section map.
 pub fn without_section_headers(streams: &[Option<Vec<u8>>]) -> Vec<Option<Vec<u8>>> {
     let mut streams = streams.to_vec();
     if let Some(dbi) = &mut streams[DBI] {

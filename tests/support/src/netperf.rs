@@ -100,7 +100,8 @@ impl NetperfWriter {
         TypeId(self.types.len() - 1)
     }
 
-    /// Adds an event: time in ns since the start, OS thread id, addresses leaf first (empty: no stack).
+    /// Adds an event: time in ns since the start, OS thread id, addresses leaf first (empty: no
+    /// stack).
     pub fn event(
         &mut self,
         event_type: TypeId,

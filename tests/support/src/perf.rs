@@ -93,7 +93,8 @@ pub struct PerfAttr {
 }
 
 impl Default for PerfAttr {
-    /// Samples of the instruction pointer, thread, time, processor, period and call chain by `CLOCK_MONOTONIC`.
+    /// Samples of the instruction pointer, thread, time, processor, period and call chain by
+    /// `CLOCK_MONOTONIC`.
     fn default() -> Self {
         Self {
             kind: 1,

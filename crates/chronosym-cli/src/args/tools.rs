@@ -1,5 +1,6 @@
-//! The command lines of addr2line and llvm-symbolizer: with `symbolize --style gnu` and `--style llvm`
-//! their options have the meaning that they have there, so that an alias can replace either tool.
+//! The command lines of addr2line and llvm-symbolizer: with `symbolize --style gnu` and `--style
+//! llvm` their options have the meaning that they have there, so that an alias can replace either
+//! tool.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -153,8 +154,8 @@ impl Means {
     }
 }
 
-/// Translates a command line of `symbolize` in the style of a tool; `None` for all others. `takes_value`
-/// states whether an option of this program has a value.
+/// Translates a command line of `symbolize` in the style of a tool; `None` for all others.
+/// `takes_value` states whether an option of this program has a value.
 ///
 /// # Errors
 /// An option of the tool is not supported, or its value is invalid.

@@ -29,7 +29,8 @@ pub fn facts(traces: &[PathBuf], sampled: &Sampled, profile: &Profile, raw: bool
     facts
 }
 
-/// Writes a report of samples, with raw frames if `raw`, with the source files of user code that are found.
+/// Writes a report of samples, with raw frames if `raw`, with the source files of user code that
+/// are found.
 pub fn write(
     series: &Series,
     sampled: &Sampled,

@@ -10,7 +10,8 @@ use crate::stacks::Walked;
 use crate::strings::StringId;
 use crate::terms::{SampleKind, Weight};
 
-/// A node of the prefix tree: a frame, and the distance to its caller's row; 0 for an outermost frame.
+/// A node of the prefix tree: a frame, and the distance to its caller's row; 0 for an outermost
+/// frame.
 pub(super) struct StackRow {
     pub frame: Walked,
     pub caller: u32,

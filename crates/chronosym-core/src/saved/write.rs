@@ -57,8 +57,8 @@ impl<'d> SaveOptions<'d> {
 }
 
 impl Timeline {
-    /// Writes the timeline in its saved form, which [`SavedTimeline`](super::SavedTimeline) reads. Equal timelines are
-    /// written as equal bytes.
+    /// Writes the timeline in its saved form, which [`SavedTimeline`](super::SavedTimeline) reads.
+    /// Equal timelines are written as equal bytes.
     ///
     /// A timeline of a live session is saved as if no event followed.
     ///

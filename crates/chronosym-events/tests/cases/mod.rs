@@ -18,7 +18,8 @@ pub struct Case {
     pub encode: fn(u32, usize) -> Vec<u8>,
     /// The fields of a version; `;V1 …` starts the fields that version 1 appends or changes.
     pub fields: fn(u32) -> String,
-    /// Lengths at which the payload may end too: before optional fields, or between elements of an open list.
+    /// Lengths at which the payload may end too: before optional fields, or between elements of an
+    /// open list.
     pub may_end: fn(u32, usize) -> Vec<usize>,
 }
 

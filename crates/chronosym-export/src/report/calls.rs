@@ -186,8 +186,8 @@ impl<'s> Calls<'s> {
         examples.into_iter().flatten().collect()
     }
 
-    /// Adds the frames and the tree, callers before callees, to `columns`. Returns the place of each
-    /// node in that order.
+    /// Adds the frames and the tree, callers before callees, to `columns`. Returns the place of
+    /// each node in that order.
     pub fn write(&self, columns: &mut Columns) -> Vec<u32> {
         let of_frame = |part: fn(&ReportFrame) -> u32| {
             let frames = self.frames.keys();

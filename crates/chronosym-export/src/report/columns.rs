@@ -35,8 +35,8 @@ impl Columns {
         self.info.push(ColumnInfo { name, count, bytes });
     }
 
-    /// Writes the header and the columns, compressed and in base64: the length of the header in four
-    /// bytes, least significant first, the header, the columns. Nothing in it is markup.
+    /// Writes the header and the columns, compressed and in base64: the length of the header in
+    /// four bytes, least significant first, the header, the columns. Nothing in it is markup.
     pub fn write(&self, header: &str, out: &mut impl Write) -> io::Result<()> {
         let out = base64::write::EncoderWriter::new(out, &base64::prelude::BASE64_STANDARD);
         let mut out = ZlibEncoder::new(out, Compression::best());

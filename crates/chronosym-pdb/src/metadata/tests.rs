@@ -144,7 +144,8 @@ fn methods_after_a_pointer_table() {
     );
 }
 
-/// The bytes of a row of each table (ECMA-335 II.22, and the portable PDB's) where all indexes are narrow.
+/// The bytes of a row of each table (ECMA-335 II.22, and the portable PDB's) where all indexes are
+/// narrow.
 const ROWS: [&[usize]; 4] = [
     &[10, 6, 14, 2, 6, 2, 14, 2, 6, 4, 6, 6, 6, 4, 6, 8],
     &[6, 2, 4, 2, 6, 4, 2, 6, 6, 6, 2, 2, 8, 6, 8, 4],

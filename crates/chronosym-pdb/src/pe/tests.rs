@@ -85,7 +85,8 @@ fn managed_and_native_pdbs_are_distinguished() {
 
 #[test]
 fn exports_without_forwarders() {
-    // The directory at 0x1000, two addresses at +40, two names at +48, two ordinals at +56, texts from +60.
+    // The directory at 0x1000, two addresses at +40, two names at +48, two ordinals at +56, texts
+    // from +60.
     let directory = [0, 0, 0, 0x103c, 1, 2, 2, 0x1028, 0x1030, 0x1038];
     let rest = [0x1800, 0x103e, 0x103c, 0x1040, 0x0001_0000];
     let bytes = image(

@@ -68,8 +68,8 @@ fn names_of_documents_end_somewhere() {
 
 #[test]
 fn points_change_documents_and_hide() {
-    // Header: locals, first document 1. Then (IL, lines, columns, line, column): 0: 10:5 to 10:9; 4: hidden; document 2;
-    // 6: 3:1 to 4:2.
+    // Header: locals, first document 1. Then (IL, lines, columns, line, column): 0: 10:5 to 10:9;
+    // 4: hidden; document 2; 6: 3:1 to 4:2.
     let blob = [0, 1, 0, 0, 4, 10, 5, 4, 0, 0, 0, 2, 2, 1, 2, 0x73, 0x79];
     let bytes = pdb(&blob, "/", &[]);
     let pdb = PortablePdb::parse(&bytes).unwrap();
@@ -208,7 +208,8 @@ fn wide_tables(tables: &[(u8, Vec<Cells>)], heap_flags: u8) -> Vec<u8> {
     stream(heap_flags, &counts, 0, &rows.collect::<Vec<_>>())
 }
 
-/// A PDB of as many methods and documents: method k has document k, and k is the state machine of its neighbour.
+/// A PDB of as many methods and documents: method k has document k, and k is the state machine of
+/// its neighbour.
 fn large_pdb(methods: u32, documents: u32, wide_heaps: bool, uncompressed: bool) -> Vec<u8> {
     let index = |rows: u32, limit: u32| if uncompressed || rows >= limit { 4 } else { 2 };
     let heap = if wide_heaps || uncompressed { 4 } else { 2 };

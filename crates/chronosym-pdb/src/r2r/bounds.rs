@@ -422,7 +422,8 @@ mod tests {
 
     #[test]
     fn bounds_at_one_offset() {
-        // The lowest counts; "no mapping" following another does not; a call instruction never does.
+        // The lowest counts; "no mapping" following another does not; a call instruction never
+        // does.
         assert_eq!(
             lookup(&[(0, 13, 0), (0, 8, 0)], 0),
             Some((IlMapping::Offset(5), Some(5)))

@@ -408,7 +408,8 @@ mod tests {
     #[test]
     fn separated_code_counts_from_its_own_start() {
         assert_eq!(run(&[2, 1, 3, 4, 4, 8], 1), [(0x1004, 0x100C, 7, 1)]);
-        // A range without a length does not extend into another chunk; an unknown chunk has no ranges.
+        // A range without a length does not extend into another chunk; an unknown chunk has no
+        // ranges.
         assert_eq!(run(&[3, 4, 2, 1, 12, 8, 0], 1), [(0x1004, 0x100C, 7, 1)]);
         let unknown = [2, 2, 12, 8, 4, 2, 9, 12, 8, 4, 2, 0, 12, 8, 8];
         assert_eq!(run(&unknown, 1), [(0x10, 0x18, 7, 1)]);

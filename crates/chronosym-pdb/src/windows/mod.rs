@@ -13,8 +13,8 @@
 //!   with the line table of that function. Functions without source (such as implicit constructors)
 //!   have no table; the order of tables, which is that of records, says which table is whose.
 //! * Without a procedure, a **public symbol** covers the code up to the next public, the end of the
-//!   section contribution or the next procedure, whichever is first: [`FunctionKind::Public`]. Lines
-//!   come from the module if it has them.
+//!   section contribution or the next procedure, whichever is first: [`FunctionKind::Public`].
+//!   Lines come from the module if it has them.
 //! * **Separated code** (S_SEPCODE) has the name of its procedure, and the inline sites of its own
 //!   record, or else those that the procedure's record states for it.
 //! * **Padding** belongs to no function: [`WindowsPdb::find`] returns `None`, and

@@ -21,8 +21,8 @@ pub struct ObjectPath {
 }
 
 impl ObjectPath {
-    /// Interprets `FILE`, `NAME.dSYM`, and either with `:PROCESSOR`, as in `libx.dylib:arm64`. A file
-    /// whose own name has a colon comes first.
+    /// Interprets `FILE`, `NAME.dSYM`, and either with `:PROCESSOR`, as in `libx.dylib:arm64`. A
+    /// file whose own name has a colon comes first.
     pub fn parse(path: &Path) -> Self {
         let chosen = || {
             let (start, processor) = path.to_str()?.rsplit_once(':')?;

@@ -39,7 +39,8 @@ pub(crate) fn has_code(file: &File<'_>) -> bool {
 
 /// True if there is DWARF or a symbol table, which stripped images do not have.
 pub(crate) fn has_debug(file: &File<'_>) -> bool {
-    // The symbol table is not a section there. A stripped image has those that it imports and exports.
+    // The symbol table is not a section there. A stripped image has those that it imports and
+    // exports.
     if file.format() == BinaryFormat::MachO && file.symbols().any(|it| it.is_local()) {
         return true;
     }

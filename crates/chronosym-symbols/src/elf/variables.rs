@@ -17,8 +17,8 @@ pub struct DataSymbol {
     pub name: String,
 }
 
-/// The symbols with their addresses, sorted: of several at one address the largest, then the last of
-/// the table, as LLVM chooses.
+/// The symbols with their addresses, sorted: of several at one address the largest, then the last
+/// of the table, as LLVM chooses.
 pub(crate) fn read(container: &Container) -> Vec<DataSymbol> {
     let Ok(file) = container.file() else {
         return Vec::new();

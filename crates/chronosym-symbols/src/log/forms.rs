@@ -46,7 +46,8 @@ const ROWS: &[(Kind, &str)] = &[
     (Other, "^{0xh} {0xh} {0xh} {0xh}"),
     (Other, "^{0xh} {0xh} Yes"),
     (Other, "^{0xh} {0xh} No"),
-    // Images: sanitizers, macOS, Swift, Breakpad, HotSpot on Windows, WinDbg, Wine, lldb, pprof, systemd.
+    // Images: sanitizers, macOS, Swift, Breakpad, HotSpot on Windows, WinDbg, Wine, lldb, pprof,
+    // systemd.
     (Image, "^{0xstart}-{0xend} {path} ({any}) <{id}>"),
     (Image, "^{0xstart} - {0xlast} {name} {any}<{id}> {rest}"),
     (Image, "^{0xstart}–{0xend} {id} {name} {rest}"),

@@ -1,9 +1,10 @@
 //! Addresses in crash logs and backtraces, in the forms in which runtimes and tools write them.
 //!
-//! [`scan`] finds them, with the module that each line states, and the lists of images that logs have.
-//! It opens no files. Lines that have one of the forms of the table (`forms.rs`) have addresses of code
-//! only where the form has them; in other lines, words such as `0x401136` or `app+0x1136` are addresses if the
-//! words around them do not say otherwise. JSON is read object by object.
+//! [`scan`] finds them, with the module that each line states, and the lists of images that logs
+//! have. It opens no files. Lines that have one of the forms of the table (`forms.rs`) have
+//! addresses of code only where the form has them; in other lines, words such as `0x401136` or
+//! `app+0x1136` are addresses if the words around them do not say otherwise. JSON is read object by
+//! object.
 
 mod forms;
 mod found;
@@ -35,8 +36,8 @@ pub struct Scan<'a> {
     pub images: Images,
 }
 
-/// Finds the code that a text names, and the images that it lists. Bytes that are not UTF-8 are skipped.
-/// Takes time linear in the text.
+/// Finds the code that a text names, and the images that it lists. Bytes that are not UTF-8 are
+/// skipped. Takes time linear in the text.
 ///
 /// # Examples
 ///

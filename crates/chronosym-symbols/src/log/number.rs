@@ -13,7 +13,8 @@ pub fn parse_address(text: &str) -> Option<u64> {
     }
 }
 
-/// Parses hexadecimal digits; Windows tools write `` ` `` between the halves of an address, Android's `'`.
+/// Parses hexadecimal digits; Windows tools write `` ` `` between the halves of an address,
+/// Android's `'`.
 pub fn hex(digits: &str) -> Option<u64> {
     let plain = || digits.replace(['`', '\''], "");
     let value = u64::from_str_radix(digits, 16);

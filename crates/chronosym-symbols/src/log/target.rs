@@ -14,7 +14,8 @@ pub struct Target<'a> {
     pub id: Option<&'a str>,
     /// The address in the module.
     pub at: At<'a>,
-    /// Whether `file` may be the name of a function or a section: `f+0x1a` looks like `module+0x1a`.
+    /// Whether `file` may be the name of a function or a section: `f+0x1a` looks like
+    /// `module+0x1a`.
     pub is_ambiguous: bool,
 }
 
@@ -110,9 +111,9 @@ impl<'a> Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Parses `0x…`, decimal, and `module+0xrva` or `module!0xrva`, with the module's name or path, and
-    /// `0x06……+0xil`, a method's token with an IL offset, optionally after `module!`. `number` parses
-    /// the number.
+    /// Parses `0x…`, decimal, and `module+0xrva` or `module!0xrva`, with the module's name or path,
+    /// and `0x06……+0xil`, a method's token with an IL offset, optionally after `module!`. `number`
+    /// parses the number.
     pub fn parse(text: &'a str, number: impl Fn(&str) -> Option<u64>) -> Option<Self> {
         let (module, digits) = split(text);
         let value = number(digits)?;

@@ -402,7 +402,8 @@ const LINES: &[&str] = &[
     "{\"instruction_addr\":\"0x2011c1\",\"image_addr\":\"0x200000\",\"package\":\"/srv/prog\"}",
 ];
 
-/// Every address of a line is one of the module that the line names, whatever is before and after the line.
+/// Every address of a line is one of the module that the line names, whatever is before and after
+/// the line.
 #[test]
 fn lines_name_the_module_of_each_address() {
     let others = [

@@ -66,8 +66,8 @@ impl FromStr for Style {
     }
 }
 
-/// Prints the frames of one address, innermost first. `address` is printed before them; the styles of
-/// other tools print it only where `shape` says so.
+/// Prints the frames of one address, innermost first. `address` is printed before them; the styles
+/// of other tools print it only where `shape` says so.
 ///
 /// # Errors
 /// Those of the writer.

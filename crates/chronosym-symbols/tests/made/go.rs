@@ -1,8 +1,8 @@
 //! A Go binary made by hand: `main.outer` with `main.inner` inlined into it, and `main.leaf`.
 #![allow(dead_code)]
 
-/// Addresses: of the code, the function table, the data that inline trees are in, the description of
-/// the program.
+/// Addresses: of the code, the function table, the data that inline trees are in, the description
+/// of the program.
 const TEXT: u64 = 0x1000;
 const TABLE: u64 = 0x2000;
 const DATA: u64 = 0x3000;

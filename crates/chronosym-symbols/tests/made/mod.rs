@@ -6,8 +6,9 @@ pub fn with_length(body: Vec<u8>) -> Vec<u8> {
     [&(body.len() as u32).to_le_bytes()[..], &body].concat()
 }
 
-/// A 64-bit little-endian ELF program of these sections: name, type, flags, address, bytes. The names of a symbol table are
-/// in the section after it; relocations (`.rela` and a section's name) are by the first symbol table.
+/// A 64-bit little-endian ELF program of these sections: name, type, flags, address, bytes. The
+/// names of a symbol table are in the section after it; relocations (`.rela` and a section's name)
+/// are by the first symbol table.
 pub fn elf(sections: &[(&str, u32, u64, u64, Vec<u8>)]) -> Vec<u8> {
     let mut names = vec![0u8];
     let mut out = vec![0u8; 64];
@@ -73,7 +74,8 @@ pub fn elf(sections: &[(&str, u32, u64, u64, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
-/// The sections of a small program with debug information: one unit, one function with one inlined into it, four lines.
+/// The sections of a small program with debug information: one unit, one function with one inlined
+/// into it, four lines.
 pub fn program() -> Vec<(&'static str, u32, u64, u64, Vec<u8>)> {
     let abbrev = [
         &[

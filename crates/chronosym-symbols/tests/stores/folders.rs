@@ -186,7 +186,8 @@ fn paths_of_the_trace_need_trust() {
         matches!(location, SearchLocation::TracePath(_)),
         "{location}"
     );
-    // Whether a file is there is not looked up: that alone would contact the server of an automounter.
+    // Whether a file is there is not looked up: that alone would contact the server of an
+    // automounter.
     setup.config.trust_trace_paths = false;
     fs::remove_file(&path).unwrap();
     assert_eq!(

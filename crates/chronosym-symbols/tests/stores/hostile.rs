@@ -253,7 +253,8 @@ proptest! {
     }
 }
 
-/// A driver for which the server is always busy, and which lets the caller decide when time has passed.
+/// A driver for which the server is always busy, and which lets the caller decide when time has
+/// passed.
 struct Busy {
     disk: Disk,
     replies: Mutex<Vec<Fetched>>,

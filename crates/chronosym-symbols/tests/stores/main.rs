@@ -1,4 +1,5 @@
-//! The stores as a user meets them: folders on disk and a real HTTP server on loopback (feature `http`).
+//! The stores as a user meets them: folders on disk and a real HTTP server on loopback (feature
+//! `http`).
 
 mod folders;
 mod hostile;
@@ -31,8 +32,8 @@ pub fn pdb_id(age: u32) -> PdbId {
     PdbId { guid: ID, age }
 }
 
-/// A file of the tests' own format: a line with the kind and the identity, a filling, and a last line by which a
-/// truncated one is noticed.
+/// A file of the tests' own format: a line with the kind and the identity, a filling, and a last
+/// line by which a truncated one is noticed.
 pub fn symbols(id: &str) -> Vec<u8> {
     let filling = "0123456789abcdef".repeat(2000);
     format!("{id}\n{filling}\nEND").into_bytes()
@@ -95,7 +96,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A cache folder, short timeouts, and `path` for a symbol path, in which `{dir}` is a temporary folder.
+    /// A cache folder, short timeouts, and `path` for a symbol path, in which `{dir}` is a
+    /// temporary folder.
     pub fn new(path: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut config = StoreConfig::new();

@@ -501,10 +501,12 @@ pub fn cabinet(data: &[u8]) -> Vec<u8> {
 
 /// A cabinet in LZX, made of one uncompressed block: there is no LZX compressor to use here.
 ///
-/// Source: MS-CAB 2 and MS-PATCH 2 (LZX DELTA's block header without its chunk size, as in cabinets).
+/// Source: MS-CAB 2 and MS-PATCH 2 (LZX DELTA's block header without its chunk size, as in
+/// cabinets).
 fn lzx_cabinet(data: &[u8]) -> Vec<u8> {
     let size = u32::try_from(data.len()).unwrap();
-    // Bits, high first in 16-bit words: no E8 translation, block type 3, 24 bits of size; padding to a word.
+    // Bits, high first in 16-bit words: no E8 translation, block type 3, 24 bits of size; padding
+    // to a word.
     let mut bits = vec![0, 0, 1, 1];
     bits.extend((0..24).rev().map(|i| size >> i & 1));
     bits.resize(32, 0);

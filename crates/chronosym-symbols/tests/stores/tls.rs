@@ -28,7 +28,8 @@ fn secure(answer: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Server, St
     (Server::secure(tls, answer), cert.pem())
 }
 
-/// Run by a test below, in a process whose `SSL_CERT_FILE` names the server's certificate; alone it does nothing.
+/// Run by a test below, in a process whose `SSL_CERT_FILE` names the server's certificate; alone it
+/// does nothing.
 #[test]
 fn trusting_process() {
     let Ok(server) = std::env::var(SERVER) else {

@@ -156,7 +156,8 @@ impl<W: Write> EtlWriter<W> {
         self.with_payload(fill, |w, p| w.system(at, THREAD, op.opcode(), 3, p))
     }
 
-    /// Image event: [`Op::Load`], `Unload`, `DCStart`, `DCStop`. Loads go into the group of processes, as the kernel has it.
+    /// Image event: [`Op::Load`], `Unload`, `DCStart`, `DCStop`. Loads go into the group of
+    /// processes, as the kernel has it.
     pub fn image(&mut self, at: At, op: Op, image: &Image<'_>) -> io::Result<()> {
         let fill = |p: &mut Vec<u8>, wide: bool| {
             put_pointer(p, image.base, wide);
@@ -172,7 +173,8 @@ impl<W: Write> EtlWriter<W> {
         self.with_payload(fill, |w, p| w.system(at, group, op.opcode(), 3, p))
     }
 
-    /// ImageID event, which merging adds at the very time of the image event; its process is that of `at`.
+    /// ImageID event, which merging adds at the very time of the image event; its process is that
+    /// of `at`.
     pub fn image_id(
         &mut self,
         at: At,
@@ -192,7 +194,8 @@ impl<W: Write> EtlWriter<W> {
         self.with_payload(fill, |w, p| w.classic(at, IMAGE_ID, 0, 2, p))
     }
 
-    /// DbgID_RSDS event: PDB identity of the image at `base`, added at the very time of the image event.
+    /// DbgID_RSDS event: PDB identity of the image at `base`, added at the very time of the image
+    /// event.
     pub fn rsds(
         &mut self,
         at: At,

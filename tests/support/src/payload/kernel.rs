@@ -1,8 +1,10 @@
-//! Payloads of classic kernel events and of those that merging adds, for both pointer widths (4 or 8).
+//! Payloads of classic kernel events and of those that merging adds, for both pointer widths (4 or
+//! 8).
 
 use super::Payload;
 
-/// A process event: key, id, parent, session, exit status, page table, flags, image name, command line, package, application.
+/// A process event: key, id, parent, session, exit status, page table, flags, image name, command
+/// line, package, application.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Process<'a> {
     /// UniqueProcessKey.

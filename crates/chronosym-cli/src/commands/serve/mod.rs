@@ -1,4 +1,5 @@
-//! `chronosym serve`: a server of the report, or of a profile for Firefox Profiler, for this machine.
+//! `chronosym serve`: a server of the report, or of a profile for Firefox Profiler, for this
+//! machine.
 
 mod api;
 mod assembly;

@@ -145,7 +145,8 @@ impl Service {
         response
     }
 
-    /// Another site's page may send requests under a name that resolves to this address, but not with this host.
+    /// Another site's page may send requests under a name that resolves to this address, but not
+    /// with this host.
     fn is_allowed(&self, headers: &HeaderMap) -> bool {
         let is = |name: HeaderName, expected: &str| {
             let mut values = headers.get_all(name).iter();
