@@ -9,7 +9,7 @@ use chronosym_types::copied_text;
 
 use crate::demangle::Scheme;
 
-/// Maximum length of a name or path, in bytes; compilers hash longer names.
+/// Maximum length of a name or path, in bytes; compilers mangle names before they get longer.
 const MAX_TEXT: usize = 4 << 10;
 
 /// The same for a mangled name, which would be lost as a whole.

@@ -23,7 +23,7 @@ pub(super) struct Summary {
     pub with_line: u64,
     /// Samples with a frame that a lost event could refute.
     pub after_loss: u64,
-    /// Number of samples with one frame, and of those with one or two frames of user code.
+    /// Number of samples with one frame, and number of samples with one or two frames of user code.
     pub single: u64,
     pub shallow: u64,
     pub samples_of: BTreeMap<ProcessIndex, u64>,

@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Read};
 
 use anyhow::{Context, Result};
 
-/// Size of the input buffer in bytes, and hence of a batch. A batch reads each part of a file once;
-/// a smaller one takes longer.
+/// Size of the input buffer in bytes, and the maximum size of a batch. A batch reads each part of a
+/// file once; single addresses are resolved immediately.
 pub const INPUT_BUFFER: usize = 4 << 20;
 
 /// Reads the available input without waiting for more, up to the end of a line; returns false at
