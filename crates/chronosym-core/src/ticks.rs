@@ -1,7 +1,7 @@
 //! The ticks of wall-clock profilers, and the time that each of their samples represents (rule 21).
 //!
 //! Two passes over the samples, each in time order: [`TickCounter`] counts ticks and measures the
-//! gaps between them, [`Weigher`] puts the time to each sample. Between them only gaps are kept.
+//! gaps between them, [`Weigher`] adds the time to each sample. Between them only gaps are kept.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,7 +17,7 @@ pub(crate) struct Tick {
     pub process: usize,
     pub thread: usize,
     pub ns: u64,
-    /// The interval that was asked for, in ns.
+    /// The requested interval, in ns.
     pub asked_for: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ struct Follower {
 
 impl Follower {
     /// Takes the next sample of a process; returns the number of its tick, and for the first sample
-    /// of a tick the time of the first one of the tick before.
+    /// of a tick the time of the first one of the preceding tick.
     #[inline]
     fn follow(&mut self, sample: Tick) -> (u64, Option<u64>) {
         let current = at(&mut self.processes, sample.process);
@@ -100,7 +100,7 @@ pub(crate) struct TickCounter {
 }
 
 impl TickCounter {
-    /// Takes the next sample; false if it is earlier than the one before it of its process.
+    /// Takes the next sample; returns false if it is earlier than the preceding one of its process.
     #[inline]
     pub fn count(&mut self, sample: Tick) -> bool {
         let last = self.now.processes.get(sample.process);
@@ -129,7 +129,7 @@ impl TickCounter {
 /// The ticks of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct Ticks {
-    /// What came before the first sample that is stored.
+    /// The state before the first sample that is stored.
     before: Follower,
     /// The usual gap between the ticks of each process, in ns; `None` if it has one tick only.
     usual: Vec<Option<u64>>,
@@ -139,7 +139,7 @@ pub(crate) struct Ticks {
     samples: Vec<u64>,
 }
 
-/// Counts the ticks of each process, of which only those in a time window are stored.
+/// Counts the ticks of each process, and stores only those in a time window.
 #[derive(Debug, Default)]
 pub(crate) struct TickWindow {
     counter: TickCounter,
@@ -150,8 +150,8 @@ pub(crate) struct TickWindow {
 }
 
 impl TickWindow {
-    /// Takes the next sample; returns whether to store it. `None` if it is earlier than the one
-    /// before it of its process.
+    /// Takes the next sample; returns whether to store it. `None` if it is earlier than the
+    /// preceding one of its process.
     pub fn count(&mut self, sample: Tick, times: &Range<u64>) -> Option<bool> {
         if !self.counter.count(sample) {
             return None;
@@ -203,32 +203,32 @@ struct PendingTick {
 pub(crate) enum Represents {
     /// This time, in ns.
     Ns(u64),
-    /// There is one tick only, from which no time follows.
+    /// There is only one tick, which determines no time.
     Unknown,
-    /// It is no sample of a tick.
+    /// It is not a sample of a tick.
     NoTick,
 }
 
-/// How the times of wall-clock samples are found.
+/// The source of the times of wall-clock samples.
 #[derive(Debug)]
 pub(crate) enum WallTimes {
     /// There are no such samples.
     None,
-    /// From the ticks, sample by sample: those of each process arrived in time order.
+    /// The ticks, sample by sample: those of each process arrived in time order.
     Ticks(Ticks),
-    /// They are kept, in order of arrival.
+    /// Stored times, in order of arrival.
     Kept(Vec<Represents>),
 }
 
-/// Puts the time that they represent to samples, in their order. Those of each process are the ones
-/// that were counted.
+/// Adds to samples, in their order, the time that they represent. The samples of each process must
+/// be the ones that were counted.
 pub(crate) struct Weigher<'t, I, T> {
     samples: I,
     ticks: &'t Ticks,
     follower: Follower,
-    /// The number of samples of each process to come.
+    /// The number of remaining samples of each process.
     left: Vec<u64>,
-    /// Of each process the number of a tick, and the times at which that and later ones start.
+    /// For each process, the number of a tick, and the times at which that and later ones start.
     starts: Vec<(u64, VecDeque<u64>)>,
     pending: VecDeque<Pending<T>>,
     /// Number of samples that were pending before the first in `pending`.
@@ -285,7 +285,8 @@ impl<'t, T, I: Iterator<Item = (T, Option<Tick>)>> Weigher<'t, I, T> {
         self.pending.push_back(Pending { sample, tick });
     }
 
-    /// Whether nothing to come changes the time of a sample: the tick after the next has begun.
+    /// Returns whether no later sample changes the time of a sample: the tick after the next has
+    /// started.
     fn is_settled(&self, tick: &PendingTick) -> bool {
         self.has_ended
             || self.follower.processes[tick.process].ticks >= tick.number + 2
@@ -302,7 +303,7 @@ impl<'t, T, I: Iterator<Item = (T, Option<Tick>)>> Weigher<'t, I, T> {
             return Represents::Unknown;
         };
         let pause = usual.saturating_mul(PAUSE_GAPS).max(PAUSE_NS);
-        // The start of the first tick may lie before a window.
+        // The start of the first tick may precede a window.
         let next_tick = (tick.number + 1).wrapping_sub(*first);
         let to_next_tick = starts.get(next_tick as usize);
         let to_next_tick = to_next_tick.map_or(usual, |start| start - tick.ns);
@@ -343,7 +344,7 @@ impl<T, I: Iterator<Item = (T, Option<Tick>)>> Iterator for Weigher<'_, I, T> {
     }
 }
 
-/// What samples in any order represent.
+/// Returns what samples in any order represent.
 pub(crate) fn weigh_sorted(samples: impl Iterator<Item = Tick>) -> Vec<Represents> {
     let mut sorted: Vec<(usize, Tick)> = samples.enumerate().collect();
     // Stable: samples of one time keep their order of arrival.
@@ -361,7 +362,7 @@ pub(crate) fn weigh_sorted(samples: impl Iterator<Item = Tick>) -> Vec<Represent
     times
 }
 
-/// An element, which is added if it is not there.
+/// Returns an element, which is added if it does not exist.
 #[inline]
 fn at<T: Default>(all: &mut Vec<T>, index: usize) -> &mut T {
     if index >= all.len() {
@@ -374,7 +375,7 @@ fn at<T: Default>(all: &mut Vec<T>, index: usize) -> &mut T {
 mod tests {
     use super::*;
 
-    /// The time that each of (time in ms, thread) represents, in ms.
+    /// Returns the time that each of (time in ms, thread) represents, in ms.
     fn weigh(samples: &[(u64, usize)], asked_for: Option<u64>) -> Vec<Option<u64>> {
         let ticks = |&(ms, thread): &(u64, usize)| Tick {
             process: 0,
@@ -412,7 +413,7 @@ mod tests {
 
     #[test]
     fn rule_21_a_thread_missing_in_a_tick_ends_where_the_tick_starts() {
-        // Thread 2 is gone at 10 and comes back at 20.
+        // Thread 2 disappears at 10 and returns at 20.
         let samples = [(0, 1), (1, 2), (10, 1), (20, 1), (21, 2), (30, 1)];
         let times = weigh(&samples, None);
         assert_eq!(times, [10, 9, 10, 10, 9, 10].map(Some));
@@ -499,7 +500,7 @@ mod tests {
         }
     }
 
-    /// Samples after gaps, of (thread, process, gap).
+    /// Returns samples after gaps of (thread, process, gap).
     fn made_up(gaps: &[(usize, usize, usize)], asked_for: Option<u64>) -> Vec<Tick> {
         let mut ns = 0;
         let sample = |&(thread, process, gap): &(usize, usize, usize)| {
@@ -515,7 +516,7 @@ mod tests {
         gaps.iter().map(sample).collect()
     }
 
-    /// All samples of a process at hand, from the last tick to the first.
+    /// Computes the times with all samples of a process in memory, from the last tick to the first.
     fn weigh_naively(samples: &[Tick]) -> Vec<Option<u64>> {
         let mut starts: Vec<usize> = Vec::new();
         for (at, sample) in samples.iter().enumerate() {
