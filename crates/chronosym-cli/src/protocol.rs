@@ -30,7 +30,7 @@ const WORDS: [(&str, Wanted); 4] = [
     ("SYMBOL ", Wanted::Code),
 ];
 
-/// Whether a line is a command of llvm-symbolizer rather than a list of addresses.
+/// Returns whether a line is a command of llvm-symbolizer rather than a list of addresses.
 pub fn is_command(line: &str) -> bool {
     let mut starts = WORDS.iter().map(|(word, _)| *word);
     starts.any(|word| line.starts_with(word)) || line.starts_with("FILE:") || is_id(line)

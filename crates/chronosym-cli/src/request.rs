@@ -144,8 +144,8 @@ impl Numbers {
     }
 }
 
-/// The radix that the number of a word suggests; `None` for a word without one, with `0x`, and for
-/// 0.
+/// Returns the radix that the number of a word suggests; `None` for a word without one, with `0x`,
+/// and for 0.
 fn radix_of(word: &str) -> Option<u32> {
     let (_, digits) = split(word);
     let is_decimal = digits.bytes().all(|b| b.is_ascii_digit());

@@ -71,7 +71,7 @@ pub fn problems(config: &StoreConfig) -> Vec<String> {
     problems
 }
 
-/// Whether a folder, or the one that would contain it, is writable.
+/// Returns whether a folder, or the one that would contain it, is writable.
 fn can_write(folder: &Path) -> std::io::Result<()> {
     let existing = folder.ancestors().find(|f| f.exists());
     let existing = existing.unwrap_or(Path::new("."));

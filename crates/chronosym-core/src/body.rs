@@ -74,7 +74,7 @@ impl CodeBody {
         approximate: false,
     };
 
-    /// The address of the last byte.
+    /// Returns the address of the last byte.
     pub fn last(&self) -> u64 {
         self.start.saturating_add(u64::from(self.size.max(1)) - 1)
     }
@@ -103,12 +103,12 @@ impl CodeBody {
         }
     }
 
-    /// Whether no event has ended the body.
+    /// Returns whether no event has ended the body.
     pub fn is_alive(&self) -> bool {
         !is_over(self.end)
     }
 
-    /// Whether size, name and version of an event may be those of the body.
+    /// Returns whether size, name and version of an event may be those of the body.
     pub fn agrees(&self, size: u32, name: NameId, native_code_version: u64) -> bool {
         let name_agrees = self.name == name || self.name == NameId::NONE || name == NameId::NONE;
         let version_agrees = self.native_code_version == native_code_version

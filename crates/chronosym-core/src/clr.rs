@@ -179,7 +179,8 @@ fn runtime_information(
     };
 }
 
-/// The version in a shared framework's path: `…/Microsoft.NETCore.App/3.1.23/libcoreclr.so`.
+/// Returns the version in a shared framework's path:
+/// `…/Microsoft.NETCore.App/3.1.23/libcoreclr.so`.
 fn shared_framework(path: &str) -> Option<[u16; 4]> {
     let mut parts = path.rsplit(['/', '\\']).skip(1);
     let (version, framework) = (parts.next()?, parts.next()?);

@@ -149,12 +149,12 @@ impl Diagnostics {
         lost.fold(0, |sum, diagnostic| sum.saturating_add(diagnostic.count))
     }
 
-    /// Whether the recording is truncated.
+    /// Returns whether the recording is truncated.
     pub fn is_cut_short(&self) -> bool {
         self.of(DiagnosticKind::CutShort).next().is_some()
     }
 
-    /// Whether parts of the recording are unreadable.
+    /// Returns whether parts of the recording are unreadable.
     pub fn is_damaged(&self) -> bool {
         self.is_cut_short() || self.of(DiagnosticKind::Damage).next().is_some()
     }

@@ -92,7 +92,7 @@ impl EventTypes {
     }
 }
 
-/// The parts of a schema that distinguish event types.
+/// Returns the parts of a schema that distinguish event types.
 fn identity(schema: &EventSchema) -> (&EventKey, Option<&Arc<str>>, Option<&[Field]>) {
     (schema.key(), schema.event_name(), schema.fields())
 }

@@ -137,7 +137,7 @@ impl Evidence {
 }
 
 impl Certainty {
-    /// The same certainty, or `Approximate` for a guess.
+    /// Returns the same certainty, or `Approximate` for a guess.
     pub(crate) fn or_guess(self, is_guess: bool) -> Self {
         if is_guess {
             Certainty::Approximate
@@ -166,22 +166,22 @@ impl EvidenceSet {
     /// The empty set.
     pub const NONE: EvidenceSet = EvidenceSet(0);
 
-    /// The set that contains only `evidence`.
+    /// Returns the set that contains only `evidence`.
     pub const fn of(evidence: Evidence) -> Self {
         EvidenceSet(1 << evidence as u16)
     }
 
-    /// The set as bits, by the position in [`Evidence::ALL`].
+    /// Returns the set as bits, by the position in [`Evidence::ALL`].
     pub(crate) const fn bits(self) -> u16 {
         self.0
     }
 
-    /// The set of bits, if all of them are members.
+    /// Returns the set of bits, if all of them are members.
     pub(crate) fn from_bits(bits: u16) -> Option<Self> {
         (bits >> Evidence::ALL.len() == 0).then_some(EvidenceSet(bits))
     }
 
-    /// The union of two sets.
+    /// Returns the union of two sets.
     pub(crate) const fn and(self, other: Self) -> Self {
         EvidenceSet(self.0 | other.0)
     }
@@ -191,12 +191,12 @@ impl EvidenceSet {
         *self = self.and(EvidenceSet::of(evidence));
     }
 
-    /// Whether `evidence` is a member.
+    /// Returns whether `evidence` is a member.
     pub const fn contains(self, evidence: Evidence) -> bool {
         self.0 & (1 << evidence as u16) != 0
     }
 
-    /// The members in the order of [`Evidence::ALL`].
+    /// Returns the members in the order of [`Evidence::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Evidence> {
         Evidence::ALL
             .iter()
@@ -204,7 +204,7 @@ impl EvidenceSet {
             .filter(move |&e| self.contains(e))
     }
 
-    /// The strongest member: the first in the order of [`Evidence::ALL`].
+    /// Returns the strongest member: the first in the order of [`Evidence::ALL`].
     pub fn strongest(self) -> Option<Evidence> {
         self.iter().next()
     }

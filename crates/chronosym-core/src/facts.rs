@@ -51,7 +51,7 @@ impl At {
         }
     }
 
-    /// The same at another time, in ns since the trace began.
+    /// Returns the same at another time, in ns since the trace began.
     pub fn at(self, time_ns: u64) -> Self {
         At { time_ns, ..self }
     }
@@ -83,7 +83,7 @@ impl At {
         At { thread, ..self }
     }
 
-    /// The thread that wrote the event.
+    /// Returns the thread that wrote the event.
     pub(crate) fn writer(self) -> u64 {
         self.writer.or(self.thread).unwrap_or(0)
     }

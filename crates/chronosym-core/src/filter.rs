@@ -62,7 +62,7 @@ pub enum ActivityFilter {
 }
 
 impl ActivityFilter {
-    /// Whether an activity passes in a process whose flag has this reliability.
+    /// Returns whether an activity passes in a process whose flag has this reliability.
     fn passes(self, activity: Activity, flag: Option<WallFlag>) -> bool {
         match self {
             ActivityFilter::All => true,
@@ -81,7 +81,7 @@ impl Filter {
         self.from_ns.is_none_or(|from| time >= from) && self.to_ns.is_none_or(|to| time < to)
     }
 
-    /// Whether the filter selects a process; false for one of another timeline.
+    /// Returns whether the filter selects a process; false for one of another timeline.
     pub fn has_process(&self, timeline: &Timeline, index: ProcessIndex) -> bool {
         let Some(process) = timeline.processes.all.get(index.index()) else {
             return false;
@@ -97,7 +97,7 @@ impl Filter {
             .is_none_or(|wanted| name.eq_ignore_ascii_case(wanted))
     }
 
-    /// Whether the filter selects each sample class, ignoring times.
+    /// Returns whether the filter selects each sample class, ignoring times.
     pub(crate) fn classes(&self, timeline: &Timeline) -> Vec<bool> {
         let classes = timeline.samples.classes();
         let has_cpu = classes.iter().any(|c| c.kind == SampleKind::Cpu);
@@ -127,7 +127,7 @@ impl Filter {
         classes.iter().enumerate().map(passes).collect()
     }
 
-    /// The selected times.
+    /// Returns the selected times.
     pub fn times(&self) -> Range<u64> {
         self.from_ns.unwrap_or(0)..self.to_ns.unwrap_or(u64::MAX)
     }

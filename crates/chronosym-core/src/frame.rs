@@ -138,13 +138,14 @@ impl Frame {
         self.name() == Err(NameReason::LimitReached) && self.code == Code::Nothing
     }
 
-    /// Whether the name is a guess: by a rule, or because lost events may have replaced the code.
+    /// Returns whether the name is a guess: by a rule, or because lost events may have replaced the
+    /// code.
     pub fn is_guess(&self) -> bool {
         let is_guess = self.after_loss || self.certainty == Some(Certainty::Approximate);
         is_guess && self.name().is_ok()
     }
 
-    /// The method's signature as the runtime spells it.
+    /// Returns the method's signature as the runtime spells it.
     pub fn signature(&self) -> Option<&str> {
         self.function.signature()
     }

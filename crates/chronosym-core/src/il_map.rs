@@ -56,7 +56,7 @@ impl IlMap {
         self.0.len() * size_of::<(u32, i32)>() + 64
     }
 
-    /// The IL offset at `native` bytes from the start of the body.
+    /// Returns the IL offset at `native` bytes from the start of the body.
     pub(crate) fn lookup(&self, native: u32) -> Option<IlOffset> {
         const BEGIN: IlOffset = IlOffset {
             offset: 0,
@@ -78,17 +78,17 @@ impl IlMap {
         }
     }
 
-    /// The map of (native offset, IL offset) entries.
+    /// Returns the map of (native offset, IL offset) entries.
     pub(crate) fn of(entries: Vec<(u32, i32)>) -> Self {
         IlMap(ByOffset::new(entries.into_iter()))
     }
 
-    /// The (native offset, IL offset) entries, by native offset.
+    /// Returns the (native offset, IL offset) entries, by native offset.
     pub(crate) fn entries(&self) -> &[(u32, i32)] {
         self.0.upto(u32::MAX)
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -80,7 +80,7 @@ pub struct FileMapping {
 }
 
 impl Image {
-    /// The address of the last byte.
+    /// Returns the address of the last byte.
     pub fn last(&self) -> u64 {
         self.base.saturating_add(self.size.max(1) - 1)
     }
@@ -128,18 +128,18 @@ pub(crate) struct MappedImages {
 }
 
 impl MappedImages {
-    /// The image last mapped at a base, and the time of its latest event.
+    /// Returns the image last mapped at a base, and the time of its latest event.
     pub fn at(&self, base: u64) -> Option<(ImageIndex, u64)> {
         self.current.get(&base).copied()
     }
 
-    /// The image mapped at an address now.
+    /// Returns the image mapped at an address now.
     pub fn covering<'i>(&self, images: &'i SparseVec<Image>, address: u64) -> Option<&'i Image> {
         let index = self.spanning(images, address, address)?;
         images.get(index.index())
     }
 
-    /// The image that covers all addresses from `first` to `last`.
+    /// Returns the image that covers all addresses from `first` to `last`.
     fn spanning(&self, images: &SparseVec<Image>, first: u64, last: u64) -> Option<ImageIndex> {
         let (_, &(index, _)) = self.current.range(..=first).next_back()?;
         let image = &images[index.index()];
@@ -277,8 +277,8 @@ impl MappedImages {
     }
 }
 
-/// Whether a path denotes memory without a file. It may contain jitted code, named by events or a
-/// perf map.
+/// Returns whether a path denotes memory without a file. It may contain jitted code, named by
+/// events or a perf map.
 pub fn is_anonymous(path: &str) -> bool {
     let anonymous =
         path.starts_with("/memfd:") || path.starts_with("//anon") || path.starts_with('[');

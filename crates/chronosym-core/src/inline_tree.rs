@@ -54,7 +54,7 @@ impl InlineTree {
         chain
     }
 
-    /// The parent's own last mapping before the child's first one.
+    /// Returns the parent's own last mapping before the child's first one.
     fn call_before(&self, child: u32, parent: u32) -> Option<u32> {
         let mappings = self.0.mappings();
         let first = mappings

@@ -304,7 +304,7 @@ impl Image {
     }
 }
 
-/// Whether a path is in a folder, compared without case.
+/// Returns whether a path is in a folder, compared without case.
 fn is_in_folder(path: &str, folder: &str) -> bool {
     let starts = path
         .get(..folder.len())

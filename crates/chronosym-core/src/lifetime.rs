@@ -3,7 +3,7 @@
 use chronosym_events::Action;
 use chronosym_timeline::{End, Start};
 
-/// Whether a lifetime is known to have ended by `time`.
+/// Returns whether a lifetime is known to have ended by `time`.
 pub(crate) fn has_ended(end: End, time: u64) -> bool {
     matches!(end, End::At(at) if at <= time)
 }
@@ -26,7 +26,7 @@ pub(crate) fn floor(start: Start) -> u64 {
     }
 }
 
-/// Whether the time of the end is known.
+/// Returns whether the time of the end is known.
 pub(crate) fn is_over(end: End) -> bool {
     matches!(end, End::At(_))
 }

@@ -119,7 +119,7 @@ impl fmt::Display for LimitReached {
 }
 
 impl LimitReached {
-    /// The limit's name and the parts of its message.
+    /// Returns the limit's name and the parts of its message.
     fn row(&self) -> (&'static str, &'static str, u64, &'static str) {
         match *self {
             Self::UnpackedBytes(n) => ("unpacked_bytes", "it unpacks to", n, "bytes"),

@@ -89,7 +89,7 @@ impl Markers {
         self.seen.len()
     }
 
-    /// Whether any event is about a suspension.
+    /// Returns whether any event is about a suspension.
     pub fn have_pauses(&self) -> bool {
         let mut marks = self.seen.iter().map(|seen| seen.mark.kind);
         marks.any(|kind| kind == MarkerKind::Pause)
@@ -172,7 +172,7 @@ fn words(fields: &FieldList<'_>, name: &str) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// The text of a marker.
+/// Returns the text of a marker.
 fn text(kind: MarkerKind, fields: &FieldList<'_>) -> String {
     let named = |name, names: &[&'static str]| -> Option<&'static str> {
         let number = usize::try_from(number(fields, name)?).ok()?;

@@ -42,7 +42,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether the events state code, so that they must be pushed in time order.
+    /// Returns whether the events state code, so that they must be pushed in time order.
     pub fn states_code(self) -> bool {
         matches!(self, Role::Code | Role::CodeOrSample)
     }

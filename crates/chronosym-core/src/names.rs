@@ -47,7 +47,7 @@ pub(crate) fn cut(text: &str) -> Cow<'_, str> {
     Cow::Owned(short)
 }
 
-/// Whether a name was cut.
+/// Returns whether a name was cut.
 pub(crate) fn is_cut(name: &str) -> bool {
     name.len() > LONGEST && name.ends_with(CUT)
 }
@@ -80,7 +80,7 @@ impl NameTable {
         }
     }
 
-    /// Whether a name consists of these parts: namespace, name, signature.
+    /// Returns whether a name consists of these parts: namespace, name, signature.
     pub(crate) fn is(&self, id: NameId, parts: [Text<'_>; 3]) -> bool {
         self.get(id).is_some_and(|name| {
             let ids = [name.namespace, name.name, name.signature];

@@ -51,7 +51,7 @@ impl ForgottenCode {
         }
     }
 
-    /// All ranges, oldest first: first and last address.
+    /// Returns all ranges, oldest first: first and last address.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         let ranges = self.earlier.0.iter().chain(&self.recent.0);
         ranges.map(|(&first, &last)| (first, last))

@@ -143,8 +143,8 @@ impl Timeline {
         }
     }
 
-    /// Whether an address may be the kernel's: user mode has 2 GB or more of a 32-bit address
-    /// space, and the lower half of others.
+    /// Returns whether an address may be the kernel's: user mode has 2 GB or more of a 32-bit
+    /// address space, and the lower half of others.
     fn is_kernel(&self, address: u64) -> bool {
         match self.facts.pointer_size {
             Some(4) => address >= 1 << 31,
@@ -153,8 +153,8 @@ impl Timeline {
         }
     }
 
-    /// The position of a frame that is not a leaf: the first user frame below kernel frames was
-    /// interrupted or entered the kernel at its address, and any other frame called (rule 9).
+    /// Returns the position of a frame that is not a leaf: the first user frame below kernel frames
+    /// was interrupted or entered the kernel at its address, and any other frame called (rule 9).
     pub(crate) fn caller_position(&self, callee: u64, caller: u64) -> Position {
         match self.is_surely_kernel(callee) && !self.is_surely_kernel(caller) {
             true => Position::Exact,
@@ -162,14 +162,14 @@ impl Timeline {
         }
     }
 
-    /// Whether an address is the kernel's in every process. Not known of 32-bit systems, whose
-    /// user code may be in the upper half.
+    /// Returns whether an address is the kernel's in every process. Not known of 32-bit systems,
+    /// whose user code may be in the upper half.
     fn is_surely_kernel(&self, address: u64) -> bool {
         self.facts.pointer_size != Some(4) && self.normalise(address) >> 63 == 1
     }
 
-    /// The processes whose images may be at an address: its own, and the system's, whose user mode
-    /// (its ntdll) belongs to itself only.
+    /// Returns the processes whose images may be at an address: its own, and the system's, whose
+    /// user mode (its ntdll) belongs to itself only.
     pub(crate) fn image_owners(
         &self,
         process: ProcessIndex,
@@ -271,14 +271,14 @@ impl Timeline {
     }
 }
 
-/// The time between two lifetimes.
+/// Returns the time between two lifetimes.
 fn between(near: &Neighbours) -> Range<u64> {
     let from = near.before.map_or(0, |(_, lifetime)| lifetime.to);
     from..near.after.map_or(u64::MAX, |(_, lifetime)| lifetime.from)
 }
 
 impl Timeline {
-    /// Whether events may have been lost after one time and before another.
+    /// Returns whether events may have been lost after one time and before another.
     pub(crate) fn lost_between(&self, after: u64, before: u64) -> bool {
         let mut losses = self.losses.iter();
         losses.any(|loss| loss.to_ns > after && loss.from_ns < before)
@@ -290,7 +290,7 @@ impl AddressSpace {
         &self.state.code.bodies[index.index()]
     }
 
-    /// The body at an address and time, or else the time during which there is none.
+    /// Returns the body at an address and time, or else the time during which there is none.
     fn body_at(&self, address: u64, time: u64, losses: &[Loss]) -> (Option<Location>, Range<u64>) {
         if let Some((id, lifetime)) = self.bodies.find(address, time) {
             let index = BodyIndex(id.index() as u32);

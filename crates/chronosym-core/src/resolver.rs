@@ -241,7 +241,8 @@ impl Resolver {
         (top.0 != ROOT).then_some((ResolvedStack(top.0), top.1))
     }
 
-    /// The position of the innermost frame of a stack that called, or was interrupted by, a callee.
+    /// Returns the position of the innermost frame of a stack that called, or was interrupted by, a
+    /// callee.
     pub(crate) fn position_of(&self, stack: StackId, callee: u64) -> Position {
         let frame = self.timeline.stacks.split(stack);
         frame.map_or(Position::Return, |(frame, _)| {
@@ -547,7 +548,7 @@ impl Resolver {
     }
 }
 
-/// The key of a time in the caches, and whether a time is given.
+/// Returns the key of a time in the caches, and whether a time is given.
 fn time_of(when: When) -> (u64, bool) {
     match when {
         When::At(time) => (time.min(ALWAYS.end - 1), true),

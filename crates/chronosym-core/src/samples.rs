@@ -70,7 +70,7 @@ impl SampleClass {
         }
     }
 
-    /// Whether the time of a sample of this weight follows from the samples around it.
+    /// Returns whether the time of a sample of this weight follows from the samples around it.
     pub(crate) fn is_timed_by_ticks(&self, weight: Weight) -> bool {
         self.kind.is_wall() && weight == Weight::One
     }
@@ -106,7 +106,7 @@ impl SampleLog {
         self.window.as_deref_mut()
     }
 
-    /// Whether what is stored suffices for the samples of the time window.
+    /// Returns whether what is stored suffices for the samples of the time window.
     pub(crate) fn suffices(&self) -> bool {
         (self.window.as_ref()).is_none_or(|window| window.suffices)
     }
@@ -236,7 +236,7 @@ impl SampleLog {
         self.weighed().map(|(class, time, _)| (class, time))
     }
 
-    /// The weight after a number of changes.
+    /// Returns the weight after a number of changes.
     pub(crate) fn weight(&self, change: u32) -> Weight {
         let before = change.checked_sub(1).map(|at| self.weights[at as usize].1);
         before.unwrap_or_default()
@@ -294,7 +294,7 @@ impl SampleLog {
         self.len
     }
 
-    /// Whether there are no samples.
+    /// Returns whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

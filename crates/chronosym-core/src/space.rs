@@ -45,7 +45,7 @@ impl AddressSpace {
     }
 }
 
-/// The range and lifetime of a body by its own events and its containers.
+/// Returns the range and lifetime of a body by its own events and its containers.
 pub(crate) fn body_occupant(process: &Process, code: &ProcessCode, body: &CodeBody) -> Occupant {
     let floor = body
         .module

@@ -145,7 +145,7 @@ impl StackTable {
         Some(stack)
     }
 
-    /// Whether a stack consists of these frames.
+    /// Returns whether a stack consists of these frames.
     #[inline]
     fn is(&self, stack: StackId, leaf_first: impl Iterator<Item = Walked>) -> bool {
         let mut top = stack.0;
@@ -201,7 +201,7 @@ impl StackTable {
         self.nodes.len()
     }
 
-    /// Whether the table is empty.
+    /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }

@@ -114,7 +114,7 @@ impl States {
         self.slot(process.index()).map(|(state, _)| state)
     }
 
-    /// All states, in order.
+    /// Returns all states, in order.
     pub fn iter(&self) -> impl Iterator<Item = &ProcessState> {
         let slots = self.blocks.iter().flatten().flat_map(|it| &it.slots);
         slots.flatten().map(|slot| &slot.0)
@@ -132,7 +132,7 @@ impl States {
         Some(state.0)
     }
 
-    /// All states, in order.
+    /// Returns all states, in order.
     pub fn into_states(self) -> impl Iterator<Item = ProcessState> {
         let slots = self.blocks.into_iter().flatten().flat_map(|it| it.slots);
         slots.flatten().map(|slot| slot.0)
@@ -208,7 +208,7 @@ impl ProcessState {
         self.clr.forget(horizon_ns, &modules);
     }
 
-    /// A copy for readers.
+    /// Returns a copy for readers.
     pub fn snapshot(&mut self) -> Self {
         ProcessState {
             code: self.code.snapshot(),

@@ -141,7 +141,7 @@ impl Strings {
         self.bytes + self.end * 3 * size_of::<Slot>()
     }
 
-    /// The number of strings.
+    /// Returns the number of strings.
     pub(crate) fn count(&self) -> usize {
         self.index.len()
     }

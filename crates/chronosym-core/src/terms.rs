@@ -43,12 +43,12 @@ closed_list! {
 }
 
 impl SampleKind {
-    /// Whether it is an interval between context switches.
+    /// Returns whether it is an interval between context switches.
     pub const fn is_switched(self) -> bool {
         matches!(self, SampleKind::Blocked | SampleKind::Runnable)
     }
 
-    /// Whether every thread was sampled, running or not.
+    /// Returns whether every thread was sampled, running or not.
     pub const fn is_wall(self) -> bool {
         matches!(self, SampleKind::WallManaged | SampleKind::WallExternal)
     }

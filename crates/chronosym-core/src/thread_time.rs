@@ -201,7 +201,7 @@ mod tests {
 
     type Interval = (&'static str, u64, u64);
 
-    /// The intervals and the time of one thread after these switches.
+    /// Returns the intervals and the time of one thread after these switches.
     fn replay(switches: &[(u64, ThreadSwitch)], end_ns: u64) -> (Vec<Interval>, ThreadTime, u64) {
         let mut stacks = StackTable::default();
         let stack = stacks.intern([1].into_iter()).expect("room");

@@ -95,9 +95,9 @@ impl AddressMask {
     }
 }
 
-/// Whether the addresses of stacks are Thumb code: many runtimes before .NET 5 do not state the
-/// architecture. On 32-bit x86, odd and even addresses are equally likely; that 60 of 64 are odd
-/// has a probability of 10^-13.
+/// Returns whether the addresses of stacks are Thumb code: many runtimes before .NET 5 do not state
+/// the architecture. On 32-bit x86, odd and even addresses are equally likely; that 60 of 64 are
+/// odd has a probability of 10^-13.
 fn is_thumb(addresses: &HashSet<u64>) -> bool {
     const LEAST: usize = 64;
     let odd = addresses.iter().filter(|&address| address & 1 == 1).count();
@@ -154,8 +154,8 @@ impl Timeline {
         self.markers.paired(strings, process_of, sampled)
     }
 
-    /// Whether the samples that [`Options::times`](crate::Options::times) selects are as in a
-    /// timeline with all samples. False if samples of a process arrived out of time order, or if
+    /// Returns whether the samples that [`Options::times`](crate::Options::times) selects are as in
+    /// a timeline with all samples. False if samples of a process arrived out of time order, or if
     /// the sampling interval changed: read the trace again without a selection of times.
     pub fn has_whole_window(&self) -> bool {
         self.samples.suffices()
@@ -238,7 +238,7 @@ impl Timeline {
         &self.processes.threads[index.index()]
     }
 
-    /// Whether a CLR runs in the process, as far as events state.
+    /// Returns whether a CLR runs in the process, as far as events state.
     pub(crate) fn is_managed(&self, process: ProcessIndex) -> bool {
         let code = &self.spaces[process.index()].state.code;
         self.process(process).is_managed
@@ -249,7 +249,7 @@ impl Timeline {
                 && self.facts.process_id == self.process(process).pid)
     }
 
-    /// Whether a runtime of the process completed a rundown.
+    /// Returns whether a runtime of the process completed a rundown.
     pub(crate) fn has_rundown(&self, process: ProcessIndex) -> bool {
         self.process(process).runtimes.iter().any(|r| r.rundown)
     }
@@ -281,8 +281,8 @@ impl Timeline {
         }
     }
 
-    /// Whether call offsets of inline trees are valid: .NET 10 leaves them uninitialised; 8 and 9
-    /// fill them in.
+    /// Returns whether call offsets of inline trees are valid: .NET 10 leaves them uninitialised; 8
+    /// and 9 fill them in.
     pub(crate) fn call_offsets_are_valid(&self, process: ProcessIndex, clr_instance: u16) -> bool {
         let runtime = self.runtime(process, clr_instance);
         runtime.is_some_and(|r| r.version[0] > 0 && r.version[0] < 10)

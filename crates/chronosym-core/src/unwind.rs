@@ -162,7 +162,7 @@ impl Unwinder {
     }
 }
 
-/// The position of a frame: exact if a signal interrupted it, else a return address.
+/// Returns the position of a frame: exact if a signal interrupted it, else a return address.
 fn position(proof: Option<CallerProof>) -> Position {
     match proof {
         None | Some(CallerProof::Signal | CallerProof::BranchRecord) => Position::Exact,
@@ -175,7 +175,7 @@ fn is_managed(path: &str) -> bool {
     ending.is_some_and(|ending| ending.eq_ignore_ascii_case(".dll"))
 }
 
-/// The instruction address of a thread, without Arm's pointer authentication.
+/// Returns the instruction address of a thread, without Arm's pointer authentication.
 fn code_address(registers: &Registers) -> u64 {
     const ADDRESS: u64 = (1 << 48) - 1;
     match registers.processor() {

@@ -65,7 +65,7 @@ impl Waits {
         }
     }
 
-    /// Whether threads block in a method (`Namespace.Type.Method`).
+    /// Returns whether threads block in a method (`Namespace.Type.Method`).
     fn has(&self, name: &str) -> bool {
         let Some((of_type, method)) = name.rsplit_once('.') else {
             return false;
@@ -196,7 +196,7 @@ impl Timeline {
         })
     }
 
-    /// The flag of runtimes that are known to write it wrongly.
+    /// Returns the flag of runtimes that are known to write it wrongly.
     fn stated_flag(&self, process: &Process) -> Option<WallFlag> {
         let machine = self.facts.machine.as_deref().unwrap_or("");
         if machine.starts_with("Windows") {
@@ -265,9 +265,9 @@ struct Sums {
 }
 
 impl Sums {
-    /// Whether the flag contradicts itself: hardly any sample is managed although most external
-    /// ones are in methods that do not block, or running methods are external nearly as often as
-    /// managed.
+    /// Returns whether the flag contradicts itself: hardly any sample is managed although most
+    /// external ones are in methods that do not block, or running methods are external nearly as
+    /// often as managed.
     fn judge(&self) -> WallFlag {
         /// Fewer samples are inconclusive.
         const LEAST: u64 = 20;

@@ -38,7 +38,7 @@ impl Timeline {
         samples.map(|(class, time, change)| (class, time, self.samples.weight(change)))
     }
 
-    /// All samples with their ticks.
+    /// Returns all samples with their ticks.
     fn ticked(&self) -> impl Iterator<Item = (Logged, Option<Tick>)> {
         let classes = self.samples.classes();
         self.logged().map(move |sample @ (class, ns, weight)| {

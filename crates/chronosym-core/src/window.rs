@@ -31,7 +31,7 @@ impl Window {
         }
     }
 
-    /// Whether samples of a time are stored.
+    /// Returns whether samples of a time are stored.
     pub fn has(&self, time_ns: u64) -> bool {
         self.times.contains(&time_ns)
     }

@@ -79,7 +79,7 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// The value of a number, by its bits.
+/// Returns the value of a number, by its bits.
 pub(crate) fn signed(scalar: &Scalar, value: u64) -> i128 {
     match scalar.kind {
         Kind::Signed => i128::from((value << (64 - scalar.bits)) as i64 >> (64 - scalar.bits)),

@@ -139,7 +139,7 @@ impl Decoded {
         self.registers[register.0 as usize]
     }
 
-    /// The last number called `name` among the fields from an index on.
+    /// Returns the last number called `name` among the fields from an index on.
     pub fn number(&self, from: usize, name: Option<NameId>) -> Option<u64> {
         self.fields[from..]
             .iter()
@@ -150,7 +150,7 @@ impl Decoded {
             })
     }
 
-    /// The last timestamp.
+    /// Returns the last timestamp.
     pub fn clock(&self) -> Option<(Scalar, u64)> {
         self.fields
             .iter()

@@ -57,7 +57,7 @@ impl Metadata {
     }
 }
 
-/// The fields of a type.
+/// Returns the fields of a type.
 fn fields(ty: Option<&Type>, names: &NameTable) -> Vec<FieldType> {
     let Some(Type::Struct(structure)) = ty else {
         return Vec::new();
@@ -82,9 +82,9 @@ fn fields(ty: Option<&Type>, names: &NameTable) -> Vec<FieldType> {
 /// The first bytes of a packet of metadata.
 const MAGIC: u32 = 0x75d1_1d57;
 
-/// The text in packets of metadata: u32 magic, 16 bytes UUID, u32 checksum, u32 bits of content,
-/// u32 bits of the packet, both with this header of 37 bytes, u8 compression, encryption, checksum
-/// scheme, major, minor. Tokens may straddle packets.
+/// Returns the text in packets of metadata: u32 magic, 16 bytes UUID, u32 checksum, u32 bits of
+/// content, u32 bits of the packet, both with this header of 37 bytes, u8 compression, encryption,
+/// checksum scheme, major, minor. Tokens may straddle packets.
 fn text_of(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     const HEADER: usize = 37;
     let order = match bytes.first_chunk() {

@@ -65,7 +65,7 @@ pub struct Loss {
 }
 
 impl Diagnostics {
-    /// Whether all streams were whole and read entirely, and nothing was lost.
+    /// Returns whether all streams were whole and read entirely, and nothing was lost.
     pub fn is_clean(&self) -> bool {
         let counted = Self {
             bytes_read: self.bytes_read,

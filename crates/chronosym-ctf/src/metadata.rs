@@ -161,18 +161,19 @@ impl From<&Scalar> for NumberType {
 }
 
 impl Metadata {
-    /// A property of the tracer's environment: `hostname`, `domain`, `architecture_bit_width`.
+    /// Returns a property of the tracer's environment: `hostname`, `domain`,
+    /// `architecture_bit_width`.
     pub fn env(&self, name: &str) -> Option<&str> {
         let property = self.env.iter().find(|(own, _)| own == name);
         property.map(|(_, value)| &**value)
     }
 
-    /// The clock.
+    /// Returns the clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// The declared event types.
+    /// Returns the declared event types.
     pub fn event_types(&self) -> &[EventType] {
         &self.event_types
     }

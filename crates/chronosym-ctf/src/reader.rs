@@ -140,7 +140,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// The traces.
+    /// Returns the traces.
     pub fn traces(&self) -> &[Metadata] {
         &self.traces
     }
@@ -150,7 +150,8 @@ impl<R: Read> Reader<R> {
         &self.diagnostics
     }
 
-    /// The time of the next event, in ns on the clock of the first trace; `None` at the end.
+    /// Returns the time of the next event, in ns on the clock of the first trace; `None` at the
+    /// end.
     pub fn next_time_ns(&mut self) -> Option<u64> {
         self.look();
         self.heads.peek().map(|Reverse((time_ns, _))| *time_ns)

@@ -78,7 +78,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// The UUID of its trace, which follows the magic number.
+    /// Returns the UUID of its trace, which follows the magic number.
     pub fn uuid(&mut self) -> Option<[u8; 16]> {
         let (magic, uuid) = self.window.peek(20)?.split_at(4);
         let mut reversed = MAGIC;
@@ -95,7 +95,7 @@ impl<R: Read> Stream<R> {
         self.packet.cpu
     }
 
-    /// The content of the event's packet.
+    /// Returns the content of the event's packet.
     pub fn content(&self) -> &[u8] {
         &self.window.bytes()[..self.packet.content]
     }
@@ -334,7 +334,7 @@ fn read(decoded: &mut Decoded, bits: &mut Bits<'_>, ty: Option<&Type>) -> Result
     ty.map_or(Ok(()), |ty| decoded.read(bits, ty, WHOLE))
 }
 
-/// The earliest time with these low bits that is not before the last one.
+/// Returns the earliest time with these low bits that is not before the last one.
 fn later(last: u64, low: u64, bits: u32) -> Option<u64> {
     let Some(span) = 1u64.checked_shl(bits) else {
         return Some(low);

@@ -51,7 +51,7 @@ pub(crate) struct Scalar {
 }
 
 impl Scalar {
-    /// A number with default properties.
+    /// Creates a number with default properties.
     pub const fn new(kind: Kind, align: u32) -> Self {
         Scalar {
             bits: 0,

@@ -32,7 +32,7 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// The number, unless it is negative or not an integer.
+    /// Returns the number, unless it is negative or not an integer.
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
             Value::Unsigned(value) => Some(value),
@@ -56,7 +56,7 @@ impl<'a> List<'a> {
         self.count
     }
 
-    /// Whether there are no values.
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -70,7 +70,7 @@ impl BufferHeader {
         })
     }
 
-    /// Whether bytes at an arbitrary offset are a header beyond reasonable doubt.
+    /// Returns whether bytes at an arbitrary offset are a header beyond reasonable doubt.
     pub(crate) fn is_certain(bytes: &[u8]) -> bool {
         const LAST_STATE: u32 = 6;
         const LAST_TYPE: u16 = 7;
@@ -123,8 +123,8 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// Whether this is a copy of another buffer of the same file. Sessions number their buffers
-    /// from 0; programs that rewrite files may leave 0 in all of them.
+    /// Returns whether this is a copy of another buffer of the same file. Sessions number their
+    /// buffers from 0; programs that rewrite files may leave 0 in all of them.
     pub(crate) fn is_copy_of(&self, other: &Self) -> bool {
         let key = |it: &Self| {
             (
@@ -139,8 +139,8 @@ impl Buffer {
         self.sequence != 0 && key(self) == key(other)
     }
 
-    /// The gap from offset `from` to the end of the buffer. A compressed buffer is a gap as a
-    /// whole.
+    /// Returns the gap from offset `from` to the end of the buffer. A compressed buffer is a gap as
+    /// a whole.
     pub(crate) fn gap(&self, from: usize, cause: GapCause) -> Gap {
         let end = match self.cut || self.compressed {
             true => self.stored,

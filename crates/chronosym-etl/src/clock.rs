@@ -89,7 +89,7 @@ impl Clock {
         ns.min(self.last_ns)
     }
 
-    /// Whether `time_ns`, converted from `raw_time`, was clamped.
+    /// Returns whether `time_ns`, converted from `raw_time`, was clamped.
     #[inline]
     pub(crate) fn is_outside(&self, raw_time: i64, time_ns: u64) -> bool {
         raw_time < self.start_raw || time_ns == self.last_ns

@@ -60,7 +60,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Whether the trace was whole and read entirely, and nothing was lost.
+    /// Returns whether the trace was whole and read entirely, and nothing was lost.
     pub fn is_clean(&self) -> bool {
         let counted = Self {
             buffers: self.buffers,
@@ -83,7 +83,7 @@ impl Diagnostics {
             || self.buffers_with_lost_events + self.buffers_after_lost_buffer != 0
     }
 
-    /// Whether part of the file could not be read.
+    /// Returns whether part of the file could not be read.
     pub fn is_damaged(&self) -> bool {
         !self.gaps.is_empty()
     }

@@ -283,7 +283,7 @@ impl<S: ReadAt> Reader<S> {
         &self.headers
     }
 
-    /// The trace's clock, for raw times in payloads and for UTC.
+    /// Returns the trace's clock, for raw times in payloads and for UTC.
     pub fn clock(&self) -> Clock {
         self.clock
     }

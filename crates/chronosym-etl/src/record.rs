@@ -375,7 +375,7 @@ impl<'a> Record<'a> {
         Some(())
     }
 
-    /// The whole record: header, extended items, payload.
+    /// Returns the whole record: header, extended items, payload.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }

@@ -207,8 +207,8 @@ impl Scan {
     }
 }
 
-/// Whether a file with these first bytes is an .etl: its first buffer is of the header type and
-/// starts with a header record.
+/// Returns whether a file with these first bytes is an .etl: its first buffer is of the header type
+/// and starts with a header record.
 ///
 /// # Examples
 ///
@@ -272,8 +272,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// The header of a buffer at `offset`, shortened if another buffer starts inside it, which is
-    /// read separately.
+    /// Returns the header of a buffer at `offset`, shortened if another buffer starts inside it,
+    /// which is read separately.
     fn plausible(
         &mut self,
         source: &impl ReadAt,
@@ -323,8 +323,8 @@ impl Scratch {
         }
     }
 
-    /// Whether the buffer at `offset` is followed by another one, or by the end of the file and
-    /// starts with a record.
+    /// Returns whether the buffer at `offset` is followed by another one, or by the end of the file
+    /// and starts with a record.
     fn is_buffer(&mut self, source: &impl ReadAt, offset: u64, size: u64) -> io::Result<bool> {
         self.read_head(source, offset)?;
         let Some(header) = BufferHeader::parse(&self.head) else {

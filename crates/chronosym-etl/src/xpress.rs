@@ -118,8 +118,8 @@ fn step<const N: usize>(output: &mut [u8], out: usize, distance: usize) {
     }
 }
 
-/// The length field of a match whose three bits are all set (before the 3 that is added to every
-/// length).
+/// Returns the length field of a match whose three bits are all set (before the 3 that is added to
+/// every length).
 fn long_length(input: &[u8], at: &mut usize, half: &mut Option<u8>) -> Option<usize> {
     let nibble = match half.take() {
         Some(byte) => byte >> 4,

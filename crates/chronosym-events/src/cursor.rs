@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A cursor over bytes whose layout depends on the pointer size only.
+    /// Creates a cursor over bytes whose layout depends on the pointer size only.
     pub(crate) fn plain(bytes: &'a [u8], pointer_size: PointerSize) -> Self {
         Self::new(bytes, 0, pointer_size, Shape::PLAIN)
     }

@@ -31,7 +31,7 @@ events! {
 }
 
 impl<'a> Event<'a> {
-    /// The event's fields by their published names, in the order of the payload.
+    /// Returns the event's fields by their published names, in the order of the payload.
     pub fn fields(&self) -> FieldList<'a> {
         let mut out = FieldList::default();
         self.list("", Style::Plain, &mut out);

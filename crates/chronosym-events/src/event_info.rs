@@ -117,7 +117,8 @@ impl<'a> Info<'a> {
         Ok(self.at(offset, 4)?.u32()?)
     }
 
-    /// The text at the offset in a field; 0 means none. Names end with blanks in some manifests.
+    /// Returns the text at the offset in a field; 0 means none. Names end with blanks in some
+    /// manifests.
     fn text(&mut self, offset: usize) -> Result<Option<String>, DecodeError> {
         let start = self.u32(offset)? as usize;
         if start == 0 {
@@ -168,7 +169,7 @@ impl<'a> Info<'a> {
     }
 }
 
-/// A scalar whose length is in the description, or in an earlier field.
+/// Returns a scalar whose length is in the description, or in an earlier field.
 fn sized(in_type: u16, out_type: u16, length: u16, elsewhere: bool) -> FieldType {
     let narrow = u8::try_from(in_type).unwrap_or(u8::MAX);
     // From a manifest's numbers of out-types to TraceLogging's: text, Boolean, hex.

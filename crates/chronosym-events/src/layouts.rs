@@ -135,7 +135,7 @@ pub(crate) static CLASSIC: &[(Guid, u8, Layout)] = &[
     (SYS_CONFIG, 35, layout!("SysConfig/VolumeMapping", KernelEvent::VolumeMapping, Load, 0..=2)),
 ];
 
-/// The layout of a manifest event.
+/// Returns the layout of a manifest event.
 pub(crate) fn manifest(provider: &Provider, id: u32) -> Option<&'static Layout> {
     let provider = provider.canonical();
     let mut layouts = MANIFEST.iter();
@@ -143,7 +143,7 @@ pub(crate) fn manifest(provider: &Provider, id: u32) -> Option<&'static Layout> 
     Some(layout)
 }
 
-/// The layout of a classic event.
+/// Returns the layout of a classic event.
 pub(crate) fn classic(class: Guid, opcode: u8) -> Option<&'static Layout> {
     let mut layouts = CLASSIC.iter();
     let (_, _, layout) =

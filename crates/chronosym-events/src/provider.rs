@@ -105,7 +105,8 @@ impl Provider {
         }
     }
 
-    /// The provider that defines the ids and layouts: the runtime's for .NET Native's provider.
+    /// Returns the provider that defines the ids and layouts: the runtime's for .NET Native's
+    /// provider.
     pub(crate) fn canonical(&self) -> &Self {
         match self {
             Self::NativeRuntime => &Self::Runtime,

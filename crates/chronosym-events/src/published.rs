@@ -32,7 +32,7 @@ pub(crate) struct Published {
     pub(crate) fields: Option<Arc<[Field]>>,
 }
 
-/// A manifest event without a typed decoder.
+/// Returns a manifest event without a typed decoder.
 pub(crate) fn manifest(provider: &Provider, id: u32, version: u32) -> Option<Published> {
     let provider = provider.canonical().name()?;
     let event = look_up(&CLR, provider, id).or_else(|| look_up(&WINDOWS, provider, id))?;
@@ -42,13 +42,13 @@ pub(crate) fn manifest(provider: &Provider, id: u32, version: u32) -> Option<Pub
     })
 }
 
-/// The id of a manifest event without a typed decoder, by its name.
+/// Returns the id of a manifest event without a typed decoder, by its name.
 pub(crate) fn manifest_id(provider: &Provider, name: &str) -> Option<u32> {
     let mut events = section(&CLR, provider.canonical().name()?).iter();
     Some(events.find(|event| event.name == name)?.id)
 }
 
-/// A classic event without a typed decoder; its name has the class in front: `DiskIO/Read`.
+/// Returns a classic event without a typed decoder; its name has the class in front: `DiskIO/Read`.
 pub(crate) fn classic(class: Guid, opcode: u8, version: u16) -> Option<Published> {
     let class = classes::name(class)?;
     let event = look_up(&KERNEL, class, opcode.into());
@@ -99,7 +99,8 @@ fn parse(text: &'static str) -> Table {
     table
 }
 
-/// The fields at the start of a table's text, in the newest layout not newer than `version`.
+/// Returns the fields at the start of a table's text, in the newest layout not newer than
+/// `version`.
 fn fields(text: &str, version: u32) -> Option<Arc<[Field]>> {
     let indented = text.lines().take_while(|line| line.starts_with(' '));
     let layouts: String = indented.collect();
@@ -168,7 +169,7 @@ fn scalar(name: &str) -> FieldType {
     }
 }
 
-/// A type with a count: a number, or the name of an earlier field.
+/// Returns a type with a count: a number, or the name of an earlier field.
 fn counted(ty: FieldType, count: &str, earlier: &[Field]) -> FieldType {
     let field = earlier.iter().position(|field| *field.name == *count);
     match (ty, count.parse(), field.map(u16::try_from)) {

@@ -244,7 +244,7 @@ impl EventSchema {
         }
     }
 
-    /// Whether events of this type decode to an [`Event`].
+    /// Returns whether events of this type decode to an [`Event`].
     pub fn is_typed(&self) -> bool {
         self.decoder.is_some()
     }

@@ -112,7 +112,7 @@ pub(crate) struct NodeLabel {
 }
 
 impl NodeLabel {
-    /// The label of a process or thread.
+    /// Returns the label of a process or thread.
     pub(crate) fn text(text: String) -> Self {
         NodeLabel {
             group: None,
@@ -125,7 +125,7 @@ impl NodeLabel {
         self.group.as_ref().map_or("", |group| &group.signature)
     }
 
-    /// The label, and the source line that follows it.
+    /// Returns the label, and the source line that follows it.
     pub(crate) fn name(&self) -> (Label, &str) {
         match &self.group {
             Some(group) => (group.label(), &self.text),
@@ -133,7 +133,7 @@ impl NodeLabel {
         }
     }
 
-    /// The label as text, with the signature of overloads and the source line.
+    /// Returns the label as text, with the signature of overloads and the source line.
     pub(crate) fn in_full(&self) -> String {
         let (name, line_text) = self.name();
         format!("{}{}{line_text}", name.text(), self.signature())

@@ -19,7 +19,7 @@ pub(crate) struct SourceName {
 }
 
 impl SourceName {
-    /// The name of a native function, or other text.
+    /// Returns the name of a native function, or other text.
     pub fn plain(text: &str) -> Self {
         SourceName {
             method: text.to_owned(),
@@ -131,7 +131,7 @@ fn generic_arguments(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The keyword or the last part of a type's name.
+/// Returns the keyword or the last part of a type's name.
 fn short_type(name: &str) -> &str {
     let name = name.trim();
     let keyword = KEYWORDS.iter().find(|(full, _)| *full == name);

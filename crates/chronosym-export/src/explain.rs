@@ -137,7 +137,7 @@ impl<'t> Explanation<'t> {
         is_return.then(|| HexNumber(self.position.looked_up(self.address)))
     }
 
-    /// The time at which a candidate's frames are resolved.
+    /// Returns the time at which a candidate's frames are resolved.
     fn time_of(&self, candidate: &Candidate) -> Option<u64> {
         self.time_ns
             .or(candidate.lifetime.map(|lifetime| lifetime.from))

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use crate::call_tree::{Identity, Node};
 
-    /// A tree of paths, each with one sample.
+    /// Returns a tree of paths, each with one sample.
     fn tree(paths: &[&[&'static str]]) -> CallTree {
         let mut tree = CallTree::default();
         for path in paths {

@@ -30,7 +30,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// The label of something other than code.
+    /// Returns the label of something other than code.
     pub(crate) fn plain(name: String) -> Self {
         Label {
             name,

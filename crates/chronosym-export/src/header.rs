@@ -194,14 +194,14 @@ fn untimed(profile: &Profile) -> u64 {
     profile.entries.iter().map(|entry| entry.untimed).sum()
 }
 
-/// A short time in ms.
+/// Returns a short time in ms.
 fn ms(ns: u64) -> String {
     let number = format!("{:.3}", ns as f64 / 1e6);
     let number = number.trim_end_matches('0').trim_end_matches('.');
     format!("{number} ms")
 }
 
-/// A long time in s.
+/// Returns a long time in s.
 fn seconds(ns: u64) -> String {
     format!("{:.3} s", ns as f64 / 1e9)
 }

@@ -43,7 +43,7 @@ fn caller_of_helpers(resolver: &Resolver, stack: ResolvedStack) -> Option<Resolv
     caller
 }
 
-/// Whether a function is such a helper.
+/// Returns whether a function is such a helper.
 pub(crate) fn is_helper(function: &Function) -> bool {
     function.name().is_some_and(|name| {
         // The compiler numbers local functions: `g__PollGCWorker|67_0`.

@@ -39,8 +39,8 @@ const TASK: [&str; 13] = [
     "InvokeCore",
 ];
 
-/// Whether a method of the framework is plumbing of async methods, by its namespace, type and
-/// method.
+/// Returns whether a method of the framework is plumbing of async methods, by its namespace, type
+/// and method.
 pub(crate) fn is_plumbing(name: &str) -> bool {
     let Some((owner, method)) = name.rsplit_once('.') else {
         return false;

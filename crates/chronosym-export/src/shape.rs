@@ -161,7 +161,7 @@ impl Shape {
         self
     }
 
-    /// Whether it leaves every stack unchanged.
+    /// Returns whether it leaves every stack unchanged.
     pub fn is_plain(&self) -> bool {
         let patterns = [&self.include, &self.exclude, &self.fold];
         patterns.iter().all(|patterns| patterns.is_empty())

@@ -74,8 +74,8 @@ fn debuginfod(facts: &TraceFacts) -> &'static str {
     }
 }
 
-/// The package with the debug file of an installed file, if its path is that of a distribution with
-/// such packages.
+/// Returns the package with the debug file of an installed file, if its path is that of a
+/// distribution with such packages.
 fn package(path: &str) -> Option<String> {
     let is_library = path.starts_with("/usr/lib/") || path.starts_with("/lib/");
     let is_multiarch = is_library && path.contains("-linux-gnu/");

@@ -117,7 +117,8 @@ pub fn user_methods(profile: &Profile) -> Vec<UserMethod> {
     methods
 }
 
-/// Whether user methods are a part of all code: otherwise a table of all methods is the same.
+/// Returns whether user methods are a part of all code: otherwise a table of all methods is the
+/// same.
 pub(crate) fn are_part(profile: &Profile, methods: &[UserMethod]) -> bool {
     let of = |it: &UserMethod| it.own.samples;
     let own: u64 = methods.iter().map(of).sum();

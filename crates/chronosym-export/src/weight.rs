@@ -123,7 +123,7 @@ impl WeightUnit {
     }
 }
 
-/// Whether all samples state periods of one counter.
+/// Returns whether all samples state periods of one counter.
 fn counts_events(profile: &Profile) -> bool {
     let all = profile.entries.iter().all(|it| it.counted == it.samples);
     all && profile.counter.is_some() && WeightUnit::Events.total(profile) > 0

@@ -89,7 +89,7 @@ impl BlobTable {
         self.ends.get(index).copied().unwrap_or(0)
     }
 
-    /// The bytes of a blob; empty if it does not exist.
+    /// Returns the bytes of a blob; empty if it does not exist.
     pub(crate) fn get(&self, index: u32) -> &[u8] {
         let index = index as usize;
         let start = index.checked_sub(1).map_or(0, |before| self.end(before));
@@ -97,7 +97,7 @@ impl BlobTable {
         self.bytes.get(range).unwrap_or_default()
     }
 
-    /// All blobs, by index.
+    /// Returns all blobs, by index.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {

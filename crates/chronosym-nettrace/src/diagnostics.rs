@@ -85,7 +85,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Whether the trace was whole and read entirely, and no event was lost.
+    /// Returns whether the trace was whole and read entirely, and no event was lost.
     pub fn is_clean(&self) -> bool {
         let counted = Self {
             bytes_read: self.bytes_read,

@@ -57,7 +57,7 @@ pub struct TraceHeader {
 }
 
 impl TraceHeader {
-    /// A header without values.
+    /// Creates a header without values.
     pub(crate) fn unknown(format: Format, version: (u32, u32)) -> Self {
         Self {
             format,

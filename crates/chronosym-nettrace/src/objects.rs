@@ -94,7 +94,7 @@ pub(crate) fn block_start(cursor: &mut Cursor<'_>, base: u64) -> Parsed<(Kind, u
     Ok((kind, u32::try_from(size).map_err(|_| Fault::Bad)?))
 }
 
-/// Whether the object ends here and another, or the end of the stream, follows.
+/// Returns whether the object ends here and another, or the end of the stream, follows.
 pub(crate) fn follows(mut cursor: Cursor<'_>) -> Parsed<()> {
     end(&mut cursor)?;
     match cursor.u8()? {

@@ -132,7 +132,8 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
-    /// The event types defined so far. A type keeps its index; a redefinition gets a new one.
+    /// Returns the event types defined so far. A type keeps its index; a redefinition gets a new
+    /// one.
     pub fn event_types(&self) -> &[EventType] {
         self.walk.decoder.types.all()
     }
@@ -178,8 +179,8 @@ impl<R: Read> Reader<R> {
         Ok(Some(self.region()))
     }
 
-    /// The region that [`next_region`](Self::next_region) gave last; an empty one before the first
-    /// and after the last.
+    /// Returns the region that [`next_region`](Self::next_region) gave last; an empty one before
+    /// the first and after the last.
     pub fn region(&self) -> Region<'_> {
         Region {
             bytes: self.walk.window.bytes(),

@@ -93,7 +93,7 @@ impl RegionData {
         self.last_time = i64::MIN;
     }
 
-    /// Whether no event was read.
+    /// Returns whether no event was read.
     pub(crate) fn is_empty(&self) -> bool {
         self.headers.is_empty() && self.counted.is_empty()
     }
@@ -204,12 +204,12 @@ impl<'r> Region<'r> {
         })
     }
 
-    /// The latest time of an event, counted ones included: ns since the start of the trace.
+    /// Returns the latest time of an event, counted ones included: ns since the start of the trace.
     pub fn last_time_ns(&self) -> u64 {
         self.clock.ns(self.data.last_time)
     }
 
-    /// The records in file order, which is not time order across threads.
+    /// Returns the records in file order, which is not time order across threads.
     pub fn records(&self) -> Records<'r> {
         Records {
             region: *self,
@@ -219,14 +219,14 @@ impl<'r> Region<'r> {
         }
     }
 
-    /// The record at a position in file order; `None` past the last.
+    /// Returns the record at a position in file order; `None` past the last.
     #[inline]
     pub fn record(&self, position: usize) -> Option<Record<'r>> {
         let header = self.data.headers.get(position)?;
         Some(self.record_of(header))
     }
 
-    /// The record at a position in the order of time, that of
+    /// Returns the record at a position in the order of time, that of
     /// [`in_time_order`](Self::in_time_order); `None` past the last.
     #[inline]
     pub fn record_by_time(&self, position: usize) -> Option<Record<'r>> {
@@ -236,7 +236,8 @@ impl<'r> Region<'r> {
         })
     }
 
-    /// The records by time; those of one time stay in file order. The first call sorts them.
+    /// Returns the records by time; those of one time stay in file order. The first call sorts
+    /// them.
     ///
     /// # Examples
     ///
@@ -270,8 +271,8 @@ impl<'r> Region<'r> {
         self.data.stacks.len()
     }
 
-    /// The stack of an index, leaf first; empty for an index of another region. All addresses but
-    /// the first are those that functions return to.
+    /// Returns the stack of an index, leaf first; empty for an index of another region. All
+    /// addresses but the first are those that functions return to.
     ///
     /// # Examples
     ///
@@ -293,24 +294,24 @@ impl<'r> Region<'r> {
         Addresses::new(self.data.stacks.get(index.0), self.header.pointer_size)
     }
 
-    /// All stacks, by index.
+    /// Returns all stacks, by index.
     pub fn stacks(&self) -> impl ExactSizeIterator<Item = Addresses<'r>> + use<'r> {
         let pointer_size = self.header.pointer_size;
         let stacks = self.data.stacks.iter();
         stacks.map(move |bytes| Addresses::new(bytes, pointer_size))
     }
 
-    /// The trace's header.
+    /// Returns the trace's header.
     pub fn header(&self) -> &'r TraceHeader {
         self.header
     }
 
-    /// The event types defined so far, including those of this region.
+    /// Returns the event types defined so far, including those of this region.
     pub fn event_types(&self) -> &'r [EventType] {
         self.types.all()
     }
 
-    /// The type of a record.
+    /// Returns the type of a record.
     pub fn event_type(&self, index: EventTypeIndex) -> Option<&'r EventType> {
         self.types.all().get(index.index())
     }
@@ -420,12 +421,12 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The thread's entry in a V6 file.
+    /// Returns the thread's entry in a V6 file.
     pub fn thread(&self) -> Option<&'a Thread> {
         self.thread
     }
 
-    /// The activity in which the event was written; `None` if there was none.
+    /// Returns the activity in which the event was written; `None` if there was none.
     pub fn activity_id(&self) -> Option<Guid> {
         self.activity(self.context.activity_id, |label| match label {
             Label::ActivityId(id) => Some(id),

@@ -30,7 +30,7 @@ impl<'d> BlobReader<'d> {
         self.data.is_empty()
     }
 
-    /// The unread bytes.
+    /// Returns the unread bytes.
     pub(crate) fn rest(&self) -> &'d [u8] {
         self.data
     }
@@ -64,7 +64,7 @@ impl<'d> BlobReader<'d> {
         Some((value, length))
     }
 
-    /// A compressed signed integer: rotated right by one within its 7, 14 or 29 bits.
+    /// Returns a compressed signed integer: rotated right by one within its 7, 14 or 29 bits.
     pub(crate) fn signed(&mut self) -> Option<i32> {
         let (value, length) = self.integer()?;
         let bits = match length {

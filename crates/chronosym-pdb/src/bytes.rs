@@ -63,12 +63,12 @@ impl<'d> Cursor<'d> {
     }
 }
 
-/// The bytes up to the first NUL, as text.
+/// Returns the bytes up to the first NUL, as text.
 pub(crate) fn text_to_nul(bytes: &[u8]) -> String {
     copied_text(until_nul(bytes))
 }
 
-/// The first number of `range` for which `before` is false; `range` must be partitioned by
+/// Returns the first number of `range` for which `before` is false; `range` must be partitioned by
 /// `before`.
 pub(crate) fn partition_point(range: Range<u32>, mut before: impl FnMut(u32) -> bool) -> u32 {
     let point = try_partition_point(range, |number| Ok::<_, Infallible>(before(number)));

@@ -33,8 +33,8 @@ impl<K: Ord + Copy, P: ListPosition> Checkpoints<K, P> {
         }
     }
 
-    /// The last checkpoint of a list of `bytes` bytes for which `is_before` holds; `is_before` must
-    /// partition the positions. `None` if the file's lists overlap too much.
+    /// Returns the last checkpoint of a list of `bytes` bytes for which `is_before` holds;
+    /// `is_before` must partition the positions. `None` if the file's lists overlap too much.
     pub(crate) fn nearest(
         &self,
         list: K,

@@ -167,7 +167,7 @@ fn split_arguments(name: &str) -> (&str, &str) {
     name.split_at(name.find('[').unwrap_or(name.len()))
 }
 
-/// The enclosing types and the type, outermost first; a `+` in brackets is part of a name.
+/// Returns the enclosing types and the type, outermost first; a `+` in brackets is part of a name.
 fn split_nested(types: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     types.split(move |char| {

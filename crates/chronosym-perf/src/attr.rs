@@ -110,7 +110,7 @@ impl EventAttr {
         Some((attr, Cursor::new(rest, order)))
     }
 
-    /// Whether samples have the field of a bit.
+    /// Returns whether samples have the field of a bit.
     #[inline]
     pub(crate) fn has(&self, bit: u64) -> bool {
         self.sample_type & bit != 0
@@ -129,7 +129,7 @@ impl EventAttr {
         self.sample_offset(sample_type::TRAILER)
     }
 
-    /// The time of a record, by its body.
+    /// Returns the time of a record, by its body.
     #[inline]
     pub(crate) fn time(&self, record_kind: u32, body: &[u8], order: ByteOrder) -> Option<u64> {
         use sample_type::{IDENTIFIER, IP, TID, TIME};
@@ -148,7 +148,7 @@ impl EventAttr {
     }
 }
 
-/// The names of generic events.
+/// Returns the names of generic events.
 fn default_name(kind: u32, config: u64) -> Option<&'static str> {
     let names: &[&str] = match kind {
         event_type::HARDWARE => &[
@@ -244,7 +244,7 @@ impl Attrs {
         }
     }
 
-    /// The event of a record and its index. Records synthesized by the recorder have id 0.
+    /// Returns the event of a record and its index. Records synthesized by the recorder have id 0.
     #[inline]
     pub(crate) fn of(
         &self,

@@ -98,12 +98,12 @@ impl<'a> Words<'a> {
         self.bytes.len() / 8
     }
 
-    /// Whether there is no value.
+    /// Returns whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The value at an index.
+    /// Returns the value at an index.
     #[inline]
     pub fn get(&self, index: usize) -> Option<u64> {
         let at = index.checked_mul(8)?;
@@ -111,7 +111,7 @@ impl<'a> Words<'a> {
         Some(self.order.u64(*bytes))
     }
 
-    /// The values in their order.
+    /// Returns the values in their order.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let order = self.order;

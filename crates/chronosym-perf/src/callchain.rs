@@ -40,12 +40,12 @@ pub struct ChainPart<'a> {
 }
 
 impl<'a> Callchain<'a> {
-    /// All values, including markers.
+    /// Returns all values, including markers.
     pub fn words(&self) -> Words<'a> {
         self.words
     }
 
-    /// The parts of the chain, innermost first; empty parts are skipped.
+    /// Returns the parts of the chain, innermost first; empty parts are skipped.
     ///
     /// A walk over broken frame pointers may end in a value that is neither a marker nor an
     /// address. It ends the part, and what follows it up to the next marker is skipped.

@@ -67,7 +67,7 @@ impl Unpacker {
         }
     }
 
-    /// Whether any record was compressed.
+    /// Returns whether any record was compressed.
     pub(crate) fn is_used(&self) -> bool {
         self.total_in > 0
     }
@@ -200,7 +200,7 @@ impl Unpacker {
     }
 }
 
-/// The window size of a frame, by its header, and the size of its checksum.
+/// Returns the window size of a frame, by its header, and the size of its checksum.
 fn frame(header: &[u8]) -> Option<(Option<u64>, usize)> {
     const SINGLE_SEGMENT: u8 = 1 << 5;
     const HAS_CHECKSUM: u8 = 1 << 2;

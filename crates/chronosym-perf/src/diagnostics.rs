@@ -67,7 +67,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Whether the recording was whole and read entirely, and nothing was lost.
+    /// Returns whether the recording was whole and read entirely, and nothing was lost.
     pub fn is_clean(&self) -> bool {
         let counted = Self {
             bytes_read: self.bytes_read,

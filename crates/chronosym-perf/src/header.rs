@@ -110,7 +110,7 @@ impl FileHeader {
         (self.data.size != 0).then(|| self.data.offset.saturating_add(self.data.size))
     }
 
-    /// The features and their sections, by the table after the samples.
+    /// Returns the features and their sections, by the table after the samples.
     pub(crate) fn features(&self, tail: &[u8], order: ByteOrder) -> Vec<(u32, Option<Section>)> {
         let mut table = Cursor::new(tail, order);
         let words = self.features.iter();

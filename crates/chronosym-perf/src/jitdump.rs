@@ -161,7 +161,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Whether the file was whole and read entirely.
+    /// Returns whether the file was whole and read entirely.
     pub fn is_clean(&self) -> bool {
         let counted = Self {
             bytes_read: self.bytes_read,
@@ -308,13 +308,13 @@ impl<R: Read> Reader<R> {
         head
     }
 
-    /// The body of the next record.
+    /// Returns the body of the next record.
     fn body(&self, head: Head) -> Cursor<'_> {
         let body = self.window.bytes().get(RECORD_HEADER..head.size);
         Cursor::new(body.unwrap_or_default(), self.header.byte_order)
     }
 
-    /// Whether the record is delivered. Debug info is kept for the next load.
+    /// Returns whether the record is delivered. Debug info is kept for the next load.
     fn is_whole(&mut self, head: Head) -> bool {
         self.diagnostics.records += 1;
         let body = self.body(head);
@@ -408,8 +408,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The lines of a debug record, if it belongs to the code at `address` and they fill it, up to
-    /// padding.
+    /// Returns the lines of a debug record, if it belongs to the code at `address` and they fill
+    /// it, up to padding.
     fn read(body: &'a [u8], header: &Header, address: u64) -> Option<Self> {
         const PADDING: usize = 7;
         let mut at = Cursor::new(body, header.byte_order);

@@ -68,12 +68,12 @@ impl<'a> RawRecord<'a> {
         })
     }
 
-    /// Whether it is a plausible record, of a known or a later version.
+    /// Returns whether it is a plausible record, of a known or a later version.
     pub(crate) fn is_plausible(&self) -> bool {
         (1..128).contains(&self.kind) || kind::SIMPLEPERF.contains(&self.kind)
     }
 
-    /// Whether its type is known.
+    /// Returns whether its type is known.
     pub(crate) fn is_known(&self) -> bool {
         matches!(
             self.kind,
@@ -81,7 +81,7 @@ impl<'a> RawRecord<'a> {
         )
     }
 
-    /// The size that the header at the front of `bytes` states.
+    /// Returns the size that the header at the front of `bytes` states.
     pub(crate) fn size(bytes: &[u8], order: ByteOrder) -> Option<usize> {
         Cursor::new(bytes.get(6..)?, order).u16().map(usize::from)
     }

@@ -369,7 +369,8 @@ impl<R: Read> Reader<R> {
         self.cut_from(start)
     }
 
-    /// Whether several records follow, or records up to the end, and one of them has a time.
+    /// Returns whether several records follow, or records up to the end, and one of them has a
+    /// time.
     fn are_records(&mut self, left: u64) -> bool {
         const ENOUGH: usize = 4;
         let order = self.recording.order;
@@ -489,7 +490,7 @@ impl Recording {
         }
     }
 
-    /// Whether a record has a time; `None` if the bytes are not a plausible record.
+    /// Returns whether a record has a time; `None` if the bytes are not a plausible record.
     fn plausible(&self, bytes: &[u8]) -> Option<bool> {
         const HOUR_NS: u64 = 3_600_000_000_000;
         let raw = RawRecord::new(bytes, self.order)?;

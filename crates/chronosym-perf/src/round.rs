@@ -52,12 +52,12 @@ impl Round {
         });
     }
 
-    /// Whether later records have been delivered.
+    /// Returns whether later records have been delivered.
     pub(crate) fn is_late(&self, time: u64) -> bool {
         time != 0 && time < self.delivered
     }
 
-    /// The greatest time so far, 0 if there is none.
+    /// Returns the greatest time so far, 0 if there is none.
     pub(crate) fn greatest(&self) -> u64 {
         self.greatest
     }

@@ -103,15 +103,15 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Whether all of the text was read.
+    /// Returns whether all of the text was read.
     pub fn is_clean(&self) -> bool {
         self.unknown_lines == 0 && self.long_lines == 0
     }
 }
 
-/// Whether a text with these first bytes is the output of `perf script`: its first line that is
-/// neither blank nor a comment is the head of a sample, or the comments are those of `perf script
-/// --header`.
+/// Returns whether a text with these first bytes is the output of `perf script`: its first line
+/// that is neither blank nor a comment is the head of a sample, or the comments are those of `perf
+/// script --header`.
 ///
 /// # Examples
 ///
@@ -289,7 +289,7 @@ impl<R: Read> Reader<R> {
 }
 
 impl<'a> Sample<'a> {
-    /// The frames, innermost first.
+    /// Returns the frames, innermost first.
     pub fn frames(&self) -> impl Iterator<Item = Frame<'a>> + use<'a> {
         let own_line = frame(self.text).into_iter();
         own_line.chain(self.frames.lines().filter_map(frame))

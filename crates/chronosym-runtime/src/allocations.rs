@@ -121,13 +121,14 @@ impl Allocations {
     }
 }
 
-/// The bytes of a tick: the 32-bit amount of old versions overflows.
+/// Returns the bytes of a tick: the 32-bit amount of old versions overflows.
 fn amount(event: &RuntimeEvent<'_>) -> Option<u64> {
     let wide = event.number("AllocationAmount64");
     wide.or_else(|| event.number("AllocationAmount"))
 }
 
-/// The bytes that a chosen byte represents: those up to it, on average, and the rest of its object.
+/// Returns the bytes that a chosen byte represents: those up to it, on average, and the rest of its
+/// object.
 fn upscaled(event: &RuntimeEvent<'_>) -> Option<u64> {
     let rest = event
         .number("ObjectSize")?

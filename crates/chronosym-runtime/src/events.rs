@@ -19,7 +19,7 @@ pub(crate) struct RuntimeEvent<'t> {
 }
 
 impl RuntimeEvent<'_> {
-    /// A number; `None` if the event has no such field.
+    /// Returns a number; `None` if the event has no such field.
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.fields.get(name)? {
             Value::U64(n) | Value::Hex(n) => Some(*n),
@@ -46,7 +46,7 @@ impl RuntimeEvent<'_> {
         }
     }
 
-    /// A text that is not empty.
+    /// Returns a text that is not empty.
     pub fn text(&self, name: &str) -> Option<String> {
         let text = self.fields.get(name)?.to_string();
         Some(text).filter(|text| !text.is_empty())
@@ -120,14 +120,14 @@ pub(crate) fn for_each<'t>(
     }
 }
 
-/// Whether a payload has bytes after its published fields, the last of which is complete.
+/// Returns whether a payload has bytes after its published fields, the last of which is complete.
 fn is_newer(fields: &FieldList<'_>) -> bool {
     // A truncated field is left over, too, but then nothing follows that a newer version could
     // have added: `ClrInstanceID` or a later field is missing.
     fields.get("Rest").is_some() && fields.get("ClrInstanceID").is_some()
 }
 
-/// Whether an activity that a thread started at a time passes a filter.
+/// Returns whether an activity that a thread started at a time passes a filter.
 pub(crate) fn passes(
     filter: &Filter,
     timeline: &Timeline,

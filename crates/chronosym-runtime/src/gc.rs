@@ -238,8 +238,8 @@ struct Trigger {
 }
 
 impl State {
-    /// The suspension in which a thread starts a collection: its own, or that of another thread
-    /// which has suspended all.
+    /// Returns the suspension in which a thread starts a collection: its own, or that of another
+    /// thread which has suspended all.
     fn suspended(&mut self, thread: ThreadIndex) -> Option<&mut OpenSuspension> {
         let by = match self.suspensions.contains_key(&thread) {
             true => thread,

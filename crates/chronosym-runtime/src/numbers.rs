@@ -112,7 +112,7 @@ impl SuspensionReason {
     /// For a phase of a background collection.
     pub const FOR_GC_PREP: Self = Self(6);
 
-    /// Whether the suspension is part of a collection.
+    /// Returns whether the suspension is part of a collection.
     pub fn is_for_gc(self) -> bool {
         matches!(self, Self::FOR_GC | Self::FOR_GC_PREP)
     }
@@ -124,8 +124,8 @@ impl GcType {
 }
 
 impl TailCallType {
-    /// Whether the frame of the caller is gone while the callee runs: not where the call became a
-    /// loop.
+    /// Returns whether the frame of the caller is gone while the callee runs: not where the call
+    /// became a loop.
     pub fn leaves_caller(self) -> bool {
         self.0 != 1
     }

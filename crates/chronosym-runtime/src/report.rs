@@ -170,7 +170,7 @@ const PROVIDER: &str = "Microsoft-Windows-DotNETRuntime";
 /// Limit of the kept events of a report, in bytes.
 pub(crate) const MAX_KEPT_BYTES: usize = 1 << 30;
 
-/// Whether a provider logs the events of [`id`].
+/// Returns whether a provider logs the events of [`id`].
 pub(crate) fn is_runtime(provider: &Provider) -> bool {
     matches!(provider, Provider::Runtime | Provider::NativeRuntime)
 }

@@ -18,7 +18,7 @@ pub struct Unused {
 }
 
 impl Unused {
-    /// Whether all events were used.
+    /// Returns whether all events were used.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

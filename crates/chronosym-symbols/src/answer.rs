@@ -52,8 +52,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// Whether names are those of the nearest start of a function: where functions end is not
-    /// recorded.
+    /// Returns whether names are those of the nearest start of a function: where functions end is
+    /// not recorded.
     pub fn is_approximate(self) -> bool {
         matches!(
             self,
@@ -88,7 +88,7 @@ pub struct NameId(pub(crate) u32);
 pub struct FileId(pub(crate) u32);
 
 impl NameId {
-    /// The number, dense from 0 in order of first use.
+    /// Returns the number, dense from 0 in order of first use.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -139,7 +139,7 @@ pub(crate) struct Strings {
 }
 
 impl Strings {
-    /// The id of a string; `None` once 4 GiB of text are stored.
+    /// Returns the id of a string; `None` once 4 GiB of text are stored.
     ///
     /// A long name or path is cut; see `name_limit.rs`.
     pub(crate) fn intern(&mut self, text: &[u8]) -> Option<NonZeroId> {
@@ -241,12 +241,12 @@ type Readable = Result<Box<str>, Unreadable>;
 const MAX_DAMAGE: usize = 64;
 
 impl Answers {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The number of answers: one for every address of the query.
+    /// Returns the number of answers: one for every address of the query.
     pub fn len(&self) -> usize {
         self.answers.len()
     }
@@ -256,29 +256,29 @@ impl Answers {
         self.answers.is_empty()
     }
 
-    /// The answer to the `index`th address.
+    /// Returns the answer to the `index`th address.
     pub fn get(&self, index: usize) -> Option<Answer<'_>> {
         let raw = *self.answers.get(index)?;
         Some(Answer { all: self, raw })
     }
 
-    /// All answers in the order of the query.
+    /// Returns all answers in the order of the query.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Answer<'_>> {
         self.answers.iter().map(|&raw| Answer { all: self, raw })
     }
 
-    /// The number of distinct names; every [`NameId`] is less than it.
+    /// Returns the number of distinct names; every [`NameId`] is less than it.
     pub fn name_count(&self) -> usize {
         self.names.len()
     }
 
-    /// A name as in the file.
+    /// Returns a name as in the file.
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id.0)
     }
 
-    /// The demangled name ([`demangle`]), or the name as in the file, cut to 4 KiB if a limit was
-    /// reached. Demangled on first use.
+    /// Returns the demangled name ([`demangle`]), or the name as in the file, cut to 4 KiB if a
+    /// limit was reached. Demangled on first use.
     pub fn demangled(&self, id: NameId) -> &str {
         let raw = self.names.get(id.0);
         match self.readable(id) {
@@ -288,7 +288,7 @@ impl Answers {
         }
     }
 
-    /// True if the name is cut, or not demangled, because a limit was reached.
+    /// Returns true if the name is cut, or not demangled, because a limit was reached.
     pub fn name_limited(&self, id: NameId) -> bool {
         is_cut(self.name(id)) || matches!(self.readable(id), Some(Err(Unreadable::LimitReached)))
     }
@@ -299,7 +299,7 @@ impl Answers {
         Some(cell.get_or_init(demangle))
     }
 
-    /// A source path: absolute where the debug information makes it so.
+    /// Returns a source path: absolute where the debug information makes it so.
     pub fn file(&self, id: FileId) -> &str {
         self.files.get(id.0)
     }
@@ -359,13 +359,13 @@ pub struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// The virtual address, converted from an [`Address::Rva`] or a file offset if need be.
+    /// Returns the virtual address, converted from an [`Address::Rva`] or a file offset if need be.
     pub fn address(&self) -> u64 {
         self.raw.address
     }
 
-    /// The frames, innermost first: the innermost inlinee, its callers, and last the function whose
-    /// code this is.
+    /// Returns the frames, innermost first: the innermost inlinee, its callers, and last the
+    /// function whose code this is.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = Frame<'a>> + use<'a> {
         let all = self.all;
         let start = self.raw.start as usize;
@@ -374,7 +374,7 @@ impl<'a> Answer<'a> {
         frames.iter().map(move |raw| Frame { all, raw })
     }
 
-    /// Why there is no frame; `None` if there are some.
+    /// Returns why there is no frame; `None` if there are some.
     pub fn missing(&self) -> Option<Missing> {
         (self.raw.len == 0).then_some(self.raw.missing)
     }
@@ -388,8 +388,8 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The name of the function as in the file, mangled: its linkage name, else its plain name,
-    /// else that of the symbol.
+    /// Returns the name of the function as in the file, mangled: its linkage name, else its plain
+    /// name, else that of the symbol.
     pub fn name(&self) -> Option<&'a str> {
         self.name_id().map(|id| self.all.name(id))
     }
@@ -399,24 +399,25 @@ impl<'a> Frame<'a> {
         self.raw.name.map(|id| NameId(id.get()))
     }
 
-    /// The demangled name; see [`Answers::demangled`].
+    /// Returns the demangled name; see [`Answers::demangled`].
     pub fn demangled(&self) -> Option<&'a str> {
         self.name_id().map(|id| self.all.demangled(id))
     }
 
-    /// True if the name is cut, or not demangled, because a limit was reached.
+    /// Returns true if the name is cut, or not demangled, because a limit was reached.
     pub fn name_limited(&self) -> bool {
         let id = self.name_id();
         id.is_some_and(|id| self.all.name_limited(id))
     }
 
-    /// The name of the symbol that covers this code, in the last frame, if the query wanted it
-    /// ([`Query::symbol_names`](crate::Query::symbol_names)).
+    /// Returns the name of the symbol that covers this code, in the last frame, if the query wanted
+    /// it ([`Query::symbol_names`](crate::Query::symbol_names)).
     pub fn symbol_id(&self) -> Option<NameId> {
         self.raw.symbol.map(|id| NameId(id.get()))
     }
 
-    /// The source file: that of the code in the first frame, those of the calls in the others.
+    /// Returns the source file: that of the code in the first frame, those of the calls in the
+    /// others.
     pub fn file(&self) -> Option<&'a str> {
         self.file_id().map(|id| self.all.file(id))
     }
@@ -426,23 +427,24 @@ impl<'a> Frame<'a> {
         self.raw.file.map(|id| FileId(id.get()))
     }
 
-    /// The line, from 1; `None` for code that belongs to no line.
+    /// Returns the line, from 1; `None` for code that belongs to no line.
     pub fn line(&self) -> Option<NonZeroU32> {
         NonZeroU32::new(self.raw.line)
     }
 
-    /// True if the line was not looked up because a limit was reached; see [`Answers::damage`].
+    /// Returns true if the line was not looked up because a limit was reached; see
+    /// [`Answers::damage`].
     pub fn line_limited(&self) -> bool {
         self.raw.line_limited
     }
 
-    /// True if the line may belong to a function that is inlined at the address: the line table is
-    /// there, but the file with the entries of the split unit (`.dwo`) is missing.
+    /// Returns true if the line may belong to a function that is inlined at the address: the line
+    /// table is there, but the file with the entries of the split unit (`.dwo`) is missing.
     pub fn line_uncertain(&self) -> bool {
         self.raw.line_uncertain
     }
 
-    /// The column, from 1; `None` if it is not recorded.
+    /// Returns the column, from 1; `None` if it is not recorded.
     pub fn column(&self) -> Option<NonZeroU32> {
         NonZeroU32::new(self.raw.column)
     }
@@ -452,22 +454,23 @@ impl<'a> Frame<'a> {
         self.raw.discriminator
     }
 
-    /// True if this function was inlined into the next frame's.
+    /// Returns true if this function was inlined into the next frame's.
     pub fn inlined(&self) -> bool {
         self.raw.inlined
     }
 
-    /// The virtual address of the start of the function's code, or of the inlined code.
+    /// Returns the virtual address of the start of the function's code, or of the inlined code.
     pub fn function_start(&self) -> Option<u64> {
         self.raw.has_function.then_some(self.raw.function)
     }
 
-    /// True for languages that do not mangle names, such as C: the plain name is the linkage name.
+    /// Returns true for languages that do not mangle names, such as C: the plain name is the
+    /// linkage name.
     pub(crate) fn plain_names(&self) -> bool {
         self.raw.plain_names
     }
 
-    /// The source of the name.
+    /// Returns the source of the name.
     pub fn source(&self) -> Source {
         self.raw.source
     }

@@ -33,7 +33,7 @@ const MAX_RECORD_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Depth of a two-tier store's files below its root, plus one.
 const DEPTH: u32 = 5;
 
-/// The folder `chronosym/symbols` in the platform's folder for caches: `%LOCALAPPDATA%`,
+/// Returns the folder `chronosym/symbols` in the platform's folder for caches: `%LOCALAPPDATA%`,
 /// `~/Library/Caches`, or `$XDG_CACHE_HOME` and else `~/.cache`. `None` if the environment names
 /// none.
 pub fn default_folder(var: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
@@ -52,8 +52,8 @@ pub fn default_folder(var: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf>
     Some(caches.join("chronosym").join("symbols"))
 }
 
-/// The caches of `perf` (`~/.debug`) and of debuginfod clients (`$DEBUGINFOD_CACHE_PATH`, else
-/// `debuginfod_client` in `$XDG_CACHE_HOME` or `~/.cache`).
+/// Returns the caches of `perf` (`~/.debug`) and of debuginfod clients (`$DEBUGINFOD_CACHE_PATH`,
+/// else `debuginfod_client` in `$XDG_CACHE_HOME` or `~/.cache`).
 ///
 /// Source: `perf-buildid-cache(1)`, `debuginfod_find_debuginfo(3)`.
 pub(crate) fn of_other_tools(var: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
@@ -95,7 +95,7 @@ pub(crate) fn note_missing(cache: &Path, what: &str) -> io::Result<()> {
     fs::write(record_path(cache, what), what)
 }
 
-/// Whether `what` was recorded as missing at most `max_age` ago.
+/// Returns whether `what` was recorded as missing at most `max_age` ago.
 pub(crate) fn recall_missing(cache: &Path, what: &str, max_age: Duration) -> bool {
     let recall = || -> io::Result<bool> {
         let path = record_path(cache, what);
@@ -117,8 +117,8 @@ pub(crate) fn recall_missing(cache: &Path, what: &str, max_age: Duration) -> boo
     recall().unwrap_or(false)
 }
 
-/// The path of a record, whose name is a hash (FNV-1a, 64 bits) of its text. Hashes may collide, so
-/// readers compare the text.
+/// Returns the path of a record, whose name is a hash (FNV-1a, 64 bits) of its text. Hashes may
+/// collide, so readers compare the text.
 fn record_path(cache: &Path, what: &str) -> PathBuf {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in what.bytes() {

@@ -5,8 +5,8 @@ use object::{Architecture, BinaryFormat, Object, ObjectSegment};
 
 use crate::Address;
 
-/// The processor of an ELF file, if it is one of [`Machine`]'s, and up to `max` bytes from an
-/// address on. `None` for other formats and if no segment has bytes at the address.
+/// Returns the processor of an ELF file, if it is one of [`Machine`]'s, and up to `max` bytes from
+/// an address on. `None` for other formats and if no segment has bytes at the address.
 pub fn elf_code(file: &[u8], address: Address, max: usize) -> Option<(Option<Machine>, &[u8])> {
     let object = object::File::parse(file).ok()?;
     if object.format() != BinaryFormat::Elf {

@@ -87,7 +87,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// A PDB in either format.
+    /// Creates a PDB in either format.
     pub fn pdb(id: PdbId) -> Self {
         Self::Pdb {
             id,
@@ -96,7 +96,8 @@ impl Wanted {
         }
     }
 
-    /// True if there is an identity to check a file against. Without one, no file is accepted.
+    /// Returns true if there is an identity to check a file against. Without one, no file is
+    /// accepted.
     pub fn is_identified(&self) -> bool {
         match self {
             Self::Pdb { id, .. } | Self::Breakpad(id) => !id.guid.is_zero(),

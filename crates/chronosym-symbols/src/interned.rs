@@ -9,7 +9,7 @@ use crate::answer::{NonZeroId, Strings};
 pub(crate) struct Interned(HashMap<usize, Option<NonZeroId>>);
 
 impl Interned {
-    /// The id of the text at an offset, which `text` returns when it is first used.
+    /// Returns the id of the text at an offset, which `text` returns when it is first used.
     pub(crate) fn id<'a>(
         &mut self,
         offset: usize,

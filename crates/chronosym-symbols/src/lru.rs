@@ -41,7 +41,7 @@ struct State<K: Hash + Eq, T> {
 }
 
 impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
-    /// A cache that keeps at most `budget` bytes, by the weights that the loaders return.
+    /// Creates a cache that keeps at most `budget` bytes, by the weights that the loaders return.
     pub fn new(budget: u64) -> Self {
         let state = State {
             kept: LruCache::unbounded(),
@@ -54,8 +54,8 @@ impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
         }
     }
 
-    /// The value of `key`, loaded with `load` if it is not cached. `load` returns the value and its
-    /// weight in bytes.
+    /// Returns the value of `key`, loaded with `load` if it is not cached. `load` returns the value
+    /// and its weight in bytes.
     ///
     /// A value heavier than the budget is returned but not kept. If another thread is loading the
     /// same key, this one waits for the result, and loads itself if that load fails or panics.
@@ -103,7 +103,7 @@ impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
         }
     }
 
-    /// The value of `key` if it is cached; marks it as used.
+    /// Returns the value of `key` if it is cached; marks it as used.
     pub fn get(&self, key: &K) -> Option<Arc<T>> {
         self.lock()
             .kept
@@ -111,17 +111,17 @@ impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
             .map(|(value, _)| Arc::clone(value))
     }
 
-    /// The weight of all values in bytes; at most the budget.
+    /// Returns the weight of all values in bytes; at most the budget.
     pub fn weight(&self) -> u64 {
         self.lock().weight
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.lock().kept.len()
     }
 
-    /// True if there are no values.
+    /// Returns true if there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

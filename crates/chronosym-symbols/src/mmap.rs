@@ -38,8 +38,8 @@ enum Source {
 }
 
 impl FileData {
-    /// The bytes of a regular file: read if it is small or [`map_nothing`] was called, else mapped
-    /// read-only.
+    /// Returns the bytes of a regular file: read if it is small or [`map_nothing`] was called, else
+    /// mapped read-only.
     ///
     /// Replacing the file (unlink, rename) is harmless. Changing a mapped file in place can give
     /// wrong answers, but nothing worse: every length and offset is checked when it is used, and

@@ -199,13 +199,14 @@ impl NativeSymbols {
         Ok(())
     }
 
-    /// The name of the separate debug file (`.gnu_debuglink`), if the file names one.
+    /// Returns the name of the separate debug file (`.gnu_debuglink`), if the file names one.
     pub fn debug_link(&self) -> Option<String> {
         let (name, _) = debug_files::debug_link(&self.image)?;
         Some(name.to_string_lossy().into_owned())
     }
 
-    /// The build ID and the path of the supplementary file (`.gnu_debugaltlink`), if it is missing.
+    /// Returns the build ID and the path of the supplementary file (`.gnu_debugaltlink`), if it is
+    /// missing.
     pub fn missing_supplement(&self) -> Option<(BuildId, String)> {
         if self.supplement().is_some() {
             return None;
@@ -232,20 +233,21 @@ impl NativeSymbols {
         Ok(())
     }
 
-    /// True if the file has neither debug information nor a symbol table other than `.dynsym`.
+    /// Returns true if the file has neither debug information nor a symbol table other than
+    /// `.dynsym`.
     pub fn is_stripped(&self) -> bool {
         !self.debug().debug.has(gimli::SectionId::DebugInfo, false)
             && !self.symbols().has_own()
             && self.tables().is_none()
     }
 
-    /// True if the search found a debug file of another build.
+    /// Returns true if the search found a debug file of another build.
     pub fn has_rejected_debug_file(&self) -> bool {
         let met = self.debug_file.get();
         met.is_some_and(|(_, missed)| missed.other_build)
     }
 
-    /// A description of each file that was missing so far, or is of another build.
+    /// Returns a description of each file that was missing so far, or is of another build.
     pub fn missing_files(&self) -> Vec<String> {
         if self.search.folders.is_empty() {
             return Vec::new();
@@ -284,30 +286,30 @@ impl NativeSymbols {
         Some(module??.id)
     }
 
-    /// The GNU build ID, or the UUID of a Mach-O file, if the file has one.
+    /// Returns the GNU build ID, or the UUID of a Mach-O file, if the file has one.
     pub fn build_id(&self) -> Option<&BuildId> {
         self.image.build_id.as_ref()
     }
 
-    /// The virtual address of the image's first byte, from which an
+    /// Returns the virtual address of the image's first byte, from which an
     /// [`Address::Rva`](crate::Address::Rva) counts.
     pub fn base(&self) -> u64 {
         self.image.segments.base()
     }
 
-    /// True if file offsets can be looked up: the program headers state where each byte of the
-    /// image's file is mapped. Those of a debug file do not.
+    /// Returns true if file offsets can be looked up: the program headers state where each byte of
+    /// the image's file is mapped. Those of a debug file do not.
     pub fn has_offsets(&self) -> bool {
         self.image.segments.has_offsets()
     }
 
-    /// The number to add to file offsets of the image in an executable mapping to get virtual
-    /// addresses, for a debug file; `None` if it cannot be proved.
+    /// Returns the number to add to file offsets of the image in an executable mapping to get
+    /// virtual addresses, for a debug file; `None` if it cannot be proved.
     pub fn offset_bias(&self, mapping: Mapping) -> Option<u64> {
         self.image.segments.offset_bias(mapping)
     }
 
-    /// The virtual addresses of the first loaded section of this name, such as `.text`.
+    /// Returns the virtual addresses of the first loaded section of this name, such as `.text`.
     ///
     /// Objects and kernel modules are not linked, so their sections have no addresses. They are
     /// laid out from 0 here: `.text` first, then other code, then data. So an address in a running
@@ -316,13 +318,13 @@ impl NativeSymbols {
         self.image.section(name)
     }
 
-    /// The functions of the symbol table with their virtual addresses, aliases included; a function
-    /// of which no size is recorded extends to the next. Reads the whole table.
+    /// Returns the functions of the symbol table with their virtual addresses, aliases included; a
+    /// function of which no size is recorded extends to the next. Reads the whole table.
     pub fn functions(&self) -> impl Iterator<Item = (&[u8], Range<u64>)> {
         self.symbols().functions()
     }
 
-    /// The variable or function of the symbol table that contains a virtual address.
+    /// Returns the variable or function of the symbol table that contains a virtual address.
     pub fn data_symbol(&self, address: u64) -> Option<&DataSymbol> {
         let read = || {
             let symbols = variables::read(&self.image);
@@ -334,8 +336,8 @@ impl NativeSymbols {
         variables::find(self.variables.get_or_init(read), address)
     }
 
-    /// The virtual address of the first page of the executable segment that a mapping of this
-    /// length holds as a whole; `None` unless it is exactly one.
+    /// Returns the virtual address of the first page of the executable segment that a mapping of
+    /// this length holds as a whole; `None` unless it is exactly one.
     pub fn mapped_code(&self, len: u64) -> Option<u64> {
         self.image.segments.mapped_code(len)
     }
@@ -353,8 +355,8 @@ impl NativeSymbols {
         own.unpacked_bytes().saturating_add(other.unwrap_or(0))
     }
 
-    /// True if there is debug information with lines, in the file or its debug file, Go's function
-    /// table, or a symbol file of Breakpad.
+    /// Returns true if there is debug information with lines, in the file or its debug file, Go's
+    /// function table, or a symbol file of Breakpad.
     pub fn has_lines(&self) -> bool {
         self.debug().debug.has(gimli::SectionId::DebugLine, false) || self.tables().is_some()
     }
@@ -367,7 +369,7 @@ impl NativeSymbols {
         self.debug().debug.damage().chain(index).chain(symbols)
     }
 
-    /// The file with the debug information: this one or its debug file.
+    /// Returns the file with the debug information: this one or its debug file.
     pub(crate) fn debug(&self) -> &Container {
         let is_breakpad = self.image.format == Format::Breakpad;
         if is_breakpad || self.image.debug.has(gimli::SectionId::DebugInfo, false) {
@@ -386,8 +388,8 @@ impl NativeSymbols {
             .as_ref()
     }
 
-    /// The file of a split unit: a package or a file of its own, opened once. If none has the unit,
-    /// the first that should.
+    /// Returns the file of a split unit: a package or a file of its own, opened once. If none has
+    /// the unit, the first that should.
     pub(crate) fn split_unit(
         &self,
         id: DwoId,
@@ -450,7 +452,7 @@ impl NativeSymbols {
         &symbols.table
     }
 
-    /// The symbols by which the tools of a dialect name code.
+    /// Returns the symbols by which the tools of a dialect name code.
     pub(crate) fn tool_symbols(&self, dialect: Dialect) -> &SymbolTable {
         let debug = self.debug();
         let is_own = std::ptr::eq(debug, &self.image);

@@ -86,7 +86,7 @@ impl SymbolPath {
         path
     }
 
-    /// True if the path has a server.
+    /// Returns true if the path has a server.
     pub fn has_server(&self) -> bool {
         self.elements.iter().any(|element| match element {
             PathElement::Chain(stores) => stores.iter().any(|s| matches!(s, Store::Server(_))),
@@ -184,7 +184,8 @@ fn is_url(text: &str) -> bool {
     lower.starts_with("http://") || lower.starts_with("https://")
 }
 
-/// True for a share of another machine: `\\server\share`, on Windows with any mixture of slashes.
+/// Returns true for a share of another machine: `\\server\share`, on Windows with any mixture of
+/// slashes.
 pub(crate) fn is_share(path: &Path) -> bool {
     let slash = |byte: &u8| *byte == b'\\' || (cfg!(windows) && *byte == b'/');
     let bytes = path.as_os_str().as_encoded_bytes();

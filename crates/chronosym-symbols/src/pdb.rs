@@ -249,7 +249,7 @@ impl Lookup<'_, '_> {
         answer
     }
 
-    /// The public name of a function, which has the types of its parameters.
+    /// Returns the public name of a function, which has the types of its parameters.
     fn linkage_name(&mut self, function: u32, out: &mut Answers) -> Option<NonZeroId> {
         self.query.symbol_names?;
         if let Some((_, name)) = self.linkage.filter(|(last, _)| *last == function) {

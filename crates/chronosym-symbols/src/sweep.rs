@@ -60,7 +60,7 @@ struct AddressFrames {
 }
 
 impl AddressFrames {
-    /// The frames from `start` on.
+    /// Returns the frames from `start` on.
     fn since(start: usize, va: u64, out: &Answers) -> Self {
         AddressFrames {
             va,

@@ -139,7 +139,7 @@ impl UnwindTable {
         Ok(table)
     }
 
-    /// True if there are no entries.
+    /// Returns true if there are no entries.
     pub fn is_empty(&self) -> bool {
         let sections = [&self.eh_frame, &self.debug_frame];
         (sections.into_iter().flatten()).all(|section| section.functions.is_empty())
@@ -208,7 +208,7 @@ impl UnwindTable {
 }
 
 impl Section {
-    /// The entry of the function at an address.
+    /// Returns the entry of the function at an address.
     fn find(&self, address: u64) -> Option<(Range<usize>, usize)> {
         let after = (self.functions).partition_point(|(function, _)| function.start <= address);
         let (function, entry) = self.functions.get(after.checked_sub(1)?)?;
@@ -316,8 +316,8 @@ struct RuleContext<'a, S> {
 }
 
 impl<'b, S: UnwindSection<Bytes<'b>>> RuleContext<'_, S> {
-    /// The value of a register. On x86-64 the return address column is the instruction pointer,
-    /// which the tables of linkage code refer to.
+    /// Returns the value of a register. On x86-64 the return address column is the instruction
+    /// pointer, which the tables of linkage code refer to.
     fn register(&self, register: Register) -> Option<u64> {
         let processor = self.registers.processor();
         let is_instruction =
@@ -328,7 +328,7 @@ impl<'b, S: UnwindSection<Bytes<'b>>> RuleContext<'_, S> {
         }
     }
 
-    /// The canonical frame address: the stack pointer before the call.
+    /// Returns the canonical frame address: the stack pointer before the call.
     fn top(&self, row: &UnwindTableRow<usize>) -> Option<u64> {
         match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {
@@ -338,7 +338,7 @@ impl<'b, S: UnwindSection<Bytes<'b>>> RuleContext<'_, S> {
         }
     }
 
-    /// The value of a register in the caller.
+    /// Returns the value of a register in the caller.
     fn value(&self, rule: &RegisterRule<usize>, top: u64) -> Option<u64> {
         match rule {
             RegisterRule::Undefined => None,

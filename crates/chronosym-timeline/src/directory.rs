@@ -311,7 +311,7 @@ fn chunks<'a>(segments: impl Iterator<Item = Segment<'a>>, shift: u32) -> u64 {
     count
 }
 
-/// Whether a segment is found without a search.
+/// Returns whether a segment is found without a search.
 fn is_narrow(segment: &Segment<'_>) -> bool {
     segment.last - segment.start < 2 << LARGEST
 }

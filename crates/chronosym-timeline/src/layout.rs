@@ -27,7 +27,7 @@ pub(crate) struct Segment<'a> {
 }
 
 impl Segment<'_> {
-    /// Whether it needs tiles of its own.
+    /// Returns whether it needs tiles of its own.
     fn is_large(&self) -> bool {
         self.last - self.start > WIDEST
     }
@@ -71,7 +71,7 @@ impl TileOccupant {
     }
 }
 
-/// Whether a tile with the occupants `open` has room for those of a segment.
+/// Returns whether a tile with the occupants `open` has room for those of a segment.
 fn has_room(open: &[TileOccupant], segment: Segment<'_>) -> bool {
     let new = |id: &&u32| !open.iter().any(|occupant| occupant.id == **id);
     let room = Tile::LANES.checked_sub(open.len());

@@ -131,7 +131,8 @@ impl Tile {
         self.set(Flags::NEXT);
     }
 
-    /// Whether an address mapped here belongs to a later tile and no search is needed to find it.
+    /// Returns whether an address mapped here belongs to a later tile and no search is needed to
+    /// find it.
     #[inline(always)]
     pub(crate) fn leads_on(&self, addr: u16) -> bool {
         self.flags() & (Flags::NEXT | Flags::MORE) == Flags::NEXT
@@ -163,7 +164,7 @@ impl Tile {
         self.child(0)..self.child(u16::MAX - 1) + 1
     }
 
-    /// Whether a lane covers an address; an overflow tile has one lane.
+    /// Returns whether a lane covers an address; an overflow tile has one lane.
     pub(crate) fn is_at(&self, lane: usize, addr: u16) -> bool {
         addr.wrapping_sub(self.0[START + lane]) <= self.0[EXTENT + lane]
     }

@@ -46,7 +46,7 @@ pub fn guid(bytes: &[u8], at: usize) -> Option<Guid> {
     array(bytes, at).map(Guid)
 }
 
-/// The bytes before the first NUL; all of them if there is none.
+/// Returns the bytes before the first NUL; all of them if there is none.
 #[inline]
 pub fn until_nul(bytes: &[u8]) -> &[u8] {
     // `CStr` searches many bytes at a time.

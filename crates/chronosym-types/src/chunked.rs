@@ -29,7 +29,7 @@ impl<T> Chunked<T> {
         self.len
     }
 
-    /// Whether the vector is empty.
+    /// Returns whether the vector is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

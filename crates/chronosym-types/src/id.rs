@@ -120,7 +120,7 @@ pub struct FileNumber {
 }
 
 impl FileNumber {
-    /// Whether both are of one file, if they are of one machine.
+    /// Returns whether both are of one file, if they are of one machine.
     pub fn is_same_file(&self, other: &Self) -> bool {
         let generations = [self.generation, other.generation];
         (self.device, self.inode) == (other.device, other.inode)
@@ -166,7 +166,7 @@ closed_list! {
 }
 
 impl IdentityKind {
-    /// Whether the content of a file proves it: other kinds are of a file's location.
+    /// Returns whether the content of a file proves it: other kinds are of a file's location.
     pub fn is_of_content(self) -> bool {
         self < IdentityKind::FileNumber
     }

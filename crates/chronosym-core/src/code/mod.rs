@@ -231,7 +231,7 @@ impl ProcessCode {
         self.push((0, 0), moved);
     }
 
-    /// Whether the latest event about an address is a runtime's, not a jitdump's.
+    /// Returns whether the latest event about an address is a runtime's, not a jitdump's.
     pub fn is_stated_by_events(&self, address: u64) -> bool {
         let body = self
             .occupant(address)
@@ -239,7 +239,7 @@ impl ProcessCode {
         body.is_some_and(|body| body.evidence != EvidenceSet::of(Evidence::JitDump))
     }
 
-    /// The latest body at a start, if it is of the method and nothing was loaded over it.
+    /// Returns the latest body at a start, if it is of the method and nothing was loaded over it.
     fn current(
         &self,
         clr_instance: u16,
@@ -335,13 +335,13 @@ impl ProcessCode {
         }
     }
 
-    /// The latest body at an address.
+    /// Returns the latest body at an address.
     pub fn occupant(&self, address: u64) -> Option<BodyIndex> {
         let (_, &(last, body)) = self.occupied.range(..=address).next_back()?;
         (address <= last).then_some(body)
     }
 
-    /// The state of a thread that logs something.
+    /// Returns the state of a thread that logs something.
     fn thread(&mut self, thread: u64, time: u64) -> &mut ThreadState {
         let state = self.threads.entry(thread).or_default();
         state.last_ns = time;

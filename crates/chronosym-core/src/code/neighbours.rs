@@ -100,7 +100,7 @@ impl ProcessCode {
         }
     }
 
-    /// The body of this version that was alive at a time.
+    /// Returns the body of this version that was alive at a time.
     fn by_version(&self, key: VersionKey, time: u64) -> Option<BodyIndex> {
         let bodies = self.by_method.of((key.0, key.1)).rev();
         bodies
@@ -164,7 +164,7 @@ impl ProcessCode {
         }
     }
 
-    /// The bodies of the versions of these maps, in the order of their first events.
+    /// Returns the bodies of the versions of these maps, in the order of their first events.
     fn versions(&self, maps: &[Pending]) -> HashMap<VersionKey, SmallVec<[BodyIndex; 1]>> {
         let keys = maps.iter().filter_map(|pending| pending.version);
         let mut versions: HashMap<_, _> = keys.map(|key| (key, SmallVec::default())).collect();

@@ -83,7 +83,7 @@ impl FrameBuilder<'_> {
         });
     }
 
-    /// The function of a body; a stub with a single target is named after it (rule 16).
+    /// Returns the function of a body; a stub with a single target is named after it (rule 16).
     fn body_function(
         &mut self,
         at: AddressAt,
@@ -106,7 +106,8 @@ impl FrameBuilder<'_> {
         }
     }
 
-    /// The function of a body's method, by its name or, after an event without names, by its token.
+    /// Returns the function of a body's method, by its name or, after an event without names, by
+    /// its token.
     pub(super) fn method_function(
         &mut self,
         at: AddressAt,
@@ -126,8 +127,8 @@ impl FrameBuilder<'_> {
         }
     }
 
-    /// The function of a token: named by the metadata of its module or, if that is not available,
-    /// `module!0x06000001`.
+    /// Returns the function of a token: named by the metadata of its module or, if that is not
+    /// available, `module!0x06000001`.
     pub(super) fn token_function(
         &mut self,
         at: AddressAt,
@@ -158,7 +159,7 @@ impl FrameBuilder<'_> {
     }
 }
 
-/// The token of a method, if the function has no name.
+/// Returns the token of a method, if the function has no name.
 pub(super) fn unnamed_token(function: &Function, method: Option<&Method<'_>>) -> Option<u32> {
     let token = method
         .map(|(_, token)| *token)
@@ -166,7 +167,7 @@ pub(super) fn unnamed_token(function: &Function, method: Option<&Method<'_>>) ->
     token.filter(|_| function.name().is_none())
 }
 
-/// Whether a token has a row of the MethodDef table (ECMA-335 II.22.26).
+/// Returns whether a token has a row of the MethodDef table (ECMA-335 II.22.26).
 fn is_method(token: u32) -> bool {
     token >> 24 == 6 && token & 0xff_ffff != 0
 }

@@ -80,9 +80,9 @@ impl<'a> FrameBuilder<'a> {
         own
     }
 
-    /// The function of a method id: named by one of its bodies, or by `MethodDetails`. The last
-    /// value is whether lost events may have reused the id before `compiled`, when the body that
-    /// contains it was compiled.
+    /// Returns the function of a method id: named by one of its bodies, or by `MethodDetails`. The
+    /// last value is whether lost events may have reused the id before `compiled`, when the body
+    /// that contains it was compiled.
     pub(super) fn inlined_function(
         &mut self,
         at: AddressAt,

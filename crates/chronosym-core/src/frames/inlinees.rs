@@ -10,7 +10,8 @@ use crate::resolve::AddressAt;
 use crate::terms::Position;
 
 impl FrameBuilder<'_> {
-    /// The nodes of the inline tree of a body, the method itself first; none without a tree.
+    /// Returns the nodes of the inline tree of a body, the method itself first; none without a
+    /// tree.
     pub(crate) fn inlinees(&mut self, process: ProcessIndex, index: BodyIndex) -> Vec<Inlinee> {
         let timeline = self.timeline;
         let space = timeline.spaces.get(process.index());

@@ -134,7 +134,7 @@ impl Timeline {
         frames
     }
 
-    /// The lifetimes of the code at an address as in a stack.
+    /// Returns the lifetimes of the code at an address as in a stack.
     pub(crate) fn lifetimes_of(
         &self,
         process: ProcessIndex,
@@ -185,7 +185,7 @@ impl<'a> FrameBuilder<'a> {
         location.valid
     }
 
-    /// The frame of an address without code.
+    /// Returns the frame of an address without code.
     pub(crate) fn nothing(&mut self, address: u64, reason: NameReason) -> Frame {
         let function = self.functions.unnamed(None, None, address);
         Frame::bare(address, function, reason)
@@ -200,7 +200,7 @@ impl<'a> FrameBuilder<'a> {
         self.timeline.names.strings.get(id)
     }
 
-    /// The binary of a module.
+    /// Returns the binary of a module.
     fn module_binary(&mut self, process: ProcessIndex, index: ModuleIndex) -> Option<Arc<Binary>> {
         let timeline = self.timeline;
         self.functions
@@ -215,7 +215,7 @@ impl<'a> FrameBuilder<'a> {
             })
     }
 
-    /// The function of a name of the timeline; without a name, of the address.
+    /// Returns the function of a name of the timeline; without a name, of the address.
     fn timeline_function(
         &mut self,
         binary: Option<&Arc<Binary>>,
@@ -240,7 +240,7 @@ impl<'a> FrameBuilder<'a> {
         Some(self.text(name.signature)).filter(|text| !text.is_empty())
     }
 
-    /// The function of managed code, by its source name if a compiler generated another.
+    /// Returns the function of managed code, by its source name if a compiler generated another.
     fn managed_function(
         &mut self,
         binary: Option<&Arc<Binary>>,
@@ -254,7 +254,7 @@ impl<'a> FrameBuilder<'a> {
         }
     }
 
-    /// The line of an IL offset of a method.
+    /// Returns the line of an IL offset of a method.
     fn managed_line(
         &mut self,
         function: &Function,

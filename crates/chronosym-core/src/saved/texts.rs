@@ -98,7 +98,7 @@ impl<'t> Texts<'t> {
         }
     }
 
-    /// Why a name or string could not be read.
+    /// Returns why a name or string could not be read.
     pub fn error(&mut self) -> Option<SavedError> {
         self.error.take()
     }

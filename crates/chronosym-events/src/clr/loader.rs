@@ -48,7 +48,7 @@ pub struct PdbInfo<'a> {
 }
 
 impl PdbInfo<'_> {
-    /// Whether there is a PDB.
+    /// Returns whether there is a PDB.
     pub fn is_present(&self) -> bool {
         !self.guid.is_zero()
     }

@@ -51,7 +51,7 @@ pub struct MethodNames<'a> {
 }
 
 impl MethodNames<'_> {
-    /// The published names of a triple whose first field is called `first`.
+    /// Returns the published names of a triple whose first field is called `first`.
     fn labels(first: &'static str) -> [&'static str; 3] {
         let (name, signature) = match first {
             "ManagedInteropMethodNamespace" => {
@@ -113,7 +113,7 @@ const JITTED_TIERS: [OptimizationTier; 7] = [
 impl MethodFlags {
     const JITTED: u32 = 0x8;
 
-    /// The flags of jitted code; a tier of precompiled code counts as unknown.
+    /// Returns the flags of jitted code; a tier of precompiled code counts as unknown.
     pub fn jitted(tier: Option<OptimizationTier>) -> Self {
         let numbers = (1..).zip(JITTED_TIERS);
         let mut of_tier = numbers.filter(|(_, own)| Some(*own) == tier);
@@ -131,15 +131,16 @@ impl MethodFlags {
         self.0 & Self::JITTED != 0
     }
 
-    /// The optimization tier of jitted code, from bits 7 to 9. Precompiled methods (ReadyToRun or
-    /// NGEN) carry a stale 2 there and have `None`, as have runtimes that write no tier.
+    /// Returns the optimization tier of jitted code, from bits 7 to 9. Precompiled methods
+    /// (ReadyToRun or NGEN) carry a stale 2 there and have `None`, as have runtimes that write no
+    /// tier.
     pub fn tier(self) -> Option<OptimizationTier> {
         let number = (self.0 >> 7 & 7) as usize;
         let tier = JITTED_TIERS.get(number.checked_sub(1)?);
         tier.copied().filter(|_| self.is_jitted())
     }
 
-    /// The hot or cold part of the method, from bits 28 to 31.
+    /// Returns the hot or cold part of the method, from bits 28 to 31.
     pub fn extent(self) -> Extent {
         Extent::from_bits((self.0 >> 28) as u8)
     }
@@ -337,7 +338,7 @@ impl RichDebugInfo<'_> {
         self.chunk & 0x7fff_ffff
     }
 
-    /// Whether this is the last chunk.
+    /// Returns whether this is the last chunk.
     pub fn is_last(&self) -> bool {
         self.chunk & 0x8000_0000 != 0
     }

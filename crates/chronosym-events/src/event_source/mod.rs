@@ -165,7 +165,7 @@ mod tests {
         ));
     }
 
-    /// A manifest in one chunk with `inner` in its provider.
+    /// Returns a manifest in one chunk with `inner` in its provider.
     fn manifest(inner: &str) -> Vec<u8> {
         let mut chunk = b"\x01\x01\x00[\x01\0\0\0".to_vec();
         chunk.extend(b"<m><provider name='P' guid='{a8a71ac1-040f-54a2-07ca-00a89b5ab761}'>");

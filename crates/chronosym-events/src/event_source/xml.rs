@@ -147,7 +147,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// The index of a name in a list, which is its number.
+/// Returns the index of a name in a list, which is its number.
 fn index_of(name: &str, names: &str) -> Option<u8> {
     let index = names.split_whitespace().position(|other| other == name)?;
     u8::try_from(index).ok()
@@ -161,8 +161,8 @@ fn level(name: &str) -> u8 {
 
 const MAX_DEPTH: usize = 16;
 
-/// The fields of a template. Events may share one, so each field counts against a budget that
-/// depends on the manifest's size.
+/// Returns the fields of a template. Events may share one, so each field counts against a budget
+/// that depends on the manifest's size.
 fn fields(template: Node<'_, '_>, depth: usize, budget: &mut usize) -> Vec<Field> {
     const FIELD: usize = 16;
     if *budget == 0 {

@@ -64,13 +64,13 @@ classes! {
     LOST_EVENT "RT_LostEvent" 0x6a399ae0_4bc6_4de9_870b_3657f8947e7e
 }
 
-/// A class's name.
+/// Returns a class's name.
 pub(crate) fn name(class: Guid) -> Option<&'static str> {
     let class = ALL.iter().find(|(guid, _)| *guid == class);
     class.map(|(_, name)| *name)
 }
 
-/// The name of the provider that logs a class.
+/// Returns the name of the provider that logs a class.
 pub(crate) fn provider_name(class: Guid) -> Option<&'static str> {
     match class {
         IMAGE_ID | EVENT_INFO => Some("KernelTraceControl"),

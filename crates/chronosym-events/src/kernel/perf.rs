@@ -21,7 +21,7 @@ payload! {
 }
 
 impl SampledProfile {
-    /// Whether the processor was idle.
+    /// Returns whether the processor was idle.
     pub fn is_idle(&self) -> bool {
         self.thread_id == 0 && self.flags & 3 == 0
     }

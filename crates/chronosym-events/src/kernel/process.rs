@@ -64,7 +64,7 @@ payload! {
 }
 
 impl Process<'_> {
-    /// Whether this is a 32-bit process on 64-bit Windows, if the event states it.
+    /// Returns whether this is a 32-bit process on 64-bit Windows, if the event states it.
     pub fn is_wow64(&self) -> Option<bool> {
         self.flags.map(|f| f & 2 != 0)
     }

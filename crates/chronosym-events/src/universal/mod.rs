@@ -166,7 +166,7 @@ enum Slot<'a> {
 /// A type of fields.
 trait FieldValue<'a>: Sized {
     const IS_TEXT: bool;
-    /// The value in a slot; `None` if it is required and missing.
+    /// Returns the value in a slot; `None` if it is required and missing.
     fn of(slot: Slot<'a>) -> Option<Self>;
     fn list(self, name: &'static str, style: Style, out: &mut FieldList<'a>);
 }
@@ -221,7 +221,7 @@ impl<'a, T: FieldValue<'a>> FieldValue<'a> for Option<T> {
 
 type Decode = for<'a> fn(Slots<'a>) -> Result<UniversalEvent<'a>, DecodeError>;
 
-/// The fields of an event type, and how they become an event.
+/// Returns the fields of an event type, and how they become an event.
 fn event_type(provider: &Provider, name: &str) -> Option<(Fields, Decode)> {
     use UniversalEvent as Event;
     macro_rules! event {

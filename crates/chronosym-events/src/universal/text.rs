@@ -17,7 +17,7 @@ pub enum Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Whether the text is empty.
+    /// Returns whether the text is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Narrow(text) => text.is_empty(),

@@ -26,7 +26,7 @@ pub(super) fn schema() -> Vec<Value> {
     MarkerKind::ALL.map(schema).to_vec()
 }
 
-/// The overview track that shows a kind of marker.
+/// Returns the overview track that shows a kind of marker.
 fn track_of(kind: MarkerKind) -> &'static str {
     match kind {
         MarkerKind::Collection | MarkerKind::Pause => "timeline-memory",

@@ -64,7 +64,7 @@ impl Weights {
         add(&mut self.after, other.after);
     }
 
-    /// The weight that the width of a box shows.
+    /// Returns the weight that the width of a box shows.
     pub fn sum(self) -> u64 {
         self.before.saturating_add(self.after)
     }

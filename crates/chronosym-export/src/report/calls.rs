@@ -159,7 +159,7 @@ impl<'s> Calls<'s> {
         index
     }
 
-    /// The group of each function; `None` for frames that were left out.
+    /// Returns the group of each function; `None` for frames that were left out.
     pub fn function_groups(&self) -> impl Iterator<Item = Option<usize>> {
         let groups = self.functions.iter();
         groups.map(|&group| (group != LEFT_OUT).then_some(group as usize))
@@ -217,7 +217,7 @@ impl<'s> Calls<'s> {
         place
     }
 
-    /// The nodes in preorder, with their depths.
+    /// Returns the nodes in preorder, with their depths.
     fn preorder(&self) -> (Vec<u32>, Vec<u32>) {
         // Linked lists of children: the last child, and for each node the sibling before it.
         let mut last_child = vec![u32::MAX; self.nodes.len() + 1];

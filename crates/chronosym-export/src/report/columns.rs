@@ -49,7 +49,7 @@ impl Columns {
     }
 }
 
-/// A difference as an unsigned number: small ones of either sign stay small.
+/// Returns a difference as an unsigned number: small ones of either sign stay small.
 pub(super) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }

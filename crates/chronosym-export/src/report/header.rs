@@ -94,7 +94,7 @@ fn text(text: &str) -> String {
     terminal(text).into_owned()
 }
 
-/// A source file without characters that would reorder it.
+/// Returns a source file without characters that would reorder it.
 fn lines(text: &str) -> String {
     let lines = text
         .lines()

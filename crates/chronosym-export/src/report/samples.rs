@@ -94,8 +94,8 @@ impl Samples {
         is_until_next
     }
 
-    /// The thread of each sample: 0 for the one that followed the sample before it the last time,
-    /// else its index from 1. A profiler visits threads in the same order over and over.
+    /// Returns the thread of each sample: 0 for the one that followed the sample before it the last
+    /// time, else its index from 1. A profiler visits threads in the same order over and over.
     fn thread_numbers(&self) -> Vec<u64> {
         let mut follower = vec![None; self.threads.len()];
         let mut before: Option<usize> = None;

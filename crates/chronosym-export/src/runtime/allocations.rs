@@ -194,7 +194,7 @@ impl AllocationsView {
     }
 }
 
-/// The heap in the terms of the collector.
+/// Returns the heap in the terms of the collector.
 fn heap(kind: Option<AllocationKind>) -> String {
     match kind {
         Some(AllocationKind(0)) => "SOH".to_owned(),

@@ -61,7 +61,7 @@ impl Context {
         Some(Site::of(&self.resolver, stack, self.user_code))
     }
 
-    /// The notes on what a report could not use.
+    /// Returns the notes on what a report could not use.
     pub fn notes(&self, unused: &Unused) -> Notes {
         Notes::new(&self.timeline, unused)
     }

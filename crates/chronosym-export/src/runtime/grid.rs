@@ -16,7 +16,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// A table with these columns that shows at most `max_rows` rows.
+    /// Creates a table with these columns that shows at most `max_rows` rows.
     pub fn new<const N: usize>(head: [&str; N], max_rows: usize) -> Self {
         Grid {
             head: head.map(str::to_owned).to_vec(),

@@ -159,7 +159,7 @@ impl Inlining {
         }
     }
 
-    /// Whether the trace has decisions, but none about the method.
+    /// Returns whether the trace has decisions, but none about the method.
     pub fn lacks_method(&self) -> bool {
         self.has_any && self.bodies.is_empty() && self.rejected.is_empty()
     }
@@ -240,7 +240,7 @@ impl Inlining {
     }
 }
 
-/// A label without its module.
+/// Returns a label without its module.
 fn name_of(label: &str) -> &str {
     label.split_once('!').map_or(label, |(_, name)| name)
 }
@@ -268,7 +268,7 @@ fn matches(method: Option<&str>, name: &str) -> bool {
 /// The bodies of each process by address and start of their lifetime.
 pub(crate) type BodiesByAddress = HashMap<(ProcessIndex, u64), Vec<(u64, BodyIndex)>>;
 
-/// The body that decisions are about: the one at its address whose lifetime starts closest.
+/// Returns the body that decisions are about: the one at its address whose lifetime starts closest.
 pub(crate) fn body_of(
     bodies: &BodiesByAddress,
     of: &CompiledBody,
@@ -280,7 +280,7 @@ pub(crate) fn body_of(
     Some((of.process, *index))
 }
 
-/// All bodies by address, and those with an inline tree.
+/// Returns all bodies by address, and those with an inline tree.
 pub(crate) fn bodies_of(
     timeline: &Timeline,
 ) -> (BodiesByAddress, BTreeSet<(ProcessIndex, BodyIndex)>) {
@@ -499,7 +499,7 @@ pub(crate) fn decisions(body: &CompiledBody) -> Vec<String> {
     inlined.chain(rejections(body)).collect()
 }
 
-/// The calls of a body that were not inlined, and its tail calls.
+/// Returns the calls of a body that were not inlined, and its tail calls.
 fn rejections(body: &CompiledBody) -> Vec<String> {
     let rejected: BTreeSet<_> = body.rejected.iter().collect();
     let rejected = rejected.into_iter();
@@ -513,7 +513,7 @@ fn rejections(body: &CompiledBody) -> Vec<String> {
     rejected.chain(tail_calls).collect()
 }
 
-/// A tail call as text.
+/// Returns a tail call as text.
 fn show_tail_call(it: &TailCall) -> String {
     let explicit = if it.is_explicit { "explicit " } else { "" };
     match &it.outcome {

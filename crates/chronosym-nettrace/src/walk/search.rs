@@ -38,7 +38,7 @@ impl<R: Read> Walk<R> {
         is_there && !matches!(self.follows(end), Err(Fault::Bad)) || !self.is_block_before(end)
     }
 
-    /// Whether no block ends `size` bytes from here: other bytes follow.
+    /// Returns whether no block ends `size` bytes from here: other bytes follow.
     pub(crate) fn is_no_block_end(&mut self, size: u64) -> bool {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         let end = self.at.saturating_add(size);
@@ -67,7 +67,8 @@ impl<R: Read> Walk<R> {
         }
     }
 
-    /// Whether a block may end at a position; the end of the block after it if its kind is unknown.
+    /// Returns whether a block may end at a position; the end of the block after it if its kind is
+    /// unknown.
     fn follows(&self, end: usize) -> Parsed<Option<usize>> {
         let cursor = Cursor::starting_at(self.window.bytes(), end);
         match self.framing {
@@ -123,7 +124,8 @@ impl<R: Read> Walk<R> {
         Step::Next
     }
 
-    /// Whether a block found after an end mark belongs to a trace that was appended to this one.
+    /// Returns whether a block found after an end mark belongs to a trace that was appended to this
+    /// one.
     fn is_another_trace(&self, cause: GapCause, position: usize) -> bool {
         let end_mark = self.used_to.saturating_sub(self.window.offset(0));
         let between = usize::try_from(end_mark)

@@ -28,8 +28,8 @@ impl<'d> IlBody<'d> {
         })
     }
 
-    /// The callee's token of the call instruction at IL offset `offset`, which must be the start of
-    /// an instruction or of its prefix. Walks the body from its start to find instruction
+    /// Returns the callee's token of the call instruction at IL offset `offset`, which must be the
+    /// start of an instruction or of its prefix. Walks the body from its start to find instruction
     /// boundaries.
     pub fn call_at(&self, offset: u32) -> Option<Token> {
         let target = offset as usize;
@@ -79,7 +79,7 @@ impl<'d> IlBody<'d> {
         at.checked_add(instruction_length(self.code.get(at..)?)?)
     }
 
-    /// The token of a `jmp`, `call`, `calli` (a signature), `callvirt` or `newobj`.
+    /// Returns the token of a `jmp`, `call`, `calli` (a signature), `callvirt` or `newobj`.
     fn call_here(&self, at: usize) -> Option<Token> {
         match *self.code.get(at)? {
             0x27..=0x29 | 0x6f | 0x73 => Some(Token(bytes::u32(self.code, at.checked_add(1)?)?)),

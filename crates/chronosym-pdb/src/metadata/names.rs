@@ -26,14 +26,14 @@ pub struct MethodName {
 }
 
 impl MethodName {
-    /// The declaring type as in the `MethodNamespace` field of CLR events:
-    /// `` Ns.Type`1+Nested[System.Int32] ``.
+    /// Returns the declaring type as in the `MethodNamespace` field of CLR events: ``
+    /// Ns.Type`1+Nested[System.Int32] ``.
     pub fn owner_text(&self) -> String {
         self.owner.text(TypeFormat::Namespace)
     }
 
-    /// The declaring type without generic arguments, as in stack traces of the runtime:
-    /// `` Ns.Type`1+Nested ``.
+    /// Returns the declaring type without generic arguments, as in stack traces of the runtime: ``
+    /// Ns.Type`1+Nested ``.
     pub fn open_owner_text(&self) -> String {
         let owner = match &self.owner {
             Type::Generic { base, .. } => base,
@@ -42,8 +42,8 @@ impl MethodName {
         owner.text(TypeFormat::Namespace)
     }
 
-    /// The signature as in the `MethodSignature` field of CLR events:
-    /// `instance void  (int32,class System.String)`.
+    /// Returns the signature as in the `MethodSignature` field of CLR events: `instance void
+    /// (int32,class System.String)`.
     pub fn signature_text(&self) -> String {
         let signature = self.signature.as_ref();
         signature.map(text::signature_text).unwrap_or_default()
@@ -60,8 +60,8 @@ impl std::fmt::Display for MethodName {
 }
 
 impl<'d> Metadata<'d> {
-    /// The name of a TypeDef or TypeRef, with its enclosing types. `None` for another table, an
-    /// invalid row, or types that enclose each other.
+    /// Returns the name of a TypeDef or TypeRef, with its enclosing types. `None` for another
+    /// table, an invalid row, or types that enclose each other.
     pub fn type_name(&self, token: Token) -> Option<TypeName> {
         let (mut chain, mut length) = (Vec::new(), 0usize);
         let mut next = Some(token);
@@ -112,8 +112,8 @@ impl<'d> Metadata<'d> {
         self.blob(self.tables.row(Table::TYPE_SPEC, token.row())?.get(0))
     }
 
-    /// The type of a TypeDef, TypeRef or TypeSpec. TypeDef and TypeRef do not state whether the
-    /// type is a value type; it is returned as a class.
+    /// Returns the type of a TypeDef, TypeRef or TypeSpec. TypeDef and TypeRef do not state whether
+    /// the type is a value type; it is returned as a class.
     pub fn type_of(&self, token: Token) -> Option<Type> {
         if token.table() != Table::TYPE_SPEC {
             return self
@@ -123,7 +123,7 @@ impl<'d> Metadata<'d> {
         SignatureReader::new(self.type_spec_blob(token)?, self).read_type(&mut Budget::new())
     }
 
-    /// The TypeDef row that owns a MethodDef row (II.22.26).
+    /// Returns the TypeDef row that owns a MethodDef row (II.22.26).
     pub fn method_owner(&self, method: u32) -> Option<u32> {
         if method == 0 || method > self.rows(Table::METHOD_DEF) {
             return None;
@@ -138,7 +138,7 @@ impl<'d> Metadata<'d> {
         first.checked_sub(1).filter(|&owner| owner > 0)
     }
 
-    /// The name of a MethodDef, MemberRef or MethodSpec.
+    /// Returns the name of a MethodDef, MemberRef or MethodSpec.
     ///
     /// # Examples
     ///

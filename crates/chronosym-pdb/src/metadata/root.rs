@@ -86,53 +86,53 @@ impl<'d> Metadata<'d> {
         })
     }
 
-    /// The `#Pdb` stream of a portable PDB.
+    /// Returns the `#Pdb` stream of a portable PDB.
     pub(crate) fn pdb_stream(&self) -> Option<&'d [u8]> {
         self.pdb
     }
 
-    /// The number of rows of a table.
+    /// Returns the number of rows of a table.
     pub fn rows(&self, table: Table) -> u32 {
         self.tables.rows(table)
     }
 
-    /// A string of `#Strings`, cut at 4 KiB; empty if the index is invalid. The runtime rejects
-    /// names of more than 1,023 bytes, and any number of rows could share a longer one.
+    /// Returns a string of `#Strings`, cut at 4 KiB; empty if the index is invalid. The runtime
+    /// rejects names of more than 1,023 bytes, and any number of rows could share a longer one.
     pub(crate) fn string(&self, index: u32) -> String {
         const MAX_STRING: usize = 4 << 10;
         let rest = self.strings.get(index as usize..).unwrap_or_default();
         text_to_nul(rest.get(..MAX_STRING).unwrap_or(rest))
     }
 
-    /// A GUID by its index from 1; `None` for 0 or an invalid index.
+    /// Returns a GUID by its index from 1; `None` for 0 or an invalid index.
     pub(crate) fn guid(&self, index: u32) -> Option<Guid> {
         let offset = (index as usize).checked_sub(1)?.checked_mul(16)?;
         bytes::guid(self.guids, offset)
     }
 
-    /// A blob of `#Blob`; `None` if it exceeds the heap.
+    /// Returns a blob of `#Blob`; `None` if it exceeds the heap.
     pub(crate) fn blob(&self, index: u32) -> Option<&'d [u8]> {
         let data = self.blobs.get(index as usize..)?;
         let (length, rest) = compressed(data)?;
         rest.get(..length as usize)
     }
 
-    /// The module version id, unique for each build.
+    /// Returns the module version id, unique for each build.
     pub fn mvid(&self) -> Option<Guid> {
         self.guid(self.tables.cell(Table::MODULE, 1, 2))
     }
 
-    /// The assembly's simple name; empty for a module without an assembly row.
+    /// Returns the assembly's simple name; empty for a module without an assembly row.
     pub fn assembly_name(&self) -> String {
         self.string(self.tables.cell(Table::ASSEMBLY, 1, 7))
     }
 
-    /// The simple name in a row of the AssemblyRef table, from 1.
+    /// Returns the simple name in a row of the AssemblyRef table, from 1.
     pub fn assembly_ref_name(&self, row: u32) -> Option<String> {
         Some(self.string(self.tables.row(Table::ASSEMBLY_REF, row)?.get(6)))
     }
 
-    /// A row of the MethodDef table, from 1.
+    /// Returns a row of the MethodDef table, from 1.
     pub fn method_def(&self, row: u32) -> Option<MethodDef<'d>> {
         let cells = self.tables.row(Table::METHOD_DEF, row)?;
         Some(MethodDef {

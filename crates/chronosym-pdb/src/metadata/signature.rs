@@ -18,7 +18,7 @@ impl TypeName {
         &self.full
     }
 
-    /// The name without enclosing types, as in signatures of CLR events: `Inner`.
+    /// Returns the name without enclosing types, as in signatures of CLR events: `Inner`.
     pub fn simple_name(&self) -> &str {
         self.full.get(self.simple_name..).unwrap_or(&self.full)
     }

@@ -52,17 +52,17 @@ impl Table {
 pub struct Token(pub u32);
 
 impl Token {
-    /// The token of a row; its upper 8 bits are dropped.
+    /// Returns the token of a row; its upper 8 bits are dropped.
     pub fn new(table: Table, row: u32) -> Self {
         Self(u32::from(table.0) << 24 | row & 0x00ff_ffff)
     }
 
-    /// The table.
+    /// Returns the table.
     pub fn table(self) -> Table {
         Table((self.0 >> 24) as u8)
     }
 
-    /// The row, from 1.
+    /// Returns the row, from 1.
     pub fn row(self) -> u32 {
         self.0 & 0x00ff_ffff
     }
@@ -133,7 +133,7 @@ enum Column {
 
 const MAX_COLUMNS: usize = 9;
 
-/// The columns of each table.
+/// Returns the columns of each table.
 fn columns(table: usize) -> &'static [Column] {
     use Column::{Blobs as B, Coded as C, Fixed, Guids as G, Row as R, Strings as S};
     use Table as T;
@@ -311,12 +311,12 @@ impl<'d> Tables<'d> {
             .map_or(0, |layout| layout.rows)
     }
 
-    /// Whether the stream's Sorted bit vector has the table.
+    /// Returns whether the stream's Sorted bit vector has the table.
     pub(crate) fn is_sorted(&self, table: Table) -> bool {
         self.sorted >> table.0 & 1 == 1
     }
 
-    /// A row, from 1.
+    /// Returns a row, from 1.
     pub(crate) fn row(&self, table: Table, row: u32) -> Option<Row<'_, 'd>> {
         let layout = self.layouts.get(table.0 as usize)?;
         let before = row.checked_sub(1).filter(|&before| before < layout.rows)?;
@@ -331,13 +331,13 @@ impl<'d> Tables<'d> {
         self.row(table, row).map_or(0, |row| row.get(column))
     }
 
-    /// The first row whose `column` is not less than `key`, in a table sorted by it.
+    /// Returns the first row whose `column` is not less than `key`, in a table sorted by it.
     pub(crate) fn lower_bound(&self, table: Table, column: usize, key: u32) -> u32 {
         let rows = 1..self.rows(table).saturating_add(1);
         bytes::partition_point(rows, |row| self.cell(table, row, column) < key)
     }
 
-    /// The first row whose first column is `key`, in a sorted or unsorted table.
+    /// Returns the first row whose first column is `key`, in a sorted or unsorted table.
     pub(crate) fn find(&self, table: Table, key: u32) -> Option<u32> {
         let row = if self.is_sorted(table) {
             self.lower_bound(table, 0, key)
@@ -364,7 +364,7 @@ pub(crate) struct Row<'t, 'd> {
 }
 
 impl Row<'_, '_> {
-    /// The value of a column; coded indexes are not decoded.
+    /// Returns the value of a column; coded indexes are not decoded.
     pub(crate) fn get(&self, column: usize) -> u32 {
         let end = |column: usize| self.layout.ends.get(column).map_or(0, |&end| end as usize);
         let start = column.checked_sub(1).map_or(0, end);

@@ -22,7 +22,7 @@ struct Writer {
 }
 
 impl Type {
-    /// The type as text; type parameters are written as `!0` and `!!0`.
+    /// Returns the type as text; type parameters are written as `!0` and `!!0`.
     pub fn text(&self, format: TypeFormat) -> String {
         let mut writer = Writer::new(format);
         writer.write(self);

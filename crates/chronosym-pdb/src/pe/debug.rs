@@ -37,7 +37,7 @@ pub struct CodeView {
 }
 
 impl CodeView {
-    /// The id of the portable PDB; `None` if the PDB is a Windows PDB.
+    /// Returns the id of the portable PDB; `None` if the PDB is a Windows PDB.
     pub fn portable_id(&self) -> Option<PortablePdbId> {
         self.portable.then_some(PortablePdbId {
             guid: self.id.guid,
@@ -82,7 +82,7 @@ fn codeview(entry: DebugDirectoryEntry<'_>) -> Option<CodeView> {
 }
 
 impl<'d> PeImage<'d> {
-    /// The entries of the given types.
+    /// Returns the entries of the given types.
     fn debug_entries(
         &self,
         types: &'static [u32],
@@ -112,12 +112,12 @@ impl<'d> PeImage<'d> {
         all.filter(|entry| types.contains(&entry.header.typ.get(LE).0))
     }
 
-    /// Every CodeView entry: a ReadyToRun image can name a Windows PDB and a portable one.
+    /// Returns every CodeView entry: a ReadyToRun image can name a Windows PDB and a portable one.
     pub fn codeviews(&self) -> impl Iterator<Item = CodeView> + use<'d> {
         self.debug_entries(&[CODEVIEW]).filter_map(codeview)
     }
 
-    /// The entry of the portable PDB.
+    /// Returns the entry of the portable PDB.
     ///
     /// # Examples
     ///
@@ -135,12 +135,12 @@ impl<'d> PeImage<'d> {
         self.codeviews().find(|entry| entry.portable)
     }
 
-    /// The entry of the Windows PDB, native or managed.
+    /// Returns the entry of the Windows PDB, native or managed.
     pub fn native_codeview(&self) -> Option<CodeView> {
         self.codeviews().find(|entry| !entry.portable)
     }
 
-    /// The checksum of the portable PDB.
+    /// Returns the checksum of the portable PDB.
     pub fn pdb_checksum(&self) -> Option<PdbChecksum<'d>> {
         let data = self.debug_entries(&[PDB_CHECKSUM]).next()?.data;
         let end = data.iter().position(|&b| b == 0)?;
@@ -150,7 +150,7 @@ impl<'d> PeImage<'d> {
         })
     }
 
-    /// The id of the image's perf map.
+    /// Returns the id of the image's perf map.
     pub fn perf_map_id(&self) -> Option<PerfMapId> {
         self.debug_entries(&PERF_MAP).find_map(|entry| {
             let data = entry.data.strip_prefix(b"R2RM")?;
@@ -162,7 +162,7 @@ impl<'d> PeImage<'d> {
         })
     }
 
-    /// Whether the image embeds a portable PDB.
+    /// Returns whether the image embeds a portable PDB.
     pub fn embeds_portable_pdb(&self) -> bool {
         self.debug_entries(&[EMBEDDED_PORTABLE_PDB])
             .next()

@@ -183,23 +183,23 @@ impl<'d> PeImage<'d> {
         })
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     pub fn data(&self) -> &'d [u8] {
         self.data
     }
 
-    /// The processor, without a ReadyToRun image's OS override.
+    /// Returns the processor, without a ReadyToRun image's OS override.
     pub fn machine(&self) -> Machine {
         split_machine(self.file_header.machine.get(LE).0).0
     }
 
-    /// The operating system that the code was compiled for.
+    /// Returns the operating system that the code was compiled for.
     pub fn target_os(&self) -> TargetOs {
         split_machine(self.file_header.machine.get(LE).0).1
     }
 
-    /// The COFF time stamp, a hash in deterministic builds. With the image size it is the key of a
-    /// PE file in symbol stores.
+    /// Returns the COFF time stamp, a hash in deterministic builds. With the image size it is the
+    /// key of a PE file in symbol stores.
     pub fn timestamp(&self) -> u32 {
         self.file_header.time_date_stamp.get(LE)
     }
@@ -209,12 +209,12 @@ impl<'d> PeImage<'d> {
         self.size_of_image
     }
 
-    /// The preferred load address (`ImageBase`).
+    /// Returns the preferred load address (`ImageBase`).
     pub fn image_base(&self) -> u64 {
         self.image_base
     }
 
-    /// The sections in file order.
+    /// Returns the sections in file order.
     pub fn sections(&self) -> impl Iterator<Item = Section<'d>> + '_ {
         self.sections.iter().map(|section| Section {
             name: section.raw_name(),
@@ -225,12 +225,12 @@ impl<'d> PeImage<'d> {
         })
     }
 
-    /// The bytes from `rva` to the end of its section's file data.
+    /// Returns the bytes from `rva` to the end of its section's file data.
     pub fn data_at(&self, rva: u32) -> Option<&'d [u8]> {
         self.sections.pe_data_at(self.data, rva)
     }
 
-    /// The bytes of a range; `None` unless the file has all of them.
+    /// Returns the bytes of a range; `None` unless the file has all of them.
     pub fn slice(&self, range: RvaRange) -> Option<&'d [u8]> {
         self.data_at(range.rva)?.get(..range.size as usize)
     }
@@ -241,18 +241,18 @@ impl<'d> PeImage<'d> {
         self.slice(range).ok_or(truncated)
     }
 
-    /// A data directory of the optional header; `None` if it is absent or empty.
+    /// Returns a data directory of the optional header; `None` if it is absent or empty.
     pub fn directory(&self, index: usize) -> Option<RvaRange> {
         self.directories.get(index).map(range)
     }
 
-    /// The CLI header; `None` if the image is not managed.
+    /// Returns the CLI header; `None` if the image is not managed.
     pub fn cor_header(&self) -> Option<CorHeader> {
         let range = self.directory(pe::IMAGE_DIRECTORY_ENTRY_COM_DESCRIPTOR)?;
         self.cor_header_at(range.rva)
     }
 
-    /// The CLI header at `rva`: composite images embed those of their components.
+    /// Returns the CLI header at `rva`: composite images embed those of their components.
     pub fn cor_header_at(&self, rva: u32) -> Option<CorHeader> {
         let (header, _) = object::from_bytes::<pe::ImageCor20Header>(self.data_at(rva)?).ok()?;
         Some(CorHeader {
@@ -262,7 +262,7 @@ impl<'d> PeImage<'d> {
         })
     }
 
-    /// The IL metadata.
+    /// Returns the IL metadata.
     ///
     /// # Errors
     /// [`Error::NotA`] if the image is not managed; those of [`Metadata::parse`].
@@ -272,13 +272,13 @@ impl<'d> PeImage<'d> {
         Metadata::parse(self.required(cor.metadata, WHAT)?)
     }
 
-    /// The IL body of a MethodDef row; `None` if it has none or the body exceeds the file.
+    /// Returns the IL body of a MethodDef row; `None` if it has none or the body exceeds the file.
     pub fn il_body(&self, metadata: &Metadata<'_>, method: u32) -> Option<IlBody<'d>> {
         let rva = metadata.method_def(method)?.rva;
         IlBody::parse(self.data_at(Some(rva).filter(|&rva| rva != 0)?)?)
     }
 
-    /// The RVA of an export; `None` for a forwarder or a malformed entry.
+    /// Returns the RVA of an export; `None` for a forwarder or a malformed entry.
     pub fn export(&self, name: &[u8]) -> Option<u32> {
         let table = self.directories.export_table(self.data, &self.sections);
         let table = table.ok()??;

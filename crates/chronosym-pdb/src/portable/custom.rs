@@ -10,7 +10,7 @@ const SOURCE_LINK: Guid = Guid::from_u128(0xcc110556_a091_4d38_9fec_25ab9a351a6a
 const EMBEDDED_SOURCE: Guid = Guid::from_u128(0x0e8a571b_6926_466e_b4ad_8ab04611f5fe);
 
 impl<'d> PortablePdb<'d> {
-    /// The blob of the custom debug information of this kind for `parent`.
+    /// Returns the blob of the custom debug information of this kind for `parent`.
     fn custom(&self, parent: Token, kind: Guid) -> Option<&'d [u8]> {
         let tables = &self.metadata.tables;
         let key = HAS_CUSTOM_DEBUG_INFORMATION.encode(parent)?;
@@ -24,12 +24,12 @@ impl<'d> PortablePdb<'d> {
             .and_then(|row| self.metadata.blob(row.get(2)))
     }
 
-    /// The JSON text of the Source Link map.
+    /// Returns the JSON text of the Source Link map.
     pub fn source_link_json(&self) -> Option<&'d [u8]> {
         self.custom(Token::new(Table::MODULE, 1), SOURCE_LINK)
     }
 
-    /// The embedded source of a document; `None` if there is none.
+    /// Returns the embedded source of a document; `None` if there is none.
     ///
     /// # Errors [`Error::TooLarge`] beyond `limit` bytes, [`Error::Damaged`] if it does not
     /// decompress.

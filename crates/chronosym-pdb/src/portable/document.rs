@@ -22,7 +22,7 @@ pub enum HashAlgorithm {
 }
 
 impl HashAlgorithm {
-    /// Whether `hash` is the hash of `bytes`; `None` for an unsupported algorithm.
+    /// Returns whether `hash` is the hash of `bytes`; `None` for an unsupported algorithm.
     pub fn is_hash_of(self, hash: &[u8], bytes: &[u8]) -> Option<bool> {
         match self {
             HashAlgorithm::Sha1 => Some(Sha1::digest(bytes)[..] == *hash),
@@ -51,7 +51,7 @@ const SHA256: Guid = Guid::from_u128(0x8829d00f_11b8_4213_878b_770e8597ac16);
 const MAX_NAME: usize = 32 << 10;
 
 impl<'d> PortablePdb<'d> {
-    /// A document by its row, from 1.
+    /// Returns a document by its row, from 1.
     pub fn document(&self, row: u32) -> Option<Document<'d>> {
         let cells = self.metadata.tables.row(Table::DOCUMENT, row)?;
         let hash = self.metadata.blob(cells.get(2)).unwrap_or_default();
@@ -67,7 +67,7 @@ impl<'d> PortablePdb<'d> {
         })
     }
 
-    /// The rows of all documents.
+    /// Returns the rows of all documents.
     pub fn documents(&self) -> impl Iterator<Item = u32> + use<> {
         1..=self.metadata.rows(Table::DOCUMENT)
     }

@@ -58,17 +58,17 @@ impl<'d> PortablePdb<'d> {
         })
     }
 
-    /// Whether `data` starts with the signature of CLI metadata, as a portable PDB does.
+    /// Returns whether `data` starts with the signature of CLI metadata, as a portable PDB does.
     pub fn sniff(data: &[u8]) -> bool {
         data.starts_with(b"BSJB")
     }
 
-    /// The id, which must equal the one in the image's CodeView entry.
+    /// Returns the id, which must equal the one in the image's CodeView entry.
     pub fn id(&self) -> PortablePdbId {
         self.id
     }
 
-    /// The number of rows of the MethodDebugInformation table, one for each MethodDef row.
+    /// Returns the number of rows of the MethodDebugInformation table, one for each MethodDef row.
     pub fn method_count(&self) -> u32 {
         self.metadata.rows(Table::METHOD_DEBUG_INFORMATION)
     }
@@ -95,7 +95,7 @@ impl<'d> PortablePdb<'d> {
         Some(actual == expected)
     }
 
-    /// The sequence points of a MethodDef row, in IL order; empty if it has none.
+    /// Returns the sequence points of a MethodDef row, in IL order; empty if it has none.
     ///
     /// # Examples
     ///
@@ -115,14 +115,14 @@ impl<'d> PortablePdb<'d> {
         SequencePoints::new(document, blob.unwrap_or_default())
     }
 
-    /// The document and the blob of a method's sequence points.
+    /// Returns the document and the blob of a method's sequence points.
     fn points(&self, method: u32) -> (u32, u32) {
         let (table, tables) = (Table::METHOD_DEBUG_INFORMATION, &self.metadata.tables);
         let row = tables.row(table, method);
         row.map_or((0, 0), |row| (row.get(0), row.get(1)))
     }
 
-    /// The checkpoint nearest to the point looked up.
+    /// Returns the checkpoint nearest to the point looked up.
     fn nearest(
         &self,
         method: u32,
@@ -134,8 +134,8 @@ impl<'d> PortablePdb<'d> {
             .nearest(self.points(method), bytes, start, is_before)
     }
 
-    /// The sequence point at or before an IL offset; for a hidden one, the nearest visible one
-    /// before it.
+    /// Returns the sequence point at or before an IL offset; for a hidden one, the nearest visible
+    /// one before it.
     ///
     /// # Examples
     ///
@@ -159,19 +159,19 @@ impl<'d> PortablePdb<'d> {
         line.or(position.line)
     }
 
-    /// The method's first visible sequence point, which covers its prolog.
+    /// Returns the method's first visible sequence point, which covers its prolog.
     pub fn first_line(&self, method: u32) -> Option<SequencePoint> {
         let position = self.nearest(method, |position| position.line.is_none())?;
         { position.points }.find(|point| !point.is_hidden())
     }
 
-    /// The URL of a document by the Source Link map.
+    /// Returns the URL of a document by the Source Link map.
     pub fn source_link_url(&self, document: u32) -> Option<String> {
         let name = self.document(document)?.name;
         self.source_link()?.url(&name)
     }
 
-    /// The Source Link map; `None` if the PDB has none or it is malformed.
+    /// Returns the Source Link map; `None` if the PDB has none or it is malformed.
     pub fn source_link(&self) -> Option<&SourceLink> {
         let map = self
             .source_link

@@ -25,7 +25,7 @@ pub struct SequencePoint {
 }
 
 impl SequencePoint {
-    /// Whether the code has no source (a hidden sequence point).
+    /// Returns whether the code has no source (a hidden sequence point).
     pub fn is_hidden(&self) -> bool {
         self.start_line == HIDDEN
     }
@@ -76,12 +76,12 @@ impl<'d> SequencePoints<'d> {
         Some(())
     }
 
-    /// The number of unread bytes.
+    /// Returns the number of unread bytes.
     pub(super) fn bytes(&self) -> usize {
         self.blob.rest().len()
     }
 
-    /// Whether the iteration ended at malformed data.
+    /// Returns whether the iteration ended at malformed data.
     pub fn is_damaged(&self) -> bool {
         self.damaged
     }
@@ -156,7 +156,7 @@ pub(super) struct PointPosition<'d> {
 }
 
 impl PointPosition<'_> {
-    /// Whether all points before the position are at or before `il_offset`.
+    /// Returns whether all points before the position are at or before `il_offset`.
     pub fn is_before(&self, il_offset: u32) -> bool {
         self.points.il_offset <= Some(il_offset)
     }

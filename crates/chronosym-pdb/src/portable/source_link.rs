@@ -49,8 +49,8 @@ impl SourceLink {
         Ok(Self { exact, prefixes })
     }
 
-    /// The URL of a document: of the exact path, or else of the longest matching prefix. Paths
-    /// compare without regard to ASCII case, as the format requires.
+    /// Returns the URL of a document: of the exact path, or else of the longest matching prefix.
+    /// Paths compare without regard to ASCII case, as the format requires.
     ///
     /// # Examples
     ///

@@ -197,7 +197,7 @@ fn embedded_source_is_unpacked_within_the_limit() {
 /// The cells of a row: values and the bytes that each takes.
 type Cells = Vec<(u32, usize)>;
 
-/// A `#~` stream whose cells have widths of their own: table number, rows.
+/// Returns a `#~` stream whose cells have widths of their own: table number, rows.
 fn wide_tables(tables: &[(u8, Vec<Cells>)], heap_flags: u8) -> Vec<u8> {
     let counts: Vec<_> = tables
         .iter()
@@ -208,8 +208,8 @@ fn wide_tables(tables: &[(u8, Vec<Cells>)], heap_flags: u8) -> Vec<u8> {
     stream(heap_flags, &counts, 0, &rows.collect::<Vec<_>>())
 }
 
-/// A PDB of as many methods and documents: method k has document k, and k is the state machine of
-/// its neighbour.
+/// Returns a PDB of as many methods and documents: method k has document k, and k is the state
+/// machine of its neighbour.
 fn large_pdb(methods: u32, documents: u32, wide_heaps: bool, uncompressed: bool) -> Vec<u8> {
     let index = |rows: u32, limit: u32| if uncompressed || rows >= limit { 4 } else { 2 };
     let heap = if wide_heaps || uncompressed { 4 } else { 2 };

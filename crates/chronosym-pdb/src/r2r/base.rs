@@ -35,8 +35,8 @@ pub enum BaseMatch {
 /// Images are mapped at page boundaries.
 const PAGE: u64 = 4096;
 
-/// The only base at which `first` is one of the ascending `entry_points` and for which `fits`
-/// holds.
+/// Returns the only base at which `first` is one of the ascending `entry_points` and for which
+/// `fits` holds.
 pub(super) fn only_base(
     first: Option<u64>,
     entry_points: impl Iterator<Item = u32>,
@@ -85,7 +85,7 @@ impl R2rImage<'_> {
             && start.token.is_none_or(|token| self.can_be(&method, token))
     }
 
-    /// Whether the method can have this token; one of another module can have any.
+    /// Returns whether the method can have this token; one of another module can have any.
     fn can_be(&self, method: &R2rMethod, token: Token) -> bool {
         let definition = self.definition(method);
         definition.is_none_or(|of| of.token.table() != Table::METHOD_DEF || of.token == token)

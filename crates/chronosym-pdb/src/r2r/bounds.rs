@@ -113,7 +113,7 @@ impl Iterator for Bounds<'_> {
 }
 
 impl<'d> Bounds<'d> {
-    /// The bounds of the method whose entry point is runtime function `function`.
+    /// Returns the bounds of the method whose entry point is runtime function `function`.
     pub(super) fn of(debug_info: &NativeArray<'d>, function: u32, major: u16) -> Option<Self> {
         let at = debug_info.get(function)?;
         let (back, after) = unsigned(debug_info.data(), at)?;
@@ -204,7 +204,7 @@ impl<'d> BoundsPosition<'d> {
         }
     }
 
-    /// Whether all bounds before the position are at or before `native_offset`.
+    /// Returns whether all bounds before the position are at or before `native_offset`.
     pub fn is_before(&self, native_offset: u32) -> bool {
         self.bounds.native_offset <= native_offset
     }
@@ -225,7 +225,7 @@ impl<'d> BoundsPosition<'d> {
         }
     }
 
-    /// The IL of the code at `native_offset`.
+    /// Returns the IL of the code at `native_offset`.
     pub fn lookup(mut self, native_offset: u32) -> Option<IlPosition> {
         let following = loop {
             match self.bounds.next() {

@@ -46,7 +46,7 @@ impl Sections {
             .map(|section| section.1)
     }
 
-    /// The bytes of a section; empty if it is absent.
+    /// Returns the bytes of a section; empty if it is absent.
     pub(super) fn data<'d>(&self, kind: u32, image: &PeImage<'d>) -> Result<&'d [u8]> {
         match self.get(kind) {
             None | Some(RvaRange { size: 0, .. }) => Ok(&[]),
@@ -63,8 +63,8 @@ impl Sections {
     }
 }
 
-/// The ReadyToRun header: referenced by the CLI header of a single image or a component, exported
-/// as `RTR_HEADER` by a composite image.
+/// Returns the ReadyToRun header: referenced by the CLI header of a single image or a component,
+/// exported as `RTR_HEADER` by a composite image.
 pub(super) fn find<'d>(image: &PeImage<'d>) -> Option<&'d [u8]> {
     const SIGNATURE: &[u8] = b"RTR\0";
     let named = image.cor_header().map(|cor| cor.managed_native_header.rva);
@@ -86,7 +86,8 @@ pub(super) struct Component<'d> {
     pub(super) metadata: Option<Metadata<'d>>,
 }
 
-/// The component assemblies: 16-byte entries of the ranges of a CLI header and a core header.
+/// Returns the component assemblies: 16-byte entries of the ranges of a CLI header and a core
+/// header.
 pub(super) fn components<'d>(data: &'d [u8], image: &PeImage<'d>) -> Result<Vec<Component<'d>>> {
     let mut components = Vec::new();
     for entry in data.chunks_exact(16) {

@@ -81,7 +81,7 @@ pub struct R2rMethod {
 }
 
 impl R2rMethod {
-    /// The MethodDef token; `None` for an instance.
+    /// Returns the MethodDef token; `None` for an instance.
     pub fn token(&self) -> Option<Token> {
         match self.id {
             R2rMethodId::Definition { row, .. } => Some(Token::new(Table::METHOD_DEF, row)),
@@ -229,28 +229,28 @@ impl<'d> R2rImage<'d> {
         Ok(())
     }
 
-    /// The PE image.
+    /// Returns the PE image.
     pub fn image(&self) -> &PeImage<'d> {
         &self.image
     }
 
-    /// The version of the format: (major, minor).
+    /// Returns the version of the format: (major, minor).
     pub fn version(&self) -> (u16, u16) {
         (self.major, self.minor)
     }
 
-    /// The processor of the code.
+    /// Returns the processor of the code.
     pub fn machine(&self) -> Machine {
         self.image.machine()
     }
 
-    /// Whether the image is a composite image, which holds the code of several assemblies.
+    /// Returns whether the image is a composite image, which holds the code of several assemblies.
     pub fn is_composite(&self) -> bool {
         self.sections.get(section::COMPONENT_ASSEMBLIES).is_some()
     }
 
-    /// The file name of the composite image that holds this component's code; `None` for another
-    /// image.
+    /// Returns the file name of the composite image that holds this component's code; `None` for
+    /// another image.
     pub fn owner_composite(&self) -> Option<String> {
         self.text(section::OWNER_COMPOSITE)
     }
@@ -260,17 +260,17 @@ impl<'d> R2rImage<'d> {
         Some(text_to_nul(self.image.slice(range)?))
     }
 
-    /// The IL metadata of a single image; `None` for a composite image.
+    /// Returns the IL metadata of a single image; `None` for a composite image.
     pub fn metadata(&self) -> Option<&Metadata<'d>> {
         self.metadata.as_ref()
     }
 
-    /// All methods, in order of address.
+    /// Returns all methods, in order of address.
     pub fn methods(&self) -> impl Iterator<Item = R2rMethod> + '_ {
         (0..self.entry_points.len()).filter_map(|index| self.method(index))
     }
 
-    /// The number of methods.
+    /// Returns the number of methods.
     pub fn method_count(&self) -> usize {
         self.entry_points.len()
     }
@@ -280,7 +280,7 @@ impl<'d> R2rImage<'d> {
         self.entry_points.iter().map(|entry| entry.start)
     }
 
-    /// The method whose code covers `rva`.
+    /// Returns the method whose code covers `rva`.
     ///
     /// # Examples
     ///
@@ -303,7 +303,7 @@ impl<'d> R2rImage<'d> {
         method.or_else(|| self.method_of_cold(rva))
     }
 
-    /// The method that starts at `rva`.
+    /// Returns the method that starts at `rva`.
     pub fn method_starting_at(&self, rva: u32) -> Option<R2rMethod> {
         self.method(
             self.entry_points
@@ -364,13 +364,13 @@ impl<'d> R2rImage<'d> {
             .end(next.saturating_sub(1).max(first), &self.image)
     }
 
-    /// The bounds of a method, in native order; `None` if it has no debug information.
+    /// Returns the bounds of a method, in native order; `None` if it has no debug information.
     pub fn bounds(&self, method: &R2rMethod) -> Option<Bounds<'d>> {
         Bounds::of(&self.debug_info, method.function, self.major)
     }
 
-    /// The IL of a native offset of a method. A caller's frame (`is_caller`) is looked up one byte
-    /// before its return address.
+    /// Returns the IL of a native offset of a method. A caller's frame (`is_caller`) is looked up
+    /// one byte before its return address.
     pub fn il_offset(
         &self,
         method: &R2rMethod,

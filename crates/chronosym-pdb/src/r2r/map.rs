@@ -19,7 +19,7 @@ pub struct R2rMapMethod {
 }
 
 impl R2rMapMethod {
-    /// The declaring type with its arguments, and the plain name of the method.
+    /// Returns the declaring type with its arguments, and the plain name of the method.
     pub fn owner_and_name(&self) -> Option<(&str, &str)> {
         // Explicit implementations of generic interface methods have brackets in their names:
         // parameters start at the last opening parenthesis outside other brackets.
@@ -31,7 +31,7 @@ impl R2rMapMethod {
         Some((owner, name))
     }
 
-    /// Whether it is this method; `owner` spells arguments as CLR events do: `[A,B]`.
+    /// Returns whether it is this method; `owner` spells arguments as CLR events do: `[A,B]`.
     fn is_named(&self, (owner, name): (&str, &str)) -> bool {
         self.owner_and_name()
             .is_some_and(|method| method.1 == name && method.0.replace(", ", ",") == owner)
@@ -134,12 +134,12 @@ impl R2rMap {
         Ok(map)
     }
 
-    /// The methods, in order of address.
+    /// Returns the methods, in order of address.
     pub fn methods(&self) -> &[R2rMapMethod] {
         &self.methods
     }
 
-    /// The method whose code covers `rva`.
+    /// Returns the method whose code covers `rva`.
     pub fn method_at(&self, rva: u32) -> Option<&R2rMapMethod> {
         let after = self.methods.partition_point(|method| method.rva <= rva);
         let method = self.methods.get(after.checked_sub(1)?)?;

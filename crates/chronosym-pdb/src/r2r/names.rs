@@ -19,8 +19,8 @@ pub struct AssemblyId {
 /// Provides the metadata of other assemblies, which composite images and images compiled with a
 /// larger version bubble need.
 pub trait AssemblyResolver {
-    /// The metadata of an assembly; `None` if it is unavailable. The caller checks the module
-    /// version id.
+    /// Returns the metadata of an assembly; `None` if it is unavailable. The caller checks the
+    /// module version id.
     fn metadata<'s>(&'s self, assembly: &AssemblyId) -> Option<&'s Metadata<'s>>;
 }
 
@@ -68,16 +68,16 @@ pub struct MethodDefinition {
 }
 
 impl R2rImage<'_> {
-    /// The assemblies of a composite image, by [`R2rMethodId::Definition::component`].
+    /// Returns the assemblies of a composite image, by [`R2rMethodId::Definition::component`].
     pub fn components(&self) -> impl Iterator<Item = AssemblyId> {
         (1..)
             .zip(&self.components)
             .filter_map(|(row, _)| self.manifest_assembly(row))
     }
 
-    /// The name of a method: instantiated declaring type, plain name, signature. `None` if the
-    /// metadata of the defining module is unavailable or malformed; types of unavailable modules
-    /// are [`Type::Unknown`](crate::metadata::Type::Unknown). A single image rarely needs
+    /// Returns the name of a method: instantiated declaring type, plain name, signature. `None` if
+    /// the metadata of the defining module is unavailable or malformed; types of unavailable
+    /// modules are [`Type::Unknown`](crate::metadata::Type::Unknown). A single image rarely needs
     /// `modules`.
     pub fn method_name(
         &self,
@@ -104,7 +104,7 @@ impl R2rImage<'_> {
         }
     }
 
-    /// The token of a method, and the module that it belongs to.
+    /// Returns the token of a method, and the module that it belongs to.
     pub fn definition(&self, method: &R2rMethod) -> Option<MethodDefinition> {
         match method.id {
             R2rMethodId::Definition { component, row } => {
@@ -175,7 +175,7 @@ impl R2rImage<'_> {
         }
     }
 
-    /// The metadata of an AssemblyRef row of the manifest.
+    /// Returns the metadata of an AssemblyRef row of the manifest.
     fn manifest_module<'r>(
         &'r self,
         row: u32,

@@ -3,14 +3,14 @@
 
 use crate::bytes;
 
-/// The unsigned integer at `offset`, and the offset after it. The low bits of the first byte are
-/// its length.
+/// Returns the unsigned integer at `offset`, and the offset after it. The low bits of the first
+/// byte are its length.
 pub(super) fn unsigned(data: &[u8], offset: usize) -> Option<(u32, usize)> {
     let (raw, shift, length) = raw(data, offset)?;
     Some((raw >> shift, offset.checked_add(length)?))
 }
 
-/// The signed integer at `offset`, and the offset after it.
+/// Returns the signed integer at `offset`, and the offset after it.
 pub(super) fn signed(data: &[u8], offset: usize) -> Option<(i32, usize)> {
     let (raw, shift, length) = raw(data, offset)?;
     let unused = if length == 5 {
@@ -22,7 +22,7 @@ pub(super) fn signed(data: &[u8], offset: usize) -> Option<(i32, usize)> {
     Some((value, offset.checked_add(length)?))
 }
 
-/// The bytes of an integer, the number of length bits, and its size in bytes.
+/// Returns the bytes of an integer, the number of length bits, and its size in bytes.
 fn raw(data: &[u8], offset: usize) -> Option<(u32, u32, usize)> {
     let first = *data.get(offset)?;
     let length = (first.trailing_ones() as usize).saturating_add(1);
@@ -63,7 +63,7 @@ pub(super) struct NativeArray<'d> {
 }
 
 impl<'d> NativeArray<'d> {
-    /// The array at the start of a section.
+    /// Returns the array at the start of a section.
     pub(super) fn parse(data: &'d [u8]) -> Option<Self> {
         let (header, base) = unsigned(data, 0)?;
         let (count, width) = (header >> 2, header & 3);
@@ -195,7 +195,7 @@ impl<'d> Nibbles<'d> {
         }
     }
 
-    /// The bytes from the next whole byte on.
+    /// Returns the bytes from the next whole byte on.
     pub(super) fn rest(&self) -> &'d [u8] {
         self.data
             .get(self.position.div_ceil(2)..)
@@ -215,7 +215,7 @@ impl<'d> Bits<'d> {
         Self { data, position: 0 }
     }
 
-    /// The next `count` bits, at most 32.
+    /// Returns the next `count` bits, at most 32.
     pub(super) fn take(&mut self, count: u32) -> Option<u32> {
         let (byte, shift) = (self.position / 8, self.position % 8);
         let after = self.position.checked_add(count as usize)?;

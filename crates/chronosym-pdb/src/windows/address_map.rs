@@ -16,7 +16,7 @@ pub(super) struct SectionOffset {
 }
 
 impl SectionOffset {
-    /// Whether the address is one of the `size` bytes from `start` on.
+    /// Returns whether the address is one of the `size` bytes from `start` on.
     pub(super) fn is_within(self, start: Self, size: u32) -> bool {
         let at = self.offset.checked_sub(start.offset);
         self.section == start.section && at.is_some_and(|at| at < size)
@@ -88,8 +88,8 @@ impl AddressMap {
         self.sections.is_empty()
     }
 
-    /// The section offset of an RVA; `None` outside all sections, and for code that the optimizer
-    /// added.
+    /// Returns the section offset of an RVA; `None` outside all sections, and for code that the
+    /// optimizer added.
     pub(super) fn section_offset(&self, rva: u32) -> Option<SectionOffset> {
         let rva = match &self.to_source {
             Some(map) => translate(map, rva)?,
@@ -105,7 +105,7 @@ impl AddressMap {
         })
     }
 
-    /// The RVA of a section offset in the optimized image.
+    /// Returns the RVA of a section offset in the optimized image.
     pub(super) fn rva(&self, address: SectionOffset) -> Option<u32> {
         let section = self.section(address.section)?;
         let rva = section.rva.checked_add(address.offset)?;
@@ -143,8 +143,8 @@ fn sections(stream: Option<Stream<'_, '_>>) -> Result<Box<[Section]>> {
     Ok(data.chunks_exact(40).filter_map(read).collect())
 }
 
-/// The sections of a section map, laid out from the first page after the headers on, and the end of
-/// the last one; `None` if the map's sections are not numbered from 1 in order.
+/// Returns the sections of a section map, laid out from the first page after the headers on, and
+/// the end of the last one; `None` if the map's sections are not numbered from 1 in order.
 ///
 /// The map has a count of 2 bytes, another one, then entries of 20 bytes: flags at 0, section
 /// number at 6, size at 16. Its last entry is for absolute addresses.

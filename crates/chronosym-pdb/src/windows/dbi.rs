@@ -110,7 +110,7 @@ impl<'a> Dbi<'a> {
         self.contributions.count() > 0
     }
 
-    /// The contribution that covers `address`.
+    /// Returns the contribution that covers `address`.
     pub(super) fn contribution(&self, address: SectionOffset) -> Option<Contribution> {
         let all = &self.contributions;
         all.find(address, Some).or_else(|| {
@@ -145,7 +145,7 @@ impl<'a> Contributions<'a> {
         count.unwrap_or_default().try_into().unwrap_or(u32::MAX)
     }
 
-    /// The first `N` bytes of an entry.
+    /// Returns the first `N` bytes of an entry.
     fn entry<const N: usize>(&self, index: u32) -> Option<[u8; N]> {
         let at = (index as usize).checked_mul(self.entry)?.checked_add(4)?;
         bytes::array(&self.data, at)
@@ -169,7 +169,7 @@ impl<'a> Contributions<'a> {
         })
     }
 
-    /// The entry that covers `address`; `nth` maps the order by address to entry numbers.
+    /// Returns the entry that covers `address`; `nth` maps the order by address to entry numbers.
     fn find(
         &self,
         address: SectionOffset,

@@ -34,7 +34,7 @@ fn plain(base: &[u8]) -> Option<FunctionName> {
     named(String::new(), copied_text(base))
 }
 
-/// A name of two parts; `None` without a function name, as for `__finally` blocks.
+/// Returns a name of two parts; `None` without a function name, as for `__finally` blocks.
 fn named(scope: String, base: String) -> Option<FunctionName> {
     (!base.is_empty()).then_some(FunctionName { scope, base })
 }
@@ -76,7 +76,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// A frame of the function without a source position.
+    /// Returns a frame of the function without a source position.
     fn frame(&self) -> Frame {
         Frame {
             name: self.name.clone(),
@@ -110,7 +110,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     pub fn new() -> Self {
         Self::default()
     }
@@ -157,7 +157,7 @@ impl<'a> WindowsPdb<'a> {
         function
     }
 
-    /// The public symbol at or before `rva`, in its section.
+    /// Returns the public symbol at or before `rva`, in its section.
     ///
     /// # Errors
     ///
@@ -170,8 +170,8 @@ impl<'a> WindowsPdb<'a> {
         self.public(address, contribution, self.contributor(contribution)?)
     }
 
-    /// Every procedure of every module, in module order, without public symbols. A malformed module
-    /// gives one error, and the iteration continues.
+    /// Returns every procedure of every module, in module order, without public symbols. A
+    /// malformed module gives one error, and the iteration continues.
     ///
     /// Reads the whole file and caches the index of each module.
     pub fn functions(&self) -> impl Iterator<Item = Result<Function>> {
@@ -237,7 +237,7 @@ impl<'a> WindowsPdb<'a> {
         self.dbi.as_ref()?.contribution(address)
     }
 
-    /// The module of a section contribution.
+    /// Returns the module of a section contribution.
     fn contributor(&self, contribution: Option<Contribution>) -> Result<Option<&Module<'a>>> {
         contribution.map_or(Ok(None), |contribution| {
             self.module(contribution.module.into())
@@ -265,7 +265,7 @@ impl<'a> WindowsPdb<'a> {
         }))
     }
 
-    /// The name of a trampoline's target.
+    /// Returns the name of a trampoline's target.
     fn target_name(
         &self,
         module: &Module<'a>,
@@ -378,7 +378,7 @@ impl<'a> WindowsPdb<'a> {
         Ok(())
     }
 
-    /// The frame of a function that is not inlined.
+    /// Returns the frame of a function that is not inlined.
     fn frame(
         &self,
         module: &Module<'a>,
@@ -415,7 +415,7 @@ impl<'a> WindowsPdb<'a> {
         Ok(())
     }
 
-    /// The path of an entry of the module's file checksums.
+    /// Returns the path of an entry of the module's file checksums.
     pub(super) fn file(&self, module: &Module<'a>, offset: u32) -> Result<Option<String>> {
         let checksums = module.lines.checksums.of(module.c13());
         let Some((name, ..)) = file_entry(checksums, offset) else {
@@ -438,7 +438,7 @@ impl<'a> WindowsPdb<'a> {
         Ok(function.and_then(|(scope, base)| named(anonymous(scope), base)))
     }
 
-    /// The id in the IPI stream of an id that `module` imports from another module.
+    /// Returns the id in the IPI stream of an id that `module` imports from another module.
     fn imported(&self, module: &Module<'a>, id: u32) -> Result<Option<u32>> {
         let Some((name, local)) = module.import(id) else {
             return Ok(None);

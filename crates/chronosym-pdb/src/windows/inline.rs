@@ -286,7 +286,7 @@ impl Sites {
         Ok(())
     }
 
-    /// The chain of sites at `offset`, innermost first; `hits` is scratch.
+    /// Returns the chain of sites at `offset`, innermost first; `hits` is scratch.
     ///
     /// The deepest site that covers the byte counts, the first of equals; of its ranges there, the
     /// one that starts last. Some compilers give a site bytes that its parent does not have: the

@@ -104,7 +104,7 @@ impl Subsections {
         Ok(subsections)
     }
 
-    /// The table that covers `address`: the one that starts last, the first of equals.
+    /// Returns the table that covers `address`: the one that starts last, the first of equals.
     pub(super) fn table(&self, c13: &[u8], address: SectionOffset) -> Option<LineTable> {
         let after = self.tables.partition_point(|table| table.start <= address);
         let mut before = self.tables.iter().take(after).rev();
@@ -141,7 +141,7 @@ impl LineTable {
         Subsection { at, len }.of(c13)
     }
 
-    /// The section offset that rows are relative to.
+    /// Returns the section offset that rows are relative to.
     pub(super) fn base(self, c13: &[u8]) -> u32 {
         bytes::u32(c13, self.0.get() as usize).unwrap_or_default()
     }
@@ -152,9 +152,9 @@ impl LineTable {
         start.is_some_and(|start| address.is_within(start, bytes::u32(body, 8).unwrap_or_default()))
     }
 
-    /// The row that covers `offset` (from the table's base): the last one at the greatest offset
-    /// not beyond it, because earlier rows at the same offset cover no byte. For a hidden row, the
-    /// nearest visible one before it.
+    /// Returns the row that covers `offset` (from the table's base): the last one at the greatest
+    /// offset not beyond it, because earlier rows at the same offset cover no byte. For a hidden
+    /// row, the nearest visible one before it.
     pub(super) fn row(self, c13: &[u8], offset: u32) -> Option<LineRow> {
         let mut best: Option<LineRow> = None;
         for block in Blocks::new(self.body(c13)) {
@@ -214,7 +214,7 @@ impl<'d> Iterator for Blocks<'d> {
 }
 
 impl Block<'_> {
-    /// The number of rows at or before `offset`.
+    /// Returns the number of rows at or before `offset`.
     fn after(&self, offset: u32) -> usize {
         let (rows, _) = self.rows.as_chunks::<8>();
         rows.partition_point(|row| bytes::u32(row, 0).is_some_and(|start| start <= offset))
@@ -235,7 +235,8 @@ impl Block<'_> {
     }
 }
 
-/// An entry of the file checksums: offset of the file's name in `/names`, checksum kind, checksum.
+/// Returns an entry of the file checksums: offset of the file's name in `/names`, checksum kind,
+/// checksum.
 pub(super) fn file_entry(checksums: &[u8], offset: u32) -> Option<(u32, u8, &[u8])> {
     let at = offset as usize;
     let name = bytes::u32(checksums, at)?;
@@ -256,7 +257,7 @@ fn words(bytes: [u8; 12]) -> [u32; 3] {
     [[a, b, c, d], [e, f, g, h], [i, j, k, l]].map(u32::from_le_bytes)
 }
 
-/// All entries of a module's inlinee lines, sorted by inlinee; the first of equals counts.
+/// Returns all entries of a module's inlinee lines, sorted by inlinee; the first of equals counts.
 pub(super) fn inlinee_lines(c13: &[u8], subsections: &[Subsection]) -> Box<[InlineeLine]> {
     let mut all = Vec::new();
     for subsection in subsections {

@@ -24,7 +24,8 @@ pub struct ManagedLine {
 }
 
 impl<'a> WindowsPdb<'a> {
-    /// Whether the PDB describes managed code. Then it has IL offsets, and no RVA has a meaning.
+    /// Returns whether the PDB describes managed code. Then it has IL offsets, and no RVA has a
+    /// meaning.
     ///
     /// Reads modules until one has code.
     pub fn is_managed(&self) -> bool {
@@ -40,9 +41,9 @@ impl<'a> WindowsPdb<'a> {
         })
     }
 
-    /// The sequence point of the method `token` (0x06……) at or before `il_offset`; for a hidden
-    /// one, the nearest visible one before it. `None` for an unknown method, and without such a
-    /// point.
+    /// Returns the sequence point of the method `token` (0x06……) at or before `il_offset`; for a
+    /// hidden one, the nearest visible one before it. `None` for an unknown method, and without
+    /// such a point.
     ///
     /// # Errors
     ///
@@ -69,7 +70,8 @@ impl<'a> WindowsPdb<'a> {
         }))
     }
 
-    /// The plain name of the method `token`, without its type. `None` for an unknown method.
+    /// Returns the plain name of the method `token`, without its type. `None` for an unknown
+    /// method.
     ///
     /// # Errors
     ///
@@ -80,7 +82,7 @@ impl<'a> WindowsPdb<'a> {
         Ok(name.filter(|name| !name.is_empty()).map(copied_text))
     }
 
-    /// The record of a method and its module.
+    /// Returns the record of a method and its module.
     fn method(&self, token: u32) -> Result<Option<(&Module<'a>, &Procedure)>> {
         let methods = self.methods()?;
         let first = methods.partition_point(|method| method.token < token);

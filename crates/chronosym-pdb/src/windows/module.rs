@@ -116,8 +116,8 @@ impl<'a> Module<'a> {
         Record::at(self.symbols(), procedure.record)
     }
 
-    /// The procedure that covers `address`, and its index: the innermost; of several with one start
-    /// the first that has lines, or else the first.
+    /// Returns the procedure that covers `address`, and its index: the innermost; of several with
+    /// one start the first that has lines, or else the first.
     pub(super) fn procedure(&self, address: SectionOffset) -> Option<(usize, &Procedure)> {
         // Procedures hardly nest: a longer search would only cross other procedures.
         let mut candidates = self.before(address).iter().enumerate().rev().take(8);
@@ -134,20 +134,21 @@ impl<'a> Module<'a> {
         Some(best)
     }
 
-    /// The last procedure that starts at or before `address`, in its section.
+    /// Returns the last procedure that starts at or before `address`, in its section.
     pub(super) fn procedure_before(&self, address: SectionOffset) -> Option<&Procedure> {
         let before = self.before(address).last();
         before.filter(|procedure| procedure.section == address.section)
     }
 
-    /// The procedures that start at or before `address`.
+    /// Returns the procedures that start at or before `address`.
     fn before(&self, address: SectionOffset) -> &[Procedure] {
         let is_before = |procedure: &Procedure| procedure.start() <= address;
         let after = self.procedures.partition_point(is_before);
         self.procedures.get(..after).unwrap_or_default()
     }
 
-    /// The name in the record; that of the parent for separated code; trampolines have none.
+    /// Returns the name in the record; that of the parent for separated code; trampolines have
+    /// none.
     pub(super) fn name(&self, procedure: &Procedure) -> Option<&[u8]> {
         let record = self.record(procedure)?;
         match procedure.kind {
@@ -163,7 +164,7 @@ impl<'a> Module<'a> {
         }
     }
 
-    /// The procedure of a separated code chunk, and its index; `None` for any other kind.
+    /// Returns the procedure of a separated code chunk, and its index; `None` for any other kind.
     pub(super) fn separated_from(&self, procedure: &Procedure) -> Option<(usize, &Procedure)> {
         let separated = procedure.kind == FunctionKind::Separated;
         self.parent(&self.record(procedure).filter(|_| separated)?)
@@ -182,7 +183,7 @@ impl<'a> Module<'a> {
         is_parent.then_some((first, procedure))
     }
 
-    /// The target of a trampoline.
+    /// Returns the target of a trampoline.
     pub(super) fn target(&self, trampoline: &Procedure) -> Option<SectionOffset> {
         let record = self.record(trampoline)?;
         Some(SectionOffset {
@@ -204,7 +205,7 @@ impl<'a> Module<'a> {
         own.map(|chunk| chunk.start.distance(start)).collect()
     }
 
-    /// The separated code chunks of all procedures, by procedure and in file order.
+    /// Returns the separated code chunks of all procedures, by procedure and in file order.
     fn separated(&self) -> Box<[SeparatedChunk]> {
         let chunk = |procedure: &Procedure| {
             Some(SeparatedChunk {
@@ -218,7 +219,7 @@ impl<'a> Module<'a> {
         separated.into()
     }
 
-    /// The inline sites of the procedure with index `number`; `None` if it has none.
+    /// Returns the inline sites of the procedure with index `number`; `None` if it has none.
     pub(super) fn sites<'s>(
         &'s self,
         number: usize,
@@ -247,8 +248,8 @@ impl<'a> Module<'a> {
         inline::sites(slot, &context, &record, budget, scratch)
     }
 
-    /// The exporter's local id of an imported id: (offset of the module's name in `/names`, id
-    /// there).
+    /// Returns the exporter's local id of an imported id: (offset of the module's name in `/names`,
+    /// id there).
     ///
     /// Bits 20 to 30 of an imported id are the index of the module among the imports, the low 20
     /// bits the index of the id among those imported from it.
@@ -267,7 +268,7 @@ impl<'a> Module<'a> {
         None
     }
 
-    /// The id in the file of a local id that this module exports.
+    /// Returns the id in the file of a local id that this module exports.
     pub(super) fn export(&self, local: u32) -> Option<u32> {
         let exports = self.exports.get_or_init(|| {
             let mut pairs = bytes::pairs(self.lines.exports.of(self.c13()));
@@ -391,8 +392,8 @@ fn join_by_neighbours(procedures: &mut [Procedure], tables: &[AddressedTable]) {
     }
 }
 
-/// Whether [`procedure`] decodes the kind. A bit set of the kinds from 0x1100 on: most records are
-/// of other kinds and are skipped at memory speed.
+/// Returns whether [`procedure`] decodes the kind. A bit set of the kinds from 0x1100 on: most
+/// records are of other kinds and are skipped at memory speed.
 fn says_code(kind: u16) -> bool {
     const FIRST: u16 = 0x1100;
     const KINDS: u128 = {

@@ -119,7 +119,7 @@ impl<'a> Msf<'a> {
         Ok(lists.into())
     }
 
-    /// The stream `index`; `None` if it is absent or deleted.
+    /// Returns the stream `index`; `None` if it is absent or deleted.
     pub(super) fn stream(&self, index: u32, what: &'static str) -> Result<Option<Stream<'_, 'a>>> {
         let i = index as usize;
         let Some(&[start, end]) = self.lists.get(i..).and_then(<[u32]>::first_chunk) else {
@@ -154,7 +154,7 @@ impl<'a> Msf<'a> {
     }
 }
 
-/// A stream number in a field of 16 bits; `None` for 0xFFFF.
+/// Returns a stream number in a field of 16 bits; `None` for 0xFFFF.
 pub(super) fn stream_number(data: &[u8], at: usize) -> Option<u32> {
     let number = bytes::u16(data, at).filter(|&number| number != u16::MAX);
     number.map(u32::from)
@@ -180,7 +180,7 @@ impl<'a> Stream<'_, 'a> {
         offset & !(u32::MAX << self.page_shift)
     }
 
-    /// The file offset of byte `offset` of the stream.
+    /// Returns the file offset of byte `offset` of the stream.
     fn file_offset(&self, offset: u32) -> Option<usize> {
         let page = bytes::u32(
             self.pages,
@@ -218,7 +218,7 @@ impl<'a> Stream<'_, 'a> {
         Ok(Cow::Owned(copy))
     }
 
-    /// The longest contiguous run of `at..end` from `at` on, and its end.
+    /// Returns the longest contiguous run of `at..end` from `at` on, and its end.
     fn run(&self, at: u32, end: u32) -> Result<(u32, &'a [u8])> {
         let outside = || Error::damaged(self.what, u64::from(at), "a page lies outside the file");
         let start = self.file_offset(at).ok_or_else(outside)?;
@@ -236,7 +236,7 @@ impl<'a> Stream<'_, 'a> {
         Ok((stop, bytes))
     }
 
-    /// The bytes of a range of offsets.
+    /// Returns the bytes of a range of offsets.
     pub(super) fn range(&self, range: &Range<u32>) -> Result<Cow<'a, [u8]>> {
         self.bytes(range.start, range.end.saturating_sub(range.start))
     }
@@ -266,12 +266,12 @@ impl<'a> Stream<'_, 'a> {
         self.array(offset).map(u16::from_le_bytes)
     }
 
-    /// The error of a field beyond the stream.
+    /// Returns the error of a field beyond the stream.
     pub(super) fn short(&self, offset: u32, size: u32) -> Error {
         Error::truncated(self.what, u64::from(offset), u64::from(size))
     }
 
-    /// The error of a value that the format forbids.
+    /// Returns the error of a value that the format forbids.
     pub(super) fn damaged(&self, offset: u32, problem: &'static str) -> Error {
         Error::damaged(self.what, u64::from(offset), problem)
     }

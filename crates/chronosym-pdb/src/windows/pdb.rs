@@ -108,9 +108,9 @@ impl<'a> WindowsPdb<'a> {
         })
     }
 
-    /// The id, which equals the one in the image's CodeView entry. The age is that of the DBI
-    /// stream: the age of the PDB stream also grows when a tool writes to the file, such as source
-    /// indexing.
+    /// Returns the id, which equals the one in the image's CodeView entry. The age is that of the
+    /// DBI stream: the age of the PDB stream also grows when a tool writes to the file, such as
+    /// source indexing.
     pub fn id(&self) -> PdbId {
         PdbId {
             guid: self.info.guid,
@@ -118,14 +118,15 @@ impl<'a> WindowsPdb<'a> {
         }
     }
 
-    /// The size in bytes of the image that the PDB assumes, if it has no section headers and its
-    /// sections are assumed to follow each other page by page, as in precompiled .NET Framework
-    /// images. An image of another size has another layout, and its RVAs cannot be looked up.
+    /// Returns the size in bytes of the image that the PDB assumes, if it has no section headers
+    /// and its sections are assumed to follow each other page by page, as in precompiled .NET
+    /// Framework images. An image of another size has another layout, and its RVAs cannot be looked
+    /// up.
     pub fn assumed_image_size(&self) -> Option<u32> {
         self.addresses.assumed_end
     }
 
-    /// The information that the file lacks.
+    /// Returns the information that the file lacks.
     pub fn limitations(&self) -> impl Iterator<Item = Limitation> + use<> {
         let modules = self.dbi.as_ref().is_some_and(Dbi::has_contributions);
         [
@@ -142,8 +143,8 @@ impl<'a> WindowsPdb<'a> {
         .filter_map(|(lacks, limit)| lacks.then_some(limit))
     }
 
-    /// The size in bytes of all modules read so far: nearly all of the mapping that lookups make
-    /// resident. To keep a sorted batch over a large file small, release the pages
+    /// Returns the size in bytes of all modules read so far: nearly all of the mapping that lookups
+    /// make resident. To keep a sorted batch over a large file small, release the pages
     /// (`MADV_DONTNEED`) whenever this has grown by about 100 MB; they remain in the page cache.
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Relaxed)
@@ -167,7 +168,7 @@ impl<'a> WindowsPdb<'a> {
             .map_err(Error::clone)
     }
 
-    /// The module `index`; `None` if it does not exist or has no symbols.
+    /// Returns the module `index`; `None` if it does not exist or has no symbols.
     pub(super) fn module(&self, index: usize) -> Result<Option<&Module<'a>>> {
         let modules = self.modules()?;
         let Some(slot) = modules.read.get(index) else {

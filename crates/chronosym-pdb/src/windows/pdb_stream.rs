@@ -50,8 +50,9 @@ impl PdbStream {
     }
 }
 
-/// The number of the stream called `wanted`. The map is a closed hash table: size, capacity, bit
-/// vectors of present and deleted slots, then (offset of the name, stream number) of present slots.
+/// Returns the number of the stream called `wanted`. The map is a closed hash table: size,
+/// capacity, bit vectors of present and deleted slots, then (offset of the name, stream number) of
+/// present slots.
 fn named_stream(wanted: &[u8], strings: &[u8], at: &mut Cursor<'_>) -> Result<Option<u32>> {
     let (count, _capacity) = (at.u32()?, at.u32()?);
     for _ in 0..2 {

@@ -44,8 +44,8 @@ impl Publics {
         }))
     }
 
-    /// The last public at or before `address` in its section (the first of several at one address),
-    /// and the offset of the next one in the same section.
+    /// Returns the last public at or before `address` in its section (the first of several at one
+    /// address), and the offset of the next one in the same section.
     pub(super) fn find(
         &self,
         msf: &Msf<'_>,

@@ -39,7 +39,7 @@ pub enum FunctionKind {
 }
 
 impl FunctionKind {
-    /// The function kind of a record kind.
+    /// Returns the function kind of a record kind.
     pub(super) const fn of_record(kind: u16) -> Option<Self> {
         Some(match kind {
             S_LPROC32 | S_GPROC32 | S_LPROC32_ID | S_GPROC32_ID | S_LPROC32_DPC
@@ -62,7 +62,7 @@ pub(super) struct Record<'d> {
 }
 
 impl<'d> Record<'d> {
-    /// The record at `offset`; `None` if it exceeds the stream.
+    /// Returns the record at `offset`; `None` if it exceeds the stream.
     pub(super) fn at(data: &'d [u8], offset: u32) -> Option<Self> {
         let at = offset as usize;
         let len = usize::from(bytes::u16(data, at)?);
@@ -89,18 +89,18 @@ impl<'d> Record<'d> {
         bytes::u16(self.body, at)
     }
 
-    /// The NUL-terminated string at `at`.
+    /// Returns the NUL-terminated string at `at`.
     pub(super) fn name(&self, at: usize) -> &'d [u8] {
         bytes::until_nul(self.body.get(at..).unwrap_or_default())
     }
 
-    /// Whether the record is a procedure, which has a scope of its own.
+    /// Returns whether the record is a procedure, which has a scope of its own.
     pub(super) fn is_procedure(&self) -> bool {
         let kind = FunctionKind::of_record(self.kind);
         matches!(kind, Some(FunctionKind::Procedure | FunctionKind::Managed))
     }
 
-    /// The stream offset of the record that ends the scope, for kinds that open one.
+    /// Returns the stream offset of the record that ends the scope, for kinds that open one.
     pub(super) fn end(&self) -> Option<u32> {
         self.u32(4)
     }
@@ -132,7 +132,7 @@ impl<'d> Records<'d> {
     }
 }
 
-/// The error of a record that exceeds the stream.
+/// Returns the error of a record that exceeds the stream.
 pub(super) fn leaves(at: u32) -> Error {
     Error::damaged("symbol stream", u64::from(at), "a record leaves the stream")
 }

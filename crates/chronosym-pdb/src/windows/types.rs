@@ -87,7 +87,7 @@ impl TypeStream {
         }))
     }
 
-    /// The record `index` (kind, then fields); `None` for simple types and unknown indexes.
+    /// Returns the record `index` (kind, then fields); `None` for simple types and unknown indexes.
     fn record<'a>(&self, msf: &Msf<'a>, index: u32) -> Result<Option<Cow<'a, [u8]>>> {
         if index < self.first || index >= self.end {
             return Ok(None);
@@ -157,7 +157,7 @@ impl TypeStream {
         Err(stream.damaged(start, "the index offsets do not lead to the record"))
     }
 
-    /// Whether all adjacent pairs are at most [`MAX_GAP`] apart.
+    /// Returns whether all adjacent pairs are at most [`MAX_GAP`] apart.
     fn are_close(&self, pairs: &[(u32, u32)]) -> bool {
         let end = self.records_end.saturating_sub(self.records);
         let next = pairs.iter().skip(1).map(|pair| pair.1).chain([end]);
@@ -182,7 +182,7 @@ impl TypeStream {
     }
 }
 
-/// The cache slot of an index.
+/// Returns the cache slot of an index.
 fn slot(slots: &[AtomicU64], index: u32) -> Option<&AtomicU64> {
     slots.get((index as usize).checked_rem(slots.len())?)
 }
@@ -205,7 +205,7 @@ impl Types {
         })
     }
 
-    /// The name of a function id.
+    /// Returns the name of a function id.
     pub(super) fn function(&self, msf: &Msf<'_>, index: u32) -> Result<Option<ScopedName>> {
         let Some(record) = self.id(msf, index)? else {
             return Ok(None);
@@ -225,7 +225,8 @@ impl Types {
             .map_or(Ok(None), |ipi| ipi.record(msf, index))
     }
 
-    /// An LF_STRING_ID: its substring list, then its own string. `left` counts records down.
+    /// Returns an LF_STRING_ID: its substring list, then its own string. `left` counts records
+    /// down.
     fn string(&self, msf: &Msf<'_>, index: u32, depth: u32, left: &mut u32) -> Result<String> {
         let mut text = String::new();
         let (Some(depth), Some(after)) = (depth.checked_sub(1), left.checked_sub(1)) else {
@@ -255,7 +256,7 @@ impl Types {
         Ok(text)
     }
 
-    /// The name of a class, structure, union or enumeration.
+    /// Returns the name of a class, structure, union or enumeration.
     fn class(&self, msf: &Msf<'_>, index: u32) -> Result<String> {
         let record = match &self.tpi {
             Some(tpi) => tpi.record(msf, index)?.unwrap_or_default(),
@@ -278,7 +279,7 @@ impl Types {
     }
 }
 
-/// The length of a numeric leaf: a value below 0x8000, or a kind and the value.
+/// Returns the length of a numeric leaf: a value below 0x8000, or a kind and the value.
 fn numeric_len(record: &[u8], at: usize) -> usize {
     match bytes::u16(record, at) {
         Some(0x8000) => 3,
@@ -289,7 +290,7 @@ fn numeric_len(record: &[u8], at: usize) -> usize {
     }
 }
 
-/// The string at `at`.
+/// Returns the string at `at`.
 fn text_at(record: &[u8], at: usize) -> String {
     bytes::text_to_nul(record.get(at..).unwrap_or_default())
 }

@@ -56,8 +56,8 @@ impl Index {
         index
     }
 
-    /// The symbol with an address: a function that covers it, or the public symbol before it if no
-    /// function is between them.
+    /// Returns the symbol with an address: a function that covers it, or the public symbol before
+    /// it if no function is between them.
     pub(super) fn find(&self, address: u64) -> Option<&IndexedSymbol> {
         let next = self
             .symbols

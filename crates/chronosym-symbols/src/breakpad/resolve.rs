@@ -104,7 +104,7 @@ impl BreakpadSymbols {
         Some(fields)
     }
 
-    /// The name in the record of a function or public symbol.
+    /// Returns the name in the record of a function or public symbol.
     fn name(&self, record: usize) -> Option<&[u8]> {
         let (_, record) = Records::from(&self.data, record).next()?;
         let function = record.strip_prefix(b"FUNC ");
@@ -158,7 +158,7 @@ impl LoadedFunction {
         (address < line.end).then_some(*line)
     }
 
-    /// The inlined calls at an address, the outermost first.
+    /// Returns the inlined calls at an address, the outermost first.
     fn calls(&self, address: u64) -> Vec<Inline> {
         let levels = self.inlines.iter().map_while(|ranges| {
             let next = ranges.partition_point(|&(start, ..)| start <= address);

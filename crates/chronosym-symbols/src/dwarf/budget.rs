@@ -14,7 +14,7 @@ pub(crate) const FREE: usize = 1 << 16;
 pub(crate) struct Budget(usize);
 
 impl Budget {
-    /// A budget for data of this size in bytes.
+    /// Creates a budget for data of this size in bytes.
     pub(crate) fn of(bytes: usize) -> Self {
         Self(bytes.saturating_add(FREE))
     }

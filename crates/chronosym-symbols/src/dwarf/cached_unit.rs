@@ -77,12 +77,12 @@ impl CachedUnit {
         }
     }
 
-    /// The entry of the function at an address.
+    /// Returns the entry of the function at an address.
     pub(crate) fn function(&self, va: u64) -> Option<usize> {
         self.functions.find(va).map(|(_, entry)| entry)
     }
 
-    /// The row of lines at an address.
+    /// Returns the row of lines at an address.
     pub(crate) fn row(&self, va: u64) -> Option<LineRow> {
         self.rows.find(va).map(|(_, row)| row)
     }

@@ -36,12 +36,12 @@ pub(crate) enum DwarfError {
 }
 
 impl DwarfError {
-    /// True for a limit, where the data may be valid.
+    /// Returns true for a limit, where the data may be valid.
     pub(crate) fn is_limit(self) -> bool {
         matches!(self, Self::Shared | Self::SharedLines)
     }
 
-    /// Why an address has no frames where this error occurred.
+    /// Returns why an address has no frames where this error occurred.
     pub(crate) fn missing(self) -> Missing {
         match self.is_limit() {
             true => Missing::LimitReached,
@@ -101,7 +101,7 @@ impl<'a> Cursor<'a> {
         Ok(byte)
     }
 
-    /// An unsigned integer of 1 to 8 bytes.
+    /// Returns an unsigned integer of 1 to 8 bytes.
     #[inline]
     pub(crate) fn uint(&mut self, size: usize) -> Result<u64, DwarfError> {
         let start = self.pos;
@@ -275,8 +275,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The form that an indirect value names. Another indirect one is rejected: it could recurse
-/// without end.
+/// Returns the form that an indirect value names. Another indirect one is rejected: it could
+/// recurse without end.
 fn indirect(form: u64) -> Result<DwForm, DwarfError> {
     match u16::try_from(form).map(DwForm) {
         Ok(error @ (dw::DW_FORM_indirect | dw::DW_FORM_implicit_const)) => {
@@ -287,7 +287,7 @@ fn indirect(form: u64) -> Result<DwForm, DwarfError> {
     }
 }
 
-/// The string up to its terminating zero, or all of it without one.
+/// Returns the string up to its terminating zero, or all of it without one.
 pub(crate) fn until_zero(bytes: &[u8]) -> &[u8] {
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
     bytes.get(..end).unwrap_or(bytes)

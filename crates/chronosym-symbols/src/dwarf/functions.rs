@@ -222,7 +222,7 @@ trait Visitor {
         inner: usize,
     ) -> Result<(), DwarfError>;
 
-    /// True if inlinees matter here.
+    /// Returns true if inlinees matter here.
     fn wants_inlined(&self) -> bool {
         false
     }
@@ -444,8 +444,8 @@ fn attributes<'a>(
 }
 
 impl Attributes<'_> {
-    /// The entry point (DWARF 5, section 2.17). Of several ranges, the first of which starts at
-    /// `first`, it need not be the lowest address.
+    /// Returns the entry point (DWARF 5, section 2.17). Of several ranges, the first of which
+    /// starts at `first`, it need not be the lowest address.
     fn start(&self, unit: &Unit<'_>, first: u64) -> u64 {
         let low = self.low.and_then(|value| unit.address(value));
         let base = low.unwrap_or(first);
@@ -483,7 +483,7 @@ fn number(value: Value<'_>) -> u32 {
     }
 }
 
-/// The offset at which the entry's children end: always ahead, so that the walk ends.
+/// Returns the offset at which the entry's children end: always ahead, so that the walk ends.
 fn sibling(
     unit: &Unit<'_>,
     abbreviations: &Abbreviations,

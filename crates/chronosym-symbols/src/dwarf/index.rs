@@ -34,13 +34,13 @@ struct Aranges {
 }
 
 impl UnitIndex {
-    /// The unit with the code at `va`, if `.debug_aranges` suffices to find it.
+    /// Returns the unit with the code at `va`, if `.debug_aranges` suffices to find it.
     pub(crate) fn listed(&self, container: &Container, va: u64) -> Option<usize> {
         let aranges = self.aranges.get_or_init(|| aranges(container));
         aranges.ranges.find(va).filter(|_| aranges.is_complete)
     }
 
-    /// The unit with the code at `va`.
+    /// Returns the unit with the code at `va`.
     pub(crate) fn find(
         &self,
         container: &Container,
@@ -59,7 +59,7 @@ impl UnitIndex {
         listed.into_iter().chain(unlisted.find(va)).min()
     }
 
-    /// Why the index is incomplete, if it is.
+    /// Returns why the index is incomplete, if it is.
     pub(crate) fn damage(&self) -> Option<DwarfError> {
         self.unlisted.get().and_then(|&(_, damage)| damage)
     }

@@ -53,7 +53,7 @@ impl<'a> LineProgram<'a> {
         self.program.header().unit_length()
     }
 
-    /// The path of a file: compilation directory, directory and name, joined.
+    /// Returns the path of a file: compilation directory, directory and name, joined.
     pub(crate) fn path(&self, unit: &Unit<'a>, file: u32) -> Option<Vec<u8>> {
         let header = self.program.header();
         let entry = header.file(u64::from(file))?;
@@ -255,8 +255,8 @@ struct Charged {
 }
 
 impl LineTables {
-    /// The line number program of a unit, if it has one. On average each table is read for up to
-    /// `share` units.
+    /// Returns the line number program of a unit, if it has one. On average each table is read for
+    /// up to `share` units.
     pub(crate) fn read<'a>(
         &self,
         unit: &Unit<'a>,
@@ -295,7 +295,7 @@ fn text<'a>(unit: &Unit<'a>, value: AttributeValue<Slice<'a>>) -> Option<&'a [u8
     unit.text(Value::StringRef(text))
 }
 
-/// True if the path is absolute on the system that compiled, which need not be this one.
+/// Returns true if the path is absolute on the system that compiled, which need not be this one.
 fn is_absolute(path: &[u8]) -> bool {
     match path {
         [b'/' | b'\\', ..] => true,

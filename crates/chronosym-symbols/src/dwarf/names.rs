@@ -40,7 +40,8 @@ struct NameAttributes<'a> {
 }
 
 impl<'a> FunctionNames<'a> {
-    /// The name of `entry`, interned in `out`. Its references lead into `main` and `supplement`.
+    /// Returns the name of `entry`, interned in `out`. Its references lead into `main` and
+    /// `supplement`.
     pub(crate) fn find(
         &mut self,
         unit: &Unit<'a>,

@@ -27,7 +27,7 @@ impl<T: Copy + Ord> Ranges<T> {
         Self(all)
     }
 
-    /// The value at an address.
+    /// Returns the value at an address.
     pub(crate) fn find(&self, va: u64) -> Option<T> {
         let next = self.0.partition_point(|&(start, ..)| start <= va);
         let &(_, end, value) = self.0.get(next.checked_sub(1)?)?;

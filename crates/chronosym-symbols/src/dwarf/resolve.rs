@@ -42,7 +42,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The line number program of a unit, if lines are wanted and it has one.
+    /// Returns the line number program of a unit, if lines are wanted and it has one.
     fn lines_of<'u>(&self, unit: &Unit<'u>) -> Result<Option<LineProgram<'u>>, DwarfError> {
         match self.lines {
             true => self.tables.read(unit, self.line_share),
@@ -305,7 +305,7 @@ struct SourceLocation {
 }
 
 impl SourceLocation {
-    /// The frame of `node`, whose code starts at the address with it.
+    /// Returns the frame of `node`, whose code starts at the address with it.
     fn frame(
         &self,
         unit: &Unit<'_>,

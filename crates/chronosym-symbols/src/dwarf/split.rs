@@ -80,12 +80,12 @@ impl SplitFile {
         })
     }
 
-    /// Whether the file has the split unit with this id.
+    /// Returns whether the file has the split unit with this id.
     pub(crate) fn has(&self, id: DwoId) -> bool {
         matches!(self.find(id), Ok(Some(_)))
     }
 
-    /// The split unit with this id.
+    /// Returns the split unit with this id.
     pub(crate) fn find(&self, id: DwoId) -> Result<Option<SplitUnit<'_>>, DwarfError> {
         let all = Sections::of(&self.container, true);
         // The index section of a package has no `.dwo` in its name.
@@ -199,7 +199,7 @@ fn slice_data(
     Ok(SectionData::Whole(slice(from, 0, len)?))
 }
 
-/// The unit at an offset, if it has this id.
+/// Returns the unit at an offset, if it has this id.
 fn read(
     sections: Sections<'_>,
     offset: usize,

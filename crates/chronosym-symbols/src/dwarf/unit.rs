@@ -35,7 +35,7 @@ pub(crate) struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    /// The sections of a file: split ones (`.dwo`) or plain ones.
+    /// Returns the sections of a file: split ones (`.dwo`) or plain ones.
     pub(crate) fn of(container: &'a Container, split: bool) -> Self {
         container.debug.unpack_together(split, || ());
         let get = |id| container.debug.get(id, split);
@@ -60,7 +60,7 @@ impl<'a> Sections<'a> {
         EndianSlice::new(data, self.endian)
     }
 
-    /// A budget for the range lists of one unit, or of all units together.
+    /// Returns a budget for the range lists of one unit, or of all units together.
     pub(crate) fn range_budget(&self) -> Budget {
         Budget::of(self.ranges.len().saturating_add(self.rnglists.len()))
     }
@@ -73,7 +73,7 @@ impl<'a> Sections<'a> {
         }
     }
 
-    /// The string at an offset of a string section.
+    /// Returns the string at an offset of a string section.
     pub(crate) fn string(section: &'a [u8], offset: u64) -> Option<&'a [u8]> {
         let offset = usize::try_from(offset).ok()?;
         section.get(offset..).map(until_zero)
@@ -278,7 +278,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// The string of a value; `None` if it is not a string or is damaged.
+    /// Returns the string of a value; `None` if it is not a string or is damaged.
     pub(crate) fn text(&self, value: Value<'a>) -> Option<&'a [u8]> {
         let Value::StringRef(text) = value else {
             return None;
@@ -302,7 +302,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// The address of a value.
+    /// Returns the address of a value.
     pub(crate) fn address(&self, value: Value<'_>) -> Option<u64> {
         match value {
             Value::Address(address) => Some(address),

@@ -43,8 +43,8 @@ impl ObjectPath {
         }
     }
 
-    /// The path with `:PROCESSOR` of the image with this UUID, if the file is universal; else the
-    /// path as it is.
+    /// Returns the path with `:PROCESSOR` of the image with this UUID, if the file is universal;
+    /// else the path as it is.
     pub fn with_uuid(path: PathBuf, uuid: &BuildId) -> PathBuf {
         let data = FileData::map(&path).ok();
         match data.and_then(|data| universal::processor(&data, uuid)) {
@@ -54,7 +54,7 @@ impl ObjectPath {
     }
 }
 
-/// The files with DWARF in a dSYM bundle, sorted by name; none if the path is not one.
+/// Returns the files with DWARF in a dSYM bundle, sorted by name; none if the path is not one.
 pub(crate) fn dwarf_files(bundle: &Path) -> Vec<PathBuf> {
     match is_bundle(bundle) {
         true => listed(&bundle.join(DWARF_FOLDER)),
@@ -62,19 +62,19 @@ pub(crate) fn dwarf_files(bundle: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// True for the name of a dSYM bundle.
+/// Returns true for the name of a dSYM bundle.
 pub(crate) fn is_bundle(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("dSYM"))
 }
 
-/// A path with more at its end.
+/// Returns a path with more at its end.
 pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
     path.push(ending);
     PathBuf::from(path)
 }
 
-/// The files in a folder, sorted by name.
+/// Returns the files in a folder, sorted by name.
 pub(crate) fn listed(folder: &Path) -> Vec<PathBuf> {
     // The empty path is the working directory.
     let folder = if folder.as_os_str().is_empty() {

@@ -102,13 +102,13 @@ impl Chunks {
         self.keep_all.store(true, Ordering::Relaxed);
     }
 
-    /// Why decompression failed, if it did.
+    /// Returns why decompression failed, if it did.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.get().map(String::as_str)
     }
 
-    /// The bytes from the start of a part to its end or further; `None` if no part starts at the
-    /// offset.
+    /// Returns the bytes from the start of a part to its end or further; `None` if no part starts
+    /// at the offset.
     pub(crate) fn from(&self, offset: usize) -> Option<&[u8]> {
         if offset >= self.packed.len {
             return None;
@@ -150,7 +150,7 @@ impl Chunks {
         }
     }
 
-    /// The number of the chunk of a part.
+    /// Returns the number of the chunk of a part.
     pub(crate) fn chunk(offset: usize) -> usize {
         offset / CHUNK
     }
@@ -170,8 +170,8 @@ impl Chunks {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream, restarted if it is beyond an offset; `None` if the offset was kept meanwhile or
-    /// starts no part.
+    /// Returns the stream, restarted if it is beyond an offset; `None` if the offset was kept
+    /// meanwhile or starts no part.
     fn stream_before(&self, offset: usize) -> Option<MutexGuard<'_, Stream>> {
         let mut stream = self.lock();
         if stream.at > offset {

@@ -166,13 +166,13 @@ impl Container {
         named.find_map(|s| loaded(&s, self.layout.as_deref()))
     }
 
-    /// True if it has a symbol table of its own.
+    /// Returns true if it has a symbol table of its own.
     pub(crate) fn has_symbols(&self) -> bool {
         self.file()
             .is_ok_and(|file| file.symbols().next().is_some())
     }
 
-    /// The number to add to the value of a symbol in this section to get its address.
+    /// Returns the number to add to the value of a symbol in this section to get its address.
     pub(crate) fn section_start(&self, section: SectionIndex) -> u64 {
         let range = self
             .layout
@@ -181,7 +181,7 @@ impl Container {
         range.map_or(0, |range| range.start)
     }
 
-    /// Whether a section holds code, by section index.
+    /// Returns whether a section holds code, by section index.
     pub(crate) fn code_sections(&self) -> Vec<bool> {
         let mut code = Vec::new();
         for section in self.file().iter().flat_map(|file| file.sections()) {
@@ -193,7 +193,7 @@ impl Container {
         code
     }
 
-    /// True unless `.comment` names a compiler that is not GCC.
+    /// Returns true unless `.comment` names a compiler that is not GCC.
     pub(crate) fn is_all_of_gcc(&self) -> bool {
         let file = self.file().ok();
         let comment = file.as_ref().and_then(|f| f.section_by_name(".comment"));
@@ -202,8 +202,8 @@ impl Container {
         makers.all(|maker| maker.is_empty() || maker.starts_with(b"GCC:"))
     }
 
-    /// True if the debug information stayed in the object files that a Mach-O image was linked from
-    /// (a debug map).
+    /// Returns true if the debug information stayed in the object files that a Mach-O image was
+    /// linked from (a debug map).
     pub(crate) fn has_debug_map(&self) -> bool {
         let is_mapped = |file: object::File<'_>| !file.object_map().objects().is_empty();
         self.format == Format::MachO && self.file().is_ok_and(is_mapped)
@@ -220,7 +220,7 @@ impl Container {
         whole.saturating_add(self.debug.unpacked_bytes())
     }
 
-    /// True for an address in an executable section.
+    /// Returns true for an address in an executable section.
     pub(crate) fn is_code(&self, va: u64) -> bool {
         contains(&self.code, va)
     }
@@ -269,7 +269,7 @@ fn other_format(data: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// True if one of the sorted, disjoint ranges contains the address.
+/// Returns true if one of the sorted, disjoint ranges contains the address.
 pub(crate) fn contains(code: &[Range<u64>], va: u64) -> bool {
     let next = code.partition_point(|r| r.start <= va);
     let before = next.checked_sub(1).and_then(|i| code.get(i));

@@ -7,19 +7,19 @@ use object::{BinaryFormat, File, SectionFlags, Segment};
 
 use crate::identity::BuildId;
 
-/// The build ID of an ELF file, or the UUID of a Mach-O file.
+/// Returns the build ID of an ELF file, or the UUID of a Mach-O file.
 pub(crate) fn build_id(file: &File<'_>) -> Result<Option<BuildId>> {
     let uuid = file.mach_uuid()?.and_then(|uuid| BuildId::new(&uuid));
     Ok(file.build_id()?.and_then(BuildId::new).or(uuid))
 }
 
-/// The segment of a Mach-O file that has its headers and code.
+/// Returns the segment of a Mach-O file that has its headers and code.
 pub(crate) fn text_segment<'d, 'f>(file: &'f File<'d>) -> Option<Segment<'d, 'f>> {
     let mut segments = file.segments();
     segments.find(|segment| segment.name_bytes() == Ok(Some(b"__TEXT")))
 }
 
-/// True unless the bytes of all code were removed, as from a debug file.
+/// Returns true unless the bytes of all code were removed, as from a debug file.
 pub(crate) fn has_code(file: &File<'_>) -> bool {
     if file.format() == BinaryFormat::MachO {
         return text_segment(file).is_some_and(|segment| segment.file_range().1 > 0);
@@ -37,7 +37,7 @@ pub(crate) fn has_code(file: &File<'_>) -> bool {
     first.file_range().is_some() || code.any(|section| section.file_range().is_some())
 }
 
-/// True if there is DWARF or a symbol table, which stripped images do not have.
+/// Returns true if there is DWARF or a symbol table, which stripped images do not have.
 pub(crate) fn has_debug(file: &File<'_>) -> bool {
     // The symbol table is not a section there. A stripped image has those that it imports and
     // exports.

@@ -43,7 +43,7 @@ pub struct DebugFileSearch {
 }
 
 impl DebugFileSearch {
-    /// The folder of a file, and that of its target if it is a link.
+    /// Returns the folder of a file, and that of its target if it is a link.
     pub fn next_to(path: &Path) -> Self {
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let mut folders = vec![folder];
@@ -71,7 +71,7 @@ impl DebugFileSearch {
         search
     }
 
-    /// The file `name` in each folder and in its subfolder `sub`.
+    /// Returns the file `name` in each folder and in its subfolder `sub`.
     fn within<'f>(&'f self, sub: &'f str, name: &'f Path) -> impl Iterator<Item = PathBuf> + 'f {
         let folders = self.folders.iter();
         folders.flat_map(move |folder| [folder.join(name), folder.join(sub).join(name)])
@@ -167,7 +167,7 @@ impl DebugFileSearch {
         files
     }
 
-    /// The supplementary file of `.gnu_debugaltlink`, checked by its build ID.
+    /// Returns the supplementary file of `.gnu_debugaltlink`, checked by its build ID.
     pub(crate) fn supplement(&self, container: &Container) -> Option<Container> {
         let (name, id) = supplement_link(container)?;
         let mut paths = Vec::new();
@@ -239,8 +239,8 @@ impl DebugFileSearch {
     }
 }
 
-/// The symbol table in `.gnu_debugdata`: an ELF file, compressed by xz, with the functions that
-/// `.dynsym` lacks.
+/// Returns the symbol table in `.gnu_debugdata`: an ELF file, compressed by xz, with the functions
+/// that `.dynsym` lacks.
 pub(crate) fn mini_debug_info(container: &Container) -> Result<Option<Container>> {
     if container.format != Format::Elf {
         return Ok(None);
@@ -256,14 +256,14 @@ pub(crate) fn mini_debug_info(container: &Container) -> Result<Option<Container>
     Container::parse(unpacked).map(Some)
 }
 
-/// The name of the debug file and its CRC.
+/// Returns the name of the debug file and its CRC.
 pub(crate) fn debug_link(container: &Container) -> Option<(PathBuf, u32)> {
     let file = container.file().ok()?;
     let (name, crc) = file.gnu_debuglink().ok().flatten()?;
     Some((last_part(name)?, crc))
 }
 
-/// The image of a universal file that belongs to the same build.
+/// Returns the image of a universal file that belongs to the same build.
 pub(crate) fn choice_for(container: &Container) -> Choice<'_> {
     let uuid = container
         .build_id
@@ -272,7 +272,7 @@ pub(crate) fn choice_for(container: &Container) -> Choice<'_> {
     uuid.map_or(Choice::Only, Choice::Uuid)
 }
 
-/// Why `theirs` is not the debug file of `ours`; `None` if it is.
+/// Returns why `theirs` is not the debug file of `ours`; `None` if it is.
 pub(crate) fn difference(ours: &Container, theirs: &Container) -> Option<String> {
     let crc = debug_link(ours).map(|(_, crc)| crc);
     match (&ours.build_id, &theirs.build_id, crc) {
@@ -289,26 +289,26 @@ pub(crate) fn difference(ours: &Container, theirs: &Container) -> Option<String>
     }
 }
 
-/// The supplementary file's path and build ID (`.gnu_debugaltlink`).
+/// Returns the supplementary file's path and build ID (`.gnu_debugaltlink`).
 pub(crate) fn supplement_link(container: &Container) -> Option<(&[u8], BuildId)> {
     let file = container.file().ok()?;
     let (name, id) = file.gnu_debugaltlink().ok().flatten()?;
     Some((name, BuildId::new(id)?))
 }
 
-/// The path of a build in a folder of debug files: `.build-id/ab/cdef….debug`.
+/// Returns the path of a build in a folder of debug files: `.build-id/ab/cdef….debug`.
 fn build_id_path(id: &BuildId) -> Option<PathBuf> {
     let hex = id.to_string();
     let (head, tail) = hex.split_at_checked(2)?;
     Some(PathBuf::from(format!(".build-id/{head}/{tail}.debug")))
 }
 
-/// A path that a file records.
+/// Returns a path that a file records.
 fn os_path(bytes: &[u8]) -> Option<PathBuf> {
     String::from_utf8(bytes.to_vec()).ok().map(PathBuf::from)
 }
 
-/// The last component of a path that a file records, if it is a plain file name.
+/// Returns the last component of a path that a file records, if it is a plain file name.
 fn last_part(bytes: &[u8]) -> Option<PathBuf> {
     let text = String::from_utf8(bytes.to_vec()).ok()?;
     let last = text.rsplit(['/', '\\']).next()?;
@@ -318,7 +318,7 @@ fn last_part(bytes: &[u8]) -> Option<PathBuf> {
     (plain && !last.contains(':') && !last.contains('\0')).then_some(path)
 }
 
-/// The CRC-32 of `.gnu_debuglink`, which is that of zlib.
+/// Returns the CRC-32 of `.gnu_debuglink`, which is that of zlib.
 fn crc32(data: &[u8]) -> u32 {
     let mut crc = flate2::Crc::new();
     crc.update(data);

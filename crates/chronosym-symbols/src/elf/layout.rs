@@ -27,7 +27,7 @@ const DATA: u8 = 2;
 const INIT: u8 = 3;
 
 impl Layout {
-    /// The layout of a file, if it is not linked.
+    /// Returns the layout of a file, if it is not linked.
     pub(crate) fn of(file: &object::File<'_>) -> Option<Self> {
         if file.kind() != ObjectKind::Relocatable {
             return None;
@@ -141,7 +141,7 @@ enum Change {
     Subtract,
 }
 
-/// The effect of a relocation and the size of its field in bytes.
+/// Returns the effect of a relocation and the size of its field in bytes.
 fn effect(machine: Architecture, relocation: &Relocation) -> Option<(Change, usize)> {
     if relocation.kind() == RelocationKind::Absolute {
         return Some((Change::Set, usize::from(relocation.size() / 8)));
@@ -170,7 +170,7 @@ fn effect(machine: Architecture, relocation: &Relocation) -> Option<(Change, usi
     })
 }
 
-/// A number of at most eight bytes.
+/// Returns a number of at most eight bytes.
 fn number(bytes: &[u8], big: bool) -> u64 {
     let join = |sum: u64, &byte: &u8| sum << 8 | u64::from(byte);
     match big {

@@ -44,7 +44,7 @@ pub(crate) fn reader(
     })
 }
 
-/// The size to which `packed` bytes may decompress.
+/// Returns the size to which `packed` bytes may decompress.
 pub(crate) fn max_unpacked(packed: usize) -> u64 {
     unpack_limit(packed as u64).min(MAX_UNPACKED)
 }

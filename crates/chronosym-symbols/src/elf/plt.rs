@@ -20,7 +20,7 @@ pub(super) struct Stub {
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const BTI_C: u32 = 0xd503_245f;
 
-/// The stubs of a file.
+/// Returns the stubs of a file.
 pub(super) fn stubs(file: &object::File<'_>) -> Vec<Stub> {
     let decode = match file.architecture() {
         Architecture::X86_64 => x86_64,

@@ -68,7 +68,7 @@ pub(crate) enum SectionData<'a> {
 }
 
 impl<'a> SectionData<'a> {
-    /// The bytes from the start of a part to its end or further.
+    /// Returns the bytes from the start of a part to its end or further.
     pub(crate) fn from(&self, offset: usize) -> Option<&'a [u8]> {
         match *self {
             Self::Whole(bytes) => bytes.get(offset..),
@@ -179,8 +179,8 @@ impl DebugSections {
         debug
     }
 
-    /// The bytes of a section that is not read by parts; empty if it is missing or cannot be
-    /// decompressed ([`DebugSections::damage`]).
+    /// Returns the bytes of a section that is not read by parts; empty if it is missing or cannot
+    /// be decompressed ([`DebugSections::damage`]).
     pub(crate) fn get(&self, id: SectionId, split: bool) -> &[u8] {
         let Some(section) = self.section(id, split) else {
             return &[];
@@ -192,7 +192,7 @@ impl DebugSections {
         }
     }
 
-    /// A section that is read by parts.
+    /// Returns a section that is read by parts.
     pub(crate) fn parts(&self, id: SectionId, split: bool) -> SectionData<'_> {
         match self.packed_parts(id, split) {
             Some(chunks) => SectionData::Packed(chunks),
@@ -200,7 +200,7 @@ impl DebugSections {
         }
     }
 
-    /// A section that is decompressed by chunks.
+    /// Returns a section that is decompressed by chunks.
     pub(crate) fn packed_parts(&self, id: SectionId, split: bool) -> Option<&Chunks> {
         match &self.section(id, split)?.storage {
             Storage::SectionData(chunks) => Some(chunks),
@@ -240,7 +240,7 @@ impl DebugSections {
         }
     }
 
-    /// The file range of a section that is not compressed.
+    /// Returns the file range of a section that is not compressed.
     pub(crate) fn file_range(&self, id: SectionId) -> Option<Range<usize>> {
         let section = self.section(id, false)?;
         matches!(section.storage, Storage::Plain).then(|| section.range.clone())
@@ -296,8 +296,8 @@ impl DebugSections {
     }
 }
 
-/// The section of a name: `.debug_info`, GNU's older compressed `.zdebug_info`, or the split
-/// `.debug_info.dwo`.
+/// Returns the section of a name: `.debug_info`, GNU's older compressed `.zdebug_info`, or the
+/// split `.debug_info.dwo`.
 fn debug_section(name: &[u8]) -> Option<(SectionId, bool)> {
     // Mach-O, whose names have 16 bytes at most.
     let mach_o = name

@@ -81,7 +81,7 @@ impl Segments {
         self.base
     }
 
-    /// True for an address that is mapped.
+    /// Returns true for an address that is mapped.
     pub(crate) fn contains(&self, va: u64) -> bool {
         self.list.iter().any(|s| s.memory.contains(&va))
     }
@@ -92,7 +92,7 @@ impl Segments {
         code.map(|s| s.memory.clone())
     }
 
-    /// The first page of the only executable segment whose pages are `len` bytes.
+    /// Returns the first page of the only executable segment whose pages are `len` bytes.
     pub(crate) fn mapped_code(&self, len: u64) -> Option<u64> {
         // The sizes of pages of Linux. Mappings that are small enough for several have one start.
         const PAGES: [u64; 3] = [4 << 10, 16 << 10, 64 << 10];
@@ -107,7 +107,7 @@ impl Segments {
         starts.next().is_none().then_some(first)
     }
 
-    /// The virtual address equivalent to `address`, if there is one.
+    /// Returns the virtual address equivalent to `address`, if there is one.
     pub(crate) fn virtual_address(&self, address: Address) -> Option<u64> {
         match address {
             Address::VirtualAddress(va) => Some(va),
@@ -123,13 +123,13 @@ impl Segments {
         }
     }
 
-    /// True if the program headers state where each byte of the image's file is mapped.
+    /// Returns true if the program headers state where each byte of the image's file is mapped.
     pub(crate) fn has_offsets(&self) -> bool {
         self.has_code
     }
 
-    /// The number to add to file offsets of the image in an executable mapping to get virtual
-    /// addresses, if the program headers of a debug file or the mapping prove it.
+    /// Returns the number to add to file offsets of the image in an executable mapping to get
+    /// virtual addresses, if the program headers of a debug file or the mapping prove it.
     pub(crate) fn offset_bias(&self, mapping: Mapping) -> Option<u64> {
         let last = mapping.file_offset.checked_add(mapping.size)?;
         let kept = self.list.iter().find(|segment| {
@@ -142,7 +142,7 @@ impl Segments {
         }
     }
 
-    /// The only bias with which an executable segment fills the mapping.
+    /// Returns the only bias with which an executable segment fills the mapping.
     fn bias_by_size(&self, mapping: Mapping) -> Option<u64> {
         let first = self
             .list
@@ -169,7 +169,7 @@ impl Segments {
 }
 
 impl Mapping {
-    /// True if a range of addresses, in whole pages, has the size of the mapping.
+    /// Returns true if a range of addresses, in whole pages, has the size of the mapping.
     fn is_filled_by(&self, memory: Range<u64>, page: u64) -> bool {
         let end = memory.end.checked_add(page).map(|end| end & !page);
         let size = end.and_then(|end| end.checked_sub(memory.start & !page));
@@ -178,7 +178,7 @@ impl Mapping {
 }
 
 impl Segment {
-    /// True for code, which has the same size in the file as in memory.
+    /// Returns true for code, which has the same size in the file as in memory.
     fn is_code(&self) -> bool {
         self.executable && !self.writable && !self.memory.is_empty()
     }
@@ -218,7 +218,7 @@ fn segment<'d>(segment: &impl ObjectSegment<'d>) -> Option<Segment> {
     })
 }
 
-/// A section of a file that is not linked.
+/// Returns a section of a file that is not linked.
 fn placed<'d>(section: &impl ObjectSection<'d>, layout: &Layout) -> Option<Segment> {
     let memory = layout.range(section.index())?;
     let file = section.file_range();

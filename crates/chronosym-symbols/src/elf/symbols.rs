@@ -89,13 +89,13 @@ pub(crate) struct SymbolTable {
 }
 
 impl SymbolTable {
-    /// The symbols by which LLVM's tools name code: the image's own, and dynamic ones only if there
-    /// are no others.
+    /// Returns the symbols by which LLVM's tools name code: the image's own, and dynamic ones only
+    /// if there are no others.
     pub(crate) fn of_llvm(image: &Container) -> Self {
         Self::read_as(image, None, image, Choice::Last)
     }
 
-    /// The symbols of a file as binutils choose among them.
+    /// Returns the symbols of a file as binutils choose among them.
     pub(crate) fn of_gnu(container: &Container, image: &Container) -> Self {
         Self::read_as(container, None, image, Choice::First)
     }
@@ -209,13 +209,13 @@ impl SymbolTable {
         }
     }
 
-    /// True if there are symbols besides the dynamic and exported ones.
+    /// Returns true if there are symbols besides the dynamic and exported ones.
     pub(crate) fn has_own(&self) -> bool {
         let mut sources = self.entries.iter().map(|entry| entry.source);
         sources.any(|source| source == Source::SymbolTable)
     }
 
-    /// All functions, under each of their names.
+    /// Returns all functions, under each of their names.
     pub(crate) fn functions(&self) -> impl Iterator<Item = (&[u8], Range<u64>)> {
         let name = |file_index: u8, (offset, len): (usize, u32)| {
             let data = self.files.get(usize::from(file_index))?;
@@ -418,9 +418,9 @@ impl SymbolReader<'_> {
     }
 }
 
-/// The name of a C function without the calling convention that compilers for 32-bit Windows encode
-/// in it: `_cdecl`, `_stdcall@4`, `@fastcall@4`, `vectorcall@@8`. Mangled names of MSVC stay as
-/// they are.
+/// Returns the name of a C function without the calling convention that compilers for 32-bit
+/// Windows encode in it: `_cdecl`, `_stdcall@4`, `@fastcall@4`, `vectorcall@@8`. Mangled names of
+/// MSVC stay as they are.
 fn undecorated(name: &[u8]) -> &[u8] {
     if name.starts_with(b"?") {
         return name;

@@ -33,7 +33,7 @@ struct Slice {
     range: Range<usize>,
 }
 
-/// The range of the image that is chosen; `None` if the file is not universal.
+/// Returns the range of the image that is chosen; `None` if the file is not universal.
 ///
 /// # Errors
 /// [`Error::Damaged`], and [`Error::Universal`] if the choice fits none or several images.
@@ -64,7 +64,7 @@ fn named(slices: &[Slice]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The processor of the image with a UUID in a universal file.
+/// Returns the processor of the image with a UUID in a universal file.
 pub(crate) fn processor(data: &[u8], wanted: &BuildId) -> Option<&'static str> {
     let slices = slices(data).ok()??;
     let is_wanted = |slice: &&Slice| uuid(data, slice).as_ref() == Some(wanted);
@@ -76,7 +76,7 @@ fn uuid(data: &[u8], slice: &Slice) -> Option<BuildId> {
     BuildId::new(&file.mach_uuid().ok()??)
 }
 
-/// The images of a universal file; `None` for other files.
+/// Returns the images of a universal file; `None` for other files.
 fn slices(data: &[u8]) -> Result<Option<Vec<Slice>>> {
     let damaged = |e| Error::damaged("the header of the universal file", e);
     // Java classes have the same magic number, followed by their version, which is larger.
@@ -109,7 +109,7 @@ fn slice(arch: &impl FatArch) -> Slice {
     }
 }
 
-/// The name that Apple's tools have for the processor of an image.
+/// Returns the name that Apple's tools have for the processor of an image.
 fn name(arch: &impl FatArch) -> &'static str {
     match (arch.cputype(), arch.cpusubtype().id()) {
         (CPU_TYPE_ARM64, CPU_SUBTYPE_ARM64E) => "arm64e",

@@ -17,8 +17,8 @@ pub struct DataSymbol {
     pub name: String,
 }
 
-/// The symbols with their addresses, sorted: of several at one address the largest, then the last
-/// of the table, as LLVM chooses.
+/// Returns the symbols with their addresses, sorted: of several at one address the largest, then
+/// the last of the table, as LLVM chooses.
 pub(crate) fn read(container: &Container) -> Vec<DataSymbol> {
     let Ok(file) = container.file() else {
         return Vec::new();
@@ -61,7 +61,7 @@ fn of<'d>(
     symbols.collect()
 }
 
-/// The symbol that contains an address.
+/// Returns the symbol that contains an address.
 pub(crate) fn find(symbols: &[DataSymbol], address: u64) -> Option<&DataSymbol> {
     let next = symbols.partition_point(|symbol| symbol.start <= address);
     let symbol = symbols.get(next.checked_sub(1)?)?;

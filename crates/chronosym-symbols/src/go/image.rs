@@ -35,7 +35,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// The bytes from a virtual address to the end of its segment.
+    /// Returns the bytes from a virtual address to the end of its segment.
     pub(super) fn from(&self, address: u64) -> Option<&'a [u8]> {
         self.segments.iter().find_map(|&(start, bytes)| {
             let offset = usize::try_from(address.checked_sub(start)?).ok()?;
@@ -77,7 +77,8 @@ impl Words<'_> {
     }
 }
 
-/// The structures that start with the pointers `first` and `second`, which have `size` bytes each.
+/// Returns the structures that start with the pointers `first` and `second`, which have `size`
+/// bytes each.
 pub(super) fn structures<'a>(
     file: &File<'a>,
     image: &Image<'a>,

@@ -74,7 +74,7 @@ impl<'a> InlineTrees<'a> {
         })
     }
 
-    /// The call with an index in a function's tree.
+    /// Returns the call with an index in a function's tree.
     pub(super) fn call(
         &self,
         table: Pclntab<'_>,

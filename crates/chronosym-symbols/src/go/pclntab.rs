@@ -143,7 +143,7 @@ impl Header {
     }
 }
 
-/// An unsigned integer of four or eight bytes.
+/// Returns an unsigned integer of four or eight bytes.
 pub(super) fn integer(data: &[u8], at: usize, size: usize, order: ByteOrder) -> Option<u64> {
     match size {
         4 => bytes::array(data, at).map(|number| order.u32(number).into()),
@@ -180,7 +180,7 @@ impl<'a> Pclntab<'a> {
         self.header.functions
     }
 
-    /// The function with an address.
+    /// Returns the function with an address.
     pub(super) fn find(&self, address: u64) -> Option<Function> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -194,7 +194,7 @@ impl<'a> Pclntab<'a> {
         (address < function.end).then_some(function)
     }
 
-    /// True if the first function has a name and an end.
+    /// Returns true if the first function has a name and an end.
     pub(super) fn is_plausible(&self) -> bool {
         let first = self.function(0).filter(|first| first.start < first.end);
         let name = first.and_then(|first| self.text(self.name(&first)?));
@@ -229,12 +229,12 @@ impl<'a> Pclntab<'a> {
         self.header.names.checked_add(usize::try_from(offset).ok()?)
     }
 
-    /// The file of each part of a function's code, as an index for [`Pclntab::file`].
+    /// Returns the file of each part of a function's code, as an index for [`Pclntab::file`].
     pub(super) fn files(&self, function: &Function) -> ValueRanges<'a> {
         self.values(self.field(function, 5))
     }
 
-    /// The line of each part of a function's code.
+    /// Returns the line of each part of a function's code.
     pub(super) fn lines(&self, function: &Function) -> ValueRanges<'a> {
         self.values(self.field(function, 6))
     }
@@ -291,7 +291,7 @@ impl<'a> Pclntab<'a> {
         self.header.files.checked_add(offset)
     }
 
-    /// The text from an offset to its NUL, if it is not too long.
+    /// Returns the text from an offset to its NUL, if it is not too long.
     pub(super) fn text(&self, offset: usize) -> Option<&'a [u8]> {
         let rest = self.bytes.get(offset..)?;
         let near = rest.get(..LONGEST_TEXT).unwrap_or(rest);

@@ -212,7 +212,7 @@ impl LoadedFunction {
     }
 }
 
-/// The value at an offset of a function's code, if there is one.
+/// Returns the value at an offset of a function's code, if there is one.
 fn value(ranges: &[ValueRange], offset: u64) -> Option<i32> {
     let next = ranges.partition_point(|range| range.end <= offset);
     ranges

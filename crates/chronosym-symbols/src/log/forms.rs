@@ -196,7 +196,7 @@ pub(super) struct Row {
     pub(super) pattern: Pattern,
 }
 
-/// The compiled table.
+/// Returns the compiled table.
 pub(super) fn rows() -> &'static [Row] {
     static COMPILED: LazyLock<Vec<Row>> = LazyLock::new(|| {
         let rows = ROWS.iter().map(|&(kind, pattern)| Row {

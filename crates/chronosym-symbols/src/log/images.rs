@@ -84,7 +84,7 @@ impl Images {
         }
     }
 
-    /// All of them, in the order of the text.
+    /// Returns all of them, in the order of the text.
     pub fn list(&self) -> &[Image] {
         &self.list
     }
@@ -113,7 +113,7 @@ impl Images {
         is_within.then_some((image, at))
     }
 
-    /// The image with an index in a list.
+    /// Returns the image with an index in a list.
     pub fn listed(&self, index: u32) -> Option<&Image> {
         self.list.get(*self.listed.get(&index)?)
     }

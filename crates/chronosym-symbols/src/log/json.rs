@@ -98,7 +98,7 @@ impl<'a> Level<'a> {
     }
 }
 
-/// Whether JSON may start at a brace: an object with a key.
+/// Returns whether JSON may start at a brace: an object with a key.
 pub(super) fn starts_object(text: &str) -> bool {
     let key = text.strip_prefix('{').map(str::trim_start);
     let key = key.and_then(|rest| rest.strip_prefix('"')?.split_once('"'));
@@ -203,7 +203,7 @@ fn add<'a>(levels: &mut [Level<'a>], name: &str, value: Value<'a>) -> bool {
     key.is_some_and(|key| !matches!(key, Key::Path | Key::Symbol | Key::Size))
 }
 
-/// The length of a string with its quotes.
+/// Returns the length of a string with its quotes.
 fn string_len(text: &str) -> Option<usize> {
     let mut escaped = false;
     let mut chars = text.char_indices().skip(1);
@@ -302,7 +302,7 @@ fn frame<'a>(text: &'a str, level: &Level<'a>, value: Value<'a>, sink: &mut Sink
     }
 }
 
-/// An object of a list of images.
+/// Returns an object of a list of images.
 fn image(level: &Level<'_>, list: Option<&Level<'_>>) -> Option<Image> {
     let number = |key| level.get(key).and_then(Value::number);
     let text = |key| level.get(key).and_then(Value::name).map(str::to_owned);

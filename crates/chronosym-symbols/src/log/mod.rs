@@ -59,7 +59,7 @@ pub fn scan(text: &[u8]) -> Scan<'_> {
     }
 }
 
-/// The images that a text lists, as [`scan`] finds them.
+/// Returns the images that a text lists, as [`scan`] finds them.
 pub fn images(text: &[u8]) -> Images {
     Images::new(read(text, true).images)
 }

@@ -21,7 +21,7 @@ pub fn hex(digits: &str) -> Option<u64> {
     value.or_else(|_| u64::from_str_radix(&plain(), 16)).ok()
 }
 
-/// True for text that starts with `0x`.
+/// Returns true for text that starts with `0x`.
 pub fn is_prefixed(number: &str) -> bool {
     number.starts_with("0x") || number.starts_with("0X")
 }

@@ -128,7 +128,7 @@ pub(super) struct Match {
 }
 
 impl Match {
-    /// The range of a field.
+    /// Returns the range of a field.
     pub(super) fn range_of(&self, field: Field) -> Option<Range<usize>> {
         let mut fields = self.fields.iter();
         fields
@@ -141,7 +141,7 @@ impl Match {
         Some(self.open?..self.close?)
     }
 
-    /// True for a number without `0x` in decimal.
+    /// Returns true for a number without `0x` in decimal.
     pub(super) fn is_decimal(&self, field: Field) -> bool {
         let is_it = |(own, class, _): &(Field, Class, _)| *own == field && *class == Class::Decimal;
         self.fields.iter().any(is_it)
@@ -289,7 +289,7 @@ fn is_boundary(line: &str, at: usize) -> bool {
 /// Maximum length in bytes of an escape sequence before a word.
 const LONGEST_ESCAPE: usize = 64;
 
-/// Whether a text ends with an escape sequence such as `\x1b[31m`.
+/// Returns whether a text ends with an escape sequence such as `\x1b[31m`.
 fn ends_with_escape(text: &str) -> bool {
     let near = text.len().saturating_sub(LONGEST_ESCAPE);
     let escape = memchr::memrchr(b'\x1b', text.as_bytes().get(near..).unwrap_or_default());
@@ -297,7 +297,7 @@ fn ends_with_escape(text: &str) -> bool {
     escape.is_some_and(|escape| escape_len(escape) == escape.len())
 }
 
-/// The length of the escape sequence that a text starts with, or 0.
+/// Returns the length of the escape sequence that a text starts with, or 0.
 pub(super) fn escape_len(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("\x1b[") else {
         return 0;

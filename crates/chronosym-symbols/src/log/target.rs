@@ -154,7 +154,7 @@ pub fn split(text: &str) -> (&str, &str) {
     }
 }
 
-/// The name of a file without its folder, on any system.
+/// Returns the name of a file without its folder, on any system.
 pub(super) fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

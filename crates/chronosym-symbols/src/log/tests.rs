@@ -166,7 +166,7 @@ fn forms_that_are_broken_off_are_left_alone() {
     }
 }
 
-/// The requests of a text: module, kind and number.
+/// Returns the requests of a text: module, kind and number.
 fn requests(text: &str) -> Vec<(Option<&str>, At<'_>)> {
     let found = find_all(text.as_bytes()).into_iter();
     let targets = found.map(|found| found.target);

@@ -106,7 +106,7 @@ impl<'a> Line<'a> {
             && (is_prefixed(own) || self.is_bare(before, own, after, is_first))
     }
 
-    /// Whether digits without `0x` are an address: they are numbers more often than not.
+    /// Returns whether digits without `0x` are an address: they are numbers more often than not.
     fn is_bare(&self, before: &str, own: &str, after: &str, is_first: bool) -> bool {
         let is_date = own.len() == 8 && (own.starts_with("19") || own.starts_with("20"));
         if is_date {
@@ -148,7 +148,7 @@ fn is_frame_number(before: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The last word of a text, in lower case.
+/// Returns the last word of a text, in lower case.
 fn last_word(text: &str) -> String {
     let text = text.trim_end_matches(|c: char| !c.is_alphanumeric());
     let start = text.rfind(|c: char| !(c.is_alphanumeric() || c == '_'));

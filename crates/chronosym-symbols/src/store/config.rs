@@ -84,7 +84,7 @@ impl Default for FetchLimits {
 }
 
 impl StoreConfig {
-    /// A configuration without folders, servers and cache.
+    /// Creates a configuration without folders, servers and cache.
     pub fn new() -> Self {
         Self {
             cache_limit: cache::DEFAULT_LIMIT,
@@ -92,7 +92,7 @@ impl StoreConfig {
         }
     }
 
-    /// The configuration of the environment: `_NT_SYMBOL_PATH`, `DEBUGINFOD_URLS`, and the
+    /// Returns the configuration of the environment: `_NT_SYMBOL_PATH`, `DEBUGINFOD_URLS`, and the
     /// platform's cache folder.
     pub fn from_env() -> Self {
         Self::from_vars(|name| std::env::var_os(name))
@@ -115,7 +115,7 @@ impl StoreConfig {
         config
     }
 
-    /// True if servers may be queried.
+    /// Returns true if servers may be queried.
     pub fn may_fetch(&self) -> bool {
         !self.offline && (self.path.has_server() || !self.debuginfod.is_empty())
     }

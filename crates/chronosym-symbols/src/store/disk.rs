@@ -118,7 +118,7 @@ impl Disk {
     }
 }
 
-/// A unique name for a partial file, in this process and others.
+/// Returns a unique name for a partial file, in this process and others.
 pub(super) fn temp_path(folder: &Path) -> PathBuf {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::{SystemTime, UNIX_EPOCH};
@@ -204,8 +204,9 @@ pub(super) fn unpack(from: &Path, to: &Path, limit: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The name of the only file in a cabinet, which must start where the data starts, as in cabinets
-/// of `compress` and SymStore. With another start the reader would decompress everything before it.
+/// Returns the name of the only file in a cabinet, which must start where the data starts, as in
+/// cabinets of `compress` and SymStore. With another start the reader would decompress everything
+/// before it.
 ///
 /// Source: MS-CAB 2.1 (CFHEADER) and 2.3 (CFFILE).
 fn only_file<R: Read + Seek>(source: &mut R) -> io::Result<String> {

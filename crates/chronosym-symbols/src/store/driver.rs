@@ -13,7 +13,7 @@ use crate::identity::{FileIdentity, Wanted};
 
 /// Accesses disk and network for a search. The provided methods access the disk, blocking.
 pub trait Driver: Sync {
-    /// The folder listings, shared by all searches.
+    /// Returns the folder listings, shared by all searches.
     fn disk(&self) -> &Disk;
 
     /// Reads the identity of a file of the kind of `wanted`.
@@ -31,9 +31,9 @@ pub trait Driver: Sync {
     /// Waits.
     fn wait(&self, pause: Duration) -> impl Future<Output = ()> + Send;
 
-    /// The regular files below `folder` whose path is one of `candidates` (components), letter case
-    /// aside; in the order of the candidates, exact spelling first. An empty candidate is
-    /// `folder` itself, if that is a file.
+    /// Returns the regular files below `folder` whose path is one of `candidates` (components),
+    /// letter case aside; in the order of the candidates, exact spelling first. An empty candidate
+    /// is `folder` itself, if that is a file.
     fn find(
         &self,
         folder: &Path,
@@ -95,7 +95,7 @@ pub trait Driver: Sync {
         ready(())
     }
 
-    /// Whether `what` was recorded as missing in a cache folder at most `max_age` ago.
+    /// Returns whether `what` was recorded as missing in a cache folder at most `max_age` ago.
     fn recall_missing(
         &self,
         cache: &Path,

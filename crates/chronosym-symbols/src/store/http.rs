@@ -42,7 +42,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client with these timeouts.
+    /// Creates a client with these timeouts.
     pub fn new(limits: &FetchLimits) -> Self {
         Self {
             plain: agent(limits, TlsConfig::default()),
@@ -258,7 +258,7 @@ fn failed(error: ureq::Error) -> Fetched {
     }
 }
 
-/// The URL without `user:password@`, and those, percent-decoded.
+/// Returns the URL without `user:password@`, and those, percent-decoded.
 fn split_credentials(url: &str) -> (String, Option<Vec<u8>>) {
     let split = || {
         let (scheme, rest) = url.split_once("://")?;

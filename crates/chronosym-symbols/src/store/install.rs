@@ -109,7 +109,7 @@ impl<'s, D: Driver> Search<'s, D> {
         ready
     }
 
-    /// The sinks that can be written to.
+    /// Returns the sinks that can be written to.
     async fn ready(&mut self, sinks: &[Sink<'s>]) -> Vec<Sink<'s>> {
         let mut ready = Vec::new();
         for sink in sinks {

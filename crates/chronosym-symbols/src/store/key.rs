@@ -44,7 +44,7 @@ impl StoreKey {
         }
     }
 
-    /// The spellings, the more usual one for this kind of file first, no spelling twice.
+    /// Returns the spellings, the more usual one for this kind of file first, no spelling twice.
     pub(super) fn spellings(&self) -> Vec<&[String; 3]> {
         if self.symsrv == self.ssqp {
             vec![&self.symsrv]
@@ -65,7 +65,7 @@ pub(super) fn breakpad_name(name: &str) -> String {
     format!("{stem}.sym")
 }
 
-/// The keys of a wanted file, the likelier one first. ELF debug files need no name.
+/// Returns the keys of a wanted file, the likelier one first. ELF debug files need no name.
 pub(super) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
     let mut keys = Vec::new();
     let one = |id: String, symstore| vec![(id.clone(), id, symstore)];
@@ -132,7 +132,8 @@ pub fn server_paths(wanted: &Wanted, names: &[String]) -> Vec<String> {
     paths.chain(debuginfod).collect()
 }
 
-/// The path of a wanted file on a debuginfod server: `buildid/{id}/debuginfo` or `…/executable`.
+/// Returns the path of a wanted file on a debuginfod server: `buildid/{id}/debuginfo` or
+/// `…/executable`.
 pub(super) fn debuginfod(wanted: &Wanted) -> Option<[String; 3]> {
     let (id, kind) = match wanted {
         Wanted::ElfDebug(id) => (id, "debuginfo"),

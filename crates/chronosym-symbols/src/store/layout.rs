@@ -115,7 +115,7 @@ impl Form {
         path
     }
 
-    /// The form of an existing file, by its name.
+    /// Returns the form of an existing file, by its name.
     pub(super) fn of_found(name: &str, names: &[FileName]) -> Self {
         if name.eq_ignore_ascii_case(POINTER) {
             return Self::Pointer;
@@ -128,7 +128,7 @@ impl Form {
     }
 }
 
-/// The URLs of a wanted file on a symbol server, and the form of each.
+/// Returns the URLs of a wanted file on a symbol server, and the form of each.
 pub(super) fn symbol_urls(
     server: &ServerUrl,
     keys: &[StoreKey],
@@ -158,7 +158,7 @@ pub(super) fn symbol_urls(
     urls
 }
 
-/// The URL of a wanted file on a debuginfod server.
+/// Returns the URL of a wanted file on a debuginfod server.
 pub(super) fn debuginfod_urls(server: &ServerUrl, wanted: &Wanted) -> Vec<(String, Form)> {
     let path = debuginfod(wanted);
     path.iter()

@@ -35,7 +35,7 @@ struct Server {
 }
 
 impl RunMemory {
-    /// A folder that is removed with this memory, for files that cannot be kept.
+    /// Returns a folder that is removed with this memory, for files that cannot be kept.
     pub(super) fn temporary_folder(&self) -> Option<&Path> {
         let folder = self.temporary.get_or_init(|| tempfile::tempdir().ok());
         folder.as_ref().map(TempDir::path)

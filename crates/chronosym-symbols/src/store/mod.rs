@@ -95,7 +95,7 @@ impl Stores {
         }
     }
 
-    /// The current configuration.
+    /// Returns the current configuration.
     pub fn config(&self) -> Arc<StoreConfig> {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -15,11 +15,11 @@ const MAX_LEN: usize = 200;
 const DEVICES: [&str; 7] = ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"];
 
 impl FileName {
-    /// The last component of a path that a trace names, with either kind of separator, if it is
-    /// harmless: not empty, `.` or `..`, no drive letter or stream (`:`), no control or
-    /// reserved character, no reserved device name, no dot or blank at the end (Windows drops
-    /// them: two names, one file), no dot at the start (the cache's own
-    /// files start with one), at most 200 bytes.
+    /// Returns the last component of a path that a trace names, with either kind of separator, if
+    /// it is harmless: not empty, `.` or `..`, no drive letter or stream (`:`), no control or
+    /// reserved character, no reserved device name, no dot or blank at the end (Windows drops them:
+    /// two names, one file), no dot at the start (the cache's own files start with one), at most
+    /// 200 bytes.
     pub fn from_untrusted(path: &str) -> Option<Self> {
         let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
         let harmless = !name.is_empty()
@@ -32,13 +32,13 @@ impl FileName {
         harmless.then(|| Self(name.to_owned()))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The name that `compress` gives a file: its last letter becomes an underscore.
+/// Returns the name that `compress` gives a file: its last letter becomes an underscore.
 pub(super) fn packed(name: &str) -> String {
     let mut name = name.to_owned();
     name.pop();
@@ -46,8 +46,8 @@ pub(super) fn packed(name: &str) -> String {
     name
 }
 
-/// The folder that holds a file in a two-tier store: the first two letters of its name; `None`
-/// if those are not a valid folder name.
+/// Returns the folder that holds a file in a two-tier store: the first two letters of its name;
+/// `None` if those are not a valid folder name.
 pub(super) fn tier(name: &str) -> Option<String> {
     let tier: String = name.chars().take(2).collect();
     is_component(&tier).then_some(tier)

@@ -183,7 +183,7 @@ impl<D: Driver> Visit<'_, '_, D> {
         }
     }
 
-    /// Whether the server has two tiers; queried once per run, after the first miss.
+    /// Returns whether the server has two tiers; queried once per run, after the first miss.
     async fn probe_tiers(&mut self, server: &ServerUrl) -> bool {
         let url = server.join([layout::TWO_TIER]);
         let temp = temp_path(self.folder);

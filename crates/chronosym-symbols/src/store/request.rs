@@ -31,7 +31,7 @@ pub enum Reach {
 }
 
 impl Request {
-    /// A file called `name`, everywhere.
+    /// Creates a file called `name`, everywhere.
     pub fn new(wanted: Wanted, name: impl Into<String>) -> Self {
         Self {
             wanted,

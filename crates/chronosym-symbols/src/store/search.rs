@@ -84,7 +84,7 @@ impl<'s, D: Driver> Search<'s, D> {
         id
     }
 
-    /// The file at `path`, if it is the wanted one.
+    /// Returns the file at `path`, if it is the wanted one.
     pub(super) async fn plain(
         &mut self,
         path: PathBuf,
@@ -104,7 +104,7 @@ impl<'s, D: Driver> Search<'s, D> {
         None
     }
 
-    /// Why nothing was found: the most specific reason of all attempts.
+    /// Returns why nothing was found: the most specific reason of all attempts.
     pub(super) fn reason(&self) -> NoFile {
         let mut damaged = None;
         let mut untrusted = None;

@@ -98,7 +98,8 @@ impl<'s, D: Driver> Search<'s, D> {
         None
     }
 
-    /// A chain of stores, the nearest first: what a farther one has is copied to the nearer ones.
+    /// Returns a chain of stores, the nearest first: what a farther one has is copied to the nearer
+    /// ones.
     async fn chain(&mut self, stores: &'s [Store], sink: Option<Sink<'s>>) -> Option<LocatedFile> {
         let mut nearer: Vec<Sink<'s>> = Vec::new();
         for store in stores {

@@ -101,7 +101,7 @@ impl ServerUrl {
         })
     }
 
-    /// The URL of a file below this address. Components are percent-encoded.
+    /// Returns the URL of a file below this address. Components are percent-encoded.
     pub(super) fn join<'a>(&self, components: impl IntoIterator<Item = &'a str>) -> String {
         let mut url = self.base.clone();
         for component in components {
@@ -125,7 +125,7 @@ impl fmt::Debug for ServerUrl {
     }
 }
 
-/// A URL without user name, password and query.
+/// Returns a URL without user name, password and query.
 pub fn redacted(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("://") else {

@@ -27,7 +27,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// The dialect of the tool whose names of symbols the style prints; they need
+    /// Returns the dialect of the tool whose names of symbols the style prints; they need
     /// [`Query::symbol_names`](crate::Query::symbol_names).
     pub fn dialect(self) -> Option<Dialect> {
         match self {
@@ -37,7 +37,7 @@ impl Style {
         }
     }
 
-    /// The address as the style prints it before an answer; empty if it prints none.
+    /// Returns the address as the style prints it before an answer; empty if it prints none.
     pub fn address(self, shape: &Shape, address: u64) -> String {
         match self {
             Self::Llvm | Self::Gnu if !shape.has_addresses => String::new(),

@@ -59,7 +59,7 @@ pub struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    /// A printer of one batch of answers.
+    /// Creates a printer of one batch of answers.
     pub fn new(style: Style, answers: &'a Answers) -> Self {
         Self {
             style,
@@ -77,7 +77,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Whether names are printed demangled (the default) or as in the file.
+    /// Returns whether names are printed demangled (the default) or as in the file.
     pub fn demangle(mut self, demangle: bool) -> Self {
         self.demangle = demangle;
         self
@@ -116,8 +116,8 @@ impl<'a> Printer<'a> {
             .try_for_each(|answer| self.print(out, answer.address(), &answer))
     }
 
-    /// The frames of an answer, innermost first, or one frame with the reason why there are none.
-    /// `address` is the printed address.
+    /// Returns the frames of an answer, innermost first, or one frame with the reason why there are
+    /// none. `address` is the printed address.
     pub fn frames(
         &self,
         address: u64,
@@ -134,13 +134,13 @@ impl<'a> Printer<'a> {
         missing.into_iter().chain(frames)
     }
 
-    /// The virtual address of the printed address, which [`Image::subtracted`] undoes.
+    /// Returns the virtual address of the printed address, which [`Image::subtracted`] undoes.
     fn printed_address(&self, answer: &Answer<'_>) -> u64 {
         let subtracted = self.image.as_ref().map_or(0, |image| image.subtracted);
         answer.address().saturating_add(subtracted)
     }
 
-    /// The name that the style prints.
+    /// Returns the name that the style prints.
     fn name_id(&self, frame: &Frame<'_>) -> Option<NameId> {
         let symbol = match self.style {
             Style::Text | Style::Json => None,
@@ -273,7 +273,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The name as the tool of the style demangles it, once for each name.
+    /// Returns the name as the tool of the style demangles it, once for each name.
     fn readable(&self, id: NameId) -> Option<&Result<Box<str>, Unreadable>> {
         let dialect = self.style.dialect()?;
         let readable = || demangle_as(self.answers.name(id), dialect).map(String::into_boxed_str);
@@ -281,7 +281,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// True for a mangled name, as compilers write in `DW_AT_linkage_name`.
+/// Returns true for a mangled name, as compilers write in `DW_AT_linkage_name`.
 fn is_linkage_name(name: &str) -> bool {
     name.starts_with("_Z") || name.starts_with("_R")
 }

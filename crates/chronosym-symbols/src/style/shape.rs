@@ -50,7 +50,7 @@ impl Shape {
     }
 }
 
-/// A name without scope and parameters: `f<int>` of `a::b::f<int>(char)`.
+/// Returns a name without scope and parameters: `f<int>` of `a::b::f<int>(char)`.
 fn short(name: &str) -> &str {
     let mut depth = 0_usize;
     let (mut start, mut end) = (0, name.len());

@@ -67,7 +67,7 @@ impl Owners {
 }
 
 impl RecordIds {
-    /// The ids in the payload of a kernel record.
+    /// Returns the ids in the payload of a kernel record.
     fn named(raw: &RawEvent<'_>) -> Self {
         let mut ids = Self::default();
         if !matches!(raw.schema.key(), EventKey::Classic { .. }) {

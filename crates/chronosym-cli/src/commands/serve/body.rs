@@ -23,7 +23,7 @@ pub enum ResponseBody {
 }
 
 impl ResponseBody {
-    /// The whole file, whatever others read from it.
+    /// Returns the whole file, whatever others read from it.
     pub fn file(file: Arc<File>) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let offset = 0;

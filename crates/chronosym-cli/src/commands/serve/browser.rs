@@ -42,7 +42,7 @@ fn write(url: &str) -> std::io::Result<NamedTempFile> {
     Ok(page)
 }
 
-/// The program that opens files as the desktop does, and its first arguments.
+/// Returns the program that opens files as the desktop does, and its first arguments.
 fn opener() -> [&'static str; 4] {
     if cfg!(windows) {
         // The first quoted argument of `start` is a title.

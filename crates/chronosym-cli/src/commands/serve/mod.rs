@@ -79,7 +79,7 @@ fn token() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The address that a browser opens.
+/// Returns the address that a browser opens.
 fn url(origin: &Origin) -> String {
     let server = format!("http://{}/{}", origin.host, origin.token);
     let Some(viewer) = &origin.viewer else {

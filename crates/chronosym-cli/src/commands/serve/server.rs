@@ -199,7 +199,7 @@ impl Service {
         }
     }
 
-    /// The part of a path after the token, if that is right.
+    /// Returns the part of a path after the token, if that is right.
     fn strip_token<'p>(&self, path: &'p str) -> Option<&'p str> {
         let token = &self.origin.token;
         let (start, rest) = path.strip_prefix('/')?.split_at_checked(token.len())?;

@@ -67,7 +67,7 @@ impl Parts {
         }
     }
 
-    /// The format of the events that [`into_events`](Self::into_events) returns.
+    /// Returns the format of the events that [`into_events`](Self::into_events) returns.
     pub fn event_format(&self) -> Option<Format> {
         match (&self.ctf, &self.perf, &self.script) {
             _ if !self.runtimes.is_empty() || self.etl.is_some() => None,

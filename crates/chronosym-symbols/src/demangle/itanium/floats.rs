@@ -8,8 +8,8 @@
 
 use std::fmt::{Result, Write};
 
-/// Whether the digits have the length of the type: `f` is `float`, `d` is `double`, `e` is the x87
-/// `long double`.
+/// Returns whether the digits have the length of the type: `f` is `float`, `d` is `double`, `e` is
+/// the x87 `long double`.
 pub(super) fn is_valid(code: u8, digits: &str) -> bool {
     digits.len()
         == if code == b'f' {
