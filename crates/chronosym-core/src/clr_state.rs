@@ -168,7 +168,7 @@ impl ClrState {
             chunks
                 .entry(event.chunk_number)
                 .or_insert_with(|| event.chunk.to_vec());
-            // The keys are distinct: so many up to the last one are all.
+            // The keys are distinct, so their number shows that none up to the last one is missing.
             let last = chunks
                 .last_key_value()
                 .map(|(&last, _)| u32::from(last) + 1);

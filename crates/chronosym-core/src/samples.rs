@@ -49,7 +49,7 @@ pub struct SampleLog {
     has_open_classes: bool,
     /// For each class in `bytes` the class that it was merged into.
     joined: Vec<ClassIndex>,
-    /// If only samples of a time window are stored: what is known of the others.
+    /// If only samples of a time window are stored: data about the others.
     window: Option<Box<Window>>,
 }
 

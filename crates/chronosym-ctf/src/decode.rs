@@ -11,7 +11,7 @@ use crate::metadata::Metadata;
 use crate::types::{NameId, Register, Scalar, Type};
 use crate::value::{DecodedField, Location};
 
-/// Most values of an event; a list of structs could have as many as it has bits.
+/// Maximum number of values of an event; a list of structs could have as many as it has bits.
 const MAX_FIELDS: usize = 1 << 16;
 
 /// Steps that decoding a packet may take for each of its bytes, and in any case. A field without

@@ -8,7 +8,7 @@ pub struct Options {
     /// Bytes of a packet that are held, one packet per stream; the rest is skipped. 64 MiB unless
     /// set.
     pub packet_limit: usize,
-    /// Bytes of the held packets of all streams; the rest is skipped. 1 GiB unless set.
+    /// Maximum bytes of the held packets of all streams; the rest is skipped. The default is 1 GiB.
     pub open_limit: usize,
 }
 

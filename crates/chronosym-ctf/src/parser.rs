@@ -20,8 +20,9 @@ use crate::types::{Field, Kind, Label, MAX_FIELDS, Register, Scalar, Type};
 /// Deepest nesting of types in a definition.
 const MAX_DEPTH: u32 = 32;
 
-/// Most fields, labels and the like that a text may declare: each takes about a hundred bytes in
-/// memory, and twenty in real texts. A name that expands to many counts as many each time.
+/// Maximum number of fields, labels and the like that a text may declare: each takes about a
+/// hundred bytes in memory, and twenty in real texts. A name that expands to many counts as many
+/// each time.
 const MAX_PARTS: usize = 1 << 19;
 const FREE_PARTS: usize = 4096;
 const BYTES_PER_PART: usize = 16;

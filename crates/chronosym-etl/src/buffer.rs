@@ -210,8 +210,7 @@ pub(crate) struct Index {
 
 impl Index {
     /// Frames every record of `bytes` (offsets count from its start, as alignment does). Records
-    /// without a time take that of the one before them, or of the first that has one, or
-    /// `otherwise`.
+    /// without a time take that of the preceding one, or of the first that has one, or `otherwise`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a buffer has at most 16 MiB"

@@ -64,7 +64,7 @@ pub struct TraceHeader {
 pub struct LogFileMode(pub u32);
 
 impl LogFileMode {
-    /// A session inside one process.
+    /// Returns whether the session was inside one process.
     pub fn is_private(self) -> bool {
         self.0 & 0x800 != 0
     }

@@ -131,7 +131,7 @@ impl<'t> Explanation<'t> {
         Ok(())
     }
 
-    /// The address before a return address, which lies in the call.
+    /// The address before a return address, which is in the call.
     fn looked_up(&self) -> Option<HexNumber> {
         let is_return = self.position == Position::Return;
         is_return.then(|| HexNumber(self.position.looked_up(self.address)))

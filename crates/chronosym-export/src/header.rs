@@ -143,7 +143,7 @@ fn split(profile: &Profile) -> String {
         if unit != WeightUnit::Time {
             return Some(format!("{what} {share:.1}%"));
         }
-        // The flag says that a thread was in managed code, not that it had a processor.
+        // The flag states that a thread was in managed code, not that it was on a processor.
         let exceeded = capacity(profile)
             .filter(|it| activity == Activity::Runnable && weight > it.0)
             .map(|(ns, processors)| {

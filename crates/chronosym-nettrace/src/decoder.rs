@@ -453,7 +453,7 @@ impl Decoder {
 
     /// A V6 block of threads that are gone, each with the number of its last event.
     pub(crate) fn removed_threads(&mut self, cursor: &mut Cursor<'_>) -> Parsed<()> {
-        // The block has no time of its own: the threads were there until now.
+        // The block has no time of its own: the threads existed until now.
         let last_time = self.last_time.max(self.region.last_time);
         while !cursor.is_at_end() {
             let (index, sequence) = (cursor.var_u64()?, cursor.var_u32()?);

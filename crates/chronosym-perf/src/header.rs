@@ -8,7 +8,7 @@ use crate::bytes::Cursor;
 use crate::error::Error;
 
 pub(crate) const FORMAT: &str = "perf.data";
-/// Most bytes of sections outside the samples, which are held in memory.
+/// Maximum size in bytes of sections outside the samples, which are held in memory.
 pub(crate) const MAX_SECTION_BYTES: u64 = 64 << 20;
 
 /// Offset and size of a section in bytes.

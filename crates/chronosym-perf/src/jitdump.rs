@@ -25,7 +25,8 @@ const RECORD_HEADER: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of a record, which is held in memory; a larger one ends the file. 256 MiB unless set.
+    /// Maximum size of a record in bytes, which is held in memory; a larger one ends the file. The
+    /// default is 256 MiB.
     pub record_limit: usize,
 }
 

@@ -374,7 +374,7 @@ fn number(text: &str) -> Option<u64> {
     digits.then(|| text.parse().ok())?
 }
 
-/// A process or thread; perf prints those of the kernel as -1.
+/// Parses the id of a process or thread; perf prints those of the kernel as -1.
 fn id(text: &str) -> Option<u32> {
     match text {
         "-1" => Some(u32::MAX),

@@ -116,10 +116,11 @@ impl ManagedModule {
         self.other_build.as_deref()
     }
 
-    /// The module that a PDB is of, portable or classic.
+    /// Opens the module that a PDB describes. The PDB may be portable or a Windows PDB.
     ///
     /// # Errors
-    /// [`OpenError`].
+    ///
+    /// [`OpenError`]: the file cannot be read, or describes no managed code.
     ///
     /// # Examples
     ///

@@ -135,7 +135,7 @@ impl fmt::Display for FileNumber {
     }
 }
 
-/// A file that a recorder found mapped, with what identifies it beside its path.
+/// A file that a recorder found mapped, with its identity in addition to its path.
 ///
 /// Closed: callers build it as a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

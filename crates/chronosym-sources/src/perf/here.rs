@@ -10,7 +10,7 @@ const TOLERANCE_NS: u64 = 2_000_000_000;
 
 /// Returns the end of the recording, in ns since 1970-01-01 UTC, if it was made on this machine: it
 /// states this host's name and kernel, and by its clock, which counts from the boot, the machine
-/// was booted when this one was. A forged recording cannot know that.
+/// was booted when this one was. The author of a forged recording does not know that time.
 pub(super) fn until_ns(info: &Info, written: Option<SystemTime>) -> Option<u64> {
     let kernel = |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
     let is_own = |stated: &Option<String>, name| {

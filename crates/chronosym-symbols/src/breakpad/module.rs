@@ -50,7 +50,7 @@ impl Module {
     }
 }
 
-/// A GUID of 32 digits and an age of up to 8.
+/// Parses a GUID of 32 digits and an age of up to 8.
 fn identity(text: &[u8]) -> Option<PdbId> {
     let text = std::str::from_utf8(text).ok()?;
     let (guid, age) = text.split_at_checked(32)?;

@@ -24,7 +24,7 @@ pub(super) fn hex(record: &mut &[u8]) -> Option<u64> {
     })
 }
 
-/// A decimal number: lines and indices.
+/// Parses a decimal number: lines and indices.
 pub(super) fn decimal(record: &mut &[u8]) -> Option<u32> {
     let digits = field(record)?;
     digits.iter().try_fold(0, |number: u32, &digit| {

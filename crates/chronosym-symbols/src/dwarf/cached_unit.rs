@@ -56,7 +56,7 @@ impl CachedUnit {
                 contains(code, start)
             };
             lines.run(enter, |from, to, row| {
-                // After a jump back only the addresses that lie ahead count.
+                // After a jump back only addresses that are not yet covered are used.
                 let from = from.max(done.get());
                 if from < to {
                     rows.push((from, to, (Reverse(sequence.get()), *row)));
