@@ -39,6 +39,12 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ("chronosym merge web.nettrace worker.nettrace -o machine.chrono", "two processes of one machine in one timeline"),
         ("chronosym merge agent.deltas -o agent.chrono", "what a live session appended, as a saved timeline"),
     ]),
+    #[cfg(unix)]
+    ("record", &[
+        ("chronosym record --pid 4711 --duration 30s -o app.html", "record 30 seconds, and make a report"),
+        ("chronosym record -o app.nettrace -- dotnet App.dll", "from the first instruction to the end"),
+        ("chronosym record --name App --profile alloc -o app.nettrace", "allocations, until Ctrl+C"),
+    ]),
     ("serve", &[
         ("chronosym serve app.nettrace", "show the report in a browser"),
         ("chronosym serve --sources ~/src/app app.nettrace", "with source files from a folder"),

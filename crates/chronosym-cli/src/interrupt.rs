@@ -1,10 +1,14 @@
 //! Removes temporary files when the process is interrupted.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
 static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static HANDLER: Once = Once::new();
+/// Whether the next signal is counted instead of ending the process.
+static CATCHES: AtomicBool = AtomicBool::new(false);
+static CAUGHT: AtomicBool = AtomicBool::new(false);
 
 /// What shells report for a program that Ctrl+C ended.
 const INTERRUPTED: i32 = 130;
@@ -21,8 +25,28 @@ pub fn keep(path: &Path) {
     with_files(|files| files.retain(|file| file != path));
 }
 
+/// Counts a signal instead of ending the process, until [`release`]. Returns whether one came. A
+/// second one ends the process.
+#[cfg(unix)]
+pub fn catch() -> impl Fn() -> bool {
+    CAUGHT.store(false, Ordering::Relaxed);
+    CATCHES.store(true, Ordering::Relaxed);
+    HANDLER.call_once(|| _ = ctrlc::set_handler(end));
+    || CAUGHT.load(Ordering::Relaxed)
+}
+
+/// Takes back [`catch`].
+#[cfg(unix)]
+pub fn release() {
+    CATCHES.store(false, Ordering::Relaxed);
+}
+
 /// Runs on a thread of its own.
 fn end() {
+    if CATCHES.swap(false, Ordering::Relaxed) {
+        CAUGHT.store(true, Ordering::Relaxed);
+        return;
+    }
     with_files(|files| {
         for file in files.drain(..) {
             _ = std::fs::remove_file(file);

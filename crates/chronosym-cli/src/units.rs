@@ -64,6 +64,23 @@ pub fn parse_pid(text: &str) -> Result<(u32, Option<u64>)> {
     Ok((pid, time))
 }
 
+/// Parses a size: bytes, or with K, M or G (1,024 bytes and its powers).
+#[cfg(unix)]
+pub fn parse_size(text: &str) -> Result<u64> {
+    let units = [('K', 10), ('M', 20), ('G', 30)];
+    let upper = text.to_uppercase();
+    let upper = upper.strip_suffix('B').unwrap_or(&upper);
+    let unit = units
+        .iter()
+        .find_map(|&(suffix, bits)| Some((upper.strip_suffix(suffix)?, bits)));
+    let (digits, bits) = unit.unwrap_or((upper, 0));
+    let number: Option<u64> = digits.trim_end().parse().ok();
+    let size = number
+        .and_then(|number| number.checked_mul(1 << bits))
+        .filter(|&size| size > 0);
+    size.ok_or_else(|| anyhow!("'{text}' is not a size: expected bytes, such as 500M or 2G"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

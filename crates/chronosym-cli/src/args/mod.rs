@@ -3,6 +3,8 @@
 mod extension;
 mod mistakes;
 mod parts;
+#[cfg(unix)]
+mod record;
 mod tools;
 
 use std::ffi::OsString;
@@ -18,6 +20,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub use self::parts::*;
+#[cfg(unix)]
+pub use self::record::Record;
 pub use self::tools::Tool;
 use crate::limits::{self, LimitOptions};
 use crate::units::parse_address;
@@ -111,6 +115,20 @@ impl Cli {
         Ok((Self::from_arg_matches(&matches)?, Files::of(&matches)))
     }
 
+    /// The command `stacks` with the default options.
+    #[cfg(unix)]
+    pub fn stacks(traces: &[PathBuf], output: &Path) -> Result<Stacks> {
+        let words = ["chronosym", "stacks", "-o"].map(OsString::from);
+        let files = [output]
+            .into_iter()
+            .chain(traces.iter().map(PathBuf::as_path));
+        let words = words.into_iter().chain(files.map(Into::into));
+        match Self::parse_words(words.collect())?.0.command {
+            Command::Stacks(stacks) => Ok(stacks),
+            _ => bail!("cannot write {}", output.display()),
+        }
+    }
+
     /// Whether an option of `symbolize` has a value.
     fn symbolize_takes_value(name: &str) -> bool {
         let mut command = Self::command();
@@ -185,6 +203,16 @@ pub enum Command {
     /// Show where the time went: hot methods, modules, threads, lines; callers and callees of a
     /// method.
     Top(Top),
+    /// Record a .NET process, without another tool and without root.
+    ///
+    /// Works with .NET Core 3.1 and later, also in containers that this machine runs, through the
+    /// runtime's own diagnostics protocol; a program that is started with it needs .NET 5. Without
+    /// --profile the stacks of all managed threads are sampled. See docs/record.md.
+    #[cfg(unix)]
+    #[command(
+        override_usage = "chronosym record [OPTIONS] <--pid <PID> | --name <NAME> | -- COMMAND...>"
+    )]
+    Record(Record),
     /// Show the report of a trace in this machine's browser, until stopped.
     ///
     /// Only this machine can connect, and only with the printed URL, which contains a random token.

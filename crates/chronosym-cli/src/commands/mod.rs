@@ -12,6 +12,8 @@ mod methods;
 mod missing;
 mod modules;
 mod pictures;
+#[cfg(unix)]
+mod record;
 mod report;
 mod runtime;
 mod save;
@@ -32,6 +34,8 @@ pub fn run(command: Command) -> Result<()> {
     match command {
         Command::Stacks(args) => stacks::run(&args),
         Command::Top(args) => top::run(&args),
+        #[cfg(unix)]
+        Command::Record(args) => record::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Threads(args) => threads::run(&args),
         Command::Lines(args) => lines::run(&args),

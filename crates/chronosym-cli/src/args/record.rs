@@ -1,0 +1,60 @@
+//! Options of `chronosym record`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use chronosym_record::{Profile, Provider};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::units;
+
+/// `chronosym record`.
+#[derive(Debug, Args)]
+pub struct Record {
+    /// Record the process with this id.
+    #[arg(long, short, value_name = "PID", conflicts_with_all = ["name", "command"])]
+    pub pid: Option<u32>,
+    /// Record the .NET process whose program has this name: `App` or `App.dll` for `dotnet
+    /// App.dll`.
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    pub name: Option<String>,
+    /// Start this program and record it from its first instruction.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+    /// What to record; several separated by commas. Default cpu, or nothing but --providers.
+    #[arg(long, value_name = "PROFILE", value_delimiter = ',', value_parser = one_profile())]
+    pub profile: Vec<Profile>,
+    /// Record these providers, too: NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]], separated by commas, as
+    /// for dotnet-trace.
+    #[arg(long, value_name = "PROVIDER", value_delimiter = ',')]
+    pub providers: Vec<Provider>,
+    /// Stop after this time: 30s, 5m. Default at Ctrl+C, or at the end of the program.
+    #[arg(long, value_name = "T", value_parser = units::parse_time)]
+    pub duration: Option<u64>,
+    /// Stop when the recording has this size, in bytes or with K, M or G. The list of code at its
+    /// end may add half as much.
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
+    pub max_size: Option<u64>,
+    /// Size of the runtime's buffer in MiB: events are lost while it is full.
+    #[arg(long, value_name = "MIB", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub buffer: u32,
+    /// Do not list the code that was compiled before the recording; without it a target that is
+    /// killed has unnamed code.
+    #[arg(long)]
+    pub no_start_rundown: bool,
+    /// Write the recording to FILE.nettrace. For another extension (html, svg, folded, …) write
+    /// FILE.nettrace and what `stacks -o FILE` makes of it. Default NAME-PID.nettrace, which must
+    /// not exist.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+fn one_profile() -> impl TypedValueParser<Value = Profile> {
+    let names = Profile::ALL.map(|(name, _)| name);
+    PossibleValuesParser::new(names).map(|name| {
+        let mut all = Profile::ALL.iter();
+        all.find(|(own, _)| *own == name)
+            .map_or(Profile::Cpu, |&(_, profile)| profile)
+    })
+}

@@ -1,0 +1,288 @@
+//! `record`, with a runtime that is fake, and with a real one if `CHRONOSYM_DOTNET` names its host.
+#![cfg(unix)]
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use common::{Run, chronosym, run};
+
+const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
+
+/// A process that does nothing, with a socket in its TMPDIR at which a fake runtime listens.
+struct Fake {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// What a fake runtime of .NET 8 sends as a recording: nothing but its end for the first session,
+/// which lists code.
+fn fake(trace: Vec<u8>, rundown: bool) -> Fake {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sleep");
+    let child = command.arg("60").env("TMPDIR", folder.path()).spawn();
+    let child = child.unwrap();
+    let socket = format!("dotnet-diagnostic-{}-1-socket", child.id());
+    let listener = UnixListener::bind(folder.path().join(socket)).unwrap();
+    thread::spawn(move || {
+        let (stop, stopped) = channel::<()>();
+        let stopped = std::sync::Arc::new(std::sync::Mutex::new(stopped));
+        for mut stream in listener.incoming().flatten() {
+            let (stop, stopped, trace) = (stop.clone(), stopped.clone(), trace.clone());
+            thread::spawn(move || {
+                let Some((set, id)) = command_of(&mut stream) else {
+                    return;
+                };
+                let session = 7u64.to_le_bytes();
+                match (set, id) {
+                    (4, 0) => reply(&mut stream, 0, &[0; 24]),
+                    (2, 1) => {
+                        _ = stop.send(());
+                        reply(&mut stream, 0, &session);
+                    }
+                    (2, 3) => {
+                        reply(&mut stream, 0, &session);
+                        _ = stream.write_all(&trace);
+                        // A process that is killed does not wait to be asked.
+                        if rundown {
+                            _ = stopped.lock().unwrap().recv();
+                        }
+                    }
+                    _ => reply(&mut stream, 0xff, &0x8013_1385u32.to_le_bytes()),
+                }
+            });
+        }
+    });
+    Fake { child, folder }
+}
+
+fn command_of(stream: &mut UnixStream) -> Option<(u8, u8)> {
+    let mut header = [0; 20];
+    stream.read_exact(&mut header).ok()?;
+    let size = u16::from_le_bytes([header[14], header[15]]);
+    let mut payload = vec![0; usize::from(size) - 20];
+    stream.read_exact(&mut payload).ok()?;
+    Some((header[16], header[17]))
+}
+
+fn reply(stream: &mut UnixStream, id: u8, payload: &[u8]) {
+    let size = (20 + payload.len()) as u16;
+    let message = [&MAGIC[..], &size.to_le_bytes(), &[0xff, id, 0, 0], payload].concat();
+    _ = stream.write_all(&message);
+}
+
+fn trace() -> Vec<u8> {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/clr8/known/events.nettrace.zip");
+    let mut archive = zip::ZipArchive::new(fs::File::open(path).unwrap()).unwrap();
+    let mut bytes = Vec::new();
+    let mut entry = archive.by_index(0).unwrap();
+    entry.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+fn record(options: &[&str], output: &Path) -> Run {
+    let output = output.to_str().unwrap();
+    run(&[&["record", "-o", output], options].concat())
+}
+
+#[test]
+fn a_process_is_recorded_and_reported_by_one_command() {
+    let trace = trace();
+    let runtime = fake(trace.clone(), true);
+    let pid = runtime.child.id().to_string();
+    let out = runtime.folder.path().join("out.folded");
+    let recorded = record(&["--pid", &pid, "--duration", "300ms"], &out);
+    assert_eq!(recorded.status, 0, "{}", recorded.stderr);
+    assert_eq!(fs::read(out.with_extension("nettrace")).unwrap(), trace);
+    assert!(fs::read_to_string(&out).unwrap().contains("Known"));
+    let start = runtime.folder.path().join("out.start.nettrace");
+    assert!(!start.exists(), "the recording has its end");
+}
+
+#[test]
+fn of_a_killed_process_the_list_of_its_code_is_kept() {
+    let trace = trace();
+    let cut = trace[..trace.len() / 2].to_vec();
+    let runtime = fake(cut.clone(), false);
+    let pid = runtime.child.id().to_string();
+    let out = runtime.folder.path().join("out.nettrace");
+    let options = ["--pid", &pid, "--no-start-rundown"];
+    let recorded = record(&options, &out);
+    assert_eq!(recorded.status, 0, "{}", recorded.stderr);
+    let said = "the code that ran is not listed at the end";
+    assert!(recorded.stderr.contains(said), "{}", recorded.stderr);
+    assert_eq!(fs::read(&out).unwrap(), cut);
+}
+
+#[test]
+fn who_cannot_be_recorded_is_said() {
+    let out = std::env::temp_dir().join("never.nettrace");
+    let own = std::process::id().to_string();
+    for (options, said) in [
+        (
+            &["--pid", "4294967295"][..],
+            "there is no process 4294967295",
+        ),
+        (&["--pid", &own], "has no .NET diagnostics socket"),
+        (
+            &["--name", "no such name"],
+            "no .NET process is called 'no such name'",
+        ),
+        (&["--", "true"], "the program ended (exit status: 0)"),
+        (&["--", "/no/such/program"], "cannot start the program"),
+    ] {
+        let recorded = record(options, &out);
+        assert_eq!(recorded.status, 1, "{options:?}: {}", recorded.stderr);
+        assert!(recorded.stderr.contains(said), "{}", recorded.stderr);
+    }
+    for (options, said) in [
+        (&[][..], "which process? Say --pid, --name, or -- COMMAND"),
+        (&["--pid", "1", "--profile", "x"], "[possible values: cpu,"),
+        (
+            &["--pid", "1", "--providers", "A:1:9"],
+            "'A:1:9' is no provider",
+        ),
+        (&["--pid", "1", "--max-size", "5X"], "'5X' is not a size"),
+    ] {
+        let recorded = record(options, &out);
+        assert_eq!(recorded.status, 2, "{options:?}: {}", recorded.stderr);
+        assert!(recorded.stderr.contains(said), "{}", recorded.stderr);
+    }
+    assert!(!out.exists());
+}
+
+/// Programs of the workload, with a real runtime.
+mod real {
+    use super::*;
+
+    fn host() -> Option<PathBuf> {
+        let host = std::env::var_os("CHRONOSYM_DOTNET");
+        if host.is_none() {
+            println!("CHRONOSYM_DOTNET is not set");
+        }
+        host.map(PathBuf::from)
+    }
+
+    fn workload(command: &mut Command) -> &mut Command {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../testdata/clr31/workload/Workload.dll");
+        command
+            .env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
+            .env("DOTNET_ROLL_FORWARD", "Major")
+            .arg(program)
+    }
+
+    /// Whether the runtime has diagnostic ports: .NET 5 and later.
+    fn is_net5(host: &Path) -> bool {
+        let listed = Command::new(host).arg("--list-runtimes").output().unwrap();
+        let text = String::from_utf8_lossy(&listed.stdout);
+        !text.contains("Microsoft.NETCore.App 3.")
+    }
+
+    /// Runtimes crash now and then when a session ends while assemblies are unloaded.
+    fn patiently(record: impl Fn() -> Result<(), String>) {
+        let mut last = Ok(());
+        for _ in 0..3 {
+            last = record();
+            match &last {
+                Ok(()) => return,
+                Err(error) => println!("{error}"),
+            }
+        }
+        last.unwrap();
+    }
+
+    /// The share of frames with a name, in percent.
+    fn named(files: &[&Path]) -> Result<f64, String> {
+        let words = [Path::new("info"), Path::new("--format"), Path::new("json")];
+        let info = run(&[&words[..], files].concat());
+        let json: serde_json::Value =
+            serde_json::from_str(&info.stdout).map_err(|_| info.stderr.clone())?;
+        let count = |name: &str| json["frames"][name].as_f64();
+        let (named, all) = count("named").zip(count("total")).ok_or("no frames")?;
+        println!("{named} of {all} frames have names");
+        Ok(100.0 * named / all.max(1.0))
+    }
+
+    #[test]
+    fn attached_and_killed() {
+        let Some(host) = host() else { return };
+        for is_killed in [false, true] {
+            patiently(|| {
+                let folder = tempfile::tempdir().unwrap();
+                let mut command = Command::new(&host);
+                let child = workload(&mut command).arg("30").stdout(Stdio::null());
+                let child = child.env("TMPDIR", folder.path()).spawn().unwrap();
+                let pid = child.id().to_string();
+                let mut runtime = Fake { child, folder };
+                thread::sleep(Duration::from_secs(2));
+                let out = runtime.folder.path().join("out.nettrace");
+                let mut recorder = chronosym();
+                recorder.args(["record", "--pid", &pid, "--duration", "4s", "-o"]);
+                let mut recorder = recorder.arg(&out).spawn().unwrap();
+                if is_killed {
+                    thread::sleep(Duration::from_secs(2));
+                    _ = runtime.child.kill();
+                }
+                let status = recorder.wait().unwrap();
+                let start = out.with_extension("start.nettrace");
+                let files = [out.as_path(), &start];
+                let files = if start.exists() {
+                    &files[..]
+                } else {
+                    &files[..1]
+                };
+                // .NET Core 3.1 does not list its code before.
+                let least = if is_killed && files.len() == 1 {
+                    0.0
+                } else {
+                    95.0
+                };
+                match status.success() && named(files)? >= least {
+                    true => Ok(()),
+                    false => Err(format!("{status}, killed: {is_killed}")),
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn started_suspended() {
+        let Some(host) = host().filter(|host| is_net5(host)) else {
+            return;
+        };
+        patiently(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let out = folder.path().join("out.nettrace");
+            let mut recorder = chronosym();
+            recorder
+                .args(["record", "-o"])
+                .arg(&out)
+                .arg("--")
+                .arg(&host);
+            let status = workload(&mut recorder)
+                .arg("2")
+                .stdout(Stdio::null())
+                .status();
+            match status.unwrap().success() && named(&[&out])? >= 99.0 {
+                true => Ok(()),
+                false => Err("not all frames have names".to_owned()),
+            }
+        });
+    }
+}

@@ -1,0 +1,82 @@
+//! Why a process cannot be recorded.
+
+use std::io;
+use std::time::Duration;
+
+/// Why a process cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// There is no such process.
+    #[error("there is no process {0}")]
+    NoProcess(u32),
+    /// The process has no diagnostics socket, or it cannot be seen.
+    #[error(
+        "process {pid} has no .NET diagnostics socket in {folder}: it runs no .NET, its diagnostics are switched off \
+         (DOTNET_EnableDiagnostics=0), or it belongs to another user"
+    )]
+    NoSocket {
+        /// The process.
+        pid: u32,
+        /// Where it would be.
+        folder: String,
+    },
+    /// An operation of the system failed.
+    #[error("cannot {what}: {error}")]
+    Io {
+        /// What was attempted.
+        what: &'static str,
+        /// Why it failed.
+        error: io::Error,
+    },
+    /// The runtime did not answer in time.
+    #[error("the runtime did not answer within {} s", .0.as_secs())]
+    Silent(Duration),
+    /// The peer does not speak the protocol of .NET.
+    #[error("the peer does not speak the diagnostics protocol: {0}")]
+    Protocol(&'static str),
+    /// The runtime refused a command.
+    #[error("the runtime refused to {what} (error {hresult:08x}{})", meaning(*.hresult))]
+    Refused {
+        /// What was asked.
+        what: &'static str,
+        /// The runtime's error.
+        hresult: u32,
+    },
+    /// A program ended before its runtime was ready to be recorded.
+    #[error("the program ended ({0}) before a .NET runtime was ready in it")]
+    Ended(String),
+    /// No runtime became ready in a program that was started.
+    #[error("no .NET 5 or later became ready in the program within {} s", .0.as_secs())]
+    NoRuntime(Duration),
+}
+
+impl RecordError {
+    pub(crate) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |error| RecordError::Io { what, error }
+    }
+
+    /// Whether the runtime is too old for the command, or for its form.
+    pub(crate) fn is_unknown_command(&self) -> bool {
+        matches!(
+            self,
+            RecordError::Refused {
+                hresult: UNKNOWN_COMMAND | BAD_ENCODING,
+                ..
+            }
+        )
+    }
+}
+
+const BAD_ENCODING: u32 = 0x8013_1384;
+const UNKNOWN_COMMAND: u32 = 0x8013_1385;
+
+fn meaning(hresult: u32) -> &'static str {
+    match hresult {
+        UNKNOWN_COMMAND => ": unknown command",
+        BAD_ENCODING => ": bad encoding",
+        0x8000_4005 => ": no session is free, or it failed otherwise",
+        0x8013_135b | 0x8013_1371 => ": the runtime is not initialized yet",
+        _ => "",
+    }
+}

@@ -1,0 +1,269 @@
+//! Sessions of a runtime.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::RecordError;
+use crate::ipc::{COLLECT, COLLECT_2, COLLECT_4, Command, PROCESS_INFO, STOP};
+use crate::port::Port;
+use crate::process::Target;
+use crate::provider::Config;
+use crate::socket::{call, connect, is_timeout};
+
+/// What a recording may cost at most.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// A runtime's reply to a command takes no longer. Default 10 s.
+    pub reply: Duration,
+    /// After the request to stop, the next bytes take no longer. Default 30 s: large programs take
+    /// a while to list their code.
+    pub silence: Duration,
+    /// Bytes of the recording, after which it is stopped; the rundown may add as much as half of it
+    /// again, and 64 MiB. Default none.
+    pub bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            reply: Duration::from_secs(10),
+            silence: Duration::from_secs(30),
+            bytes: u64::MAX,
+        }
+    }
+}
+
+impl Limits {
+    /// Limits the bytes of the recording.
+    pub fn bytes(self, bytes: u64) -> Self {
+        Limits { bytes, ..self }
+    }
+}
+
+/// A runtime that takes commands.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    way: Way,
+    limits: Limits,
+}
+
+/// How connections to it are made.
+#[derive(Clone, Debug)]
+enum Way {
+    /// It listens.
+    Socket(PathBuf),
+    /// It connects to a port of this process.
+    Port(Port),
+}
+
+impl Runtime {
+    /// The runtime of a process.
+    pub fn of(target: &Target) -> Self {
+        Runtime::at(&target.socket)
+    }
+
+    /// The runtime that listens at a socket.
+    pub fn at(socket: impl Into<PathBuf>) -> Self {
+        Runtime::new(Way::Socket(socket.into()))
+    }
+
+    pub(crate) fn behind(port: Port) -> Self {
+        Runtime::new(Way::Port(port))
+    }
+
+    fn new(way: Way) -> Self {
+        let limits = Limits::default();
+        Runtime { way, limits }
+    }
+
+    /// Sets the limits.
+    pub fn limits(self, limits: Limits) -> Self {
+        Runtime { limits, ..self }
+    }
+
+    fn connection(&self) -> Result<UnixStream, RecordError> {
+        match &self.way {
+            Way::Socket(path) => connect(path, self.limits.reply),
+            Way::Port(port) => port.next(self.limits.reply),
+        }
+    }
+
+    pub(crate) fn send(
+        &self,
+        command: Command,
+        payload: &[u8],
+    ) -> Result<(UnixStream, Vec<u8>), RecordError> {
+        let mut stream = self.connection()?;
+        let reply = call(&mut stream, command, payload, self.limits.reply)?;
+        Ok((stream, reply))
+    }
+
+    /// Whether it is of .NET 5 or later. Sessions of .NET Core 3.1 hang now and then when they
+    /// stop.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`] if it does not answer.
+    pub fn is_net5(&self) -> Result<bool, RecordError> {
+        match self.send(PROCESS_INFO, &[]) {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_unknown_command() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Starts a session with the latest command that the runtime knows: CollectTracing4 of .NET 9,
+    /// CollectTracing2, CollectTracing of .NET Core 3.0.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`] if the runtime does not answer, or refuses.
+    pub fn collect(&self, config: &Config) -> Result<Session, RecordError> {
+        let mut refused = RecordError::Protocol("it knows no command to record");
+        for (version, command) in [(4, COLLECT_4), (2, COLLECT_2), (1, COLLECT)] {
+            match self.send(command, &config.payload(version)) {
+                Ok((stream, reply)) => {
+                    let id = reply.first_chunk().map(|id| u64::from_le_bytes(*id));
+                    let id = id.ok_or(RecordError::Protocol("its session has no id"))?;
+                    return Ok(Session {
+                        runtime: self.clone(),
+                        id,
+                        stream,
+                    });
+                }
+                Err(error) if error.is_unknown_command() => refused = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused)
+    }
+}
+
+/// A session that is recording.
+#[derive(Debug)]
+pub struct Session {
+    runtime: Runtime,
+    id: u64,
+    stream: UnixStream,
+}
+
+/// How a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum End {
+    /// It was stopped, or reached its size, and has its rundown.
+    Stopped,
+    /// The process ended.
+    TargetEnded,
+    /// The runtime sent no more after the request to stop, or did not end: it hangs.
+    Stalled,
+}
+
+/// A finished recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recorded {
+    /// Bytes that were written.
+    pub bytes: u64,
+    /// How it ended.
+    pub end: End,
+    /// Whether the stream has its end: then the code that ran is listed in it, as far as that was
+    /// asked for.
+    pub is_complete: bool,
+    /// Whether it was stopped since it reached [`Limits::bytes`].
+    pub reached_size: bool,
+}
+
+/// How often it is checked whether to stop.
+const CHECK: Duration = Duration::from_millis(100);
+/// The end of a nettrace stream: the end of an object, and no object.
+const LAST: [u8; 2] = [6, 1];
+
+impl Session {
+    /// Writes what the runtime sends until `should_stop`, which gets the number of bytes so far ten
+    /// times a second or more often; then asks the runtime to stop, and writes its rundown.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError::Io`] if `out` fails. What was written before is a recording without its end.
+    pub fn record(
+        mut self,
+        out: &mut impl Write,
+        limits: &Limits,
+        mut should_stop: impl FnMut(u64) -> bool,
+    ) -> Result<Recorded, RecordError> {
+        let set = self.stream.set_read_timeout(Some(CHECK));
+        set.map_err(RecordError::io("wait for the recording"))?;
+        let mut recorded = Recorded {
+            bytes: 0,
+            end: End::TargetEnded,
+            is_complete: false,
+            reached_size: false,
+        };
+        let mut buffer = vec![0; 1 << 16];
+        let mut last = [0; 2];
+        // When the last byte came after the request to stop.
+        let mut stopping: Option<Instant> = None;
+        let most = limits
+            .bytes
+            .saturating_add(limits.bytes / 2)
+            .saturating_add(64 << 20);
+        loop {
+            if stopping.is_none() {
+                recorded.reached_size = recorded.bytes >= limits.bytes;
+                if recorded.reached_size || should_stop(recorded.bytes) {
+                    self.stop();
+                    stopping = Some(Instant::now());
+                }
+            }
+            if let Some(since) = stopping
+                && (since.elapsed() > limits.silence || recorded.bytes > most)
+            {
+                recorded.end = End::Stalled;
+                break;
+            }
+            match self.stream.read(&mut buffer) {
+                Ok(0) => {
+                    recorded.end = if stopping.is_some() {
+                        End::Stopped
+                    } else {
+                        End::TargetEnded
+                    };
+                    break;
+                }
+                Ok(count) => {
+                    let bytes = &buffer[..count];
+                    out.write_all(bytes)
+                        .map_err(RecordError::io("write the recording"))?;
+                    recorded.bytes += count as u64;
+                    last = match *bytes {
+                        [.., a, b] => [a, b],
+                        [b] => [last[1], b],
+                        [] => last,
+                    };
+                    stopping = stopping.map(|_| Instant::now());
+                }
+                Err(error) if is_timeout(&error) || error.kind() == ErrorKind::Interrupted => (),
+                // A process that is killed closes its socket.
+                Err(_) => break,
+            }
+        }
+        out.flush()
+            .map_err(RecordError::io("write the recording"))?;
+        recorded.is_complete = last == LAST && recorded.end != End::Stalled;
+        Ok(recorded)
+    }
+
+    /// Asks the runtime to stop. It replies when its stream has ended, which must be read until
+    /// then.
+    fn stop(&self) {
+        let (runtime, id) = (self.runtime.clone(), self.id);
+        let thread = thread::Builder::new().name("stop".to_owned());
+        // Without a thread, or if the request fails, nothing more comes, which has a limit.
+        _ = thread.spawn(move || runtime.send(STOP, &id.to_le_bytes()));
+    }
+}
