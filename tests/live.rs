@@ -6,8 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use chronosym::facts::{At, Method, Sample};
+use chronosym::source::EventStream;
 use chronosym::source::nettrace::NettraceStream;
-use chronosym::{Filter, LiveSession, Options, Position, ProcessIndex, Session, Timeline};
+use chronosym::{
+    Action, Filter, LiveSession, Options, Position, ProcessIndex, SampleKind, Session, Timeline,
+};
 use chronosym_conformance::script;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::universal;
@@ -384,4 +388,96 @@ fn code_before_the_watermark_is_counted() {
     };
     assert_eq!(read(trace(1_000, 1)), 0);
     assert_eq!(read(trace(500, 2)), 1);
+}
+
+/// Samples are those of the trace, however often they are taken.
+#[test]
+fn samples_are_taken_while_events_arrive() {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/clr10/traces/reuse.nettrace.zip");
+    let bytes = chronosym_conformance::unzip(&path, ".nettrace").expect("a trace in a zip");
+    let frozen = offline(&bytes);
+    let mut expected = Vec::new();
+    frozen.for_each_sample(&Filter::default(), |class, time| {
+        let thread = frozen.thread_view(class.thread).expect("a thread");
+        let addresses: Vec<u64> = frozen.stacks().addresses(class.stack).collect();
+        expected.push((thread.tid, time, class.kind, addresses));
+    });
+    let stream = NettraceStream::new(bytes.as_slice(), Default::default());
+    let mut stream = stream.expect("a trace");
+    let mut live = LiveSession::new();
+    live.keep_samples(u64::MAX);
+    let mut taken = Vec::new();
+    loop {
+        let more = live.read_batch(|session| stream.read_batch(session));
+        let dropped = live.drain_samples(|sample| {
+            let addresses = sample.leaf_first.to_vec();
+            taken.push((sample.tid, sample.time_ns, sample.kind, addresses));
+        });
+        assert_eq!(dropped, 0);
+        if more.expect("a trace").is_none() {
+            break;
+        }
+    }
+    let key = |sample: &(u64, u64, SampleKind, Vec<u64>)| (sample.1, sample.0);
+    expected.sort_by_key(key);
+    taken.sort_by_key(key);
+    assert!(!taken.is_empty());
+    assert!(
+        taken == expected,
+        "{} samples of {}",
+        taken.len(),
+        expected.len()
+    );
+}
+
+#[test]
+fn samples_that_are_not_taken_are_dropped_and_counted() {
+    let mut live = LiveSession::new();
+    live.keep_samples(10);
+    for time in 0..25 {
+        live.sample(
+            At::new(time).process(1).thread(2),
+            &[0x1000 + time],
+            Sample::cpu(),
+        );
+    }
+    let mut times = Vec::new();
+    let dropped = live.drain_samples(|sample| times.push(sample.time_ns));
+    assert_eq!((dropped, times), (22, vec![22, 23, 24]));
+    assert_eq!(live.drain_samples(|_| panic!("they were taken")), 0);
+    let mut without = LiveSession::new();
+    without.sample(At::new(1).process(1), &[1], Sample::cpu());
+    assert_eq!(without.drain_samples(|_| panic!("none is stored")), 0);
+}
+
+/// A profile of the samples of a while is that of a timeline that has no others.
+#[test]
+fn samples_of_a_while_have_a_profile() {
+    let mut live = LiveSession::new();
+    live.keep_samples(1000);
+    let at = |time| At::new(time).process(1).thread(2);
+    let method = |id, start, name| {
+        let method = Method::new(Action::Load, id, start, 64);
+        method.named("Ns.Type", name, "void ()")
+    };
+    live.apply(at(1), method(1, 0x1000, "First"));
+    live.apply(at(2), method(2, 0x2000, "Second"));
+    for (address, label) in [(0x1010, "Ns.Type.First"), (0x2010, "Ns.Type.Second")] {
+        for time in 0..3 {
+            live.sample(at(10 + time), &[address, 0x1020], Sample::cpu());
+        }
+        let (timeline, dropped) = live.take_samples();
+        assert_eq!((dropped, timeline.samples().len()), (0, 3));
+        let profile = timeline.profile(&Filter::default(), None);
+        let leaves = profile.entries.iter().map(|entry| {
+            let leaf = profile.resolver.leaf(entry.stack);
+            (
+                profile.resolver.frame(leaf).label().to_owned(),
+                entry.samples,
+            )
+        });
+        assert_eq!(leaves.collect::<Vec<_>>(), [(label.to_owned(), 3)]);
+    }
+    assert!(live.take_samples().0.samples().is_empty());
 }

@@ -63,6 +63,28 @@ pub fn say(text: &str) {
 
 /// Updates the number of bytes read.
 pub fn show(done: u64, total: Option<u64>) {
+    let mb = |bytes: u64| bytes / 1_000_000;
+    update(|| match total {
+        Some(total) if total > 0 => format!(
+            "reading: {} of {} MB ({} %)",
+            mb(done),
+            mb(total),
+            done.min(total).saturating_mul(100) / total
+        ),
+        _ => format!("reading: {} MB", mb(done)),
+    });
+}
+
+/// Updates the time and size of a recording.
+#[cfg(unix)]
+pub fn recording(since: Instant, bytes: u64) {
+    update(|| {
+        let seconds = since.elapsed().as_secs();
+        format!("{seconds} s, {:.1} MB", bytes as f64 / 1e6)
+    });
+}
+
+fn update(text: impl FnOnce() -> String) {
     let Some(begin) = BEGIN.get() else {
         return;
     };
@@ -75,15 +97,5 @@ pub fn show(done: u64, total: Option<u64>) {
     }
     LAST_MS.store(ms, Ordering::Relaxed);
     SHOWN.store(true, Ordering::Relaxed);
-    let mb = |bytes: u64| bytes / 1_000_000;
-    let _ = match total {
-        Some(total) if total > 0 => write!(
-            io::stderr(),
-            "\r\x1b[Kreading: {} of {} MB ({} %)",
-            mb(done),
-            mb(total),
-            done.min(total).saturating_mul(100) / total
-        ),
-        _ => write!(io::stderr(), "\r\x1b[Kreading: {} MB", mb(done)),
-    };
+    let _ = write!(io::stderr(), "\r\x1b[K{}", text());
 }

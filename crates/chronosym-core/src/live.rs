@@ -8,10 +8,11 @@ use chronosym_timeline::{End, Id, LiveMap};
 use rustc_hash::FxHashMap;
 
 use crate::event_types::EventTypeInfo;
-use crate::facts::{At, Fact};
+use crate::facts::{At, Fact, Sample};
 use crate::ids::{BodyIndex, EventTypeId, ImageIndex, ProcessIndex};
 use crate::index::Index;
 use crate::machine::Machine;
+use crate::pending_samples::{LiveSample, PendingSamples};
 use crate::process::Process;
 use crate::ranges::ForgottenCode;
 use crate::recording::{Loss, TraceFacts};
@@ -32,8 +33,8 @@ use chronosym_types::SparseVec;
 /// regularly, too: memory then follows what is alive and what ended since, however long the session
 /// lasts.
 ///
-/// Neither samples nor stacks are kept, so it has no [`StackId`](crate::StackId)s: a live reader
-/// resolves addresses itself. Events of several EventPipe sessions of one process can be pushed
+/// It has no [`StackId`](crate::StackId)s: [`drain_samples`](LiveSession::drain_samples) returns
+/// samples with the addresses of their stacks, if they are asked for. Events of several EventPipe sessions of one process can be pushed
 /// into one live session; facts that several of them report are applied once.
 ///
 /// The inner session cannot be moved out or replaced, so that readers always see a consistent
@@ -53,6 +54,7 @@ pub struct LiveSession {
     published_watermark: u64,
     finished: bool,
     latest: Arc<ArcSwap<Timeline>>,
+    samples: PendingSamples,
 }
 
 /// The maps of one process, and its state when they were last changed.
@@ -98,6 +100,7 @@ impl LiveSession {
             published_watermark: 0,
             finished: false,
             latest: Arc::new(ArcSwap::from_pointee(empty)),
+            samples: PendingSamples::default(),
         }
     }
 
@@ -128,6 +131,7 @@ impl LiveSession {
         let serial = self.session.serial;
         let watermark_ns = read(&mut self.session);
         assert_eq!(serial, self.session.serial, "the session was replaced");
+        self.samples.limit(&mut self.session);
         if let Ok(Some(watermark_ns)) = watermark_ns {
             self.advance(watermark_ns);
             self.publish();
@@ -202,6 +206,40 @@ impl LiveSession {
         });
         self.finished = true;
         self.publish();
+    }
+
+    /// Stores samples of profilers from now on, for [`drain_samples`](Self::drain_samples): at most
+    /// `most` between two calls, and one batch beyond that; if more come, all are dropped. Call it
+    /// before the first event.
+    pub fn keep_samples(&mut self, most: u64) {
+        self.samples.keep(&mut self.session, most);
+    }
+
+    /// Adds a sample, as [`Session::sample`], if samples are stored.
+    pub fn sample(&mut self, at: At, leaf_first: &[u64], sample: Sample) {
+        self.session.sample(at, leaf_first, sample);
+        self.samples.limit(&mut self.session);
+    }
+
+    /// Calls `each` with the samples that came since the last call, in their order of arrival, and
+    /// drops them. Returns the number of samples that were dropped because too many came.
+    ///
+    /// Their stacks are resolved in the timeline that was [published](Self::publish) last, with a
+    /// [`Resolver`](crate::Resolver) that [advances](crate::Resolver::advance_to) to it. Answers
+    /// for times from the [watermark](Self::watermark) on are provisional.
+    pub fn drain_samples(&mut self, each: impl FnMut(LiveSample<'_>)) -> u64 {
+        self.samples.drain(&mut self.session, each)
+    }
+
+    /// Publishes, and returns the timeline with the samples that came since the last call, for
+    /// [`Timeline::profile`] of them; and the number of samples that were dropped because too many
+    /// came. They are those that [`drain_samples`](Self::drain_samples) would pass.
+    pub fn take_samples(&mut self) -> (Arc<Timeline>, u64) {
+        self.publish();
+        let published = self.published.clone();
+        let mut timeline = Timeline::of(&mut self.session, published, self.watermark);
+        let dropped = self.samples.move_to(&mut self.session, &mut timeline);
+        (Arc::new(timeline), dropped)
     }
 
     /// Keeps what is pushed from now on, for [`take_delta`](Self::take_delta). Call it before the

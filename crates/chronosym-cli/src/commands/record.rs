@@ -237,8 +237,9 @@ fn record(args: &Record, session: Session, out: &mut File) -> Result<Recorded> {
         .duration
         .map(|ns| Instant::now() + Duration::from_nanos(ns));
     let interrupted = interrupt::catch();
+    let began = Instant::now();
     let recorded = session.record(out, &limits, |bytes| {
-        progress::show(bytes, None);
+        progress::recording(began, bytes);
         interrupted() || end.is_some_and(|end| Instant::now() >= end)
     });
     interrupt::release();
