@@ -45,6 +45,11 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ("chronosym record -o app.nettrace -- dotnet App.dll", "from the first instruction to the end"),
         ("chronosym record --name App --profile alloc -o app.nettrace", "allocations, until Ctrl+C"),
     ]),
+    #[cfg(unix)]
+    ("watch", &[
+        ("chronosym watch --pid 4711", "hot methods of the last two seconds, until Ctrl+C"),
+        ("chronosym watch --name App --interval 10s -n 20", "every ten seconds, with more rows"),
+    ]),
     ("serve", &[
         ("chronosym serve app.nettrace", "show the report in a browser"),
         ("chronosym serve --sources ~/src/app app.nettrace", "with source files from a folder"),

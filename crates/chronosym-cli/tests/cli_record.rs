@@ -130,6 +130,20 @@ fn of_a_killed_process_the_list_of_its_code_is_kept() {
 }
 
 #[test]
+fn a_process_is_watched_until_it_ends() {
+    let runtime = fake(trace(), false);
+    let pid = runtime.child.id().to_string();
+    let watched = run(&["watch", "--pid", &pid, "--interval", "1ms", "-n", "3"]);
+    assert_eq!(watched.status, 0, "{}", watched.stderr);
+    let tables = watched.stdout.matches("wall-clock samples of").count();
+    assert!(tables > 0, "{}", watched.stdout);
+    assert!(watched.stdout.contains("Known!"), "{}", watched.stdout);
+    let nobody = run(&["watch"]);
+    assert_eq!(nobody.status, 2);
+    assert!(nobody.stderr.contains("which process? Say --pid, --name;"));
+}
+
+#[test]
 fn who_cannot_be_recorded_is_said() {
     let out = std::env::temp_dir().join("never.nettrace");
     let own = std::process::id().to_string();

@@ -22,8 +22,8 @@ const COMMANDS: &[(&[&str], &str)] = &[
         "use `chronosym stacks TRACE -o FILE`: the extension selects the format",
     ),
     (
-        &["collect", "record", "ps"],
-        "traces are recorded by other tools, such as `dotnet-trace collect -p PID` or `perf record -k mono -g`",
+        &["collect", "ps"],
+        "use `chronosym record` for .NET processes on Linux; without a target it lists them",
     ),
     (&["view", "open", "show"], "use `chronosym serve TRACE`"),
     (

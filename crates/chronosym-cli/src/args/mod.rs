@@ -21,7 +21,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 
 pub use self::parts::*;
 #[cfg(unix)]
-pub use self::record::Record;
+pub use self::record::{Record, Watch};
 pub use self::tools::Tool;
 use crate::limits::{self, LimitOptions};
 use crate::units::parse_address;
@@ -213,6 +213,13 @@ pub enum Command {
         override_usage = "chronosym record [OPTIONS] <--pid <PID> | --name <NAME> | -- COMMAND...>"
     )]
     Record(Record),
+    /// Show where a running .NET process spends its time, every two seconds, until stopped.
+    ///
+    /// Nothing is written to disk but a list of code, which is removed. Memory follows the code that
+    /// is loaded.
+    #[cfg(unix)]
+    #[command(override_usage = "chronosym watch [OPTIONS] <--pid <PID> | --name <NAME>>")]
+    Watch(Watch),
     /// Show the report of a trace in this machine's browser, until stopped.
     ///
     /// Only this machine can connect, and only with the printed URL, which contains a random token.

@@ -50,6 +50,29 @@ pub struct Record {
     pub output: Option<PathBuf>,
 }
 
+/// `chronosym watch`.
+#[derive(Debug, Args)]
+pub struct Watch {
+    /// Watch the process with this id.
+    #[arg(long, short, value_name = "PID", conflicts_with = "name")]
+    pub pid: Option<u32>,
+    /// Watch the .NET process whose program has this name.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Show a table of the samples of each interval.
+    #[arg(long, value_name = "T", default_value = "2s", value_parser = units::parse_time)]
+    pub interval: u64,
+    /// Stop after this time: 30s, 5m. Default at Ctrl+C, or at the end of the process.
+    #[arg(long, value_name = "T", value_parser = units::parse_time)]
+    pub duration: Option<u64>,
+    /// Show only the table of all methods.
+    #[arg(long)]
+    pub all: bool,
+    /// Show at most N rows.
+    #[arg(long = "most", short = 'n', default_value_t = 10, value_name = "N")]
+    pub max_lines: usize,
+}
+
 fn one_profile() -> impl TypedValueParser<Value = Profile> {
     let names = Profile::ALL.map(|(name, _)| name);
     PossibleValuesParser::new(names).map(|name| {

@@ -1,6 +1,8 @@
 //! The commands, one file each.
 
 mod diff;
+#[cfg(unix)]
+mod dotnet_process;
 mod events;
 mod explain;
 mod info;
@@ -23,6 +25,8 @@ mod summary;
 mod symbolize;
 mod threads;
 mod top;
+#[cfg(unix)]
+mod watch;
 
 use anyhow::Result;
 
@@ -36,6 +40,8 @@ pub fn run(command: Command) -> Result<()> {
         Command::Top(args) => top::run(&args),
         #[cfg(unix)]
         Command::Record(args) => record::run(&args),
+        #[cfg(unix)]
+        Command::Watch(args) => watch::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Threads(args) => threads::run(&args),
         Command::Lines(args) => lines::run(&args),

@@ -8,11 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use chronosym_export::show_count;
-use chronosym_record::{
-    Config, End, Limits, Profile, Recorded, Runtime, Session, Suspended, Target, find, find_all,
-};
+use chronosym_record::{Config, End, Limits, Profile, Recorded, Runtime, Session, Suspended, find};
 
-use super::stacks;
+use super::{dotnet_process, stacks};
 use crate::args::{Cli, Record, Usage};
 use crate::{interrupt, progress};
 
@@ -41,7 +39,7 @@ pub fn run(args: &Record) -> Result<()> {
             )
         }
         None => {
-            let target = target(args)?;
+            let target = dotnet_process::target(args.pid, args.name.as_deref(), ", or -- COMMAND")?;
             ((target.name.clone(), target.pid), None)
         }
     };
@@ -59,7 +57,7 @@ pub fn run(args: &Record) -> Result<()> {
         None => {
             runtime = Runtime::of(&find(*pid)?);
             if !args.no_start_rundown {
-                list = list_code(&runtime);
+                list = dotnet_process::list_code(&runtime);
             }
             session = runtime.collect(&config);
         }
@@ -116,46 +114,6 @@ fn config(args: &Record) -> Config {
     Config::new(providers.chain(args.providers.iter().cloned()))
 }
 
-fn target(args: &Record) -> Result<Target> {
-    if let Some(pid) = args.pid {
-        return find(pid).with_context(|| listed(&find_all()));
-    }
-    let all = find_all();
-    let Some(name) = &args.name else {
-        bail!(Usage(format!(
-            "which process? Say --pid, --name, or -- COMMAND; {}",
-            listed(&all)
-        )));
-    };
-    let stem = |name: &str| name.strip_suffix(".dll").unwrap_or(name).to_lowercase();
-    let is_it = |target: &&Target| stem(&target.name) == stem(name);
-    let found: Vec<&Target> = all.iter().filter(is_it).collect();
-    match *found.as_slice() {
-        [target] => Ok(target.clone()),
-        [] => bail!("no .NET process is called '{name}'; {}", listed(&all)),
-        _ => {
-            let pids: Vec<String> = found.iter().map(|it| it.pid.to_string()).collect();
-            bail!(
-                "several processes are called '{name}': say --pid, one of {}",
-                pids.join(", ")
-            )
-        }
-    }
-}
-
-/// The processes that can be recorded, for messages.
-fn listed(all: &[Target]) -> String {
-    const MOST: usize = 20;
-    let names = all.iter().map(|it| format!("{} {}", it.pid, it.name));
-    let mut names: Vec<String> = names.take(MOST).collect();
-    match all.len() {
-        0 => return "no .NET process of this user can be seen".to_owned(),
-        count if count > MOST => names.push(format!("{} more", count - MOST)),
-        _ => (),
-    }
-    format!(".NET processes: {}", names.join(", "))
-}
-
 /// The files of a recording.
 struct Files {
     trace: PathBuf,
@@ -197,23 +155,6 @@ impl Files {
         let file = options.open(&self.trace);
         file.with_context(|| format!("cannot create {}", self.trace.display()))
     }
-}
-
-/// Starts a session for the list of the code that was compiled before. It is stopped once the
-/// recording has begun, so that code compiled meanwhile is in one of them.
-fn list_code(runtime: &Runtime) -> Option<Session> {
-    // Sessions of .NET Core 3.1 hang now and then: one is enough.
-    let list = match runtime.is_net5() {
-        Ok(true) => runtime.collect(&Config::new(Profile::names())),
-        Ok(false) => return None,
-        Err(error) => Err(error),
-    };
-    if let Err(error) = &list {
-        progress::note(&format!(
-            "the code that was compiled before is not listed: {error}"
-        ));
-    }
-    list.ok()
 }
 
 /// Writes the list. Returns whether there is one: a recording without is of use, too.

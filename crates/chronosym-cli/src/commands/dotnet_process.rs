@@ -1,0 +1,65 @@
+//! .NET processes that are recorded.
+
+use anyhow::{Context, Result, bail};
+use chronosym_record::{Config, Profile, Runtime, Session, Target, find, find_all};
+
+use crate::args::Usage;
+use crate::progress;
+
+/// Finds a process by its id or its program's name. `others` are further ways to say which.
+pub fn target(pid: Option<u32>, name: Option<&str>, others: &str) -> Result<Target> {
+    if let Some(pid) = pid {
+        return find(pid).with_context(|| listed(&find_all()));
+    }
+    let all = find_all();
+    let Some(name) = name else {
+        bail!(Usage(format!(
+            "which process? Say --pid, --name{others}; {}",
+            listed(&all)
+        )));
+    };
+    let stem = |name: &str| name.strip_suffix(".dll").unwrap_or(name).to_lowercase();
+    let is_it = |target: &&Target| stem(&target.name) == stem(name);
+    let found: Vec<&Target> = all.iter().filter(is_it).collect();
+    match *found.as_slice() {
+        [target] => Ok(target.clone()),
+        [] => bail!("no .NET process is called '{name}'; {}", listed(&all)),
+        _ => {
+            let pids: Vec<String> = found.iter().map(|it| it.pid.to_string()).collect();
+            bail!(
+                "several processes are called '{name}': say --pid, one of {}",
+                pids.join(", ")
+            )
+        }
+    }
+}
+
+/// The processes that can be recorded, for messages.
+fn listed(all: &[Target]) -> String {
+    const MOST: usize = 20;
+    let names = all.iter().map(|it| format!("{} {}", it.pid, it.name));
+    let mut names: Vec<String> = names.take(MOST).collect();
+    match all.len() {
+        0 => return "no .NET process of this user can be seen".to_owned(),
+        count if count > MOST => names.push(format!("{} more", count - MOST)),
+        _ => (),
+    }
+    format!(".NET processes: {}", names.join(", "))
+}
+
+/// Starts a session for the list of the code that was compiled before. It is stopped once the
+/// recording has begun, so that code compiled meanwhile is in one of them.
+pub fn list_code(runtime: &Runtime) -> Option<Session> {
+    // Sessions of .NET Core 3.1 hang now and then: one is enough.
+    let list = match runtime.is_net5() {
+        Ok(true) => runtime.collect(&Config::new(Profile::names())),
+        Ok(false) => return None,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &list {
+        progress::note(&format!(
+            "the code that was compiled before is not listed: {error}"
+        ));
+    }
+    list.ok()
+}
