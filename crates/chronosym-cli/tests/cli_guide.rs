@@ -111,6 +111,11 @@ fn every_command_runs() {
         }
         let out = command.output().unwrap();
         let stderr = String::from_utf8_lossy(&out.stderr);
+        if words[1] == "record" {
+            // The options are right, and the process of the guide is missing.
+            assert!(stderr.contains("there is no process 4711"), "{stderr}");
+            continue;
+        }
         assert!(out.status.success(), "{words:?}: {stderr}");
         let option = words.iter().position(|word| word == "-o");
         let written = option.map(|at| fs::read(folder.path().join(&words[at + 1])).unwrap());

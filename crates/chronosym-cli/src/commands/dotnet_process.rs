@@ -1,6 +1,6 @@
 //! .NET processes that are recorded.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use chronosym_record::{Config, Profile, Runtime, Session, Target, find, find_all};
 
 use crate::args::Usage;
@@ -9,7 +9,7 @@ use crate::progress;
 /// Finds a process by its id or its program's name. `others` are further ways to say which.
 pub fn target(pid: Option<u32>, name: Option<&str>, others: &str) -> Result<Target> {
     if let Some(pid) = pid {
-        return find(pid).with_context(|| listed(&find_all()));
+        return find(pid).map_err(|error| anyhow!("{error}; {}", listed(&find_all())));
     }
     let all = find_all();
     let Some(name) = name else {
