@@ -165,7 +165,7 @@ mod tests {
         }
         for (name, examples) in EXAMPLES {
             for (line, _) in *examples {
-                // What a shell would do: words, of which it keeps some to itself.
+                // Split like a shell: up to a pipe or a redirection.
                 let line = line.split([' ']).map(|word| word.trim_matches('\''));
                 let mut line: Vec<&str> = line
                     .take_while(|word| !["|", ">", "<"].contains(word))

@@ -10,7 +10,7 @@ static HANDLER: Once = Once::new();
 static CATCHES: AtomicBool = AtomicBool::new(false);
 static CAUGHT: AtomicBool = AtomicBool::new(false);
 
-/// What shells report for a program that Ctrl+C ended.
+/// The status that shells report for a program ended by Ctrl+C.
 const INTERRUPTED: i32 = 130;
 
 /// Removes a file if SIGINT, SIGTERM or SIGHUP (on Windows Ctrl+C or closing the console) ends the process.

@@ -55,7 +55,7 @@ limits! {
     "N" max_line_share line_share: usize, "Limit how often each DWARF line table is read, on average.";
 }
 
-/// Whether words of the command line request the limits.
+/// Returns whether words of the command line request the limits.
 pub fn is_help(words: &[OsString]) -> bool {
     let mut options = words.iter().take_while(|word| *word != "--");
     options.any(|word| word == "--help-limits")

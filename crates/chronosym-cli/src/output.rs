@@ -21,8 +21,8 @@ pub fn set_color(color: Color) {
     let _ = COLOR.set(color);
 }
 
-/// Whether output is coloured: as `--color` states; by default on a terminal unless `NO_COLOR` is
-/// set (no-color.org).
+/// Returns whether output is coloured: as `--color` states; by default on a terminal unless
+/// `NO_COLOR` is set (no-color.org).
 pub fn is_coloured(path: Option<&Path>) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     match COLOR.get().copied().unwrap_or(Color::Auto) {
@@ -265,8 +265,8 @@ pub fn refuse_inputs(files: &Files) -> Result<()> {
     )
 }
 
-/// Whether output and input are the same file on disk, under any names. Pipes and terminals are not
-/// checked: opening one may consume input.
+/// Returns whether output and input are the same file on disk, under any names. Pipes and terminals
+/// are not checked: opening one may consume input.
 fn is_same(output: &Path, input: &Path) -> bool {
     let is_file = |path: &Path| path.metadata().is_ok_and(|m| m.is_file());
     let read = match input.as_os_str() == "-" {
@@ -278,7 +278,7 @@ fn is_same(output: &Path, input: &Path) -> bool {
     is_file(output) && read.is_some() && read == Handle::from_path(output).ok()
 }
 
-/// Whether the output is a terminal.
+/// Returns whether the output is a terminal.
 pub fn is_terminal(path: Option<&Path>) -> bool {
     file(path).is_none() && io::stdout().is_terminal()
 }
@@ -288,7 +288,7 @@ fn file(path: Option<&Path>) -> Option<&Path> {
     path.filter(|path| path.as_os_str() != "-")
 }
 
-/// Whether the reader of the output, such as `head`, has closed the pipe.
+/// Returns whether the reader of the output, such as `head`, has closed the pipe.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause

@@ -15,7 +15,7 @@ pub struct AddressRequest<'a> {
     pub target: Option<Target<'a>>,
     /// The kind of answer that it takes.
     pub wanted: Wanted,
-    /// What replaces it in a text.
+    /// Its replacement in a text.
     pub form: Form,
     /// The address to print, if the target has another one.
     pub address: Option<u64>,

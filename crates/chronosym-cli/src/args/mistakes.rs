@@ -1,4 +1,4 @@
-//! What usage errors add to clap's text: the command, option or argument that was likely meant.
+//! Additions to clap's text of usage errors: the command, option or argument that was likely meant.
 
 use std::ffi::OsString;
 
@@ -6,7 +6,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 
-/// Commands of other tools, and what does the same here.
+/// Commands of other tools, and the equivalent here.
 const COMMANDS: &[(&[&str], &str)] = &[
     (&["version"], "use `chronosym --version`"),
     (
@@ -33,7 +33,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["script", "dump"], "use `chronosym events TRACE`"),
 ];
 
-/// Options of other tools, and what they are called here.
+/// Options of other tools, and their names here.
 const OPTIONS: &[(&[&str], &str)] = &[
     (
         &["--top", "--limit", "--count", "--rows", "--lines-max"],
@@ -135,7 +135,7 @@ fn meaning(table: &[(&[&str], &'static str)], word: &str) -> Option<&'static str
     row.map(|(_, meaning)| *meaning)
 }
 
-/// Whether a command has an option, spelled with its hyphens.
+/// Returns whether a command has an option, spelled with its hyphens.
 fn has(command: &Command, option: &str) -> bool {
     command.get_arguments().any(|argument| {
         let long = argument.get_long().map(|long| format!("--{long}"));
@@ -144,7 +144,8 @@ fn has(command: &Command, option: &str) -> bool {
     })
 }
 
-/// The word that differs least, if it differs by at most two letters, and by less than half of them.
+/// Returns the word that differs least, if it differs by at most two letters, and by less than half
+/// of them.
 fn nearest<'a>(word: &str, all: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distances = all.map(|other| (strsim::osa_distance(word, other), other));
     let near = distances.filter(|(distance, other)| *distance <= 2 && 2 * distance < other.len());

@@ -299,7 +299,7 @@ where
     PossibleValuesParser::new(names).map(|name| name.parse().unwrap_or_default())
 }
 
-/// A way to spell it, with what it means.
+/// Returns a possible value with its meaning.
 fn meant((name, what): (&'static str, &'static str)) -> PossibleValue {
     PossibleValue::new(name).help(what)
 }

@@ -264,7 +264,7 @@ enum Grouping {
     Module,
 }
 
-/// What a pattern, or an option without a value, does to a shape.
+/// The effect of a pattern, or of an option without a value, on a shape.
 type Step = fn(Shape, &str) -> Result<Shape, ShapeError>;
 type Flag = fn(Shape) -> Shape;
 

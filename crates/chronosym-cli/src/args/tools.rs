@@ -26,7 +26,7 @@ pub struct Tool {
     pub build_id: Option<String>,
 }
 
-/// What a command line of a tool means here.
+/// The meaning of a tool's command line here.
 #[derive(Debug)]
 pub struct Translated {
     pub args: Vec<OsString>,

@@ -114,7 +114,7 @@ fn limit(argument: &clap::Arg) -> Option<(String, String)> {
     Some((format!("--{}", argument.get_long()?), help.to_string()))
 }
 
-/// A section of terms with their descriptions.
+/// Returns a section of terms with their descriptions.
 fn terms<'a>(title: &str, terms: impl Iterator<Item = (&'a str, &'a str)>) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", [title]);

@@ -20,7 +20,7 @@ pub fn check_sources(folders: &[PathBuf]) -> Result<()> {
     }
 }
 
-/// Returns what a report states about traces.
+/// Returns the facts about traces for a report.
 pub fn facts(traces: &[PathBuf], sampled: &Sampled, profile: &Profile, raw: bool) -> ReportFacts {
     let diagnostics = sampled.loaded.diagnostics.list.clone();
     let mut facts = ReportFacts::new(pictures::name(traces), profile, diagnostics);
