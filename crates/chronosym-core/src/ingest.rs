@@ -31,7 +31,7 @@ impl Session {
         })
     }
 
-    /// Whether the options select the stacks of this event type.
+    /// Returns whether the options select the stacks of this event type.
     pub fn is_selected(&self, id: EventTypeId) -> bool {
         self.info(id).is_some_and(|info| info.selected)
     }
@@ -90,7 +90,7 @@ impl Session {
         self.machine.apply_to(process, At::new(0), symbol.into());
     }
 
-    /// Whether the latest event about an address is a runtime's, not a jitdump's.
+    /// Returns whether the latest event about an address is a runtime's, not a jitdump's.
     pub fn is_stated_by_events(&mut self, at: At, address: u64) -> bool {
         let process = self.machine.process_at(at);
         let code = &self.machine.state(process).code;

@@ -54,8 +54,8 @@ pub struct EventSelector {
 }
 
 impl EventSelector {
-    /// Parses `PROVIDER[/ID]` or `PROVIDER[/NAME]`; a name alone selects the events with that name of
-    /// every provider. Kernel events have the provider `Kernel`.
+    /// Parses `PROVIDER[/ID]` or `PROVIDER[/NAME]`; a name alone selects the events with that name
+    /// of every provider. Kernel events have the provider `Kernel`.
     pub fn parse(text: &str) -> Option<Self> {
         let (provider, event) = match text.split_once('/') {
             Some((provider, event)) => (provider, Some(event)),
@@ -68,7 +68,7 @@ impl EventSelector {
         })
     }
 
-    /// Whether an event type is selected, compared without case.
+    /// Returns whether an event type is selected, compared without case.
     pub fn matches(&self, schema: &EventSchema) -> bool {
         let provider = schema.provider_name();
         let is_classic = matches!(schema.key(), EventKey::Classic { .. });
@@ -134,7 +134,7 @@ impl From<SampleSelection> for Options {
 }
 
 impl Options {
-    /// Whether the stacks of this event type are selected.
+    /// Returns whether the stacks of this event type are selected.
     pub(crate) fn selects(&self, schema: &EventSchema) -> bool {
         match &self.samples {
             SampleSelection::Events(selectors) => selectors.iter().any(|s| s.matches(schema)),
@@ -143,7 +143,7 @@ impl Options {
         }
     }
 
-    /// Whether events of this type are kept.
+    /// Returns whether events of this type are kept.
     pub(crate) fn keeps(&self, schema: &EventSchema) -> bool {
         self.keep.iter().any(|selector| selector.matches(schema))
     }
@@ -155,7 +155,7 @@ impl Options {
         Meaning { mark, ..meaning }
     }
 
-    /// Whether profiler samples are selected.
+    /// Returns whether profiler samples are selected.
     pub fn wants_profilers(&self) -> bool {
         matches!(
             self.samples,
@@ -163,7 +163,7 @@ impl Options {
         )
     }
 
-    /// Whether events of a type must be pushed; others need only be counted.
+    /// Returns whether events of a type must be pushed; others need only be counted.
     pub fn wants(&self, schema: &EventSchema) -> bool {
         let meaning = self.meaning(schema);
         let means_something = match meaning.role {

@@ -21,8 +21,8 @@ pub(super) enum Side<'c> {
     Read(&'c mut dyn TextSource),
 }
 
-/// Codes the rows of one block. Each call codes one value of a row, in the next column. A value that is not valid makes
-/// the block invalid, and is zero.
+/// Codes the rows of one block. Each call codes one value of a row, in the next column. A value
+/// that is not valid makes the block invalid, and is zero.
 pub(super) struct Coder<'c> {
     columns: Vec<Column<'c>>,
     /// The next column.
@@ -80,7 +80,7 @@ impl<'c> Coder<'c> {
         self.at = 0;
     }
 
-    /// Whether all values so far are valid.
+    /// Returns whether all values so far are valid.
     pub fn is_valid(&self) -> bool {
         self.is_valid
     }
@@ -90,7 +90,7 @@ impl<'c> Coder<'c> {
         self.is_valid &= is_valid;
     }
 
-    /// Whether the block is valid and was read to its end.
+    /// Returns whether the block is valid and was read to its end.
     pub fn is_complete(&self) -> bool {
         self.is_valid && self.columns.iter().all(|column| column.unread.is_empty())
     }

@@ -1,4 +1,4 @@
-//! Reads deltas: what a live session appended to a file or stream.
+//! Reads deltas, which a live session appends to a file or stream.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -22,18 +22,18 @@ use crate::recording::TraceFacts;
 use crate::session::{Payload, Session};
 
 const HEADER: usize = 12;
-/// A frame may take so many times its bytes, beyond the free part.
+/// Maximum ratio of a frame's contents to its bytes, beyond the exempt part.
 const MAX_RATIO: u64 = 200;
 const FREE: u64 = 64 << 20;
 
 /// Reads the deltas of a live session ([`LiveSession::take_delta`](crate::LiveSession::take_delta))
 /// into another session, as they arrive: a live one, or one that is finished at the end. It then
-/// answers as the session that wrote them.
+/// resolves like the session that wrote them.
 #[derive(Debug, Default)]
 pub struct DeltaReader {
-    /// Bytes from the start of the file that were read.
+    /// Number of bytes read from the start of the file.
     read: u64,
-    /// Bytes of contents so far.
+    /// Size of the contents so far, in bytes.
     expanded: u64,
     watermark_ns: u64,
 }
@@ -44,7 +44,7 @@ impl DeltaReader {
         DeltaReader::default()
     }
 
-    /// Whether bytes start as deltas do.
+    /// Returns whether bytes start like deltas.
     pub fn is_delta(head: &[u8]) -> bool {
         head.starts_with(MAGIC)
     }
@@ -55,14 +55,14 @@ impl DeltaReader {
         self.watermark_ns
     }
 
-    /// Applies the complete frames that `bytes` start with, and returns their length. `bytes`
-    /// follow those of the last call. The rest is the start of a frame that is still to be written,
-    /// or that a crash has cut short.
+    /// Applies the complete frames at the start of `bytes`, and returns their length. `bytes`
+    /// follow those of the last call. The rest is the start of a frame that is not yet complete, or
+    /// that a crash has truncated.
     ///
     /// # Errors
     ///
-    /// [`SavedError`] if they are no deltas, of a later version, or damaged. The frames before were
-    /// applied.
+    /// [`SavedError`] if they are not deltas, of a later version, or damaged. The frames before
+    /// were applied.
     pub fn read(&mut self, bytes: &[u8], session: &mut Session) -> Result<usize, SavedError> {
         let mut rest = bytes;
         if self.read == 0 {
@@ -173,7 +173,7 @@ fn block<T: Default>(content: &mut &[u8], code: impl Fn(&mut Coder<'_>, &mut T))
     let length = usize::try_from(take_varint(content)?).ok()?;
     let (block, rest) = content.split_at_checked(length)?;
     *content = rest;
-    // Every row takes a byte at least.
+    // Every row takes at least one byte.
     if count > length {
         return None;
     }

@@ -279,25 +279,25 @@ impl<'b> SavedTimeline<'b> {
         (content.len() == block.length as usize).then_some(content)
     }
 
-    /// The number of rows of a table.
+    /// Returns the number of rows of a table.
     pub(super) fn rows(&self, table: Table) -> usize {
         let last = self.tables[table as usize].last();
         last.map_or(0, |block| block.first + block.rows)
     }
 
-    /// The number of blocks of a table.
+    /// Returns the number of blocks of a table.
     pub(super) fn blocks(&self, table: Table) -> usize {
         self.tables[table as usize].len()
     }
 
-    /// The block of a row that is in the table, and its first row.
+    /// Returns the block of a row that is in the table, and its first row.
     pub(super) fn block_of_row(&self, table: Table, row: usize) -> (usize, usize) {
         let blocks = &self.tables[table as usize];
         let block = blocks.partition_point(|block| block.first <= row) - 1;
         (block, blocks[block].first)
     }
 
-    /// The only block that may contain the rows of a key.
+    /// Returns the only block that may contain the rows of a key.
     pub(super) fn block_of_key(&self, table: Table, key: Key) -> Option<usize> {
         let blocks = &self.tables[table as usize];
         blocks
@@ -305,7 +305,7 @@ impl<'b> SavedTimeline<'b> {
             .checked_sub(1)
     }
 
-    /// The blocks that may contain rows of a process.
+    /// Returns the blocks that may contain rows of a process.
     pub(super) fn blocks_of_process(&self, table: Table, process: u32) -> Range<usize> {
         let blocks = &self.tables[table as usize];
         let before = blocks.partition_point(|block| block.key <= (process, 0));
@@ -319,7 +319,7 @@ impl<'b> SavedTimeline<'b> {
             .map_or(0, |block| block.offset)
     }
 
-    /// The error about a block.
+    /// Returns the error about a block.
     pub(super) fn invalid(&self, table: Table, block: usize) -> SavedError {
         SavedError::Damaged {
             part: table.as_str(),

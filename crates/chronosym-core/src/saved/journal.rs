@@ -1,4 +1,4 @@
-//! Keeps what is pushed into a session, for deltas.
+//! Keeps the input of a session for deltas.
 
 use chronosym_events::{EventSchema, PointerSize};
 use rustc_hash::FxHashMap;
@@ -19,11 +19,11 @@ use crate::recording::{Loss, TraceFacts};
 
 pub(super) const MAGIC: &[u8; 8] = b"chronod\0";
 pub(super) const VERSION: u32 = 1;
-/// Lengths in the file and without compression, CRC-32 of what follows, and CRC-32 of these 12
+/// Lengths in the file and without compression, CRC-32 of the content, and CRC-32 of these 12
 /// bytes.
 pub(super) const FRAME: usize = 16;
 
-/// What was pushed into a session since the last delta was taken.
+/// The input of a session since the last delta was taken.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     has_header: bool,
@@ -89,7 +89,7 @@ impl Journal {
         block(&mut content, types.collect(), recording_rows::event_type);
         block(&mut content, std::mem::take(&mut self.steps), steps::step);
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-        // Memory takes every write.
+        // Writing to memory does not fail.
         let stored = encoder.write_all(&content).and_then(|()| encoder.finish());
         let stored = stored.unwrap_or_default();
         let mut frame = (stored.len() as u32).to_le_bytes().to_vec();

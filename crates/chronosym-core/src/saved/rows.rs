@@ -38,7 +38,7 @@ impl<T: Default> Default for Of<T> {
     }
 }
 
-/// A row of a process.
+/// Returns a row of a process.
 pub(super) fn of<T>(
     processes: usize,
     mut code: impl FnMut(&mut Coder<'_>, &mut T),

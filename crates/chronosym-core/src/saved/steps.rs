@@ -1,4 +1,4 @@
-//! The rows of deltas: what was pushed into a session, in order.
+//! The rows of deltas: the input of a session, in order.
 
 use chronosym_events::{Action, Extent, MethodFlags, PointerSize};
 use chronosym_types::{FileNumber, Guid, MappedFile, PdbId, closed_list};
@@ -11,7 +11,7 @@ use crate::symbol_identity::PdbReference;
 use crate::terms::Addressing;
 
 closed_list! {
-    /// What a step is.
+    /// The kind of a step.
     StepKind {
         Event = "event",
         PerfMap = "perf map",
@@ -35,7 +35,7 @@ closed_list! {
     }
 }
 
-/// One step: its kind, and what it consists of, in the order of [`Step::of_fact`].
+/// One step: its kind, and its values in the order of [`Step::of_fact`].
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub kind: StepKind,
@@ -74,7 +74,7 @@ impl Step {
         }
     }
 
-    /// An event of a type, by its number in the same delta.
+    /// Creates the step of an event, whose type has a number in the same delta.
     pub fn of_event(event_type: u32, at: At, pointer_size: PointerSize, payload: &[u8]) -> Self {
         let is_wide = u64::from(pointer_size == PointerSize::Eight);
         Step {
@@ -268,13 +268,13 @@ impl Step {
         self.numbers.push(it.tree.faults().into());
     }
 
-    /// Calls `apply` with the fact of the step. `None` if it is not of a valid form.
+    /// Calls `apply` with the fact of the step. `None` if its form is invalid.
     pub fn fact(&self, apply: impl FnOnce(At, Fact<'_>)) -> Option<()> {
         let mut numbers = Numbers(&self.numbers);
         let mut texts = self.texts.iter().map(String::as_str);
         let mut text = || texts.next();
         let it = &mut numbers;
-        // What a fact borrows.
+        // Values that a fact borrows.
         let entries: Vec<(i32, u32)>;
         let lines: Vec<(u64, &str, u32)>;
         let build_id: &str;
@@ -393,7 +393,7 @@ impl Step {
         Some(())
     }
 
-    /// The number of the event's type, and its pointer size.
+    /// Returns the number of the event's type, and its pointer size.
     pub fn event(&self) -> Option<(usize, PointerSize)> {
         let mut numbers = Numbers(&self.numbers);
         let event_type: u32 = numbers.next()?;
@@ -434,7 +434,7 @@ fn narrow(number: u64) -> Option<u32> {
     u32::try_from(number).ok()
 }
 
-/// Numbers of a step that are still to be read.
+/// The remaining numbers of a step.
 struct Numbers<'s>(&'s [u64]);
 
 impl<'s> Numbers<'s> {
@@ -503,7 +503,7 @@ impl<'s> Numbers<'s> {
     fn inline_tree(&mut self) -> Option<facts::InlineTree> {
         let (clr_instance, method_id, version) = (self.next()?, self.next()?, self.next()?);
         let count: usize = self.next()?;
-        // Three numbers at least of each node.
+        // Each node has at least three numbers.
         let mut nodes = Vec::with_capacity(count.min(self.0.len() / 3));
         for _ in 0..count {
             nodes.push((self.next()?, self.next()?, self.option()?));

@@ -1,4 +1,4 @@
-//! What bindings to other languages report of an error: its kind, the input, the offset.
+//! The parts of an error for bindings to other languages: its kind, the input, the offset.
 
 use std::io;
 
@@ -14,11 +14,11 @@ closed_list! {
     ErrorKind {
         /// The file does not exist.
         NotFound = "not_found",
-        /// The system refuses or fails to read the file.
+        /// The system rejects or fails to read the file.
         Io = "io",
         /// The input is not a trace, or of an unsupported version.
         Format = "format",
-        /// The input is a damaged trace or archive of which nothing can be read.
+        /// The input is a trace or archive that is too damaged to be read.
         Damaged = "damaged",
         /// A limit was reached before anything could be read.
         Limit = "limit",
