@@ -23,8 +23,9 @@ struct Block {
     content: Vec<u8>,
 }
 
-/// Reads a saved timeline with these blocks: for each table their number, and for each block the process, the key (8 bytes), the
-/// number of rows (2) and the length of the content (2) and the content.
+/// Reads a saved timeline with these blocks: for each table their number, and for each block the
+/// process, the key (8 bytes), the number of rows (2) and the length of the content (2) and the
+/// content.
 pub fn any(data: &[u8]) {
     let _ = SavedTimeline::open(data);
     let _ = DeltaReader::new().read(data, &mut Session::new(Options::default()));

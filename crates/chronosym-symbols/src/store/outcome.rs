@@ -66,7 +66,7 @@ pub enum NoFile {
 }
 
 impl NoFile {
-    /// The reason's name in the closed list.
+    /// Returns the reason's name in the closed list.
     pub fn name(&self) -> &'static str {
         match self {
             Self::NoSymbolFile => "NoSymbolFile",
