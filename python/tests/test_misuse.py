@@ -119,6 +119,7 @@ def test_threads_share_a_timeline(timeline):
     assert all(answer.num_rows == wanted.num_rows for answer in answers)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_forked_processes_get_answers(timeline):
     wanted = timeline.resolve(1, 2, [3]).num_rows
     child = os.fork()

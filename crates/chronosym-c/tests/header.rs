@@ -15,7 +15,8 @@ fn the_header_is_that_of_the_source() {
         fs::write(&path, &header).unwrap();
     }
     let header = String::from_utf8(header).unwrap();
-    let checked_in = fs::read_to_string(path).unwrap();
+    // Git may have changed the ends of lines.
+    let checked_in = fs::read_to_string(path).unwrap().replace("\r\n", "\n");
     assert!(
         header == checked_in,
         "run `CHRONOSYM_BLESS=1 cargo test -p chronosym-c --test header`"
