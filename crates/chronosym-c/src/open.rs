@@ -2,7 +2,9 @@
 
 use std::ffi::{c_char, c_void};
 use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
 
+use chronosym::open::Progress;
 use chronosym::{Input, Limits, Opener, Options, SampleSelection};
 
 use crate::boundary::call;
@@ -55,19 +57,17 @@ impl Versioned for chronosym_open_options {}
 
 const FLAGS: u32 = 3;
 
-/// A callback with its data, which the caller lets any thread use.
+/// A callback with its data.
 struct Watch {
     progress: unsafe extern "C" fn(*mut c_void, u64, u64) -> bool,
     data: *mut c_void,
 }
 
-// SAFETY: the interface states that the callback is called by any thread, one at a time.
+// SAFETY: the interface states that the callback is called by any thread.
 unsafe impl Send for Watch {}
-// SAFETY: as above.
-unsafe impl Sync for Watch {}
 
 impl Watch {
-    fn call(&self, progress: chronosym::open::Progress) -> ControlFlow<()> {
+    fn call(&mut self, progress: Progress) -> ControlFlow<()> {
         let total = progress.total.unwrap_or(u64::MAX);
         // SAFETY: the caller of `chronosym_open` states that the callback is valid during the call.
         match unsafe { (self.progress)(self.data, progress.read, total) } {
@@ -96,11 +96,15 @@ fn opener(options: &chronosym_open_options) -> Result<Opener, Failure> {
         opener = opener.unwind_with((*handles::get(options.symbols)?).clone());
     }
     if let Some(progress) = options.progress {
-        let watch = Watch {
+        // Threads that read at once call it one after the other.
+        let watch = Mutex::new(Watch {
             progress,
             data: options.progress_data,
-        };
-        opener = opener.watch(move |progress| watch.call(progress));
+        });
+        opener = opener.watch(move |progress| {
+            let watch = watch.lock();
+            watch.unwrap_or_else(PoisonError::into_inner).call(progress)
+        });
     }
     Ok(opener)
 }
