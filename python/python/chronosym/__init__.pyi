@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias, final
 
 __version__: str
 
@@ -29,6 +29,7 @@ class Error(Exception):
     offset: int | None
     """The position in the file at which reading failed, in bytes."""
 
+@final
 class RecordBatch:
     """Rows with named columns, which pyarrow, polars, pandas and duckdb take without a copy."""
 
@@ -41,6 +42,7 @@ class RecordBatch:
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+@final
 class RecordBatchReader(Iterator[RecordBatch]):
     """Batches of rows, made one at a time. They can be read once."""
 
@@ -51,30 +53,47 @@ class RecordBatchReader(Iterator[RecordBatch]):
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+@final
 class Frame:
     """What is known of the code at an address; None stands for what is unknown."""
 
-    address: int
-    module: str | None
-    method: str | None
-    signature: str | None
-    offset: int | None
-    file: str | None
-    line: int | None
-    column: int | None
-    inlined: bool
-    tier: str | None
-    evidence: str | None
-    certainty: str | None
-    name_reason: str | None
-    line_reason: str | None
-    label: str
+    @property
+    def address(self) -> int: ...
+    @property
+    def module(self) -> str | None: ...
+    @property
+    def method(self) -> str | None: ...
+    @property
+    def signature(self) -> str | None: ...
+    @property
+    def offset(self) -> int | None: ...
+    @property
+    def file(self) -> str | None: ...
+    @property
+    def line(self) -> int | None: ...
+    @property
+    def column(self) -> int | None: ...
+    @property
+    def inlined(self) -> bool: ...
+    @property
+    def tier(self) -> str | None: ...
+    @property
+    def evidence(self) -> str | None: ...
+    @property
+    def certainty(self) -> str | None: ...
+    @property
+    def name_reason(self) -> str | None: ...
+    @property
+    def line_reason(self) -> str | None: ...
+    @property
+    def label(self) -> str: ...
 
+@final
 class Symbols:
     """A source of symbols, for any number of timelines and threads. It searches only what is named here."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         folders: Sequence[_Path] = ...,
         *,
         path: str | None = None,
@@ -85,8 +104,9 @@ class Symbols:
         lines: bool = True,
         pretty: bool = False,
         any_pdb: bool = False,
-    ) -> None: ...
+    ) -> Self: ...
 
+@final
 class Timeline:
     """The recorded lifetimes of all code of a trace. Any number of threads can use it."""
 
@@ -130,10 +150,11 @@ class Timeline:
     def save(self, path: _Path, *, samples: bool = False) -> None:
         """Save what names addresses in a small file, which `open` reads."""
 
+@final
 class LiveSession:
     """A session that resolves while facts still arrive. One thread feeds it; any thread gets timelines."""
 
-    def __init__(self, *, symbols: Symbols | Sequence[_Path] | _Path | None = None) -> None: ...
+    def __new__(cls, *, symbols: Symbols | Sequence[_Path] | _Path | None = None) -> Self: ...
     def process(self, time_ns: int, pid: int, name: str = "", *, action: _Action = "load") -> None: ...
     def image(
         self,
