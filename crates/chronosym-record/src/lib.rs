@@ -24,13 +24,17 @@
 //! "Diagnostic port"; keywords and levels in the runtime's event manifest, `ClrEtwAll.man`.
 #![deny(missing_docs)]
 
+// Elsewhere only configurations can be made.
+#[cfg_attr(not(unix), allow(dead_code))]
 mod error;
+#[cfg_attr(not(unix), allow(dead_code))]
 mod ipc;
 #[cfg(unix)]
 mod port;
 #[cfg(unix)]
 mod process;
 mod profile;
+#[cfg_attr(not(unix), allow(dead_code))]
 mod provider;
 #[cfg(unix)]
 mod session;

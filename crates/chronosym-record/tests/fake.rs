@@ -68,8 +68,15 @@ impl Fake {
 
 fn limits() -> Limits {
     let mut limits = Limits::default();
-    limits.reply = Duration::from_millis(300);
+    limits.reply = Duration::from_secs(5);
     limits.silence = Duration::from_millis(400);
+    limits
+}
+
+/// For runtimes that never answer.
+fn impatient() -> Limits {
+    let mut limits = limits();
+    limits.reply = Duration::from_millis(300);
     limits
 }
 
@@ -211,7 +218,8 @@ fn hostile_replies_are_errors_in_bounded_time() {
     for (what, serve) in servers {
         let began = Instant::now();
         let fake = Fake::new(serve);
-        let error = fake.runtime().collect(&config()).expect_err(what);
+        let runtime = fake.runtime().limits(impatient());
+        let error = runtime.collect(&config()).expect_err(what);
         println!("{what}: {error}");
         // Three commands at most, each with a limit; far below the minute that they would take.
         assert!(began.elapsed() < Duration::from_secs(20), "{what}");
@@ -223,7 +231,7 @@ fn a_listener_that_does_not_accept_is_not_waited_for() {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("socket");
     let _listener = UnixListener::bind(&socket).expect("a socket");
-    let runtime = Runtime::at(&socket).limits(limits());
+    let runtime = Runtime::at(&socket).limits(impatient());
     // The queue of the listener takes some connections, which are never answered.
     for _ in 0..3 {
         let error = runtime.collect(&config()).expect_err("no answer");
@@ -270,13 +278,13 @@ impl Write for Counted {
 
 #[test]
 fn a_program_without_net_is_an_error() {
-    let limit = Duration::from_millis(500);
     let mut command = Command::new("sh");
     command.args(["-c", "exit 3"]);
-    let error = Suspended::start(command, limit).expect_err("it ends");
+    let error = Suspended::start(command, Duration::from_secs(60)).expect_err("it ends");
     assert!(error.to_string().contains("exit status: 3"), "{error}");
     let mut command = Command::new("sleep");
     command.arg("60");
+    let limit = Duration::from_millis(500);
     let error = Suspended::start(command, limit).expect_err("no runtime");
     assert!(matches!(error, RecordError::NoRuntime(_)), "{error}");
 }
