@@ -34,8 +34,9 @@ use chronosym_types::SparseVec;
 /// lasts.
 ///
 /// It has no [`StackId`](crate::StackId)s: [`drain_samples`](LiveSession::drain_samples) returns
-/// samples with the addresses of their stacks, if they are asked for. Events of several EventPipe sessions of one process can be pushed
-/// into one live session; facts that several of them report are applied once.
+/// samples with the addresses of their stacks, if requested. Events of several EventPipe sessions
+/// of one process can be pushed into one live session; facts that several of them report are
+/// applied once.
 ///
 /// The inner session cannot be moved out or replaced, so that readers always see a consistent
 /// state:

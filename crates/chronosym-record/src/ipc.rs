@@ -11,7 +11,7 @@ const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
 const SERVER: u8 = 0xff;
 const OK: u8 = 0;
 
-/// A command: what it asks for, its set and its number.
+/// A command: its description, its set and its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
     pub what: &'static str,

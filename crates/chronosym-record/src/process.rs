@@ -77,7 +77,7 @@ fn find_in(proc: &Path, pid: u32) -> Result<Target, RecordError> {
 fn read(path: &Path) -> Vec<u8> {
     use std::io::Read;
     let mut bytes = Vec::new();
-    // What cannot be read is unknown.
+    // Unreadable values are unknown.
     if let Ok(file) = fs::File::open(path) {
         _ = file.take(MOST).read_to_end(&mut bytes);
     }

@@ -67,7 +67,7 @@ impl Profile {
         ("async", Profile::Async),
     ];
 
-    /// Returns what names code, without samples.
+    /// Returns the providers that name code, without samples.
     pub fn names() -> Vec<Provider> {
         vec![Provider::new(RUNTIME, NAMES, VERBOSE)]
     }

@@ -82,7 +82,7 @@ impl FromStr for Provider {
 
 const MAX_NAME: usize = 1000;
 
-/// What a session records.
+/// The configuration of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {

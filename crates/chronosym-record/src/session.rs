@@ -263,7 +263,8 @@ impl Session {
     fn stop(&self) {
         let (runtime, id) = (self.runtime.clone(), self.id);
         let thread = thread::Builder::new().name("stop".to_owned());
-        // Without a thread, or if the request fails, nothing more comes, which has a limit.
+        // Without a thread, or if the request fails, no more bytes follow, and the time limit ends
+        // the wait.
         _ = thread.spawn(move || runtime.send(STOP, &id.to_le_bytes()));
     }
 }

@@ -89,7 +89,7 @@ pub(crate) fn read_exact(
     Ok(())
 }
 
-/// Whether nothing came in time.
+/// Returns whether the error is a timeout.
 pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

@@ -117,7 +117,7 @@ impl Suspended {
 }
 
 impl Drop for Suspended {
-    /// A program that has not ended by then is killed: nobody would resume its children.
+    /// Kills a program that has not ended: nothing would resume its children.
     fn drop(&mut self) {
         self.port.close();
         self.kill();

@@ -33,7 +33,7 @@ pub fn run(args: &Watch) -> Result<()> {
     live.keep_samples(MOST_SAMPLES);
     let list = dotnet_process::list_code(&runtime);
     let mut config = Config::new(Profile::Cpu.providers());
-    // Nobody reads a list of code at the end.
+    // A list of code at the end would not be read.
     config.rundown = 0;
     let session = runtime.collect(&config);
     let session =
