@@ -95,6 +95,11 @@ impl Processes {
         process
     }
 
+    /// Whether the pid that was looked up last is this one, and has one incarnation.
+    pub fn is_only(&self, pid: Option<u32>) -> bool {
+        self.last.is_some_and(|(last, _)| last == pid)
+    }
+
     /// Returns the incarnation of `pid` for events of `time_ns`, if there is one.
     pub fn find(&self, pid: Option<u32>, time_ns: u64) -> Option<ProcessIndex> {
         let started = |i: &ProcessIndex| {

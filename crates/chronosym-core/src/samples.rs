@@ -88,7 +88,8 @@ impl SampleLog {
         self.log(class, time_ns, weight);
     }
 
-    fn class(&mut self, class: SampleClass) -> ClassIndex {
+    /// Returns the index of a class, which is added if it is new.
+    pub(crate) fn class(&mut self, class: SampleClass) -> ClassIndex {
         let next = self.classes.len() as ClassIndex;
         *self.index.entry(class).or_insert_with_key(|&key| {
             self.classes.push(key);
@@ -112,15 +113,12 @@ impl SampleLog {
     }
 
     /// Adds a sample of a tick to a log of a time window.
-    pub(crate) fn push_tick(&mut self, class: SampleClass, tick: Tick, facts: &TraceFacts) {
-        let (thread, time) = (class.thread.index(), tick.ns);
-        let class = self.class(class);
-        let mut is_stored = true;
-        if let Some(window) = &mut self.window {
-            window.stays.add(class, thread, time);
-            is_stored = window.tick(tick, facts);
-        }
-        self.put(is_stored, class, time, Weight::One);
+    pub(crate) fn log_tick(&mut self, class: ClassIndex, tick: Tick, facts: &TraceFacts) {
+        let is_stored = self.window.as_mut().is_none_or(|window| {
+            window.stays.add(class, tick.thread, tick.ns);
+            window.tick(tick, facts)
+        });
+        self.put(is_stored, class, tick.ns, Weight::One);
     }
 
     /// Returns the samples of each class, stored or not; none if they do not matter.
@@ -218,11 +216,8 @@ impl SampleLog {
         if self.weights.last().map_or(Weight::One, |last| last.1) != weight {
             self.weights.push((self.bytes.len(), weight));
         }
-        put_varint(&mut self.bytes, u64::from(class));
-        put_varint(
-            &mut self.bytes,
-            zigzag(time_ns.wrapping_sub(self.last_time)),
-        );
+        let delta = zigzag(time_ns.wrapping_sub(self.last_time));
+        put_varints(&mut self.bytes, [class.into(), delta]);
         self.last_time = time_ns;
     }
 
@@ -308,13 +303,26 @@ fn unzigzag(value: u64) -> u64 {
     (value >> 1) ^ (value & 1).wrapping_neg()
 }
 
+/// Appends two numbers at once: the vector grows once per sample.
 #[inline]
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+fn put_varints(out: &mut Vec<u8>, values: [u64; 2]) {
+    const LONGEST: usize = 10;
+    let mut bytes = [0; 2 * LONGEST];
+    let mut free = bytes.iter_mut();
+    let mut put = |byte| {
+        if let Some(free) = free.next() {
+            *free = byte;
+        }
+    };
+    for mut value in values {
+        while value >= 0x80 {
+            put(value as u8 | 0x80);
+            value >>= 7;
+        }
+        put(value as u8);
     }
-    out.push(value as u8);
+    let left = free.len();
+    out.extend_from_slice(&bytes[..2 * LONGEST - left]);
 }
 
 #[inline]

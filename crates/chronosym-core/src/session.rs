@@ -17,11 +17,11 @@ use crate::markers::Markers;
 use crate::meaning::Role;
 use crate::recording::{Loss, TraceFacts};
 use crate::recording_id::{AnotherRecording, RecordingId};
-use crate::samples::{SampleClass, SampleLog};
+use crate::samples::{ClassIndex, SampleClass, SampleLog};
 use crate::saved::journal::Journal;
 use crate::selection::Options;
 use crate::stacks::{StackTable, Walked};
-use crate::terms::SampleKind;
+use crate::terms::{SampleKind, Weight};
 use crate::thread_time::{ThreadSwitch, ThreadTimes};
 use crate::ticks::Tick;
 use crate::universal::UniversalState;
@@ -288,7 +288,9 @@ impl Session {
             return;
         }
         match self.stacks.intern_whole(leaf_first) {
-            Some(stack) => self.log(id, at, stack, sample),
+            Some(stack) => {
+                self.log(id, at, stack, sample);
+            }
             None => self.machine.counters.stacks_dropped += 1,
         }
     }
@@ -298,6 +300,8 @@ impl Session {
     /// Events about code ([`Session::needs_order`]) must be in time order; others may be in any
     /// order. A payload that does not decode, and an event of an unregistered type, are counted in
     /// the diagnostics.
+    ///
+    /// Returns the class of a tick's sample, for [`Session::push_again`].
     ///
     /// # Examples
     ///
@@ -322,11 +326,17 @@ impl Session {
     /// let process = timeline.find_process(42, None).unwrap();
     /// assert_eq!(timeline.bodies(process).next().unwrap().name.as_deref(), Some("Ns.Type.Run"));
     /// ```
-    pub fn push(&mut self, id: EventTypeId, at: At, payload: Payload<'_>, stack: Option<StackId>) {
+    pub fn push(
+        &mut self,
+        id: EventTypeId,
+        at: At,
+        payload: Payload<'_>,
+        stack: Option<StackId>,
+    ) -> Option<ClassIndex> {
         let machine = &mut self.machine;
         let Some(info) = self.types.all.get_mut(id.index()) else {
             machine.counters.unknown_event_types += 1;
-            return;
+            return None;
         };
         info.count += 1;
         info.stacks += u64::from(stack.is_some());
@@ -358,7 +368,7 @@ impl Session {
         };
         let selected = info.selected;
         let kind = match info.meaning.role {
-            Role::ThreadSample if stack.is_none() => return,
+            Role::ThreadSample if stack.is_none() => return None,
             Role::ThreadSample | Role::Code | Role::CodeOrSample => match &raw.decode() {
                 Ok(Some(event)) => route(event),
                 Ok(None) => {
@@ -371,7 +381,7 @@ impl Session {
                         route(&Event::Method(method));
                     }
                     machine.counters.undecodable(id, *error);
-                    return;
+                    return None;
                 }
             },
             _ => SampleKind::Event,
@@ -384,8 +394,19 @@ impl Session {
             && (selected || of_profiler)
         {
             let weight = self.weight(id, payload.bytes);
-            self.log(id, at, stack, Sample::new(kind).weighing(weight));
+            let class = self.log(id, at, stack, Sample::new(kind).weighing(weight));
+            let pid = at.process.or(self.machine.facts.process_id);
+            let is_repeatable = kind.is_wall() && !is_noted && self.machine.processes.is_only(pid);
+            return is_repeatable.then_some(class);
         }
+        None
+    }
+
+    /// Applies an event that differs from an earlier one in its time only: `class` is what
+    /// [`Session::push`] returned for that. No event about code or processes is between them.
+    pub fn push_again(&mut self, id: EventTypeId, class: ClassIndex, time_ns: u64) {
+        self.count(id, 1, 1, time_ns);
+        self.log_class(class, time_ns, Weight::One);
     }
 
     /// Stores an event that is kept, or is a marker. One that does not decode is not a marker.
@@ -413,29 +434,40 @@ impl Session {
         }
     }
 
-    fn log(&mut self, event: EventTypeId, at: At, stack: StackId, sample: Sample) {
+    fn log(&mut self, event: EventTypeId, at: At, stack: StackId, sample: Sample) -> ClassIndex {
         let pid = at.process.or(self.machine.facts.process_id);
-        let class = SampleClass {
-            thread: self.thread(pid, at.thread.unwrap_or(0), at.time_ns),
+        let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+        let class = self.samples.class(SampleClass {
+            thread,
             stack,
             event,
             kind: sample.kind,
             idle: sample.idle,
-        };
-        if self.options.times.is_some() && class.is_timed_by_ticks(sample.weight) {
-            let machine = &self.machine;
-            let tick = Tick {
-                process: machine.processes.threads[class.thread.index()]
-                    .process
-                    .index(),
-                thread: class.thread.index(),
-                ns: at.time_ns,
-                asked_for: None,
-            };
-            self.samples.push_tick(class, tick, &machine.facts);
+        });
+        self.log_class(class, at.time_ns, sample.weight);
+        class
+    }
+
+    fn log_class(&mut self, index: ClassIndex, time_ns: u64, weight: Weight) {
+        if self.options.times.is_none() {
+            self.samples.log(index, time_ns, weight);
             return;
         }
-        self.samples.push_weighing(class, at.time_ns, sample.weight);
+        let class = self.samples.classes()[index as usize];
+        if !class.is_timed_by_ticks(weight) {
+            self.samples.log(index, time_ns, weight);
+            return;
+        }
+        let machine = &self.machine;
+        let tick = Tick {
+            process: machine.processes.threads[class.thread.index()]
+                .process
+                .index(),
+            thread: class.thread.index(),
+            ns: time_ns,
+            asked_for: None,
+        };
+        self.samples.log_tick(index, tick, &machine.facts);
     }
 
     /// Adds the symbols of a perf map to a process (rule 18).

@@ -8,7 +8,7 @@ use chronosym_nettrace::{Count, Records, Region};
 
 use super::types::OfTypes;
 use chronosym_core::facts::At;
-use chronosym_core::{EventTypeId, Payload, Role, Session, StackId};
+use chronosym_core::{ClassIndex, EventTypeId, Payload, Role, Session, StackId};
 
 /// Limits of a batch: records, and approximately bytes of payload. A larger region takes several
 /// batches, so that their memory stays small.
@@ -52,6 +52,12 @@ struct BatchRecord {
     stack: Option<u32>,
     payload_at: u32,
     payload_size: u32,
+}
+
+impl Batch {
+    fn payload(&self, record: &BatchRecord) -> &[u8] {
+        &self.payloads[record.payload_at as usize..][..record.payload_size as usize]
+    }
 }
 
 impl Stacks {
@@ -175,8 +181,49 @@ pub(super) struct Importer {
     /// The id of each stack in the session; the outer `None` if it is not interned yet, the inner
     /// if the session does not keep it.
     interned: Vec<Option<Option<StackId>>>,
+    /// Samples of ticks by thread and stack.
+    repeatable: Vec<Option<Repeatable>>,
+    /// The number of batches so far.
+    batches: u64,
     /// Time in ticks and index of the records whose order matters.
     ordered: Vec<(i64, u32)>,
+}
+
+/// A sample of a tick: others differ in their times only.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Repeatable {
+    batch: u64,
+    stack: u32,
+    thread_id: u64,
+    process_id: Option<u32>,
+    event_type: u32,
+    /// The kind of code that it is in.
+    payload: [u8; 4],
+    class: ClassIndex,
+}
+
+/// Number of samples that [`Importer::repeatable`] holds; a power of two.
+const REPEATABLE: usize = 1 << 12;
+
+impl Repeatable {
+    /// A sample that a record may be, of a class; `None` if it has no stack, or another payload.
+    #[inline]
+    fn of(record: &BatchRecord, payload: &[u8], batch: u64, class: ClassIndex) -> Option<Self> {
+        Some(Repeatable {
+            batch,
+            stack: record.stack?,
+            thread_id: record.thread_id,
+            process_id: record.process_id,
+            event_type: record.event_type,
+            payload: payload.try_into().ok()?,
+            class,
+        })
+    }
+
+    fn slot(&self) -> usize {
+        let thread = (self.thread_id as usize).wrapping_mul(0x9e37_79b9);
+        (self.stack as usize ^ thread) % REPEATABLE
+    }
 }
 
 impl Importer {
@@ -192,6 +239,8 @@ impl Importer {
             types: Vec::new(),
             stacks: Stacks::default(),
             interned: Vec::new(),
+            repeatable: Vec::new(),
+            batches: 0,
             ordered: Vec::new(),
         }
     }
@@ -220,6 +269,7 @@ impl Importer {
             self.interned.resize(self.stacks.ends.len(), None);
             session.see_addresses(self.stacks.addresses.iter().copied());
         }
+        self.batches += 1;
         // Only events about code must be applied in time order.
         let mut ordered = std::mem::take(&mut self.ordered);
         ordered.clear();
@@ -228,7 +278,7 @@ impl Importer {
             for (record, position) in chunk.iter().zip(first..) {
                 if session.needs_order(self.types[record.event_type as usize]) {
                     ordered.push((record.raw_time, position));
-                } else if has_room {
+                } else if has_room && !self.push_again(batch, record, session) {
                     self.push(batch, record, session);
                 }
             }
@@ -246,6 +296,23 @@ impl Importer {
         }
         self.ordered = ordered;
         self.at(batch.last_ns)
+    }
+
+    /// Pushes a record that differs from one before it in the batch in its time only.
+    #[inline]
+    fn push_again(&self, batch: &Batch, record: &BatchRecord, session: &mut Session) -> bool {
+        let sample = Repeatable::of(record, batch.payload(record), self.batches, 0);
+        let Some(sample) = sample.filter(|_| !self.repeatable.is_empty()) else {
+            return false;
+        };
+        let before = &self.repeatable[sample.slot()];
+        let class = before.as_ref().map_or(0, |before| before.class);
+        let is_same = *before == Some(Repeatable { class, ..sample });
+        if is_same {
+            let id = self.types[record.event_type as usize];
+            session.push_again(id, class, self.at(record.time_ns));
+        }
+        is_same
     }
 
     fn push(&mut self, batch: &Batch, record: &BatchRecord, session: &mut Session) {
@@ -275,8 +342,13 @@ impl Importer {
             .written_by(record.capture_thread);
         let payload = Payload {
             pointer_size: self.pointer_size,
-            bytes: &batch.payloads[record.payload_at as usize..][..record.payload_size as usize],
+            bytes: batch.payload(record),
         };
-        session.push(id, at, payload, stack);
+        let class = session.push(id, at, payload, stack);
+        let sample = |class| Repeatable::of(record, payload.bytes, self.batches, class);
+        if let Some(sample) = class.and_then(sample) {
+            self.repeatable.resize(REPEATABLE, None);
+            self.repeatable[sample.slot()] = Some(sample);
+        }
     }
 }
