@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 /// Answers with their validity, ordered by time; nearly always a single one.
-pub(crate) struct Answers<T>(Vec<(Range<u64>, T)>);
+pub(crate) struct Answers<T>(SmallVec<[(Range<u64>, T); 1]>);
 
 impl<T> Default for Answers<T> {
     fn default() -> Self {
-        Answers(Vec::new())
+        Answers(SmallVec::new())
     }
 }
 
@@ -17,7 +19,11 @@ impl<T> Answers<T> {
         self.0.partition_point(|(valid, _)| valid.start <= time)
     }
 
+    #[inline]
     pub(crate) fn at(&self, time: u64) -> Option<&(Range<u64>, T)> {
+        if let [only] = self.0.as_slice() {
+            return only.0.contains(&time).then_some(only);
+        }
         let (last, _) = self.0[..self.begun(time)].split_last()?;
         last.0.contains(&time).then_some(last)
     }

@@ -74,6 +74,7 @@ mod selection;
 mod session;
 mod source_line;
 mod space;
+mod stack_cache;
 mod stacks;
 mod state;
 mod stays;

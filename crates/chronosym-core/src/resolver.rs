@@ -20,6 +20,7 @@ use crate::inlinee::Inlinee;
 use crate::limits::LimitReached;
 use crate::resolve::{ALWAYS, AddressAt, Location, meet};
 use crate::samples::SampleClass;
+use crate::stack_cache::StackCache;
 use crate::stacks::Walked;
 use crate::symbol_source::SymbolSource;
 use crate::terms::Position;
@@ -62,7 +63,7 @@ pub struct Resolver {
     nodes: Vec<(FrameId, u32)>,
     node_index: FxHashMap<(FrameId, u32), u32>,
     by_address: HashMap<AddressKey, Answers<CachedFrames>>,
-    by_stack: FxHashMap<(ProcessIndex, StackId, Position, bool), Answers<u32>>,
+    by_stack: StackCache,
     /// Locations whose frames are not built yet.
     located: HashMap<(ProcessIndex, u64, Position), Location>,
     path: Vec<(StackId, Walked, Position)>,
@@ -123,7 +124,7 @@ impl Resolver {
             nodes: Vec::new(),
             node_index: FxHashMap::default(),
             by_address: HashMap::default(),
-            by_stack: FxHashMap::default(),
+            by_stack: StackCache::default(),
             located: HashMap::default(),
             path: Vec::new(),
             epoch: 0,
@@ -166,9 +167,8 @@ impl Resolver {
         let mut top = (ROOT, ALWAYS);
         let mut next = Some((stack, position));
         while let Some((node, position)) = next {
-            let answers = self.by_stack.get(&(process, node, position, timed));
-            if let Some((valid, node)) = answers.and_then(|a| a.at(time)) {
-                top = (*node, valid.clone());
+            if let Some(cached) = self.by_stack.at(node, (process, position, timed), time) {
+                top = cached;
                 break;
             }
             let Some((frame, caller)) = self.timeline.stacks.split(node) else {
@@ -189,10 +189,8 @@ impl Resolver {
             if !has_room && !path.is_empty() {
                 continue;
             }
-            self.by_stack
-                .entry((process, node, own, timed))
-                .or_default()
-                .keep(time, top.1.clone(), top.0);
+            let key = (process, own, timed);
+            self.by_stack.keep(node, key, time, top.1.clone(), top.0);
         }
         self.path = path;
         (top.0 != ROOT).then_some((ResolvedStack(top.0), top.1))

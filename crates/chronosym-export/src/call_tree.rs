@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use chronosym_core::{
-    Frame, LimitReached, ProcessIndex, Profile, ProfileEntry, ResolvedStack, Resolver, Share,
-    ThreadIndex,
+    Frame, LimitReached, ProcessIndex, Profile, ProfileEntry, Resolver, Share, ThreadIndex,
 };
 use chronosym_types::hash::RandomState;
 use indexmap::IndexMap;
@@ -186,19 +185,18 @@ impl CallTree {
             .filter_map(|(root, entry)| Some((root?, entry)))
             .collect();
         entries.sort_by_key(|(root, _)| *root);
-        // Nodes by stack, for one root at a time: the entries of a thread share their callers.
-        let mut cache: FxHashMap<ResolvedStack, NodeIndex> = FxHashMap::default();
-        let mut cached_root = None;
+        // By stack, the last root below which it has a node, and the node: the entries of a thread
+        // share their callers.
+        let mut cache: Vec<Option<(NodeIndex, NodeIndex)>> = Vec::new();
         let mut path = Vec::new();
         for (root, entry) in entries {
-            if cached_root.replace(root) != Some(root) {
-                cache.clear();
-            }
             path.clear();
             let mut node = root;
             let mut at = Some(entry.stack);
             while let Some(stack) = at {
-                if let Some(&cached) = cache.get(&stack) {
+                if let Some(&Some((of, cached))) = cache.get(stack.index())
+                    && of == root
+                {
                     node = cached;
                     break;
                 }
@@ -225,7 +223,10 @@ impl CallTree {
                 if let Some(frames) = resolver.stands_for(frame) {
                     widen(&mut tree.nodes[node as usize].stands_for, frames);
                 }
-                cache.insert(stack, node);
+                if stack.index() >= cache.len() {
+                    cache.resize(stack.index() + 1, None);
+                }
+                cache[stack.index()] = Some((root, node));
             }
             add(
                 &mut tree.nodes[node as usize].own,
