@@ -293,6 +293,15 @@ fn a_filter_that_selects_nothing_is_rejected() {
         assert_eq!((run.status, run.stdout.as_str()), (status, ""), "{args:?}");
         assert!(run.stderr.contains(words), "{args:?}: {}", run.stderr);
     }
+    // Events with labels are read whether they are selected or not.
+    let run = run(&["events", "--event", runtime, &arg(LINUX)]);
+    assert_eq!(run.status, 1);
+    let others = ["Universal.Events/cpu", "Universal.System/ProcessSymbol"];
+    assert!(
+        others.iter().all(|it| run.stderr.contains(it)),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -314,4 +323,19 @@ fn text_has_one_line_a_record() {
     ] {
         assert!(jitting.contains(part), "{jitting}");
     }
+}
+
+#[test]
+fn selected_events_are_those_among_all() {
+    let trace = arg(R2R);
+    let provider = "Microsoft-Windows-DotNETRuntime";
+    let is_selected = |event: &Value| {
+        event["provider"] == provider && matches!(event["id"].as_u64(), Some(80 | 143))
+    };
+    let mut expected = jsonl(&[&trace]);
+    let all = expected.len();
+    expected.retain(is_selected);
+    assert!(!expected.is_empty() && expected.len() < all);
+    let [thrown, loaded] = [80, 143].map(|id| format!("{provider}/{id}"));
+    assert!(jsonl(&["--event", &thrown, "--event", &loaded, &trace]) == expected);
 }

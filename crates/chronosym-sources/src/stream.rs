@@ -72,6 +72,13 @@ pub trait EventStream {
     /// Returns the diagnostics so far.
     fn diagnostics(&self) -> Diagnostics;
 
+    /// Restricts [`next_event`](Self::next_event) to types of events that `wants` returns true for,
+    /// if the format can skip others faster than a caller can; otherwise nothing changes. Call it
+    /// before the first event.
+    fn select(&mut self, wants: Box<dyn Fn(&EventSchema) -> bool + Send>) {
+        let _ = wants;
+    }
+
     /// Restarts with the first event; returns false if the source cannot be read twice.
     fn rewind(&mut self) -> bool {
         false

@@ -11,6 +11,7 @@ use std::thread;
 
 use chronosym_core::DiagnosticKind::{Damage, Limit, LostEvents, Unused};
 use chronosym_core::{Diagnostic, Diagnostics, Loss, RecordingId, Session};
+use chronosym_events::EventSchema;
 use chronosym_nettrace::{Error, Format, Options, Reader, Region, TraceHeader};
 
 use crate::error::ReadError;
@@ -162,6 +163,11 @@ impl<R: Read + Send> EventStream for NettraceStream<R> {
 
     fn diagnostics(&self) -> Diagnostics {
         diagnostics(self.reader.diagnostics())
+    }
+
+    fn select(&mut self, wants: Box<dyn Fn(&EventSchema) -> bool + Send>) {
+        self.reader
+            .select(move |event_type| wants(&schema(event_type, None)));
     }
 
     fn read_batch(&mut self, session: &mut Session) -> Result<Option<u64>, ReadError> {

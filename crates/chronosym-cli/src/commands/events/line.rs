@@ -128,10 +128,15 @@ impl Lines {
         self.out.write_all(&self.line)
     }
 
+    /// Returns whether no record is of a selected event.
+    pub fn has_none(&self) -> bool {
+        !self.types.values().any(|of_type| of_type.wanted)
+    }
+
     /// Fails if no record is of a selected event, but the trace has others.
     pub fn check(&self) -> anyhow::Result<()> {
         let types = || self.types.values();
-        if types().any(|of_type| of_type.wanted) || self.types.is_empty() {
+        if !self.has_none() || self.types.is_empty() {
             return Ok(());
         }
         let schemas: Vec<_> = types().map(|of_type| &*of_type.schema).collect();

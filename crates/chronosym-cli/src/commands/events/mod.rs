@@ -7,6 +7,7 @@ mod line;
 mod owners;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -37,32 +38,26 @@ pub fn run(args: &Events) -> Result<()> {
     } else {
         (traces.as_slice(), RecordFilter::new(&args.filters))
     };
-    let path = args.input.output.as_deref();
-    if output::is_terminal(path) {
+    if output::is_terminal(args.input.output.as_deref()) {
         progress::end();
     }
-    let lines = Lines::new(
-        args.format,
-        args.filters.event.clone(),
-        args.max_lines,
-        match args.format {
-            EventFormat::Text => output::open_text(path),
-            EventFormat::Jsonl => output::open(path),
-        },
-    );
-    let mut sink = Sink { filter, lines };
-    let recording = input::open(paths, &Symbols::default())?;
-    let (name, damage) = (recording.names().join(", "), recording.layer_diagnostics());
-    let format = recording.format();
-    if format == Format::Joined && recording.event_format() == Some(Format::Ctf) {
-        progress::note(ONLY_CTF);
+    // Which other events there are, and of which processes, only records of all types tell.
+    let selects = !args.filters.event.is_empty()
+        && !filter.needs_ids()
+        && paths.iter().all(|path| path.is_file());
+    let mut notes = Vec::new();
+    let mut sink = read(args, paths, filter, selects, &mut notes)?;
+    if selects && sink.lines.has_none() {
+        notes.clear();
+        sink = read(
+            args,
+            paths,
+            RecordFilter::new(&args.filters),
+            false,
+            &mut notes,
+        )?;
     }
-    let Some(mut events) = recording.into_events()? else {
-        bail!("events are shown of recordings one by one, and not of jitdumps: {name}")
-    };
-    read(&mut *events, &name, &mut sink)?;
-    progress::notes(&damage.take());
-    progress::notes(&events.diagnostics().list);
+    progress::notes(&notes);
     sink.filter.check()?;
     // With other filters, the lines have not seen every event.
     if emptied::of_events(&args.filters).len() == args.filters.event.len() {
@@ -76,6 +71,47 @@ pub fn run(args: &Events) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Prints the records that pass a filter; with `selects` the reader skips events of other types.
+fn read(
+    args: &Events,
+    paths: &[PathBuf],
+    filter: RecordFilter,
+    selects: bool,
+    notes: &mut Vec<String>,
+) -> Result<Sink> {
+    let path = args.input.output.as_deref();
+    let selectors = &args.filters.event;
+    let lines = Lines::new(
+        args.format,
+        selectors.clone(),
+        args.max_lines,
+        match args.format {
+            EventFormat::Text => output::open_text(path),
+            EventFormat::Jsonl => output::open(path),
+        },
+    );
+    let mut sink = Sink { filter, lines };
+    let recording = input::open(paths, &Symbols::default())?;
+    let (name, damage) = (recording.names().join(", "), recording.layer_diagnostics());
+    let format = recording.format();
+    if format == Format::Joined && recording.event_format() == Some(Format::Ctf) {
+        notes.push(ONLY_CTF.to_owned());
+    }
+    let Some(mut events) = recording.into_events()? else {
+        bail!("events are shown of recordings one by one, and not of jitdumps: {name}")
+    };
+    if selects {
+        let selectors = selectors.clone();
+        events.select(Box::new(move |schema| {
+            selectors.iter().any(|selector| selector.matches(schema))
+        }));
+    }
+    read_events(&mut *events, &name, &mut sink)?;
+    notes.extend(damage.take().iter().map(ToString::to_string));
+    notes.extend(events.diagnostics().list.iter().map(ToString::to_string));
+    Ok(sink)
 }
 
 const ONLY_CTF: &str =
@@ -157,7 +193,7 @@ impl RecordFilter {
         }
     }
 
-    fn after_a_pass(paths: &[std::path::PathBuf], filters: &EventFilters) -> Result<Self> {
+    fn after_a_pass(paths: &[PathBuf], filters: &EventFilters) -> Result<Self> {
         let loaded = load::load(paths, SampleSelection::None, &Symbols::default())?;
         let filter = load::filter(&filters.processes, &loaded.timeline)?;
         Ok(RecordFilter {
@@ -214,7 +250,7 @@ impl RecordFilter {
 }
 
 /// Reads until no further record can match.
-fn read(events: &mut dyn EventStream, name: &str, sink: &mut Sink) -> Result<()> {
+fn read_events(events: &mut dyn EventStream, name: &str, sink: &mut Sink) -> Result<()> {
     let in_trace = || name.to_owned();
     // The owner of a thread may be stated anywhere in the trace.
     if sink.filter.needs_ids() && events.rewind() {
