@@ -13,8 +13,8 @@ use chronosym::{
 };
 use chronosym_etl::Reader as EtlReader;
 use chronosym_export::{
-    By, CallTree, Granularity, NamedFile, ReportFacts, ReportSource, Series, Shape, Sort,
-    TableOptions, TreeOptions,
+    By, CallTree, Granularity, JsonStacks, NamedFile, ReportFacts, ReportSource, Series, Shape,
+    Sort, TableOptions, TreeOptions,
 };
 use chronosym_types::escape::is_hostile;
 use serde_json::Value;
@@ -156,14 +156,19 @@ fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
 }
 
 fn check_json(timeline: &Arc<Timeline>, series: &Series, samples: u64) {
-    let lines = text(|out| {
-        let (filter, shape) = (Filter::default(), Shape::default());
-        chronosym_export::write_json_lines(timeline, &filter, None, &shape, out).map(drop)
-    });
-    for line in lines.lines() {
+    let lines = |stacks| {
+        text(|out| {
+            let (filter, shape) = (Filter::default(), Shape::default());
+            chronosym_export::write_json_lines(timeline, &filter, None, &shape, stacks, out)
+                .map(drop)
+        })
+    };
+    let [inline, table] = [JsonStacks::Inline, JsonStacks::Table].map(lines);
+    for line in inline.lines().chain(table.lines()) {
         let _: Value = serde_json::from_str(line).expect("JSON");
     }
-    assert_eq!(lines.lines().count() as u64, samples);
+    assert_eq!(inline.lines().count() as u64, samples);
+    assert!(table.lines().count() as u64 >= samples);
     for json in [
         text(|out| chronosym_export::write_speedscope(series, out)),
         text(|out| chronosym_export::write_firefox(series, out)),

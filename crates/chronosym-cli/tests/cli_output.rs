@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use common::*;
@@ -260,5 +261,53 @@ fn signals_leave_no_temporary_files() {
         assert!(!status.success() && status.signal().is_none(), "{status}");
         assert_eq!(files(), 1, "{signal}");
         assert_eq!(std::fs::read(&path).unwrap(), b"before");
+    }
+}
+
+#[test]
+fn a_table_of_stacks_says_what_inline_stacks_say() {
+    let trace = arg(LINUX);
+    let inline = json_lines(&["stacks", "--format", "jsonl", &trace]);
+    let lines = json_lines(&["stacks", "--format", "jsonl", "--stacks", "table", &trace]);
+    let (mut frames, mut stacks) = (HashMap::new(), Vec::new());
+    let mut samples = Vec::new();
+    for mut line in lines {
+        if let Some(id) = line["frame_id"].as_u64() {
+            assert!(frames.insert(id, line["frame"].take()).is_none());
+        } else if let Some(id) = line["stack_id"].as_u64() {
+            assert_eq!(id, stacks.len() as u64);
+            let ids = line["frames"].as_array().expect("numbers");
+            let frames = ids
+                .iter()
+                .map(|id| frames[&id.as_u64().expect("a number")].clone());
+            stacks.push(frames.collect::<serde_json::Value>());
+        } else {
+            let line_object = line.as_object_mut().expect("an object");
+            let stack = line_object.remove("stack").and_then(|stack| stack.as_u64());
+            line["frames"] = stacks[stack.expect("a number") as usize].clone();
+            samples.push(line);
+        }
+    }
+    assert!(stacks.len() < samples.len());
+    assert_eq!(samples, inline);
+}
+
+#[test]
+fn one_of_n_samples_has_the_weight_of_all() {
+    let trace = arg(LINUX);
+    let profiles = |more: &[&str]| -> Vec<(f64, usize)> {
+        let run = run(&[&["stacks", "--format", "speedscope", &trace], more].concat());
+        let file: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let profiles = file["profiles"].as_array().expect("profiles").iter();
+        let weights = profiles.map(|profile| profile["weights"].as_array().expect("weights"));
+        weights
+            .map(|all| (all.iter().filter_map(|it| it.as_f64()).sum(), all.len()))
+            .collect()
+    };
+    let (all, some) = (profiles(&[]), profiles(&["--every", "5"]));
+    assert_eq!(all, profiles(&["--full"]));
+    assert_eq!(all.len(), some.len());
+    for (all, some) in all.iter().zip(&some) {
+        assert!(some.1 <= all.1 / 2 || all.1 < 20, "{all:?} {some:?}");
     }
 }

@@ -90,7 +90,64 @@ struct SampleObject<'a> {
     activity_evidence: Option<&'a str>,
     weight_ns: Option<u64>,
     weight: u64,
-    frames: Frames<'a>,
+    stack: Option<u32>,
+    frames: Option<Frames<'a>>,
+}
+
+/// Where the frames of samples are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JsonStacks {
+    /// In every sample.
+    #[default]
+    Inline,
+    /// Each frame and each stack in a line of its own, before the first sample that refers to it.
+    Table,
+}
+
+#[derive(Serialize)]
+struct FrameLine<'a> {
+    frame_id: usize,
+    frame: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct StackLine<'a> {
+    stack_id: u32,
+    frames: &'a [usize],
+}
+
+/// The stacks that have lines of their own.
+#[derive(Default)]
+struct StackLines {
+    /// The number of each; 0 if it has no line yet, else one more.
+    numbers: Vec<u32>,
+    count: u32,
+    frames: Vec<usize>,
+}
+
+impl StackLines {
+    /// Returns the number of a stack, and whether it is new.
+    fn number(&mut self, stack: ResolvedStack) -> (u32, bool) {
+        let at = stack.index();
+        if at >= self.numbers.len() {
+            self.numbers.resize(at + 1, 0);
+        }
+        let number = &mut self.numbers[at];
+        let is_new = *number == 0;
+        if is_new {
+            self.count += 1;
+            *number = self.count;
+        }
+        (*number - 1, is_new)
+    }
+}
+
+/// Appends an object and a line feed.
+fn push_line(line: &mut Vec<u8>, object: &impl Serialize) -> io::Result<()> {
+    json::to_writer(&mut *line, object)?;
+    line.push(b'\n');
+    Ok(())
 }
 
 /// The frames of a stack, each rendered once.
@@ -108,7 +165,7 @@ impl Serialize for Frames<'_> {
 }
 
 /// Writes an object for each sample that passes `filter`, in time order, with its stack shaped by
-/// `shape`. Returns the number of samples.
+/// `shape`; frames are where `stacks` says. Returns the number of samples.
 ///
 /// # Examples
 ///
@@ -120,10 +177,17 @@ impl Serialize for Frames<'_> {
 /// # session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Run", ""));
 /// # session.sample(at.at(100), &[0x1010], Sample::cpu());
 /// # let timeline = session.finish();
-/// use chronosym_export::{Shape, write_json_lines};
+/// use chronosym_export::{JsonStacks, Shape, write_json_lines};
 ///
 /// let mut lines = Vec::new();
-/// let samples = write_json_lines(&timeline, &Filter::default(), None, &Shape::default(), &mut lines)?;
+/// let samples = write_json_lines(
+///     &timeline,
+///     &Filter::default(),
+///     None,
+///     &Shape::default(),
+///     JsonStacks::Inline,
+///     &mut lines,
+/// )?;
 /// assert_eq!(samples, 1);
 /// assert!(String::from_utf8_lossy(&lines).contains("Ns.Type.Run"));
 /// # Ok::<(), std::io::Error>(())
@@ -133,6 +197,7 @@ pub fn write_json_lines(
     filter: &Filter,
     symbols: Option<Arc<dyn SymbolSource>>,
     shape: &Shape,
+    stacks: JsonStacks,
     out: &mut impl Write,
 ) -> io::Result<u64> {
     let mut shaper = Shaper::new(shape);
@@ -141,7 +206,7 @@ pub fn write_json_lines(
     let labels: Vec<String> = timeline.event_types().iter().map(|t| t.label()).collect();
     let mut threads: FxHashMap<ThreadIndex, Option<(Option<u32>, u64)>> = FxHashMap::default();
     let mut rendered: Vec<Option<Box<RawValue>>> = Vec::new();
-    let mut line = Vec::new();
+    let (mut line, mut lines) = (Vec::new(), StackLines::default());
     let mut result = Ok(0);
     timeline.for_each_weighed_sample(filter, |sample| {
         let (class, time) = (sample.class, sample.time_ns);
@@ -159,13 +224,28 @@ pub fn write_json_lines(
         };
         rendered.resize_with(resolver.frames().len(), || None);
         let mut write = || -> io::Result<()> {
-            for frame in resolver.stack(stack) {
+            line.clear();
+            let number = (stacks == JsonStacks::Table).then(|| lines.number(stack));
+            let is_known = matches!(number, Some((_, false)));
+            for frame in resolver.stack(stack).filter(|_| !is_known) {
                 let slot = &mut rendered[frame.index()];
                 if slot.is_none() {
                     let mut object = frame_object(resolver.frame(frame), timeline);
                     object.stands_for = resolver.stands_for(frame);
-                    *slot = Some(json::to_raw_value(&object)?);
+                    let frame_id = frame.index();
+                    let frame: &RawValue = slot.insert(json::to_raw_value(&object)?);
+                    if number.is_some() {
+                        push_line(&mut line, &FrameLine { frame_id, frame })?;
+                    }
                 }
+            }
+            if let Some((stack_id, true)) = number {
+                lines.frames.clear();
+                lines
+                    .frames
+                    .extend(resolver.stack(stack).map(|frame| frame.index()));
+                let frames = &lines.frames;
+                push_line(&mut line, &StackLine { stack_id, frames })?;
             }
             let (weight_ns, weight) = match sample.weight {
                 Weight::Ns(ns) => (Some(ns), 1),
@@ -183,15 +263,14 @@ pub fn write_json_lines(
                 activity_evidence: activity.evidence.map(|evidence| evidence.as_str()),
                 weight_ns,
                 weight,
-                frames: Frames {
+                stack: number.map(|(number, _)| number),
+                frames: number.is_none().then_some(Frames {
                     stack,
                     resolver: &resolver,
                     rendered: &rendered,
-                },
+                }),
             };
-            line.clear();
-            json::to_writer(&mut line, &object)?;
-            line.push(b'\n');
+            push_line(&mut line, &object)?;
             out.write_all(&line)
         };
         match write() {

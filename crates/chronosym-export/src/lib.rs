@@ -70,7 +70,7 @@ pub use function_groups::Label;
 pub use header::describe;
 pub use helpers::charge_helpers;
 pub use info::Overview;
-pub use json::{frame_object, write_json_lines};
+pub use json::{JsonStacks, frame_object, write_json_lines};
 pub use kind::CodeKind;
 pub use line_calls::LineCall;
 pub use missing_files::MissingFiles;

@@ -9,7 +9,7 @@ use chronosym_core::{
     ThreadView, Timeline,
 };
 use indexmap::IndexMap;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::function_groups::FunctionGroups;
 use crate::header::title;
@@ -136,6 +136,24 @@ impl Series {
     pub fn count_samples(&mut self) {
         self.unit = WeightUnit::Samples;
         self.samples.iter_mut().for_each(|s| s.weight = 1);
+    }
+
+    /// Keeps the first of every `n` samples of each thread, with the weight of all `n`.
+    pub fn thin(&mut self, n: u64) {
+        // Of each thread the sample that was kept last, and the number of those that it stands for.
+        let mut kept: FxHashMap<ThreadIndex, (usize, u64)> = FxHashMap::default();
+        let mut thinned: Vec<TimedSample> = Vec::new();
+        for sample in self.samples.drain(..) {
+            let (last, count) = kept.entry(sample.thread).or_insert((0, n));
+            if *count < n {
+                *count += 1;
+                add(&mut thinned[*last].weight, sample.weight);
+            } else {
+                (*last, *count) = (thinned.len(), 1);
+                thinned.push(sample);
+            }
+        }
+        self.samples = thinned;
     }
 
     /// Returns the weight of all samples.

@@ -385,8 +385,28 @@ pub struct Stacks {
     /// them.
     #[arg(long)]
     pub lines: bool,
+    /// Where the frames of samples are in jsonl: in every sample, or each stack once in a line of
+    /// its own, to which samples refer (docs/json.md).
+    #[arg(long, value_enum, default_value = "inline")]
+    pub stacks: JsonStacks,
+    /// Keep one of N samples of each thread in speedscope and firefox files, with the weight of all N
+    /// [default: 1; more if the file would exceed 200 MB].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "full")]
+    pub every: Option<u64>,
+    /// Keep all samples in speedscope and firefox files of any size.
+    #[arg(long)]
+    pub full: bool,
     #[command(flatten)]
     pub source: SourceOptions,
+}
+
+/// Where the frames of samples are in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum JsonStacks {
+    /// In every sample.
+    Inline,
+    /// Each stack once.
+    Table,
 }
 
 /// The source files that a report contains.

@@ -1,13 +1,13 @@
 //! `chronosym stacks`.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use anyhow::{Result, bail};
 use chronosym::{LimitReached, Profile};
-use chronosym_export::{Granularity, TreeOptions, WeightUnit};
+use chronosym_export::{Granularity, Series, TreeOptions, WeightUnit, show_count};
 
 use super::report;
-use crate::args::{StackFormat, Stacks, Usage};
+use crate::args::{JsonStacks, StackFormat, Stacks, Usage};
 use crate::profiled::{Sampled, shown, tree, write_note};
 use crate::{output, progress};
 
@@ -38,22 +38,32 @@ pub fn run(args: &Stacks) -> Result<()> {
         lines: args.lines,
         addresses: selection.samples.addresses,
     };
-    let mut out = output::open(path);
+    let mut out = Large {
+        out: output::open(path),
+        left: (format == StackFormat::Jsonl && args.stacks == JsonStacks::Inline)
+            .then_some(LARGE_JSON),
+    };
     let is_empty = match format {
         StackFormat::Jsonl => {
             let symbols = sampled.symbols.clone();
             let (filter, shape) = (&sampled.filter, &sampled.shape);
+            let stacks = match args.stacks {
+                JsonStacks::Inline => chronosym_export::JsonStacks::Inline,
+                JsonStacks::Table => chronosym_export::JsonStacks::Table,
+            };
             let written = chronosym_export::write_json_lines(
                 timeline,
                 filter,
                 Some(symbols),
                 shape,
+                stacks,
                 &mut output::FirstLines::new(&mut out, args.max_lines),
             )?;
             written == 0
         }
         StackFormat::Speedscope | StackFormat::Firefox | StackFormat::Html => {
             let mut series = sampled.series(granularity);
+            thin(args, format, &mut series);
             match format {
                 StackFormat::Html => {
                     if args.weight == Some(WeightUnit::Samples) {
@@ -108,6 +118,66 @@ pub fn run(args: &Stacks) -> Result<()> {
         sampled.note_empty();
     }
     Ok(())
+}
+
+/// JSON with frames in every sample beyond this many bytes is large.
+const LARGE_JSON: u64 = 1 << 30;
+
+/// An output that reports once that it has become large.
+struct Large<W> {
+    out: W,
+    /// Bytes until it is; `None` if that is not to be reported.
+    left: Option<u64>,
+}
+
+impl<W: Write> Write for Large<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        if let Some(left) = &mut self.left {
+            *left = left.saturating_sub(written as u64);
+            if *left == 0 {
+                self.left = None;
+                progress::note(
+                    "the output exceeds 1 GB because every sample repeats its frames; --stacks table writes each stack once",
+                );
+            }
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Drops samples of a file for a viewer: as requested, or as many as make it too large to open.
+fn thin(args: &Stacks, format: StackFormat, series: &mut Series) {
+    const LARGE: u64 = 200_000_000;
+    /// Bytes of a sample in a file, as measured.
+    const SPEEDSCOPE: u64 = 52;
+    const FIREFOX: u64 = 28;
+    let bytes = match format {
+        StackFormat::Speedscope => SPEEDSCOPE,
+        StackFormat::Firefox => FIREFOX,
+        _ => return,
+    };
+    let all = series.samples.len() as u64;
+    let every = match (args.every, args.full) {
+        (Some(every), _) => every,
+        (None, true) => 1,
+        (None, false) => all.saturating_mul(bytes).div_ceil(LARGE),
+    };
+    if every <= 1 {
+        return;
+    }
+    series.thin(every);
+    if args.every.is_none() {
+        progress::note(&format!(
+            "the file has one of {every} samples of each thread, with the weight of {every}: {} of {}; with all it would exceed 200 MB (--full)",
+            show_count(series.samples.len() as u64),
+            show_count(all),
+        ));
+    }
 }
 
 /// Whether `--weight` has an effect on a format.
