@@ -67,7 +67,7 @@ pub struct Seen {
     pub events: u64,
     /// Events with a stack.
     pub samples: u64,
-    /// Rows of the stack blocks.
+    /// Rows of the stack blocks; one for no stack at all does not count.
     pub stacks: u64,
     /// Addresses in them.
     pub frames: u64,
@@ -151,7 +151,7 @@ fn stacks(block: &[u8], seen: &mut Seen) -> Option<()> {
         for &address in addresses {
             seen.sum = seen.sum.wrapping_add(u64::from_le_bytes(address));
         }
-        seen.stacks += 1;
+        seen.stacks += u64::from(size > 0);
         seen.frames += addresses.len() as u64;
         bytes = &bytes[4 + size..];
     }
