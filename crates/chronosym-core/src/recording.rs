@@ -206,7 +206,11 @@ impl TraceFacts {
     }
 
     /// Returns the sampling interval at a time, in ns.
+    #[inline]
     pub fn sample_interval_at(&self, time_ns: u64) -> Option<u64> {
+        if self.sample_interval_changes.is_empty() {
+            return self.sample_interval_ns;
+        }
         let later = self
             .sample_interval_changes
             .partition_point(|&(from, _)| from <= time_ns);

@@ -115,7 +115,7 @@ impl SampleLog {
     /// Adds a sample of a tick to a log of a time window.
     pub(crate) fn log_tick(&mut self, class: ClassIndex, tick: Tick, facts: &TraceFacts) {
         let is_stored = self.window.as_mut().is_none_or(|window| {
-            window.stays.add(class, tick.thread, tick.ns);
+            window.stays.add(class, tick.thread as usize, tick.ns);
             window.tick(tick, facts)
         });
         self.put(is_stored, class, tick.ns, Weight::One);

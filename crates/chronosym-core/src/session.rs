@@ -460,10 +460,8 @@ impl Session {
         }
         let machine = &self.machine;
         let tick = Tick {
-            process: machine.processes.threads[class.thread.index()]
-                .process
-                .index(),
-            thread: class.thread.index(),
+            process: machine.processes.threads[class.thread.index()].process.0,
+            thread: class.thread.0,
             ns: time_ns,
             asked_for: None,
         };

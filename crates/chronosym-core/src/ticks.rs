@@ -14,8 +14,8 @@ const PAUSE_NS: u64 = 250_000_000;
 /// A wall-clock sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tick {
-    pub process: usize,
-    pub thread: usize,
+    pub process: u32,
+    pub thread: u32,
     pub ns: u64,
     /// The requested interval, in ns.
     pub asked_for: Option<u64>,
@@ -103,7 +103,7 @@ impl TickCounter {
     /// Takes the next sample; returns false if it is earlier than the preceding one of its process.
     #[inline]
     pub fn count(&mut self, sample: Tick) -> bool {
-        let last = self.now.processes.get(sample.process);
+        let last = self.now.processes.get(sample.process as usize);
         if last.is_some_and(|current| sample.ns < current.last) {
             return false;
         }
@@ -156,7 +156,7 @@ impl TickWindow {
         if !self.counter.count(sample) {
             return None;
         }
-        let current = self.counter.now.processes[sample.process];
+        let current = self.counter.now.processes[sample.process as usize];
         let last_inside = at(&mut self.last_inside, sample.process);
         if sample.ns < times.start {
             *at(&mut self.before.processes, sample.process) = current;
@@ -189,9 +189,10 @@ struct Pending<T> {
     tick: Option<PendingTick>,
 }
 
+#[derive(Clone, Copy)]
 struct PendingTick {
-    process: usize,
-    thread: usize,
+    process: u32,
+    thread: u32,
     ns: u64,
     number: u64,
     /// The time to the thread's sample in the next tick, in ns.
@@ -289,8 +290,8 @@ impl<'t, T, I: Iterator<Item = (T, Option<Tick>)>> Weigher<'t, I, T> {
     /// started.
     fn is_settled(&self, tick: &PendingTick) -> bool {
         self.has_ended
-            || self.follower.processes[tick.process].ticks >= tick.number + 2
-            || self.left[tick.process] == 0
+            || self.follower.processes[tick.process as usize].ticks >= tick.number + 2
+            || self.left[tick.process as usize] == 0
     }
 
     fn represents(&mut self, tick: &PendingTick) -> Represents {
@@ -298,7 +299,7 @@ impl<'t, T, I: Iterator<Item = (T, Option<Tick>)>> Weigher<'t, I, T> {
         while *first < tick.number && starts.pop_front().is_some() {
             *first += 1;
         }
-        let usual = self.ticks.usual.get(tick.process);
+        let usual = self.ticks.usual.get(tick.process as usize);
         let Some(usual) = usual.copied().flatten() else {
             return Represents::Unknown;
         };
@@ -310,7 +311,7 @@ impl<'t, T, I: Iterator<Item = (T, Option<Tick>)>> Weigher<'t, I, T> {
         let gap = match tick.to_next {
             Some(gap) => gap,
             // It may have ended at any time before the next tick, which can be late.
-            None if self.ticks.last[tick.thread] == tick.number => usual.min(to_next_tick),
+            None if self.ticks.last[tick.thread as usize] == tick.number => usual.min(to_next_tick),
             None => to_next_tick,
         };
         Represents::Ns(if gap > pause { usual } else { gap })
@@ -364,7 +365,8 @@ pub(crate) fn weigh_sorted(samples: impl Iterator<Item = Tick>) -> Vec<Represent
 
 /// Returns an element, which is added if it does not exist.
 #[inline]
-fn at<T: Default>(all: &mut Vec<T>, index: usize) -> &mut T {
+fn at<T: Default>(all: &mut Vec<T>, index: u32) -> &mut T {
+    let index = index as usize;
     if index >= all.len() {
         all.resize_with(index + 1, T::default);
     }
@@ -376,8 +378,8 @@ mod tests {
     use super::*;
 
     /// Returns the time that each of (time in ms, thread) represents, in ms.
-    fn weigh(samples: &[(u64, usize)], asked_for: Option<u64>) -> Vec<Option<u64>> {
-        let ticks = |&(ms, thread): &(u64, usize)| Tick {
+    fn weigh(samples: &[(u64, u32)], asked_for: Option<u64>) -> Vec<Option<u64>> {
+        let ticks = |&(ms, thread): &(u64, u32)| Tick {
             process: 0,
             thread,
             ns: ms * 1_000_000,
@@ -451,7 +453,7 @@ mod tests {
 
     #[test]
     fn rule_21_the_order_of_arrival_does_not_matter() {
-        let tick = |(ms, thread): (u64, usize)| Tick {
+        let tick = |(ms, thread): (u64, u32)| Tick {
             process: 0,
             thread,
             ns: ms * 1_000_000,
@@ -480,7 +482,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn rule_21_a_window_shows_the_same_times(
-            gaps in proptest::collection::vec((0..5_usize, 0..3_usize, 0..4_usize), 0..60),
+            gaps in proptest::collection::vec((0..5_u32, 0..3_u32, 0..4_usize), 0..60),
             asked_for in proptest::option::of(1..20_u64),
             window in (0..3_000_u64, 0..3_000_u64),
         ) {
@@ -501,9 +503,9 @@ mod tests {
     }
 
     /// Returns samples after gaps of (thread, process, gap).
-    fn made_up(gaps: &[(usize, usize, usize)], asked_for: Option<u64>) -> Vec<Tick> {
+    fn made_up(gaps: &[(u32, u32, usize)], asked_for: Option<u64>) -> Vec<Tick> {
         let mut ns = 0;
-        let sample = |&(thread, process, gap): &(usize, usize, usize)| {
+        let sample = |&(thread, process, gap): &(u32, u32, usize)| {
             ns += [0, 1, 9, 400][gap] * 1_000_000;
             Tick {
                 process,
@@ -556,7 +558,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn rule_21_as_with_all_samples_at_hand(
-            gaps in proptest::collection::vec((0..5_usize, 0..3_usize, 0..4_usize), 0..60),
+            gaps in proptest::collection::vec((0..5_u32, 0..3_u32, 0..4_usize), 0..60),
             asked_for in proptest::option::of(1..20_u64),
         ) {
             let samples = made_up(&gaps, asked_for);

@@ -1,5 +1,6 @@
 //! The time that samples represent (rule 21).
 
+use crate::samples::SampleClass;
 use crate::terms::{SampleKind, Weight};
 use crate::ticks::{Represents, Tick, TickCounter, WallTimes, Weigher, weigh_sorted};
 use crate::timeline::Timeline;
@@ -40,12 +41,17 @@ impl Timeline {
 
     /// Returns all samples with their ticks.
     fn ticked(&self) -> impl Iterator<Item = (Logged, Option<Tick>)> {
-        let classes = self.samples.classes();
+        // The process and thread of each class of wall-clock samples.
+        let owner = |class: &SampleClass| {
+            let process = || self.thread(class.thread).process.0;
+            (class.kind.is_wall()).then(|| (process(), class.thread.0))
+        };
+        let owners: Vec<_> = self.samples.classes().iter().map(owner).collect();
         self.logged().map(move |sample @ (class, ns, weight)| {
-            let class = &classes[class as usize];
-            let tick = class.is_timed_by_ticks(weight).then(|| Tick {
-                process: self.thread(class.thread).process.index(),
-                thread: class.thread.index(),
+            let owner = owners[class as usize].filter(|_| weight == Weight::One);
+            let tick = owner.map(|(process, thread)| Tick {
+                process,
+                thread,
                 ns,
                 asked_for: self.facts.sample_interval_at(ns),
             });
