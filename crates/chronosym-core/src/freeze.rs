@@ -70,7 +70,7 @@ impl Timeline {
             names,
             processes,
             spaces,
-            stacks,
+            stacks: stacks.frozen(),
             budget,
             samples,
             losses,

@@ -213,6 +213,7 @@ impl Timeline {
             entries[entry].count(weight);
             answers[at].keep(time, valid, entry);
         }
+        resolver.drop_stack_cache();
         Profile {
             resolver,
             entries,

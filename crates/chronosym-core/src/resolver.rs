@@ -395,6 +395,11 @@ impl Resolver {
         self.located.clear();
     }
 
+    /// Drops the cache of resolved stacks: every stack has been resolved.
+    pub(crate) fn drop_stack_cache(&mut self) {
+        self.by_stack = StackCache::default();
+    }
+
     pub(crate) fn cache(&self) -> FrameCache<'_> {
         FrameCache {
             timeline: &self.timeline,

@@ -205,6 +205,14 @@ impl StackTable {
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
+
+    /// Returns the table without what only interning needs: twice the memory of its nodes.
+    pub(crate) fn frozen(self) -> Self {
+        StackTable {
+            nodes: self.nodes,
+            ..StackTable::default()
+        }
+    }
 }
 
 #[cfg(test)]
