@@ -123,6 +123,10 @@ impl<W: Write> FirstLines<W> {
 
 impl<W: Write> Write for FirstLines<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Without a limit, gigabytes are not searched for line feeds.
+        if self.left == usize::MAX {
+            return self.out.write(bytes);
+        }
         for line in bytes.split_inclusive(|&byte| byte == b'\n') {
             if self.left == 0 {
                 break;
