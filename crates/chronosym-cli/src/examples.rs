@@ -129,9 +129,21 @@ const FIRST: &[Example] = &[
 const TEMPLATE: &str =
     "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
+/// The syntax of every option that selects by name.
+pub const PATTERNS: &str = "\
+Patterns (PATTERN, METHOD) select by name, such as module!Namespace.Type.Method:
+  text       matches anywhere; without case if it has no capital letter: Cache.Get, cache<int>
+  a*b, a?b   wildcards: the whole name, with or without its module, without case: 'App!*', '*.Get'
+  /regex/    a regular expression, anywhere, with case: '/Cache.*Get$/'
+Names match as they are recorded and as they are in source code. Where regular expressions were
+accepted before (--include, --exclude, --fold, --match of top), they need no slashes.";
+
 /// Adds the examples to each command's help.
 pub fn add(program: Command) -> Command {
-    let program = program.help_template(TEMPLATE).before_help(text(FIRST));
+    let program = program
+        .help_template(TEMPLATE)
+        .before_help(text(FIRST))
+        .after_help(PATTERNS);
     EXAMPLES.iter().fold(program, |program, (name, examples)| {
         program.mut_subcommand(name, |command| {
             command.help_template(TEMPLATE).before_help(text(examples))

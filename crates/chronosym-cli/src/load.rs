@@ -1,5 +1,6 @@
 //! Reads traces into a timeline.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use chronosym::{
     SavedTimeline, Session, Timeline,
 };
 
+use chronosym_export::Pattern;
 use chronosym_symbols::mmap::FileData;
 use chronosym_types::escape;
 
@@ -128,7 +130,11 @@ fn pid_in_name(path: &Path) -> Option<u32> {
 pub fn filter(filters: &Filters, timeline: &Timeline) -> Result<Filter> {
     let mut filter = Filter::default();
     filter.pid = filters.pid;
-    filter.process.clone_from(&filters.process);
+    filter.process = filters
+        .process
+        .as_deref()
+        .map(|name| process_name(name, timeline))
+        .transpose()?;
     filter.from_ns = filters.from;
     filter.to_ns = filters.to;
     if let Some(pid) = filter.pid {
@@ -147,6 +153,31 @@ pub fn filter(filters: &Filters, timeline: &Timeline) -> Result<Filter> {
         );
     }
     Ok(filter)
+}
+
+/// Returns the name of the processes that a pattern selects: the pattern itself if it is one.
+fn process_name(pattern: &str, timeline: &Timeline) -> Result<String> {
+    let names = timeline.processes().filter_map(|process| process.name);
+    let names: Vec<&str> = names.collect();
+    if names.iter().any(|name| name.eq_ignore_ascii_case(pattern)) {
+        return Ok(pattern.to_owned());
+    }
+    let matches = Pattern::new(pattern).map_err(|error| Usage(error.to_string()))?;
+    let matching: BTreeSet<&str> = names
+        .into_iter()
+        .filter(|name| matches.is_match(name))
+        .collect();
+    match matching.len() {
+        0 => Ok(pattern.to_owned()),
+        1 => Ok(matching.into_iter().collect()),
+        _ => {
+            let names = matching.into_iter().map(str::to_owned);
+            bail!(
+                "--process {pattern} matches several names: {}",
+                absent::some(names)
+            )
+        }
+    }
 }
 
 /// Returns the processes of a query: those with the pid, or the one with it at a time; without a

@@ -144,8 +144,9 @@ impl Sampled {
         }
     }
 
-    /// Returns the profile as text and pictures present it, unless `raw`: time in which threads
-    /// wait for a suspension belongs to their callers. A note states how much that is.
+    /// Returns the profile as text and pictures present it, unless `raw`: without plumbing of async
+    /// methods, and with time in which threads wait for a suspension as their callers'. A note states
+    /// how much that is.
     pub fn presented(&self, raw: bool) -> (Profile, Option<String>) {
         let mut profile = self.profile();
         if raw {
@@ -153,6 +154,7 @@ impl Sampled {
         }
         let unit = WeightUnit::of(&profile);
         let charged = chronosym_export::charge_helpers(&mut profile).weight(unit);
+        chronosym_export::fold_plumbing(&mut profile);
         let share = charged as f64 * 100.0 / unit.total(&profile).max(1) as f64;
         let note = format!(
             "{share:.1}% of self was spent waiting for suspensions (Thread.PollGC) and is charged to the callers; --raw shows it apart"
@@ -219,8 +221,9 @@ pub fn tree(profile: &Profile, mut options: TreeOptions) -> CallTree {
 /// Returns the profile of a trace, its symbols, and a note on how it is presented.
 pub fn profile(args: &OfTrace) -> Result<(Profile, Arc<Symbolizer>, Option<String>)> {
     let input = &args.input;
-    let sampled = Sampled::read(&input.traces, &input.symbols, &args.selection, 0)?;
     let raw = args.selection.samples.raw || args.format != InfoFormat::Text;
+    let symbols = input.symbols.spelled(!raw);
+    let sampled = Sampled::read(&input.traces, &symbols, &args.selection, 0)?;
     let (profile, note) = sampled.presented(raw);
     if profile.entries.is_empty() {
         sampled.note_empty();

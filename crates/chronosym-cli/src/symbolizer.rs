@@ -25,6 +25,7 @@ pub fn open_with(args: &Symbols, config: StoreConfig, loaded: &Loaded) -> Result
     let mut options = SymbolOptions::within(&limits::get());
     options.lines = !args.no_lines;
     options.pretty = args.pretty;
+    options.source_names = args.source_names;
     if let Some(path) = &args.kallsyms {
         options.kallsyms = Some(Arc::new(kallsyms(path, loaded)?));
     }

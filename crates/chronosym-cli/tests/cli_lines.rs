@@ -98,9 +98,9 @@ fn missing_data_is_reported() {
     let callers = run_of(&["top", &trace, "--callers", "No.Such.Method"]);
     assert_eq!(callers.status, 1);
     for misuse in [
-        &["top", &trace, "--include", "("][..],
-        &["threads", &trace, "--fold", "["],
-        &["top", &trace, "--match", "*"],
+        &["top", &trace, "--include", "/(/"][..],
+        &["threads", &trace, "--fold", "/[/"],
+        &["top", &trace, "--match", "/*/"],
         &["top", &trace, "--callers", "A", "--callees", "B"],
         &["diff", "-", "-"],
         &["diff", &trace],

@@ -102,9 +102,9 @@ const MISTAKES: &[(i32, &str, &[&str])] = &[
     (1, "top --tid 1 TRACE", &["no sample is of thread 1; there are"]),
     (1, "top --process nginx TRACE", &["no process 'nginx'; it has Workload"]),
     // Names.
-    (2, "top --include [ TRACE", &["regular expression"]),
+    (2, "top --include /[/ TRACE", &["regular expression"]),
     (0, "top --include NoSuchThing TRACE", &["no sample passes --include NoSuchThing", "chronosym top TRACE"]),
-    (0, "stacks --exclude . TRACE", &["no sample passes --exclude ."]),
+    (0, "stacks --exclude * TRACE", &["no sample passes --exclude *"]),
     (0, "stacks --to 1ns TRACE", &["no sample passes --to 0.000000s", "chronosym info TRACE"]),
     (0, "stacks --include Spin --to 1ns TRACE", &["no sample passes --to 0.000000s"]),
     (0, "events --event Universal.Events/cpu --to 1ns TRACE", &["no event that passes --to 0.000000s and --event Universal.Events/cpu"]),

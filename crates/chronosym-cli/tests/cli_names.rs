@@ -312,3 +312,22 @@ fn names_create_no_files() {
     assert_eq!(names, ["out.svg", "x.nettrace"]);
     assert!(!Path::new("x").exists());
 }
+
+/// Text spells names as in C# and leaves out what runs async methods; `--raw` and JSON have names as
+/// recorded.
+#[test]
+fn text_has_the_names_of_source_code() {
+    let trace = arg("clr10/traces/linux.nettrace.zip");
+    let stacks = |more: &[&str]| {
+        let args = [&["stacks", "--event", "Universal.Events/cpu", &trace], more].concat();
+        run(&args).stdout
+    };
+    let text = stacks(&[]);
+    assert!(text.contains("Workload!Workload.Async.Level\n"), "{text}");
+    assert!(text.contains("Shapes.Box<__Canon>.Map\n"), "{text}");
+    assert!(!text.contains("ExecutionContext.Run"), "{text}");
+    for recorded in [stacks(&["--raw"]), stacks(&["--format", "folded"])] {
+        assert!(recorded.contains("Workload.Async+<Level>d__1.MoveNext"));
+        assert!(recorded.contains("ExecutionContext.Run"));
+    }
+}

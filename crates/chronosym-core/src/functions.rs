@@ -107,6 +107,11 @@ impl Function {
         self.compiled_as.as_deref()
     }
 
+    /// Returns the name as it was recorded.
+    pub fn recorded_name(&self) -> Option<&str> {
+        self.compiled_as().or(self.name())
+    }
+
     /// Returns `module!name`, `module!0x06000001`, `module!+0xrva`, or the bare address.
     pub fn label(&self) -> &str {
         &self.label

@@ -365,6 +365,11 @@ pub trait SymbolSource: Send + Sync {
         None
     }
 
+    /// Returns how to show a signature of managed code; `None` as it was recorded.
+    fn display_signature(&self, signature: &str) -> Option<String> {
+        None
+    }
+
     /// Passes the addresses of an image for which [`SymbolSource::native`] will be called, in
     /// ascending order, so that a source can resolve them as a batch.
     fn prepare(&self, image: &ImageRef<'_>, rvas: &[u64]) {}

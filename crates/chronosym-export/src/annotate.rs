@@ -14,6 +14,7 @@ use serde::{Serialize, Serializer};
 
 use crate::function_groups::{FunctionGroups, Label};
 use crate::line_calls::{LineCall, line_calls};
+use crate::pattern::Pattern;
 use crate::reasons::line_reason;
 use crate::table::{Table, TableOptions};
 use crate::weight::{Amount, Counts, tally};
@@ -67,12 +68,12 @@ pub struct Line {
 }
 
 impl MethodLines {
-    /// Returns the lines of the methods that match `text`, as
+    /// Returns the lines of the methods that match a pattern, as
     /// [`Butterfly::new`](crate::Butterfly::new) matches it; `None` if none is on any stack.
-    pub fn new(profile: &Profile, text: &str) -> Option<Self> {
+    pub fn new(profile: &Profile, pattern: &Pattern) -> Option<Self> {
         let resolver = &profile.resolver;
         let groups = FunctionGroups::new(resolver, false);
-        let wanted = groups.matching(text);
+        let wanted = groups.matching(pattern);
         let group =
             |frame| Some(groups.of_frame(resolver.frame(frame))).filter(|&group| wanted[group]);
         // Numbers the lines of the methods' frames.
@@ -137,10 +138,10 @@ impl MethodLines {
 }
 
 impl MethodLines {
-    /// Adds to each line the calls that are inlined there, and those that are not: `text` is that
-    /// of [`MethodLines::new`].
-    pub fn mark_calls(&mut self, profile: &Profile, text: &str, decisions: &JitDecisions) {
-        let mut calls = line_calls(profile, text, decisions);
+    /// Adds to each line the calls that are inlined there, and those that are not: `pattern` is
+    /// that of [`MethodLines::new`].
+    pub fn mark_calls(&mut self, profile: &Profile, pattern: &Pattern, decisions: &JitDecisions) {
+        let mut calls = line_calls(profile, pattern, decisions);
         for file in &mut self.files {
             file.calls = calls.remove(&file.file).into_iter().flatten().collect();
         }

@@ -9,6 +9,7 @@ use serde::ser::SerializeMap;
 
 use crate::lifetime::Lifetime;
 use crate::object::{Fields, Object};
+use crate::pattern::Pattern;
 use crate::text_line;
 use crate::units::show_range;
 
@@ -17,17 +18,17 @@ use crate::units::show_range;
 pub struct Bodies<'t>(Vec<BodyView<'t>>);
 
 impl<'t> Bodies<'t> {
-    /// Returns those that are alive at some time of a range, in ns, and whose `module!name` in
-    /// lower case contains a text; `None` if there is none.
+    /// Returns those that are alive at some time of a range, in ns, and whose `module!name`
+    /// matches a pattern; `None` if there is none.
     pub fn of(
         timeline: &'t Timeline,
         process: ProcessIndex,
         times: &Range<u64>,
-        lower_case: Option<&str>,
+        pattern: Option<&Pattern>,
     ) -> Option<Self> {
         let is_listed = |body: &BodyView<'_>| {
             let is_alive = body.lifetime.to > times.start && body.lifetime.from < times.end;
-            is_alive && lower_case.is_none_or(|text| label(body).to_lowercase().contains(text))
+            is_alive && pattern.is_none_or(|pattern| pattern.is_match(&label(body)))
         };
         let mut bodies: Vec<_> = timeline.bodies(process).filter(is_listed).collect();
         bodies.sort_by_key(|body| (body.start, body.lifetime.from));

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::function_groups::{FunctionGroups, Label};
+use crate::pattern::Pattern;
 use crate::table::{Name, Table, TableOptions};
 use crate::weight::{Amount, Counts, WeightUnit};
 
@@ -44,12 +45,12 @@ pub struct Neighbour {
 }
 
 impl Butterfly {
-    /// Returns the methods that match `text`: by their whole name, else by the end of their name,
+    /// Returns the methods that match a pattern: by their whole name, else by the end of their name,
     /// else by any part of their label. `None` if none is on any stack.
-    pub fn new(profile: &Profile, text: &str) -> Option<Self> {
+    pub fn new(profile: &Profile, pattern: &Pattern) -> Option<Self> {
         let resolver = &profile.resolver;
         let groups = FunctionGroups::new(resolver, false);
-        let wanted = groups.matching(text);
+        let wanted = groups.matching(pattern);
         let mut counts = Counts::default();
         let mut met = vec![false; groups.all.len()];
         let mut callers: FxHashMap<Option<usize>, Amount> = FxHashMap::default();

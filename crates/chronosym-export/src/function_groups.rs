@@ -7,11 +7,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use chronosym_core::{Frame, Function, NameReason, Resolver};
+use chronosym_pdb::pretty;
 use chronosym_types::hash::{HashMap, RandomState};
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::kind::CodeKind;
+use crate::pattern::Pattern;
 use crate::reasons::name_reason;
 
 /// The label of a function, module, thread or process.
@@ -217,21 +219,16 @@ impl FunctionGroups {
         labels
     }
 
-    /// Returns whether each group matches `text`: by its whole name, else by the end of its name,
-    /// else by a part of its label.
-    pub(crate) fn matching(&self, text: &str) -> Vec<bool> {
+    /// Returns whether each group matches a pattern: by its whole name, else by the end of its name,
+    /// else otherwise.
+    pub(crate) fn matching(&self, pattern: &Pattern) -> Vec<bool> {
         let rank = |group: &FunctionGroup| {
             let label = group.function.label();
-            let end = label.strip_suffix(text);
-            let full = format!("{label}{}", group.signature);
-            let boundary = |rest: &str| rest.ends_with(['.', '+', '!', '/', ':']);
-            if full == text || label == text || group.function.name() == Some(text) {
-                3
-            } else if end.is_some_and(boundary) {
-                2
-            } else {
-                u8::from(full.contains(text))
-            }
+            let compiled_as = group.function.compiled_as();
+            let with_signature = format!("{label}{}", group.signature);
+            let names = [Some(label), compiled_as, Some(&with_signature)];
+            let ranks = names.into_iter().flatten().map(|name| pattern.rank(name));
+            ranks.max().unwrap_or(0)
         };
         let ranks: Vec<u8> = self.all.iter().map(|group| rank(group)).collect();
         let best = ranks.iter().copied().max().unwrap_or(0).max(1);
@@ -243,7 +240,12 @@ impl FunctionGroups {
 /// there is none, or if it belongs to the method that the name was compiled as.
 fn signature(function: &Function) -> String {
     let signature = function.signature();
-    let signature = signature.filter(|_| function.compiled_as().is_none());
+    let is_generated = || {
+        let name = function.compiled_as()?;
+        let (owner, method) = pretty::split_name(name)?;
+        pretty::method_name(owner, method)
+    };
+    let signature = signature.filter(|_| is_generated().is_none());
     let words = signature.unwrap_or_default().split_whitespace();
     words.collect::<Vec<_>>().join(" ")
 }

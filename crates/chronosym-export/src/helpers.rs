@@ -45,7 +45,7 @@ fn caller_of_helpers(resolver: &Resolver, stack: ResolvedStack) -> Option<Resolv
 
 /// Returns whether a function is such a helper.
 pub(crate) fn is_helper(function: &Function) -> bool {
-    function.name().is_some_and(|name| {
+    function.recorded_name().is_some_and(|name| {
         // The compiler numbers local functions: `g__PollGCWorker|67_0`.
         let name = name.split_once('|').map_or(name, |(name, _)| name);
         HELPERS.contains(&name)

@@ -8,6 +8,7 @@ use chronosym_runtime::JitDecisions;
 use serde::Serialize;
 
 use crate::function_groups::FunctionGroups;
+use crate::pattern::Pattern;
 use crate::runtime::{bodies_of, body_of};
 
 /// A call on a line that the JIT inlined or rejected.
@@ -32,16 +33,16 @@ impl fmt::Display for LineCall {
     }
 }
 
-/// By source file, the calls of the methods that match `text` in the stacks of a profile: those
+/// By source file, the calls of the methods that match a pattern in the stacks of a profile: those
 /// that are inlined there, and those that the JIT's events state as rejected for the calling body.
 pub(crate) fn line_calls(
     profile: &Profile,
-    text: &str,
+    pattern: &Pattern,
     decisions: &JitDecisions,
 ) -> BTreeMap<String, BTreeSet<LineCall>> {
     let resolver = &profile.resolver;
     let groups = FunctionGroups::new(resolver, false);
-    let wanted = groups.matching(text);
+    let wanted = groups.matching(pattern);
     let (by_address, _) = bodies_of(resolver.timeline());
     let mut rejected = BTreeMap::new();
     for body in &decisions.bodies {
@@ -62,7 +63,7 @@ pub(crate) fn line_calls(
             let (Ok(line), true) = (&caller.line, wanted[groups.of_frame(caller)]) else {
                 continue;
             };
-            let name = callee.function.compiled_as().or(callee.function.name());
+            let name = callee.function.recorded_name();
             let reason = match (caller.code, name) {
                 _ if callee.inlined => None,
                 (Code::Body(process, body), Some(name)) => {

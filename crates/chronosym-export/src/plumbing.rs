@@ -1,5 +1,8 @@
 //! Methods of .NET that run async methods and their continuations, which no source code calls.
 
+use chronosym_core::{FrameId, Function, Profile, ResolvedStack, Resolver};
+use rustc_hash::FxHashMap;
+
 /// Types with only such methods, from System.Private.CoreLib (dotnet/runtime, release/3.1 to
 /// release/10.0). Nested types and generic arguments are ignored.
 const TYPES: [&str; 17] = [
@@ -51,6 +54,53 @@ pub(crate) fn is_plumbing(name: &str) -> bool {
             || owner.starts_with("System.Threading.Tasks.Task") && method == "InnerInvoke"
     };
     TYPES.contains(&owner) || is_task()
+}
+
+/// Removes plumbing of async methods from stacks, unless it is innermost: self times stay. The state
+/// machine of an async method replaces the method that started it, if both have one name.
+pub fn fold_plumbing(profile: &mut Profile) {
+    let functions = profile.resolver.functions().iter();
+    let plumbing = functions.map(|function| function.recorded_name().is_some_and(is_plumbing));
+    let plumbing: Vec<bool> = plumbing.collect();
+    let resolver = &mut profile.resolver;
+    // By stack, what its callees are called by.
+    let mut folded: FxHashMap<ResolvedStack, Option<ResolvedStack>> = FxHashMap::default();
+    let mut path = Vec::new();
+    for entry in &mut profile.entries {
+        let mut callers = None;
+        let mut next = resolver.caller(entry.stack);
+        while let Some(stack) = next {
+            if let Some(&known) = folded.get(&stack) {
+                callers = known;
+                break;
+            }
+            path.push(stack);
+            next = resolver.caller(stack);
+        }
+        while let Some(stack) = path.pop() {
+            let frame = resolver.leaf(stack);
+            if !plumbing[resolver.frame(frame).function.id().index()] {
+                callers = Some(call(resolver, callers, frame));
+            }
+            folded.insert(stack, callers);
+        }
+        let leaf = resolver.leaf(entry.stack);
+        entry.stack = call(resolver, callers, leaf);
+    }
+}
+
+/// Adds a frame, in place of a caller of the same source name.
+fn call(resolver: &mut Resolver, callers: Option<ResolvedStack>, frame: FrameId) -> ResolvedStack {
+    let function = &resolver.frame(frame).function;
+    let is_started_by = |starter: &Function| {
+        function.compiled_as().is_some()
+            && starter != &**function
+            && starter.label() == function.label()
+    };
+    let starter =
+        callers.filter(|&callers| is_started_by(&resolver.frame(resolver.leaf(callers)).function));
+    let callers = starter.map_or(callers, |starter| resolver.caller(starter));
+    resolver.calling(callers, frame)
 }
 
 #[cfg(test)]

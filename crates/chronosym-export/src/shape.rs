@@ -1,17 +1,16 @@
 //! Shaping of stacks before output: which stacks are included, and which of their frames are
 //! merged.
 
-use regex_lite::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
 use chronosym_core::{BinaryId, FrameId, Function, Profile, ResolvedStack, Resolver};
 
+use crate::pattern::{Pattern, PatternError};
 use crate::user_code::UserCode;
 
 /// Shapes resolved stacks. The default leaves them unchanged.
 ///
-/// A pattern is a regular expression, matched anywhere in a function's label
-/// (`module!Namespace.Type.Method`), case-sensitively. The steps, in their order:
+/// Patterns are those of [`Pattern`]; regular expressions need no slashes. The steps, in their order:
 ///
 /// 1. [`include`](Shape::include) and [`exclude`](Shape::exclude) select stacks by their original
 ///    frames. Only these two change the number of samples.
@@ -26,38 +25,13 @@ use crate::user_code::UserCode;
 /// [`Resolver::stands_for`] returns their number.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
-    include: Vec<Regex>,
-    exclude: Vec<Regex>,
-    fold: Vec<Regex>,
+    include: Vec<Pattern>,
+    exclude: Vec<Pattern>,
+    fold: Vec<Pattern>,
     group_modules: bool,
-    mine: Option<Vec<Regex>>,
+    mine: Option<Vec<Pattern>>,
     no_inlines: bool,
     collapse_recursion: bool,
-}
-
-/// Why a [`Shape`] is invalid.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ShapeError {
-    /// A pattern is not a regular expression.
-    #[error("'{pattern}' is no regular expression: {reason}")]
-    Pattern {
-        /// The pattern.
-        pattern: String,
-        /// The reason.
-        reason: String,
-    },
-}
-
-fn regex(pattern: &str, text: &str, any_case: bool) -> Result<Regex, ShapeError> {
-    let mut builder = RegexBuilder::new(text);
-    builder
-        .case_insensitive(any_case)
-        .build()
-        .map_err(|error| ShapeError::Pattern {
-            pattern: pattern.to_owned(),
-            reason: error.to_string(),
-        })
 }
 
 impl Shape {
@@ -79,14 +53,14 @@ impl Shape {
     ///
     /// If the pattern is not a regular expression; likewise for [`Shape::exclude`] and
     /// [`Shape::fold`].
-    pub fn include(mut self, pattern: &str) -> Result<Self, ShapeError> {
-        self.include.push(regex(pattern, pattern, false)?);
+    pub fn include(mut self, pattern: &str) -> Result<Self, PatternError> {
+        self.include.push(Pattern::or_regex(pattern)?);
         Ok(self)
     }
 
     /// Excludes stacks with a frame that matches this pattern.
-    pub fn exclude(mut self, pattern: &str) -> Result<Self, ShapeError> {
-        self.exclude.push(regex(pattern, pattern, false)?);
+    pub fn exclude(mut self, pattern: &str) -> Result<Self, PatternError> {
+        self.exclude.push(Pattern::or_regex(pattern)?);
         Ok(self)
     }
 
@@ -110,10 +84,10 @@ impl Shape {
     /// Shape::default().fold(r"^Ns\.Lock\.")?.apply(&mut profile);
     /// let leaf = profile.resolver.leaf(profile.entries[0].stack);
     /// assert_eq!(profile.resolver.frame(leaf).label(), "Ns.Type.Main");
-    /// # Ok::<(), chronosym_export::ShapeError>(())
+    /// # Ok::<(), chronosym_export::PatternError>(())
     /// ```
-    pub fn fold(mut self, pattern: &str) -> Result<Self, ShapeError> {
-        self.fold.push(regex(pattern, pattern, false)?);
+    pub fn fold(mut self, pattern: &str) -> Result<Self, PatternError> {
+        self.fold.push(Pattern::or_regex(pattern)?);
         Ok(self)
     }
 
@@ -131,21 +105,14 @@ impl Shape {
     }
 
     /// Merges frames like [`Shape::just_my_code`], but user code is exactly the modules whose
-    /// simple names match this pattern, or another given one: `*` matches any text, `?` one
-    /// character, without case.
+    /// simple names match this pattern, or another given one.
     ///
     /// # Errors
     ///
-    /// If the pattern is too long.
-    pub fn my_modules(mut self, glob: &str) -> Result<Self, ShapeError> {
-        let any = |c: char| match c {
-            '*' => ".*".to_owned(),
-            '?' => ".".to_owned(),
-            c => regex_lite::escape(c.encode_utf8(&mut [0; 4])),
-        };
-        let text: String = glob.chars().map(any).collect();
+    /// If the pattern is invalid.
+    pub fn my_modules(mut self, pattern: &str) -> Result<Self, PatternError> {
         let mine = self.mine.get_or_insert_default();
-        mine.push(regex(glob, &format!("^{text}$"), true)?);
+        mine.push(Pattern::new(pattern)?);
         Ok(self)
     }
 
@@ -170,7 +137,7 @@ impl Shape {
     }
 
     fn verdict(&self, function: &Function, is_user_code: bool) -> Verdict {
-        let matches = |patterns: &[Regex]| patterns.iter().any(|p| p.is_match(function.label()));
+        let matches = |patterns: &[Pattern]| patterns.iter().any(|p| p.is_match(function.label()));
         let is_mine = || match &self.mine {
             None => true,
             Some(_) if function.name().is_none() && function.binary().is_none() => true,

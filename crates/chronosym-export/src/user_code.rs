@@ -59,10 +59,12 @@ impl UserCode {
 fn origin(function: &Function) -> Origin {
     let is_generated = |name: &str| name.starts_with("dynamicClass.");
     match function.binary() {
-        _ if function.name().is_some_and(is_generated) => Origin::Framework,
+        _ if function.recorded_name().is_some_and(is_generated) => Origin::Framework,
         Some(binary) => Origin::of(binary.name(), binary.path()),
         // Jitted code of a recording without the runtime's events.
-        None => function.name().map_or(Origin::Framework, Origin::of_name),
+        None => function
+            .recorded_name()
+            .map_or(Origin::Framework, Origin::of_name),
     }
 }
 

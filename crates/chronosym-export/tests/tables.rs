@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chronosym_core::facts::{Action, At, Image, Method, Module, Process, Sample};
 use chronosym_core::{Filter, Options, Profile, SampleKind, Session, Timeline, Weight};
 use chronosym_export::{
-    Butterfly, By, CallTree, Diff, Sort, TableOptions, TreeOptions, hot_threads, hotspots,
+    Butterfly, By, CallTree, Diff, Pattern, Sort, TableOptions, TreeOptions, hot_threads, hotspots,
     write_butterfly, write_diff, write_text, write_threads, write_top,
 };
 
@@ -83,7 +83,7 @@ fn tables(width: usize, color: bool) -> Vec<String> {
         .collect();
     let threads = hot_threads(&profile);
     tables.push(text(&|out| write_threads(&profile, &threads, options, out)));
-    let butterfly = Butterfly::new(&profile, "LoadAll").unwrap();
+    let butterfly = Butterfly::new(&profile, &Pattern::new("LoadAll").unwrap()).unwrap();
     tables.push(text(&|out| {
         write_butterfly(&profile, &butterfly, options, out)
     }));

@@ -47,6 +47,7 @@
 mod blob;
 mod bytes;
 mod checkpoints;
+pub mod csharp;
 mod error;
 mod inflate;
 pub mod metadata;

@@ -14,6 +14,9 @@ pub struct SymbolOptions {
     pub lines: bool,
     /// Whether compiler-generated names are shown in source form: `Program.Main.Local`.
     pub pretty: bool,
+    /// Whether managed names are spelled as in C#, [`pretty`](Self::pretty) ones included:
+    /// `Cell<int>.Get`.
+    pub source_names: bool,
     /// Whether a PDB that the caller names is used even if it belongs to another build than the
     /// image.
     pub any_pdb: bool,
@@ -35,6 +38,7 @@ impl SymbolOptions {
         SymbolOptions {
             lines: true,
             pretty: false,
+            source_names: false,
             any_pdb: false,
             open_bytes: limits.open_symbol_bytes,
             memory_bytes: limits.symbol_memory_bytes,

@@ -194,9 +194,21 @@ impl SymbolSource for Symbolizer {
     }
 
     fn display_name(&self, name: &str) -> Option<String> {
-        let (owner, method) =
-            chronosym_pdb::pretty::split_name(name).filter(|_| self.options.pretty)?;
+        if self.options.source_names {
+            let spelled = chronosym_pdb::csharp::SourceName::managed(name, None).to_string();
+            return (spelled != name).then_some(spelled);
+        }
+        if !self.options.pretty {
+            return None;
+        }
+        let (owner, method) = chronosym_pdb::pretty::split_name(name)?;
         chronosym_pdb::pretty::method_name(owner, method)
+    }
+
+    fn display_signature(&self, signature: &str) -> Option<String> {
+        let at = signature.find('(').filter(|_| self.options.source_names)?;
+        let arguments = chronosym_pdb::csharp::arguments(signature)?;
+        Some(format!("{}{arguments}", &signature[..at]))
     }
 
     fn prepare(&self, image: &ImageRef<'_>, rvas: &[u64]) {

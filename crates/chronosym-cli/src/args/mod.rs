@@ -13,7 +13,7 @@ use std::slice::from_ref;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use chronosym_export::{By, Sort, WeightUnit};
+use chronosym_export::{By, Pattern, Sort, WeightUnit};
 use chronosym_symbols::style::{Functions, Shape, Style};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -202,7 +202,7 @@ pub enum Command {
     Stacks(Stacks),
     /// Show where the time went: hot methods, modules, threads, lines; callers and callees of a
     /// method.
-    Top(Top),
+    Top(Box<Top>),
     /// Record a .NET process, without another tool and without root.
     ///
     /// Works with .NET Core 3.1 and later, also in containers that this machine runs, through the
@@ -242,7 +242,7 @@ pub enum Command {
     /// Show which calls the JIT inlined into hot methods, and which it rejected and why.
     ///
     /// Rejected calls are ranked by the time of the callee when called from there, each with the
-    /// JIT's reason and what helps. METHOD is a part of a method's name. Inlined calls come from
+    /// JIT's reason and what helps. METHOD is a pattern, as of `lines`. Inlined calls come from
     /// rich debug info, which states their places, or from the JIT's events.
     #[command(override_usage = "chronosym inlining [OPTIONS] <TRACE>... [METHOD]")]
     Inlining(Inlining),
@@ -492,15 +492,15 @@ pub struct Top {
     /// Sort by self (exclusive) or total (inclusive) weight.
     #[arg(long, value_parser = one_of::<Sort>(Sort::ALL.map(Sort::as_str)), default_value = "self")]
     pub sort: Sort,
-    /// Show only rows that match; shares remain those of all samples.
-    #[arg(long = "match", value_name = "REGEX")]
-    pub matching: Option<regex_lite::Regex>,
-    /// List the callers of METHOD (a name, its end, or a part of it) with their weights.
-    #[arg(long, value_name = "METHOD", conflicts_with_all = ["by", "sort", "matching"])]
-    pub callers: Option<String>,
-    /// List the callees of METHOD.
-    #[arg(long, value_name = "METHOD", conflicts_with_all = ["by", "sort", "matching"])]
-    pub callees: Option<String>,
+    /// Show only rows that match PATTERN; shares remain those of all samples.
+    #[arg(long = "match", value_name = "PATTERN", value_parser = Pattern::or_regex)]
+    pub matching: Option<Pattern>,
+    /// List the callers of the methods that match PATTERN, with their weights.
+    #[arg(long, value_name = "PATTERN", value_parser = Pattern::new, conflicts_with_all = ["by", "sort", "matching"])]
+    pub callers: Option<Pattern>,
+    /// List the callees of the methods that match PATTERN.
+    #[arg(long, value_name = "PATTERN", value_parser = Pattern::new, conflicts_with_all = ["by", "sort", "matching"])]
+    pub callees: Option<Pattern>,
 }
 
 /// The site of a viewer, without a slash at its end.
@@ -573,9 +573,9 @@ pub struct Inlining {
 pub struct Lines {
     #[command(flatten)]
     pub input: Input,
-    /// Method: its name, the end of its name, or a part of it.
-    #[arg(value_name = "METHOD")]
-    pub method: String,
+    /// Method, as a PATTERN; of several, those whose name it is or ends.
+    #[arg(value_name = "METHOD", value_parser = Pattern::new)]
+    pub method: Pattern,
     /// Search for source files in DIR (repeatable). A file is used if its checksum matches the PDB.
     /// If downloads are enabled, files found nowhere else are downloaded from Source Link.
     #[arg(long, value_name = "DIR")]
@@ -675,9 +675,9 @@ pub struct Listing {
 pub struct Methods {
     #[command(flatten)]
     pub listing: Listing,
-    /// Show only bodies whose `module!name` contains TEXT (case-insensitive).
-    #[arg(long = "match", value_name = "TEXT")]
-    pub matching: Option<String>,
+    /// Show only bodies that match PATTERN.
+    #[arg(long = "match", value_name = "PATTERN", value_parser = Pattern::new)]
+    pub matching: Option<Pattern>,
 }
 
 #[derive(Debug, Args)]

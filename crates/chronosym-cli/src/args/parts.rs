@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use chronosym::{Activity, ActivityFilter, EventSelector, Position};
-use chronosym_export::{Shape, ShapeError};
+use chronosym_export::{PatternError, Shape};
 use clap::{Args, ValueEnum};
 
 use crate::units;
@@ -106,9 +106,13 @@ pub struct Symbols {
     /// Do not look up source lines.
     #[arg(long)]
     pub no_lines: bool,
-    /// Show lambdas, local functions, async and iterator methods by their source names.
+    /// Show lambdas, local functions, async and iterator methods by their source names in every
+    /// format. Text, svg and html do so by default, and spell types as in C#, unless --raw is given.
     #[arg(long)]
     pub pretty: bool,
+    /// Whether names are spelled as in C#.
+    #[arg(skip)]
+    pub source_names: bool,
     /// Open files at the paths in the trace; for traces recorded on this machine.
     #[arg(long)]
     pub trust_trace_paths: bool,
@@ -124,6 +128,16 @@ pub struct Symbols {
     pub map_pid: Vec<(u32, u32)>,
 }
 
+impl Symbols {
+    /// Returns these options, with names spelled as in C# if `source_names`.
+    pub fn spelled(&self, source_names: bool) -> Self {
+        Symbols {
+            source_names,
+            ..self.clone()
+        }
+    }
+}
+
 fn pid_pair(text: &str) -> Result<(u32, u32)> {
     let pair = text.split_once('=');
     let pair = pair.and_then(|(own, pid)| Some((own.parse().ok()?, pid.parse().ok()?)));
@@ -137,8 +151,8 @@ pub struct Filters {
     /// Select this process id; PID@TIME is the process that had the id at that time.
     #[arg(long, short, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
-    /// Select processes with this name.
-    #[arg(long, value_name = "NAME")]
+    /// Select processes of this name, or the one name that matches PATTERN.
+    #[arg(long, value_name = "PATTERN")]
     pub process: Option<String>,
     /// Select from this time since the start of the trace: 1.5s, 200ms, 300us, 2m, 12345ns.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
@@ -183,8 +197,8 @@ pub struct Samples {
     /// Include the idle process.
     #[arg(long)]
     pub idle: bool,
-    /// Present frames as recorded: keep runtime helpers whose time text and pictures charge to
-    /// their callers.
+    /// Present names and frames as recorded. Without it, text, svg and html spell names as in C#,
+    /// leave out the plumbing of async methods, and charge time in runtime helpers to the callers.
     #[arg(long)]
     pub raw: bool,
     /// Separate unnamed frames by address, not only by image.
@@ -231,14 +245,14 @@ fn event(text: &str) -> Result<EventSelector> {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Shape")]
 pub struct Shaping {
-    /// Select stacks with a frame whose `module!name` matches (repeatable; any of them).
-    #[arg(long, value_name = "REGEX")]
+    /// Select stacks with a frame that matches PATTERN (repeatable; any of them).
+    #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
-    /// Exclude stacks with a frame whose `module!name` matches (repeatable).
-    #[arg(long, value_name = "REGEX")]
+    /// Exclude stacks with a frame that matches PATTERN (repeatable).
+    #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// Merge frames whose `module!name` matches into their callers (repeatable).
-    #[arg(long, value_name = "REGEX")]
+    /// Merge frames that match PATTERN into their callers (repeatable).
+    #[arg(long, value_name = "PATTERN")]
     fold: Vec<String>,
     /// Merge adjacent frames of one module.
     #[arg(long, value_enum, value_name = "WHAT")]
@@ -247,9 +261,8 @@ pub struct Shaping {
     /// of libraries whose PDBs show that they were built elsewhere.
     #[arg(long)]
     just_my_code: bool,
-    /// Like --just-my-code, but the program's own modules are those matching GLOB (`*` and `?` are
-    /// wildcards; repeatable).
-    #[arg(long, value_name = "GLOB")]
+    /// Like --just-my-code, but the program's own modules are those that match PATTERN (repeatable).
+    #[arg(long, value_name = "PATTERN")]
     my_modules: Vec<String>,
     /// Merge inlined frames into the function they are inlined into.
     #[arg(long)]
@@ -265,7 +278,7 @@ enum Grouping {
 }
 
 /// The effect of a pattern, or of an option without a value, on a shape.
-type Step = fn(Shape, &str) -> Result<Shape, ShapeError>;
+type Step = fn(Shape, &str) -> Result<Shape, PatternError>;
 type Flag = fn(Shape) -> Shape;
 
 impl Shaping {

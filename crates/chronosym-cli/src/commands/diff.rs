@@ -66,7 +66,11 @@ struct Side<'a> {
 
 impl<'a> Side<'a> {
     fn read(args: &Diff, traces: &'a [PathBuf], raw: bool, markers: usize) -> Result<Self> {
-        let sampled = Sampled::read(traces, &args.symbols, &args.selection, markers)?;
+        // Reports spell names themselves.
+        let symbols = args
+            .symbols
+            .spelled(!raw && args.format != Some(DiffFormat::Html));
+        let sampled = Sampled::read(traces, &symbols, &args.selection, markers)?;
         let (profile, _) = sampled.presented(raw);
         if profile.entries.is_empty() {
             sampled.note_empty();

@@ -4,15 +4,17 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use chronosym::runtime::JitDecisions;
-use chronosym_export::{Inlining, Json};
+use chronosym_export::{Inlining, Json, Pattern};
 
-use crate::args::{self, Selection};
+use crate::args::{self, Selection, Usage};
 use crate::output;
 use crate::profiled::{Sampled, shown};
 
 pub fn run(args: &args::Inlining) -> Result<()> {
     let input = &args.input;
     let (traces, method) = method(&input.traces);
+    let method = method.map(Pattern::new).transpose();
+    let method = method.map_err(|error| Usage(error.to_string()))?;
     // Names and bodies as they are: nothing is folded or charged to callers.
     let selection = Selection {
         filters: args.filters.clone(),
@@ -22,9 +24,11 @@ pub fn run(args: &args::Inlining) -> Result<()> {
     let kept = JitDecisions::options();
     let sampled = Sampled::read_with(traces, &input.symbols, &selection, kept)?;
     let decisions = JitDecisions::new(&sampled.loaded.timeline, &sampled.filter);
-    let inlining = Inlining::new(&mut sampled.profile(), decisions, method);
+    let inlining = Inlining::new(&mut sampled.profile(), decisions, method.as_ref());
     if let Some(method) = method.filter(|_| inlining.lacks_method()) {
-        bail!("the JIT decided nothing about a method whose name has '{method}' in it");
+        bail!(
+            "the JIT decided nothing about a method that matches '{method}'; `chronosym inlining TRACE` lists all"
+        );
     }
     let path = input.output.as_deref();
     output::write(args.format, output::open(path), &Json(&inlining), |out| {

@@ -15,7 +15,7 @@ pub fn run(args: &Lines) -> Result<()> {
     let input = &args.input;
     if let [trace] = &*input.traces
         && !trace.exists()
-        && Path::new(&args.method).is_file()
+        && Path::new(&args.method.to_string()).is_file()
     {
         bail!(Usage(format!(
             "the trace comes first: chronosym lines {} {}",
@@ -24,9 +24,10 @@ pub fn run(args: &Lines) -> Result<()> {
         )));
     }
     let kept = JitDecisions::options();
-    let sampled = Sampled::read_with(&input.traces, &input.symbols, &args.selection, kept)?;
-    sampled.check_samples()?;
     let raw = args.selection.samples.raw || args.format != InfoFormat::Text;
+    let symbols = input.symbols.spelled(!raw);
+    let sampled = Sampled::read_with(&input.traces, &symbols, &args.selection, kept)?;
+    sampled.check_samples()?;
     let (profile, _) = sampled.presented(raw);
     if profile.entries.is_empty() {
         sampled.note_empty();

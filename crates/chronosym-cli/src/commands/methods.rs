@@ -8,10 +8,9 @@ use crate::args;
 
 pub fn run(args: &args::Methods) -> Result<()> {
     let loaded = listing::load(&args.listing)?;
-    let wanted = args.matching.as_ref().map(|text| text.to_lowercase());
     let timeline = &loaded.timeline;
     let of = |process, times: &_| {
-        let mut bodies = Bodies::of(timeline, process, times, wanted.as_deref())?;
+        let mut bodies = Bodies::of(timeline, process, times, args.matching.as_ref())?;
         bodies.truncate(args.listing.max_lines.unwrap_or(usize::MAX));
         Some(bodies)
     };

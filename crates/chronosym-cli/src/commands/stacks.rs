@@ -31,7 +31,11 @@ pub fn run(args: &Stacks) -> Result<()> {
         _ => 0,
     };
     let (input, selection) = (&args.input, &args.selection);
-    let sampled = Sampled::read(&input.traces, &input.symbols, selection, markers)?;
+    let is_presented = matches!(format, StackFormat::Text | StackFormat::Svg);
+    let symbols = input
+        .symbols
+        .spelled(is_presented && !selection.samples.raw);
+    let sampled = Sampled::read(&input.traces, &symbols, selection, markers)?;
     let timeline = &sampled.loaded.timeline;
     let granularity = Granularity {
         threads: !args.no_threads,

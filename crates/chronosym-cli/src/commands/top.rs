@@ -41,7 +41,7 @@ fn butterfly(args: &Top, profile: &Profile) -> Result<Option<Butterfly>> {
     let Some(method) = callers.or(callees) else {
         return Ok(None);
     };
-    if callees.is_some_and(|another| another != method) {
+    if callees.is_some_and(|another| another.to_string() != method.to_string()) {
         bail!(Usage(
             "--callers and --callees are to name one method".to_owned()
         ));

@@ -247,7 +247,11 @@ impl<'a> FrameBuilder<'a> {
         name: &str,
         signature: Option<&str>,
     ) -> Arc<Function> {
-        let symbols = self.symbols.filter(|_| name.contains(['<', '@', '$']));
+        let symbols = self.symbols;
+        let spelled = symbols.zip(signature);
+        let spelled = spelled.and_then(|(symbols, signature)| symbols.display_signature(signature));
+        let signature = spelled.as_deref().or(signature);
+        let symbols = symbols.filter(|_| name.contains(['<', '@', '$', '`', '[', '+']));
         match symbols.and_then(|symbols| symbols.display_name(name)) {
             Some(shown) => self.functions.named(binary, &shown, signature, Some(name)),
             None => self.functions.named(binary, name, signature, None),

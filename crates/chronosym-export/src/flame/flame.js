@@ -128,23 +128,26 @@
     let depth = 0, at = 0, before = 0;
     for (let i = 0; i < text.length; i++) {
       const c = text[i];
-      if (c === "[") depth++;
-      else if (c === "]") depth = Math.max(0, depth - 1);
+      if (c === "[" || c === "<") depth++;
+      else if (c === "]" || c === ">") depth = Math.max(0, depth - 1);
       else if ((c === "(" && !depth) || text.startsWith("  ", i)) break;
       else if (c === "." && !depth && i > at) (before = at), (at = i + 1);
     }
     return [before, at];
   };
 
-  // The longest that fits: the whole name, without its namespace, without its arguments, the method, its start.
+  // The longest that fits: the whole name, without its module, without its namespace, without its arguments, the method, its start.
   const fit = (text, kind, width) => {
     const room = Math.floor((width - 6) / CHAR);
     if (room < 3) return "";
     const isWhole = ["native", "runtime", "kernel", "unnamed"].includes(kind);
-    const [type, method] = (isWhole ? [0, 0] : partsAt(text)).map((at) => text.slice(at));
+    const starts = isWhole ? [0, 0] : partsAt(text);
+    const [type, method] = starts.map((at) => text.slice(at));
+    const path = text.slice(isWhole ? 0 : Math.min(text.indexOf("!") + 1, starts[0]));
     const bare = type.includes("  ") ? type : type.split("(")[0];
-    const fitting = [text, type, bare, method].find((name) => name.length <= room);
-    return fitting || method.slice(0, room - 1) + "…";
+    const bareMethod = bare.slice(starts[1] - starts[0]);
+    const fitting = [text, path, type, bare, method, bareMethod].find((name) => name.length <= room);
+    return fitting || bareMethod.slice(0, room - 1) + "…";
   };
 
   const draw = () => {

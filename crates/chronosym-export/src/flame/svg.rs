@@ -189,10 +189,13 @@ fn fit(name: &str, kind: &str, width: f64) -> String {
     // The line after them would be lost with the arguments.
     let arguments = in_type.find('(').filter(|_| !in_type.contains("  "));
     let bare = &in_type[..arguments.unwrap_or(in_type.len())];
-    let shorter = [name, in_type, bare, method];
+    let bare_method = bare.get(method_at - type_at..).unwrap_or(bare);
+    let module = name.find('!').filter(|_| !is_whole).map_or(0, |at| at + 1);
+    let path = &name[module.min(type_at)..];
+    let shorter = [name, path, in_type, bare, method, bare_method];
     let fitting = shorter.iter().find(|text| text.chars().count() <= room);
     fitting.map_or_else(
-        || method.chars().take(room - 1).chain(['…']).collect(),
+        || bare_method.chars().take(room - 1).chain(['…']).collect(),
         |text| (*text).to_owned(),
     )
 }
@@ -203,8 +206,8 @@ fn parts_at(name: &str) -> [usize; 2] {
     let (mut depth, mut at) = (0u32, [0, 0]);
     for (index, c) in name.char_indices() {
         match c {
-            '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
+            '[' | '<' => depth += 1,
+            ']' | '>' => depth = depth.saturating_sub(1),
             '(' if depth == 0 => break,
             ' ' if name[index..].starts_with("  ") => break,
             '.' if depth == 0 && index > at[1] => at = [at[1], index + 1],
@@ -222,18 +225,23 @@ mod tests {
     fn names_lose_their_namespace_before_their_end() {
         let name = "App!Shop.Cart.Add(System.String)";
         assert_eq!(fit(name, "managed", 300.0), name);
+        assert_eq!(fit(name, "managed", 230.0), "Shop.Cart.Add(System.String)");
         assert_eq!(fit(name, "managed", 180.0), "Cart.Add(System.String)");
         assert_eq!(fit(name, "managed", 150.0), "Cart.Add");
-        assert_eq!(fit(name, "managed", 62.0), "Add(Sy…");
-        assert_eq!(fit(name, "managed", 60.0), "Add(Sy…");
+        assert_eq!(fit(name, "managed", 62.0), "Add");
+        assert_eq!(fit("App!Shop.Cart.AddManyMore", "managed", 60.0), "AddMan…");
         assert_eq!(fit(name, "managed", 20.0), "");
         assert_eq!(fit("größe.ß", "managed", 34.0), "ß");
         assert_eq!(fit("libc!sort.part.0", "native", 60.0), "libc!s…");
         assert_eq!(fit("libcoreclr.so ?", "unnamed", 60.0), "libcor…");
         let with_line = "App!Shop.Cart.Add  Cart.cs:7";
         assert_eq!(&with_line[parts_at(with_line)[1]..], "Add  Cart.cs:7");
-        let generic = "App!Ns.Cell`1[System.Int32].Get";
-        assert_eq!(&generic[parts_at(generic)[1]..], "Get");
+        for generic in [
+            "App!Ns.Cell`1[System.Int32].Get",
+            "App!Ns.Cell<A.B, int>.Get",
+        ] {
+            assert_eq!(&generic[parts_at(generic)[1]..], "Get");
+        }
         assert_eq!(
             &"A!B..ctor(int)"[parts_at("A!B..ctor(int)")[1]..],
             ".ctor(int)"

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chronosym_core::{Certainty, Evidence, LineReason, MarkerKind, NameReason};
+use chronosym_pdb::csharp::SourceName;
 use chronosym_types::escape::terminal;
 use serde::Serialize;
 
@@ -11,7 +12,6 @@ use super::columns::{ColumnInfo, Columns};
 use super::facts::{ReportFacts, ReportSource};
 use super::markers;
 use super::samples::Samples;
-use crate::csharp::SourceName;
 use crate::helpers::is_helper;
 use crate::kind::CodeKind;
 use crate::plumbing::is_plumbing;
@@ -225,7 +225,7 @@ fn functions(
             CodeKind::Managed | CodeKind::Framework | CodeKind::Native
         );
         let is_user = is_code && user_code.has(frame);
-        let is_plumbing = !is_user && function.name().is_some_and(is_plumbing);
+        let is_plumbing = !is_user && function.recorded_name().is_some_and(is_plumbing);
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
         FunctionRow(
             text(&label.name),

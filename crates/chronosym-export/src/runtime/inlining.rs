@@ -16,6 +16,7 @@ use super::context::Notes;
 use super::grid::{Grid, sentence};
 use crate::header::describe;
 use crate::object::{Fields, Object};
+use crate::pattern::Pattern;
 use crate::table::TableOptions;
 use crate::units::{counted, show_count, show_time};
 use crate::weight::WeightUnit;
@@ -85,10 +86,10 @@ const RICH: &str = "rich debug info";
 const EVENTS: &str = "JIT events";
 
 impl Inlining {
-    /// Reports the bodies of a profile or, if it has no samples, all bodies. With `method`, only
-    /// those whose name equals it, ends with it, or contains it. The timeline was read with the
-    /// options of [`JitDecisions`].
-    pub fn new(profile: &mut Profile, decisions: JitDecisions, method: Option<&str>) -> Self {
+    /// Reports the bodies of a profile or, if it has no samples, all; with `method` only those whose
+    /// name matches it. The timeline was read with the options of
+    /// [`JitDecisions`].
+    pub fn new(profile: &mut Profile, decisions: JitDecisions, method: Option<&Pattern>) -> Self {
         let timeline = profile.resolver.timeline().clone();
         let unit = WeightUnit::of(profile);
         let weights = Weights::of(profile, unit);
@@ -260,9 +261,9 @@ fn reasons_for_good(bodies: &[CompiledBody]) -> HashMap<Arc<str>, Arc<str>> {
         .collect()
 }
 
-/// Returns whether a name equals the method, ends with it, or contains it; true without a method.
-fn matches(method: Option<&str>, name: &str) -> bool {
-    method.is_none_or(|method| name.contains(method))
+/// Whether a name is meant; everything without a method.
+fn matches(method: Option<&Pattern>, name: &str) -> bool {
+    method.is_none_or(|method| method.is_match(name))
 }
 
 /// The bodies of each process by address and start of their lifetime.
@@ -420,7 +421,7 @@ impl Weights {
         let mut weights: HashMap<&str, u64> = HashMap::default();
         for (callee, weight) in self.calls.get(&key).into_iter().flatten() {
             let function = &resolver.functions()[callee.index()];
-            let name = function.compiled_as().or(function.name());
+            let name = function.recorded_name();
             *weights.entry(name.unwrap_or_default()).or_default() += weight;
         }
         let mut counted = BTreeSet::new();

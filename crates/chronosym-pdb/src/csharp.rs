@@ -1,21 +1,40 @@
 //! Names of methods in the spelling of C#: `Cell<int>.Get(string, ref bool)`.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use chronosym_pdb::pretty;
+use crate::pretty;
 
-/// The parts of a method's name, which concatenate to its full name. Native functions have only a
-/// method.
+/// The parts of a method's name. Native functions have only a method.
+///
+/// # Examples
+///
+/// ```
+/// use chronosym_pdb::csharp::SourceName;
+///
+/// let name = SourceName::managed("App.Outer+Cell`1[System.Int32].Get", Some("instance !0 (bool)"));
+/// assert_eq!(name.to_string(), "App.Outer.Cell<int>.Get");
+/// assert_eq!(name.arguments, "(bool)");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SourceName {
-    /// With the dot after it, or empty.
+#[non_exhaustive]
+pub struct SourceName {
+    /// The namespace with the dot after it, or empty.
     pub namespace: String,
-    /// With its enclosing types, or empty.
+    /// The type with its enclosing types, or empty.
     pub of_type: String,
     /// The method, local function or lambda.
     pub method: String,
     /// The types of its arguments in parentheses, or empty if they are unknown.
     pub arguments: String,
+}
+
+/// The full name, without arguments.
+impl fmt::Display for SourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dot = if self.of_type.is_empty() { "" } else { "." };
+        write!(f, "{}{}{dot}{}", self.namespace, self.of_type, self.method)
+    }
 }
 
 impl SourceName {
@@ -37,7 +56,9 @@ impl SourceName {
             };
         };
         let types = owner.find(['+', '`', '[', '<']).unwrap_or(owner.len());
-        let namespace = owner[..types].rfind('.').map_or(0, |dot| dot + 1);
+        let namespace = owner[..types]
+            .rfind('.')
+            .map_or(0, |dot| dot.saturating_add(1));
         let (namespace, owner) = owner.split_at(namespace);
         let pretty = pretty::method_name(owner, method);
         let (of_type, method) = match &pretty {
@@ -64,14 +85,14 @@ fn split_first(name: &str) -> Option<(&str, &str)> {
     let mut depth = 0_u32;
     let dot = name.char_indices().find(|&(_, c)| {
         match c {
-            '<' | '[' => depth += 1,
+            '<' | '[' => depth = depth.saturating_add(1),
             '>' | ']' => depth = depth.saturating_sub(1),
             _ => {}
         }
         c == '.' && depth == 0
     });
     let (at, _) = dot?;
-    Some((&name[..at], &name[at + 1..]))
+    Some((&name[..at], &name[at.saturating_add(1)..]))
 }
 
 /// Spells a type without its namespace: ``Outer`1+Inner[System.Int32]`` is `Outer.Inner<int>`.
@@ -111,7 +132,7 @@ fn generic_arguments(text: &str) -> Cow<'_, str> {
             continue;
         }
         out.push_str(short_type(&text[word..at]));
-        word = at + 1;
+        word = at.saturating_add(1);
         // `[]` and `[,]` are arrays.
         let is_array = c == '[' && text[word..].starts_with([']', ',']);
         match c {
@@ -188,11 +209,12 @@ const PRIMITIVES: [(&str, &str); 21] = [
     ("refany", "TypedReference"),
 ];
 
-/// Spells the types of a signature's arguments; `None` if it has none that can be read.
-fn arguments(signature: &str) -> Option<String> {
+/// Spells the types of a signature's arguments, with parentheses; `None` if it has none that can be
+/// read.
+pub fn arguments(signature: &str) -> Option<String> {
     let at = signature.find('(')?;
     let mut types = Types {
-        rest: &signature[at + 1..],
+        rest: &signature[at.saturating_add(1)..],
     };
     let mut out = String::from("(");
     types.list(')', &mut out, 0)?;
@@ -264,12 +286,12 @@ impl Types<'_> {
         loop {
             if self.skip("<") {
                 out.push('<');
-                self.list('>', out, depth + 1)?;
+                self.list('>', out, depth.saturating_add(1))?;
                 out.push('>');
             } else if self.skip("[") {
                 let end = self.rest.find(']')?;
                 let rank = self.rest[..end].matches(',').count();
-                self.rest = &self.rest[end + 1..];
+                self.rest = &self.rest[end.saturating_add(1)..];
                 out.push('[');
                 out.extend(std::iter::repeat_n(',', rank));
                 out.push(']');
