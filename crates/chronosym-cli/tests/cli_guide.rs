@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn pages() -> Vec<PathBuf> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else {
+            } else if path.extension().is_some_and(|extension| extension == "md") {
                 pages.push(path);
             }
         }
@@ -60,20 +60,27 @@ fn words(line: &str) -> Vec<String> {
 /// The files that the guide's names represent.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let testdata = Path::new(ROOT).join("testdata/clr10");
-    for (name, trace) in [("app", "all"), ("before", "default"), ("after", "all")] {
-        let file = fs::File::open(testdata.join(format!("traces/{trace}.nettrace.zip"))).unwrap();
+    let testdata = Path::new(ROOT).join("testdata");
+    for (name, trace) in [
+        ("app", "clr10/traces/all"),
+        ("before", "clr10/traces/default"),
+        ("after", "clr10/traces/all"),
+        ("web", "clr8/shop/shop"),
+    ] {
+        let file = fs::File::open(testdata.join(format!("{trace}.nettrace.zip"))).unwrap();
         let mut zip = zip::ZipArchive::new(file).unwrap();
         let mut bytes = Vec::new();
         zip.by_index(0).unwrap().read_to_end(&mut bytes).unwrap();
         fs::write(folder.path().join(format!("{name}.nettrace")), bytes).unwrap();
     }
-    let symbols = folder.path().join("symbols");
-    fs::create_dir(&symbols).unwrap();
-    for entry in fs::read_dir(testdata.join("workload")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_file() {
-            fs::copy(&path, symbols.join(path.file_name().unwrap())).unwrap();
+    for (name, from) in [("symbols", "clr10/workload"), ("bin", "clr8/shop")] {
+        let copy = folder.path().join(name);
+        fs::create_dir(&copy).unwrap();
+        for entry in fs::read_dir(testdata.join(from)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                fs::copy(&path, copy.join(path.file_name().unwrap())).unwrap();
+            }
         }
     }
     folder
@@ -147,6 +154,52 @@ fn every_link_leads_somewhere() {
         }
     }
     assert!(links > 15, "{links}");
+}
+
+/// The guide ends at the hottest line of a web service, and the first row of `top` is its method.
+#[test]
+fn ten_minutes_lead_to_the_hottest_line() {
+    let folder = folder();
+    let output = |args: &[&str]| {
+        let run = chronosym()
+            .current_dir(&folder)
+            .args(args)
+            .output()
+            .unwrap();
+        String::from_utf8(run.stdout).unwrap()
+    };
+    let summary = output(&["web.nettrace", "--symbols", "bin"]);
+    assert!(
+        summary.contains("Shop.Catalog.Distance (Shop.cs:165)"),
+        "{summary}"
+    );
+    let top = output(&["top", "--symbols", "bin", "web.nettrace"]);
+    let first = top
+        .lines()
+        .skip_while(|line| !line.starts_with("total %"))
+        .nth(1);
+    assert!(first.unwrap().contains("Shop.Catalog.Distance"), "{top}");
+    // Frames of the method by line, counted from samples: the innermost user frame of those that ran.
+    let mut lines: BTreeMap<u64, u64> = BTreeMap::new();
+    for line in output(&[
+        "stacks",
+        "--format",
+        "jsonl",
+        "--symbols",
+        "bin",
+        "web.nettrace",
+    ])
+    .lines()
+    {
+        let sample: serde_json::Value = serde_json::from_str(line).unwrap();
+        let leaf = &sample["frames"][0];
+        if leaf["name"] == "Shop.Catalog.Distance" {
+            let weight = sample["weight_ns"].as_u64().unwrap();
+            *lines.entry(leaf["line"].as_u64().unwrap()).or_default() += weight;
+        }
+    }
+    let hottest = lines.iter().max_by_key(|(_, weight)| **weight);
+    assert_eq!(hottest.unwrap().0, &165, "{lines:?}");
 }
 
 /// The guide names each reason, as results do.
