@@ -35,6 +35,9 @@ pub struct MethodDiff {
     pub self_points: f64,
     /// The change of its percentage of total, in percentage points.
     pub total_points: f64,
+    /// Whether both changes are within the noise of sampling: less than three standard errors of the
+    /// difference of two shares, of samples that are taken as independent.
+    pub noise: bool,
     /// Other changes.
     pub changes: Vec<Change>,
 }
@@ -121,6 +124,11 @@ impl Diff {
             amount.weight(unit) as f64 * 100.0 / all[side].weight(unit).max(1) as f64
         };
         let points = |before: &Amount, after: &Amount| share(1, after) - share(0, before);
+        let sizes = [before, after].map(|profile| effective_samples(profile, unit));
+        let is_noise = |before: &Amount, after: &Amount| {
+            let shares = [share(0, before), share(1, after)].map(|percent| percent / 100.0);
+            is_within_noise(shares, sizes)
+        };
         let method =
             |((module, name, signature), [before, after]): (Key, [MethodSamples; 2])| MethodDiff {
                 name: match (module, name) {
@@ -134,6 +142,8 @@ impl Diff {
                     > before.counts.own.samples + after.counts.own.samples,
                 self_points: points(&before.counts.own, &after.counts.own),
                 total_points: points(&before.counts.total, &after.counts.total),
+                noise: is_noise(&before.counts.own, &after.counts.own)
+                    && is_noise(&before.counts.total, &after.counts.total),
                 changes: changes(&before, &after),
                 before,
                 after,
@@ -162,6 +172,37 @@ impl Diff {
             .collect()
     }
 }
+
+/// The number of samples of equal weight that state a share as exactly: (Σw)² / Σw² (Kish).
+fn effective_samples(profile: &Profile, unit: WeightUnit) -> f64 {
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for entry in &profile.entries {
+        let weight = unit.weight(entry) as f64;
+        sum += weight;
+        // The samples of an entry have nearly one weight.
+        squares += weight * weight / entry.samples.max(1) as f64;
+    }
+    if squares > 0.0 {
+        sum * sum / squares
+    } else {
+        0.0
+    }
+}
+
+/// Whether two shares of so many samples differ by less than [`ERRORS`] standard errors, if both
+/// are of one distribution (the test of two proportions).
+fn is_within_noise(shares: [f64; 2], sizes: [f64; 2]) -> bool {
+    let all = sizes[0] + sizes[1];
+    if sizes[0] <= 0.0 || sizes[1] <= 0.0 {
+        return true;
+    }
+    let pooled = (shares[0] * sizes[0] + shares[1] * sizes[1]) / all;
+    let error = (pooled * (1.0 - pooled) * (1.0 / sizes[0] + 1.0 / sizes[1])).sqrt();
+    (shares[1] - shares[0]).abs() < ERRORS * error
+}
+
+/// Of 370 methods that did not change, one differs by more standard errors.
+const ERRORS: f64 = 3.0;
 
 fn changes(before: &MethodSamples, after: &MethodSamples) -> Vec<Change> {
     match (before.counts.total.samples, after.counts.total.samples) {
@@ -248,7 +289,7 @@ fn methods(profile: &Profile) -> Methods {
 }
 
 /// Writes the methods whose percentage changed: the change in percentage points, and self before
-/// and after.
+/// and after. Changes within noise come last.
 pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
     let unit = diff.unit;
     let mut table = Table {
@@ -270,7 +311,8 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
     table.text(&format!(
         "{before} before, {after} after; changes are of shares, in percent points"
     ))?;
-    let methods = diff.changed();
+    let mut methods = diff.changed();
+    methods.sort_by_key(|method| method.noise);
     if methods.is_empty() {
         return writeln!(table.out, "\nno method's share changed");
     }
@@ -296,7 +338,10 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
             method.total_points,
             own(&method.before),
             own(&method.after),
-            method.changes.first().map_or("", |change| change.word()),
+            match method.changes.first() {
+                _ if method.noise => "noise",
+                change => change.map_or("", |change| change.word()),
+            },
         );
         let guess = if method.approximate { "~" } else { "" };
         let (mut text, mut after) = (format!("{guess}{}", method.name), String::new());
@@ -328,5 +373,46 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
         // Emphasis follows the size of the change.
         table.line(&cells, method.self_points.abs(), name)?;
     }
-    table.more(methods.len(), "method")
+    table.more(methods.len(), "method")?;
+    let shown = methods.iter().take(options.max_lines);
+    if shown.filter(|method| method.noise).count() > 0 {
+        writeln!(table.out)?;
+        table.text("noise: a change of less than three standard errors of sampling")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_changes_of_few_samples_are_noise() {
+        // 0.8 points of 2,000 samples: 5.0 % and 5.8 %.
+        assert!(is_within_noise([0.050, 0.058], [2_000.0, 2_000.0]));
+        assert!(!is_within_noise([0.050, 0.058], [200_000.0, 200_000.0]));
+        assert!(!is_within_noise([0.05, 0.12], [2_000.0, 2_000.0]));
+        // Nothing is known of no samples.
+        assert!(is_within_noise([0.0, 1.0], [0.0, 10.0]));
+        assert!(is_within_noise([0.0, 0.002], [1_000.0, 1_000.0]));
+    }
+
+    /// The rate of false alarms is that of three standard errors, 0.27 %.
+    #[test]
+    fn equal_distributions_seldom_differ() {
+        let mut state = 1u64;
+        let mut random = move || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as f64 / (1u64 << 31) as f64
+        };
+        let mut share =
+            |p: f64, n: u32| (0..n).filter(|_| random() < p).count() as f64 / f64::from(n);
+        let alarms = (0..2_000).filter(|_| {
+            let shares = [share(0.1, 500), share(0.1, 500)];
+            !is_within_noise(shares, [500.0, 500.0])
+        });
+        assert!(alarms.count() < 20);
+    }
 }
