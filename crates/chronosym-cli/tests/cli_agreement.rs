@@ -10,8 +10,8 @@ use std::io::Read;
 use serde_json::Value;
 
 use viewers::{
-    Leaves, TRACES, bare, json, of_firefox, of_folded, of_otlp, of_report, of_speedscope, of_svg,
-    stacks, trace, whole,
+    Leaves, TRACES, bare, json, of_firefox, of_folded, of_otlp, of_perfetto, of_report,
+    of_speedscope, of_svg, stacks, trace, whole,
 };
 
 #[test]
@@ -27,6 +27,11 @@ fn totals_are_the_same_in_each_format() {
         };
         assert_eq!(
             times(&of_speedscope(&json(&trace, "speedscope"))),
+            times(&firefox),
+            "{name}"
+        );
+        assert_eq!(
+            times(&of_perfetto(&json(&trace, "perfetto"))),
             times(&firefox),
             "{name}"
         );

@@ -17,6 +17,7 @@ const ENDINGS: &[(&str, &str)] = &[
     (".speedscope", "speedscope"),
     (".firefox.json", "firefox"),
     (".profile.json", "firefox"),
+    (".perfetto.json", "perfetto"),
     (".pb.gz", "pprof"),
     (".pprof", "pprof"),
     (".otlp", "otlp"),

@@ -442,6 +442,8 @@ pub enum StackFormat {
     Pprof,
     /// OpenTelemetry profiles: a protocol buffer; experimental.
     Otlp,
+    /// For ui.perfetto.dev and chrome://tracing: slices of calls by thread, in time order.
+    Perfetto,
 }
 
 /// `chronosym save`.

@@ -24,6 +24,11 @@ pub fn run(args: &Stacks) -> Result<()> {
             "-n is for text and jsonl: other formats have all samples; --from, --to and --include select some".to_owned()
         ));
     }
+    if args.no_threads && format == StackFormat::Perfetto {
+        bail!(Usage(
+            "--no-threads: a Perfetto trace has a track for each thread".to_owned()
+        ));
+    }
     report::check_sources(&args.source.sources)?;
     let limits = crate::limits::get();
     let markers = match format {
@@ -65,7 +70,10 @@ pub fn run(args: &Stacks) -> Result<()> {
             )?;
             written == 0
         }
-        StackFormat::Speedscope | StackFormat::Firefox | StackFormat::Html => {
+        StackFormat::Speedscope
+        | StackFormat::Firefox
+        | StackFormat::Perfetto
+        | StackFormat::Html => {
             let mut series = sampled.series(granularity);
             thin(args, format, &mut series);
             match format {
@@ -83,6 +91,7 @@ pub fn run(args: &Stacks) -> Result<()> {
                     )?;
                 }
                 StackFormat::Firefox => chronosym_export::write_firefox(&series, &mut out)?,
+                StackFormat::Perfetto => chronosym_export::write_perfetto(&series, &mut out)?,
                 _ => chronosym_export::write_speedscope(&series, &mut out)?,
             }
             if timeline.markers_left_out() > 0 {

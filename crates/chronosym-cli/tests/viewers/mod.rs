@@ -103,6 +103,36 @@ pub fn of_speedscope(file: &Value) -> Leaves {
     leaves
 }
 
+/// Calls begin and end in time order on each thread; what passes belongs to the innermost.
+pub fn of_perfetto(file: &Value) -> Leaves {
+    let mut leaves = Leaves::new();
+    let mut threads: BTreeMap<(u64, u64), (u64, Vec<String>)> = BTreeMap::new();
+    for event in list(&file["traceEvents"]) {
+        let of = |key: &str| event[key].as_u64().unwrap();
+        let (ids, phase) = ((of("pid"), of("tid")), event["ph"].as_str().unwrap());
+        if phase == "M" {
+            continue;
+        }
+        // Microseconds.
+        let time = ns(&event["ts"]) / 1_000;
+        let (last, open) = threads.entry(ids).or_default();
+        assert!(*last <= time, "{event}");
+        if let Some(name) = open.last() {
+            add(&mut leaves, name, None, time - *last);
+        }
+        *last = time;
+        match phase {
+            "B" => open.push(event["name"].as_str().unwrap().to_owned()),
+            "E" => drop(open.pop().unwrap()),
+            _ => panic!("{event}"),
+        }
+    }
+    assert!(threads.values().all(|(_, open)| open.is_empty()));
+    // Callers that a call begins in have no time of their own.
+    leaves.retain(|_, leaf| leaf.1 > 0);
+    leaves
+}
+
 /// The profile of all threads, and those of each.
 pub fn threads_of_speedscope(file: &Value) -> (&Value, &[Value]) {
     let profiles = list(&file["profiles"]);

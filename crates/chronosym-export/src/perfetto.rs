@@ -1,0 +1,111 @@
+//! Traces for Perfetto and Chrome: the JSON of the Trace Event Format, with a slice for each call that
+//! samples show.
+
+use std::io::{self, Write};
+
+use chronosym_core::ResolvedStack;
+
+use crate::json::Quoted;
+use crate::series::{Series, Track, gap};
+use crate::weight::{WeightUnit, add};
+
+/// Writes a track for each thread. Consecutive samples share the slices of their common callers;
+/// gaps between samples end them. The innermost slices take the time of the
+/// samples to the nanosecond. The series has a track per thread.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::InvalidInput`] if weights are not times, and those of `out`.
+pub fn write_perfetto(series: &Series, out: &mut impl Write) -> io::Result<()> {
+    if series.unit != WeightUnit::Time && !series.samples.is_empty() {
+        let error = "a Perfetto trace needs the time of each sample: use folded or speedscope";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+    }
+    let groups = series.groups();
+    let labels = series.labels(&groups);
+    let labels: Vec<String> = labels
+        .iter()
+        .map(|label| Quoted(label).to_string())
+        .collect();
+    write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+    let mut comma = "";
+    for track in series.tracks() {
+        let timeline = series.resolver.timeline();
+        let thread = timeline.thread_view(track.thread);
+        let process = thread
+            .as_ref()
+            .and_then(|it| timeline.process_view(it.process));
+        let pid = process.and_then(|process| process.pid).unwrap_or(0);
+        let ids = format!(
+            "\"pid\":{pid},\"tid\":{}",
+            thread.map_or(0, |thread| thread.tid)
+        );
+        let (process, thread) = series.thread_labels(track.thread);
+        for (kind, name) in [("process_name", &process), ("thread_name", &thread)] {
+            let name = Quoted(name);
+            write!(
+                out,
+                "{comma}\n{{\"ph\":\"M\",{ids},\"name\":\"{kind}\",\"args\":{{\"name\":{name}}}}}"
+            )?;
+            comma = ",";
+        }
+        let group = |stack| groups.of_frame(series.resolver.frame(series.resolver.leaf(stack)));
+        calls(series, &track, group, |begun, time| {
+            let time = micros(time);
+            match begun {
+                Some(group) => {
+                    let name = &labels[group];
+                    write!(
+                        out,
+                        ",\n{{\"ph\":\"B\",{ids},\"ts\":{time},\"name\":{name}}}"
+                    )
+                }
+                None => write!(out, ",\n{{\"ph\":\"E\",{ids},\"ts\":{time}}}"),
+            }
+        })?;
+    }
+    writeln!(out, "\n]}}")
+}
+
+/// Passes the calls of a track in time order: a function that begins, or `None` for the end of the
+/// innermost one, and the time in ns.
+fn calls(
+    series: &Series,
+    track: &Track<'_>,
+    group: impl Fn(ResolvedStack) -> usize,
+    mut call: impl FnMut(Option<usize>, u64) -> io::Result<()>,
+) -> io::Result<()> {
+    // Functions that have begun, outermost first.
+    let mut open: Vec<usize> = Vec::new();
+    let mut stack = Vec::new();
+    let mut at = track.samples.first().map_or(0, |sample| sample.time_ns);
+    let nexts = track.samples.iter().skip(1).map(Some).chain([None]);
+    for (sample, next) in track.samples.iter().zip(nexts) {
+        stack.clear();
+        let mut caller = Some(sample.stack);
+        while let Some(of) = caller {
+            stack.push(group(of));
+            caller = series.resolver.caller(of);
+        }
+        stack.reverse();
+        let both = open.iter().zip(&stack);
+        let common = both.take_while(|(open, called)| open == called).count();
+        open.drain(common..).try_for_each(|_| call(None, at))?;
+        for &function in &stack[common..] {
+            call(Some(function), at)?;
+            open.push(function);
+        }
+        add(&mut at, sample.weight);
+        let gap = next.and_then(|next| gap(at, sample, next));
+        if gap.is_some() || next.is_none() {
+            open.drain(..).try_for_each(|_| call(None, at))?;
+        }
+        at = gap.map_or(at, |gap| gap.end);
+    }
+    Ok(())
+}
+
+/// Formats ns as microseconds with three decimals.
+fn micros(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1_000, ns % 1_000)
+}
