@@ -25,7 +25,7 @@ pub struct Record {
     /// What to record; several separated by commas. Default cpu, or nothing but --providers.
     #[arg(long, value_name = "PROFILE", value_delimiter = ',', value_parser = one_profile())]
     pub profile: Vec<Profile>,
-    /// Record these providers, too: NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]], separated by commas, as
+    /// Record these providers, too: `NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]]`, separated by commas, as
     /// for dotnet-trace.
     #[arg(long, value_name = "PROVIDER", value_delimiter = ',')]
     pub providers: Vec<Provider>,
