@@ -44,7 +44,9 @@ pub enum RecordError {
         hresult: u32,
     },
     /// A program ended before its runtime was ready to be recorded.
-    #[error("the program ended ({0}) before a .NET runtime was ready in it")]
+    #[error(
+        "the program ended ({0}) before a runtime of .NET 5 or later was ready in it; start one of .NET Core 3.1 by itself and record it with --pid"
+    )]
     Ended(String),
     /// No runtime became ready in a program that was started.
     #[error("no .NET 5 or later became ready in the program within {} s", .0.as_secs())]
