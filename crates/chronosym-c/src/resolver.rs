@@ -279,6 +279,18 @@ pub extern "C" fn chronosym_resolver_advance(
     })
 }
 
+/// Runs a call that needs a resolver for itself.
+fn with_resolver(
+    resolver: chronosym_resolver,
+    work: impl FnOnce(&mut ResolverObject) -> Result<(), Failure>,
+) -> chronosym_status {
+    call(|| {
+        let object = handles::get(resolver)?;
+        let mut object = only(&object, "resolver")?;
+        work(&mut object)
+    })
+}
+
 /// Resolves addresses. Large batches use all cores.
 ///
 /// # Safety
@@ -291,12 +303,9 @@ pub unsafe extern "C" fn chronosym_resolve(
     count: usize,
     rows: *mut chronosym_rows,
 ) -> chronosym_status {
-    call(|| {
-        let object = handles::get(resolver)?;
-        let mut object = only(&object, "resolver")?;
+    with_resolver(resolver, |object| {
         // SAFETY: as the caller states.
         let queries = unsafe { pointers::array(queries, count, "queries")? };
-        let object = &mut *object;
         object.queries.clear();
         object.queries.reserve(queries.len());
         for query in queries {
@@ -328,9 +337,7 @@ pub unsafe extern "C" fn chronosym_resolve_stacks(
     count: usize,
     rows: *mut chronosym_rows,
 ) -> chronosym_status {
-    call(|| {
-        let object = handles::get(resolver)?;
-        let mut object = only(&object, "resolver")?;
+    with_resolver(resolver, |object| {
         // SAFETY: as the caller states.
         let stacks = unsafe { pointers::array(stacks, count, "stacks")? };
         let mut queries = Vec::with_capacity(stacks.len());
@@ -345,7 +352,6 @@ pub unsafe extern "C" fn chronosym_resolve_stacks(
                 position: position_of(stack.position)?,
             });
         }
-        let object = &mut *object;
         object.resolver.resolve_stacks(&queries, &mut object.batch);
         // SAFETY: as the caller states.
         unsafe { pointers::write_versioned(rows, object.rows()) }

@@ -92,6 +92,32 @@ impl Writer {
     }
 }
 
+/// Runs a call that needs the writer of a session for itself.
+fn with_writer(
+    session: chronosym_session,
+    work: impl FnOnce(&mut Writer) -> Result<(), Failure>,
+) -> chronosym_status {
+    call(|| {
+        let object = handles::get(session)?;
+        let mut writer = only(&object.writer, "session")?;
+        work(&mut writer)
+    })
+}
+
+/// Feeds elements in order; a failure names the element.
+fn each<T>(
+    elements: &[T],
+    name: &str,
+    mut feed: impl FnMut(&T) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    elements
+        .iter()
+        .enumerate()
+        .try_for_each(|(index, element)| {
+            feed(element).map_err(|failure| failure.in_context(&format!("{name} {index}")))
+        })
+}
+
 /// # Safety
 ///
 /// `session` is null or can be written.
@@ -158,18 +184,12 @@ pub unsafe extern "C" fn chronosym_session_apply(
     facts: *const chronosym_fact,
     count: usize,
 ) -> chronosym_status {
-    call(|| {
-        let object = handles::get(session)?;
-        let mut writer = only(&object.writer, "session")?;
+    with_writer(session, |writer| {
         // SAFETY: as the caller states.
         let facts = unsafe { pointers::array(facts, count, "facts")? };
         let feed = writer.feed()?;
-        for (index, fact) in facts.iter().enumerate() {
-            // SAFETY: as the caller states.
-            unsafe { fact.apply(feed) }
-                .map_err(|failure| failure.in_context(&format!("fact {index}")))?;
-        }
-        Ok(())
+        // SAFETY: as the caller states.
+        each(facts, "fact", |fact| unsafe { fact.apply(feed) })
     })
 }
 
@@ -213,9 +233,7 @@ pub unsafe extern "C" fn chronosym_session_event_type(
     version: u32,
     event_type: *mut u32,
 ) -> chronosym_status {
-    call(|| {
-        let object = handles::get(session)?;
-        let mut writer = only(&object.writer, "session")?;
+    with_writer(session, |writer| {
         // SAFETY: as the caller states.
         let event_type = unsafe { pointers::check_out(event_type, "event_type")? };
         // SAFETY: as the caller states.
@@ -230,7 +248,7 @@ pub unsafe extern "C" fn chronosym_session_event_type(
             id,
             version,
         }));
-        let Writer { session, types } = &mut *writer;
+        let Writer { session, types } = writer;
         let new = match session {
             State::Recording(session) => session.event_type(schema),
             State::Live(live) => live.event_type(schema),
@@ -258,17 +276,11 @@ pub unsafe extern "C" fn chronosym_session_push(
     events: *const chronosym_event,
     count: usize,
 ) -> chronosym_status {
-    call(|| {
-        let object = handles::get(session)?;
-        let mut writer = only(&object.writer, "session")?;
+    with_writer(session, |writer| {
         // SAFETY: as the caller states.
         let events = unsafe { pointers::array(events, count, "events")? };
-        for (index, event) in events.iter().enumerate() {
-            // SAFETY: as the caller states.
-            unsafe { push(&mut writer, event) }
-                .map_err(|failure| failure.in_context(&format!("event {index}")))?;
-        }
-        Ok(())
+        // SAFETY: as the caller states.
+        each(events, "event", |event| unsafe { push(writer, event) })
     })
 }
 
@@ -343,9 +355,7 @@ pub unsafe extern "C" fn chronosym_session_read(
     read: chronosym_read,
     data: *mut c_void,
 ) -> chronosym_status {
-    call(|| {
-        let object = handles::get(session)?;
-        let mut writer = only(&object.writer, "session")?;
+    with_writer(session, |writer| {
         let read = read.ok_or_else(|| Failure::argument("read is null"))?;
         let source = Source { read, data };
         let live = writer.live()?;
@@ -364,11 +374,8 @@ pub extern "C" fn chronosym_session_advance(
     session: chronosym_session,
     watermark_ns: u64,
 ) -> chronosym_status {
-    call(|| {
-        let object = handles::get(session)?;
-        only(&object.writer, "session")?
-            .live()?
-            .advance(watermark_ns);
+    with_writer(session, |writer| {
+        writer.live()?.advance(watermark_ns);
         Ok(())
     })
 }
@@ -376,9 +383,8 @@ pub extern "C" fn chronosym_session_advance(
 /// Shows readers of a live session all that was fed until now.
 #[unsafe(no_mangle)]
 pub extern "C" fn chronosym_session_publish(session: chronosym_session) -> chronosym_status {
-    call(|| {
-        let object = handles::get(session)?;
-        only(&object.writer, "session")?.live()?.publish();
+    with_writer(session, |writer| {
+        writer.live()?.publish();
         Ok(())
     })
 }
@@ -395,11 +401,8 @@ pub unsafe extern "C" fn chronosym_session_forget_before(
     horizon_ns: u64,
     dropped: *mut usize,
 ) -> chronosym_status {
-    call(|| {
-        let object = handles::get(session)?;
-        let bodies = only(&object.writer, "session")?
-            .live()?
-            .forget_before(horizon_ns);
+    with_writer(session, |writer| {
+        let bodies = writer.live()?.forget_before(horizon_ns);
         if !dropped.is_null() {
             // SAFETY: as the caller states.
             unsafe { pointers::write(dropped, "dropped", bodies)? };
