@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use chronosym_export::show_count;
-use chronosym_record::{Config, End, Limits, Profile, Recorded, Runtime, Session, Suspended, find};
+use chronosym_record::{Config, End, Limits, Profile, Recorded, Runtime, Session, Suspended};
 
 use super::{dotnet_process, stacks};
 use crate::args::{Cli, Record, Usage};
@@ -22,7 +22,7 @@ const LISTING: Duration = Duration::from_secs(10);
 pub fn run(args: &Record) -> Result<()> {
     let began = Instant::now();
     let mut config = config(args);
-    let (target, mut program) = match args.command.split_first() {
+    let (name, pid, runtime, mut program) = match args.command.split_first() {
         Some((program, arguments)) => {
             let mut command = Command::new(program);
             command.args(arguments).stdin(Stdio::inherit());
@@ -33,35 +33,28 @@ pub fn run(args: &Record) -> Result<()> {
             let shown = Path::new(program).display();
             let suspended = suspended.with_context(|| format!("cannot record {shown}"))?;
             let name = Path::new(program).file_stem().unwrap_or_default();
-            (
-                (name.to_string_lossy().into_owned(), suspended.pid()),
-                Some(suspended),
-            )
+            let name = name.to_string_lossy().into_owned();
+            (name, suspended.pid(), suspended.runtime(), Some(suspended))
         }
         None => {
             let target = dotnet_process::target(args.pid, args.name.as_deref(), ", or -- COMMAND")?;
-            ((target.name.clone(), target.pid), None)
+            let runtime = Runtime::of(&target);
+            (target.name, target.pid, runtime, None)
         }
     };
-    let (name, pid) = &target;
-    let files = Files::new(args.output.as_deref(), name, *pid)?;
+    let files = Files::new(args.output.as_deref(), &name, pid)?;
     config.buffer_mib = args.buffer;
 
     let mut list = None;
-    let (runtime, session);
-    match &program {
-        Some(suspended) => {
-            runtime = suspended.runtime();
-            session = suspended.collect(&runtime, &config);
-        }
+    let session = match &program {
+        Some(suspended) => suspended.collect(&runtime, &config),
         None => {
-            runtime = Runtime::of(&find(*pid)?);
             if !args.no_start_rundown {
                 list = dotnet_process::list_code(&runtime);
             }
-            session = runtime.collect(&config);
+            runtime.collect(&config)
         }
-    }
+    };
     let session = session.with_context(|| format!("cannot record {name} ({pid})"))?;
     let start = files.start.clone();
     let list = list.map(|list| thread::spawn(move || write_list(list, &start)));
