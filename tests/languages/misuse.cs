@@ -88,7 +88,7 @@ Require(rows.Text(found.Method) == "Day.Sécond" && rows.Text(found.Module) == "
 Require(found.Evidence == "Load" && found.NameReason == "", "its evidence");
 live.Finish().Dispose();
 Require(Throws<ChronosymException>(() => live.Publish()).Status == Status.State, "a finished session");
-// Objects that nobody disposes.
+// Objects that are never disposed.
 for (int i = 0; i < 100; i++)
 {
     _ = new LiveSession();

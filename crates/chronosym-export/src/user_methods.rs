@@ -13,7 +13,7 @@ use crate::table::{Name, Table};
 use crate::user_code::UserCode;
 use crate::weight::{Amount, WeightUnit};
 
-/// A user method, and the samples of which it is the innermost frame of user code.
+/// A user method, with the samples in which it is the innermost frame of user code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UserMethod {

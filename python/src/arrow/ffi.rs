@@ -114,7 +114,7 @@ impl ArrowSchema {
     pub fn format(&self) -> &[u8] {
         match self.format.is_null() {
             true => b"",
-            // SAFETY: the standard has it that a format ends with a zero and lives as long as the schema.
+            // SAFETY: by the C data interface, a format ends with a zero and lives as long as the schema.
             false => unsafe { CStr::from_ptr(self.format) }.to_bytes(),
         }
     }

@@ -118,7 +118,7 @@ impl Clock {
         (clock, start)
     }
 
-    /// Returns the clock of a perf.data, of which it reads as much as necessary.
+    /// Returns the clock of a perf.data. Reads only the records that determine it.
     pub fn of_perf(reader: &mut Perf<&mut FileBytes>) -> Self {
         // In pipe mode, records describe the events.
         while reader.attrs().is_empty() && matches!(reader.next_record(), Ok(Some(_))) {}

@@ -84,7 +84,7 @@ impl<'a> Value<'a> {
 #[derive(Debug, Default)]
 struct Level<'a> {
     is_array: bool,
-    /// The key of which it is the value.
+    /// The key that has this value.
     name: &'a str,
     /// Completed values.
     count: u32,
