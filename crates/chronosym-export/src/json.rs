@@ -8,6 +8,7 @@ use crate::shape::{Shape, Shaper};
 use chronosym_core::{
     Code, Filter, Frame, ResolvedStack, Resolver, SymbolSource, ThreadIndex, Timeline, Weight,
 };
+use chronosym_types::closed_list;
 use chronosym_types::escape;
 use chronosym_types::json::{self, FrameObject, Token};
 use rustc_hash::FxHashMap;
@@ -94,15 +95,17 @@ struct SampleObject<'a> {
     frames: Option<Frames<'a>>,
 }
 
-/// Where the frames of samples are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum JsonStacks {
-    /// In every sample.
-    #[default]
-    Inline,
-    /// Each frame and each stack in a line of its own, before the first sample that refers to it.
-    Table,
+closed_list! {
+    /// Where the frames of samples are.
+    #[derive(Default)]
+    #[non_exhaustive]
+    JsonStacks {
+        /// In every sample.
+        #[default]
+        Inline = "inline",
+        /// Each frame and each stack in a line of its own, before the first sample that refers to it.
+        Table = "table",
+    }
 }
 
 #[derive(Serialize)]

@@ -13,7 +13,7 @@ use std::slice::from_ref;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use chronosym_export::{By, Pattern, Sort, WeightUnit};
+use chronosym_export::{By, JsonStacks, Pattern, Sort, WeightUnit};
 use chronosym_symbols::style::{Functions, Shape, Style};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -304,6 +304,12 @@ fn meant((name, what): (&'static str, &'static str)) -> PossibleValue {
     PossibleValue::new(name).help(what)
 }
 
+/// Where the frames of samples are in JSON.
+const JSON_STACKS: [(&str, &str); 2] = [
+    (JsonStacks::Inline.as_str(), "In every sample"),
+    (JsonStacks::Table.as_str(), "Each stack once"),
+];
+
 /// What folded stacks, text and flame graphs count.
 const WEIGHTS: [(&str, &str); 4] = [
     ("samples", "Samples"),
@@ -387,7 +393,7 @@ pub struct Stacks {
     pub lines: bool,
     /// Where the frames of samples are in jsonl: in every sample, or each stack once in a line of
     /// its own, to which samples refer (docs/json.md).
-    #[arg(long, value_enum, default_value = "inline")]
+    #[arg(long, value_parser = one_of::<JsonStacks>(JSON_STACKS.map(meant)), default_value = "inline")]
     pub stacks: JsonStacks,
     /// Keep one of N samples of each thread in speedscope and firefox files, with the weight of all N
     /// [default: 1; more if the file would exceed 200 MB].
@@ -398,15 +404,6 @@ pub struct Stacks {
     pub full: bool,
     #[command(flatten)]
     pub source: SourceOptions,
-}
-
-/// Where the frames of samples are in JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum JsonStacks {
-    /// In every sample.
-    Inline,
-    /// Each stack once.
-    Table,
 }
 
 /// The source files that a report contains.

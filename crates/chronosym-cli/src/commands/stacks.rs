@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use anyhow::{Result, bail};
 use chronosym::{LimitReached, Profile};
-use chronosym_export::{Granularity, Series, TreeOptions, WeightUnit, show_count};
+use chronosym_export::{Granularity, JsonStacks, Series, TreeOptions, WeightUnit, show_count};
 
 use super::report;
-use crate::args::{JsonStacks, StackFormat, Stacks, Usage};
+use crate::args::{StackFormat, Stacks, Usage};
 use crate::profiled::{Sampled, shown, tree, write_note};
 use crate::{output, progress};
 
@@ -56,16 +56,12 @@ pub fn run(args: &Stacks) -> Result<()> {
         StackFormat::Jsonl => {
             let symbols = sampled.symbols.clone();
             let (filter, shape) = (&sampled.filter, &sampled.shape);
-            let stacks = match args.stacks {
-                JsonStacks::Inline => chronosym_export::JsonStacks::Inline,
-                JsonStacks::Table => chronosym_export::JsonStacks::Table,
-            };
             let written = chronosym_export::write_json_lines(
                 timeline,
                 filter,
                 Some(symbols),
                 shape,
-                stacks,
+                args.stacks,
                 &mut output::FirstLines::new(&mut out, args.max_lines),
             )?;
             written == 0
