@@ -100,16 +100,24 @@ fn fold(trace: &[u8]) -> usize {
     lines.iter().filter(|&&byte| byte == b'\n').count()
 }
 
-/// Twice as many take at most 2.3 times as long, and 2.2 times the memory.
-fn check(what: &str, few: Numbers, many: Numbers) {
-    let [few, many] = [few, many].map(trace);
-    assert!(fold(&few) > 0, "{what}: no stack");
-    let [small, large] = [&few, &many].map(|trace| {
+/// The most memory that the calling thread holds at a time, in bytes, while it folds a trace: the
+/// smallest of some runs. A second thread decodes the trace; what it is ahead by is passed to this
+/// thread and depends on what else the machine does.
+fn peak(trace: &[u8]) -> u64 {
+    let once = || {
         measure(|| {
             fold(trace);
         })
         .bytes_max
-    });
+    };
+    (0..8).map(|_| once()).min().expect("eight runs")
+}
+
+/// Twice as many take at most 2.3 times as long, and 2.2 times the memory.
+fn check(what: &str, few: Numbers, many: Numbers) {
+    let [few, many] = [few, many].map(trace);
+    assert!(fold(&few) > 0, "{what}: no stack");
+    let [small, large] = [&few, &many].map(|trace| peak(trace));
     let most = small * 22 / 10 + (1 << 16);
     assert!(large <= most, "{what}: {small} bytes, then {large}");
     assert_growth(what, 2.3, Duration::from_millis(5), |size| {
@@ -161,7 +169,7 @@ fn twice_as_many_processes() {
 #[test]
 fn twice_as_many_methods() {
     let methods = |methods| Numbers { methods, ..FEW };
-    check("methods", methods(6_000), methods(12_000));
+    check("methods", methods(7_000), methods(14_000));
 }
 
 #[test]
