@@ -25,14 +25,18 @@ pub fn keep(path: &Path) {
     with_files(|files| files.retain(|file| file != path));
 }
 
-/// Counts a signal instead of ending the process, until [`release`]. Returns whether one came. A
-/// second one ends the process.
+/// Counts a signal instead of ending the process, until [`release`]. A second one ends the process.
 #[cfg(unix)]
-pub fn catch() -> impl Fn() -> bool {
+pub fn catch() {
     CAUGHT.store(false, Ordering::Relaxed);
     CATCHES.store(true, Ordering::Relaxed);
     HANDLER.call_once(|| _ = ctrlc::set_handler(end));
-    || CAUGHT.load(Ordering::Relaxed)
+}
+
+/// Whether a signal came since [`catch`].
+#[cfg(unix)]
+pub fn is_caught() -> bool {
+    CAUGHT.load(Ordering::Relaxed)
 }
 
 /// Takes back [`catch`].

@@ -12,6 +12,8 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::trace::TraceInfo;
 use common::{Run, chronosym, run};
 
 const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
@@ -127,6 +129,61 @@ fn of_a_killed_process_the_list_of_its_code_is_kept() {
     let said = "the code that ran is not listed at the end";
     assert!(recorded.stderr.contains(said), "{}", recorded.stderr);
     assert_eq!(fs::read(&out).unwrap(), cut);
+}
+
+#[test]
+fn two_processes_are_recorded_and_joined() {
+    let traces = [lossy(70, 0), lossy(71, 1234)];
+    let runtimes = traces.clone().map(|trace| fake(trace, true));
+    let pids = [0, 1].map(|at| runtimes[at].child.id().to_string());
+    let out = runtimes[0].folder.path().join("out.folded");
+    let both = pids.join(",");
+    let options = ["--duration", "1s", "--save-timeline", "--no-start-rundown"];
+    let recorded = record(&[&["--pid", &both], &options[..]].concat(), &out);
+    assert_eq!(recorded.status, 0, "{}", recorded.stderr);
+    for (pid, trace) in pids.iter().zip(traces) {
+        let file = out.with_file_name(format!("out-{pid}.nettrace"));
+        assert_eq!(fs::read(file).unwrap(), trace, "{pid}");
+    }
+    let folded = fs::read_to_string(&out).unwrap();
+    assert!(folded.contains("70") && folded.contains("71"), "{folded}");
+    assert!(out.with_extension("chrono").exists());
+    // Before the recording ends.
+    let lost = format!("out-{}.nettrace: 1,234 events lost so far", pids[1]);
+    assert!(recorded.stderr.contains(&lost), "{}", recorded.stderr);
+    assert_eq!(recorded.stderr.matches("events lost").count(), 1);
+    assert!(
+        recorded.stderr.contains("2 recordings"),
+        "{}",
+        recorded.stderr
+    );
+}
+
+/// A recording in which events were lost before a sequence point.
+fn lossy(process_id: u32, lost: u32) -> Vec<u8> {
+    let mut info = TraceInfo::default();
+    info.process_id = process_id;
+    let mut writer = NettraceWriter::v5().info(info);
+    let sample = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    writer.event(sample, 100, 7, &[0x7f00_1010], &[2, 0, 0, 0]);
+    writer.lose(7, lost);
+    writer.event(sample, 200, 7, &[0x7f00_1010], &[2, 0, 0, 0]);
+    writer.sequence_point();
+    writer.event(sample, 300, 7, &[0x7f00_1010], &[2, 0, 0, 0]);
+    writer.finish()
+}
+
+#[test]
+fn a_list_of_code_of_an_earlier_recording_is_not_read() {
+    let runtime = fake(lossy(70, 0), false);
+    let pid = runtime.child.id().to_string();
+    let out = runtime.folder.path().join("out.folded");
+    let stale = out.with_extension("start.nettrace");
+    fs::write(&stale, trace()).unwrap();
+    let recorded = record(&["--pid", &pid, "--no-start-rundown"], &out);
+    assert_eq!(recorded.status, 0, "{}", recorded.stderr);
+    assert!(!stale.exists());
+    assert!(!fs::read_to_string(&out).unwrap().contains("Known"));
 }
 
 #[test]

@@ -24,6 +24,8 @@
 //! "Diagnostic port"; keywords and levels in the runtime's event manifest, `ClrEtwAll.man`.
 #![deny(missing_docs)]
 
+#[cfg(unix)]
+mod connections;
 // Elsewhere only configurations can be made.
 #[cfg_attr(not(unix), allow(dead_code))]
 mod error;
@@ -41,6 +43,8 @@ mod session;
 #[cfg(unix)]
 mod socket;
 #[cfg(unix)]
+mod started;
+#[cfg(unix)]
 mod suspended;
 
 pub use error::RecordError;
@@ -50,5 +54,7 @@ pub use profile::Profile;
 pub use provider::{Config, Provider, ProviderError};
 #[cfg(unix)]
 pub use session::{End, Limits, Recorded, Runtime, Session};
+#[cfg(unix)]
+pub use started::Started;
 #[cfg(unix)]
 pub use suspended::Suspended;

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::connections::Connections;
 use crate::error::RecordError;
 use crate::ipc::{COLLECT, COLLECT_2, COLLECT_4, Command, PROCESS_INFO, STOP};
-use crate::port::Port;
 use crate::process::Target;
 use crate::provider::Config;
 use crate::socket::{call, connect, is_timeout};
@@ -57,7 +57,7 @@ enum Way {
     /// It listens.
     Socket(PathBuf),
     /// It connects to a port of this process.
-    Port(Port),
+    Port(Connections),
 }
 
 impl Runtime {
@@ -71,7 +71,7 @@ impl Runtime {
         Runtime::new(Way::Socket(socket.into()))
     }
 
-    pub(crate) fn behind(port: Port) -> Self {
+    pub(crate) fn behind(port: Connections) -> Self {
         Runtime::new(Way::Port(port))
     }
 

@@ -3,33 +3,32 @@
 
 use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use crate::error::RecordError;
-use crate::ipc::RESUME;
 use crate::port::Port;
-use crate::provider::Config;
-use crate::session::{Runtime, Session};
+use crate::started::Started;
 
-/// How often it is checked whether the runtime is ready.
+/// How often it is checked whether the program has ended.
 const POLL: Duration = Duration::from_millis(20);
 
-/// A program that was started, and waits in its runtime to be resumed.
+/// A program that was started suspended. Each runtime in it and its child processes waits to be
+/// resumed before it runs any code.
 #[derive(Debug)]
 pub struct Suspended {
     child: Child,
     port: Port,
+    first: Option<Started>,
+    started: Receiver<Started>,
     _folder: TempDir,
 }
 
 impl Suspended {
-    /// Starts a program. Its runtime waits before it runs any code of the program.
-    ///
-    /// Of several runtimes in the program and its children the first one is recorded. The others
-    /// run unrecorded.
+    /// Starts a program, and waits for its first runtime.
     ///
     /// # Errors
     ///
@@ -49,47 +48,48 @@ impl Suspended {
         );
         let child = command.spawn();
         let child = child.map_err(RecordError::io("start the program"))?;
-        let port = Port::default();
+        let (port, started) = Port::new();
         let mut suspended = Suspended {
             child,
             port: port.clone(),
+            first: None,
+            started,
             _folder: folder,
         };
         let thread = thread::Builder::new().name("port".to_owned());
         let thread = thread.spawn(move || port.accept(&listener));
         thread.map_err(RecordError::io("start a thread"))?;
         let began = Instant::now();
-        while !suspended.port.is_ready() {
-            if let Ok(Some(status)) = suspended.child.try_wait() {
+        while suspended.first.is_none() {
+            suspended.first = suspended.next(POLL);
+            let ended = suspended.ended();
+            if let (None, Some(status)) = (&suspended.first, ended) {
                 return Err(RecordError::Ended(status.to_string()));
             }
             if began.elapsed() > limit {
                 return Err(RecordError::NoRuntime(limit));
             }
-            thread::sleep(POLL);
         }
         Ok(suspended)
+    }
+
+    /// Returns the next runtime that has started in the program or its children; `None` if there is
+    /// none within `limit`.
+    pub fn next(&mut self, limit: Duration) -> Option<Started> {
+        if self.first.is_some() {
+            return self.first.take();
+        }
+        self.started.recv_timeout(limit).ok()
+    }
+
+    /// Returns how many runtimes were resumed without being passed: at most 128 are.
+    pub fn excess(&self) -> u64 {
+        self.port.excess()
     }
 
     /// Returns the id of the program's process.
     pub fn pid(&self) -> u32 {
         self.child.id()
-    }
-
-    /// Returns its runtime.
-    pub fn runtime(&self) -> Runtime {
-        Runtime::behind(self.port.clone())
-    }
-
-    /// Starts a session and lets the program run.
-    ///
-    /// # Errors
-    ///
-    /// [`RecordError`] if the runtime does not answer, or refuses.
-    pub fn collect(&self, runtime: &Runtime, config: &Config) -> Result<Session, RecordError> {
-        let session = runtime.collect(config)?;
-        runtime.send(RESUME, &[])?;
-        Ok(session)
     }
 
     /// Returns how the program ended, if it did.
@@ -116,10 +116,21 @@ impl Suspended {
     }
 }
 
+/// Runtimes that were not taken are resumed within this time.
+const LEAVE: Duration = Duration::from_secs(2);
+
 impl Drop for Suspended {
-    /// Kills a program that has not ended: nothing would resume its children.
+    /// Kills a program that has not ended: nothing would resume its later children. Those that
+    /// wait run on.
     fn drop(&mut self) {
         self.port.close();
         self.kill();
+        let began = Instant::now();
+        for started in self.first.take().into_iter().chain(self.started.try_iter()) {
+            if began.elapsed() > LEAVE {
+                break;
+            }
+            _ = started.leave(LEAVE);
+        }
     }
 }

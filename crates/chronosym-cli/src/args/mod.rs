@@ -118,15 +118,29 @@ impl Cli {
     /// The command `stacks` with the default options.
     #[cfg(unix)]
     pub fn stacks(traces: &[PathBuf], output: &Path) -> Result<Stacks> {
-        let words = ["chronosym", "stacks", "-o"].map(OsString::from);
+        match Self::of_files("stacks", traces, output)? {
+            Command::Stacks(stacks) => Ok(stacks),
+            _ => bail!("cannot write {}", output.display()),
+        }
+    }
+
+    /// The command `save` with the default options.
+    #[cfg(unix)]
+    pub fn save(traces: &[PathBuf], output: &Path) -> Result<Save> {
+        match Self::of_files("save", traces, output)? {
+            Command::Save(save) => Ok(save),
+            _ => bail!("cannot write {}", output.display()),
+        }
+    }
+
+    #[cfg(unix)]
+    fn of_files(command: &str, traces: &[PathBuf], output: &Path) -> Result<Command> {
+        let words = ["chronosym", command, "-o"].map(OsString::from);
         let files = [output]
             .into_iter()
             .chain(traces.iter().map(PathBuf::as_path));
         let words = words.into_iter().chain(files.map(Into::into));
-        match Self::parse_words(words.collect())?.0.command {
-            Command::Stacks(stacks) => Ok(stacks),
-            _ => bail!("cannot write {}", output.display()),
-        }
+        Ok(Self::parse_words(words.collect())?.0.command)
     }
 
     /// Whether an option of `symbolize` has a value.

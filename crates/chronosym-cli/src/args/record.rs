@@ -12,14 +12,15 @@ use crate::units;
 /// `chronosym record`.
 #[derive(Debug, Args)]
 pub struct Record {
-    /// Record the process with this id.
-    #[arg(long, short, value_name = "PID", conflicts_with_all = ["name", "command"])]
-    pub pid: Option<u32>,
-    /// Record the .NET process whose program has this name: `App` or `App.dll` for `dotnet
+    /// Record the process with this id (repeatable).
+    #[arg(long, short, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["name", "command"])]
+    pub pid: Vec<u32>,
+    /// Record all .NET processes whose program has this name: `App` or `App.dll` for `dotnet
     /// App.dll`.
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub name: Option<String>,
-    /// Start this program and record it from its first instruction.
+    /// Start this program and record it from its first instruction, and so each .NET process that
+    /// starts in it.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
     /// What to record; several separated by commas. Default cpu, or nothing but --providers.
@@ -32,7 +33,7 @@ pub struct Record {
     /// Stop after this time: 30s, 5m. Default at Ctrl+C, or at the end of the program.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
     pub duration: Option<u64>,
-    /// Stop when the recording has this size, in bytes or with K, M or G. The list of code at its
+    /// Stop when the recordings have this size together, in bytes or with K, M or G. The list of code at its
     /// end may add half as much.
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
     pub max_size: Option<u64>,
@@ -43,9 +44,12 @@ pub struct Record {
     /// killed has unnamed code.
     #[arg(long)]
     pub no_start_rundown: bool,
-    /// Write the recording to FILE.nettrace. For another extension (html, svg, folded, …) write
-    /// FILE.nettrace and what `stacks -o FILE` makes of it. Default NAME-PID.nettrace, which must
-    /// not exist.
+    /// Write FILE.chrono as well: what `save` makes of the recordings.
+    #[arg(long)]
+    pub save_timeline: bool,
+    /// Write the recording to FILE.nettrace, those of several processes to FILE-PID.nettrace. For
+    /// another extension (html, svg, folded, …) also write what `stacks -o FILE` makes of them
+    /// together. Default NAME-PID.nettrace, which must not exist.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

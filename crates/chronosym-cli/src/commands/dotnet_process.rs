@@ -1,17 +1,39 @@
 //! .NET processes that are recorded.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, anyhow, bail};
 use chronosym_record::{Config, Profile, Runtime, Session, Target, find, find_all};
 
 use crate::args::Usage;
 use crate::progress;
 
-/// Finds a process by its id or its program's name. `others` are further ways to say which.
-pub fn target(pid: Option<u32>, name: Option<&str>, others: &str) -> Result<Target> {
-    if let Some(pid) = pid {
-        return find(pid).map_err(|error| anyhow!("{error}; {}", listed(&find_all())));
+/// Finds a process by its id or its program's name.
+pub fn target(pid: Option<u32>, name: Option<&str>) -> Result<Target> {
+    let found = targets(pid.as_slice(), name, "")?;
+    match found.as_slice() {
+        [target] => Ok(target.clone()),
+        _ => {
+            let pids: Vec<String> = found.iter().map(|it| it.pid.to_string()).collect();
+            let name = name.unwrap_or_default();
+            bail!(
+                "several processes are called '{name}': say --pid, one of {}",
+                pids.join(", ")
+            )
+        }
     }
-    let all = find_all();
+}
+
+/// Finds processes by their ids, or all whose program has a name; one at least. `others` are
+/// further ways to say which.
+pub fn targets(pids: &[u32], name: Option<&str>, others: &str) -> Result<Vec<Target>> {
+    if !pids.is_empty() {
+        let pids: BTreeSet<u32> = pids.iter().copied().collect();
+        let found = pids.into_iter().map(find);
+        let found: Result<Vec<Target>, _> = found.collect();
+        return found.map_err(|error| anyhow!("{error}; {}", listed(&find_all())));
+    }
+    let mut all = find_all();
     let Some(name) = name else {
         bail!(Usage(format!(
             "which process? Say --pid, --name{others}; {}",
@@ -19,19 +41,12 @@ pub fn target(pid: Option<u32>, name: Option<&str>, others: &str) -> Result<Targ
         )));
     };
     let stem = |name: &str| name.strip_suffix(".dll").unwrap_or(name).to_lowercase();
-    let is_it = |target: &&Target| stem(&target.name) == stem(name);
-    let found: Vec<&Target> = all.iter().filter(is_it).collect();
-    match *found.as_slice() {
-        [target] => Ok(target.clone()),
-        [] => bail!("no .NET process is called '{name}'; {}", listed(&all)),
-        _ => {
-            let pids: Vec<String> = found.iter().map(|it| it.pid.to_string()).collect();
-            bail!(
-                "several processes are called '{name}': say --pid, one of {}",
-                pids.join(", ")
-            )
-        }
+    let is_it = |target: &Target| stem(&target.name) == stem(name);
+    if !all.iter().any(is_it) {
+        bail!("no .NET process is called '{name}'; {}", listed(&all));
     }
+    all.retain(is_it);
+    Ok(all)
 }
 
 /// The processes that can be recorded, for messages.

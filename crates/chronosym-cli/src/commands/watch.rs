@@ -27,7 +27,7 @@ const KEPT_NS: u64 = 10_000_000_000;
 const MOST_LIST: u64 = 1 << 30;
 
 pub fn run(args: &Watch) -> Result<()> {
-    let target = dotnet_process::target(args.pid, args.name.as_deref(), "")?;
+    let target = dotnet_process::target(args.pid, args.name.as_deref())?;
     let runtime = Runtime::of(&target);
     let mut live = LiveSession::new();
     live.keep_samples(MOST_SAMPLES);
@@ -43,13 +43,13 @@ pub fn run(args: &Watch) -> Result<()> {
     }
     let (mut to_reader, from_session) = UnixStream::pair().context("cannot make a pipe")?;
     let ends = Arc::new(AtomicBool::new(false));
-    let interrupted = interrupt::catch();
+    interrupt::catch();
     let (is_over, duration) = (ends.clone(), args.duration.map(Duration::from_nanos));
     let began = Instant::now();
     let recorder = thread::spawn(move || {
         session.record(&mut to_reader, &Limits::default(), |_| {
             let is_late = duration.is_some_and(|duration| began.elapsed() >= duration);
-            is_late || interrupted() || is_over.load(Ordering::Relaxed)
+            is_late || interrupt::is_caught() || is_over.load(Ordering::Relaxed)
         })
     });
     let shown = show(args, from_session, &mut live);
