@@ -297,6 +297,7 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
         options,
         unit,
         all: 0,
+        longest: 0.0,
     };
     let all = |amount: &Amount| match unit {
         WeightUnit::Samples => format!("{} samples", show_count(amount.samples)),

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 /// Shortens a name to `width` columns, but to no fewer than 16. It loses its arguments first, then
 /// its type arguments, its namespace, its module and its type; a method that is still too long
 /// loses its middle.
@@ -55,15 +57,33 @@ pub(crate) fn fit(name: &str, width: Option<usize>) -> Cow<'_, str> {
         }
     }
     let method = &path[parts.last().copied().unwrap_or(0)..];
-    let (start, end) = (width / 2, width - width / 2 - 1);
-    let skipped = columns(method).saturating_sub(end);
-    let start: String = method.chars().take(start).collect();
-    let end: String = method.chars().skip(skipped).collect();
+    let (start, end) = (start(method, width / 2), end(method, width - width / 2 - 1));
     format!("{start}…{end}").into()
 }
 
+/// Returns the columns of text on a terminal: Chinese characters take two.
 pub(crate) fn columns(text: &str) -> usize {
-    text.chars().count()
+    text.width()
+}
+
+/// Returns the start of a text that takes at most `room` columns.
+pub(crate) fn start(text: &str, room: usize) -> &str {
+    &text[..within(text.char_indices(), room).map_or(text.len(), |(at, _)| at)]
+}
+
+/// Returns the end of a text that takes at most `room` columns.
+fn end(text: &str, room: usize) -> &str {
+    let cut = within(text.char_indices().rev(), room);
+    &text[cut.map_or(0, |(at, c)| at + c.len_utf8())..]
+}
+
+/// Returns the first character that takes a column beyond `room`.
+fn within(mut chars: impl Iterator<Item = (usize, char)>, room: usize) -> Option<(usize, char)> {
+    let mut taken = 0;
+    chars.find(|(_, c)| {
+        taken += c.width().unwrap_or(0);
+        taken > room
+    })
 }
 
 /// Splits a name into the part before its arguments, and the arguments.
@@ -173,6 +193,10 @@ mod tests {
         assert_eq!(of(name, 3), "…WaitOneNoCheck");
         assert_eq!(of("ünïcödé.ünïcödé.ünïcödé", 16), "…ünïcödé.ünïcödé");
         assert_eq!(of("A.OneVeryLongNameOfAMethod", 16), "OneVeryL…AMethod");
+        let wide = "应用!应用.目录.计算两个名称的距离并返回";
+        assert_eq!(columns(wide), 39);
+        assert_eq!(of(wide, 38), "应用!…目录.计算两个名称的距离并返回");
+        assert_eq!(of(wide, 16), "计算两个…并返回");
     }
 
     #[test]
@@ -211,6 +235,8 @@ mod tests {
             "....................cctor",
             "a(b(c(d(e(f(g(h(i(j(k(l(m",
             "…………………………………………………………………………",
+            "长长长长长长长长长长长长长",
+            "e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}长长长长长",
         ] {
             assert!(columns(&fit(name, Some(16))) <= 16, "{name}");
         }

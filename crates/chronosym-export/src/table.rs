@@ -6,7 +6,7 @@ use chronosym_core::Profile;
 use chronosym_types::escape::terminal;
 use serde::Serialize;
 
-use crate::fit::{columns, fit, wrap};
+use crate::fit::{columns, fit, start, wrap};
 use crate::function_groups::Label;
 use crate::header::describe;
 use crate::kind::CodeKind;
@@ -65,6 +65,8 @@ pub(crate) struct Table<'o, W> {
     pub unit: WeightUnit,
     /// The weight of 100 %.
     pub all: u64,
+    /// The percentage of the longest bar; 0 for a table without bars.
+    pub longest: f64,
 }
 
 impl<'o, W: Write> Table<'o, W> {
@@ -80,6 +82,7 @@ impl<'o, W: Write> Table<'o, W> {
             options,
             unit,
             all: unit.total(profile),
+            longest: 0.0,
         };
         if profile.samples() == 0 {
             table.text("no samples: `chronosym info TRACE` shows what the trace has")?;
@@ -110,11 +113,27 @@ impl<'o, W: Write> Table<'o, W> {
         if !title.is_empty() {
             writeln!(self.out, "{title}")?;
         }
-        writeln!(
-            self.out,
-            "{own_share:>7} {own:>width$} {total_share:>7} {total:>width$}  {what}",
-            width = self.unit.width()
-        )
+        let width = self.unit.width();
+        let cells = format!("{own_share:>7} {own:>width$} {total_share:>7} {total:>width$}");
+        let bar = self.bar(&cells, 0.0);
+        writeln!(self.out, "{cells}  {bar}{what}")
+    }
+
+    /// Returns the bar of a percentage and the blank after it. On a terminal, bars take a seventh
+    /// of the columns beside the cells, but at most 20; fewer than 5 are none. A bar is long in
+    /// proportion to the percentage, in steps of an eighth of a column.
+    pub fn bar(&self, cells: &str, share: f64) -> String {
+        let width = self.options.width.unwrap_or(0);
+        let room = (width.saturating_sub(columns(cells)) / 7).min(20);
+        if room < 5 || self.longest <= 0.0 {
+            return String::new();
+        }
+        let eighths = (share / self.longest * 8.0 * room as f64).round() as usize;
+        let eighths = eighths.clamp(usize::from(share > 0.0), 8 * room);
+        let mut bar = "█".repeat(eighths / 8);
+        bar.push_str(["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8]);
+        let blank = " ".repeat(room + 1 - eighths.div_ceil(8));
+        bar + &blank
     }
 
     /// Returns the head of the columns of [`Table::amount`].
@@ -139,7 +158,7 @@ impl<'o, W: Write> Table<'o, W> {
         format!("{share:>6.1}% {:>width$}", self.unit.show(weight))
     }
 
-    /// Writes a line, emphasized by its percentage.
+    /// Writes a line, emphasized by its percentage, which its bar shows.
     pub fn line(&mut self, cells: &str, share: f64, name: Name<'_>) -> io::Result<()> {
         let Name {
             before,
@@ -147,10 +166,11 @@ impl<'o, W: Write> Table<'o, W> {
             after,
             kind,
         } = name;
+        let bar = self.bar(cells, share);
         let (before, text) = (terminal(before), terminal(text));
         let mut after = terminal(after);
         let room = self.options.width.map(|width| {
-            let room = width.saturating_sub(columns(cells) + 2 + columns(&before));
+            let room = width.saturating_sub(columns(cells) + 2 + columns(&bar) + columns(&before));
             match room.checked_sub(columns(&after)) {
                 Some(rest) if rest >= columns(&text).min(LEAST_NAME) => rest,
                 _ => {
@@ -173,7 +193,7 @@ impl<'o, W: Write> Table<'o, W> {
         };
         writeln!(
             self.out,
-            "{loud}{cells}  {before}{tint}{text}{tint_off}{again}{after}{off}"
+            "{loud}{cells}  {bar}{before}{tint}{text}{tint_off}{again}{after}{off}"
         )
     }
 
@@ -182,12 +202,13 @@ impl<'o, W: Write> Table<'o, W> {
         let line = format!("{cells}  {}", terminal(text));
         let (loud, off) = self.loudness(share);
         let width = self.options.width.unwrap_or(usize::MAX);
-        match line.char_indices().nth(width) {
-            Some(_) => {
-                let cut: String = line.chars().take(width.saturating_sub(1)).collect();
-                writeln!(self.out, "{loud}{cut}…{off}")
-            }
-            None => writeln!(self.out, "{loud}{}{off}", line.trim_end()),
+        match columns(&line) > width {
+            true => writeln!(
+                self.out,
+                "{loud}{}…{off}",
+                start(&line, width.saturating_sub(1))
+            ),
+            false => writeln!(self.out, "{loud}{}{off}", line.trim_end()),
         }
     }
 

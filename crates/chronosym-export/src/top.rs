@@ -258,14 +258,15 @@ const USER_METHODS: usize = 10;
 
 /// Writes the description of the samples, a table of user methods, if they call framework code, and
 /// a table of hotspots. Below methods, lines and modules it writes the percentage of self without a
-/// name, why, and what to do.
+/// name, why, and what to do. On a terminal, bars compare the percentages by which each table is
+/// sorted.
 ///
 /// # Errors
 ///
 /// Those of `out`.
 pub fn write_top(
     profile: &Profile,
-    by: By,
+    (by, sort): (By, Sort),
     hotspots: &[Hotspot],
     user_code: &[UserMethod],
     options: TableOptions,
@@ -280,6 +281,11 @@ pub fn write_top(
     } else {
         ""
     };
+    let share = |table: &Table<'_, _>, it: &Hotspot| match sort {
+        Sort::Own => table.share_of(&it.counts.own),
+        Sort::Total => table.share_of(&it.counts.total),
+    };
+    table.longest = hotspots.first().map_or(0.0, |it| share(&table, it));
     table.head(title, by.as_str())?;
     for hotspot in hotspots.iter().take(options.max_lines) {
         let text = hotspot.label.text();
@@ -298,10 +304,7 @@ pub fn write_top(
             after: &after,
             kind: hotspot.label.kind,
         };
-        let (cells, share) = (
-            table.counts(&hotspot.counts),
-            table.share_of(&hotspot.counts.own),
-        );
+        let (cells, share) = (table.counts(&hotspot.counts), share(&table, hotspot));
         table.line(&cells, share, name)?;
     }
     table.more(hotspots.len(), by.as_str())?;

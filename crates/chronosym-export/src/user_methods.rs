@@ -131,34 +131,33 @@ pub(crate) fn write_user_methods(
     most: usize,
     table: &mut Table<'_, impl Write>,
 ) -> io::Result<()> {
-    let width = table.unit.width();
+    let unit = table.unit;
     let is_blocked = methods.iter().any(|it| it.blocked.samples > 0);
-    let head = |of: &str| format!("{:>width$}", table.unit.head(of));
-    let (total, own, called) = (head("total"), head("self"), head("called"));
-    let blocked = match is_blocked {
-        true => format!(" {}", head("blocked")),
-        false => String::new(),
+    let shown = &methods[..methods.len().min(most)];
+    let heads = ["total", "self", "called", "blocked"].map(|of| unit.head(of));
+    let heads = &heads[..if is_blocked { 4 } else { 3 }];
+    let weights = |it: &UserMethod| {
+        let [total, own, blocked] = [&it.total, &it.own, &it.blocked].map(|it| it.weight(unit));
+        [total, own, total.saturating_sub(own), blocked].map(|weight| unit.show(weight))
     };
-    writeln!(
-        table.out,
-        "\nuser code: its own time, of framework code that it calls, and blocked there"
-    )?;
-    writeln!(table.out, "total % {total} {own} {called}{blocked}  method")?;
-    for it in methods.iter().take(most) {
-        let weight = |amount: &Amount| amount.weight(table.unit);
-        let show = |weight: u64| format!("{:>width$}", table.unit.show(weight));
-        let (total, own) = (weight(&it.total), weight(&it.own));
-        let mut cells = format!(
-            "{:>6.1}% {} {} {}",
-            table.share(total),
-            show(total),
-            show(own),
-            show(total.saturating_sub(own))
-        );
-        if is_blocked {
-            cells.push(' ');
-            cells.push_str(&show(weight(&it.blocked)));
+    let rows: Vec<[String; 4]> = shown.iter().map(weights).collect();
+    let cells = |share: &str, cells: &[String]| {
+        let mut line = share.to_owned();
+        for (column, cell) in cells.iter().enumerate().take(heads.len()) {
+            let widths = rows.iter().map(|row| row[column].len());
+            let width = widths.fold(heads[column].len(), usize::max);
+            line.push_str(&format!(" {cell:>width$}"));
         }
+        line
+    };
+    writeln!(table.out)?;
+    table.text("user code: its own time, of framework code that it calls, and blocked there")?;
+    table.longest = (shown.first()).map_or(0.0, |it| table.share_of(&it.total));
+    let head = cells("total %", heads);
+    let bar = table.bar(&head, 0.0);
+    writeln!(table.out, "{head}  {bar}method")?;
+    for (it, row) in shown.iter().zip(&rows) {
+        let share = table.share_of(&it.total);
         let after = it.position.as_ref().map(|at| format!("  {}", at.text()));
         let text = it.label.text();
         let name = Name {
@@ -167,7 +166,7 @@ pub(crate) fn write_user_methods(
             kind: it.label.kind,
             ..Name::default()
         };
-        table.line(&cells, table.share(total), name)?;
+        table.line(&cells(&format!("{share:>6.1}%"), row), share, name)?;
     }
     table.more_than(methods.len(), most, "user method")
 }

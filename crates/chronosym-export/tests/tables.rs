@@ -6,7 +6,7 @@ use chronosym_core::facts::{Action, At, Image, Method, Module, Process, Sample};
 use chronosym_core::{Filter, Options, Profile, SampleKind, Session, Timeline, Weight};
 use chronosym_export::{
     Butterfly, By, CallTree, Diff, Pattern, Sort, TableOptions, TreeOptions, hot_threads, hotspots,
-    write_butterfly, write_diff, write_text, write_threads, write_top,
+    user_methods, write_butterfly, write_diff, write_text, write_threads, write_top,
 };
 
 /// Long names, the last part of which is the method.
@@ -60,6 +60,15 @@ fn profile(timeline: &Arc<Timeline>) -> Profile {
     timeline.profile(&Filter::default(), None)
 }
 
+/// The table of user methods and that of all.
+fn top(profile: &Profile, sort: Sort, options: TableOptions) -> String {
+    let rows = hotspots(profile, By::Method, sort, false);
+    let (order, user) = ((By::Method, sort), user_methods(profile));
+    let mut out = Vec::new();
+    write_top(profile, order, &rows, &user, options, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
 /// Each table for a terminal.
 fn tables(width: usize, color: bool) -> Vec<String> {
     let timeline = timeline();
@@ -78,9 +87,10 @@ fn tables(width: usize, color: bool) -> Vec<String> {
         .into_iter()
         .map(|by| {
             let rows = hotspots(&profile, by, Sort::Own, false);
-            text(&|out| write_top(&profile, by, &rows, &[], options, out))
+            text(&|out| write_top(&profile, (by, Sort::Own), &rows, &[], options, out))
         })
         .collect();
+    tables.push(top(&profile, Sort::Own, options));
     let threads = hot_threads(&profile);
     tables.push(text(&|out| write_threads(&profile, &threads, options, out)));
     let butterfly = Butterfly::new(&profile, &Pattern::new("LoadAll").unwrap()).unwrap();
@@ -113,12 +123,71 @@ fn every_row_of_code_ends_with_its_method() {
     for table in tables(80, false) {
         let rows = table.lines().filter(|line| line.contains('…'));
         for row in rows {
-            let ends = ["FindValue", "LoadAll", "Main", "(…)", "libsomething.so ?"];
+            let ends = [
+                "FindValue",
+                "LoadAll",
+                "Main",
+                "(…)",
+                "libsomething.so ?",
+                "(42)",
+            ];
             assert!(ends.iter().any(|end| row.ends_with(end)), "{row}");
         }
     }
     let text = tables(80, false).concat();
     assert!(text.contains("…"), "{text}");
+}
+
+/// Returns percentage and length of a row's bar, in eighths of a column.
+fn bars(table: &str, column: usize) -> Vec<(f64, usize)> {
+    let table = table.split("\n\n").find(|part| part.contains("total ms"));
+    let rows = table.unwrap().lines().filter(|row| row.contains('%'));
+    let rows = rows.filter(|row| !row.contains("total %"));
+    let bar = |row: &str| {
+        let share = row.split_whitespace().nth(column).unwrap();
+        let eighths = "▏▎▍▌▋▊▉█".chars().zip(1..).collect::<Vec<_>>();
+        let of = |c| eighths.iter().find(|(block, _)| *block == c).map(|it| it.1);
+        (
+            share.trim_end_matches('%').parse().unwrap(),
+            row.chars().filter_map(of).sum(),
+        )
+    };
+    rows.map(bar).collect()
+}
+
+#[test]
+fn bars_are_proportional_to_what_a_table_is_sorted_by() {
+    let profile = profile(&timeline());
+    for (sort, column) in [(Sort::Own, 0), (Sort::Total, 2)] {
+        let mut longest = 0;
+        for width in [80, 160] {
+            let options = TableOptions {
+                width: Some(width),
+                ..TableOptions::default()
+            };
+            let text = top(&profile, sort, options);
+            let (user, all) = text.split_once("all code").unwrap();
+            for (table, column) in [(user, 0), (all, column)] {
+                let bars = bars(table, column);
+                let (share, most) = bars[0];
+                for &(part, eighths) in &bars {
+                    let expected = part / share * most as f64;
+                    assert!((eighths as f64 - expected).abs() < 1.0, "{text}");
+                }
+                longest = most.max(longest);
+            }
+            assert_eq!(longest, 8 * if width == 80 { 6 } else { 18 }, "{text}");
+        }
+    }
+}
+
+#[test]
+fn files_and_pipes_get_whole_names_without_bars() {
+    let text = top(&profile(&timeline()), Sort::Own, TableOptions::default());
+    assert!(!text.contains(['█', '▏', '…']), "{text}");
+    assert!(text.contains(
+        "!Company.Product.Area.Services.Implementation.CustomerService.LoadAll(int32,int32)"
+    ));
 }
 
 #[test]

@@ -30,7 +30,8 @@ pub fn run(args: &Top) -> Result<()> {
     };
     let object = TopObject::new(&profile, args.by, &rows, &user_code, options.max_lines);
     output::write(format, output::open(path), &object, |out| {
-        write_top(&profile, args.by, &rows, &user_code, options, out)?;
+        let order = (args.by, args.sort);
+        write_top(&profile, order, &rows, &user_code, options, out)?;
         write_note(note.as_deref(), options.width, out)
     })
 }

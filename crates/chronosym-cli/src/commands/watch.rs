@@ -104,7 +104,8 @@ fn write_table(args: &Watch, timeline: &Arc<Timeline>) -> Result<()> {
         write!(out, "\x1b[H\x1b[2J")?;
     }
     let options = shown(args.max_lines, None);
-    write_top(&profile, By::Method, &rows, &user_code, options, &mut out)?;
+    let order = (By::Method, Sort::default());
+    write_top(&profile, order, &rows, &user_code, options, &mut out)?;
     writeln!(out)?;
     out.flush()?;
     Ok(())
