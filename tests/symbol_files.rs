@@ -263,6 +263,30 @@ fn a_pdb_without_section_headers_names_an_image_of_its_size() {
     assert!(text.contains("the image ends at 0x"), "{text}");
 }
 
+/// Method events have no parameters: with them a method would have two rows in `top`.
+#[test]
+fn methods_of_precompiled_images_are_named_as_in_events() {
+    let exe = read(&small("x86_64").join("small.exe"));
+    let mut streams = msf::take_apart(&read(&small("x86_64").join("small.pdb")));
+    streams = msf::without_section_headers(&streams);
+    let dbi = streams[msf::DBI].as_mut().expect("a stream");
+    let records = usize::from(u16::from_le_bytes([dbi[20], dbi[21]]));
+    let parts = [0, 1].map(|part| msf::part_of_dbi(dbi, part));
+    dbi.drain(parts[0].start..parts[1].end);
+    msf::put(dbi, msf::DBI_SIZES[0], 0);
+    msf::put(dbi, msf::DBI_SIZES[1], 0);
+    let records = streams[records].as_mut().expect("a stream");
+    let name = b"?panic_path@@YAXH@Z";
+    let at = records.windows(name.len()).position(|w| w == name);
+    records[at.expect("the name")..][..name.len()].copy_from_slice(b"A.B[T](I)$##6000001");
+    let folder = tempfile::tempdir().expect("a folder");
+    let pdb = msf::put_together(&streams, 4096, 1);
+    std::fs::write(folder.path().join("small.pdb"), pdb).expect("a file");
+    let (timeline, process) = trace(&Told::of(&PeImage::parse(&exe).expect("an image")));
+    let ours = frames(&timeline, process, 0x1646, &symbols(folder.path()));
+    assert_eq!(ours[0].label(), "small!A.B");
+}
+
 #[test]
 fn damaged_and_missing_files_are_reasons() {
     let exe = read(&small("x86_64").join("small.exe"));

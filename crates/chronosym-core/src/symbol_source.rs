@@ -228,6 +228,8 @@ pub struct NativeFrame {
     pub approximate: bool,
     /// [`Evidence::Image`] or [`Evidence::ImageTable`].
     pub evidence: Evidence,
+    /// A method of managed code: its name is as method events have it, and is shown as theirs are.
+    pub managed: bool,
     /// Path of the file with the name, if the image's first symbol file had no answer.
     pub symbol_file: Option<Arc<str>>,
 }
@@ -242,6 +244,7 @@ impl NativeFrame {
             line: Err(LineReason::NoLineInfo),
             approximate: false,
             evidence: Evidence::Image,
+            managed: false,
             symbol_file: None,
         }
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use chronosym_pdb::metadata::Token;
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
+use chronosym_pdb::pretty::split_name;
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::{Answers, PdbSymbols, Query};
 use chronosym_types::hash::HashMap;
@@ -175,8 +176,54 @@ impl WindowsFile {
         let mut answers = Answers::new();
         self.symbols.find_all(&[rva.into()], &query, &mut answers);
         let answer = answers.get(0);
-        answer.map_or(Ok(Vec::new()), |answer| {
+        let mut frames = answer.map_or(Ok(Vec::new()), |answer| {
             native_frames(answer, &self.texts, |_| None)
-        })
+        })?;
+        // Only PDBs of precompiled .NET Framework images have no section headers.
+        if self.symbols.with(|pdb| pdb.assumed_image_size().is_some()) {
+            for frame in &mut frames {
+                if let Some(name) = event_name(&frame.name) {
+                    (frame.name, frame.managed) = (self.texts.get(name), true);
+                }
+            }
+        }
+        Ok(frames)
+    }
+}
+
+/// Returns the name that method events have for a public of a precompiled .NET Framework image: no
+/// parameters, and no type arguments of the method. `None` for code that is not a method.
+fn event_name(public: &str) -> Option<&str> {
+    let (name, _) = public.split_once('(')?;
+    let (_, method) = split_name(name)?;
+    let arguments = method.find('[').map_or(0, |at| method.len() - at);
+    Some(&name[..name.len() - arguments])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::event_name;
+
+    #[test]
+    fn publics_of_precompiled_images_are_named_as_in_events() {
+        for (public, name) in [
+            ("N.T.M(Int32, System.String)", "N.T.M"),
+            ("N.T..ctor()", "N.T..ctor"),
+            (
+                "N.O`1+I[System.__Canon].M(Int32)",
+                "N.O`1+I[System.__Canon].M",
+            ),
+            ("N.T`1[[A, B]].M[System.__Canon](!!0)", "N.T`1[[A, B]].M"),
+            (
+                "N.T.System.IDisposable.Dispose()",
+                "N.T.System.IDisposable.Dispose",
+            ),
+            ("N.T+<>c.<M>b__0_0(N.T)", "N.T+<>c.<M>b__0_0"),
+        ] {
+            assert_eq!(event_name(public), Some(name));
+        }
+        for other in ["JIT_New", "", "(", "a(b"] {
+            assert_eq!(event_name(other), None);
+        }
     }
 }

@@ -169,6 +169,7 @@ impl PrecompiledFile {
         frame.offset = Some(code.offset.into());
         frame.line = line;
         frame.evidence = code.evidence;
+        frame.managed = true;
         Some(frame)
     }
 }

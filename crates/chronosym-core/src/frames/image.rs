@@ -68,12 +68,12 @@ impl FrameBuilder<'_> {
         // Frames are reported at their own address; the call before it was looked up.
         let back = self.distance(at.address, location.looked_up);
         for (i, native) in frames.into_iter().enumerate() {
-            let function = match native.evidence {
+            let function = match native.managed {
+                true => self.managed_function(binary.as_ref(), &native.name, None),
                 // Names of native code are never rewritten.
-                Evidence::Image => self
+                false => self
                     .functions
                     .named(binary.as_ref(), &native.name, None, None),
-                _ => self.managed_function(binary.as_ref(), &native.name, None),
             };
             out.push(Frame {
                 code,
