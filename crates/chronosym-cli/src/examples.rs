@@ -39,6 +39,10 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ("chronosym merge web.nettrace worker.nettrace -o machine.chrono", "two processes of one machine in one timeline"),
         ("chronosym merge agent.deltas -o agent.chrono", "what a live session appended, as a saved timeline"),
     ]),
+    ("export", &[
+        ("chronosym export app.nettrace -o lake", "tables for DuckDB, Polars, Spark, ClickHouse: lake/samples/*.parquet, …"),
+        ("chronosym export --host web-17 --format arrow app.nettrace -o lake", "with the machine's name, in Arrow's file format"),
+    ]),
     #[cfg(unix)]
     ("record", &[
         ("chronosym record --pid 4711 --duration 30s -o app.html", "record 30 seconds, and make a report"),

@@ -288,6 +288,12 @@ pub enum Command {
     /// Times are mapped by the wall time at which each recording began. Recordings of different machines, and two that
     /// contain the same process, are refused.
     Merge(Merge),
+    /// Export resolved samples as tables for query engines: Parquet or Arrow.
+    ///
+    /// Writes a file for each table and recording: DIR/samples/NAME.parquet, and so on for stacks, frames, processes,
+    /// modules and diagnostics. Equal stacks have equal ids in all files. The tables are described in
+    /// docs/fleet/schema.md.
+    Export(Export),
     /// Print shell completions.
     Completions {
         /// The shell.
@@ -475,6 +481,48 @@ pub struct Merge {
     /// Save samples and their stacks, too; each input must have them.
     #[arg(long)]
     pub with_samples: bool,
+}
+
+/// `chronosym export`.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// Traces to read, each a recording of its own, unless --join.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Write the tables to DIR, which need not exist.
+    #[arg(long = "output", short, value_name = "DIR", required = true)]
+    pub output_dir: PathBuf,
+    /// Format of the files.
+    #[arg(long, value_enum, default_value = "parquet")]
+    pub format: ExportFormat,
+    /// Write names and lines of frames (default).
+    #[arg(long)]
+    pub named: bool,
+    /// Write addresses of frames only: those in images with the image's identity.
+    #[arg(long, conflicts_with = "named")]
+    pub addresses: bool,
+    /// Read all traces as one recording of one machine and time.
+    #[arg(long)]
+    pub join: bool,
+    /// Name of the machine, unless the recording states it.
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Id of the machine's boot, unless the recording states it.
+    #[arg(long, value_name = "ID")]
+    pub boot: Option<String>,
+    #[command(flatten)]
+    pub filters: EventFilters,
+    #[command(flatten)]
+    pub symbols: Symbols,
+}
+
+/// The format of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Parquet, compressed by gzip.
+    Parquet,
+    /// Arrow's file format (IPC).
+    Arrow,
 }
 
 /// `chronosym threads` and `chronosym symbols`.

@@ -5,6 +5,7 @@ mod diff;
 mod dotnet_process;
 mod events;
 mod explain;
+mod export;
 mod info;
 mod inlining;
 mod lines;
@@ -57,6 +58,7 @@ pub fn run(command: Command) -> Result<()> {
         Command::Events(args) => events::run(&args),
         Command::Symbolize(args) => symbolize::run(&args),
         Command::Save(args) => save::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Merge(args) => save::merge(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

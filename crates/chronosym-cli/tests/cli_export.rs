@@ -1,0 +1,61 @@
+//! `chronosym export`, with and without the feature `fleet`. What files contain is tested in `chronosym-fleet`.
+
+mod common;
+
+#[cfg(feature = "fleet")]
+use common::file;
+use common::{LINUX, arg, run};
+
+#[cfg(not(feature = "fleet"))]
+#[test]
+fn without_the_feature_the_command_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = folder.path().join("tables");
+    let run = run(&["export", &arg(LINUX), "-o", tables.to_str().unwrap()]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.contains("--features fleet"), "{}", run.stderr);
+    assert!(!tables.exists());
+    // A mistake is still a mistake.
+    let mistaken = common::run(&["export", &arg(LINUX)]);
+    assert_eq!(mistaken.status, 2, "{}", mistaken.stderr);
+}
+
+#[cfg(feature = "fleet")]
+#[test]
+fn each_recording_has_its_files_or_a_diagnostic() {
+    use std::collections::BTreeSet;
+
+    let folder = tempfile::tempdir().unwrap();
+    let tables = folder.path().join("tables");
+    let broken = file(b"not a trace");
+    let traces = [arg(LINUX), broken.to_str().unwrap().to_owned()];
+    let output = ["-o".to_owned(), tables.to_str().unwrap().to_owned()];
+    let both: Vec<String> = [["export".to_owned()].as_slice(), &traces, &output].concat();
+    let run = run(&both);
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("1 of 2 recordings cannot be read"),
+        "{}",
+        run.stderr
+    );
+    let names = |table: &str| {
+        let files = std::fs::read_dir(tables.join(table)).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.collect::<BTreeSet<_>>()
+    };
+    assert_eq!(names("diagnostics").len(), 2);
+    for table in ["samples", "stacks", "frames", "processes", "modules"] {
+        let files = names(table);
+        let [file] = Vec::from_iter(&files)[..] else {
+            panic!("{files:?}")
+        };
+        assert!(file.starts_with("linux.nettrace.zip-"), "{file}");
+        assert!(file.ends_with(".parquet"), "{file}");
+    }
+    // Again, the recording alone: the same files.
+    let alone: Vec<String> = [["export".to_owned()].as_slice(), &traces[..1], &output].concat();
+    let before = names("samples");
+    let again = common::run(&alone);
+    assert_eq!((again.status, again.stderr.as_str()), (0, ""));
+    assert_eq!(names("samples"), before);
+}

@@ -1,0 +1,21 @@
+//! Resolved samples as tables for query engines: Parquet or Arrow.
+//!
+//! An [`Exporter`] writes a file per table and recording into the folder of the table:
+//! `samples/NAME.parquet`, `stacks/NAME.parquet` and so on. The schema is that of
+//! `docs/fleet/schema.md`. Ids of stacks and frames are hashes of what they show
+//! ([`FORMAT_VERSION`] is part of it), so that equal stacks have equal ids in all files.
+#![deny(missing_docs)]
+
+mod columns;
+mod content;
+mod error;
+mod export;
+mod format;
+mod frames;
+mod listings;
+mod samples;
+mod table;
+
+pub use error::Error;
+pub use export::{Exported, Exporter, Trace};
+pub use format::{FORMAT_VERSION, Format, FrameNames};
