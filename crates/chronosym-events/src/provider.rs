@@ -58,6 +58,8 @@ providers! {
     KernelProcess "Microsoft-Windows-Kernel-Process" 0x22fb2cd6_0e7a_422b_a0c7_2fad1fd0e716,
     /// The Windows provider of TCP and UDP transfers.
     KernelNetwork "Microsoft-Windows-Kernel-Network" 0x7dd42a49_5329_4832_8dfd_43d979153a88,
+    /// The Windows provider of HTTP.sys: requests, connections, TLS.
+    HttpService "Microsoft-Windows-HttpService" 0xdd5ef90a_6398_47a4_ad34_4dcecdef795f,
 }
 
 impl Provider {

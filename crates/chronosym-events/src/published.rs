@@ -175,6 +175,7 @@ fn counted(ty: FieldType, count: &str, earlier: &[Field]) -> FieldType {
     match (ty, count.parse(), field.map(u16::try_from)) {
         (FieldType::Utf16, Ok(units), _) => FieldType::FixedUtf16(units),
         (FieldType::Bytes(_), Ok(bytes), _) => FieldType::Bytes(bytes),
+        (ty, Ok(count), _) => FieldType::FixedArray(Box::new(ty), count),
         (ty, _, Some(Ok(field))) => FieldType::CountedBy(Box::new(ty), field),
         _ => FieldType::Unknown,
     }
@@ -255,6 +256,6 @@ mod tests {
         assert_eq!(private(176, 0), private(159, 0));
         assert_eq!(private(123, 1), private(80, 1));
         assert_eq!(private(10, 0).map(|f| f.len()), Some(1));
-        assert!(private(4, 2).is_none() && private(124, 1).is_none());
+        assert!(private(4, 0).is_none() && private(124, 1).is_none());
     }
 }

@@ -411,3 +411,64 @@ fn the_private_provider() {
         "ClrInstanceID=9, Prepend=true, Message=m"
     );
 }
+
+/// As .NET Framework 4.5.2 writes it: 433 bytes, 233 in processes of 32 bits.
+#[test]
+fn a_heap_s_history_of_net_framework() {
+    let payload = |pointers: Bytes| {
+        let tail = pointers.u32s(&[4, 0x30, 31, 0, 0x8000_0001, 0, 0, 2]);
+        tail.raw(&[9])
+    };
+    let counts: Vec<u64> = (0..50).collect();
+    let wide = payload(bytes().u64s(&counts));
+    assert_eq!(wide.0.len(), 433);
+    let text = clr(Provider::Private, 4, 2, &wide);
+    assert!(text.contains("In=0x6, Out=0x7, NewAllocation=0x8, SurvRate=0x9"));
+    let end = "SurvRate=0x31}], CondemnReasons0=0x4, CondemnReasons1=0x30, MemoryPressure=31, \
+               Mechanisms=[0x0, 0x80000001, 0x0, 0x0], HeapIndex=2, ClrInstanceID=9";
+    assert!(text.ends_with(end), "{text}");
+    let counts: Vec<u32> = (0..50).collect();
+    let narrow = payload(bytes().u32s(&counts));
+    assert_eq!(narrow.0.len(), 233);
+    let key = EventKey::Manifest {
+        provider: Provider::Private,
+        id: 4,
+        version: 2,
+    };
+    assert_eq!(show(key, PointerSize::Four, &narrow.0), text);
+}
+
+#[test]
+fn requests_of_http_sys() {
+    let http = |id, version, payload: Bytes| clr(Provider::HttpService, id, version, &payload);
+    assert_eq!(
+        http(1, 0, bytes().u64s(&[1, 2]).u32s(&[3]).raw(&[2, 0, 80])),
+        "RequestId=1, ConnectionId=2, RemoteAddrLength=3, RemoteAddr=020050"
+    );
+    assert_eq!(
+        http(2, 0, bytes().u64s(&[0xa]).u32s(&[4]).text("http://a/")),
+        "RequestObj=0xa, HttpVerb=4, Url=http://a/"
+    );
+    let delivered = bytes().u64s(&[0xa, 1]).u32s(&[1]).text("pool").text("/");
+    assert_eq!(
+        http(3, 0, delivered.u32s(&[0])),
+        "RequestObj=0xa, RequestId=1, SiteId=1, RequestQueueName=pool, Url=/, Status=0x0"
+    );
+    assert_eq!(
+        http(12, 0, bytes().u64s(&[1]).u16s(&[200])),
+        "RequestId=1, HttpStatus=200"
+    );
+    let served = || bytes().u64s(&[0xa]).u32s(&[1, 99]);
+    let v0 = "RequestObj=0xa, SiteId=1, BytesSent=99";
+    assert_eq!(http(16, 0, served()), v0);
+    assert_eq!(
+        http(17, 1, served().u64s(&[7]).raw(b"gzip\0")),
+        format!("{v0}, RequestId=7, Encoding=gzip")
+    );
+    let schema = EventSchema::new(EventKey::Manifest {
+        provider: Provider::HttpService,
+        id: 3,
+        version: 0,
+    });
+    assert_eq!(schema.name(), "HTTPRequestTraceTask/Deliver");
+}
