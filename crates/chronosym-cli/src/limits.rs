@@ -1,4 +1,4 @@
-//! Limits from the command line.
+//! Options that set limits.
 
 use std::ffi::OsString;
 use std::sync::OnceLock;
@@ -17,12 +17,13 @@ macro_rules! limits {
                 #[arg(long, global = true, value_name = $unit, hide = true)]
                 $option: Option<$type>,
             )*
-            /// Limit the memory of a trace and of what is made of it. The default is 256 MiB, or 16
-            /// times the size of the traces if that is more; 1 GiB for standard input.
+            /// Limit the memory for a trace and for results computed from it. The default is 256
+            /// MiB or 16 times the size of the traces, whichever is larger; 1 GiB for standard
+            /// input.
             #[arg(long, global = true, value_name = "BYTES", hide = true)]
             max_memory: Option<u64>,
-            /// Read symbol files completely instead of mapping them, so that a file that is
-            /// truncated meanwhile causes a reason instead of SIGBUS.
+            /// Read symbol files completely instead of mapping them. A file that another program
+            /// truncates then causes an error instead of SIGBUS.
             #[arg(long, global = true, hide = true)]
             no_mmap: bool,
             /// Print the options that limit memory and the cost of damaged input.
@@ -44,15 +45,15 @@ macro_rules! limits {
 limits! {
     "BYTES" max_unpacked_bytes unpacked_bytes: u64, "Limit the decompressed size of archives (zip, gzip).";
     "N" max_unpacked_ratio unpacked_ratio: u64, "Limit the ratio of decompressed to compressed size.";
-    "N" max_zip_entries zip_entries: usize, "Limit the entries of a zip file.";
-    "N" max_layers layers: u32, "Limit nested archives.";
+    "N" max_zip_entries zip_entries: usize, "Limit the number of entries in a zip file.";
+    "N" max_layers layers: u32, "Limit the nesting of archives.";
     "BYTES" max_perf_map_bytes perf_map_bytes: u64, "Limit the size of a perf map.";
-    "N" max_tree_nodes tree_nodes: u32, "Limit the nodes of a call tree.";
-    "N" max_markers markers: usize, "Limit runtime events in pictures.";
+    "N" max_tree_nodes tree_nodes: u32, "Limit the number of nodes in a call tree.";
+    "N" max_markers markers: usize, "Limit the number of runtime events in pictures.";
     "BYTES" max_download_bytes download_bytes: u64, "Limit the size of a download.";
     "BYTES" max_open_symbol_bytes open_symbol_bytes: u64, "Limit the total size of open symbol files.";
     "BYTES" max_symbol_memory_bytes symbol_memory_bytes: u64, "Limit the cache of decoded symbol data.";
-    "N" max_line_share line_share: usize, "Limit how often each DWARF line table is read, on average.";
+    "N" max_line_share line_share: usize, "Limit the average number of times each DWARF line table is read.";
 }
 
 /// Returns whether words of the command line request the limits.

@@ -1,4 +1,4 @@
-//! The format that the name after `-o` selects, for every command with `--format`.
+//! The output format by the extension of `-o`, for every command with `--format`.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command};
 
 use super::parts::Usage;
 
-/// Endings of file names, and the format of each.
+/// Formats by the end of the file name.
 const ENDINGS: &[(&str, &str)] = &[
     (".svg", "svg"),
     (".html", "html"),

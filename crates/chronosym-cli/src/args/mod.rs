@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line: commands, arguments and options.
 
 mod extension;
 mod mistakes;
@@ -205,12 +205,13 @@ pub enum Color {
 pub enum Command {
     /// Summarize a trace in at most ten sentences: what ran, where the time went, what to do next.
     ///
-    /// `chronosym TRACE` is short for it. Downloads nothing, as `info`.
+    /// `chronosym TRACE` is the short form. Nothing is downloaded unless --symbol-path names a
+    /// server; servers in _NT_SYMBOL_PATH and DEBUGINFOD_URLS are not contacted.
     Summary(Info),
     /// Show what a trace contains and what is missing: processes, events, names, losses, damage.
     ///
-    /// Downloads nothing unless the command line names servers with --symbol-path; _NT_SYMBOL_PATH
-    /// and DEBUGINFOD_URLS alone are not enough.
+    /// Nothing is downloaded unless --symbol-path names a server; servers in _NT_SYMBOL_PATH and
+    /// DEBUGINFOD_URLS are not contacted.
     Info(Info),
     /// Print the resolved stacks of samples or other events.
     Stacks(Stacks),
@@ -229,46 +230,46 @@ pub enum Command {
     Record(Record),
     /// Show where a running .NET process spends its time, every two seconds, until stopped.
     ///
-    /// Nothing is written to disk but a list of code, which is removed. Memory follows the code that
-    /// is loaded.
+    /// The only file written is a temporary list of loaded code. Memory use grows with the amount
+    /// of loaded code.
     #[cfg(unix)]
     #[command(override_usage = "chronosym watch [OPTIONS] <--pid <PID> | --name <NAME>>")]
     Watch(Watch),
     /// Show the report of a trace in this machine's browser, until stopped.
     ///
     /// Only this machine can connect, and only with the printed URL, which contains a random token.
-    /// The report has the source files of own code, if they may be read: embedded in PDBs, in
-    /// folders of --sources, anywhere with --trust-trace-paths, or, if downloads are enabled, from
+    /// The report contains source files of user code from PDBs with embedded source, folders given
+    /// with --sources, paths in the trace with --trust-trace-paths, and, if downloads are enabled,
     /// Source Link.
     Serve(Serve),
     /// List threads with their time, running share and hottest method.
     Threads(OfTrace),
     /// Show a method's source with the time on each line.
     Lines(Lines),
-    /// Report what the .NET runtime's own events state: collections, compilations, exceptions,
-    /// allocations, waits for locks, the thread pool.
+    /// Report garbage collections, JIT compilations, exceptions, allocations, lock contention and
+    /// the thread pool, from the .NET runtime's own events.
     ///
     /// KIND is gc, jit, exceptions, allocations, contention or threadpool; without it, all are
-    /// summarized. A trace without the events of a report prints what to record. Definitions are in
-    /// docs/runtime.md.
+    /// summarized. If a trace lacks the events of a report, the report says what to record.
+    /// Definitions are in docs/runtime.md.
     #[command(override_usage = "chronosym runtime [OPTIONS] [KIND] <TRACE>...")]
     Runtime(Runtime),
     /// Show which calls the JIT inlined into hot methods, and which it rejected and why.
     ///
-    /// Rejected calls are ranked by the time of the callee when called from there, each with the
-    /// JIT's reason and what helps. METHOD is a pattern, as of `lines`. Inlined calls come from
-    /// rich debug info, which states their places, or from the JIT's events.
+    /// Rejected calls are ranked by the time spent in the callee when called from that method. Each
+    /// is listed with the JIT's reason and a remedy. METHOD is a PATTERN. Inlined calls come from
+    /// rich debug info, which includes their IL offsets, or from the JIT's events.
     #[command(override_usage = "chronosym inlining [OPTIONS] <TRACE>... [METHOD]")]
     Inlining(Inlining),
-    /// List missing symbol files, by the self time that they would name.
+    /// List missing symbol files, ranked by the self time they would name.
     Symbols(OfTrace),
     /// List methods whose share differs between two traces.
     Diff(Diff),
     /// Print every record, decoded with the field names of its manifest.
     ///
-    /// Process and thread are those that the record itself states. An undescribed payload is shown
-    /// as `Payload` in hex, bytes after the described fields as `Rest`. Stacks that are separate
-    /// records are printed as such.
+    /// Process and thread ids are those in the record itself. A payload without a manifest is shown
+    /// in hex as `Payload`, and bytes after the last described field as `Rest`. Stacks in separate
+    /// records are printed as records.
     Events(Events),
     /// List CLR modules and native images with lifetime and symbol identity.
     Modules(Listing),
@@ -278,15 +279,17 @@ pub enum Command {
     Explain(Explain),
     /// Resolve addresses to names, lines and inlined functions.
     Symbolize(Symbolize),
-    /// Save what names the addresses of a trace, in a small file that every command reads in place of the trace.
+    /// Save the timeline of a trace in a small file that every command accepts in place of the
+    /// trace.
     ///
-    /// The file has the lifetimes and names of code, IL maps, inlined calls, images, modules, and symbol identities.
-    /// Symbol files are not read: they are found by these identities when the file is used.
+    /// The file contains the lifetimes and names of code, IL maps, inlined calls, images, modules,
+    /// and the identities of symbol files. Symbol files are searched by identity when the saved
+    /// file is used.
     Save(Save),
     /// Join traces or saved timelines of different processes of one machine into one saved timeline.
     ///
-    /// Times are mapped by the wall time at which each recording began. Recordings of different machines, and two that
-    /// contain the same process, are refused.
+    /// Times are aligned by the wall-clock time at which each recording began. Recordings of
+    /// different machines, and recordings of the same process, are rejected.
     Merge(Merge),
     /// Export resolved samples as tables for query engines: Parquet or Arrow.
     ///
@@ -309,7 +312,7 @@ pub enum Command {
     },
 }
 
-/// A type that is spelled in a few ways.
+/// Returns a parser for a type with a fixed list of names.
 fn one_of<T>(
     names: impl IntoIterator<Item = impl Into<PossibleValue>>,
 ) -> impl TypedValueParser<Value = T>
@@ -324,34 +327,34 @@ fn meant((name, what): (&'static str, &'static str)) -> PossibleValue {
     PossibleValue::new(name).help(what)
 }
 
-/// Where the frames of samples are in JSON.
+/// Placement of frames in JSON lines.
 const JSON_STACKS: [(&str, &str); 2] = [
     (JsonStacks::Inline.as_str(), "In every sample"),
     (JsonStacks::Table.as_str(), "Each stack once"),
 ];
 
-/// What folded stacks, text and flame graphs count.
+/// Weights of folded stacks, text and flame graphs.
 const WEIGHTS: [(&str, &str); 4] = [
     ("samples", "Samples"),
     ("time", "Time of the samples, in microseconds"),
-    ("bytes", "Bytes that events state"),
+    ("bytes", "Bytes stated in the events"),
     (
         "events",
-        "Events of a counter, such as cycles: the periods of the samples",
+        "Counter events, such as cycles: the periods of the samples",
     ),
 ];
 
-/// How answers of `symbolize` look.
+/// Output styles of `symbolize`.
 const STYLES: [(&str, &str); 4] = [
     ("text", "Readable text"),
     ("json", "One JSON object per address"),
     (
         "llvm",
-        "As llvm-symbolizer, whose options and input lines are accepted",
+        "Like llvm-symbolizer; accepts its options and input lines",
     ),
     (
         "gnu",
-        "As addr2line, whose options are accepted; as with -f -i -C if none is given",
+        "Like addr2line; accepts its options, and assumes -f -i -C if none is given",
     ),
 ];
 
@@ -363,7 +366,7 @@ fn radix(text: &str) -> Result<u32> {
     }
 }
 
-/// Whether an argument of `symbolize` is the path of a log.
+/// Returns whether an argument of `symbolize` is the path of a log.
 pub fn is_log(text: &str) -> bool {
     Path::new(text).is_file()
 }
@@ -411,12 +414,12 @@ pub struct Stacks {
     /// them.
     #[arg(long)]
     pub lines: bool,
-    /// Where the frames of samples are in jsonl: in every sample, or each stack once in a line of
-    /// its own, to which samples refer (docs/json.md).
+    /// Write frames in every sample of jsonl, or write each stack once, on a line of its own that
+    /// samples refer to (docs/json.md).
     #[arg(long, value_parser = one_of::<JsonStacks>(JSON_STACKS.map(meant)), default_value = "inline")]
     pub stacks: JsonStacks,
-    /// Keep one of N samples of each thread in speedscope and firefox files, with the weight of all N
-    /// [default: 1; more if the file would exceed 200 MB].
+    /// Keep every Nth sample of each thread in speedscope and firefox files, with the weight of all
+    /// N [default: 1; more if the file would exceed 200 MB].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "full")]
     pub every: Option<u64>,
     /// Keep all samples in speedscope and firefox files of any size.
@@ -544,16 +547,16 @@ pub struct OfTrace {
 pub struct Top {
     #[command(flatten)]
     pub of: OfTrace,
-    /// Group samples by this.
-    #[arg(long, value_parser = one_of::<By>(By::ALL.map(By::as_str)), default_value = "method")]
+    /// Group samples by KEY.
+    #[arg(long, value_parser = one_of::<By>(By::ALL.map(By::as_str)), default_value = "method", value_name = "KEY")]
     pub by: By,
-    /// Leave out the table of user methods: list all methods only.
+    /// Omit the table of user methods and show the table of all methods only.
     #[arg(long)]
     pub all: bool,
     /// Sort by self (exclusive) or total (inclusive) weight.
     #[arg(long, value_parser = one_of::<Sort>(Sort::ALL.map(Sort::as_str)), default_value = "self")]
     pub sort: Sort,
-    /// Show only rows that match PATTERN; shares remain those of all samples.
+    /// Show only rows that match PATTERN; percentages stay relative to all samples.
     #[arg(long = "match", value_name = "PATTERN", value_parser = Pattern::or_regex)]
     pub matching: Option<Pattern>,
     /// List the callers of the methods that match PATTERN, with their weights.
@@ -584,12 +587,12 @@ pub struct Serve {
     pub port: u16,
     #[command(flatten)]
     pub source: SourceOptions,
-    /// Print the URL only. Without this option, a browser is opened if standard output is a
+    /// Print the URL and open no browser. By default, a browser opens if standard output is a
     /// terminal.
     #[arg(long)]
     pub no_open: bool,
-    /// Serve to a Firefox Profiler at URL instead, with symbols, source and instructions; `firefox`
-    /// stands for profiler.firefox.com, which needs the internet.
+    /// Open the trace in the Firefox Profiler at URL instead, with symbols, source and disassembly;
+    /// `firefox` means profiler.firefox.com, which needs internet access.
     #[arg(long, value_name = "URL", value_parser = viewer)]
     pub viewer: Option<String>,
     #[command(flatten)]
@@ -634,7 +637,8 @@ pub struct Inlining {
 pub struct Lines {
     #[command(flatten)]
     pub input: Input,
-    /// Method, as a PATTERN; of several, those whose name it is or ends.
+    /// Method to show, as a PATTERN. If it matches several, those whose name equals or ends with it
+    /// are shown.
     #[arg(value_name = "METHOD", value_parser = Pattern::new)]
     pub method: Pattern,
     /// Search for source files in DIR (repeatable). A file is used if its checksum matches the PDB.
@@ -650,8 +654,8 @@ pub struct Lines {
 
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// Trace before the change. With `--`, recordings of one machine and time, which form one
-    /// timeline; without it, the trace before and the trace after.
+    /// Trace before the change, followed by the trace after it. Before `--`, several recordings of
+    /// one machine and time form one timeline.
     #[arg(required = true, value_name = "BEFORE")]
     pub before: Vec<PathBuf>,
     /// Trace after the change, or recordings that form one timeline.
@@ -685,7 +689,7 @@ impl Diff {
     }
 }
 
-/// How a comparison is shown.
+/// Output formats of `diff`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DiffFormat {
     /// A table.
@@ -760,34 +764,34 @@ pub struct Symbolize {
     /// Resolve addresses of this trace's processes.
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]
     pub trace: Option<PathBuf>,
-    /// Resolve addresses of this ELF, PE or Mach-O file, as the file states them (repeatable;
-    /// FILE+0x… selects one of several, FILE:PROCESSOR an image of a universal file). The PDB of a
-    /// PE file, the dSYM bundle of a Mach-O file, and the debug file of a stripped ELF file are
-    /// searched beside it, in --symbols, on the symbol path and, for ELF, at debuginfod.
+    /// Resolve addresses in this ELF, PE or Mach-O file, as linked (repeatable; FILE+0x… selects
+    /// one of several files, FILE:PROCESSOR one image of a universal file). The PDB of a PE file,
+    /// the dSYM bundle of a Mach-O file, and the debug file of a stripped ELF file are searched for
+    /// in its folder, in --symbols, on the symbol path and, for ELF, on debuginfod servers.
     #[arg(long, value_name = "FILE")]
     pub obj: Vec<PathBuf>,
-    /// Resolve addresses of this Windows PDB's image: RVAs or, with --obj, addresses as the image
-    /// states them. For a PDB of managed code: metadata tokens with IL offsets.
+    /// Resolve addresses in the image of this Windows PDB: RVAs or, with --obj, addresses as
+    /// linked. For a PDB of managed code, resolve metadata tokens with IL offsets.
     #[arg(long, value_name = "FILE")]
     pub pdb: Option<PathBuf>,
     /// Treat plain addresses of --obj as RVAs (bytes from the image's base).
     #[arg(long)]
     pub rva: bool,
-    /// Load address of --obj or --pdb in the process: plain addresses are those of the process.
+    /// Load address of --obj or --pdb; plain addresses are then addresses in the process.
     #[arg(long, value_name = "ADDR", value_parser = load_address, conflicts_with_all = ["rva", "trace"])]
     pub base: Option<u64>,
     /// Read load addresses from FILE, in the format of /proc/PID/maps (also within a log); plain
-    /// addresses are those of the process.
+    /// addresses are then addresses in the process.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["base", "trace", "rva"])]
     pub maps: Option<PathBuf>,
     /// Resolve addresses of a running process, with its mappings and its files (Linux).
     #[arg(long, value_name = "PID", conflicts_with_all = ["base", "maps", "trace", "rva"])]
     pub process_maps: Option<u32>,
-    /// Use --pdb even if it is of another build than --obj. Its names and lines may be wrong, and
-    /// are marked.
+    /// Use --pdb even if it belongs to another build than --obj. Its names and lines may be wrong
+    /// and are marked as such.
     #[arg(long, requires_all = ["obj", "pdb"])]
     pub any_pdb: bool,
-    /// Do not open other files at paths recorded in --obj, such as split debug information.
+    /// Do not open other files, such as split debug information, at paths recorded in --obj.
     #[arg(long, requires = "obj")]
     pub no_recorded_paths: bool,
     #[command(flatten)]
@@ -797,14 +801,14 @@ pub struct Symbolize {
     /// zeros, else 10].
     #[arg(long, value_parser = radix, value_name = "10|16")]
     pub radix: Option<u32>,
-    /// Do not show inlined functions: each address has one function, with the line of its innermost
-    /// call.
+    /// Do not show inlined functions: print one function per address, with the line of the
+    /// innermost inlined call.
     #[arg(long)]
     pub no_inlines: bool,
-    /// Show source files without their folders (not in JSON).
+    /// Print file names without folders (not in JSON).
     #[arg(long)]
     pub basenames: bool,
-    /// Replace the addresses in the text on standard input by their names.
+    /// Replace addresses in the text on standard input with names.
     #[arg(long, conflicts_with = "addresses")]
     pub filter: bool,
     /// Output style.
@@ -817,16 +821,16 @@ pub struct Symbolize {
     pub symbols: Symbols,
     /// Addresses: 0x…, decimal, module+0xrva or module!0xrva; for managed code 0x06……+0xil or
     /// Type.Method+0xil; for objects .section+0x…. Read from standard input if none is given. An
-    /// existing file is a log: it is printed with names in place of its addresses.
+    /// existing file is read as a log and printed with names in place of addresses.
     #[arg(value_name = "ADDR|LOG")]
     pub addresses: Vec<String>,
-    /// What the options of another tool state.
+    /// Settings from the options of another tool.
     #[arg(skip)]
     pub tool: Option<Tool>,
 }
 
 impl Symbolize {
-    /// What is printed of answers.
+    /// Returns what is printed of each answer.
     pub fn shape(&self) -> Shape {
         let mut shape = self
             .tool

@@ -1,4 +1,4 @@
-//! What several commands have in common on the command line.
+//! Arguments that several commands share.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use crate::units;
 
-/// What no answer can be given to as it was asked: exits as clap does.
+/// A usage error found after parsing: exits as clap does.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
@@ -33,9 +33,9 @@ pub fn perf_map(argument: &Path) -> (Option<u32>, &Path) {
 #[derive(Debug, Args)]
 pub struct Input {
     /// Trace to read: .nettrace, .netperf, .etl, perf.data, LTTng, or a saved timeline (.chrono),
-    /// plain, zipped or gzipped; `-` is standard input. Several .etl files of one recording can be given together, and so can
-    /// recordings of one machine and time, which form one timeline: a perf.data, LTTng traces,
-    /// nettrace files of its processes, jitdumps and perf maps.
+    /// plain, zipped or gzipped; `-` is standard input. Several recordings of one machine and time
+    /// form one timeline: the .etl files of one session, or a perf.data, LTTng traces, nettrace
+    /// files of its processes, jitdumps and perf maps.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// Write output to FILE (must not be an input file).
@@ -57,7 +57,7 @@ pub struct PlainInput {
     pub output: Option<PathBuf>,
 }
 
-/// Of which process and time addresses are, and whether something calls from them.
+/// The process and time of addresses, and whether they are return addresses.
 #[derive(Debug, Args)]
 pub struct AddressQuery {
     /// Process id; PID@TIME is the process that had the id at that time. Not needed if the trace
@@ -67,7 +67,7 @@ pub struct AddressQuery {
     /// Time since the start of the trace: 1.5s, 200ms, 300us, 2m, 12345ns.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
     pub time: Option<u64>,
-    /// Treat addresses as return addresses, as all but the innermost of a stack are.
+    /// Treat addresses as return addresses: all addresses of a stack but the innermost are.
     #[arg(long)]
     pub caller: bool,
 }
@@ -86,7 +86,7 @@ impl AddressQuery {
     }
 }
 
-/// Where names and lines beyond the trace come from.
+/// Sources of names and lines outside the trace.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Symbols")]
 pub struct Symbols {
@@ -107,20 +107,22 @@ pub struct Symbols {
     #[arg(long)]
     pub no_lines: bool,
     /// Show lambdas, local functions, async and iterator methods by their source names in every
-    /// format. Text, svg and html do so by default, and spell types as in C#, unless --raw is given.
+    /// format. This is the default in text, svg and html, which also spell types as in C#, unless
+    /// --raw is given.
     #[arg(long)]
     pub pretty: bool,
     /// Whether names are spelled as in C#.
     #[arg(skip)]
     pub source_names: bool,
-    /// Open files at the paths in the trace; for traces recorded on this machine.
+    /// Open files at the paths in the trace; use for traces recorded on this machine.
     #[arg(long)]
     pub trust_trace_paths: bool,
-    /// Name code from a perf map, which has no times. PID=FILE for a trace of several processes.
+    /// Name code from a perf map, which has no times; write PID=FILE if the trace has several
+    /// processes.
     #[arg(long, value_name = "FILE")]
     pub perf_map: Vec<PathBuf>,
-    /// Name kernel functions from /proc/kallsyms or a copy of it, if it belongs to the kernel in
-    /// the perf.data.
+    /// Name kernel functions from /proc/kallsyms or a copy of it. Ignored unless it belongs to the
+    /// kernel in the perf.data.
     #[arg(long, value_name = "FILE")]
     pub kallsyms: Option<PathBuf>,
     /// Map the process id OWN in a container to PID in the perf.data (repeatable).
@@ -144,7 +146,7 @@ fn pid_pair(text: &str) -> Result<(u32, u32)> {
     pair.context("expected OWN=PID, two process ids")
 }
 
-/// Which processes, and when.
+/// Options that select processes and times.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Filters")]
 pub struct Filters {
@@ -162,7 +164,7 @@ pub struct Filters {
     pub to: Option<u64>,
 }
 
-/// Which samples or events.
+/// Options that select samples or events.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Filters")]
 pub struct EventFilters {
@@ -177,7 +179,7 @@ pub struct EventFilters {
     pub event: Vec<EventSelector>,
 }
 
-/// Which samples of a profiler, and how those without a name are shown.
+/// Options that select samples, and the presentation of unnamed frames.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Samples {
     /// Select samples by what their thread was doing (docs/time.md). If context switches were
@@ -197,11 +199,11 @@ pub struct Samples {
     /// Include the idle process.
     #[arg(long)]
     pub idle: bool,
-    /// Present names and frames as recorded. Without it, text, svg and html spell names as in C#,
-    /// leave out the plumbing of async methods, and charge time in runtime helpers to the callers.
+    /// Show names and frames as recorded. By default, text, svg and html spell names as in C#, omit
+    /// async plumbing, and charge time in runtime helpers to the callers.
     #[arg(long)]
     pub raw: bool,
-    /// Separate unnamed frames by address, not only by image.
+    /// Separate unnamed frames by address instead of by image.
     #[arg(long)]
     pub addresses: bool,
 }
@@ -222,7 +224,7 @@ impl Samples {
     }
 }
 
-/// What threads were doing.
+/// Values of `--activity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ActivityChoice {
     /// On a processor.
@@ -241,7 +243,7 @@ fn event(text: &str) -> Result<EventSelector> {
     EventSelector::parse(text).context("expected PROVIDER, PROVIDER/ID, PROVIDER/NAME or NAME")
 }
 
-/// How stacks are shaped before they are shown.
+/// Options that filter and merge frames.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Shape")]
 pub struct Shaping {
@@ -257,11 +259,11 @@ pub struct Shaping {
     /// Merge adjacent frames of one module.
     #[arg(long, value_enum, value_name = "WHAT")]
     group: Option<Grouping>,
-    /// Merge frames that are not the program's own: of the runtime, class library and system, and
-    /// of libraries whose PDBs show that they were built elsewhere.
+    /// Merge frames outside user code: the runtime, the class library, the system, and libraries
+    /// whose PDBs show that they were built elsewhere.
     #[arg(long)]
     just_my_code: bool,
-    /// Like --just-my-code, but the program's own modules are those that match PATTERN (repeatable).
+    /// Like --just-my-code, but user code is the modules that match PATTERN (repeatable).
     #[arg(long, value_name = "PATTERN")]
     my_modules: Vec<String>,
     /// Merge inlined frames into the function they are inlined into.
@@ -318,7 +320,7 @@ impl Shaping {
     }
 }
 
-/// Which samples, and how their stacks are shaped.
+/// Options that select samples and shape their stacks.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Selection {
     #[command(flatten)]

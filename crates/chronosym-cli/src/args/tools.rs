@@ -1,6 +1,5 @@
-//! The command lines of addr2line and llvm-symbolizer: with `symbolize --style gnu` and `--style
-//! llvm` their options have the meaning that they have there, so that an alias can replace either
-//! tool.
+//! The command lines of addr2line and llvm-symbolizer: `symbolize --style gnu` and `--style llvm`
+//! accept their options with the same meaning, so that an alias can replace either tool.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -12,13 +11,13 @@ use chronosym_symbols::style::{Functions, Shape, Style};
 use super::parts::Usage;
 use crate::units::parse_address;
 
-/// What the options of a tool state.
+/// Settings from a tool's options.
 #[derive(Clone, Debug, Default)]
 pub struct Tool {
     pub shape: Shape,
     /// Whether names are demangled.
     pub demangle: bool,
-    /// The section from whose start addresses count.
+    /// The section whose start addresses are relative to.
     pub section: Option<String>,
     /// Subtracted from each address.
     pub adjust: u64,
@@ -26,7 +25,7 @@ pub struct Tool {
     pub build_id: Option<String>,
 }
 
-/// The meaning of a tool's command line here.
+/// A tool's command line, translated.
 #[derive(Debug)]
 pub struct Translated {
     pub args: Vec<OsString>,
