@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use chronosym::{Evidence, Filter, Frame, NameReason, Options, Resolver, Session, Timeline};
+use chronosym::{
+    Diagnostics, Evidence, Filter, Frame, NameReason, Options, Resolver, Session, Timeline,
+};
 use chronosym_conformance::{CORPUS, case, unzip};
 use libtest_mimic::{Arguments, Failed};
 
@@ -17,6 +19,7 @@ fn main() -> ExitCode {
         case(CORPUS, "arm32_samples", arm32),
         case(CORPUS, "samples_without_a_rundown", without_rundown),
         case(CORPUS, "samples_of_a_native_process", native_process),
+        case(CORPUS, "stacks_of_a_rundown_are_not_advised", only_rundown),
     ];
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
 }
@@ -137,4 +140,17 @@ fn native_process(corpus: &Path) -> Result<(), Failed> {
     // One frame of each sample: its image is known, but has no symbol for that address.
     let unnamed = [(NameReason::NoSymbolFile, 1_507)].into();
     same("unnamed", shares.unnamed, unnamed)
+}
+
+/// Of events with stacks, the summary of a trace without samples names those of the program.
+fn only_rundown(corpus: &Path) -> Result<(), Failed> {
+    let path = corpus.join("eventpipe-dotnetcore2.1-linux-x64-objver3.netperf.zip");
+    let timeline = read(&unzip(&path, ".netperf")?)?;
+    let profile = timeline.profile(&Filter::default(), None);
+    let summary = chronosym_export::TraceSummary::new(&profile, &Diagnostics::default());
+    let text = summary.sentences("app.netperf").join(" ");
+    match text.contains("stacks --event 'System.Threading.Tasks.TplEventSource/25'") {
+        true => Ok(()),
+        false => Err(text.into()),
+    }
 }

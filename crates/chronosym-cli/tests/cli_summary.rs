@@ -111,6 +111,34 @@ fn a_trace_alone_is_summarized() {
     }
 }
 
+/// Names are those of `top`.
+#[test]
+fn the_summary_spells_names_as_in_csharp() {
+    let trace = arg("clr8/shop/shop.nettrace.zip");
+    let waiting = stdout(&["top", "--waiting", "--all", "-n", "1", &trace]);
+    let text = stdout(&[&trace]).replace("\n  ", " ");
+    let method = "System.Net.Sockets!Interop.Sys.ReceiveMessage";
+    assert!(waiting.contains(method), "{waiting}");
+    assert!(text.contains(&format!("most of it in {method}:")), "{text}");
+}
+
+/// A symbol file is advised only where it would give lines.
+#[test]
+fn the_summary_says_why_lines_are_unknown() {
+    let text = |trace: &str| stdout(&[&arg(trace)]).replace("\n  ", " ");
+    let file = "Its source lines are unknown: `chronosym symbols` lists the files to get.";
+    assert!(text("clr10/traces/all.nettrace.zip").contains(file));
+    let map = "Its source lines are unknown: no IL map for its native code.";
+    assert!(text("clr10/traces/linux.nettrace.zip").contains(map));
+    let summary = json(&[
+        "summary",
+        "--format",
+        "json",
+        &arg("clr10/traces/linux.nettrace.zip"),
+    ]);
+    assert_eq!(summary["no_lines"], "NoILMap");
+}
+
 /// The summary states the counts of the runtime's events.
 #[test]
 fn the_summary_counts_the_events_of_the_runtime() {

@@ -66,6 +66,18 @@ pub(crate) fn line_reason(reason: LineReason) -> (&'static str, &'static str) {
     text
 }
 
+/// Returns whether a symbol file would give the line.
+pub(crate) fn needs_file(reason: LineReason) -> bool {
+    matches!(
+        reason,
+        LineReason::NoSymbolFile
+            | LineReason::SymbolFileMismatch
+            | LineReason::SymbolFileDamaged
+            | LineReason::PathNotTrusted
+            | LineReason::Offline
+    )
+}
+
 /// Returns an explanation of a name's evidence.
 pub(crate) fn evidence_text(evidence: Evidence) -> &'static str {
     match evidence {

@@ -5,17 +5,19 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use chronosym_core::{
-    Activity, Diagnostics, MarkerKind, ProcessIndex, Profile, SampleKind, Timeline, WallFlag,
+    Activity, Diagnostics, EventTypeInfo, LineReason, MarkerKind, ProcessIndex, Profile,
+    SampleKind, Timeline, WallFlag,
 };
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
 
 use crate::fit::wrap;
 use crate::function_groups::FunctionGroups;
+use crate::reasons::{line_reason, needs_file};
 use crate::suspensions::{Suspensions, suspensions};
-use crate::units::{counted, show_count};
-use crate::user_methods::{UserMethod, user_methods};
+use crate::units::{counted, show_count, show_span};
+use crate::user_methods::{UserMethod, user_methods_in};
 use crate::weight::{WeightUnit, add};
 use chronosym_types::escape::terminal;
 
@@ -56,6 +58,9 @@ pub struct TraceSummary {
     pub hottest: Option<UserMethod>,
     /// The share of its samples.
     pub hottest_share: Option<f64>,
+    /// Why the source lines of the hottest user method are unknown.
+    #[serde(serialize_with = "as_name")]
+    pub no_lines: Option<LineReason>,
     /// The hottest method of all, if there is no user code.
     pub hottest_of_all: Option<String>,
     /// Garbage collections.
@@ -87,6 +92,9 @@ pub struct TraceSummary {
     /// Whether the runtime's flag distinguishes runnable threads.
     #[serde(skip)]
     flag_is_reliable: bool,
+    /// Exceptions of `exception_type`.
+    #[serde(skip)]
+    of_that_type: Option<u64>,
     /// For a trace without samples: the type of events that has most stacks.
     #[serde(skip)]
     stacks_of: Option<String>,
@@ -141,12 +149,12 @@ impl TraceSummary {
 
     fn add_samples(&mut self, profile: &Profile) {
         if self.samples == 0 {
-            let types = profile.resolver.timeline().event_types().iter();
-            let most = types.filter(|it| it.stacks > 0).max_by_key(|it| it.stacks);
-            self.stacks_of = most.map(|it| it.label());
+            let most = with_most_stacks(profile.resolver.timeline());
+            self.stacks_of = most.map(EventTypeInfo::label);
             return;
         }
         let unit = WeightUnit::of(profile);
+        let groups = FunctionGroups::new(&profile.resolver, false);
         let all = unit.total(profile).max(1) as f64;
         let share = |weight: u64| weight as f64 / all;
         let kinds = |is: fn(SampleKind) -> bool| profile.entries.iter().all(|it| is(it.kind));
@@ -165,9 +173,9 @@ impl TraceSummary {
             self.runnable = Some(share(of(Activity::Runnable)));
             self.blocked = Some(share(of(Activity::Blocked)));
             let is_blocked = |activity| activity == Activity::Blocked;
-            self.blocked_in = hottest_leaf(profile, unit, is_blocked);
+            self.blocked_in = hottest_leaf(profile, &groups, is_blocked);
         }
-        let methods = user_methods(profile);
+        let methods = user_methods_in(profile, &groups);
         let user = methods.iter().map(|it| it.total.weight(unit));
         self.user_code = Some(share(user.fold(0, u64::saturating_add)));
         let hottest = methods.into_iter().next();
@@ -175,7 +183,10 @@ impl TraceSummary {
         self.hottest_share = hottest.as_ref().map(|it| share(it.total.weight(unit)));
         if hottest.is_none() {
             self.hottest_of_all =
-                hottest_leaf(profile, unit, |activity| activity != Activity::Blocked);
+                hottest_leaf(profile, &groups, |activity| activity != Activity::Blocked);
+        }
+        if let Some(hottest) = hottest.as_ref().filter(|it| it.position.is_none()) {
+            self.no_lines = why_no_lines(profile, &groups, &hottest.label.name);
         }
         self.hottest = hottest;
         let mut unnamed: BTreeMap<&str, u64> = BTreeMap::new();
@@ -240,6 +251,7 @@ impl TraceSummary {
             let most = thrown
                 .iter()
                 .max_by_key(|&(name, count)| (*count, Reverse(*name)));
+            self.of_that_type = most.map(|(_, &count)| count);
             self.exception_type = most.map(|(name, _)| (*name).to_owned());
         }
         if let Some((count, ns)) = of(MarkerKind::Contention) {
@@ -254,6 +266,7 @@ impl TraceSummary {
     /// commands that they contain.
     pub fn sentences(&self, trace: &str) -> Vec<String> {
         let mut all = vec![self.what_ran()];
+        all.extend(self.what_is_too_little());
         all.extend(self.where_user_code_spends_time());
         all.extend(self.what_blocks());
         all.extend(self.what_the_runtime_did());
@@ -269,7 +282,7 @@ impl TraceSummary {
             (Some(name), Some(pid)) => format!("{name} (pid {pid})"),
             (Some(name), None) => name.clone(),
             (None, Some(pid)) => format!("Process {pid}"),
-            (None, None) => "A process".to_owned(),
+            (None, None) => return format!("The recording lasts {}.", show_span(self.duration_ns)),
         };
         let others = match self.other_processes {
             0 => String::new(),
@@ -278,11 +291,11 @@ impl TraceSummary {
         };
         let runtime = self.runtime.as_ref();
         let runtime = runtime.map_or(String::new(), |it| format!(" on {it}"));
-        let seconds = self.duration_ns as f64 / 1e9;
-        let mut text =
-            format!("{process}{others} ran{runtime}; the recording lasts {seconds:.2} s");
+        let lasts = show_span(self.duration_ns);
+        let mut text = format!("{process}{others} ran{runtime}; the recording lasts {lasts}");
         let span = self.span_ns.max(1) as f64;
         match (self.sample_kind, self.sampled_ns, self.processors) {
+            _ if self.is_small() => {}
             (Some("cpu"), Some(ns), Some(processors)) => {
                 let used = ns as f64 / span;
                 text.push_str(&format!(", using {used:.2} of {processors} processors"));
@@ -297,6 +310,19 @@ impl TraceSummary {
             _ => {}
         }
         text + "."
+    }
+
+    /// Whether shares of the samples are hardly better than guesses.
+    fn is_small(&self) -> bool {
+        self.samples < 100
+    }
+
+    fn what_is_too_little(&self) -> Option<String> {
+        let few = self.is_small() && self.samples > 0;
+        few.then(|| {
+            let samples = counted(self.samples, "sample");
+            format!("The trace has only {samples}, too few for reliable shares.")
+        })
     }
 
     fn where_user_code_spends_time(&self) -> Vec<String> {
@@ -317,10 +343,12 @@ impl TraceSummary {
                     hottest.label.text(),
                     percent(share)
                 ));
-                if at.is_empty() {
-                    let unknown =
-                        "Its source lines are unknown: `chronosym symbols` lists the files to get.";
-                    all.push(unknown.to_owned());
+                if let Some(reason) = self.no_lines {
+                    let why = match needs_file(reason) {
+                        true => "`chronosym symbols` lists the files to get",
+                        false => line_reason(reason).0,
+                    };
+                    all.push(format!("Its source lines are unknown: {why}."));
                 }
             }
             _ => {
@@ -344,15 +372,11 @@ impl TraceSummary {
     }
 
     fn what_the_runtime_did(&self) -> Option<String> {
-        let ms = |ns: u64| match ns {
-            ..1_000_000_000 => format!("{:.0} ms", ns as f64 / 1e6),
-            _ => format!("{:.2} s", ns as f64 / 1e9),
-        };
         let mut parts = Vec::new();
         if let Some(count) = self.collections {
             let pause = self.collection_pause_ns;
             let pause = pause.map_or(String::new(), |ns| {
-                format!(" that paused it for {}", ms(ns))
+                format!(" that paused it for {}", show_span(ns))
             });
             parts.push(format!("{}{pause}", counted(count, "garbage collection")));
         }
@@ -360,19 +384,24 @@ impl TraceSummary {
             parts.push(format!(
                 "{} compiled in {}",
                 counted(count, "method"),
-                ms(ns)
+                show_span(ns)
             ));
         }
         if let Some(count) = self.exceptions {
             let most = self.exception_type.as_ref();
-            let most = most.map_or(String::new(), |name| format!(" (mostly {name})"));
+            let all = if self.of_that_type == self.exceptions {
+                ""
+            } else {
+                "mostly "
+            };
+            let most = most.map_or(String::new(), |name| format!(" ({all}{name})"));
             parts.push(format!("{} thrown{most}", counted(count, "exception")));
         }
         if let (Some(count), Some(ns)) = (self.contentions, self.contention_ns) {
             parts.push(format!(
                 "{} for locks of {}",
                 counted(count, "wait"),
-                ms(ns)
+                show_span(ns)
             ));
         }
         if parts.is_empty() {
@@ -447,14 +476,40 @@ impl TraceSummary {
     }
 }
 
+/// Returns the type of events with the most stacks, except those that list code at the end of a
+/// recording.
+pub(crate) fn with_most_stacks(timeline: &Timeline) -> Option<&EventTypeInfo> {
+    let types = timeline.event_types().iter();
+    let types = types.filter(|it| it.stacks > 0 && !it.schema.provider_name().ends_with("Rundown"));
+    types.min_by_key(|it| Reverse(it.stacks))
+}
+
+/// Returns the reason that most frames of a method without a line have.
+fn why_no_lines(profile: &Profile, groups: &FunctionGroups, name: &str) -> Option<LineReason> {
+    let frames = profile.resolver.frames().iter();
+    let of = frames.filter(|frame| groups.label(groups.of_frame(frame)).name == name);
+    let mut counts: BTreeMap<LineReason, u64> = BTreeMap::new();
+    for reason in of.filter_map(|frame| frame.line.as_ref().err()) {
+        *counts.entry(*reason).or_default() += 1;
+    }
+    let most = counts
+        .into_iter()
+        .max_by_key(|&(reason, count)| (count, Reverse(reason)));
+    most.map(|(reason, _)| reason)
+}
+
+fn as_name<S: Serializer>(reason: &Option<LineReason>, out: S) -> Result<S::Ok, S::Error> {
+    reason.map(LineReason::as_str).serialize(out)
+}
+
 /// Returns the leaf with the most weight among samples of certain activities.
 fn hottest_leaf(
     profile: &Profile,
-    unit: WeightUnit,
+    groups: &FunctionGroups,
     passes: impl Fn(Activity) -> bool,
 ) -> Option<String> {
     let resolver = &profile.resolver;
-    let groups = FunctionGroups::new(resolver, false);
+    let unit = WeightUnit::of(profile);
     let mut weights: FxHashMap<usize, u64> = FxHashMap::default();
     for entry in profile.entries.iter().filter(|it| passes(it.activity)) {
         let leaf = resolver.frame(resolver.leaf(entry.stack));

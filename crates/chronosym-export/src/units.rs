@@ -40,6 +40,15 @@ pub fn show_time(ns: u64) -> String {
     format!("{}.{:06}s", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
 }
 
+/// Formats a duration in ns for a sentence: `12.35 s`, `7 ms`, `80 µs`.
+pub(crate) fn show_span(ns: u64) -> String {
+    match ns {
+        ..999_500 => format!("{:.0} µs", ns as f64 / 1e3),
+        ..999_500_000 => format!("{:.0} ms", ns as f64 / 1e6),
+        _ => format!("{:.2} s", ns as f64 / 1e9),
+    }
+}
+
 /// Formats the first and last address of a range: `0x1000-0x1fff`.
 pub fn show_range(start: u64, size: u64) -> String {
     let last = start.saturating_add(size.saturating_sub(1));

@@ -57,6 +57,11 @@ pub struct UserMethod {
 /// assert_eq!(methods[0].label.text(), "Shop!Shop.Cart.Total");
 /// ```
 pub fn user_methods(profile: &Profile) -> Vec<UserMethod> {
+    user_methods_in(profile, &FunctionGroups::new(&profile.resolver, false))
+}
+
+/// As [`user_methods`], with the groups of the profile's functions.
+pub(crate) fn user_methods_in(profile: &Profile, groups: &FunctionGroups) -> Vec<UserMethod> {
     #[derive(Default)]
     struct Sums {
         total: Amount,
@@ -66,7 +71,6 @@ pub fn user_methods(profile: &Profile) -> Vec<UserMethod> {
     }
     let resolver = &profile.resolver;
     let unit = WeightUnit::of(profile);
-    let groups = FunctionGroups::new(resolver, false);
     let user_code = UserCode::of(resolver.timeline());
     let is_user: Vec<bool> = (resolver.frames().iter())
         .map(|frame| (frame.name().is_ok() || frame.token.is_some()) && user_code.has(frame))

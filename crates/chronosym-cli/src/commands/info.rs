@@ -1,7 +1,7 @@
 //! `chronosym info`.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -9,7 +9,7 @@ use chronosym::Options;
 use chronosym::symbols::Symbolizer;
 use chronosym_export::{Json, Overview};
 
-use crate::args::Info;
+use crate::args::{Info, Symbols};
 use crate::load::Loaded;
 use crate::{load, output, symbolizer, symbols};
 
@@ -17,11 +17,10 @@ use crate::{load, output, symbolizer, symbols};
 const WIDTH: usize = 100;
 
 /// Reads traces with their markers, for a first look that downloads nothing on its own.
-pub fn look(args: &Info) -> Result<(Loaded, Arc<Symbolizer>)> {
-    let options = &args.input.symbols;
+pub fn look(traces: &[PathBuf], options: &Symbols) -> Result<(Loaded, Arc<Symbolizer>)> {
     let mut selection = Options::default();
     selection.markers = crate::limits::get().markers;
-    let loaded = load::load(&args.input.traces, selection, options)?;
+    let loaded = load::load(traces, selection, options)?;
     let config = symbols::config_for_a_look(options)?;
     let symbols = Arc::new(symbolizer::open_with(options, config, &loaded)?);
     Ok((loaded, symbols))
@@ -33,7 +32,7 @@ pub fn width(output: Option<&Path>) -> usize {
 }
 
 pub fn run(args: &Info) -> Result<()> {
-    let (loaded, symbols) = look(args)?;
+    let (loaded, symbols) = look(&args.input.traces, &args.input.symbols)?;
     let overview = Overview::new(&loaded.timeline, &loaded.diagnostics, &symbols);
     let path = args.input.output.as_deref();
     let out = output::open_for(args.format, path);

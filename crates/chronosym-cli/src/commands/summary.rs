@@ -5,11 +5,12 @@ use chronosym::Filter;
 use chronosym_export::{TraceSummary, charge_helpers};
 
 use super::info;
-use crate::args::Info;
+use crate::args::{Info, InfoFormat};
 use crate::{load, output};
 
 pub fn run(args: &Info) -> Result<()> {
-    let (loaded, symbols) = info::look(args)?;
+    let names = args.input.symbols.spelled(args.format == InfoFormat::Text);
+    let (loaded, symbols) = info::look(&args.input.traces, &names)?;
     let mut profile = loaded.timeline.profile(&Filter::default(), Some(symbols));
     charge_helpers(&mut profile);
     let summary = TraceSummary::new(&profile, &loaded.diagnostics);

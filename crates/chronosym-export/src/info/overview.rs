@@ -1,6 +1,5 @@
 //! The overview that `chronosym info` prints.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use chronosym_core::{Diagnostics, Filter, ProcessView, SymbolSource, Timeline};
@@ -9,6 +8,7 @@ use chronosym_symbolizer::Symbolizer;
 use super::advice::advice;
 use super::summary::Summary;
 use crate::suspensions::{Suspensions, suspensions};
+use crate::trace_summary::with_most_stacks;
 
 /// An overview of a trace: its content, its samples, how their frames are named, its diagnostics,
 /// and what to record next time.
@@ -43,8 +43,7 @@ impl<'t> Overview<'t> {
     /// Returns the most useful next command, with its options and without the trace.
     pub fn next_command(&self) -> String {
         let own = &self.summary.own;
-        let types = self.timeline.event_types().iter().filter(|t| t.stacks > 0);
-        match types.min_by_key(|t| Reverse(t.stacks)) {
+        match with_most_stacks(self.timeline) {
             _ if own.share(own.without_file()) >= 10.0 => "symbols".to_owned(),
             _ if own.total > 0 => "top".to_owned(),
             Some(with_stacks) => format!("stacks --event '{}'", with_stacks.label()),
