@@ -1,4 +1,4 @@
-//! `record`, with a runtime that is fake, and with a real one if `CHRONOSYM_DOTNET` names its host.
+//! `record`, with a runtime that is fake.
 #![cfg(unix)]
 
 mod common;
@@ -6,15 +6,14 @@ mod common;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command};
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
 
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::TraceInfo;
-use common::{Run, chronosym, run};
+use common::{Run, run};
 
 const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
 
@@ -235,125 +234,4 @@ fn who_cannot_be_recorded_is_said() {
         assert!(recorded.stderr.contains(said), "{}", recorded.stderr);
     }
     assert!(!out.exists());
-}
-
-/// Programs of the workload, with a real runtime.
-mod real {
-    use super::*;
-
-    fn host() -> Option<PathBuf> {
-        let host = std::env::var_os("CHRONOSYM_DOTNET");
-        if host.is_none() {
-            println!("CHRONOSYM_DOTNET is not set");
-        }
-        host.map(PathBuf::from)
-    }
-
-    fn workload(command: &mut Command) -> &mut Command {
-        let program = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../testdata/clr31/workload/Workload.dll");
-        command
-            .env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
-            .env("DOTNET_ROLL_FORWARD", "Major")
-            .arg(program)
-    }
-
-    /// Whether the runtime has diagnostic ports: .NET 5 and later.
-    fn is_net5(host: &Path) -> bool {
-        let listed = Command::new(host).arg("--list-runtimes").output().unwrap();
-        let text = String::from_utf8_lossy(&listed.stdout);
-        !text.contains("Microsoft.NETCore.App 3.")
-    }
-
-    /// Runtimes crash now and then when a session ends while assemblies are unloaded.
-    fn patiently(record: impl Fn() -> Result<(), String>) {
-        let mut last = Ok(());
-        for _ in 0..3 {
-            last = record();
-            match &last {
-                Ok(()) => return,
-                Err(error) => println!("{error}"),
-            }
-        }
-        last.unwrap();
-    }
-
-    /// The share of frames with a name, in percent.
-    fn named(files: &[&Path]) -> Result<f64, String> {
-        let words = [Path::new("info"), Path::new("--format"), Path::new("json")];
-        let info = run(&[&words[..], files].concat());
-        let json: serde_json::Value =
-            serde_json::from_str(&info.stdout).map_err(|_| info.stderr.clone())?;
-        let count = |name: &str| json["frames"][name].as_f64();
-        let (named, all) = count("named").zip(count("total")).ok_or("no frames")?;
-        println!("{named} of {all} frames have names");
-        Ok(100.0 * named / all.max(1.0))
-    }
-
-    #[test]
-    fn attached_and_killed() {
-        let Some(host) = host() else { return };
-        for is_killed in [false, true] {
-            patiently(|| {
-                let folder = tempfile::tempdir().unwrap();
-                let mut command = Command::new(&host);
-                let child = workload(&mut command).arg("30").stdout(Stdio::null());
-                let child = child.env("TMPDIR", folder.path()).spawn().unwrap();
-                let pid = child.id().to_string();
-                let mut runtime = Fake { child, folder };
-                thread::sleep(Duration::from_secs(2));
-                let out = runtime.folder.path().join("out.nettrace");
-                let mut recorder = chronosym();
-                recorder.args(["record", "--pid", &pid, "--duration", "4s", "-o"]);
-                let mut recorder = recorder.arg(&out).spawn().unwrap();
-                if is_killed {
-                    thread::sleep(Duration::from_secs(2));
-                    _ = runtime.child.kill();
-                }
-                let status = recorder.wait().unwrap();
-                let start = out.with_extension("start.nettrace");
-                let files = [out.as_path(), &start];
-                let files = if start.exists() {
-                    &files[..]
-                } else {
-                    &files[..1]
-                };
-                // .NET Core 3.1 does not list its code before.
-                let least = if is_killed && files.len() == 1 {
-                    0.0
-                } else {
-                    95.0
-                };
-                match status.success() && named(files)? >= least {
-                    true => Ok(()),
-                    false => Err(format!("{status}, killed: {is_killed}")),
-                }
-            });
-        }
-    }
-
-    #[test]
-    fn started_suspended() {
-        let Some(host) = host().filter(|host| is_net5(host)) else {
-            return;
-        };
-        patiently(|| {
-            let folder = tempfile::tempdir().unwrap();
-            let out = folder.path().join("out.nettrace");
-            let mut recorder = chronosym();
-            recorder
-                .args(["record", "-o"])
-                .arg(&out)
-                .arg("--")
-                .arg(&host);
-            let status = workload(&mut recorder)
-                .arg("2")
-                .stdout(Stdio::null())
-                .status();
-            match status.unwrap().success() && named(&[&out])? >= 99.0 {
-                true => Ok(()),
-                false => Err("not all frames have names".to_owned()),
-            }
-        });
-    }
 }
