@@ -48,6 +48,7 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ("chronosym record --pid 4711 --duration 30s -o app.html", "record 30 seconds, and make a report"),
         ("chronosym record -o app.nettrace -- dotnet App.dll", "start a program and record it from its first instruction to its end"),
         ("chronosym record --name App --profile alloc -o app.nettrace", "allocations, until Ctrl+C"),
+        ("chronosym record --pid 4711 --perf --duration 30s -o app.html", "native code and the kernel, too"),
     ]),
     #[cfg(unix)]
     ("watch", &[

@@ -5,15 +5,17 @@ mod common;
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Child, Command};
-use std::sync::mpsc::channel;
+use std::process::{Child, Command, Output};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::TraceInfo;
-use common::{Run, run};
+use common::{Run, chronosym, run};
 
 const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
 
@@ -40,27 +42,33 @@ fn fake(trace: Vec<u8>, rundown: bool) -> Fake {
     let socket = format!("dotnet-diagnostic-{}-1-socket", child.id());
     let listener = UnixListener::bind(folder.path().join(socket)).unwrap();
     thread::spawn(move || {
-        let (stop, stopped) = channel::<()>();
-        let stopped = std::sync::Arc::new(std::sync::Mutex::new(stopped));
+        // How each session, by its id, is told to stop.
+        let sessions = Arc::new(Mutex::new(Vec::<Sender<()>>::new()));
         for mut stream in listener.incoming().flatten() {
-            let (stop, stopped, trace) = (stop.clone(), stopped.clone(), trace.clone());
+            let (sessions, trace) = (sessions.clone(), trace.clone());
             thread::spawn(move || {
-                let Some((set, id)) = command_of(&mut stream) else {
+                let Some((set, id, payload)) = command_of(&mut stream) else {
                     return;
                 };
-                let session = 7u64.to_le_bytes();
                 match (set, id) {
                     (4, 0) => reply(&mut stream, 0, &[0; 24]),
                     (2, 1) => {
+                        let session = usize::from(payload[0]);
+                        let stop = sessions.lock().unwrap()[session].clone();
                         _ = stop.send(());
-                        reply(&mut stream, 0, &session);
+                        reply(&mut stream, 0, &payload);
                     }
                     (2, 3) => {
-                        reply(&mut stream, 0, &session);
+                        let (stop, stopped) = channel();
+                        let mut sessions = sessions.lock().unwrap();
+                        let session = sessions.len() as u64;
+                        sessions.push(stop);
+                        drop(sessions);
+                        reply(&mut stream, 0, &session.to_le_bytes());
                         _ = stream.write_all(&trace);
                         // A process that is killed does not wait to be asked.
                         if rundown {
-                            _ = stopped.lock().unwrap().recv();
+                            _ = stopped.recv();
                         }
                     }
                     _ => reply(&mut stream, 0xff, &0x8013_1385u32.to_le_bytes()),
@@ -71,13 +79,13 @@ fn fake(trace: Vec<u8>, rundown: bool) -> Fake {
     Fake { child, folder }
 }
 
-fn command_of(stream: &mut UnixStream) -> Option<(u8, u8)> {
+fn command_of(stream: &mut UnixStream) -> Option<(u8, u8, Vec<u8>)> {
     let mut header = [0; 20];
     stream.read_exact(&mut header).ok()?;
     let size = u16::from_le_bytes([header[14], header[15]]);
     let mut payload = vec![0; usize::from(size) - 20];
     stream.read_exact(&mut payload).ok()?;
-    Some((header[16], header[17]))
+    Some((header[16], header[17], payload))
 }
 
 fn reply(stream: &mut UnixStream, id: u8, payload: &[u8]) {
@@ -137,7 +145,7 @@ fn two_processes_are_recorded_and_joined() {
     let pids = [0, 1].map(|at| runtimes[at].child.id().to_string());
     let out = runtimes[0].folder.path().join("out.folded");
     let both = pids.join(",");
-    let options = ["--duration", "1s", "--save-timeline", "--no-start-rundown"];
+    let options = ["--duration", "1s", "--save-timeline"];
     let recorded = record(&[&["--pid", &both], &options[..]].concat(), &out);
     assert_eq!(recorded.status, 0, "{}", recorded.stderr);
     for (pid, trace) in pids.iter().zip(traces) {
@@ -160,8 +168,10 @@ fn two_processes_are_recorded_and_joined() {
 
 /// A recording in which events were lost before a sequence point.
 fn lossy(process_id: u32, lost: u32) -> Vec<u8> {
-    let mut info = TraceInfo::default();
-    info.process_id = process_id;
+    let info = TraceInfo {
+        process_id,
+        ..TraceInfo::default()
+    };
     let mut writer = NettraceWriter::v5().info(info);
     let sample = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
     writer.event(sample, 100, 7, &[0x7f00_1010], &[2, 0, 0, 0]);
@@ -183,6 +193,82 @@ fn a_list_of_code_of_an_earlier_recording_is_not_read() {
     assert_eq!(recorded.status, 0, "{}", recorded.stderr);
     assert!(!stale.exists());
     assert!(!fs::read_to_string(&out).unwrap().contains("Known"));
+}
+
+/// Records with a program in place of `perf`.
+fn record_with_perf(script: &str, options: &[&str]) -> (Fake, Output) {
+    let runtime = fake(trace(), true);
+    let folder = runtime.folder.path();
+    let perf = folder.join("perf");
+    fs::write(&perf, format!("#!/bin/sh\n{script}")).unwrap();
+    fs::set_permissions(&perf, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", folder.display());
+    let recorded = chronosym()
+        .args(["record", "--pid", &runtime.child.id().to_string()])
+        .args(["--duration", "300ms", "-o"])
+        .arg(folder.join("out.nettrace"))
+        .args(options)
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    (runtime, recorded)
+}
+
+#[test]
+fn perf_runs_beside_the_recording() {
+    // The file follows -o, the last option.
+    let script = "for file; do :; done; echo \"$@\" >\"$file\"; \
+                  trap 'echo interrupted >>\"$file\"; exit 0' INT; while :; do sleep 0.1; done";
+    for (options, calls) in [
+        (
+            ["--perf=dwarf"],
+            "-F 199 --no-buildid-cache --call-graph dwarf,16384",
+        ),
+        (["--perf=fp"], "-F 999 --no-buildid-cache --call-graph fp"),
+    ] {
+        let (runtime, recorded) = record_with_perf(script, &options);
+        let stderr = String::from_utf8_lossy(&recorded.stderr);
+        assert!(recorded.status.success(), "{stderr}");
+        let file = runtime.folder.path().join("out.perf.data");
+        let (file, pid) = (file.display(), runtime.child.id());
+        let expected = format!("record -k mono {calls} -p {pid} -o {file}\ninterrupted\n");
+        assert_eq!(fs::read_to_string(file.to_string()).unwrap(), expected);
+    }
+}
+
+#[test]
+fn perf_that_cannot_record_is_an_error() {
+    let (runtime, recorded) = record_with_perf("echo Access denied >&2; exit 255", &["--perf"]);
+    let stderr = String::from_utf8_lossy(&recorded.stderr);
+    assert_eq!(recorded.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("perf cannot record (exit status: 255)"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("Access denied"), "{stderr}");
+    assert!(!runtime.folder.path().join("out.nettrace").exists());
+}
+
+#[test]
+fn perf_that_is_missing_is_said() {
+    let runtime = fake(trace(), true);
+    let recorded = chronosym()
+        .args([
+            "record",
+            "--perf=fp",
+            "--pid",
+            &runtime.child.id().to_string(),
+        ])
+        .arg("-o")
+        .arg(runtime.folder.path().join("out.nettrace"))
+        .env("PATH", runtime.folder.path())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&recorded.stderr);
+    assert!(
+        stderr.contains("perf is not installed: its package is linux-perf"),
+        "{stderr}"
+    );
 }
 
 #[test]

@@ -211,6 +211,39 @@ fn started_with_its_children() {
     });
 }
 
+/// perf records from the program's first instruction, and its samples have the names that the
+/// runtimes of both processes state.
+#[test]
+fn with_perf() {
+    let Some(host) = dotnet_8() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-k", "mono", "-o"])
+        .arg(folder.path().join("perf.data"));
+    let perf = perf.args(["--", "true"]).output();
+    if !perf.is_ok_and(|perf| perf.status.success()) {
+        println!("perf cannot record here");
+        return;
+    }
+    patiently(|| {
+        let out = folder.path().join("out.folded");
+        let program = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../testdata/clr31/workload/Workload.dll");
+        let (host, program) = (host.display(), program.display());
+        let script = format!("'{host}' '{program}' 1 & '{host}' '{program}' 1; wait");
+        let mut recorder = chronosym();
+        recorder.args(["record", "--perf", "-o"]).arg(&out);
+        succeeded(configured(&mut recorder).args(["--", "sh", "-c", &script]))?;
+        let folded = fs::read_to_string(&out).map_err(|error| error.to_string())?;
+        let lines = folded.lines().filter(|line| line.contains("Workload.Spin"));
+        let processes: BTreeSet<_> = lines.filter_map(|line| line.split(';').next()).collect();
+        match processes.len() {
+            2 => Ok(()),
+            _ => Err(format!("{processes:?} have names")),
+        }
+    });
+}
+
 #[test]
 fn in_other_namespaces() {
     let Some(host) = dotnet_8() else { return };

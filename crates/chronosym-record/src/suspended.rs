@@ -32,9 +32,19 @@ impl Suspended {
     ///
     /// # Errors
     ///
-    /// [`RecordError`] if the program cannot be started, ends, or has no runtime of .NET 5 or later
-    /// within `limit`. It is then killed.
-    pub fn start(mut command: Command, limit: Duration) -> Result<Self, RecordError> {
+    /// As [`spawn`](Self::spawn) and [`wait_for_runtime`](Self::wait_for_runtime).
+    pub fn start(command: Command, limit: Duration) -> Result<Self, RecordError> {
+        let mut suspended = Self::spawn(command)?;
+        suspended.wait_for_runtime(limit)?;
+        Ok(suspended)
+    }
+
+    /// Starts a program.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`] if the program cannot be started.
+    pub fn spawn(mut command: Command) -> Result<Self, RecordError> {
         let folder = tempfile::Builder::new().prefix("chronosym-").tempdir();
         let folder = folder.map_err(RecordError::io("make a folder for the diagnostic port"))?;
         let path = folder.path().join("port");
@@ -49,7 +59,7 @@ impl Suspended {
         let child = command.spawn();
         let child = child.map_err(RecordError::io("start the program"))?;
         let (port, started) = Port::new();
-        let mut suspended = Suspended {
+        let suspended = Suspended {
             child,
             port: port.clone(),
             first: None,
@@ -59,18 +69,27 @@ impl Suspended {
         let thread = thread::Builder::new().name("port".to_owned());
         let thread = thread.spawn(move || port.accept(&listener));
         thread.map_err(RecordError::io("start a thread"))?;
+        Ok(suspended)
+    }
+
+    /// Waits for the first runtime, which [`next`](Self::next) then returns.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`] if the program ends, or has no runtime of .NET 5 or later within `limit`.
+    pub fn wait_for_runtime(&mut self, limit: Duration) -> Result<(), RecordError> {
         let began = Instant::now();
-        while suspended.first.is_none() {
-            suspended.first = suspended.next(POLL);
-            let ended = suspended.ended();
-            if let (None, Some(status)) = (&suspended.first, ended) {
+        while self.first.is_none() {
+            self.first = self.next(POLL);
+            let ended = self.ended();
+            if let (None, Some(status)) = (&self.first, ended) {
                 return Err(RecordError::Ended(status.to_string()));
             }
             if began.elapsed() > limit {
                 return Err(RecordError::NoRuntime(limit));
             }
         }
-        Ok(suspended)
+        Ok(())
     }
 
     /// Returns the next runtime that has started in the program or its children; `None` if there is

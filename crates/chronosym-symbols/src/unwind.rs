@@ -6,9 +6,9 @@ use std::sync::Mutex;
 
 use chronosym_types::{Processor, Registers};
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, Encoding, EndianSlice, Evaluation,
-    EvaluationResult, Register, RegisterRule, RunTimeEndian, UnwindContext, UnwindExpression,
-    UnwindOffset, UnwindSection, UnwindTableRow, Value,
+    BaseAddresses, CallFrameInstruction, CfaRule, CieOrFde, DebugFrame, EhFrame, Encoding,
+    EndianSlice, Evaluation, EvaluationResult, Register, RegisterRule, RunTimeEndian,
+    UnwindContext, UnwindExpression, UnwindOffset, UnwindSection, UnwindTableRow, Value,
 };
 use object::read::{Object, ObjectSection};
 
@@ -73,6 +73,16 @@ pub enum Step {
     NoEntry,
     /// The entry is invalid, or needs registers or memory that are unavailable.
     Lost,
+}
+
+/// How much code has a frame pointer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FramePointers {
+    /// Bytes of functions with an unwind entry.
+    pub functions: u64,
+    /// Bytes of those with a frame pointer.
+    pub with_pointer: u64,
 }
 
 impl UnwindTable {
@@ -143,6 +153,50 @@ impl UnwindTable {
     pub fn is_empty(&self) -> bool {
         let sections = [&self.eh_frame, &self.debug_frame];
         (sections.into_iter().flatten()).all(|section| section.functions.is_empty())
+    }
+
+    /// Counts the bytes of functions, and of those with a frame pointer: their entries compute the
+    /// frame's address from `rbp` or `x29`. Code without one, in a file that has one elsewhere, is
+    /// mostly that of functions that call no others. Takes time linear in the size of the entries.
+    pub fn frame_pointers(&self) -> FramePointers {
+        let mut counted = FramePointers::default();
+        if let Some(section) = &self.eh_frame {
+            self.count_frame_pointers(&self.eh(&section.bytes), section, &mut counted);
+        }
+        if let Some(section) = &self.debug_frame {
+            self.count_frame_pointers(&self.debug(&section.bytes), section, &mut counted);
+        }
+        counted
+    }
+
+    fn count_frame_pointers<'a, S>(&self, entries: &S, section: &Section, into: &mut FramePointers)
+    where
+        S: UnwindSection<Bytes<'a>>,
+        S::Offset: From<usize>,
+    {
+        let pointer = Register(self.processor.frame_pointer());
+        for (function, at) in &section.functions {
+            let entry = entries.fde_from_offset(&self.bases, (*at).into(), S::cie_from_offset);
+            let Ok(entry) = entry else {
+                continue;
+            };
+            let mut has_pointer = false;
+            let mut instructions = entry.instructions(entries, &self.bases);
+            while let Ok(Some(instruction)) = instructions.next() {
+                has_pointer |= matches!(
+                    instruction,
+                    CallFrameInstruction::DefCfa { register, .. }
+                        | CallFrameInstruction::DefCfaSf { register, .. }
+                        | CallFrameInstruction::DefCfaRegister { register }
+                    if register == pointer
+                );
+            }
+            let bytes = function.end.saturating_sub(function.start);
+            into.functions = into.functions.saturating_add(bytes);
+            if has_pointer {
+                into.with_pointer = into.with_pointer.saturating_add(bytes);
+            }
+        }
     }
 
     fn eh(&self, at: &Range<usize>) -> EhFrame<Bytes<'_>> {

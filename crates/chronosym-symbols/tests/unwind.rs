@@ -93,6 +93,22 @@ fn step(table: &UnwindTable, offset: u64) -> (Step, Registers) {
 }
 
 #[test]
+fn code_with_frame_pointers_is_counted() {
+    let pushes = [0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6];
+    // Only the stack pointer moves.
+    let moves = [0x41, 0x0e, 16];
+    let functions: [(u64, u64, &[u8]); 3] =
+        [(0, 0x10, &moves), (0x10, 0x20, &pushes), (0x30, 0x8, &[])];
+    for bytes in [
+        file(".debug_frame", debug_frame(&functions)),
+        file(".eh_frame", eh_frame(&functions, false)),
+    ] {
+        let counted = table(bytes).frame_pointers();
+        assert_eq!((counted.functions, counted.with_pointer), (0x38, 0x20));
+    }
+}
+
+#[test]
 fn rows_locate_the_caller_at_each_instruction() {
     // push bp after 1 byte: the frame is 16 below, bp saved; then the frame is by bp.
     let pushes = [0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6];

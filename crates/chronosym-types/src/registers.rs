@@ -19,6 +19,11 @@ impl Processor {
         }
     }
 
+    /// Returns the DWARF number of the frame pointer.
+    pub const fn frame_pointer(self) -> u16 {
+        self.pointers().0
+    }
+
     /// Returns the DWARF number of the return address column, which need not be a register.
     pub const fn return_register(self) -> u16 {
         match self {

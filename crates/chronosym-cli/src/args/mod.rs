@@ -21,7 +21,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 
 pub use self::parts::*;
 #[cfg(unix)]
-pub use self::record::{Record, Watch};
+pub use self::record::{CallGraph, Record, Watch};
 pub use self::tools::Tool;
 use crate::limits::{self, LimitOptions};
 use crate::units::parse_address;
@@ -115,31 +115,29 @@ impl Cli {
         Ok((Self::from_arg_matches(&matches)?, Files::of(&matches)))
     }
 
-    /// The command `stacks` with the default options.
+    /// The command `stacks` with these words behind `-o`.
     #[cfg(unix)]
-    pub fn stacks(traces: &[PathBuf], output: &Path) -> Result<Stacks> {
-        match Self::of_files("stacks", traces, output)? {
+    pub fn stacks(output: &Path, words: &[OsString]) -> Result<Stacks> {
+        match Self::writing("stacks", output, words)? {
             Command::Stacks(stacks) => Ok(stacks),
             _ => bail!("cannot write {}", output.display()),
         }
     }
 
-    /// The command `save` with the default options.
+    /// The command `save` with these words behind `-o`.
     #[cfg(unix)]
-    pub fn save(traces: &[PathBuf], output: &Path) -> Result<Save> {
-        match Self::of_files("save", traces, output)? {
+    pub fn save(output: &Path, words: &[OsString]) -> Result<Save> {
+        match Self::writing("save", output, words)? {
             Command::Save(save) => Ok(save),
             _ => bail!("cannot write {}", output.display()),
         }
     }
 
     #[cfg(unix)]
-    fn of_files(command: &str, traces: &[PathBuf], output: &Path) -> Result<Command> {
-        let words = ["chronosym", command, "-o"].map(OsString::from);
-        let files = [output]
-            .into_iter()
-            .chain(traces.iter().map(PathBuf::as_path));
-        let words = words.into_iter().chain(files.map(Into::into));
+    fn writing(command: &str, output: &Path, words: &[OsString]) -> Result<Command> {
+        let before = ["chronosym", command, "-o"].map(OsString::from);
+        let words = words.iter().cloned();
+        let words = before.into_iter().chain([output.into()]).chain(words);
         Ok(Self::parse_words(words.collect())?.0.command)
     }
 

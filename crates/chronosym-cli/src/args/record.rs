@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use chronosym_record::{Profile, Provider};
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 
 use crate::units;
 
@@ -23,7 +23,8 @@ pub struct Record {
     /// starts in it.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-    /// What to record; several separated by commas. Default cpu, or nothing but --providers.
+    /// What to record; several separated by commas. Default cpu; with --perf only what names code;
+    /// nothing if --providers are given.
     #[arg(long, value_name = "PROFILE", value_delimiter = ',', value_parser = one_profile())]
     pub profile: Vec<Profile>,
     /// Record these providers, too: `NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]]`, separated by commas, as
@@ -44,6 +45,11 @@ pub struct Record {
     /// killed has unnamed code.
     #[arg(long)]
     pub no_start_rundown: bool,
+    /// Also run the system's `perf record` on the processes, which samples processors: native code
+    /// and the kernel, too. FILE.perf.data is joined with the recordings. perf finds callers by
+    /// frame pointers (fp), or by copies of the stack (dwarf) if most native code has none.
+    #[arg(long, value_name = "CALLS", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub perf: Option<CallGraph>,
     /// Write FILE.chrono as well: what `save` makes of the recordings.
     #[arg(long)]
     pub save_timeline: bool,
@@ -52,6 +58,14 @@ pub struct Record {
     /// together. Default NAME-PID.nettrace, which must not exist.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// How `perf` finds callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CallGraph {
+    Auto,
+    Fp,
+    Dwarf,
 }
 
 /// `chronosym watch`.

@@ -3,22 +3,25 @@
 mod ending;
 mod files;
 mod losses;
+mod perf;
 mod session;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use chronosym_export::show_count;
-use chronosym_record::{Config, Profile, Suspended, find};
+use chronosym_record::{Config, Profile, Provider, Suspended, find};
 
 use self::ending::Ending;
 use self::files::Names;
+use self::perf::Perf;
 use self::session::{Made, Recorder};
 use super::{dotnet_process, save, stacks};
-use crate::args::{Cli, Record};
+use crate::args::{CallGraph, Cli, Record};
 use crate::{interrupt, progress};
 
 /// A program that is started has so long until its runtime is ready.
@@ -35,59 +38,107 @@ pub fn run(args: &Record) -> Result<()> {
         duration: args.duration,
         lists_code: !args.no_start_rundown,
     };
-    let (names, made) = match args.command.is_empty() {
+    let recordings = match args.command.is_empty() {
         true => attach(args, &recorder)?,
         false => start(args, &recorder)?,
     };
-    finish(args, &recorder, &names, made)
+    finish(args, &recorder, recordings)
 }
 
 fn config(args: &Record) -> Config {
-    let profiles: &[Profile] = match (&*args.profile, &*args.providers) {
-        ([], []) => &[Profile::Cpu],
-        (profiles, _) => profiles,
+    let mut providers: Vec<Provider> = match (&*args.profile, &*args.providers) {
+        ([], []) if args.perf.is_some() => Profile::names(),
+        ([], []) => Profile::Cpu.providers(),
+        (profiles, _) => profiles.iter().flat_map(|it| it.providers()).collect(),
     };
-    let providers = profiles.iter().flat_map(|profile| profile.providers());
-    let mut config = Config::new(providers.chain(args.providers.iter().cloned()));
+    providers.extend(args.providers.iter().cloned());
+    let mut config = Config::new(providers);
     config.buffer_mib = args.buffer;
     config
 }
 
-type Recordings = Vec<Result<Made>>;
+/// What was recorded.
+struct Recordings {
+    names: Names,
+    made: Vec<Result<Made>>,
+    perf: Option<Perf>,
+    /// Ids of processes in containers, as they see them and as they are.
+    own_pids: Vec<(u32, u32)>,
+}
 
 /// Records processes that run.
-fn attach(args: &Record, recorder: &Recorder) -> Result<(Names, Recordings)> {
+fn attach(args: &Record, recorder: &Recorder) -> Result<Recordings> {
     let targets = dotnet_process::targets(&args.pid, args.name.as_deref(), ", or -- COMMAND")?;
     let mut names = Names::new(args.output.as_deref(), targets.len() > 1)?;
+    let mut files = Vec::new();
+    for target in &targets {
+        files.push(names.of(&target.name, target.pid));
+    }
+    let pids: Vec<u32> = targets.iter().map(|target| target.pid).collect();
+    let mut perf = start_perf(args, &pids, &names, &files[0].trace)?;
     interrupt::catch();
     let made = thread::scope(|scope| {
         let mut threads = Vec::new();
-        for target in &targets {
-            let files = names.of(&target.name, target.pid);
+        for (target, files) in targets.iter().zip(files) {
             threads.push(scope.spawn(move || recorder.attach(target, files)));
         }
+        while !recorder.ending.is_over() && !threads.iter().all(ScopedJoinHandle::is_finished) {
+            thread::sleep(POLL);
+        }
+        perf.iter_mut().for_each(Perf::interrupt);
         threads.into_iter().map(joined).collect()
     });
     interrupt::release();
-    Ok((names, made))
+    let ids = targets.iter().map(|target| (target.own_pid, target.pid));
+    Ok(Recordings {
+        names,
+        made,
+        perf,
+        own_pids: ids.filter(|(own, pid)| own != pid).collect(),
+    })
+}
+
+fn start_perf(args: &Record, pids: &[u32], names: &Names, first: &Path) -> Result<Option<Perf>> {
+    let path = names.beside(first, "perf.data");
+    let perf = args.perf.map(|calls| {
+        // Nothing is known of the code of a program that has not started.
+        let is_unknown = calls == CallGraph::Auto && !args.command.is_empty();
+        Perf::start(if is_unknown { CallGraph::Fp } else { calls }, pids, path)
+    });
+    perf.transpose()
 }
 
 /// Starts a program, and records the runtimes in it.
-fn start(args: &Record, recorder: &Recorder) -> Result<(Names, Recordings)> {
+fn start(args: &Record, recorder: &Recorder) -> Result<Recordings> {
     let mut names = Names::new(args.output.as_deref(), false)?;
     let [program, arguments @ ..] = &*args.command else {
         bail!("no program");
     };
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::inherit());
+    let mut command = match args.perf {
+        Some(_) => perf::stopped(&args.command),
+        None => Command::new(program),
+    };
+    if args.perf.is_none() {
+        command.args(arguments);
+    }
+    command.stdin(Stdio::inherit());
     if args.profile.contains(&Profile::Inlining) {
         command.env("DOTNET_RichDebugInfo", "1");
     }
     let program = Path::new(program);
-    let mut suspended = Suspended::start(command, START)
-        .with_context(|| format!("cannot record {}", program.display()))?;
     let stem = program.file_stem().unwrap_or_default();
     let name = stem.to_string_lossy();
+    let cannot = || format!("cannot record {}", program.display());
+    let mut suspended = Suspended::spawn(command).with_context(cannot)?;
+    let pid = suspended.pid();
+    let mut perf = match args.perf {
+        Some(_) => perf::proceed(pid, || {
+            let first = PathBuf::from(format!("{name}-{pid}"));
+            start_perf(args, &[pid], &names, &first)
+        })?,
+        None => None,
+    };
+    suspended.wait_for_runtime(START).with_context(cannot)?;
     interrupt::catch();
     let made = thread::scope(|scope| {
         let mut threads = Vec::new();
@@ -105,6 +156,9 @@ fn start(args: &Record, recorder: &Recorder) -> Result<(Names, Recordings)> {
                     }
                     made
                 }));
+            }
+            if recorder.ending.is_over() {
+                perf.iter_mut().for_each(Perf::interrupt);
             }
             let is_done = threads.iter().all(ScopedJoinHandle::is_finished);
             if ended.is_none() && suspended.ended().is_some() {
@@ -132,7 +186,12 @@ fn start(args: &Record, recorder: &Recorder) -> Result<(Names, Recordings)> {
             suspended.excess()
         ));
     }
-    Ok((names, made))
+    Ok(Recordings {
+        names,
+        made,
+        perf,
+        own_pids: Vec::new(),
+    })
 }
 
 fn joined(thread: ScopedJoinHandle<'_, Result<Made>>) -> Result<Made> {
@@ -143,15 +202,15 @@ fn joined(thread: ScopedJoinHandle<'_, Result<Made>>) -> Result<Made> {
 }
 
 /// Reports how the recordings ended, and writes what is made of them.
-fn finish(args: &Record, recorder: &Recorder, names: &Names, made: Recordings) -> Result<()> {
-    let (made, failed): (Vec<_>, Vec<_>) = made.into_iter().partition(Result::is_ok);
+fn finish(args: &Record, recorder: &Recorder, recordings: Recordings) -> Result<()> {
+    let names = recordings.names;
+    let (made, failed): (Vec<_>, Vec<_>) = recordings.made.into_iter().partition(Result::is_ok);
     let made: Vec<Made> = made.into_iter().flatten().collect();
     let mut failed = failed.into_iter().filter_map(Result::err);
     let Some(first) = made.first() else {
         return Err(failed
             .next()
-            .context("nothing was recorded")
-            .unwrap_or_else(|error| error));
+            .unwrap_or_else(|| anyhow!("nothing was recorded")));
     };
     let bytes = show_count(recorder.ending.bytes());
     let seconds = recorder.ending.began().elapsed().as_secs_f64();
@@ -163,13 +222,17 @@ fn finish(args: &Record, recorder: &Recorder, names: &Names, made: Recordings) -
         progress::note("stopped: --max-size is reached");
     }
     made.iter().for_each(Made::report_end);
-    let traces: Vec<PathBuf> = made.iter().flat_map(Made::files).collect();
+    let mut words: Vec<OsString> = made.iter().flat_map(Made::files).map(Into::into).collect();
+    if let Some(path) = recordings.perf.and_then(Perf::end) {
+        words.push(path.into());
+        words.extend(perf::options(&recordings.own_pids));
+    }
     if args.save_timeline {
         let path = names.beside(&first.trace, "chrono");
-        save::run(&Cli::save(&traces, &path)?)?;
+        save::run(&Cli::save(&path, &words)?)?;
     }
     if let Some(report) = names.report() {
-        stacks::run(&Cli::stacks(&traces, report)?)?;
+        stacks::run(&Cli::stacks(report, &words)?)?;
     }
     // The others are of use without those that failed.
     failed.next().map_or(Ok(()), Err)
