@@ -44,7 +44,7 @@ pub fn show_time(ns: u64) -> String {
 pub(crate) fn show_span(ns: u64) -> String {
     match ns {
         ..999_500 => format!("{:.0} µs", ns as f64 / 1e3),
-        ..999_500_000 => format!("{:.0} ms", ns as f64 / 1e6),
+        999_500..999_500_000 => format!("{:.0} ms", ns as f64 / 1e6),
         _ => format!("{:.2} s", ns as f64 / 1e9),
     }
 }
