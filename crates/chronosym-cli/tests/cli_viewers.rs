@@ -8,7 +8,7 @@
 mod common;
 mod viewers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -174,6 +174,87 @@ fn go_tool_pprof_reads_pprof() {
         let label = row.split_whitespace().skip(5).collect::<Vec<_>>().join(" ");
         let label = label.trim_end_matches(" (inline)");
         assert_eq!(expected[label].0, Some(hottest), "{top}");
+    }
+}
+
+/// `-list` shows the source with times, from a folder other than that of the build.
+#[test]
+fn go_tool_pprof_lists_source() {
+    if !runs("go", "version") {
+        return;
+    }
+    let trace = trace("clr8/shop/shop.nettrace.zip");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.pb.gz");
+    fs::write(&file, stacks(&trace, "pprof")).unwrap();
+    let pprof = |options: &[&str]| {
+        let mut go = Command::new("go");
+        go.args(["tool", "pprof"]).args(options).arg(&file);
+        let out = go.current_dir(folder.path()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{stderr}");
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let sources = trace.parent().unwrap().display();
+    let list = pprof(&[
+        "-list=Catalog.Distance",
+        &format!("-source_path={sources}"),
+        "-trim_path=/src/shop",
+    ]);
+    let hottest = list.lines().find(|line| line.contains(" 165:"));
+    let hottest = hottest.expect(&list);
+    assert!(hottest.trim_start().starts_with("611.09ms"), "{hottest}");
+    assert!(hottest.ends_with("row[j] = Math.Min(change, Math.Min(row[j], row[j - 1]) + 1);"));
+    // The program's module is the first mapping.
+    assert!(pprof(&["-top"]).starts_with("File: Shop.dll\n"));
+}
+
+/// Rules of the Trace Event Format: asynchronous slices begin and end by category and id.
+#[test]
+fn perfetto_has_the_activities_of_the_runtime() {
+    let trace = trace("clr8/known/events.nettrace.zip");
+    let file = json(&trace, "perfetto");
+    let mut open: HashMap<String, &Value> = HashMap::new();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut named = Vec::new();
+    for event in list(&file["traceEvents"]) {
+        let phase = event["ph"].as_str().unwrap();
+        assert!(event["pid"].is_u64() && event["tid"].is_u64(), "{event}");
+        assert!(phase == "M" || event["ts"].is_number(), "{event}");
+        assert!(phase == "E" || event["name"].is_string(), "{event}");
+        match phase {
+            "M" => named.push((&event["pid"], &event["tid"])),
+            _ => assert!(named.contains(&(&event["pid"], &event["tid"])), "{event}"),
+        }
+        let key = format!("{} {} {}", event["pid"], event["cat"], event["id"]);
+        match phase {
+            "b" => assert!(open.insert(key, event).is_none(), "{event}"),
+            "e" => {
+                let begin = open.remove(&key).expect("a begin");
+                assert_eq!(begin["name"], event["name"]);
+                assert!(begin["ts"].as_f64() <= event["ts"].as_f64(), "{event}");
+            }
+            "i" => assert_eq!(event["s"], "t"),
+            _ => continue,
+        }
+        if phase != "e" {
+            *counts.entry(event["name"].as_str().unwrap()).or_default() += 1;
+        }
+    }
+    assert!(open.is_empty());
+    let summary = chronosym()
+        .args(["-q", "summary", "--format", "json"])
+        .arg(&trace)
+        .output()
+        .unwrap();
+    let summary: Value = serde_json::from_slice(&summary.stdout).unwrap();
+    for (field, name) in [
+        ("collections", "GC"),
+        ("compiled", "JIT"),
+        ("exceptions", "exception"),
+        ("contentions", "contention"),
+    ] {
+        assert_eq!(summary[field].as_u64().unwrap(), counts[name], "{name}");
     }
 }
 

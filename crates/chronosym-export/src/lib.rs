@@ -50,6 +50,7 @@ mod text_line;
 mod threads;
 mod top;
 mod trace_summary;
+mod track_markers;
 mod units;
 mod user_code;
 mod user_methods;

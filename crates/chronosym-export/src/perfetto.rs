@@ -1,17 +1,21 @@
 //! Traces for Perfetto and Chrome: the JSON of the Trace Event Format, with a slice for each call that
-//! samples show.
+//! samples show, and the runtime's activities.
 
 use std::io::{self, Write};
 
-use chronosym_core::ResolvedStack;
+use chronosym_core::{Marker, ResolvedStack};
 
 use crate::json::Quoted;
 use crate::series::{Series, Track, gap};
+use crate::track_markers::Markers;
 use crate::weight::{WeightUnit, add};
 
 /// Writes a track for each thread. Consecutive samples share the slices of their common callers;
 /// gaps between samples end them. The innermost slices take the time of the
 /// samples to the nanosecond. The series has a track per thread.
+///
+/// Markers with an end are asynchronous slices, because those of a thread can overlap its calls;
+/// others are instants.
 ///
 /// # Errors
 ///
@@ -28,7 +32,8 @@ pub fn write_perfetto(series: &Series, out: &mut impl Write) -> io::Result<()> {
         .map(|label| Quoted(label).to_string())
         .collect();
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-    let mut comma = "";
+    let mut markers = Markers::new(series);
+    let (mut comma, mut number) = ("", 0u64);
     for track in series.tracks() {
         let timeline = series.resolver.timeline();
         let thread = timeline.thread_view(track.thread);
@@ -63,8 +68,35 @@ pub fn write_perfetto(series: &Series, out: &mut impl Write) -> io::Result<()> {
                 None => write!(out, ",\n{{\"ph\":\"E\",{ids},\"ts\":{time}}}"),
             }
         })?;
+        for marker in markers.take(track.thread) {
+            number += 1;
+            write_marker(&marker, &ids, number, out)?;
+        }
     }
     writeln!(out, "\n]}}")
+}
+
+/// Writes a marker; `number` is that of an asynchronous slice.
+fn write_marker(
+    marker: &Marker<'_>,
+    ids: &str,
+    number: u64,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let (kind, time) = (marker.kind.as_str(), micros(marker.start_ns));
+    let text = Quoted(marker.text.unwrap_or_default());
+    let what = format!("{ids},\"cat\":\"runtime\",\"name\":\"{kind}\"");
+    match marker.end_ns {
+        None => write!(
+            out,
+            ",\n{{\"ph\":\"i\",\"s\":\"t\",{what},\"ts\":{time},\"args\":{{\"text\":{text}}}}}"
+        ),
+        Some(end) => write!(
+            out,
+            ",\n{{\"ph\":\"b\",\"id\":{number},{what},\"ts\":{time},\"args\":{{\"text\":{text}}}}},\n{{\"ph\":\"e\",\"id\":{number},{what},\"ts\":{}}}",
+            micros(end.max(marker.start_ns))
+        ),
+    }
 }
 
 /// Passes the calls of a track in time order: a function that begins, or `None` for the end of the

@@ -32,7 +32,7 @@ pub fn run(args: &Stacks) -> Result<()> {
     report::check_sources(&args.source.sources)?;
     let limits = crate::limits::get();
     let markers = match format {
-        StackFormat::Firefox | StackFormat::Html => limits.markers,
+        StackFormat::Firefox | StackFormat::Html | StackFormat::Perfetto => limits.markers,
         _ => 0,
     };
     let (input, selection) = (&args.input, &args.selection);

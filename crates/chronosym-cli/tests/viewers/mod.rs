@@ -110,7 +110,8 @@ pub fn of_perfetto(file: &Value) -> Leaves {
     for event in list(&file["traceEvents"]) {
         let of = |key: &str| event[key].as_u64().unwrap();
         let (ids, phase) = ((of("pid"), of("tid")), event["ph"].as_str().unwrap());
-        if phase == "M" {
+        // Names of threads, and markers.
+        if ["M", "b", "e", "i"].contains(&phase) {
             continue;
         }
         // Microseconds.

@@ -2,14 +2,12 @@
 
 use std::io::{self, Write};
 
-use chronosym_core::{Marker, MarkerKind, ThreadIndex};
-use rustc_hash::FxHashMap;
+use chronosym_core::{Marker, MarkerKind};
 use serde_json::{Value, json};
 
 use super::table::{Cell, Column, begin_table};
 use crate::json::Quoted;
 use crate::kind::CodeKind;
-use crate::series::Series;
 
 /// Returns the viewer's display settings for each kind of marker.
 pub(super) fn schema() -> Vec<Value> {
@@ -31,41 +29,6 @@ fn track_of(kind: MarkerKind) -> &'static str {
     match kind {
         MarkerKind::Collection | MarkerKind::Pause => "timeline-memory",
         _ => "timeline-overview",
-    }
-}
-
-/// The markers of a series' processes and times, by the track that shows them.
-pub(super) struct Markers<'s>(FxHashMap<ThreadIndex, Vec<Marker<'s>>>);
-
-impl<'s> Markers<'s> {
-    /// Markers of threads without samples go to the first track of their process: a thread that
-    /// only compiles is rarely sampled.
-    pub fn new(series: &'s Series) -> Self {
-        let timeline = series.resolver.timeline();
-        let process = |thread| Some(timeline.thread_view(thread)?.process);
-        let tracks = series.tracks();
-        let mut first = FxHashMap::default();
-        for track in &tracks {
-            first.entry(process(track.thread)).or_insert(track.thread);
-        }
-        let own: FxHashMap<ThreadIndex, ThreadIndex> = match series.granularity.threads {
-            true => tracks.iter().map(|t| (t.thread, t.thread)).collect(),
-            false => FxHashMap::default(),
-        };
-        let mut of: FxHashMap<ThreadIndex, Vec<Marker<'s>>> = FxHashMap::default();
-        let markers = timeline.markers().into_iter();
-        for marker in markers.filter(|m| series.times.contains(&m.start_ns)) {
-            let own = own.get(&marker.thread);
-            if let Some(&track) = own.or_else(|| first.get(&process(marker.thread))) {
-                of.entry(track).or_default().push(marker);
-            }
-        }
-        Markers(of)
-    }
-
-    /// Takes the markers of a track.
-    pub fn take(&mut self, thread: ThreadIndex) -> Vec<Marker<'s>> {
-        self.0.remove(&thread).unwrap_or_default()
     }
 }
 

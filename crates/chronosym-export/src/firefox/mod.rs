@@ -15,8 +15,8 @@ use serde_json::json;
 use crate::json::{Quoted, write_list};
 use crate::kind::CodeKind;
 use crate::series::{Series, Track};
+use crate::track_markers::Markers;
 use crate::weight::WeightUnit;
-use markers::Markers;
 use thread::{Labels, Pids};
 
 pub use thread::firefox_address;
