@@ -377,6 +377,7 @@ fn times_beyond_all_bounds_add_up_to_the_most() {
     let (by, sort) = Default::default();
     let rows = chronosym_export::hotspots(&profile, by, sort, false);
     let (mut text, options) = (Vec::new(), Default::default());
-    chronosym_export::write_top(&profile, by, &rows, &[], options, &mut text).expect("memory");
+    chronosym_export::write_top(&profile, (by, sort), &rows, &[], options, &mut text)
+        .expect("memory");
     assert!(String::from_utf8_lossy(&text).contains("100.0%"));
 }

@@ -141,10 +141,13 @@ fn check_texts(profile: &Profile, samples: u64) {
     text(|out| chronosym_export::write_threads(profile, &threads, options, out));
     let user_code = chronosym_export::user_methods(profile);
     for by in By::ALL {
-        let rows = chronosym_export::hotspots(profile, by, Sort::default(), false);
+        let sort = Sort::default();
+        let rows = chronosym_export::hotspots(profile, by, sort, false);
         let own = rows.iter().map(|row| row.counts.own.samples);
         assert_eq!(own.sum::<u64>(), samples, "{by:?}");
-        text(|out| chronosym_export::write_top(profile, by, &rows, &user_code, options, out));
+        text(|out| {
+            chronosym_export::write_top(profile, (by, sort), &rows, &user_code, options, out)
+        });
     }
 }
 
