@@ -19,7 +19,7 @@ use chronosym_types::escape;
 
 use crate::args::{self, AddressQuery, Filters, Symbols, Usage};
 use crate::units::show_time;
-use crate::{absent, input, limits};
+use crate::{absent, exported, input, limits};
 
 /// A trace and its timeline.
 pub struct Loaded {
@@ -35,9 +35,13 @@ pub struct Loaded {
 /// Reads traces into a timeline; the options select what it stores apart from code.
 pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -> Result<Loaded> {
     let mut session = Session::new(options);
-    let recording = input::open(paths, symbols)?;
-    let symbol_entries = recording.symbol_entries();
-    let mut diagnostics = recording.read(&mut session)?;
+    let (symbol_entries, mut diagnostics) = match exported::read(paths, &mut session)? {
+        Some(diagnostics) => (SymbolEntries::default(), diagnostics),
+        None => {
+            let recording = input::open(paths, symbols)?;
+            (recording.symbol_entries(), recording.read(&mut session)?)
+        }
+    };
     let mut strange = Vec::new();
     for map in &symbols.perf_map {
         strange.extend(add_perf_map(map, &mut session)?);

@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod emptied;
 mod examples;
+mod exported;
 mod input;
 mod interrupt;
 mod limits;

@@ -14,6 +14,10 @@ use tempfile::NamedTempFile;
 use crate::args::{Color, Files, InfoFormat};
 use crate::interrupt;
 
+/// Why a program without the feature `fleet` neither writes nor reads tables.
+#[cfg(not(feature = "fleet"))]
+pub const WITHOUT_FLEET: &str = "this program was built without Parquet and Arrow; `cargo install chronosym-cli --features fleet` builds it with them";
+
 static COLOR: OnceLock<Color> = OnceLock::new();
 
 /// Sets the value of `--color`; call once.

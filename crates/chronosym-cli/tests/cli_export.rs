@@ -16,6 +16,8 @@ fn without_the_feature_the_command_names_it() {
     assert!(run.stderr.contains("--features fleet"), "{}", run.stderr);
     assert!(!tables.exists());
     // A mistake is still a mistake.
+    let read = common::run(&["stacks", "x.parquet"]);
+    assert!(read.stderr.contains("--features fleet"), "{}", read.stderr);
     let mistaken = common::run(&["export", &arg(LINUX)]);
     assert_eq!(mistaken.status, 2, "{}", mistaken.stderr);
 }
@@ -58,4 +60,53 @@ fn each_recording_has_its_files_or_a_diagnostic() {
     let again = common::run(&alone);
     assert_eq!((again.status, again.stderr.as_str()), (0, ""));
     assert_eq!(names("samples"), before);
+}
+
+#[cfg(feature = "fleet")]
+#[test]
+fn tables_show_what_the_trace_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = folder.path().join("tables");
+    let tables = tables.to_str().unwrap();
+    let shown = |args: &[&str]| {
+        let run = run(args);
+        assert_eq!(run.status, 0, "{args:?}: {}", run.stderr);
+        run.stdout
+    };
+    for trace in [
+        LINUX,
+        "clr10/traces/rich.nettrace.zip",
+        "clr10/traces/all.nettrace.zip",
+    ] {
+        let trace = arg(trace);
+        _ = std::fs::remove_dir_all(tables);
+        shown(&["export", &trace, "-o", tables]);
+        for command in [
+            ["stacks", "--format", "folded", "--weight", "time"],
+            ["stacks", "--format", "folded", "--weight", "samples"],
+        ] {
+            let [expected, read] = [trace.as_str(), tables].map(|input| {
+                let text = shown(&[command.as_slice(), &[input]].concat());
+                let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+                lines.sort();
+                lines
+            });
+            assert_eq!(read, expected, "{trace}: {command:?}");
+        }
+        let totals = |input: &str| {
+            let text = shown(&["top", "--format", "json", "--most", "1000000", input]);
+            let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let rows = json["rows"].as_array().unwrap();
+            let of = |row: &serde_json::Value| (row["name"].to_string(), row["self"].to_string());
+            // Code without a name is shown with its file, whose extension tables do not have.
+            let rows = rows.iter().map(of).filter(|row| !row.0.ends_with(" ?\""));
+            let mut rows: Vec<_> = rows.collect();
+            rows.sort();
+            rows
+        };
+        assert_eq!(totals(tables), totals(&trace), "{trace}");
+        let report = folder.path().join("report.html");
+        shown(&["stacks", tables, "-o", report.to_str().unwrap()]);
+        assert!(report.metadata().unwrap().len() > 10_000);
+    }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why tables could not be written.
+/// Why tables could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,12 +23,28 @@ pub enum Error {
         /// The encoder's message.
         reason: String,
     },
+    /// A table cannot be read.
+    #[error("cannot read {}: {reason}", .path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
 }
 
 impl Error {
     pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         |source| Error::Write { path, source }
+    }
+
+    pub(crate) fn read<E: std::fmt::Display>(path: &Path) -> impl FnOnce(E) -> Self {
+        let path = path.to_owned();
+        move |error| Error::Read {
+            path,
+            reason: error.to_string(),
+        }
     }
 
     pub(crate) fn encode<E: std::fmt::Display>(path: &Path) -> impl FnOnce(E) -> Self {

@@ -30,6 +30,7 @@ struct Row {
     inlined: bool,
     identity: Option<i32>,
     rva: Option<i64>,
+    token: Option<u32>,
     address: Option<i64>,
     evidence: Option<Evidence>,
     certainty: Option<Certainty>,
@@ -155,8 +156,13 @@ impl Stacks {
             (None, Code::Image { rva, .. }) => Some(rva),
             _ => None,
         };
-        let identity = rva.and(binary).and_then(|binary| binary.identity());
-        let address = (method.is_none() && rva.is_none()).then_some(frame.address);
+        let token = frame.token.filter(|_| is_named && method.is_none());
+        let identity = rva
+            .or(token.map(u64::from))
+            .and(binary)
+            .and_then(|binary| binary.identity());
+        let address =
+            (method.is_none() && rva.is_none() && token.is_none()).then_some(frame.address);
         let module = frame.module().filter(|_| is_named || rva.is_some());
         let label = match (is_named, module, rva) {
             (true, ..) => frame.label().to_owned(),
@@ -174,6 +180,7 @@ impl Stacks {
             .number(Some(frame.inlined.into()))
             .text(identity)
             .number(rva)
+            .number(token.map(u64::from))
             .number(address);
         let texts = &mut self.texts;
         Row {
@@ -187,6 +194,7 @@ impl Stacks {
             inlined: frame.inlined,
             identity: texts.identities.some(identity),
             rva: rva.map(|rva| rva as i64),
+            token,
             address: address.map(|address| address as i64),
             evidence: frame.evidence,
             certainty: frame.certainty,
@@ -210,6 +218,7 @@ impl Stacks {
                 flag("inlined"),
                 text("identity"),
                 some_number("rva"),
+                some_number("token"),
                 some_number("address"),
                 text("evidence"),
                 text("certainty"),
@@ -239,6 +248,7 @@ impl Stacks {
                 flags(rows.iter().map(|row| row.inlined)),
                 texts.identities.column(all(|row| row.identity)),
                 optional(|row| row.rva),
+                optional(|row| row.token.map(i64::from)),
                 optional(|row| row.address),
                 list(|row| row.evidence.map(Evidence::as_str)),
                 list(|row| row.certainty.map(Certainty::as_str)),

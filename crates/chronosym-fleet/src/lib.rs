@@ -3,7 +3,8 @@
 //! An [`Exporter`] writes a file per table and recording into the folder of the table:
 //! `samples/NAME.parquet`, `stacks/NAME.parquet` and so on. The schema is that of
 //! `docs/fleet/schema.md`. Ids of stacks and frames are hashes of what they show
-//! ([`FORMAT_VERSION`] is part of it), so that equal stacks have equal ids in all files.
+//! ([`FORMAT_VERSION`] is part of it), so that equal stacks have equal ids in all files. [`read`]
+//! reads tables back into a session.
 #![deny(missing_docs)]
 
 mod columns;
@@ -13,9 +14,11 @@ mod export;
 mod format;
 mod frames;
 mod listings;
+mod read;
 mod samples;
 mod table;
 
 pub use error::Error;
 pub use export::{Exported, Exporter, Trace};
 pub use format::{FORMAT_VERSION, Format, FrameNames};
+pub use read::{is_export, read};

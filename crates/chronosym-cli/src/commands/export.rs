@@ -7,9 +7,7 @@ use crate::args::Export;
 /// Without the feature `fleet`, there is no encoder.
 #[cfg(not(feature = "fleet"))]
 pub fn run(_: &Export) -> Result<()> {
-    anyhow::bail!(
-        "this program was built without Parquet and Arrow; `cargo install chronosym-cli --features fleet` builds it with them"
-    )
+    anyhow::bail!(crate::output::WITHOUT_FLEET)
 }
 
 #[cfg(feature = "fleet")]
