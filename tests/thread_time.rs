@@ -1,5 +1,5 @@
-//! Rule 25: compares thread times from the context switches of a perf.data with the recorded
-//! schedule.
+//! Rule 25: compares thread times from the context switches of a perf.data, an .etl and an LTTng
+//! trace with the schedule that was recorded.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -12,9 +12,8 @@ use chronosym::{
     Timeline, Weight,
 };
 use chronosym_support::perf::{PerfAttr, PerfWriter};
+use chronosym_support::schedule::{Doing, FIRST as PID, Schedule, Step, THREADS};
 
-const PID: u32 = 100;
-const THREADS: u32 = 5;
 /// `PERF_SAMPLE_*`: instruction pointer, thread, time, call chain, processor, period, raw,
 /// identifier.
 const SAMPLE_TYPE: u64 = 0x1a7 | 1 << 10 | 1 << 16;
@@ -124,69 +123,56 @@ fn intervals(timeline: &Timeline) -> Vec<(u64, SampleKind, u64, u64)> {
     found
 }
 
-/// A schedule of two processors, from a random number generator, and the expected times.
+/// The expected times of threads.
+fn expected_times(schedule: &Schedule) -> BTreeMap<u64, ThreadTime> {
+    let times = schedule.times().into_iter();
+    let time = |(tid, [on_cpu, runnable, blocked]): (u32, [u64; 3])| {
+        let mut time = ThreadTime::default();
+        (time.on_cpu_ns, time.runnable_ns, time.blocked_ns) = (on_cpu, runnable, blocked);
+        (u64::from(tid), time)
+    };
+    times.map(time).collect()
+}
+
+/// The expected intervals off the processors, in ns since the first step.
+fn expected_intervals(schedule: &Schedule, origin: u64) -> Vec<(u64, SampleKind, u64, u64)> {
+    let intervals = schedule.intervals.iter();
+    let off = |&(tid, doing, since, ns): &(u32, Doing, u64, u64)| {
+        let kind = match doing {
+            Doing::Running => return None,
+            Doing::Ready => SampleKind::Runnable,
+            Doing::Waiting => SampleKind::Blocked,
+        };
+        Some((tid.into(), kind, since - origin, ns))
+    };
+    let mut off: Vec<_> = intervals.filter_map(off).collect();
+    off.sort();
+    off
+}
+
+/// A schedule of two processors, and the expected times.
 #[test]
 fn rule_25_threads_have_the_time_of_the_schedule() {
     let mut recording = Recording::new(1);
-    let mut seed = 7u64;
-    let mut random = move |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (seed >> 33) % below
-    };
-    // The activity of each thread, and since when: running, ready or blocked; unknown at first.
-    let mut doing: BTreeMap<u32, (char, u64)> = BTreeMap::new();
-    let mut expected: BTreeMap<u64, ThreadTime> = BTreeMap::new();
-    let mut off: Vec<(u64, SampleKind, u64, u64)> = Vec::new();
-    let mut processors = [0u32; 2];
-    let (mut time, mut last) = (1_000u64, 0);
-    let mut end = |doing: &mut BTreeMap<u32, (char, u64)>, tid: u32, time: u64, next: char| {
-        if tid == 0 {
-            return;
-        }
-        if let Some((state, since)) = doing.insert(tid, (next, time)) {
-            let (ns, of) = (time - since, expected.entry(tid.into()).or_default());
-            match state {
-                'r' => of.on_cpu_ns += ns,
-                'b' => of.blocked_ns += ns,
-                _ => of.runnable_ns += ns,
+    let schedule = Schedule::random(7, 2_000);
+    for &(time, step) in &schedule.steps {
+        match step {
+            Step::Switch {
+                from,
+                preempted,
+                to,
+                ..
+            } => {
+                let waits = 1 + time % 2;
+                recording.switch(time, from, if preempted { 0x100 } else { waits }, to);
             }
-            match state {
-                'b' => off.push((tid.into(), SampleKind::Blocked, since - 1, ns)),
-                'w' => off.push((tid.into(), SampleKind::Runnable, since - 1, ns)),
-                _ => {}
-            }
-        }
-    };
-    for _ in 0..2_000 {
-        time += 1 + random(900);
-        let tid = PID + random(THREADS.into()) as u32;
-        let cpu = random(2) as usize;
-        match doing.get(&tid).map(|it| it.0) {
-            Some('b') if random(2) == 0 => {
-                recording.wake(time, PID, tid);
-                last = time;
-                end(&mut doing, tid, time, 'w');
-            }
-            Some('w') | None => {
-                let (from, preempted) = (processors[cpu], random(3) == 0);
-                let state = if preempted { 0x100 } else { 1 + random(2) };
-                recording.switch(time, from, state, tid);
-                last = time;
-                end(&mut doing, from, time, if preempted { 'w' } else { 'b' });
-                end(&mut doing, tid, time, 'r');
-                processors[cpu] = tid;
-            }
-            _ => {}
+            Step::Wake { by, thread, .. } => recording.wake(time, by, thread),
         }
     }
-    for tid in PID..PID + THREADS {
-        end(&mut doing, tid, last, 'e');
-    }
-    // Time 0 is that of the first record.
-    off.retain(|&(.., ns)| ns > 0);
-    off.sort();
     let timeline = recording.timeline();
-    assert_eq!(times(&timeline), expected);
+    // Time 0 is that of the first record.
+    let off = expected_intervals(&schedule, 1);
+    assert_eq!(times(&timeline), expected_times(&schedule));
     assert_eq!(intervals(&timeline), off);
     assert!(off.len() > 500, "{}", off.len());
     assert!(
@@ -194,6 +180,293 @@ fn rule_25_threads_have_the_time_of_the_schedule() {
         "{:?}",
         timeline.diagnostics()
     );
+}
+
+/// The same schedule as Windows records it: the stack is that of the thread that returns.
+mod etl {
+    use chronosym_support::etl::{
+        At, EtlWriter, Image, Op, Options as FileOptions, Process, Stack,
+    };
+
+    use super::*;
+
+    type Writer = EtlWriter<Vec<u8>>;
+
+    /// A trace of one process. Its threads are listed at the start, or only at the end.
+    fn with_threads(action: Op, at: At, w: &mut Writer) {
+        let process = Process {
+            pid: PID,
+            image: "app.exe",
+            command_line: "app.exe",
+            ..Process::default()
+        };
+        w.process(at, action, &process).expect("memory");
+        for tid in PID..PID + THREADS {
+            w.thread(at, action, PID, tid).expect("memory");
+        }
+        let image = Image {
+            base: 0x10_0000,
+            size: 0x10_0000,
+            pid: PID,
+            path: r"\Device\HarddiskVolume2\bin\app.exe",
+            ..Image::default()
+        };
+        w.image(at, action, &image).expect("memory");
+    }
+
+    fn writer() -> Writer {
+        let options = FileOptions {
+            cpus: 2,
+            perf_freq: 1_000_000_000,
+            ..FileOptions::default()
+        };
+        EtlWriter::new(Vec::new(), options).expect("memory")
+    }
+
+    fn at(time: u64, cpu: u32) -> At {
+        At::ns(time as i64).cpu(cpu as u16)
+    }
+
+    /// Writes a switch and the stack of the thread that comes.
+    fn switch(w: &mut Writer, time: u64, cpu: u32, from: u32, state: u8, to: u32) {
+        w.cswitch_from(at(time, cpu), to, from, state)
+            .expect("memory");
+        if to != 0 {
+            let stack = Stack {
+                event: at(time, cpu),
+                pid: PID,
+                tid: to,
+                addresses: &[0x1000 * u64::from(to)],
+            };
+            w.stack(at(time, cpu), &stack).expect("memory");
+        }
+    }
+
+    fn write(schedule: &Schedule, w: &mut Writer) {
+        for &(time, step) in &schedule.steps {
+            match step {
+                Step::Switch {
+                    cpu,
+                    from,
+                    preempted,
+                    to,
+                } => {
+                    let state = match (preempted, time % 4) {
+                        (true, 0) => 7,
+                        (true, _) => 1,
+                        (false, _) => 5,
+                    };
+                    switch(w, time, cpu, from, state, to);
+                }
+                Step::Wake { cpu, by, thread } => {
+                    w.ready_thread(at(time, cpu).tid(by), thread)
+                        .expect("memory");
+                }
+            }
+        }
+    }
+
+    fn read(w: Writer) -> Arc<Timeline> {
+        let mut options = Options::default();
+        options.switches = true;
+        let mut session = Session::new(options);
+        let file = w.finish().expect("memory");
+        let reader = chronosym_etl::Reader::new(file.as_slice(), Default::default());
+        chronosym::source::etl::read(reader.expect("a trace"), &mut session).expect("its records");
+        session.finish()
+    }
+
+    /// The intervals that end with a switch to the thread: others have no stack.
+    fn returned(schedule: &Schedule) -> Vec<(u64, SampleKind, u64, u64)> {
+        let mut last_run = BTreeMap::new();
+        for &(time, step) in &schedule.steps {
+            if let Step::Switch { to, .. } = step {
+                last_run.insert(u64::from(to), time);
+            }
+        }
+        let mut off = expected_intervals(schedule, 0);
+        off.retain(|&(tid, _, since, _)| since < last_run[&tid]);
+        off
+    }
+
+    #[test]
+    fn rule_25_cswitch_is_a_switch() {
+        let schedule = Schedule::random(11, 2_000);
+        let mut w = writer();
+        with_threads(Op::DCStart, at(1, 0), &mut w);
+        write(&schedule, &mut w);
+        let timeline = read(w);
+        assert_eq!(times(&timeline), expected_times(&schedule));
+        let off = returned(&schedule);
+        assert_eq!(intervals(&timeline), off);
+        assert!(off.len() > 500, "{}", off.len());
+        assert!(
+            timeline.diagnostics().is_empty(),
+            "{:?}",
+            timeline.diagnostics()
+        );
+    }
+
+    /// A circular recording lists threads only at its end.
+    #[test]
+    fn rule_25_threads_may_be_listed_at_the_end() {
+        let schedule = Schedule::random(13, 500);
+        let mut w = writer();
+        write(&schedule, &mut w);
+        let end = schedule.steps.last().expect("steps").0;
+        with_threads(Op::DCStop, at(end, 0), &mut w);
+        let timeline = read(w);
+        assert_eq!(times(&timeline), expected_times(&schedule));
+        assert_eq!(intervals(&timeline), returned(&schedule));
+    }
+
+    /// A thread leaves that never came: switches before are missing, and the time around them is
+    /// unknown.
+    #[test]
+    fn rule_25_missing_switches_are_counted() {
+        let mut w = writer();
+        with_threads(Op::DCStart, at(1, 0), &mut w);
+        let [a, b, c] = [PID, PID + 1, PID + 2];
+        switch(&mut w, 1_000, 0, 0, 2, a);
+        switch(&mut w, 2_000, 0, a, 5, b);
+        // Here, `b` leaves for `c` and `a` returns.
+        switch(&mut w, 5_000, 0, a, 5, c);
+        switch(&mut w, 6_000, 0, c, 5, a);
+        switch(&mut w, 7_000, 0, a, 4, 0);
+        let timeline = read(w);
+        assert_eq!(
+            intervals(&timeline),
+            [(a.into(), SampleKind::Blocked, 5_000, 1_000)]
+        );
+        let times = times(&timeline);
+        let on_cpu = |tid: u32| times.get(&tid.into()).map(|it| it.on_cpu_ns);
+        assert_eq!(on_cpu(a), Some(1_000 + 1_000));
+        assert_eq!((on_cpu(b), on_cpu(c)), (None, Some(1_000)));
+        let diagnostics = timeline.diagnostics();
+        let unpaired = diagnostics
+            .iter()
+            .find(|it| it.to_string().contains("context switches"));
+        // The wait of `a`, and the time of `b`.
+        let unpaired = unpaired.expect("a diagnostic").to_string();
+        assert!(unpaired.starts_with("2 "), "{unpaired}");
+    }
+
+    /// Without a request, switches are only counted.
+    #[test]
+    fn rule_25_switches_need_a_request() {
+        let schedule = Schedule::random(17, 100);
+        let mut w = writer();
+        with_threads(Op::DCStart, at(1, 0), &mut w);
+        write(&schedule, &mut w);
+        let mut session = Session::new(Options::default());
+        let file = w.finish().expect("memory");
+        let reader = chronosym_etl::Reader::new(file.as_slice(), Default::default());
+        chronosym::source::etl::read(reader.expect("a trace"), &mut session).expect("its records");
+        let timeline = session.finish();
+        assert!(timeline.thread_times().is_empty());
+        assert!(timeline.samples().is_empty());
+    }
+}
+
+/// The same schedule as LTTng records it.
+mod ctf {
+    use chronosym::{Input, Opener};
+    use chronosym_support::ctf::{CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
+
+    use super::*;
+
+    #[test]
+    fn rule_25_lttng_records_switches() {
+        let schedule = Schedule::random(19, 1_000);
+        let layout = CtfLayout {
+            is_kernel: true,
+            ..CtfLayout::default()
+        };
+        let tid = CtfType::Signed(32);
+        let context = [
+            ("pid", tid),
+            ("tid", tid),
+            ("procname", CtfType::Chars(17)),
+            ("callstack_kernel", CtfType::Words),
+        ];
+        let mut trace = CtfTrace::new(layout, &context);
+        let state = trace.event(
+            "lttng_statedump_process_state",
+            &[("tid", tid), ("pid", tid), ("name", CtfType::Chars(16))],
+        );
+        let switch = trace.event(
+            "sched_switch",
+            &[
+                ("prev_comm", CtfType::Chars(16)),
+                ("prev_tid", tid),
+                ("prev_state", CtfType::Signed(64)),
+                ("next_tid", tid),
+            ],
+        );
+        let wakeup = trace.event("sched_wakeup", &[("tid", tid)]);
+        let number = |number: u32| CtfValue::Number(number.into());
+        let stacks: BTreeMap<u32, [u32; 1]> = (PID..PID + THREADS)
+            .map(|tid| (tid, [0x1000 * tid]))
+            .collect();
+        let on = |tid: u32| {
+            let (pid, stack) = match stacks.get(&tid) {
+                Some(stack) => (PID, &stack[..]),
+                None => (0, &[][..]),
+            };
+            vec![
+                number(pid),
+                number(tid),
+                CtfValue::Text("app"),
+                CtfValue::Words(stack),
+            ]
+        };
+        let mut events = Vec::new();
+        for tid in PID..PID + THREADS {
+            events.push(CtfEvent {
+                time: 1,
+                id: state,
+                context: on(1),
+                fields: vec![number(tid), number(PID), CtfValue::Text("app")],
+            });
+        }
+        for &(time, step) in &schedule.steps {
+            events.push(match step {
+                Step::Switch {
+                    from,
+                    preempted,
+                    to,
+                    ..
+                } => {
+                    let state = if preempted { 0 } else { 1 };
+                    let name = CtfValue::Text("app");
+                    CtfEvent {
+                        time,
+                        id: switch,
+                        context: on(from),
+                        fields: vec![name, number(from), number(state), number(to)],
+                    }
+                }
+                Step::Wake { by, thread, .. } => CtfEvent {
+                    time,
+                    id: wakeup,
+                    context: on(by),
+                    fields: vec![number(thread)],
+                },
+            });
+        }
+        let files = [
+            ("metadata", trace.metadata()),
+            ("channel0_0", trace.packet(0, 0, 0, &events)),
+        ];
+        let inputs = files.map(|(name, bytes)| Input::stream(name, Cursor::new(bytes)));
+        let mut options = Options::default();
+        options.switches = true;
+        let opened = Opener::new().open(inputs).expect("a trace");
+        let (timeline, diagnostics) = opened.timeline(options).expect("its events");
+        assert!(diagnostics.list.is_empty(), "{:?}", diagnostics.list);
+        assert_eq!(times(&timeline), expected_times(&schedule));
+        assert_eq!(intervals(&timeline), expected_intervals(&schedule, 1));
+    }
 }
 
 #[test]

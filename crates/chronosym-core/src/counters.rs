@@ -97,7 +97,7 @@ impl Counters {
             (self.copies_left_out, Limit, "processes that began as copies of others have nothing mapped: the mappings of all would take more than the memory budget (limit memory: --max-memory raises it)"),
             (self.bad_perf_map_lines, Unused, "perf map lines are not of the form START SIZE name"),
             (self.unknown_event_types, Unused, "events are of a type that was never registered"),
-            (self.unpaired_switches, Unused, "context switches lack the one before them, so that the time between is left out: record all processors (`perf record -a`) or with `--switch-events`"),
+            (self.unpaired_switches, Unused, "context switches lack the one before them, so that the time between is left out; with perf, record all processors (`perf record -a`) or with `--switch-events`"),
             (self.stacks_dropped, Limit, "stacks were dropped: too many distinct frames (limit memory: --max-memory raises it)"),
             (self.late, Unused, "code bodies and images came after the watermark: final answers may have changed"),
         ];

@@ -42,18 +42,23 @@ impl Timeline {
             kept,
             thread_times,
             seen_addresses,
+            kernel,
             ..
         } = session;
         let Machine {
             facts,
             mut counters,
             names,
-            processes,
+            mut processes,
             states,
             budget,
             ..
         } = machine;
         counters.unpaired_switches += thread_times.unpaired;
+        let thread_times = thread_times.sorted(|tid| {
+            let process = kernel.owner_before(tid.try_into().ok()?)?;
+            Some(processes.thread(process, tid))
+        });
         let spaces = (processes.all.iter().zip(states.into_states()))
             .map(|(process, state)| Arc::new(AddressSpace::freeze(process, state)))
             .collect();
@@ -76,7 +81,7 @@ impl Timeline {
             losses,
             markers,
             kept,
-            thread_times: thread_times.sorted(),
+            thread_times,
             counters,
             facts,
             watermark: u64::MAX,

@@ -158,6 +158,13 @@ impl Session {
         self.samples.class_mut(class).thread = thread;
     }
 
+    /// Records that context switches before a time are missing, which the following ones prove.
+    pub fn switches_lost(&mut self, until_ns: u64) {
+        if self.options.switches {
+            self.thread_times.lost(until_ns);
+        }
+    }
+
     /// Counts stacks that could not be stored.
     pub fn stacks_dropped(&mut self, count: u64) {
         self.machine.counters.stacks_dropped += count;

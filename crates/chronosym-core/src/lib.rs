@@ -144,7 +144,7 @@ pub use symbol_source::{
     SymbolSource,
 };
 pub use terms::{Addressing, Position, SampleKind, Weight};
-pub use thread_time::{ThreadSwitch, ThreadTime};
+pub use thread_time::{OffCpu, Returned, ThreadSwitch, ThreadTime};
 pub use timeline::Timeline;
 pub use views::{
     BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView, event_label,

@@ -33,6 +33,8 @@ pub enum Role {
     SampleInterval,
     /// A context switch, whose stack is that of the new thread.
     ContextSwitch,
+    /// A thread becomes ready for a processor.
+    Wakeup,
     /// The stack of an earlier event, or a part of one.
     Stack,
     /// The stack of the thread's previous event of the CLR.
@@ -133,6 +135,8 @@ impl Meaning {
             (EVENT_INFO, _) => Role::Description.into(),
             // CSwitch.
             (THREAD, 36) => Role::ContextSwitch.into(),
+            // ReadyThread.
+            (THREAD, 50) => Role::Wakeup.into(),
             _ => self,
         }
     }

@@ -9,7 +9,7 @@ use chronosym_types::hash::HashSet;
 use crate::clr;
 use crate::event_types::{EventTypeInfo, EventTypes};
 use crate::facts::{At, Fact, Sample};
-use crate::ids::{EventTypeId, StackId};
+use crate::ids::{EventTypeId, StackId, ThreadIndex};
 use crate::kept::{KeptEvent, KeptEvents};
 use crate::kernel::KernelState;
 use crate::machine::Machine;
@@ -22,7 +22,7 @@ use crate::saved::journal::Journal;
 use crate::selection::Options;
 use crate::stacks::{StackTable, Walked};
 use crate::terms::{SampleKind, Weight};
-use crate::thread_time::{ThreadSwitch, ThreadTimes};
+use crate::thread_time::{Returned, Switched, ThreadSwitch, ThreadTimes};
 use crate::ticks::Tick;
 use crate::universal::UniversalState;
 
@@ -505,16 +505,40 @@ impl Session {
     }
 
     /// Applies a context switch of the thread of `at` (rule 25), in time order, with its stack and
-    /// the event that carries it. Does nothing unless [`Options::switches`] requests it.
-    pub fn switch(&mut self, at: At, switch: ThreadSwitch, stack: Option<(EventTypeId, StackId)>) {
+    /// the event that carries it. Returns the intervals that it ends, if no stack was given when
+    /// they started. Does nothing unless [`Options::switches`] requests it.
+    pub fn switch(
+        &mut self,
+        at: At,
+        switch: ThreadSwitch,
+        stack: Option<(EventTypeId, StackId)>,
+    ) -> Returned {
         if !self.options.switches {
-            return;
+            return Returned::default();
         }
         let pid = at.process.or(self.machine.facts.process_id);
-        let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+        let tid = at.thread.unwrap_or(0);
+        let switched = match pid {
+            Some(_) => {
+                let thread = self.thread(pid, tid, at.time_ns);
+                self.identify_early(tid, thread);
+                Switched::Thread(thread)
+            }
+            None => Switched::Early(tid),
+        };
         self.reach(at.time_ns);
         let samples = &mut self.samples;
-        (self.thread_times).switch(thread, at.time_ns, switch, stack, samples);
+        (self.thread_times).switch(switched, at.time_ns, switch, stack, samples)
+    }
+
+    /// Continues the activity of a thread whose process was unknown, if it is this one.
+    fn identify_early(&mut self, tid: u64, thread: ThreadIndex) {
+        if let Some(early) = self.thread_times.take_early(tid) {
+            let owner = (u32::try_from(tid).ok()).and_then(|tid| self.kernel.owner_before(tid));
+            if owner == Some(self.machine.processes.threads[thread.index()].process) {
+                self.thread_times.identify(early, thread);
+            }
+        }
     }
 
     /// Whether any event is about a process with this id.

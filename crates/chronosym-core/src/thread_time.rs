@@ -1,7 +1,11 @@
 //! The activity of threads between context switches (rule 25).
 //!
 //! Every interval in which a thread is off the processors becomes a sample with the interval's
-//! length and the stack of the switch, if one was recorded. Time on processors is summed only.
+//! length and the stack of the switch, if one was recorded. Linux records the stack when the thread
+//! leaves its processor, Windows when it returns to one: then the recording's importer adds the
+//! samples. Time on processors is summed only.
+
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
@@ -57,13 +61,60 @@ pub struct ThreadTime {
     pub blocked_ns: u64,
 }
 
+impl ThreadTime {
+    fn add(&mut self, other: Self) {
+        self.on_cpu_ns = self.on_cpu_ns.saturating_add(other.on_cpu_ns);
+        self.runnable_ns = self.runnable_ns.saturating_add(other.runnable_ns);
+        self.blocked_ns = self.blocked_ns.saturating_add(other.blocked_ns);
+    }
+}
+
+/// An interval off the processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OffCpu {
+    /// The start, in ns since the trace began.
+    pub start_ns: u64,
+    /// The length in ns.
+    pub ns: u64,
+}
+
+/// The intervals that end when a thread runs again, if their stack is not yet known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Returned {
+    /// The interval in which the thread was blocked.
+    pub blocked: Option<OffCpu>,
+    /// The interval in which it was ready for a processor.
+    pub runnable: Option<OffCpu>,
+}
+
+impl Returned {
+    /// Returns the intervals with the kind of their samples.
+    pub fn intervals(self) -> impl Iterator<Item = (SampleKind, OffCpu)> {
+        let blocked = self.blocked.map(|it| (SampleKind::Blocked, it));
+        let runnable = self.runnable.map(|it| (SampleKind::Runnable, it));
+        blocked.into_iter().chain(runnable)
+    }
+}
+
+/// The thread that a switch is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Switched {
+    Thread(ThreadIndex),
+    /// A thread whose process only later events state.
+    Early(u64),
+}
+
 /// A thread's activity since a time.
 #[derive(Clone, Copy, Debug)]
-struct Current {
+pub(crate) struct Current {
     doing: Doing,
     since_ns: u64,
     /// The stack of the switch that took the thread from its processor.
     stack: Option<(EventTypeId, StackId)>,
+    /// The interval without a stack that the thread was blocked before it became runnable.
+    waited: Option<OffCpu>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +127,8 @@ enum Doing {
 /// The state of all threads, and their times so far.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadTimes {
-    current: FxHashMap<ThreadIndex, Current>,
-    times: FxHashMap<ThreadIndex, ThreadTime>,
+    current: FxHashMap<Switched, Current>,
+    times: FxHashMap<Switched, ThreadTime>,
     /// Intervals that ended before this time were interrupted by lost events.
     lost_until_ns: u64,
     /// Number of switches without a preceding one that must exist, and of switches out of order.
@@ -85,15 +136,17 @@ pub(crate) struct ThreadTimes {
 }
 
 impl ThreadTimes {
-    /// Applies a switch of a thread. Adds the intervals that it ends to `samples`.
+    /// Applies a switch of a thread. Adds the intervals that it ends to `samples`, or returns them
+    /// if their stack is not known.
     pub fn switch(
         &mut self,
-        thread: ThreadIndex,
+        thread: Switched,
         time_ns: u64,
         switch: ThreadSwitch,
         stack: Option<(EventTypeId, StackId)>,
         samples: &mut SampleLog,
-    ) {
+    ) -> Returned {
+        let mut returned = Returned::default();
         let before = self.current.get(&thread).copied();
         let doing = match switch {
             ThreadSwitch::Run => Doing::Running,
@@ -105,27 +158,37 @@ impl ThreadTimes {
                     doing: Doing::Blocked,
                     ..
                 }) => Doing::Runnable,
-                _ => return,
+                _ => return returned,
             },
             ThreadSwitch::End => {
                 if let Some(before) = before.filter(|it| it.doing == Doing::Running) {
                     self.end(thread, before, time_ns, samples);
                 }
                 self.current.remove(&thread);
-                return;
+                return returned;
             }
         };
         let leaves = matches!(switch, ThreadSwitch::Block | ThreadSwitch::Preempt);
+        let mut waited = None;
         if let Some(before) = before {
             if time_ns < before.since_ns {
                 self.unpaired += 1;
-                return;
+                return returned;
             }
             let was_running = before.doing == Doing::Running;
             if leaves != was_running {
                 self.unpaired += 1;
             } else {
-                self.end(thread, before, time_ns, samples);
+                let ended = self.end(thread, before, time_ns, samples);
+                match (before.doing, doing) {
+                    (Doing::Blocked, Doing::Runnable) => waited = ended,
+                    (Doing::Blocked, _) => returned.blocked = ended,
+                    (Doing::Runnable, _) => {
+                        returned.blocked = before.waited;
+                        returned.runnable = ended;
+                    }
+                    (Doing::Running, _) => {}
+                }
             }
         }
         let stack = match (leaves, before) {
@@ -137,8 +200,21 @@ impl ThreadTimes {
             doing,
             since_ns: time_ns,
             stack,
+            waited,
         };
         self.current.insert(thread, current);
+        returned
+    }
+
+    /// Removes the activity of a thread whose process was unknown so far.
+    pub fn take_early(&mut self, tid: u64) -> Option<Current> {
+        self.current.remove(&Switched::Early(tid))
+    }
+
+    /// Continues an activity as that of a thread whose process is known.
+    pub fn identify(&mut self, early: Current, thread: ThreadIndex) {
+        let current = self.current.entry(Switched::Thread(thread));
+        current.or_insert(early);
     }
 
     /// Records that events up to a time were lost: the activity of threads since an earlier time is
@@ -147,17 +223,29 @@ impl ThreadTimes {
         self.lost_until_ns = self.lost_until_ns.max(until_ns);
     }
 
-    /// Returns the times of threads, sorted by thread.
-    pub fn sorted(self) -> Vec<(ThreadIndex, ThreadTime)> {
-        let mut times: Vec<_> = self.times.into_iter().collect();
-        times.sort_unstable_by_key(|&(thread, _)| thread);
-        times
+    /// Returns the times of threads, sorted by thread. `thread_of` returns the thread whose process
+    /// was stated late.
+    pub fn sorted(
+        self,
+        mut thread_of: impl FnMut(u64) -> Option<ThreadIndex>,
+    ) -> Vec<(ThreadIndex, ThreadTime)> {
+        let mut times: BTreeMap<ThreadIndex, ThreadTime> = BTreeMap::new();
+        for (switched, time) in self.times {
+            let thread = match switched {
+                Switched::Thread(thread) => Some(thread),
+                Switched::Early(tid) => thread_of(tid),
+            };
+            if let Some(thread) = thread {
+                times.entry(thread).or_default().add(time);
+            }
+        }
+        times.into_iter().collect()
     }
 
     /// Ends all intervals with the recording.
     pub fn finish(&mut self, end_ns: u64, samples: &mut SampleLog) {
         let mut open: Vec<_> = self.current.drain().collect();
-        open.sort_unstable_by_key(|&(thread, current)| (current.since_ns, thread.0));
+        open.sort_unstable_by_key(|&(thread, current)| (current.since_ns, thread));
         for (thread, current) in open {
             if end_ns >= current.since_ns {
                 self.end(thread, current, end_ns, samples);
@@ -165,11 +253,17 @@ impl ThreadTimes {
         }
     }
 
-    /// Ends a thread's current activity.
-    fn end(&mut self, thread: ThreadIndex, current: Current, end_ns: u64, samples: &mut SampleLog) {
+    /// Ends a thread's current activity. Returns the interval if it has no stack yet.
+    fn end(
+        &mut self,
+        thread: Switched,
+        current: Current,
+        end_ns: u64,
+        samples: &mut SampleLog,
+    ) -> Option<OffCpu> {
         if current.since_ns < self.lost_until_ns {
             self.unpaired += 1;
-            return;
+            return None;
         }
         let ns = end_ns.saturating_sub(current.since_ns);
         let times = self.times.entry(thread).or_default();
@@ -179,17 +273,23 @@ impl ThreadTimes {
             Doing::Blocked => (&mut times.blocked_ns, Some(SampleKind::Blocked)),
         };
         *sum = sum.saturating_add(ns);
-        if let (Some(kind), Some((event, stack))) = (kind, current.stack)
-            && ns > 0
-        {
-            let class = SampleClass {
-                thread,
-                stack,
-                event,
-                kind,
-                idle: false,
-            };
-            samples.push_weighing(class, current.since_ns, Weight::Ns(ns));
+        let kind = kind.filter(|_| ns > 0)?;
+        match (thread, current.stack) {
+            (Switched::Thread(thread), Some((event, stack))) => {
+                let class = SampleClass {
+                    thread,
+                    stack,
+                    event,
+                    kind,
+                    idle: false,
+                };
+                samples.push_weighing(class, current.since_ns, Weight::Ns(ns));
+                None
+            }
+            _ => Some(OffCpu {
+                start_ns: current.since_ns,
+                ns,
+            }),
         }
     }
 }
@@ -207,7 +307,7 @@ mod tests {
         let stack = stacks.intern([1].into_iter()).expect("room");
         let mut samples = SampleLog::default();
         let mut times = ThreadTimes::default();
-        let thread = ThreadIndex(3);
+        let thread = Switched::Thread(ThreadIndex(3));
         for &(time, switch) in switches {
             let stack = Some((EventTypeId(0), stack));
             times.switch(thread, time, switch, stack, &mut samples);
@@ -250,6 +350,38 @@ mod tests {
     }
 
     #[test]
+    fn rule_25_intervals_without_a_stack_are_returned() {
+        use ThreadSwitch::*;
+        let mut samples = SampleLog::default();
+        let mut times = ThreadTimes::default();
+        let thread = Switched::Early(7);
+        let mut at = |time, switch| times.switch(thread, time, switch, None, &mut samples);
+        assert_eq!(at(10, Block), Returned::default());
+        assert_eq!(at(40, Ready), Returned::default());
+        let off = |start_ns, ns| Some(OffCpu { start_ns, ns });
+        let returned = Returned {
+            blocked: off(10, 30),
+            runnable: off(40, 5),
+        };
+        assert_eq!(at(45, Run), returned);
+        at(50, Preempt);
+        // The process is known from here on.
+        let early = times.take_early(7).expect("its activity");
+        times.identify(early, ThreadIndex(3));
+        let thread = Switched::Thread(ThreadIndex(3));
+        let returned = times.switch(thread, 58, Run, None, &mut samples);
+        assert_eq!((returned.blocked, returned.runnable), (None, off(50, 8)));
+        times.finish(60, &mut samples);
+        let time = ThreadTime {
+            on_cpu_ns: 5 + 2,
+            runnable_ns: 5 + 8,
+            blocked_ns: 30,
+        };
+        let thread_of = |tid| (tid == 7).then_some(ThreadIndex(3));
+        assert_eq!(times.sorted(thread_of), [(ThreadIndex(3), time)]);
+    }
+
+    #[test]
     fn rule_25_a_wait_lasts_until_the_recording_ends() {
         let (intervals, ..) = replay(&[(10, ThreadSwitch::Block)], 100);
         assert_eq!(intervals, [("blocked", 10, 90)]);
@@ -271,7 +403,7 @@ mod tests {
     fn rule_25_intervals_with_lost_events_have_no_time() {
         let mut samples = SampleLog::default();
         let mut times = ThreadTimes::default();
-        let thread = ThreadIndex(0);
+        let thread = Switched::Thread(ThreadIndex(0));
         times.switch(thread, 10, ThreadSwitch::Run, None, &mut samples);
         times.lost(15);
         times.switch(thread, 20, ThreadSwitch::Block, None, &mut samples);

@@ -111,6 +111,7 @@ pub(crate) static CLASSIC: &[(Guid, u8, Layout)] = &[
     (THREAD, 3, layout!("Thread/DCStart", KernelEvent::Thread, DCStart, 1..=4)),
     (THREAD, 4, layout!("Thread/DCStop", KernelEvent::Thread, DCEnd, 1..=4)),
     (THREAD, 36, layout!("Thread/CSwitch", KernelEvent::CSwitch, Load, 1..=5)),
+    (THREAD, 50, layout!("Thread/ReadyThread", KernelEvent::ReadyThread, Load, 1..=5)),
     (THREAD, 72, layout!("Thread/SetName", KernelEvent::ThreadName, Load, 0..=2)),
     (IMAGE, 10, layout!("Image/Load", KernelEvent::Image, Load, 0..=4)),
     (IMAGE, 2, layout!("Image/Unload", KernelEvent::Image, Unload, 0..=4)),

@@ -13,12 +13,14 @@ use chronosym_events::{
 };
 use rustc_hash::FxHashMap;
 
-use super::threads::Threads;
+use super::{task_state, threads::Threads};
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
 use chronosym_core::DiagnosticKind::{CutShort, Damage, Loss as Lost, LostEvents, Unused};
 use chronosym_core::facts::{At, Fact, Process};
-use chronosym_core::{Diagnostics, EventTypeId, Host, Loss, Payload, RecordingId, Session};
+use chronosym_core::{
+    Diagnostics, EventTypeId, Host, Loss, Payload, RecordingId, Session, ThreadSwitch, Walked,
+};
 
 /// The field in which the runtime's tracer stores a payload in ETW's form.
 const PACKED: &str = "__data__";
@@ -242,6 +244,22 @@ fn owner<'a>(event: &Event<'a>) -> (Option<u32>, Option<u64>, &'a [u8]) {
     (pid, tid, name)
 }
 
+/// Returns the addresses in an event's context, innermost first.
+fn call_stack(event: &Event<'_>) -> Vec<u64> {
+    // The kernel ends a stack with this value.
+    const END: u64 = u64::MAX;
+    let part = |wanted| {
+        let list = event.context.iter().find_map(|(name, value)| match value {
+            Value::List(list) if name == wanted => Some(list),
+            _ => None,
+        });
+        let addresses = list.into_iter().flat_map(|list| list.iter());
+        addresses.filter_map(|value| value.as_u64())
+    };
+    let addresses = part("callstack_kernel").chain(part("callstack_user"));
+    addresses.filter(|&address| address != END).collect()
+}
+
 /// What a kernel event reports about a process or thread.
 #[derive(Clone, Copy)]
 enum Task {
@@ -252,6 +270,8 @@ enum Task {
     State,
     /// Another thread is scheduled on the processor.
     Switch,
+    /// A thread's wait ends.
+    Wakeup,
 }
 
 impl Task {
@@ -262,6 +282,7 @@ impl Task {
             "sched_process_exit" => Task::Exit,
             "lttng_statedump_process_state" => Task::State,
             "sched_switch" => Task::Switch,
+            "sched_wakeup" | "sched_wakeup_new" | "sched_waking" => Task::Wakeup,
             _ => return None,
         })
     }
@@ -494,13 +515,46 @@ impl Importer {
         };
         session.push(id, at, payload, None);
         if let Some(task) = task.filter(|_| self.joined.has_lives) {
-            self.task(at, task, event, session);
+            self.task(at, id, task, event, session);
         }
         time_ns
     }
 
+    /// Returns the owner of a switch; the idle thread, and threads whose process is unknown, are
+    /// skipped.
+    fn of_thread(&self, at: At, tid: u64) -> Option<At> {
+        let pid = self.threads.process_of(tid).filter(|_| tid != 0)?;
+        Some(at.of(Some(pid), Some(tid)))
+    }
+
+    /// Applies a context switch. Its stack, if the recording has the contexts `callstack-kernel` and
+    /// `callstack-user`, is that of the thread being switched out.
+    fn switch(&mut self, at: At, id: EventTypeId, event: &Event<'_>, session: &mut Session) {
+        let number = |name| event.fields.get(name).and_then(|value| value.as_u64());
+        let (Some(left), Some(state), Some(next)) =
+            (number("prev_tid"), number("prev_state"), number("next_tid"))
+        else {
+            return;
+        };
+        if let Some(at) = self.of_thread(at, left) {
+            let stack = call_stack(event);
+            let stack = session.intern_whole(stack.iter().copied().map(Walked::from));
+            session.switch(at, task_state::left(state), stack.map(|stack| (id, stack)));
+        }
+        if let Some(at) = self.of_thread(at, next) {
+            session.switch(at, ThreadSwitch::Run, None);
+        }
+    }
+
     /// Applies what a kernel event reports about a process.
-    fn task(&mut self, at: At, task: Task, event: &Event<'_>, session: &mut Session) {
+    fn task(
+        &mut self,
+        at: At,
+        event_type: EventTypeId,
+        task: Task,
+        event: &Event<'_>,
+        session: &mut Session,
+    ) {
         let number = |name| event.fields.get(name).and_then(|value| value.as_u64());
         let id = |name| number(name).and_then(|id| u32::try_from(id).ok());
         let text = |name| match event.fields.get(name) {
@@ -549,6 +603,14 @@ impl Importer {
                 {
                     self.threads
                         .name(at, pid, tid, text("prev_comm").as_bytes(), session);
+                }
+                if session.options().switches {
+                    self.switch(at, event_type, event, session);
+                }
+            }
+            Task::Wakeup => {
+                if let Some(at) = number("tid").and_then(|tid| self.of_thread(at, tid)) {
+                    session.switch(at, ThreadSwitch::Ready, None);
                 }
             }
             Task::State => {

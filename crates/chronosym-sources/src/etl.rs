@@ -7,13 +7,14 @@ use chronosym_types::hash::HashMap;
 
 use super::etw_processes;
 use super::etw_stacks::{Finished, Mode, Reference, StackAssembler, StackOf, Waiting};
+use super::etw_switches::{Switch, Switches};
 use super::etw_types::Schemas;
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
 use chronosym_core::DiagnosticKind::{Damage, Loss as Lost, LostEvents, Unused};
 use chronosym_core::facts::{At, Sample};
 use chronosym_core::{
-    ClassIndex, Diagnostics, EventTypeId, Loss, Payload, RecordingId, Role, SampleClass,
+    ClassIndex, Diagnostics, EventTypeId, Loss, Payload, RecordingId, Returned, Role, SampleClass,
     SampleKind, SampleSelection, Session, StackId, ThreadIndex, Weight,
 };
 
@@ -258,6 +259,7 @@ struct Importer {
     has_kernel_logger: bool,
     /// Performance counters: events per sample, by counter number.
     counters: HashMap<u32, u64>,
+    switches: Switches,
 }
 
 /// The last runtime event of a thread.
@@ -280,6 +282,7 @@ impl Importer {
             last_clr: HashMap::default(),
             has_kernel_logger: false,
             counters: HashMap::default(),
+            switches: Switches::default(),
         }
     }
 
@@ -327,8 +330,13 @@ impl Importer {
             }
         }
         if !is_sample {
-            if selected {
-                self.event_with_stack(raw, record, id, session);
+            let switch = match selected || session.options().switches {
+                true => self.switches.take(role, raw, record, session),
+                false => None,
+            };
+            let is_interval = switch.is_some_and(|it| it.returned != Returned::default());
+            if selected || is_interval {
+                self.event_with_stack(raw, record, id, switch, session);
             }
             let has_stack = !selected && !is_stack && has_stack(record);
             session.count(id, 0, u64::from(has_stack), 0);
@@ -453,16 +461,16 @@ impl Importer {
         raw: &RawEvent<'_>,
         record: &Record<'_>,
         id: EventTypeId,
+        switch: Option<Switch>,
         session: &Session,
     ) {
         let mut event = waiting(record, id);
         event.sample.weight = session.weight(id, raw.payload);
         // The stack of a context switch is that of the thread being switched in.
-        if session.role(id) == Role::ContextSwitch
-            && let Ok(Some(Event::Kernel(KernelEvent::CSwitch(switch)))) = raw.decode()
-        {
-            event.tid = Some(switch.new_thread_id);
-            event.pid = session.process_of_thread(switch.new_thread_id);
+        if let Some(switch) = switch {
+            event.tid = Some(switch.new_tid);
+            event.pid = session.process_of_thread(switch.new_tid);
+            event.returned = switch.returned;
         }
         self.stacks.wait(event);
         let of = Reference {
@@ -537,15 +545,26 @@ impl Importer {
                 idle,
                 stack,
             };
-            let class = *self.classes.entry(key).or_insert_with(|| {
-                let thread = match owner {
-                    Owner::Thread(thread) => Some(thread),
-                    Owner::Tid(_) => None,
-                };
-                session.open_class(SampleClass::open(thread, event.id, kind, idle))
-            });
-            session.log_sample(class, event.time_ns, weight);
+            if kind != SampleKind::Event || session.is_selected(event.id) {
+                let class = self.class(key, session);
+                session.log_sample(class, event.time_ns, weight);
+            }
+            for (kind, off) in event.returned.intervals() {
+                let class = self.class(ClassKey { kind, ..key }, session);
+                session.log_sample(class, off.start_ns, Weight::Ns(off.ns));
+            }
         }
+    }
+
+    /// Returns the class with these properties.
+    fn class(&mut self, key: ClassKey, session: &mut Session) -> ClassIndex {
+        *self.classes.entry(key).or_insert_with(|| {
+            let thread = match key.owner {
+                Owner::Thread(thread) => Some(thread),
+                Owner::Tid(_) => None,
+            };
+            session.open_class(SampleClass::open(thread, key.event, key.kind, key.idle))
+        })
     }
 
     /// Ends the import: assigns stacks and owners to all samples. Returns the number of stack keys
@@ -610,6 +629,7 @@ fn waiting(record: &Record<'_>, id: EventTypeId) -> Waiting {
         tid: record.thread_id,
         cpu: record.cpu,
         sample: Sample::new(SampleKind::Event),
+        returned: Returned::default(),
         ip: None,
     }
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use chronosym_types::hash::HashMap;
 
 use chronosym_core::facts::Sample;
-use chronosym_core::{EventTypeId, StackId, StackTable};
+use chronosym_core::{EventTypeId, Returned, StackId, StackTable};
 
 /// The parts of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +48,8 @@ pub(super) struct Waiting {
     pub tid: Option<u32>,
     pub cpu: u16,
     pub sample: Sample,
+    /// The intervals that it ends, which have its stack.
+    pub returned: Returned,
     /// The thread's instruction pointer, used if the part of the stack that contains it does not
     /// follow.
     pub ip: Option<u64>,

@@ -10,6 +10,7 @@ mod error;
 pub mod etl;
 mod etw_processes;
 mod etw_stacks;
+mod etw_switches;
 mod etw_types;
 pub mod jitdump;
 pub mod nettrace;
@@ -18,6 +19,7 @@ pub mod perf;
 pub mod saved;
 pub mod script;
 mod stream;
+mod task_state;
 mod threads;
 
 pub use {chronosym_ctf, chronosym_etl, chronosym_nettrace, chronosym_perf};

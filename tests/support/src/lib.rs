@@ -12,4 +12,5 @@ pub mod netperf;
 pub mod nettrace;
 pub mod payload;
 pub mod perf;
+pub mod schedule;
 pub mod trace;

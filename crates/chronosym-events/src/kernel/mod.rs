@@ -31,6 +31,7 @@ events! {
         StackKeyDefinition(StackKeyDefinition<'a>),
         UserStack(UserStack<'a>),
         CSwitch(CSwitch),
+        ReadyThread(ReadyThread),
         SystemPaths(SystemPaths<'a>),
         VolumeMapping(VolumeMapping<'a>),
     }

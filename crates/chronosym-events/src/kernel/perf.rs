@@ -159,4 +159,18 @@ payload! {
         /// Not used.
         reserved: Option<u32> = "Reserved",
     }
+
+    /// A thread becomes ready for a processor.
+    ReadyThread {
+        /// The thread.
+        thread_id: u32 = "TThreadId",
+        /// Why its priority is adjusted: 0 not at all, 1 unwait, 2 boost.
+        adjust_reason: i8 = "AdjustReason",
+        /// By how much its priority is adjusted.
+        adjust_increment: i8 = "AdjustIncrement",
+        /// Flags: 1 made ready by a DPC, 2 its kernel stack or 4 its process is swapped out.
+        flag: i8 = "Flag",
+        /// Not used.
+        reserved: i8 = "Reserved",
+    }
 }

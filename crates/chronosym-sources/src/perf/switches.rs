@@ -10,6 +10,8 @@ use chronosym_core::{EventTypeId, StackId, ThreadSwitch};
 use chronosym_types::ByteOrder;
 use chronosym_types::hash::HashMap;
 
+use crate::task_state::left;
+
 /// A tracepoint of the scheduler. Offsets of their fields have not changed since Linux 2.6.32
 /// (include/trace/events/sched.h), after the 8 bytes that all tracepoints share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +25,9 @@ impl Tracepoint {
     pub fn of(name: &str) -> Option<Self> {
         match name {
             "sched:sched_switch" => Some(Tracepoint::Switch),
-            "sched:sched_wakeup" | "sched:sched_wakeup_new" => Some(Tracepoint::Wakeup),
+            "sched:sched_waking" | "sched:sched_wakeup" | "sched:sched_wakeup_new" => {
+                Some(Tracepoint::Wakeup)
+            }
             _ => None,
         }
     }
@@ -44,22 +48,9 @@ pub(super) fn switched(raw: &[u8], order: ByteOrder) -> Option<Switched> {
     })
 }
 
-/// Reads the thread that `sched_wakeup` makes runnable.
+/// Reads the thread that `sched_waking` or `sched_wakeup` makes runnable.
 pub(super) fn woken(raw: &[u8], order: ByteOrder) -> Option<u32> {
     number(raw, 24, order)
-}
-
-/// Returns the activity of a thread that was switched out in this state (`TASK_*` of
-/// include/linux/sched.h). A preempted one is still `TASK_RUNNING`, or has the bit after the
-/// reported ones: 0x100 since Linux 4.14, 0x400 to 0x1000 before.
-fn left(state: u64) -> ThreadSwitch {
-    const DEAD_OR_ZOMBIE: u64 = 0x10 | 0x20;
-    match state & 0xff {
-        0 => ThreadSwitch::Preempt,
-        _ if state & 0x1d00 != 0 => ThreadSwitch::Preempt,
-        low if low & DEAD_OR_ZOMBIE != 0 => ThreadSwitch::End,
-        _ => ThreadSwitch::Block,
-    }
 }
 
 fn number(raw: &[u8], at: usize, order: ByteOrder) -> Option<u32> {

@@ -301,12 +301,23 @@ impl<W: Write> EtlWriter<W> {
         self.with_payload(fill, |w, p| w.perfinfo(at, STACK_WALK, opcode, 2, p))
     }
 
-    /// Context switch.
+    /// Context switch; the old thread waits.
     pub fn cswitch(&mut self, at: At, new_tid: u32, old_tid: u32) -> io::Result<()> {
+        self.cswitch_from(at, new_tid, old_tid, 5)
+    }
+
+    /// Context switch; the old thread is in this state.
+    pub fn cswitch_from(
+        &mut self,
+        at: At,
+        new_tid: u32,
+        old_tid: u32,
+        state: u8,
+    ) -> io::Result<()> {
         let fill = |p: &mut Vec<u8>, _: bool| {
             p.extend_from_slice(&new_tid.to_le_bytes());
             p.extend_from_slice(&old_tid.to_le_bytes());
-            p.extend_from_slice(&[8, 8, 0, 0, 6, 1, 5, 0]);
+            p.extend_from_slice(&[8, 8, 0, 0, 6, 1, state, 0]);
             p.extend_from_slice(&[0; 8]);
         };
         self.with_payload(fill, |w, p| w.perfinfo(at, THREAD, 36, 2, p))
