@@ -150,6 +150,41 @@ fn expected_intervals(schedule: &Schedule, origin: u64) -> Vec<(u64, SampleKind,
     off
 }
 
+/// The lengths of the waits of one thread, by the thread that ended them: number and ns.
+fn wakers(timeline: &Arc<Timeline>, waiting: u32) -> BTreeMap<u64, (u64, u64)> {
+    let mut filter = Filter::default();
+    filter.tid = Some(waiting.into());
+    let mut all = 0;
+    let wakers = timeline.wakers(&filter, None, |resolver, stack| {
+        let frame = resolver.frame(resolver.leaf(stack));
+        assert_eq!(frame.address, 0x1000 * u64::from(waiting), "its wait");
+        all += 1;
+        true
+    });
+    assert_eq!(wakers.samples(), all);
+    let mut sums = BTreeMap::new();
+    for entry in &wakers.entries {
+        let view = timeline.thread_view(entry.thread).expect("a thread");
+        let frame = wakers.resolver.frame(wakers.resolver.leaf(entry.stack));
+        assert_eq!(frame.address, 0x1000 * view.tid, "the waker's stack");
+        let of = sums.entry(view.tid).or_insert((0, 0));
+        *of = (of.0 + entry.samples, of.1 + entry.time_ns);
+    }
+    sums
+}
+
+/// The expected ones, of waits that started before a time.
+fn expected_wakers(schedule: &Schedule, waiting: u32, before: u64) -> BTreeMap<u64, (u64, u64)> {
+    let mut sums = BTreeMap::new();
+    for (by, thread, since, ns) in schedule.woken() {
+        if thread == waiting && since < before {
+            let of = sums.entry(u64::from(by)).or_insert((0, 0));
+            *of = (of.0 + 1, of.1 + ns);
+        }
+    }
+    sums
+}
+
 /// A schedule of two processors, and the expected times.
 #[test]
 fn rule_25_threads_have_the_time_of_the_schedule() {
@@ -175,6 +210,11 @@ fn rule_25_threads_have_the_time_of_the_schedule() {
     assert_eq!(times(&timeline), expected_times(&schedule));
     assert_eq!(intervals(&timeline), off);
     assert!(off.len() > 500, "{}", off.len());
+    for tid in PID..PID + THREADS {
+        let expected = expected_wakers(&schedule, tid, u64::MAX);
+        assert!(expected.len() > 2, "{expected:?}");
+        assert_eq!(wakers(&timeline, tid), expected);
+    }
     assert!(
         timeline.diagnostics().is_empty(),
         "{:?}",
@@ -259,8 +299,14 @@ mod etl {
                     switch(w, time, cpu, from, state, to);
                 }
                 Step::Wake { cpu, by, thread } => {
-                    w.ready_thread(at(time, cpu).tid(by), thread)
-                        .expect("memory");
+                    w.ready_thread(at(time, cpu), thread).expect("memory");
+                    let stack = Stack {
+                        event: at(time, cpu),
+                        pid: PID,
+                        tid: by,
+                        addresses: &[0x1000 * u64::from(by)],
+                    };
+                    w.stack(at(time, cpu), &stack).expect("memory");
                 }
             }
         }
@@ -276,14 +322,20 @@ mod etl {
         session.finish()
     }
 
-    /// The intervals that end with a switch to the thread: others have no stack.
-    fn returned(schedule: &Schedule) -> Vec<(u64, SampleKind, u64, u64)> {
+    /// The time at which each thread returned last.
+    fn last_run(schedule: &Schedule) -> BTreeMap<u64, u64> {
         let mut last_run = BTreeMap::new();
         for &(time, step) in &schedule.steps {
             if let Step::Switch { to, .. } = step {
                 last_run.insert(u64::from(to), time);
             }
         }
+        last_run
+    }
+
+    /// The intervals that end with a switch to the thread: others have no stack.
+    fn returned(schedule: &Schedule) -> Vec<(u64, SampleKind, u64, u64)> {
+        let last_run = last_run(schedule);
         let mut off = expected_intervals(schedule, 0);
         off.retain(|&(tid, _, since, _)| since < last_run[&tid]);
         off
@@ -300,6 +352,12 @@ mod etl {
         let off = returned(&schedule);
         assert_eq!(intervals(&timeline), off);
         assert!(off.len() > 500, "{}", off.len());
+        let last_run = last_run(&schedule);
+        for tid in PID..PID + THREADS {
+            let expected = expected_wakers(&schedule, tid, last_run[&tid.into()]);
+            assert!(expected.len() > 2, "{expected:?}");
+            assert_eq!(wakers(&timeline, tid), expected);
+        }
         assert!(
             timeline.diagnostics().is_empty(),
             "{:?}",
@@ -466,6 +524,10 @@ mod ctf {
         assert!(diagnostics.list.is_empty(), "{:?}", diagnostics.list);
         assert_eq!(times(&timeline), expected_times(&schedule));
         assert_eq!(intervals(&timeline), expected_intervals(&schedule, 1));
+        // A wake-up by the idle thread has no stack here.
+        let mut expected = expected_wakers(&schedule, PID, u64::MAX);
+        expected.remove(&0);
+        assert_eq!(wakers(&timeline, PID), expected);
     }
 }
 

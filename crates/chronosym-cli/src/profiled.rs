@@ -11,13 +11,14 @@ use chronosym::runtime::{keep_for_durations, weigh_by_duration};
 use chronosym::symbols::Symbolizer;
 use chronosym::{Filter, Options, Profile, SampleSelection};
 use chronosym_export::{
-    CallTree, Granularity, Series, Shape, TableOptions, TreeOptions, WeightUnit,
+    CallTree, Granularity, Pattern, Series, Shape, TableOptions, TreeOptions, Wakers, WeightUnit,
 };
 
 use chronosym_symbols::store::SearchLocation;
 
-use crate::args::{Filters, InfoFormat, OfTrace, Selection, Symbols};
+use crate::args::{ActivityChoice, Filters, InfoFormat, OfTrace, Selection, Symbols};
 use crate::load::{self, Loaded};
+use crate::units::show_time;
 use crate::{absent, emptied, limits, output, progress, symbolizer};
 
 /// The samples of traces: filter, shape and symbols.
@@ -162,6 +163,49 @@ impl Sampled {
         (profile, (share >= 0.1).then_some(note))
     }
 
+    /// Returns the wake-ups that ended waits of a method, and a note on waits without one.
+    fn wakers(&self, method: &Pattern, raw: bool) -> (Profile, Option<String>) {
+        let symbols = self.symbols.clone();
+        let wakers = Wakers::of(&self.loaded.timeline, &self.filter, Some(symbols), method);
+        let Wakers {
+            mut profile,
+            waits,
+            wait_ns,
+            ..
+        } = wakers;
+        note_limit(&profile);
+        let (woken, woken_ns) = (profile.samples(), profile.time_ns().unwrap_or(0));
+        let has_switches = !self.loaded.timeline.thread_times().is_empty();
+        if woken == 0 {
+            progress::hint(&match (has_switches, waits) {
+                (false, _) => {
+                    "the trace has no context switches; docs/time.md says how to record them"
+                        .to_owned()
+                }
+                (true, 0) => format!(
+                    "no wait has a method that matches '{method}'; `chronosym top --activity blocked TRACE` lists the methods"
+                ),
+                (true, _) => format!(
+                    "no wake-up with a stack is recorded for {waits} waits ({}); record sched:sched_waking or ReadyThread with stacks",
+                    show_time(wait_ns)
+                ),
+            });
+        }
+        self.shape.apply(&mut profile);
+        if !raw {
+            chronosym_export::fold_plumbing(&mut profile);
+        }
+        let missing = (woken > 0 && waits > woken).then(|| {
+            format!(
+                "{} of {waits} waits ({} of {}) have no recorded wake-up",
+                waits - woken,
+                show_time(wait_ns.saturating_sub(woken_ns)),
+                show_time(wait_ns)
+            )
+        });
+        (profile, missing)
+    }
+
     /// Returns the profile of numbers of samples, without times and bytes.
     pub fn counts(&self) -> Profile {
         let symbols = self.symbols.clone();
@@ -223,6 +267,13 @@ pub fn profile(args: &OfTrace) -> Result<(Profile, Arc<Symbolizer>, Option<Strin
     let input = &args.input;
     let raw = args.selection.samples.raw || args.format != InfoFormat::Text;
     let symbols = input.symbols.spelled(!raw);
+    if let Some(method) = &args.wakers {
+        let mut selection = args.selection.clone();
+        selection.samples.activity = Some(ActivityChoice::Blocked);
+        let sampled = Sampled::read(&input.traces, &symbols, &selection, 0)?;
+        let (profile, note) = sampled.wakers(method, raw);
+        return Ok((profile, sampled.symbols, note));
+    }
     let sampled = Sampled::read(&input.traces, &symbols, &args.selection, 0)?;
     let (profile, note) = sampled.presented(raw);
     if profile.entries.is_empty() {

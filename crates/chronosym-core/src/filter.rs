@@ -116,6 +116,8 @@ impl Filter {
                 SampleKind::Event => true,
                 SampleKind::WallManaged | SampleKind::WallExternal => !has_cpu && !has_switches,
                 SampleKind::Blocked | SampleKind::Runnable => self.activity.is_some(),
+                // They are no samples of their own.
+                SampleKind::Wakeup => false,
             };
             let activity = activities.is_none_or(|(of, wanted)| {
                 wanted.passes(of[index].activity, timeline.wall_flag(thread.process))

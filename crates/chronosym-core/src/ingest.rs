@@ -10,11 +10,12 @@ use crate::ids::{EventTypeId, ProcessIndex, StackId, ThreadIndex};
 use crate::images::FileMapping;
 use crate::machine::Machine;
 use crate::meaning::Role;
-use crate::samples::{ClassIndex, SampleClass};
+use crate::samples::{ClassIndex, SampleClass, Wakeup};
 use crate::session::Session;
 use crate::stacks::Walked;
 use crate::strings::StringId;
-use crate::terms::Weight;
+use crate::terms::{SampleKind, Weight};
+use crate::thread_time::OffCpu;
 use crate::unwind::{Thread, Unwinder};
 
 impl Session {
@@ -156,6 +157,34 @@ impl Session {
         };
         let thread = self.machine.processes.thread(process, tid.into());
         self.samples.class_mut(class).thread = thread;
+    }
+
+    /// Returns the class of the wake-ups by a thread with a stack.
+    pub fn waker_class(
+        &mut self,
+        waker: At,
+        event: EventTypeId,
+        stack: Option<StackId>,
+    ) -> Option<ClassIndex> {
+        let class = SampleClass {
+            thread: self.thread(waker.process, waker.thread.unwrap_or(0), waker.time_ns),
+            stack: stack?,
+            event,
+            kind: SampleKind::Wakeup,
+            idle: false,
+        };
+        Some(self.samples.class(class))
+    }
+
+    /// Records that a wake-up ended a wait, both by their classes.
+    pub fn wakeup(&mut self, wait: ClassIndex, off: OffCpu, waker: ClassIndex) {
+        let OffCpu { start_ns, ns, .. } = off;
+        self.samples.wakeup(Wakeup {
+            wait,
+            start_ns,
+            ns,
+            waker,
+        });
     }
 
     /// Records that context switches before a time are missing, which the following ones prove.

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::activity::{Activity, ThreadActivity};
 use crate::answers::Answers;
-use crate::filter::Filter;
+use crate::filter::{ActivityFilter, Filter};
 use crate::ids::{EventTypeId, ThreadIndex};
 use crate::resolve::ALWAYS;
 use crate::resolver::{ResolvedStack, Resolver};
@@ -139,7 +139,81 @@ impl Timeline {
         filter: &Filter,
         symbols: Option<Arc<dyn SymbolSource>>,
     ) -> Profile {
-        self.profile_of(self.weighed(), true, filter, symbols)
+        let passes = self.passing(filter);
+        let samples = self
+            .weighed()
+            .filter(|&(class, time, _)| passes(class, time));
+        self.profile_of(samples, true, self.resolver(filter, symbols))
+    }
+
+    /// Counts the wake-ups that ended the selected waits: the threads and stacks that called the
+    /// scheduler, each with the length of the wait (rule 25). `filter` and `is_wanted` select waits;
+    /// the latter by their resolved stacks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_core::facts::At;
+    /// use chronosym_core::{Filter, Options, Session, ThreadSwitch};
+    /// # use std::sync::Arc;
+    /// # use chronosym_events::{EventKey, EventSchema, Provider};
+    /// # let schema = EventSchema::new(EventKey::Named {
+    /// #     provider: "sched".into(),
+    /// #     name: "sched_switch".into(),
+    /// # });
+    ///
+    /// let mut options = Options::default();
+    /// options.switches = true;
+    /// let mut session = Session::new(options);
+    /// # let event = session.event_type(Arc::new(schema));
+    /// let (waits, wakes) = (session.intern([0x1010]), session.intern([0x2010]));
+    /// let at = At::new(100).process(42).thread(7);
+    /// session.switch(at, ThreadSwitch::Block, waits.map(|stack| (event, stack)));
+    /// let waker = at.at(900).thread(8);
+    /// session.wake(at.at(900), |session| session.waker_class(waker, event, wakes));
+    ///
+    /// let wakers = session.finish().wakers(&Filter::default(), None, |_, _| true);
+    /// assert_eq!(wakers.time_ns(), Some(800));
+    /// ```
+    pub fn wakers(
+        self: &Arc<Self>,
+        filter: &Filter,
+        symbols: Option<Arc<dyn SymbolSource>>,
+        mut is_wanted: impl FnMut(&Resolver, ResolvedStack) -> bool,
+    ) -> Profile {
+        let mut waits = filter.clone();
+        waits.activity = Some(ActivityFilter::Only(Activity::Blocked));
+        let passes = self.passing(&waits);
+        let mut resolver = self.resolver(&waits, symbols);
+        let mut wakers = Vec::new();
+        for wakeup in self.samples.wakeups() {
+            if !passes(wakeup.wait, wakeup.start_ns) {
+                continue;
+            }
+            let class = self.samples.classes()[wakeup.wait as usize];
+            let stack = resolver.resolve(&class, wakeup.start_ns);
+            if stack.is_some_and(|(stack, _)| is_wanted(&resolver, stack)) {
+                let end_ns = wakeup.start_ns.saturating_add(wakeup.ns);
+                wakers.push((wakeup.waker, end_ns, Weight::Ns(wakeup.ns)));
+            }
+        }
+        self.profile_of(wakers.into_iter(), true, resolver)
+    }
+
+    /// Returns a function that tells whether a sample passes a filter.
+    fn passing(&self, filter: &Filter) -> impl Fn(ClassIndex, u64) -> bool + use<> {
+        let (classes, filter) = (filter.classes(self), filter.clone());
+        move |class, time| classes[class as usize] && filter.has_time(time)
+    }
+
+    fn resolver(
+        self: &Arc<Self>,
+        filter: &Filter,
+        symbols: Option<Arc<dyn SymbolSource>>,
+    ) -> Resolver {
+        let mut resolver = Resolver::new(self, symbols);
+        resolver.prepare(filter);
+        resolver
     }
 
     /// Counts the samples that pass `filter` by resolved stack, without determining the times,
@@ -149,21 +223,19 @@ impl Timeline {
         filter: &Filter,
         symbols: Option<Arc<dyn SymbolSource>>,
     ) -> Profile {
+        let passes = self.passing(filter);
         let samples = self.samples.iter();
+        let samples = samples.filter(|&(class, time)| passes(class, time));
         let samples = samples.map(|(class, time)| (class, time, Weight::Unknown));
-        self.profile_of(samples, false, filter, symbols)
+        self.profile_of(samples, false, self.resolver(filter, symbols))
     }
 
     fn profile_of(
         self: &Arc<Self>,
         samples: impl Iterator<Item = (ClassIndex, u64, Weight)>,
         activities: bool,
-        filter: &Filter,
-        symbols: Option<Arc<dyn SymbolSource>>,
+        mut resolver: Resolver,
     ) -> Profile {
-        let mut resolver = Resolver::new(self, symbols);
-        resolver.prepare(filter);
-        let passing = filter.classes(self);
         // The answers for each class so far; nearly always one.
         let mut answers: Vec<Answers<usize>> = Vec::new();
         answers.resize_with(self.samples.classes().len(), Answers::default);
@@ -176,9 +248,6 @@ impl Timeline {
         let mut counters: Vec<EventTypeId> = Vec::new();
         for (class, time, weight) in samples {
             let at = class as usize;
-            if !passing[at] || !filter.has_time(time) {
-                continue;
-            }
             (first, last) = (first.min(time), last.max(time));
             let time = time.min(ALWAYS.end - 1);
             if let Some((_, entry)) = answers[at].at(time) {
@@ -270,8 +339,7 @@ impl Timeline {
         filter: &Filter,
         mut each: impl FnMut(WeighedSample<'_>),
     ) {
-        let passing = filter.classes(self);
-        let passes = |class: ClassIndex, time| passing[class as usize] && filter.has_time(time);
+        let passes = self.passing(filter);
         let samples = self.weighed();
         let samples = samples.filter(|&(class, time, _)| passes(class, time));
         let mut each = |(index, time_ns, weight): (ClassIndex, u64, Weight)| {

@@ -51,6 +51,21 @@ pub struct SampleLog {
     joined: Vec<ClassIndex>,
     /// If only samples of a time window are stored: data about the others.
     window: Option<Box<Window>>,
+    /// The wake-ups that ended waits.
+    wakeups: Vec<Wakeup>,
+}
+
+/// The wake-up that ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wakeup {
+    /// The class of the wait.
+    pub wait: ClassIndex,
+    /// The start of the wait, in ns since the trace began.
+    pub start_ns: u64,
+    /// Its length in ns.
+    pub ns: u64,
+    /// The class of the wake-up: the thread and stack that ended the wait.
+    pub waker: ClassIndex,
 }
 
 impl SampleClass {
@@ -174,6 +189,11 @@ impl SampleLog {
         }
         if kept.len() < self.classes.len() {
             let dropped = joined.contains(&ClassIndex::MAX);
+            self.wakeups.retain_mut(|wakeup| {
+                wakeup.wait = joined[wakeup.wait as usize];
+                wakeup.waker = joined[wakeup.waker as usize];
+                wakeup.wait != ClassIndex::MAX && wakeup.waker != ClassIndex::MAX
+            });
             self.classes = kept;
             self.joined = joined;
             if let Some(window) = &mut self.window {
@@ -185,6 +205,16 @@ impl SampleLog {
                 self.len = self.counts().iter().sum();
             }
         }
+    }
+
+    /// Records the wake-up that ended a wait.
+    pub(crate) fn wakeup(&mut self, wakeup: Wakeup) {
+        self.wakeups.push(wakeup);
+    }
+
+    /// Returns the wake-ups that ended waits.
+    pub(crate) fn wakeups(&self) -> &[Wakeup] {
+        &self.wakeups
     }
 
     /// Adds a sample of a class.

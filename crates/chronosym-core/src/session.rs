@@ -22,7 +22,7 @@ use crate::saved::journal::Journal;
 use crate::selection::Options;
 use crate::stacks::{StackTable, Walked};
 use crate::terms::{SampleKind, Weight};
-use crate::thread_time::{Returned, Switched, ThreadSwitch, ThreadTimes};
+use crate::thread_time::{Returned, Switched, ThreadSwitch, ThreadTimes, With};
 use crate::ticks::Tick;
 use crate::universal::UniversalState;
 
@@ -516,19 +516,38 @@ impl Session {
         if !self.options.switches {
             return Returned::default();
         }
+        let thread = self.switched(at);
+        self.reach(at.time_ns);
+        let (with, samples) = (With { stack, waker: None }, &mut self.samples);
+        (self.thread_times).switch(thread, at.time_ns, switch, with, samples)
+    }
+
+    /// Ends the wait of the thread of `at`, as [`Session::switch`] does with
+    /// [`ThreadSwitch::Ready`]. If the thread waits, `waker` returns the class of the wake-up, or a
+    /// number that the returned interval will have ([`OffCpu::waker`](crate::OffCpu::waker)).
+    pub fn wake(&mut self, at: At, waker: impl FnOnce(&mut Self) -> Option<ClassIndex>) {
+        if !self.options.switches {
+            return;
+        }
+        let thread = self.switched(at);
+        self.reach(at.time_ns);
+        if self.thread_times.is_blocked(thread) {
+            let waker = waker(self);
+            let (with, samples) = (With { stack: None, waker }, &mut self.samples);
+            (self.thread_times).switch(thread, at.time_ns, ThreadSwitch::Ready, with, samples);
+        }
+    }
+
+    /// Returns the thread of a switch.
+    fn switched(&mut self, at: At) -> Switched {
         let pid = at.process.or(self.machine.facts.process_id);
         let tid = at.thread.unwrap_or(0);
-        let switched = match pid {
-            Some(_) => {
-                let thread = self.thread(pid, tid, at.time_ns);
-                self.identify_early(tid, thread);
-                Switched::Thread(thread)
-            }
-            None => Switched::Early(tid),
-        };
-        self.reach(at.time_ns);
-        let samples = &mut self.samples;
-        (self.thread_times).switch(switched, at.time_ns, switch, stack, samples)
+        if pid.is_none() {
+            return Switched::Early(tid);
+        }
+        let thread = self.thread(pid, tid, at.time_ns);
+        self.identify_early(tid, thread);
+        Switched::Thread(thread)
     }
 
     /// Continues the activity of a thread whose process was unknown, if it is this one.

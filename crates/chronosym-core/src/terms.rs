@@ -39,6 +39,8 @@ closed_list! {
         Blocked = "blocked",
         /// An interval between context switches in which the thread was ready for a processor.
         Runnable = "runnable",
+        /// The wake-up that ended another thread's wait.
+        Wakeup = "wakeup",
     }
 }
 
@@ -61,7 +63,8 @@ impl SampleKind {
             SampleKind::WallExternal
             | SampleKind::Event
             | SampleKind::Blocked
-            | SampleKind::Runnable => Position::Return,
+            | SampleKind::Runnable
+            | SampleKind::Wakeup => Position::Return,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use crate::ids::{EventTypeId, StackId, ThreadIndex};
-use crate::samples::{SampleClass, SampleLog};
+use crate::samples::{ClassIndex, SampleClass, SampleLog, Wakeup};
 use crate::terms::{SampleKind, Weight};
 
 /// A change of a thread's activity.
@@ -77,6 +77,8 @@ pub struct OffCpu {
     pub start_ns: u64,
     /// The length in ns.
     pub ns: u64,
+    /// What ended it, as [`Session::wake`](crate::Session::wake) was given it.
+    pub waker: Option<ClassIndex>,
 }
 
 /// The intervals that end when a thread runs again, if their stack is not yet known.
@@ -117,6 +119,15 @@ pub(crate) struct Current {
     waited: Option<OffCpu>,
 }
 
+/// What a switch states beside the activity.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct With {
+    /// The stack with which the thread leaves, and the event that carries it.
+    pub stack: Option<(EventTypeId, StackId)>,
+    /// What ends its wait.
+    pub waker: Option<ClassIndex>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Running,
@@ -143,7 +154,7 @@ impl ThreadTimes {
         thread: Switched,
         time_ns: u64,
         switch: ThreadSwitch,
-        stack: Option<(EventTypeId, StackId)>,
+        with: With,
         samples: &mut SampleLog,
     ) -> Returned {
         let mut returned = Returned::default();
@@ -162,7 +173,7 @@ impl ThreadTimes {
             },
             ThreadSwitch::End => {
                 if let Some(before) = before.filter(|it| it.doing == Doing::Running) {
-                    self.end(thread, before, time_ns, samples);
+                    self.end(thread, before, time_ns, None, samples);
                 }
                 self.current.remove(&thread);
                 return returned;
@@ -179,7 +190,7 @@ impl ThreadTimes {
             if leaves != was_running {
                 self.unpaired += 1;
             } else {
-                let ended = self.end(thread, before, time_ns, samples);
+                let ended = self.end(thread, before, time_ns, with.waker, samples);
                 match (before.doing, doing) {
                     (Doing::Blocked, Doing::Runnable) => waited = ended,
                     (Doing::Blocked, _) => returned.blocked = ended,
@@ -192,7 +203,7 @@ impl ThreadTimes {
             }
         }
         let stack = match (leaves, before) {
-            (true, _) => stack,
+            (true, _) => with.stack,
             (false, Some(before)) => before.stack,
             (false, None) => None,
         };
@@ -204,6 +215,12 @@ impl ThreadTimes {
         };
         self.current.insert(thread, current);
         returned
+    }
+
+    /// Returns whether a thread is known to wait.
+    pub fn is_blocked(&self, thread: Switched) -> bool {
+        let current = self.current.get(&thread);
+        current.is_some_and(|it| it.doing == Doing::Blocked)
     }
 
     /// Removes the activity of a thread whose process was unknown so far.
@@ -248,7 +265,7 @@ impl ThreadTimes {
         open.sort_unstable_by_key(|&(thread, current)| (current.since_ns, thread));
         for (thread, current) in open {
             if end_ns >= current.since_ns {
-                self.end(thread, current, end_ns, samples);
+                self.end(thread, current, end_ns, None, samples);
             }
         }
     }
@@ -259,6 +276,7 @@ impl ThreadTimes {
         thread: Switched,
         current: Current,
         end_ns: u64,
+        waker: Option<ClassIndex>,
         samples: &mut SampleLog,
     ) -> Option<OffCpu> {
         if current.since_ns < self.lost_until_ns {
@@ -283,12 +301,22 @@ impl ThreadTimes {
                     kind,
                     idle: false,
                 };
-                samples.push_weighing(class, current.since_ns, Weight::Ns(ns));
+                let wait = samples.class(class);
+                samples.log(wait, current.since_ns, Weight::Ns(ns));
+                if let Some(waker) = waker {
+                    samples.wakeup(Wakeup {
+                        wait,
+                        start_ns: current.since_ns,
+                        ns,
+                        waker,
+                    });
+                }
                 None
             }
             _ => Some(OffCpu {
                 start_ns: current.since_ns,
                 ns,
+                waker,
             }),
         }
     }
@@ -309,8 +337,11 @@ mod tests {
         let mut times = ThreadTimes::default();
         let thread = Switched::Thread(ThreadIndex(3));
         for &(time, switch) in switches {
-            let stack = Some((EventTypeId(0), stack));
-            times.switch(thread, time, switch, stack, &mut samples);
+            let with = With {
+                stack: Some((EventTypeId(0), stack)),
+                waker: None,
+            };
+            times.switch(thread, time, switch, with, &mut samples);
         }
         times.finish(end_ns, &mut samples);
         let intervals = samples.weighed().map(|(class, time, change)| {
@@ -355,22 +386,32 @@ mod tests {
         let mut samples = SampleLog::default();
         let mut times = ThreadTimes::default();
         let thread = Switched::Early(7);
-        let mut at = |time, switch| times.switch(thread, time, switch, None, &mut samples);
-        assert_eq!(at(10, Block), Returned::default());
-        assert_eq!(at(40, Ready), Returned::default());
-        let off = |start_ns, ns| Some(OffCpu { start_ns, ns });
-        let returned = Returned {
-            blocked: off(10, 30),
-            runnable: off(40, 5),
+        let mut at = |time, switch, waker| {
+            let with = With { stack: None, waker };
+            times.switch(thread, time, switch, with, &mut samples)
         };
-        assert_eq!(at(45, Run), returned);
-        at(50, Preempt);
+        assert_eq!(at(10, Block, None), Returned::default());
+        assert_eq!(at(40, Ready, Some(99)), Returned::default());
+        let off = |start_ns, ns, waker| {
+            Some(OffCpu {
+                start_ns,
+                ns,
+                waker,
+            })
+        };
+        let returned = Returned {
+            blocked: off(10, 30, Some(99)),
+            runnable: off(40, 5, None),
+        };
+        assert_eq!(at(45, Run, None), returned);
+        at(50, Preempt, None);
         // The process is known from here on.
         let early = times.take_early(7).expect("its activity");
         times.identify(early, ThreadIndex(3));
         let thread = Switched::Thread(ThreadIndex(3));
-        let returned = times.switch(thread, 58, Run, None, &mut samples);
-        assert_eq!((returned.blocked, returned.runnable), (None, off(50, 8)));
+        let returned = times.switch(thread, 58, Run, With::default(), &mut samples);
+        assert_eq!(returned.blocked, None);
+        assert_eq!(returned.runnable, off(50, 8, None));
         times.finish(60, &mut samples);
         let time = ThreadTime {
             on_cpu_ns: 5 + 2,
@@ -404,10 +445,16 @@ mod tests {
         let mut samples = SampleLog::default();
         let mut times = ThreadTimes::default();
         let thread = Switched::Thread(ThreadIndex(0));
-        times.switch(thread, 10, ThreadSwitch::Run, None, &mut samples);
+        times.switch(thread, 10, ThreadSwitch::Run, With::default(), &mut samples);
         times.lost(15);
-        times.switch(thread, 20, ThreadSwitch::Block, None, &mut samples);
-        times.switch(thread, 30, ThreadSwitch::Run, None, &mut samples);
+        times.switch(
+            thread,
+            20,
+            ThreadSwitch::Block,
+            With::default(),
+            &mut samples,
+        );
+        times.switch(thread, 30, ThreadSwitch::Run, With::default(), &mut samples);
         let time = times.times[&thread];
         assert_eq!((time.on_cpu_ns, time.blocked_ns), (0, 10));
         assert_eq!(times.unpaired, 1);

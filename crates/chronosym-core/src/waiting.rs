@@ -171,6 +171,9 @@ impl Timeline {
                         ThreadActivity::new(Activity::OnCpu, ActivityEvidence::CpuSample)
                     }
                     SampleKind::Event => ThreadActivity::UNKNOWN,
+                    SampleKind::Wakeup => {
+                        ThreadActivity::new(Activity::OnCpu, ActivityEvidence::ContextSwitch)
+                    }
                     SampleKind::Blocked => {
                         ThreadActivity::new(Activity::Blocked, ActivityEvidence::ContextSwitch)
                     }

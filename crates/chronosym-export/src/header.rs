@@ -21,6 +21,7 @@ pub fn describe(profile: &Profile) -> String {
     let cpu = of(&|kind| kind == SampleKind::Cpu);
     let events = of(&|kind| kind == SampleKind::Event);
     let switched = of(&SampleKind::is_switched);
+    let wakeups = of(&|kind| kind == SampleKind::Wakeup);
     let threads: BTreeSet<_> = profile.entries.iter().map(|entry| entry.thread).collect();
     let span = profile.times.end - profile.times.start;
     let over = format!(
@@ -31,7 +32,16 @@ pub fn describe(profile: &Profile) -> String {
     let requested = profile.sample_interval_ns.filter(|&ns| ns > 0).map(ms);
     let time = profile.time_ns().filter(|&ns| ns > 0);
     let mut lines = Vec::new();
-    if cpu == samples {
+    if wakeups == samples {
+        lines.push(format!(
+            "{} {over}: what ended the waits",
+            counted(samples, "wake-up")
+        ));
+        lines.push(format!(
+            "{} of waiting in total",
+            seconds(time.unwrap_or(0))
+        ));
+    } else if cpu == samples {
         lines.push(format!(
             "{} {over}: where processors were busy",
             counted(samples, "CPU sample")

@@ -54,6 +54,7 @@ mod track_markers;
 mod units;
 mod user_code;
 mod user_methods;
+mod wakers;
 mod weight;
 mod wire;
 
@@ -96,6 +97,7 @@ pub use trace_summary::TraceSummary;
 pub use units::{show_count, show_range, show_time, utc};
 pub use user_code::{UserCode, is_framework_module};
 pub use user_methods::{UserMethod, user_methods};
+pub use wakers::Wakers;
 pub use weight::{Amount, Counts, WeightUnit};
 
 /// Replaces characters that would control a terminal or break a line, as [`text_line`] does.

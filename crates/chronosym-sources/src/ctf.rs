@@ -19,7 +19,7 @@ use crate::stream::{EventStream, StreamEvent};
 use chronosym_core::DiagnosticKind::{CutShort, Damage, Loss as Lost, LostEvents, Unused};
 use chronosym_core::facts::{At, Fact, Process};
 use chronosym_core::{
-    Diagnostics, EventTypeId, Host, Loss, Payload, RecordingId, Session, ThreadSwitch, Walked,
+    Diagnostics, EventTypeId, Host, Loss, Payload, RecordingId, Session, StackId, ThreadSwitch,
 };
 
 /// The field in which the runtime's tracer stores a payload in ETW's form.
@@ -244,8 +244,8 @@ fn owner<'a>(event: &Event<'a>) -> (Option<u32>, Option<u64>, &'a [u8]) {
     (pid, tid, name)
 }
 
-/// Returns the addresses in an event's context, innermost first.
-fn call_stack(event: &Event<'_>) -> Vec<u64> {
+/// Returns the stack in an event's context.
+fn call_stack(event: &Event<'_>, session: &mut Session) -> Option<StackId> {
     // The kernel ends a stack with this value.
     const END: u64 = u64::MAX;
     let part = |wanted| {
@@ -257,7 +257,8 @@ fn call_stack(event: &Event<'_>) -> Vec<u64> {
         addresses.filter_map(|value| value.as_u64())
     };
     let addresses = part("callstack_kernel").chain(part("callstack_user"));
-    addresses.filter(|&address| address != END).collect()
+    let addresses: Vec<u64> = addresses.filter(|&address| address != END).collect();
+    session.intern_whole(addresses.into_iter())
 }
 
 /// What a kernel event reports about a process or thread.
@@ -537,8 +538,7 @@ impl Importer {
             return;
         };
         if let Some(at) = self.of_thread(at, left) {
-            let stack = call_stack(event);
-            let stack = session.intern_whole(stack.iter().copied().map(Walked::from));
+            let stack = call_stack(event, session);
             session.switch(at, task_state::left(state), stack.map(|stack| (id, stack)));
         }
         if let Some(at) = self.of_thread(at, next) {
@@ -609,8 +609,11 @@ impl Importer {
                 }
             }
             Task::Wakeup => {
-                if let Some(at) = number("tid").and_then(|tid| self.of_thread(at, tid)) {
-                    session.switch(at, ThreadSwitch::Ready, None);
+                if let Some(woken) = number("tid").and_then(|tid| self.of_thread(at, tid)) {
+                    session.wake(woken, |session| {
+                        let stack = call_stack(event, session);
+                        session.waker_class(at, event_type, stack)
+                    });
                 }
             }
             Task::State => {

@@ -260,6 +260,8 @@ struct Importer {
     /// Performance counters: events per sample, by counter number.
     counters: HashMap<u32, u64>,
     switches: Switches,
+    /// The classes of wake-ups whose waits have not ended, by number.
+    wakers: HashMap<u32, ClassIndex>,
 }
 
 /// The last runtime event of a thread.
@@ -283,6 +285,7 @@ impl Importer {
             has_kernel_logger: false,
             counters: HashMap::default(),
             switches: Switches::default(),
+            wakers: HashMap::default(),
         }
     }
 
@@ -334,8 +337,9 @@ impl Importer {
                 true => self.switches.take(role, raw, record, session),
                 false => None,
             };
-            let is_interval = switch.is_some_and(|it| it.returned != Returned::default());
-            if selected || is_interval {
+            let is_switch =
+                switch.is_some_and(|it| it.wakeup.is_some() || it.returned != Returned::default());
+            if selected || is_switch {
                 self.event_with_stack(raw, record, id, switch, session);
             }
             let has_stack = !selected && !is_stack && has_stack(record);
@@ -466,11 +470,10 @@ impl Importer {
     ) {
         let mut event = waiting(record, id);
         event.sample.weight = session.weight(id, raw.payload);
-        // The stack of a context switch is that of the thread being switched in.
         if let Some(switch) = switch {
-            event.tid = Some(switch.new_tid);
-            event.pid = session.process_of_thread(switch.new_tid);
-            event.returned = switch.returned;
+            event.tid = switch.tid;
+            event.pid = (switch.tid).and_then(|tid| session.process_of_thread(tid));
+            (event.returned, event.wakeup) = (switch.returned, switch.wakeup);
         }
         self.stacks.wait(event);
         let of = Reference {
@@ -549,9 +552,17 @@ impl Importer {
                 let class = self.class(key, session);
                 session.log_sample(class, event.time_ns, weight);
             }
+            if let Some(wakeup) = event.wakeup {
+                let kind = SampleKind::Wakeup;
+                let waker = self.class(ClassKey { kind, ..key }, session);
+                self.wakers.insert(wakeup, waker);
+            }
             for (kind, off) in event.returned.intervals() {
                 let class = self.class(ClassKey { kind, ..key }, session);
                 session.log_sample(class, off.start_ns, Weight::Ns(off.ns));
+                if let Some(waker) = off.waker.and_then(|wakeup| self.wakers.remove(&wakeup)) {
+                    session.wakeup(class, off, waker);
+                }
             }
         }
     }
@@ -630,6 +641,7 @@ fn waiting(record: &Record<'_>, id: EventTypeId) -> Waiting {
         cpu: record.cpu,
         sample: Sample::new(SampleKind::Event),
         returned: Returned::default(),
+        wakeup: None,
         ip: None,
     }
 }

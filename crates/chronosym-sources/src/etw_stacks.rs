@@ -50,6 +50,8 @@ pub(super) struct Waiting {
     pub sample: Sample,
     /// The intervals that it ends, which have its stack.
     pub returned: Returned,
+    /// The number of the wake-up, if it ends a thread's wait.
+    pub wakeup: Option<u32>,
     /// The thread's instruction pointer, used if the part of the stack that contains it does not
     /// follow.
     pub ip: Option<u64>,

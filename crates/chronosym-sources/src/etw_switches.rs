@@ -10,13 +10,15 @@ use chronosym_events::kernel::{CSwitch, KernelEvent};
 use chronosym_events::{Event, RawEvent};
 use chronosym_types::hash::HashMap;
 
-/// A context switch as its stack sees it.
-#[derive(Clone, Copy, Debug)]
+/// A context switch or wake-up as its stack sees it.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switch {
-    /// The thread being switched in, whose stack follows.
-    pub new_tid: u32,
+    /// The thread whose stack follows: the one being switched in, or the waker.
+    pub tid: Option<u32>,
     /// The intervals of that thread that end.
     pub returned: Returned,
+    /// The number of the wake-up, if it ends a thread's wait.
+    pub wakeup: Option<u32>,
 }
 
 /// The state of the processors.
@@ -24,6 +26,8 @@ pub(super) struct Switch {
 pub(super) struct Switches {
     /// The last thread that was switched in, by processor.
     running: HashMap<u16, u32>,
+    /// Number of wake-ups that ended a wait.
+    wakeups: u32,
 }
 
 impl Switches {
@@ -44,8 +48,22 @@ impl Switches {
                 Some(self.switch(&switch, raw.time_ns, record.cpu, session))
             }
             Ok(Some(Event::Kernel(KernelEvent::ReadyThread(ready)))) => {
-                apply(ready.thread_id, ThreadSwitch::Ready, raw.time_ns, session);
-                None
+                let mut wakeup = None;
+                if ready.thread_id != 0 {
+                    let at = of_thread(ready.thread_id, raw.time_ns, session);
+                    session.wake(at, |_| {
+                        self.wakeups = self.wakeups.wrapping_add(1);
+                        wakeup = Some(self.wakeups);
+                        wakeup
+                    });
+                }
+                // Most records of the kernel do not state who wrote them.
+                let running = self.running.get(&record.cpu).copied();
+                Some(Switch {
+                    tid: record.thread_id.or(running),
+                    wakeup,
+                    ..Switch::default()
+                })
             }
             _ => None,
         }
@@ -65,8 +83,9 @@ impl Switches {
         }
         apply(old, left(switch.old_thread_state), time_ns, session);
         Switch {
-            new_tid: new,
+            tid: Some(new),
             returned: apply(new, ThreadSwitch::Run, time_ns, session),
+            wakeup: None,
         }
     }
 }
@@ -76,8 +95,11 @@ fn apply(tid: u32, switch: ThreadSwitch, time_ns: u64, session: &mut Session) ->
     if tid == 0 {
         return Returned::default();
     }
-    let at = At::new(time_ns).of(session.process_of_thread(tid), Some(tid.into()));
-    session.switch(at, switch, None)
+    session.switch(of_thread(tid, time_ns, session), switch, None)
+}
+
+fn of_thread(tid: u32, time_ns: u64, session: &Session) -> At {
+    At::new(time_ns).of(session.process_of_thread(tid), Some(tid.into()))
 }
 
 /// Returns the activity of a thread that was switched out in this state (KTHREAD_STATE, as the class

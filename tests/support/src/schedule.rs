@@ -119,6 +119,21 @@ impl Schedule {
         }
     }
 
+    /// Returns the waits that another thread ended: waker, thread, start and length in ns.
+    pub fn woken(&self) -> Vec<(u32, u32, u64, u64)> {
+        let wakes = self.steps.iter().filter_map(|&(time, step)| match step {
+            Step::Wake { by, thread, .. } => Some((thread, time, by)),
+            Step::Switch { .. } => None,
+        });
+        let wait_of = |(thread, end, by): (u32, u64, u32)| {
+            let mut waits = self.intervals.iter();
+            let wait =
+                waits.find(|it| it.0 == thread && it.1 == Doing::Waiting && it.2 + it.3 == end);
+            wait.map(|it| (by, thread, it.2, it.3))
+        };
+        wakes.filter_map(wait_of).collect()
+    }
+
     /// Returns the sum of a thread's intervals in ns: running, ready, waiting.
     pub fn times(&self) -> BTreeMap<u32, [u64; 3]> {
         let mut times: BTreeMap<u32, [u64; 3]> = BTreeMap::new();

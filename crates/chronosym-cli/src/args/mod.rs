@@ -533,6 +533,11 @@ pub struct OfTrace {
     pub input: Input,
     #[command(flatten)]
     pub selection: Selection,
+    /// Show what ended the waits of the methods that match PATTERN: the threads and stacks that woke
+    /// the waiting threads, weighted by the waits. It takes context switches and wake-ups
+    /// (docs/time.md).
+    #[arg(long, value_name = "PATTERN", value_parser = Pattern::or_regex, conflicts_with_all = ["activity", "running", "waiting", "managed_only", "event"], help_heading = "Filters")]
+    pub wakers: Option<Pattern>,
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,

@@ -466,10 +466,10 @@ impl Importer {
         if !is_whole {
             self.unwind(at, record, sample, session);
         }
+        let at = at.of(record.pid, record.tid.map(u64::from));
         if let Some(tracepoint) = counted.tracepoint.filter(|_| session.options().switches) {
             self.switch(at, counted, tracepoint, sample, session);
         }
-        let at = at.of(record.pid, record.tid.map(u64::from));
         if counted.kind == SampleKind::Event && !session.is_selected(counted.event) {
             session.count(
                 counted.event,
@@ -490,7 +490,8 @@ impl Importer {
         }
     }
 
-    /// Applies a scheduler tracepoint, whose stack is that of the thread being switched out.
+    /// Applies a scheduler tracepoint of a thread, whose stack is that of the thread being switched
+    /// out, or of the one that wakes another.
     fn switch(
         &mut self,
         at: At,
@@ -518,9 +519,13 @@ impl Importer {
                 }
             }
             Tracepoint::Wakeup => {
-                if let Some(at) = switches::woken(raw, order).and_then(of_thread) {
-                    session.switch(at, ThreadSwitch::Ready, None);
-                }
+                let Some(woken) = switches::woken(raw, order).and_then(of_thread) else {
+                    return;
+                };
+                session.wake(woken, |session| {
+                    let stack = session.intern_whole(self.frames.iter().copied());
+                    session.waker_class(at, counted.event, stack)
+                });
             }
             Tracepoint::Switch => {
                 let Some(Switched { leaves, comes }) = switches::switched(raw, order) else {
