@@ -18,7 +18,6 @@ use chronosym_symbols::store::SearchLocation;
 
 use crate::args::{ActivityChoice, Filters, InfoFormat, OfTrace, Selection, Symbols};
 use crate::load::{self, Loaded};
-use crate::units::show_time;
 use crate::{absent, emptied, limits, output, progress, symbolizer};
 
 /// The samples of traces: filter, shape and symbols.
@@ -187,7 +186,7 @@ impl Sampled {
                 ),
                 (true, _) => format!(
                     "no wake-up with a stack is recorded for {waits} waits ({}); record sched:sched_waking or ReadyThread with stacks",
-                    show_time(wait_ns)
+                    ms(wait_ns)
                 ),
             });
         }
@@ -199,8 +198,8 @@ impl Sampled {
             format!(
                 "{} of {waits} waits ({} of {}) have no recorded wake-up",
                 waits - woken,
-                show_time(wait_ns.saturating_sub(woken_ns)),
-                show_time(wait_ns)
+                ms(wait_ns.saturating_sub(woken_ns)),
+                ms(wait_ns)
             )
         });
         (profile, missing)
@@ -238,6 +237,11 @@ fn stored_times(traces: &[PathBuf], filters: &Filters, options: &Options) -> Opt
     let suffices = is_limited && of_profilers && options.markers == 0;
     (suffices && traces.iter().all(is_kept))
         .then(|| filters.from.unwrap_or(0)..filters.to.unwrap_or(u64::MAX))
+}
+
+/// Returns a time in ms.
+fn ms(ns: u64) -> String {
+    format!("{:.1} ms", ns as f64 / 1e6)
 }
 
 /// Reports that frames were left out.
