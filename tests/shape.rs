@@ -419,6 +419,7 @@ fn a_thread_has_a_hottest_method() {
         (Some(42), 7, 6)
     );
     let hottest = &thread.hottest;
+    let hottest = hottest.as_ref().expect("it has samples");
     assert_eq!((&*hottest.label.name, hottest.own.samples), ("App!A", 4));
     assert_eq!(thread.running, None, "CPU samples do not say so");
 }

@@ -111,6 +111,22 @@ fn wakers_are_the_threads_and_stacks_that_end_waits() {
         (&42.into(), &7_000_000.into())
     );
 
+    let threads = of(&["threads", "--activity", "all"]);
+    let times = "from context switches, with and without stacks:\n  on-CPU ms runnable ms  blocked ms    thread  name\n";
+    assert!(threads.stdout.contains(times), "{}", threads.stdout);
+    assert!(
+        threads
+            .stdout
+            .contains("       13.0         0.0        12.0        43  app\n"),
+        "{}",
+        threads.stdout
+    );
+    let threads = of(&["threads", "--activity", "all", "--format", "json"]);
+    let threads: Value = serde_json::from_str(&threads.stdout).unwrap();
+    let rows = threads["rows"].as_array().unwrap();
+    let waiting = rows.iter().find(|row| row["tid"] == 43).unwrap();
+    assert_eq!(waiting["switched"]["blocked_ns"], 12_000_000);
+
     // Without waits or switches, a sentence says what is missing.
     let none = of(&["top", "--wakers", "do_other"]);
     assert_eq!(none.status, 0);

@@ -91,7 +91,9 @@ pub use source_position::SourcePosition;
 pub use speedscope::write_speedscope;
 pub use table::{TableObject, TableOptions};
 pub use text::write_text;
-pub use threads::{HotThread, HottestMethod, hot_threads, write_threads};
+pub use threads::{
+    HotThread, HottestMethod, SwitchedTime, add_switched, hot_threads, write_threads,
+};
 pub use top::{By, Hotspot, Sort, TopObject, hotspots, write_top};
 pub use trace_summary::TraceSummary;
 pub use units::{show_count, show_range, show_time, utc};

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use chronosym_core::{Activity, Profile, ThreadIndex};
+use chronosym_core::{Activity, Filter, Profile, ThreadIndex, Timeline};
+use chronosym_types::escape::terminal;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
@@ -39,8 +40,22 @@ pub struct HotThread {
     pub blocked: Option<Amount>,
     /// The samples whose activity is unknown.
     pub unknown: Option<Amount>,
-    /// The method with the largest self.
-    pub hottest: HottestMethod,
+    /// The method with the largest self, if it has samples.
+    pub hottest: Option<HottestMethod>,
+    /// Its time in the whole recording, from context switches.
+    pub switched: Option<SwitchedTime>,
+}
+
+/// The time of a thread according to context switches, with or without stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SwitchedTime {
+    /// ns on processors.
+    pub on_cpu_ns: u64,
+    /// ns in which it was ready for a processor.
+    pub runnable_ns: u64,
+    /// ns in which it waited.
+    pub blocked_ns: u64,
 }
 
 /// A method, with self in one thread.
@@ -100,12 +115,57 @@ pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
             runnable: is_wall.then_some(runnable),
             blocked: is_wall.then_some(blocked),
             unknown: is_wall.then_some(unknown),
-            hottest: hottest.max_by_key(key)?,
+            hottest: hottest.max_by_key(key),
+            switched: None,
         })
     };
     let mut threads: Vec<HotThread> = threads.into_iter().filter_map(thread).collect();
     threads.sort_by_key(|t| (Reverse(t.amount.weight(unit)), t.pid, t.tid));
     threads
+}
+
+/// Adds the times from context switches of the threads that a filter selects. Threads without
+/// samples follow the others. A filter of times adds nothing, because the times are those of the
+/// whole recording.
+pub fn add_switched(threads: &mut Vec<HotThread>, timeline: &Timeline, filter: &Filter) {
+    if filter.from_ns.is_some() || filter.to_ns.is_some() {
+        return;
+    }
+    let rows: FxHashMap<_, _> = (threads.iter().enumerate())
+        .map(|(row, thread)| ((thread.pid, thread.tid), row))
+        .collect();
+    for &(thread, time) in timeline.thread_times() {
+        let Some(view) = timeline.thread_view(thread) else {
+            continue;
+        };
+        let is_selected = filter.tid.is_none_or(|tid| tid == view.tid)
+            && filter.has_process(timeline, view.process);
+        let Some(process) = timeline.process_view(view.process).filter(|_| is_selected) else {
+            continue;
+        };
+        let switched = Some(SwitchedTime {
+            on_cpu_ns: time.on_cpu_ns,
+            runnable_ns: time.runnable_ns,
+            blocked_ns: time.blocked_ns,
+        });
+        match rows.get(&(process.pid, view.tid)) {
+            Some(&row) => threads[row].switched = switched,
+            None => threads.push(HotThread {
+                pid: process.pid,
+                process: process.name.map(str::to_owned),
+                tid: view.tid,
+                name: view.name.map(str::to_owned),
+                amount: Amount::default(),
+                running: None,
+                on_cpu: None,
+                runnable: None,
+                blocked: None,
+                unknown: None,
+                hottest: None,
+                switched,
+            }),
+        }
+    }
 }
 
 /// The samples of a thread with one activity.
@@ -118,9 +178,23 @@ pub fn write_threads(
     options: TableOptions,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    write_sampled(profile, threads, options, out)?;
+    write_switched(threads, options, out)
+}
+
+/// Writes the threads with samples.
+fn write_sampled(
+    profile: &Profile,
+    threads: &[HotThread],
+    options: TableOptions,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let Some(mut table) = Table::start(profile, options, out)? else {
         return Ok(());
     };
+    let without = |thread: &HotThread| thread.hottest.is_none();
+    let sampled = (threads.iter()).position(without).unwrap_or(threads.len());
+    let threads = &threads[..sampled];
     let several = threads.iter().any(|t| t.pid != threads[0].pid);
     let activities: Vec<(Activity, Column)> = [
         (Activity::OnCpu, (|t| t.on_cpu) as Column),
@@ -161,23 +235,74 @@ pub fn write_threads(
             });
         }
         cells.push_str(&format!(" {:>9}", thread.tid));
-        let mut before = String::new();
-        if several {
-            let name = thread.process.as_deref().unwrap_or("process");
-            let pid = thread.pid.map_or("?".to_owned(), |pid| pid.to_string());
-            before.push_str(&format!("{name} ({pid})  "));
-        }
-        if let Some(name) = &thread.name {
-            before.push_str(&format!("{name}  "));
-        }
-        before.push_str(&format!("{:.0}% ", of_thread(&thread.hottest.own)));
-        let text = thread.hottest.label.text();
+        let Some(hottest) = &thread.hottest else {
+            continue;
+        };
+        let mut before = names(thread, several);
+        before.push_str(&format!("{:.0}% ", of_thread(&hottest.own)));
+        let text = hottest.label.text();
         let name = Name {
             before: &before,
-            ..Name::of(&text, thread.hottest.label.kind)
+            ..Name::of(&text, hottest.label.kind)
         };
         let share = table.share_of(&thread.amount);
         table.line(&cells, share, name)?;
     }
     table.more(threads.len(), "thread")
+}
+
+/// Returns the names of a thread, with its process if there are several.
+fn names(thread: &HotThread, several: bool) -> String {
+    let mut names = String::new();
+    if several {
+        let name = thread.process.as_deref().unwrap_or("process");
+        let pid = thread.pid.map_or("?".to_owned(), |pid| pid.to_string());
+        names.push_str(&format!("{name} ({pid})  "));
+    }
+    if let Some(name) = &thread.name {
+        names.push_str(&format!("{name}  "));
+    }
+    names
+}
+
+/// Writes the times of threads from context switches, the longest first.
+fn write_switched(
+    threads: &[HotThread],
+    options: TableOptions,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut rows: Vec<(&HotThread, SwitchedTime)> = (threads.iter())
+        .filter_map(|thread| Some((thread, thread.switched?)))
+        .collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    rows.sort_by_key(|(_, time)| Reverse((time.on_cpu_ns, time.runnable_ns, time.blocked_ns)));
+    let several = rows.iter().any(|(thread, _)| thread.pid != rows[0].0.pid);
+    writeln!(
+        out,
+        "\nfrom context switches, with and without stacks:\n{:>11} {:>11} {:>11} {:>9}  name",
+        "on-CPU ms", "runnable ms", "blocked ms", "thread"
+    )?;
+    for (thread, time) in rows.iter().take(options.max_lines) {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let SwitchedTime {
+            on_cpu_ns,
+            runnable_ns,
+            blocked_ns,
+        } = *time;
+        writeln!(
+            out,
+            "{:>11.1} {:>11.1} {:>11.1} {:>9}  {}",
+            ms(on_cpu_ns),
+            ms(runnable_ns),
+            ms(blocked_ns),
+            thread.tid,
+            terminal(names(thread, several).trim_end())
+        )?;
+    }
+    match rows.len().saturating_sub(options.max_lines) {
+        0 => Ok(()),
+        more => writeln!(out, "{more} more"),
+    }
 }
