@@ -294,9 +294,8 @@ fn a_smaller_budget_keeps_earlier_data() {
     assert!(100 < lines && lines < all / 2, "{lines} of {all}");
 }
 
-/// An output repeats a name for each frame: 2 MB of such a trace made 2 GB.
-#[test]
-fn names_of_the_maximum_length_of_an_event() {
+/// Returns a trace of 20 methods with long names, and samples of them by their numbers.
+fn long_names(stacks: impl Iterator<Item = Vec<u64>>) -> Vec<u8> {
     let mut trace = NettraceWriter::v5().info(TraceInfo::default());
     let load = trace.event_type("Microsoft-Windows-DotNETRuntime", 143, 1);
     let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
@@ -312,13 +311,18 @@ fn names_of_the_maximum_length_of_an_event() {
         };
         trace.event(load, id as i64, 1, &[], &method.encode(1));
     }
-    for at in 0..2_000_u64 {
-        let stack: Vec<u64> = (0..8)
-            .map(|depth| 0x1010 + 64 * ((at >> depth) % 20))
-            .collect();
-        trace.event(sample, 100 + at as i64, 1, &stack, &[2, 0, 0, 0]);
+    for (time, stack) in (100..).zip(stacks) {
+        let stack: Vec<u64> = stack.iter().map(|id| 0x1010 + 64 * id).collect();
+        trace.event(sample, time, 1, &stack, &[2, 0, 0, 0]);
     }
-    let file = common::file(&trace.finish());
+    trace.finish()
+}
+
+/// An output repeats a name for each frame: 2 MB of such a trace made 2 GB.
+#[test]
+fn names_of_the_maximum_length_of_an_event() {
+    let stacks = (0..2_000).map(|at| (0..8).map(|depth| (at >> depth) % 20).collect());
+    let file = common::file(&long_names(stacks));
     let path = file.to_str().unwrap();
     let run = bounded::bounded(&["stacks", "--format", "jsonl", path]);
     run.assert_ended_well("long names");
@@ -330,6 +334,26 @@ fn names_of_the_maximum_length_of_an_event() {
     assert!(name.ends_with('\u{2026}'), "{:.40}", name);
     assert_eq!(frame["name_reason"], "LimitReached");
     assert!(run.stdout.len() < 100 << 20, "{}", run.stdout.len());
+}
+
+/// Formats that repeat frames end at a size, whatever the stacks are.
+#[test]
+fn the_size_of_an_output_is_limited() {
+    let callers = || 0..20;
+    let stacks = (0..400).map(|at| [at % 20, at / 20].into_iter().chain(callers()).collect());
+    let file = common::file(&long_names(stacks));
+    let path = file.to_str().unwrap();
+    for format in ["folded", "jsonl"] {
+        let stacks = ["stacks", "--format", format, path];
+        let run = common::run(&[&stacks[..], &["--max-memory", "2000000"]].concat());
+        assert_eq!(run.status, 1);
+        let reason =
+            "the output exceeds 32,000,000 bytes, 16 times the memory budget; --max-memory";
+        assert!(run.stderr.contains(reason), "{}", run.stderr);
+        assert!(run.stdout.len() <= 32_000_000 && run.stdout.lines().count() > 100);
+        let run = common::run(&stacks);
+        assert_eq!(run.stdout.lines().count(), 400, "{}", run.stderr);
+    }
 }
 
 /// Returns numbers whose hashes are equal if the multiplier is known, as in the most widely used

@@ -28,6 +28,8 @@ pub enum Share {
 const LEAST: u64 = 256 << 20;
 /// Bytes of budget for each byte of input, by default.
 const OF_INPUT: u64 = 16;
+/// Bytes of output for each byte of budget.
+const OF_OUTPUT: u64 = 16;
 /// Input size assumed for a pipe: the budget is 1 GiB.
 const OF_PIPE: u64 = (1 << 30) / OF_INPUT;
 
@@ -62,6 +64,12 @@ impl Budget {
     /// Returns the limit in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Returns the bytes that an output should have at most: 16 times the limit, which is 4 GiB or
+    /// 256 times the input by default. An output can repeat the names of frames any number of times.
+    pub fn output_bytes(&self) -> u64 {
+        self.bytes.saturating_mul(OF_OUTPUT)
     }
 
     /// Sets the memory in use, in bytes.
@@ -118,6 +126,7 @@ mod tests {
     #[test]
     fn the_default_follows_the_input() {
         assert_eq!(Budget::of_input(Some(1)).bytes(), 256 << 20);
+        assert_eq!(Budget::of_input(Some(1)).output_bytes(), 4 << 30);
         assert_eq!(Budget::of_input(Some(1 << 30)).bytes(), 16 << 30);
         assert_eq!(Budget::of_input(None).bytes(), 1 << 30);
         assert_eq!(Budget::of_input(Some(u64::MAX)), Budget::UNLIMITED);

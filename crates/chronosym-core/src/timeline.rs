@@ -111,6 +111,11 @@ impl Timeline {
         self.watermark
     }
 
+    /// Returns the memory budget of the recording, with what reading it has used.
+    pub fn budget(&self) -> Budget {
+        self.budget
+    }
+
     /// Returns the properties of the whole trace.
     pub fn facts(&self) -> &TraceFacts {
         &self.facts
