@@ -1,4 +1,5 @@
-//! Compressed records: one zstd stream in parts, which is never finished.
+//! Compressed records: zstd streams in parts, which are never finished: one in a file, and one for
+//! each thread of `perf record --threads`.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -42,6 +43,8 @@ pub(crate) struct Unpacker {
     total_out: u64,
     /// Positions in the output at which the recorder ended a round.
     marks: VecDeque<u64>,
+    /// Positions in the output at which a stream ended and the next one began.
+    ends: VecDeque<u64>,
     /// Set once the stream is corrupt; later input is counted only.
     is_broken: bool,
     pub(crate) bad_bytes: u64,
@@ -59,12 +62,44 @@ pub(crate) enum Unpacked {
 
 impl Unpacker {
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        if bytes.starts_with(&MAGIC) {
+            self.begin_stream();
+        }
         if self.is_broken {
             self.bad_bytes += bytes.len() as u64;
         } else {
             self.input.extend_from_slice(bytes);
             self.total_in += bytes.len() as u64;
         }
+    }
+
+    /// Ends the stream before. The recorder ends a block with each record: no block starts with the
+    /// magic number, which would be its size.
+    fn begin_stream(&mut self) {
+        self.finish();
+        while self.decode_block() {}
+        if !self.output().is_empty() {
+            self.ends.push_back(self.total_out);
+        }
+        self.bad_bytes += self.input.len() as u64;
+        self.input.clear();
+        (self.in_frame, self.is_broken) = (false, false);
+    }
+
+    /// Drops the rest of a stream that does not have a whole record of `size` bytes. Returns
+    /// whether a stream ended here.
+    fn end_stream(&mut self, done: u64, size: Option<usize>) -> bool {
+        let Some(left) = self.ends.front().map(|end| end.saturating_sub(done)) else {
+            return false;
+        };
+        let has_header = left >= RawRecord::HEADER as u64;
+        if has_header && size.is_none_or(|size| size as u64 <= left) {
+            return false;
+        }
+        self.bad_bytes += left;
+        self.advance(usize::try_from(left).unwrap_or_default());
+        self.ends.pop_front();
+        true
     }
 
     /// Returns whether any record was compressed.
@@ -103,7 +138,11 @@ impl Unpacker {
                 self.marks.pop_front();
                 return Unpacked::Mark;
             }
-            match RawRecord::size(self.output(), order) {
+            let size = RawRecord::size(self.output(), order);
+            if self.end_stream(done, size) {
+                continue;
+            }
+            match size {
                 Some(size) if size < RawRecord::HEADER => {
                     self.give_up();
                     return Unpacked::Nothing;

@@ -157,6 +157,37 @@ fn rounds_put_records_in_order() {
     }
 }
 
+/// Each thread of `perf record --threads -z` writes a stream of its own.
+#[test]
+fn compressed_streams_follow_each_other() {
+    let thread = |tid: u32| {
+        let mut writer = PerfWriter::new(PerfAttr::default());
+        for at in 0..300_u64 {
+            writer.sample(10 * at + u64::from(tid), 1, tid, &[0x1000 + at]);
+        }
+        writer.compressed(500)
+    };
+    let size = thread(1).records().len();
+    let joined = |cut: usize| {
+        let mut whole = PerfWriter::new(PerfAttr::default());
+        whole.raw(&thread(1).records()[..size - cut]);
+        whole.raw(thread(2).records());
+        whole.raw(thread(3).records());
+        times(&whole.file(), Options::default())
+    };
+    let (found, diagnostics) = joined(0);
+    assert!(diagnostics.is_clean(), "{diagnostics:?}");
+    let expected = (0..300).flat_map(|at| (1..=3).map(move |tid| 10 * at + tid));
+    assert_eq!(found, expected.collect::<Vec<_>>());
+    // Without the last record, a block and a record of the first stream are incomplete.
+    let last = (size - 8) % 508 + 8;
+    let (found, diagnostics) = joined(last);
+    assert!(!diagnostics.is_clean());
+    let counts = [1, 2, 3].map(|tid| found.iter().filter(|&time| time % 10 == tid).count());
+    assert!((200..300).contains(&counts[0]), "{counts:?}");
+    assert_eq!(counts[1..], [300, 300]);
+}
+
 #[test]
 fn rounds_of_compressed_records_end_where_the_recorder_ended_them() {
     let mut writer = PerfWriter::new(PerfAttr::default());
