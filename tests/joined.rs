@@ -367,6 +367,68 @@ fn copied_stacks_are_walked_by_tables_and_frame_pointers() {
     assert!(notes[0].starts_with("7 samples"), "{notes:?}");
 }
 
+/// `.eh_frame` as CPython 3.13 writes it (`-X perf_jit`): code of 11 bytes, whose frame is one word
+/// larger after 4 bytes, and which the section follows at the next multiple of 8.
+const OF_PYTHON: [u8; 48] = [
+    0x14, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, 0x10, 1, 0x1b, 0x0c, 7, 8, 0x90, 1, 0, 0,
+    0x14, 0, 0, 0, 0x1c, 0, 0, 0, 0xd0, 0xff, 0xff, 0xff, 0x0b, 0, 0, 0, 0, 0x44, 0x0e, 0x10, 0x46,
+    0x0e, 8, 0,
+];
+
+#[test]
+fn copied_stacks_are_walked_through_code_of_jitdumps() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("a file");
+        path
+    };
+    let other = JIT + 0x100;
+    // Out of one function into the other, which has no frame pointer either.
+    let words: &[u64] = &[9, other + 7, 9, JIT + 0x200];
+    let perf = write("perf.data", &copied(&[(JIT + 7, 0, words)]).file());
+    let mut dump = JitdumpWriter::new(false, PID, 0);
+    let load = |dump: &mut JitdumpWriter, time, address, name| {
+        dump.unwinding(time, &OF_PYTHON, &[0; 20]);
+        dump.load(time, PID, address, name, &[0x90; 11]);
+    };
+    load(&mut dump, SECOND, JIT, "py::inner:a.py");
+    load(&mut dump, SECOND, other, "py::outer:a.py");
+    // Compiled after the sample.
+    load(&mut dump, 2 * SECOND, JIT + 0x1f8, "py::late:a.py");
+    write(&format!("jit-{PID}.dump"), dump.file());
+    let stack = || {
+        let files = Arc::new(chronosym::symbols::Symbolizer::new(
+            Default::default(),
+            Default::default(),
+        ));
+        let opener = Opener::new().unwind_with(files);
+        let recording = opener.open([Input::file(&perf)]).expect("it can be read");
+        let (timeline, _) = recording.timeline(Options::default()).expect("it is sound");
+        let mut resolver = Resolver::new(&timeline, None);
+        let mut found = Vec::new();
+        timeline.for_each_sample(&Filter::default(), |class, time| {
+            let (stack, _) = resolver.resolve(class, time).expect("it has a stack");
+            let frames = resolver.stack(stack).map(|id| resolver.frame(id));
+            found.extend(frames.map(|frame| (frame.label().to_owned(), frame.proof)));
+        });
+        found
+    };
+    let table = Some(CallerProof::UnwindTable);
+    let frame = |name: &str, proof| (name.to_owned(), proof);
+    assert_eq!(
+        stack(),
+        [
+            frame("py::inner:a.py", None),
+            frame("py::outer:a.py", table),
+            frame("0x7f0000000200", table)
+        ]
+    );
+    let dump = folder.path().join(format!("jit-{PID}.dump"));
+    std::fs::remove_file(dump).expect("it exists");
+    assert_eq!(stack(), [frame("0x7f0000000007", None)]);
+}
+
 #[test]
 fn calls_of_branch_records_are_the_callers() {
     const TEXT: u64 = 0xffff_ffff_8100_0000;

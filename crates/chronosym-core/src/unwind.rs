@@ -1,7 +1,8 @@
 //! Walks a stack from the registers and the copied stack of a sampled thread.
 //!
-//! Callers of functions in an image are found by its unwind tables, if its file is available;
-//! callers of jitted code, and of functions that the tables omit, by frame pointers. An image
+//! Callers of functions in an image are found by its unwind tables, if its file is available, and
+//! those of jitted code by what its compiler wrote about it; callers of functions that both omit, by
+//! frame pointers. An image
 //! without a file ends the stack: whether it keeps frame pointers is unknown, and a guess would
 //! produce wrong callers. The stack is never scanned for plausible addresses.
 
@@ -50,6 +51,46 @@ pub trait CallFrames: Send + Sync {
 pub trait ImageFiles: Send + Sync {
     /// Returns the unwind tables of an image; `None` if its file is not available.
     fn call_frames(&self, image: &ImageRef<'_>) -> Option<Arc<dyn CallFrames>>;
+
+    /// Steps from the registers of jitted code to those of its caller, as [`CallFrames::step`].
+    /// `address` is in the code.
+    fn step_jitted(
+        &self,
+        frames: EhFrame<'_>,
+        address: u64,
+        registers: &mut Registers,
+        read: &dyn Fn(u64) -> Option<u64>,
+    ) -> Step {
+        let _ = (frames, address, registers, read);
+        Step::NoEntry
+    }
+}
+
+/// Call frame information of jitted code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EhFrame<'a> {
+    /// The bytes of an `.eh_frame` section.
+    pub bytes: &'a [u8],
+    /// The address of the section, to which its entries are relative.
+    pub address: u64,
+}
+
+impl<'a> EhFrame<'a> {
+    /// Creates call frame information at an address.
+    pub fn new(bytes: &'a [u8], address: u64) -> Self {
+        EhFrame { bytes, address }
+    }
+}
+
+/// Call frame information that compilers of jitted code wrote to files.
+pub trait JittedFrames: Send {
+    /// Takes note of a file that a process mapped because it writes such information to it.
+    fn mapped(&mut self, process: u32, path: &str);
+
+    /// Returns the information of the code at an address of a process, at a time in ns of the
+    /// recording's clock.
+    fn find(&mut self, process: u32, time_ns: u64, address: u64) -> Option<EhFrame<'_>>;
 }
 
 /// A sampled thread.
@@ -60,6 +101,10 @@ pub struct Thread<'a> {
     pub registers: Registers,
     /// The bytes of its stack from the stack pointer up, in little-endian order.
     pub stack: &'a [u8],
+    /// Its process.
+    pub process: u32,
+    /// The time of the sample in ns of the recording's clock.
+    pub time_ns: u64,
 }
 
 impl Thread<'_> {
@@ -79,6 +124,7 @@ type TableCache = FxHashMap<(StringId, StringId), Option<Arc<dyn CallFrames>>>;
 pub struct Unwinder {
     files: Arc<dyn ImageFiles>,
     tables: TableCache,
+    jitted: Option<Box<dyn JittedFrames>>,
 }
 
 /// Maximum number of frames; no copied stack has as many.
@@ -92,6 +138,20 @@ impl Unwinder {
         Unwinder {
             files,
             tables: TableCache::default(),
+            jitted: None,
+        }
+    }
+
+    /// Walks through jitted code with this information.
+    pub fn with_jitted(mut self, jitted: Option<Box<dyn JittedFrames>>) -> Self {
+        self.jitted = jitted;
+        self
+    }
+
+    /// Takes note of a file, as [`JittedFrames::mapped`].
+    pub fn mapped(&mut self, process: u32, path: &str) {
+        if let Some(jitted) = &mut self.jitted {
+            jitted.mapped(process, path);
         }
     }
 
@@ -120,7 +180,15 @@ impl Unwinder {
             let image = state.mapped.covering(&state.images, looked_up);
             let step = match image {
                 Some(image) => self.step(image, names, looked_up, &mut registers, &read),
-                None => Step::NoEntry,
+                None => {
+                    let jitted = self.jitted.as_mut();
+                    let found =
+                        jitted.and_then(|it| it.find(thread.process, thread.time_ns, looked_up));
+                    found.map_or(Step::NoEntry, |frames| {
+                        let files = &self.files;
+                        files.step_jitted(frames, looked_up, &mut registers, &read)
+                    })
+                }
             };
             proof = match step {
                 Step::Caller(proof) => Some(proof),

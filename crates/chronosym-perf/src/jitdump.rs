@@ -81,6 +81,9 @@ pub struct Load<'a> {
     pub name: &'a [u8],
     /// Source lines.
     pub lines: Lines<'a>,
+    /// `.eh_frame` of the code, from the record before it; empty without one. Its addresses are
+    /// those of a section that follows the code, aligned to 8 bytes.
+    pub eh_frame: &'a [u8],
 }
 
 /// Code that was moved.
@@ -184,6 +187,8 @@ pub struct Reader<R> {
     latest: u64,
     /// The body of the record with the lines of the next load.
     lines: Vec<u8>,
+    /// The body of the record with the unwind information of the next load.
+    unwinding: Vec<u8>,
 }
 
 mod kind {
@@ -226,6 +231,7 @@ impl<R: Read> Reader<R> {
             used: 0,
             latest: 0,
             lines: Vec::new(),
+            unwinding: Vec::new(),
         })
     }
 
@@ -266,6 +272,7 @@ impl<R: Read> Reader<R> {
         if self.used > 0 {
             self.window.discard(std::mem::take(&mut self.used));
             self.lines.clear();
+            self.unwinding.clear();
         }
         let head = loop {
             let Some(head) = self.head() else {
@@ -323,16 +330,20 @@ impl<R: Read> Reader<R> {
             kind::LOAD if body.rest().len() >= Load::LEAST => true,
             kind::MOVE if body.rest().len() >= Move::LEAST => true,
             kind::CLOSE => true,
-            kind::DEBUG_INFO => {
-                self.lines.clear();
+            kind::DEBUG_INFO | kind::UNWINDING_INFO => {
                 let body = self.window.bytes().get(RECORD_HEADER..head.size);
-                self.lines.extend_from_slice(body.unwrap_or_default());
+                let kept = match head.kind {
+                    kind::DEBUG_INFO => &mut self.lines,
+                    _ => &mut self.unwinding,
+                };
+                kept.clear();
+                kept.extend_from_slice(body.unwrap_or_default());
                 false
             }
-            kind::UNWINDING_INFO => false,
             kind::LOAD | kind::MOVE => {
                 self.diagnostics.bad_records += 1;
                 self.lines.clear();
+                self.unwinding.clear();
                 false
             }
             _ => {
@@ -354,6 +365,12 @@ impl<R: Read> Reader<R> {
                     match Lines::read(&self.lines, &self.header, load.address) {
                         Some(lines) => load.lines = lines,
                         None => self.diagnostics.bad_lines += 1,
+                    }
+                }
+                if !self.unwinding.is_empty() {
+                    match eh_frame(Cursor::new(&self.unwinding, byte_order)) {
+                        Some(bytes) => load.eh_frame = bytes,
+                        None => self.diagnostics.bad_records += 1,
                     }
                 }
                 Record::Load(load)
@@ -380,8 +397,16 @@ impl<'a> Load<'a> {
             size,
             name: at.text(),
             lines: Lines::none(&at),
+            eh_frame: &[],
         })
     }
+}
+
+/// Returns `.eh_frame` of a record of unwind information, which `.eh_frame_hdr` follows.
+fn eh_frame(mut at: Cursor<'_>) -> Option<&[u8]> {
+    let (size, header, _mapped) = (at.u64()?, at.u64()?, at.u64()?);
+    let size = size.checked_sub(header)?;
+    at.rest().get(..usize::try_from(size).ok()?)
 }
 
 impl Move {

@@ -53,8 +53,10 @@ fn loads_and_moves_round_trip() {
                     assert_eq!(load.tid, 42);
                     assert_eq!(load.name, b"void A::B(int32)[Tier0]");
                     assert_eq!(load.lines.count(), 0);
+                    assert!(load.eh_frame.is_empty());
                 }
                 Record::Load(load) => {
+                    assert_eq!(load.eh_frame, [1, 2, 3]);
                     let lines: Vec<_> = (load.lines)
                         .map(|line| (line.address, line.line, line.path))
                         .collect();
@@ -191,4 +193,23 @@ fn files_that_are_not_jitdumps_are_identified() {
         read(&file),
         Err(Error::UnsupportedVersion { version: 9, .. })
     ));
+}
+
+#[test]
+fn unwind_information_belongs_to_the_next_load() {
+    let mut writer = JitdumpWriter::new(false, 42, 0);
+    writer.unwinding(1, &[7; 24], &[4; 20]);
+    writer.load(2, 42, 0x1000, "one", &[0x90; 4]);
+    writer.load(3, 42, 0x2000, "two", &[0x90; 4]);
+    // The header is larger than the whole.
+    let body = writer.body().words(&[8, 20, 0]).u64(0);
+    writer.record(4, 4, body);
+    writer.load(5, 42, 0x3000, "three", &[0x90; 4]);
+    let mut reader = Reader::new(writer.file(), Options::default()).expect("it is a jitdump");
+    let mut found = Vec::new();
+    while let Some(Record::Load(load)) = reader.next_record().expect("a slice does not fail") {
+        found.push(load.eh_frame.to_vec());
+    }
+    assert_eq!(found, [vec![7; 24], Vec::new(), Vec::new()]);
+    assert_eq!(reader.diagnostics().bad_records, 1);
 }

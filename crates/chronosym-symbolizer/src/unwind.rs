@@ -13,7 +13,7 @@ use crate::search::{FileAt, FileRequest, Search, SymbolFile};
 use crate::symbolizer::Symbolizer;
 use chronosym_core::CallerProof;
 use chronosym_core::ImageRef;
-use chronosym_core::unwind::{CallFrames, ImageFiles, Step};
+use chronosym_core::unwind::{CallFrames, EhFrame, ImageFiles, Step};
 
 /// The unwind table of an ELF file.
 struct ElfCallFrames(UnwindTable);
@@ -39,6 +39,22 @@ impl ImageFiles for Symbolizer {
         };
         table(self.image_file(image)).or_else(debug)
     }
+
+    fn step_jitted(
+        &self,
+        frames: EhFrame<'_>,
+        address: u64,
+        registers: &mut Registers,
+        read: &dyn Fn(u64) -> Option<u64>,
+    ) -> Step {
+        of_table(unwind::step_in(
+            frames.bytes,
+            frames.address,
+            address,
+            registers,
+            read,
+        ))
+    }
 }
 
 impl CallFrames for ElfCallFrames {
@@ -52,14 +68,19 @@ impl CallFrames for ElfCallFrames {
         let of_debug_file = ElfAddressing::of_debug_file(image, |it| self.0.offset_bias(it));
         let addressing = of_debug_file.unwrap_or(ElfAddressing::of(image));
         let address = addressing.address(rva);
-        match self.0.step(address, registers, read) {
-            unwind::Step::Caller { is_interrupted } => Step::Caller(match is_interrupted {
-                true => CallerProof::Signal,
-                false => CallerProof::UnwindTable,
-            }),
-            unwind::Step::Outermost => Step::Outermost,
-            unwind::Step::NoEntry => Step::NoEntry,
-            _ => Step::Lost,
-        }
+        of_table(self.0.step(address, registers, read))
+    }
+}
+
+/// Converts a step by an unwind table.
+fn of_table(step: unwind::Step) -> Step {
+    match step {
+        unwind::Step::Caller { is_interrupted } => Step::Caller(match is_interrupted {
+            true => CallerProof::Signal,
+            false => CallerProof::UnwindTable,
+        }),
+        unwind::Step::Outermost => Step::Outermost,
+        unwind::Step::NoEntry => Step::NoEntry,
+        _ => Step::Lost,
     }
 }

@@ -261,6 +261,41 @@ impl UnwindTable {
     }
 }
 
+/// Steps to the caller of jitted code that a compiler described with an `.eh_frame` of its own, at
+/// `address`. Little-endian; otherwise as [`UnwindTable::step`].
+pub fn step_in(
+    eh_frame: &[u8],
+    address: u64,
+    instruction: u64,
+    registers: &mut Registers,
+    read: &dyn Fn(u64) -> Option<u64>,
+) -> Step {
+    if eh_frame.len() > MAX_ENTRY_BYTES {
+        return Step::NoEntry;
+    }
+    let bases = BaseAddresses::default().set_eh_frame(address);
+    let mut section = EhFrame::new(eh_frame, RunTimeEndian::Little);
+    section.set_address_size(8);
+    let functions = functions(&section, eh_frame, &bases);
+    let mut covering = functions.iter().filter(|(it, _)| it.contains(&instruction));
+    let Some((_, entry)) = covering.next() else {
+        return Step::NoEntry;
+    };
+    let mut work = Work {
+        context: UnwindContext::new_in(),
+        left: FREE_BYTES,
+    };
+    let mut frame = UnwindFrame {
+        address: instruction,
+        registers,
+        read,
+        bases: &bases,
+        work: &mut work,
+    };
+    let step = frame.step(&section, (*entry).into());
+    step.unwrap_or(Step::Lost)
+}
+
 impl Section {
     /// Returns the entry of the function at an address.
     fn find(&self, address: u64) -> Option<(Range<usize>, usize)> {

@@ -4,7 +4,7 @@ mod made;
 
 use chronosym_symbols::Address;
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::unwind::{Step, UnwindTable};
+use chronosym_symbols::unwind::{self, Step, UnwindTable};
 use chronosym_types::{Processor, Registers};
 use made::{elf, with_length};
 use proptest::prelude::*;
@@ -258,4 +258,23 @@ fn a_header_extended_without_end_is_rejected() {
     };
     assert!(!table(file(".eh_frame", entries(3))).is_empty());
     assert!(table(file(".eh_frame", entries(10_000))).is_empty());
+}
+
+#[test]
+fn jitted_code_is_described_by_a_section_of_its_own() {
+    // The frame is 16 below after 4 bytes.
+    let functions: [(u64, u64, &[u8]); 1] = [(0, 0x20, &[0x44, 0x0e, 16])];
+    let section = eh_frame(&functions, false);
+    let at = |offset: u64| {
+        let (mut registers, address) = (start(), TEXT + 0x20);
+        let step = unwind::step_in(&section, address, TEXT + offset, &mut registers, &read);
+        (step, registers.instruction)
+    };
+    assert_eq!(at(3), (CALL, 0x10_0000));
+    assert_eq!(at(4), (CALL, 0x10_0008));
+    assert_eq!(at(0x20), (Step::NoEntry, TEXT));
+    for end in 0..section.len() {
+        let cut = section.get(..end).unwrap();
+        let _ = unwind::step_in(cut, TEXT + 0x20, TEXT, &mut start(), &read);
+    }
 }

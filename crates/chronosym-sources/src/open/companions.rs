@@ -7,7 +7,7 @@ use super::input::{Input, What};
 use crate::perf::{Outcome, pid_of_jitdump};
 
 /// Where such files are searched for.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Beside {
     folders: Vec<PathBuf>,
     /// Whether files are opened at the paths that a trace states.

@@ -27,7 +27,7 @@ use deferred::Waiting;
 
 use chronosym_core::DiagnosticKind::{Damage, Limit, Loss as Lost, LostEvents, Unused};
 use chronosym_core::facts::{At, Image};
-use chronosym_core::unwind::{ImageFiles, Thread, Unwinder};
+use chronosym_core::unwind::{ImageFiles, JittedFrames, Thread, Unwinder};
 use chronosym_core::{
     Addressing, CallerProof, Diagnostics, EventTypeId, Host, Loss, RecordingId, SampleKind,
     Session, ThreadSwitch, Walked, file_name,
@@ -110,6 +110,7 @@ pub struct PerfStream<R> {
     is_joined: bool,
     earliest_ns: Option<u64>,
     files: Option<Arc<dyn ImageFiles>>,
+    jitted: Option<Box<dyn JittedFrames>>,
     written: Option<SystemTime>,
     /// Set once reading into a session has started.
     importer: Option<Box<Importer>>,
@@ -137,6 +138,7 @@ impl<R: Read> PerfStream<R> {
             is_joined: false,
             earliest_ns: None,
             files: None,
+            jitted: None,
             written: None,
             importer: None,
             has_ended: false,
@@ -146,6 +148,12 @@ impl<R: Read> PerfStream<R> {
     /// Unwinds the stacks that samples hold copies of, with these files.
     pub fn unwind_with(mut self, files: Arc<dyn ImageFiles>) -> Self {
         self.files = Some(files);
+        self
+    }
+
+    /// Walks through jitted code, too.
+    pub(crate) fn unwind_jitted(mut self, jitted: Box<dyn JittedFrames>) -> Self {
+        self.jitted = Some(jitted);
         self
     }
 
@@ -199,7 +207,8 @@ impl<R: Read> PerfStream<R> {
             is_joined: self.is_joined,
             earliest_ns: self.earliest_ns,
             order: self.reader.byte_order(),
-            unwinder: self.files.take().map(Unwinder::new),
+            unwinder: (self.files.take())
+                .map(|files| Unwinder::new(files).with_jitted(self.jitted.take())),
             build_ids: build_ids(self.reader.info()),
             here_until_ns: here::until_ns(self.reader.info(), self.written),
             ..Importer::default()
@@ -565,6 +574,8 @@ impl Importer {
         let thread = Thread {
             registers: own,
             stack: sample.user_stack.unwrap_or_default(),
+            process: record.pid.unwrap_or_default(),
+            time_ns: record.time_ns.unwrap_or_default(),
         };
         let at = at.of(record.pid, None);
         let is_whole = session.walk_stack(at, thread, unwinder, &mut self.frames);
@@ -614,6 +625,9 @@ impl Importer {
             return;
         }
         if pid_of_jitdump(&name).is_some() {
+            if let Some(unwinder) = &mut self.unwinder {
+                unwinder.mapped(mmap.pid, &name);
+            }
             self.outcome.jitdumps.push((mmap.pid, name.into_owned()));
             return;
         }

@@ -14,7 +14,6 @@ use crate::open::bytes::ByteStream;
 use crate::open::clocks::Offset;
 use crate::open::error::{OpenError, in_perf};
 use crate::open::format::Format;
-use crate::open::meter::Meter;
 use crate::open::perf_map;
 use chronosym_core::{ClockMatch, Diagnostic, JoinedRecording};
 
@@ -47,7 +46,8 @@ impl Join<'_> {
             let path = self.beside.jitdump(process, &self.perf.jitdumps);
             if let Some(path) = path.filter(|_| !is_named) {
                 let name = path.display().to_string();
-                let reader = open_companion(&path, self.meter).and_then(|stream| {
+                let limit = self.meter.limits.unpacked_bytes;
+                let reader = open_companion(&path, limit).and_then(|stream| {
                     jitdump::Reader::new(stream, Default::default()).map_err(io::Error::other)
                 });
                 match reader {
@@ -150,9 +150,8 @@ impl Join<'_> {
 }
 
 /// Opens a file next to a trace, and decompresses it if necessary.
-fn open_companion(path: &Path, meter: &Meter) -> io::Result<ByteStream> {
+pub(super) fn open_companion(path: &Path, most: u64) -> io::Result<ByteStream> {
     let file = BufReader::new(File::open(path)?);
-    let most = meter.limits.unpacked_bytes;
     Ok(match path.extension().is_some_and(|it| it == "gz") {
         true => Box::new(io::Read::take(MultiGzDecoder::new(file), most)),
         false => Box::new(file),

@@ -8,6 +8,7 @@
 
 mod begun;
 mod code;
+mod jitted;
 mod joined;
 mod process;
 mod recordings;

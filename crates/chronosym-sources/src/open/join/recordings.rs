@@ -1,6 +1,7 @@
 //! Reads the recordings of the system, of runtimes and of tracers.
 
 use super::begun::{Profile, ProfileBytes, Runtime, Tracepoints, open_perf};
+use super::jitted::Dumps;
 use super::joined::Join;
 use crate::ctf::{self, CtfStream};
 use crate::etl::EtlStream;
@@ -101,7 +102,10 @@ impl Join<'_> {
         let stream = PerfStream::of(reader).written_at(written.ok());
         let mut stream = stream.joined(earliest);
         if let Some(files) = self.files.clone() {
-            stream = stream.unwind_with(files);
+            let limit = self.meter.limits.unpacked_bytes;
+            let offset = self.of_runtimes.as_ref().map(|offset| offset.ns);
+            let dumps = Dumps::new(self.beside.clone(), limit, self.cycles, offset);
+            stream = stream.unwind_with(files).unwind_jitted(Box::new(dumps));
         }
         let end = stream.read_into(self.session);
         self.found_in(name, stream.diagnostics());
