@@ -43,6 +43,10 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ("chronosym export app.nettrace -o lake", "tables for DuckDB, Polars, Spark, ClickHouse: lake/samples/*.parquet, …"),
         ("chronosym export --host web-17 --format arrow app.nettrace -o lake", "with the machine's name, in Arrow's file format"),
     ]),
+    ("resolve", &[
+        ("chronosym resolve --stdin arrow --timelines timelines < addresses.arrows > names.arrows", "names for addresses of many processes"),
+        ("chronosym resolve --stdin rowbinary --timelines timelines", "as a function of ClickHouse"),
+    ]),
     #[cfg(unix)]
     ("record", &[
         ("chronosym record --pid 4711 --duration 30s -o app.html", "record 30 seconds, and make a report"),

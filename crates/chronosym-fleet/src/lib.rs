@@ -7,6 +7,7 @@
 //! reads tables back into a session.
 #![deny(missing_docs)]
 
+mod addresses;
 mod columns;
 mod content;
 mod error;
@@ -17,8 +18,11 @@ mod listings;
 mod read;
 mod samples;
 mod table;
+mod trace;
 
+pub use addresses::{AddressReader, NamesWriter};
 pub use error::Error;
-pub use export::{Exported, Exporter, Trace};
+pub use export::{Exported, Exporter};
 pub use format::{FORMAT_VERSION, Format, FrameNames};
 pub use read::{is_export, read};
+pub use trace::Trace;

@@ -9,8 +9,8 @@ use crate::columns::{
     flag, flags, number, numbers, same_text, some_number, some_numbers, text, texts,
 };
 use crate::error::Error;
-use crate::export::Trace;
 use crate::table::{Layout, Table};
+use crate::trace::Trace;
 
 /// The recording of rows, and its machine.
 pub(crate) struct Owner<'a> {

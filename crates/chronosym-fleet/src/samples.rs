@@ -8,10 +8,10 @@ use chronosym_types::hash::HashMap;
 
 use crate::columns::{TextNumber, Texts, number, numbers, some_number, some_numbers, text};
 use crate::error::Error;
-use crate::export::Trace;
 use crate::frames::Stacks;
 use crate::listings::{Clock, Owner};
 use crate::table::{Layout, ROWS, Table};
+use crate::trace::Trace;
 
 pub fn layout() -> Layout {
     Layout {

@@ -295,6 +295,12 @@ pub enum Command {
     /// modules and diagnostics. Equal stacks have equal ids in all files. The tables are described in
     /// docs/fleet/schema.md.
     Export(Export),
+    /// Name a stream of bare addresses, each with the timeline of its process: a function for query engines.
+    ///
+    /// Rows of standard input have a key, a time in ns since 1970-01-01 UTC, and an address. The key is the name of a file in
+    /// the folder of --timelines, followed by #PID if it has several processes. Rows of standard output have the functions at
+    /// the address, innermost first. Timelines stay open until the input ends. See docs/fleet.
+    Resolve(Resolve),
     /// Print shell completions.
     Completions {
         /// The shell.
@@ -515,6 +521,34 @@ pub struct Export {
     pub filters: EventFilters,
     #[command(flatten)]
     pub symbols: Symbols,
+}
+
+/// `chronosym resolve`.
+#[derive(Debug, Args)]
+pub struct Resolve {
+    /// Format of standard input and standard output.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub stdin: AddressFormat,
+    /// Folder of timelines: files of `chronosym save`, deltas, or traces.
+    #[arg(long, value_name = "DIR")]
+    pub timelines: PathBuf,
+    /// Treat addresses as return addresses, as all but the innermost of a stack are.
+    #[arg(long)]
+    pub caller: bool,
+    /// Keep at most N timelines open; the one that was not used for longest is closed.
+    #[arg(long = "max-open", default_value_t = 256, value_name = "N", value_parser = rows)]
+    pub max_open: usize,
+    #[command(flatten)]
+    pub symbols: Symbols,
+}
+
+/// The format of a stream of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AddressFormat {
+    /// Arrow's stream format (IPC): columns key, time, address; column names, a list.
+    Arrow,
+    /// ClickHouse's RowBinary: String, Int64, UInt64; Array(String).
+    Rowbinary,
 }
 
 /// The format of tables.

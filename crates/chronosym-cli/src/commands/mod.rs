@@ -18,6 +18,7 @@ mod pictures;
 #[cfg(unix)]
 mod record;
 mod report;
+mod resolve;
 mod runtime;
 mod save;
 mod serve;
@@ -59,6 +60,7 @@ pub fn run(command: Command) -> Result<()> {
         Command::Symbolize(args) => symbolize::run(&args),
         Command::Save(args) => save::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Resolve(args) => resolve::run(&args),
         Command::Merge(args) => save::merge(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

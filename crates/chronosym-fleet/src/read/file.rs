@@ -125,7 +125,8 @@ pub fn batches(
     }
 }
 
-fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+/// Turns a panic of a decoder into an error.
+pub fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let failed = |_| Err("it is damaged".to_owned());
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(failed)
 }

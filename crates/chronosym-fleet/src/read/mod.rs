@@ -19,7 +19,9 @@ use place::Places;
 use rows::{ProcessKey, SampleRow};
 use stacks::Stacks;
 
+pub(crate) use file::guarded;
 pub use file::is_export;
+pub(crate) use rows::{Texts, numbers};
 
 use crate::error::Error;
 

@@ -1,0 +1,35 @@
+//! `chronosym resolve`: names for a stream of bare addresses.
+
+#[cfg(feature = "fleet")]
+mod arrow;
+mod names;
+mod query;
+mod row_binary;
+
+use std::io::{self, Write};
+
+use anyhow::{Result, bail};
+
+use self::names::Names;
+use crate::args::{AddressFormat, Resolve, Usage};
+use crate::output;
+
+pub fn run(args: &Resolve) -> Result<()> {
+    if !args.timelines.is_dir() {
+        let folder = args.timelines.display();
+        bail!(Usage(format!(
+            "--timelines {folder}: there is no such folder"
+        )));
+    }
+    let names = Names::new(args)?;
+    let (input, mut out) = (io::stdin().lock(), output::open(None));
+    match args.stdin {
+        AddressFormat::Rowbinary => row_binary::resolve(input, names, &mut out)?,
+        #[cfg(feature = "fleet")]
+        AddressFormat::Arrow => arrow::resolve(input, names, &mut out)?,
+        #[cfg(not(feature = "fleet"))]
+        AddressFormat::Arrow => bail!(output::WITHOUT_FLEET),
+    }
+    out.flush()?;
+    Ok(())
+}

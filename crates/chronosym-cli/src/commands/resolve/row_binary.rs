@@ -1,0 +1,111 @@
+//! Rows as ClickHouse's `RowBinary`: `key String, time Int64, address UInt64` to `Array(String)`.
+
+use std::io::{Read, Write};
+
+use anyhow::{Result, bail};
+
+use super::names::{Answers, Names};
+use super::query::Query;
+
+/// Bytes of a key.
+const MAX_KEY: usize = 4096;
+/// Rows of a batch.
+const ROWS: usize = 1 << 16;
+
+/// Resolves rows as they arrive: what has been read is answered before the next read waits.
+pub fn resolve(mut input: impl Read, mut names: Names, out: &mut impl Write) -> Result<()> {
+    let mut bytes = vec![0; 1 << 20];
+    let mut held = 0;
+    let (mut queries, mut answers) = (Vec::new(), Answers::default());
+    loop {
+        let read = input.read(&mut bytes[held..])?;
+        if read == 0 {
+            break;
+        }
+        held += read;
+        let mut rest = &bytes[..held];
+        loop {
+            queries.clear();
+            while queries.len() < ROWS
+                && let Some(query) = row(&mut rest, &mut names)?
+            {
+                queries.push(query);
+            }
+            if queries.is_empty() {
+                break;
+            }
+            names.resolve(&queries, &mut answers);
+            for row in 0..answers.len() {
+                let frames = answers.of(row);
+                write_length(frames.len(), out)?;
+                for name in frames {
+                    write_length(name.len(), out)?;
+                    out.write_all(name.as_bytes())?;
+                }
+            }
+        }
+        out.flush()?;
+        let left = rest.len();
+        bytes.copy_within(held - left..held, 0);
+        held = left;
+    }
+    if held > 0 {
+        bail!("the input ends within a row");
+    }
+    Ok(())
+}
+
+/// Reads a row, if it is there as a whole.
+fn row(bytes: &mut &[u8], names: &mut Names) -> Result<Option<Query>> {
+    let mut rest = *bytes;
+    let Some(length) = length(&mut rest)? else {
+        return Ok(None);
+    };
+    if length > MAX_KEY {
+        bail!(
+            "a key has {length} bytes, more than {MAX_KEY}: expected rows of String, Int64, UInt64"
+        );
+    }
+    let Some((key, after)) = rest.split_at_checked(length) else {
+        return Ok(None);
+    };
+    let Some((numbers, after)) = after.split_first_chunk::<16>() else {
+        return Ok(None);
+    };
+    let number = |at: usize| {
+        let mut number = [0; 8];
+        number.copy_from_slice(&numbers[at..at + 8]);
+        u64::from_le_bytes(number)
+    };
+    *bytes = after;
+    Ok(Some(Query {
+        key: names.key(&String::from_utf8_lossy(key)),
+        time: number(0) as i64,
+        address: number(8),
+    }))
+}
+
+/// Reads a LEB128 number, if it is there as a whole.
+fn length(bytes: &mut &[u8]) -> Result<Option<usize>> {
+    let mut value = 0;
+    for at in 0..5 {
+        let Some(&byte) = bytes.get(at) else {
+            return Ok(None);
+        };
+        value |= usize::from(byte & 0x7f) << (7 * at);
+        if byte < 0x80 {
+            *bytes = &bytes[at + 1..];
+            return Ok(Some(value));
+        }
+    }
+    bail!("the length of a key has more than 5 bytes: expected rows of String, Int64, UInt64")
+}
+
+fn write_length(mut value: usize, out: &mut impl Write) -> Result<()> {
+    while value >= 0x80 {
+        out.write_all(&[value as u8 | 0x80])?;
+        value >>= 7;
+    }
+    out.write_all(&[value as u8])?;
+    Ok(())
+}

@@ -1,0 +1,260 @@
+//! `chronosym resolve`: a process that names addresses until its input ends.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use common::{REUSE, arg, chronosym, json_lines, run, run_with_input};
+
+/// A row as ClickHouse writes it.
+fn row(key: &str, time: i64, address: u64) -> Vec<u8> {
+    assert!(key.len() < 0x80);
+    let mut row = vec![key.len() as u8];
+    row.extend(key.as_bytes());
+    row.extend(time.to_le_bytes());
+    row.extend(address.to_le_bytes());
+    row
+}
+
+/// Reads a LEB128 number.
+fn number(out: &mut impl Read) -> usize {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let mut byte = [0];
+        out.read_exact(&mut byte).unwrap();
+        value |= usize::from(byte[0] & 0x7f) << shift;
+        shift += 7;
+        if byte[0] < 0x80 {
+            return value;
+        }
+    }
+}
+
+/// Reads the names of a row.
+fn names(out: &mut impl Read) -> Vec<String> {
+    let mut names = Vec::new();
+    for _ in 0..number(out) {
+        let mut name = vec![0; number(out)];
+        out.read_exact(&mut name).unwrap();
+        names.push(String::from_utf8(name).unwrap());
+    }
+    names
+}
+
+struct Resolver {
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+}
+
+impl Resolver {
+    fn start(timelines: &Path, options: &[&str]) -> Self {
+        let mut child = chronosym()
+            .args(["resolve", "--stdin", "rowbinary", "--timelines"])
+            .arg(timelines)
+            .args(options)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = child.stdout.take().unwrap();
+        Resolver {
+            child,
+            input,
+            output,
+        }
+    }
+
+    /// Asks for one row: the answer comes while the input stays open.
+    fn ask(&mut self, key: &str, time: i64, address: u64) -> Vec<String> {
+        self.input.write_all(&row(key, time, address)).unwrap();
+        self.input.flush().unwrap();
+        names(&mut self.output)
+    }
+
+    fn end(mut self) {
+        drop(self.input);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// Time in ns since 1970, address and name of samples, and the pid.
+fn samples(trace: &str) -> (Vec<(i64, u64, String)>, u64) {
+    let lines = json_lines(&["stacks", "--format", "jsonl", trace]);
+    let recording = chronosym::open(trace).unwrap();
+    let (timeline, _) = recording.timeline(chronosym::Options::default()).unwrap();
+    let start = timeline.facts().start_unix_ns.unwrap() as i64;
+    let named = lines.iter().filter_map(|sample| {
+        let leaf = &sample["frames"][0];
+        let is_leaf = sample["kind"] == "wall_managed" && leaf["inlined"].is_null();
+        let name = leaf["name"].as_str().filter(|_| is_leaf)?;
+        let name = match leaf["module"].as_str() {
+            Some(module) => format!("{module}!{name}"),
+            None => name.to_owned(),
+        };
+        let address = leaf["address"].as_str().unwrap().trim_start_matches("0x");
+        let address = u64::from_str_radix(address, 16).unwrap();
+        Some((start + sample["time_ns"].as_i64().unwrap(), address, name))
+    });
+    (named.collect(), lines[0]["pid"].as_u64().unwrap())
+}
+
+/// A folder with the timeline of a trace under two names.
+fn timelines(trace: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("a.chrono");
+    let run = run(&["save", trace, "-o", saved.to_str().unwrap()]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    std::fs::copy(&saved, folder.path().join("b.chrono")).unwrap();
+    folder
+}
+
+#[test]
+fn rows_are_named_while_the_input_stays_open() {
+    let trace = arg(REUSE);
+    let folder = timelines(&trace);
+    let (samples, pid) = samples(&trace);
+    assert!(samples.len() > 50, "{}", samples.len());
+    // With room for one timeline, two in turn are opened again and again.
+    for (options, step) in [([].as_slice(), 20), (&["--max-open", "1"], 500)] {
+        let mut resolver = Resolver::start(folder.path(), options);
+        for (number, (time, address, name)) in samples.iter().step_by(step).enumerate() {
+            let key = match number % 3 {
+                0 => "a.chrono".to_owned(),
+                1 => "b.chrono".to_owned(),
+                _ => format!("a.chrono#{pid}"),
+            };
+            let names = resolver.ask(&key, *time, *address);
+            assert_eq!(names.concat(), *name, "{key}");
+        }
+        resolver.end();
+    }
+}
+
+#[test]
+fn a_batch_is_named_in_its_order() {
+    let trace = arg(REUSE);
+    let folder = timelines(&trace);
+    let (samples, _) = samples(&trace);
+    let keys = ["a.chrono", "missing.chrono", "b.chrono"];
+    let rows = (0..100_000).map(|n| (keys[n % 3], &samples[n % samples.len()]));
+    let input: Vec<u8> = rows
+        .clone()
+        .flat_map(|(key, it)| row(key, it.0, it.1))
+        .collect();
+    let folder = folder.path().to_str().unwrap();
+    let mut command = chronosym();
+    command.args(["resolve", "--stdin", "rowbinary", "--timelines", folder]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(&input).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    let mut output = output.stdout.as_slice();
+    for (key, (_, address, name)) in rows {
+        let expected = match key {
+            "missing.chrono" => format!("{address:#x} (NoTimeline)"),
+            _ => name.clone(),
+        };
+        assert_eq!(names(&mut output), [expected]);
+    }
+    assert!(output.is_empty());
+}
+
+#[test]
+fn a_timeline_that_changes_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut resolver = Resolver::start(folder.path(), &[]);
+    assert_eq!(resolver.ask("a.chrono", 0, 16), ["0x10 (NoTimeline)"]);
+    let trace = arg(REUSE);
+    std::fs::copy(
+        timelines(&trace).path().join("a.chrono"),
+        folder.path().join("a.chrono"),
+    )
+    .unwrap();
+    let (time, address, name) = samples(&trace).0.remove(0);
+    assert_eq!(resolver.ask("a.chrono", time, address), [name]);
+    std::fs::write(folder.path().join("a.chrono"), "no timeline").unwrap();
+    let answer = resolver.ask("a.chrono", time, address);
+    assert_eq!(answer, [format!("{address:#x} (UnreadableTimeline)")]);
+    resolver.end();
+}
+
+#[test]
+fn keys_are_names_of_files_in_the_folder() {
+    let trace = arg(REUSE);
+    let folder = timelines(&trace);
+    let inner = folder.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    let absolute = folder.path().join("a.chrono");
+    let mut resolver = Resolver::start(&inner, &[]);
+    for key in [
+        "../a.chrono",
+        absolute.to_str().unwrap(),
+        "",
+        ".",
+        "a\0b",
+        "inner/../../a.chrono",
+    ] {
+        assert_eq!(resolver.ask(key, 0, 1), ["0x1 (NoTimeline)"], "{key:?}");
+    }
+    resolver.end();
+    let mut resolver = Resolver::start(folder.path(), &[]);
+    for key in ["a.chrono#1", "a.chrono#99999999999999999999"] {
+        assert_eq!(resolver.ask(key, 0, 1), ["0x1 (NoSuchProcess)"], "{key:?}");
+    }
+    resolver.end();
+}
+
+#[test]
+fn wrong_input_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let long = [0xff, 0xff, 0xff, 0x7f];
+    let cut = &row("a", 1, 2)[..10];
+    for (input, expected) in [
+        (long.as_slice(), "more than 4096"),
+        (&[0xff; 10], "more than 5 bytes"),
+        (cut, "ends within a row"),
+    ] {
+        let run = run_with_input(
+            &["resolve", "--stdin", "rowbinary", "--timelines", folder],
+            input,
+        );
+        assert_eq!(run.status, 1);
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
+    }
+    let run = run(&["resolve", "--stdin", "rowbinary", "--timelines", "/nowhere"]);
+    assert_eq!(run.status, 2, "{}", run.stderr);
+}
+
+#[cfg(not(feature = "fleet"))]
+#[test]
+fn arrow_needs_the_feature() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let run = run_with_input(&["resolve", "--stdin", "arrow", "--timelines", folder], b"");
+    assert!(run.stderr.contains("--features fleet"), "{}", run.stderr);
+}
+
+#[cfg(feature = "fleet")]
+#[test]
+fn damaged_batches_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    for input in [b"".as_slice(), b"no stream of Arrow", &[0xff; 100]] {
+        let run = run_with_input(
+            &["resolve", "--stdin", "arrow", "--timelines", folder],
+            input,
+        );
+        assert_eq!(run.status, 1, "{}", run.stderr);
+        assert!(run.stderr.contains("standard input"), "{}", run.stderr);
+    }
+}
