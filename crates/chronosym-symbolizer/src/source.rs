@@ -35,6 +35,8 @@ pub struct SourceText {
 impl SourceText {
     /// Returns a text that is known to be the compiled one.
     fn of(bytes: &[u8]) -> Self {
+        // The byte order mark of UTF-8 belongs to the file, its text is without.
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         SourceText {
             text: String::from_utf8_lossy(bytes).into_owned(),
             file: None,
