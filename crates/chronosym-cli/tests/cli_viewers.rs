@@ -85,6 +85,13 @@ fn options_of_trees_take_effect_on_pictures() {
     assert_eq!(page["unit"], "time");
     let page = report_header(&picture(&["--format", "html", "--weight", "samples"]));
     assert_eq!(page["unit"], "samples");
+    let names = |options: &[&str]| report_header(&picture(options))["functions"].to_string();
+    assert!(names(&["--format", "html", "--lines"]).contains("Spin.Work:102\""));
+    assert!(!names(&["--format", "html"]).contains("Spin.Work:102\""));
+    let refused = stacks(&["--format", "html", "--weight", "bytes"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert!(stderr.contains("--weight bytes: a report of this trace has time or samples"));
     let speedscope = picture(&["--format", "speedscope", "--lines", "--no-threads"]);
     assert!(speedscope.contains("Spin.Work:102\",\"file\":"));
     assert_eq!(speedscope.matches("\"type\":\"sampled\"").count(), 1);

@@ -77,8 +77,13 @@ pub fn run(args: &Stacks) -> Result<()> {
             thin(args, format, &mut series);
             match format {
                 StackFormat::Html => {
-                    if args.weight == Some(WeightUnit::Samples) {
-                        series.count_samples();
+                    match args.weight {
+                        Some(WeightUnit::Samples) => series.count_samples(),
+                        Some(unit) if unit != series.unit && !series.samples.is_empty() => bail!(
+                            "--weight {unit}: a report of this trace has {} or samples",
+                            series.unit
+                        ),
+                        _ => {}
                     }
                     report::write(
                         &series,

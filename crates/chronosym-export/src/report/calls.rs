@@ -13,8 +13,11 @@ use crate::function_groups::FunctionGroups;
 use crate::series::Series;
 use crate::tables::Numbered;
 
+/// A function of a report: its group and, if lines are separated, file from 1 and line.
+type ReportFunction = (u32, u32, u32);
+
 /// The function that replaces frames beyond the limit.
-const LEFT_OUT: u32 = u32::MAX;
+const LEFT_OUT: ReportFunction = (u32::MAX, 0, 0);
 
 /// The properties that frames of one function and line share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,8 +46,8 @@ type Node = (u32, Option<u32>);
 pub(super) struct Calls<'s> {
     series: &'s Series,
     pub groups: FunctionGroups,
-    /// The groups that are on stacks.
-    pub functions: Numbered<u32>,
+    /// The functions that are on stacks.
+    pub functions: Numbered<ReportFunction>,
     pub files: Numbered<Arc<str>>,
     pub facts: Numbered<FrameFacts>,
     /// With the address of the first frame of each, and that frame.
@@ -137,7 +140,6 @@ impl<'s> Calls<'s> {
         }
         let frame = self.series.resolver.frame(id);
         let group = self.groups.of_frame(frame) as u32;
-        let function = self.functions.insert_full(group).0 as u32;
         let (file, line) = match &frame.line {
             Ok(at) => (
                 self.files.insert_full(Arc::clone(&at.file)).0 as u32 + 1,
@@ -145,6 +147,11 @@ impl<'s> Calls<'s> {
             ),
             Err(_) => (0, 0),
         };
+        let at = match self.series.granularity.lines {
+            true => (group, file, line),
+            false => (group, 0, 0),
+        };
+        let function = self.functions.insert_full(at).0 as u32;
         let facts = self.facts.insert_full(facts_of(frame)).0 as u32;
         let merged = ReportFrame {
             function,
@@ -159,10 +166,11 @@ impl<'s> Calls<'s> {
         index
     }
 
-    /// Returns the group of each function; `None` for frames that were left out.
-    pub fn function_groups(&self) -> impl Iterator<Item = Option<usize>> {
-        let groups = self.functions.iter();
-        groups.map(|&group| (group != LEFT_OUT).then_some(group as usize))
+    /// Returns the group of each function and its line, 0 unless lines are separated; `None` for
+    /// frames that were left out.
+    pub fn function_groups(&self) -> impl Iterator<Item = Option<(usize, u32)>> {
+        let functions = self.functions.iter();
+        functions.map(|&at| (at != LEFT_OUT).then_some((at.0 as usize, at.2)))
     }
 
     /// One frame of each function.

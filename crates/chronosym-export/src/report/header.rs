@@ -201,13 +201,17 @@ fn functions(
 ) -> Vec<FunctionRow> {
     let examples = calls.example_of_functions();
     let rows = calls.function_groups().zip(examples).map(|(group, frame)| {
-        let Some(group) = group else {
+        let Some((group, line)) = group else {
             let label = "[frames left out]".to_owned();
             let (method, kind) = (label.clone(), CodeKind::Unnamed as usize);
             let none = String::new;
             return FunctionRow(label, 0, kind, 0, none(), none(), method, none());
         };
         let label = calls.groups.label(group);
+        let line = match line {
+            0 => String::new(),
+            line => format!(":{line}"),
+        };
         let function = &calls.groups.all[group].function;
         let binary = function.binary();
         let module = binary.map_or(0, |binary| {
@@ -228,7 +232,7 @@ fn functions(
         let is_plumbing = !is_user && function.recorded_name().is_some_and(is_plumbing);
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
         FunctionRow(
-            text(&label.name),
+            text(&format!("{}{line}", label.name)),
             module,
             kind as usize,
             flag(label.approximate, APPROXIMATE)
@@ -237,7 +241,7 @@ fn functions(
                 | flag(is_helper(function), HELPER),
             text(&name.namespace),
             text(&name.of_type),
-            text(&name.method),
+            text(&format!("{}{line}", name.method)),
             text(&name.arguments),
         )
     });
