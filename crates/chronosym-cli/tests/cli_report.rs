@@ -219,6 +219,61 @@ fn every_view_has_the_totals_of_top() {
         let is_drawn = |colors: &Value| colors.as_u64().unwrap() > 4;
         assert!(list(&size["colors"]).iter().all(is_drawn), "{size}");
     }
+    is_accessible(&seen);
+}
+
+/// Chromium's accessibility tree has a role and a name for all that can be used, and Tab reaches it
+/// from top to bottom.
+fn is_accessible(seen: &Value) {
+    for (view, nodes) in seen["accessible"].as_object().unwrap() {
+        let nodes = list(nodes);
+        let of = |role: &str| nodes.iter().filter(|node| node["role"] == role).count();
+        for landmark in [
+            "banner",
+            "navigation",
+            "main",
+            "complementary",
+            "slider",
+            "searchbox",
+        ] {
+            assert_eq!(of(landmark), 1, "{view}: {landmark}");
+        }
+        assert_eq!(of("tab"), 5, "{view}");
+        for node in nodes {
+            let is_named = !node["name"].as_str().unwrap().is_empty();
+            let must_be = node["focusable"] == true || node["role"] == "treeitem";
+            assert!(is_named || !must_be, "{view}: {node}");
+        }
+        let (role, count) = match view.as_str() {
+            "flame" => ("tree", 1),
+            "sandwich" => ("tree", 2),
+            "table" => ("grid", 1),
+            "source" => ("table", 1),
+            _ => ("main", 1),
+        };
+        assert_eq!(of(role), count, "{view}: {role}");
+        // The order of the page; few stops, however many threads and rows there are.
+        let stops: Vec<&str> = (list(&seen["stops"][view]).iter())
+            .map(|stop| stop.as_str().unwrap().split_once(' ').unwrap().1)
+            .collect();
+        let mut parts = stops.clone();
+        parts.dedup();
+        let page = ["header", "section", "nav", "main", "aside"];
+        let places: Vec<_> = parts
+            .iter()
+            .map(|part| page.iter().position(|p| p == part))
+            .collect();
+        assert!(places.is_sorted() && places.len() >= 4, "{view}: {parts:?}");
+        assert!(stops.len() < 40, "{view}: {stops:?}");
+    }
+    assert_eq!(list(&seen["threadByKeys"]).len(), 1);
+    let spoken = seen["threadSpoken"].as_str().unwrap();
+    assert!(
+        spoken.starts_with("thread (") && spoken.contains(" s of it on-CPU"),
+        "{spoken}"
+    );
+    assert_eq!(list(&seen["sortedBy"])[1], "descending");
+    assert_eq!(seen["sortFocus"], "total ▾");
 }
 
 #[test]
@@ -249,6 +304,20 @@ fn source_is_in_the_report_only_if_it_may() {
         serde_json::json!({})
     );
     assert_eq!(header(&options[..2])["sources"], serde_json::json!({}));
+    // The byte order mark of a file is no text.
+    let shop = ["--sources", &common::arg("clr8/shop")];
+    let file = report(
+        &self::trace("clr8/shop/shop.nettrace.zip"),
+        &shop,
+        folder.path(),
+    );
+    let sources = viewers::report_header(&std::fs::read_to_string(file).unwrap());
+    let text = sources["sources"]["0"]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("// A small web service"),
+        "{}",
+        &text[..40]
+    );
 }
 
 #[test]
@@ -291,12 +360,48 @@ fn two_traces_are_side_by_side() {
             );
         }
     }
-    // The largest change of self comes first.
+    // Noise is what the text diff calls noise, where neither is at the edge: samples of one entry
+    // are taken as equal there.
+    let mut diff = chronosym();
+    diff.args([
+        "-q",
+        "diff",
+        "--offline",
+        "--raw",
+        "--format",
+        "json",
+        "-n",
+        "9999",
+    ]);
+    let diff = diff.args(&traces).output().unwrap();
+    let diff: Value = serde_json::from_slice(&diff.stdout).unwrap();
+    let noise: BTreeMap<&str, bool> = (list(&diff["methods"]).iter())
+        .map(|it| (it["name"].as_str().unwrap(), it["noise"] == true))
+        .collect();
+    let (mut same, mut other, mut noisy) = (0, 0, 0);
+    for pair in list(&seen["noise"]) {
+        let Some(&expected) = noise.get(pair[0].as_str().unwrap()) else {
+            continue;
+        };
+        let is_same = pair[1] == expected;
+        (same, other) = (same + usize::from(is_same), other + usize::from(!is_same));
+        noisy += usize::from(expected);
+    }
+    assert!(50 * other < same && same > 200, "{same} {other}");
+    assert!(noisy > 20 && noisy < same - 20, "{noisy} of {same}");
+    assert!(list(&seen["noise"]).is_sorted_by_key(|pair| pair[1] == true));
+    // The largest change of self comes first, and noise last.
+    let noise_begins = list(&seen["noise"]).iter().position(|pair| pair[1] == true);
     let by = |change: &Value| {
         let own = |side: usize| change[1][side].as_f64().unwrap();
         (own(1) - own(0)).abs()
     };
-    assert!(changes.is_sorted_by(|a, b| by(a) >= by(b)));
+    for part in [
+        &changes[..noise_begins.unwrap()],
+        &changes[noise_begins.unwrap()..],
+    ] {
+        assert!(part.is_sorted_by(|a, b| by(a) >= by(b)));
+    }
     let matching = seen["matching"].as_u64().unwrap();
     assert!(matching > 0 && matching < changes.len() as u64);
     assert_eq!(seen["all"], changes.len());

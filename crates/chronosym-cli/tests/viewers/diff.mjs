@@ -25,6 +25,8 @@ await page.goto(pathToFileURL(file).href);
 await page.waitForFunction(() => window.report);
 await settle();
 await picture("changes");
+seen.noise = await page.evaluate(() => report.page.shown.map(({ label, noise }) => [label, noise]));
+seen.words = await page.evaluate(() => document.querySelector(".rows").textContent);
 const shown = () => page.evaluate(() => report.page.shown.map(({ label, self, total }) => [label, self, total]));
 seen.changes = await shown();
 seen.amounts = await page.evaluate(() =>

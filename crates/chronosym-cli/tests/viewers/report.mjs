@@ -164,6 +164,47 @@ seen.unnamed = await page.evaluate(
   () => [...document.querySelectorAll("button, select, input")].filter((e) => !(e.textContent || e.getAttribute("aria-label"))).length,
 );
 
+// What a screen reader is told: Chromium's accessibility tree of each view.
+const session = await context.newCDPSession(page);
+const focusable = (node) => node.properties?.some(({ name, value }) => name === "focusable" && value.value);
+const tree = async () => {
+  const { nodes } = await session.send("Accessibility.getFullAXTree");
+  return nodes.filter((node) => !node.ignored).map((node) => ({ role: node.role.value, name: node.name?.value ?? "", focusable: focusable(node) ?? false }));
+};
+seen.accessible = {};
+seen.stops = {};
+for (const [view, key] of [["flame", "1"], ["sandwich", "2"], ["table", "3"], ["source", "4"], ["about", "5"]]) {
+  await open();
+  await press(key);
+  seen.accessible[view] = await tree();
+  await page.evaluate(() => document.activeElement.blur());
+  seen.stops[view] = [];
+  for (let i = 0; i < 60; i++) {
+    await press("Tab");
+    const stop = await page.evaluate(() => {
+      const { role, tagName, dataset } = document.activeElement;
+      // At the end Tab leaves the page, or starts again.
+      if (tagName === "BODY" || dataset.stop) return "";
+      dataset.stop = "1";
+      return `${role ?? tagName.toLowerCase()} ${document.activeElement.closest("header, nav, section, main, aside").tagName.toLowerCase()}`;
+    });
+    if (!stop) break;
+    seen.stops[view].push(stop);
+  }
+}
+// Arrow keys move between threads, Enter selects one.
+await open();
+await page.locator(".lane-label[tabindex='0']").focus();
+await press("ArrowDown", "Enter");
+seen.threadByKeys = (await state()).threads;
+seen.threadSpoken = await page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+// So do the heads of columns.
+await open("#raw=1&view=table");
+await page.locator("[role=columnheader] button").nth(1).focus();
+await press("Enter");
+seen.sortedBy = await page.evaluate(() => [...document.querySelectorAll("[role=columnheader]")].map((head) => head.getAttribute("aria-sort")));
+seen.sortFocus = await page.evaluate(() => document.activeElement.textContent);
+
 // Sizes and themes: nothing is cut off, and something is drawn.
 seen.sizes = [];
 for (const scheme of ["light", "dark"]) {

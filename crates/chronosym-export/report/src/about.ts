@@ -32,8 +32,6 @@ export function about(model: Model): Node[] {
     ...missing(model, 3, "Frames without a name", header.name_reasons),
     ...missing(model, 4, "Frames without a line", header.line_reasons),
     ...(notes.length ? [el("h3", {}, "notes"), el("ul", {}, ...notes.map((note) => el("li", {}, note)))] : []),
-    el("h3", {}, "keys"),
-    keys(),
   ];
 }
 
@@ -76,25 +74,6 @@ function missing(model: Model, column: 3 | 4, title: string, reasons: [string, s
   ];
 }
 
-export const KEYS: [string, string][] = [
-  ["1 … 5", "flame graph, callers and callees, methods, source, about"],
-  ["/", "search: text, or /regular expression/"],
-  ["arrow keys", "move between boxes or rows; on the time axis move the selection"],
-  ["Enter", "enlarge a box; open a row; on the time axis show only the selection"],
-  ["Backspace", "back to the caller"],
-  ["Shift + arrow keys", "on the time axis: resize the selection"],
-  ["+ −", "on the time axis: zoom (or Ctrl + wheel)"],
-  ["i", "callers below callees (bottom-up)"],
-  ["t", "merged, or threads one by one"],
-  ["a", "activity: all, running, blocked"],
-  ["r", "raw frames: plumbing of async methods, and the runtime's helpers"],
-  ["u", "table: own code only"],
-  ["s", "callers and callees of the selected method"],
-  ["d", "dark or light"],
-  ["Escape", "undo one thing: search, zoom, time, threads"],
-  ["?", "this list"],
-];
-
-export function keys(): HTMLElement {
-  return el("dl", { class: "keys" }, ...KEYS.flatMap(([key, does]) => [el("dt", {}, key), el("dd", {}, does)]));
+export function keys(list: [string, string][]): HTMLElement {
+  return el("dl", { class: "keys" }, ...list.flatMap(([key, does]) => [el("dt", {}, key), el("dd", {}, does)]));
 }

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { addThread } from "./bins.ts";
 import { callees, callers, graph, graphOfParts, layout, type Box } from "./boxes.ts";
 import { ALL_ACTIVITIES, byFunction, byLine, callTree, weigh, type Selection } from "./calls.ts";
+import { isNoise } from "./changes.ts";
 import { amount, fit, instant, matcher, percent, ticks } from "./labels.ts";
 import { fromFragment, initial, toFragment } from "./state.ts";
 import { stacksOf, sums, unsigned, type FunctionInfo, type Trace } from "./trace.ts";
@@ -366,4 +367,17 @@ test("columns have the least significant bytes first", () => {
 
 test("differences are summed", () => {
   assert.deepEqual([...sums(Float64Array.from([2000, 2, 3]))], [1000, 1001, 999]);
+});
+
+test("shares within noise are marked as the text diff marks them", () => {
+  // 2,000 samples each: three standard errors at 10 % are 3.0 points.
+  assert.ok(isNoise([0.1, 0.128], [2000, 2000]));
+  assert.ok(!isNoise([0.1, 0.132], [2000, 2000]));
+  assert.ok(isNoise([0, 0.5], [0, 10]));
+  assert.ok(!isNoise([0, 0.01], [20_000, 20_000]));
+  const trace = traceOf(samplesOf(5));
+  const equal = { ...trace, samples: { ...trace.samples, weight: trace.samples.weight.map(() => 7) } };
+  const all: Selection = { from: -Infinity, to: Infinity, threads: null, activities: ALL_ACTIVITIES };
+  const { size, samples } = weigh(equal, callTree(equal, "raw"), all);
+  assert.ok(Math.abs(size - samples) < 1e-6);
 });

@@ -184,22 +184,26 @@ export interface Weights {
   total: Float64Array;
   whole: number;
   samples: number;
+  /** The number of samples of equal weight that state a share as exactly: (Σw)² / Σw² (Kish). */
+  size: number;
 }
 
 export function weigh(trace: Trace, tree: CallTree, selection: Selection): Weights {
   const { samples } = trace;
   const self = new Float64Array(tree.func.length);
-  let [whole, count] = [0, 0];
+  let [whole, count, squares] = [0, 0, 0];
   forEachSample(samples, selection, (i) => {
     self[tree.of[samples.stack[i]]] += samples.weight[i];
     whole += samples.weight[i];
     count += samples.count[i];
+    // Merged samples have nearly one weight.
+    squares += samples.weight[i] ** 2 / samples.count[i];
   });
   const total = self.slice();
   for (let i = total.length - 1; i >= 0; i--) {
     if (tree.parent[i] >= 0) total[tree.parent[i]] += total[i];
   }
-  return { self, total, whole, samples: count };
+  return { self, total, whole, samples: count, size: squares ? whole ** 2 / squares : 0 };
 }
 
 /** Weights by function. */

@@ -11,6 +11,22 @@ export interface Change {
   /** Shares from 0 to 1, before and after. */
   self: [number, number];
   total: [number, number];
+  /** Whether both changes are within the noise of sampling. */
+  noise: boolean;
+}
+
+/** Of 370 methods that did not change, one differs by more standard errors. */
+const ERRORS = 3;
+
+/**
+ * Whether shares of so many samples differ by less than three standard errors, if both are of one
+ * distribution (the test of two proportions). Samples are taken as independent.
+ */
+export function isNoise([before, after]: [number, number], [m, n]: [number, number]): boolean {
+  if (m <= 0 || n <= 0) return true;
+  const pooled = (before * m + after * n) / (m + n);
+  const error = Math.sqrt(pooled * (1 - pooled) * (1 / m + 1 / n));
+  return Math.abs(after - before) < ERRORS * error;
 }
 
 /** Methods that are in the selection of one trace at least. */
@@ -24,19 +40,21 @@ export function changes(before: Model, after: Model): Change[] {
       let change = all.get(info.label);
       if (!change) {
         const { label } = info;
-        all.set(label, (change = { label, info, funcs: [-1, -1], self: [0, 0], total: [0, 0] }));
+        all.set(label, (change = { label, info, funcs: [-1, -1], self: [0, 0], total: [0, 0], noise: false }));
       }
       change.funcs[side] = func;
       change.self[side] = self[func] / whole;
       change.total[side] = total[func] / whole;
     });
   });
+  const sizes: [number, number] = [before.weights.size, after.weights.size];
+  for (const change of all.values()) change.noise = isNoise(change.self, sizes) && isNoise(change.total, sizes);
   return [...all.values()];
 }
 
 export type ChangeOrder = "self" | "total";
 
-/** Those that match, the largest change first. */
+/** Those that match: the largest change first, changes within noise last. */
 export function sorted(
   all: Change[],
   order: ChangeOrder,
@@ -47,7 +65,7 @@ export function sorted(
   const isShown = ({ label, info }: Change) =>
     (!matches || matches(label) || matches(info.names[0])) &&
     (!userOnly || (info.flags & FunctionFlag.User) !== 0);
-  return all.filter(isShown).sort((a, b) => by(b) - by(a) || (a.label < b.label ? -1 : 1));
+  return all.filter(isShown).sort((a, b) => +a.noise - +b.noise || by(b) - by(a) || (a.label < b.label ? -1 : 1));
 }
 
 /** Percentage points: `+1.2`. */

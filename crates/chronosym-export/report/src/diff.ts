@@ -5,15 +5,29 @@ import type { Box } from "./boxes.ts";
 import { changes, degree, points, sorted, type Change, type ChangeOrder } from "./changes.ts";
 import { el } from "./dom.ts";
 import { Flame } from "./flame.ts";
+import { Frame, toggle } from "./frame.ts";
 import { Grid } from "./grid.ts";
 import { amount, matcher } from "./labels.ts";
 import { Model } from "./model.ts";
 import { Timeline } from "./timeline.ts";
 import type { Trace } from "./trace.ts";
 
-const VIEWS = ["changes", "graphs", "about"] as const;
-type View = (typeof VIEWS)[number];
+type View = "changes" | "graphs" | "about";
 const TITLES: Record<View, string> = { changes: "Changes", graphs: "Flame graphs", about: "About" };
+const KEYS: [string, string][] = [
+  ["1 … 3", "changes, flame graphs, about"],
+  ["/", "search: text, or /regular expression/"],
+  ["arrow keys", "move between boxes or rows; on a time axis move the selection"],
+  ["Enter", "enlarge a box; show the flame graphs of a row; on a time axis show only the selection"],
+  ["Backspace", "back to the caller"],
+  ["Shift + arrow keys", "on a time axis: resize the selection"],
+  ["+ −", "on a time axis: zoom (or Ctrl + wheel)"],
+  ["i", "callers below callees (bottom-up)"],
+  ["u", "own code only"],
+  ["d", "dark or light"],
+  ["Escape", "undo all: search, zoom, time, threads"],
+  ["?", "this list"],
+];
 
 export class DiffPage {
   readonly models: [Model, Model];
@@ -29,19 +43,14 @@ export class DiffPage {
   private search = "";
   private selected = "";
   private isInverted = false;
-  private readonly panel = el("main", { class: "view" });
-  private readonly aside = el("aside", { class: "details", "aria-label": "Selected method" });
-  private readonly tabs = el("div", { role: "tablist", class: "tabs", "aria-label": "Views" });
-  private readonly controls = el("div", { class: "controls" });
-  private readonly input = el("input", { type: "search", placeholder: "Search methods (/)", "aria-label": "Search methods" });
-  private readonly help = el("dialog", { "aria-label": "Keys" });
-  private readonly sides: HTMLElement[];
+  private readonly frame: Frame<View>;
+  private readonly graphs: HTMLElement;
 
   constructor(before: Trace, after: Trace) {
     this.models = [new Model(before), new Model(after)];
     // Ids of processes differ between traces.
     for (const model of this.models) model.state.group = "none";
-    this.timelines = this.models.map((model) => new Timeline(model));
+    this.timelines = this.models.map((model, side) => new Timeline(model, side ? "Time axis after" : "Time axis before"));
     this.flames = this.models.map(
       (model, side) =>
         new Flame(model, {
@@ -54,11 +63,12 @@ export class DiffPage {
           describe: (box) => this.describe(model, box),
         }),
     );
-    this.sides = this.models.map((model, side) =>
+    const sides = this.models.map((model, side) =>
       el("section", { class: "side", "aria-label": side ? "After" : "Before" }, this.caption(model, side), this.flames[side].element),
     );
+    this.graphs = el("div", { class: "sides" }, ...sides);
     this.grid = this.makeGrid();
-    this.build();
+    this.frame = this.build();
     this.models.forEach((model) =>
       model.listen(() => {
         this.flames.forEach((flame) => flame.reset());
@@ -75,11 +85,11 @@ export class DiffPage {
   private makeGrid(): Grid {
     const share = (value: number) => `${(100 * value).toFixed(1)} %`;
     const cell = (text: string, name = "") => el("div", { class: `cell number ${name}`, role: "gridcell" }, text);
-    const change = (pair: [number, number]) => {
-      const text = points(pair);
-      const name = Math.abs(pair[1] - pair[0]) < 0.0005 ? "muted" : pair[1] > pair[0] ? "more" : "less";
-      return cell(pair[0] && !pair[1] ? `${text} gone` : !pair[0] && pair[1] ? `${text} new` : text, name);
+    const change = (pair: [number, number], { noise }: Change, what = "") => {
+      const name = noise || Math.abs(pair[1] - pair[0]) < 0.0005 ? "muted" : pair[1] > pair[0] ? "more" : "less";
+      return cell(`${points(pair)}${what}`, name);
     };
+    const what = ({ noise, total }: Change) => (noise ? " noise" : !total[1] ? " gone" : !total[0] ? " new" : "");
     return new Grid({
       label: "Methods whose share changed. Arrow keys move, Enter shows the flame graphs.",
       layout: "changes",
@@ -103,10 +113,11 @@ export class DiffPage {
       isSelected: (row) => this.rows[row].label === this.selected,
       title: (row) => this.rows[row].label,
       cells: (row) => {
-        const { self, total, info } = this.rows[row];
+        const each = this.rows[row];
+        const { self, total, info } = each;
         return [
-          change(self),
-          change(total),
+          change(self, each, what(each)),
+          change(total, each),
           cell(`${share(self[0])} → ${share(self[1])}`),
           cell(`${share(total[0])} → ${share(total[1])}`),
           el("div", { class: "cell name", role: "gridcell" }, el("span", { class: info.flags & 2 ? "method user" : "method" }, info.names[0])),
@@ -122,42 +133,31 @@ export class DiffPage {
     });
   }
 
-  private build(): void {
-    const theme = el("button", { class: "icon", title: "Dark or light (d)", "aria-label": "Dark or light", click: () => this.turnTheme() }, "◐");
-    const help = el("button", { class: "icon", title: "Keys (?)", "aria-label": "Keys", click: () => this.help.showModal() }, "?");
+  private build(): Frame<View> {
     const [before, after] = this.models.map((model) => model.trace.header.name);
-    this.input.addEventListener("input", () => {
-      this.search = this.input.value;
-      this.models.forEach((model) => (model.state.search = this.search));
-      this.show();
+    return new Frame({
+      title: `${before} → ${after}`,
+      titles: TITLES,
+      axes: el("div", { class: "axes" }, ...this.timelines.map((timeline) => timeline.element)),
+      keys: KEYS,
+      actions: () => ({ i: () => this.invert(), u: () => this.toggleUser() }),
+      open: (view) => this.open(view),
+      search: (text) => this.find(text),
+      escape: () => this.escape(),
+      redraw: () => this.redraw(),
     });
-    VIEWS.forEach((view, i) => {
-      this.tabs.append(
-        el("button", { role: "tab", id: `tab-${view}`, title: `${TITLES[view]} (${i + 1})`, click: () => this.open(view) }, TITLES[view]),
-      );
-    });
-    this.help.append(el("h2", {}, "Keys"), keys(), el("button", { click: () => this.help.close() }, "Close"));
-    document.body.append(
-      el("header", {}, el("h1", {}, `${before} → ${after}`), el("div", { class: "status" }), el("div", { class: "search" }, this.input), theme, help),
-      el("div", { class: "axes" }, ...this.timelines.map((timeline) => timeline.element)),
-      el("nav", { class: "toolbar" }, this.tabs, this.controls),
-      el("div", { class: "work" }, this.panel, this.aside),
-      this.help,
-    );
-    document.addEventListener("keydown", (event) => this.key(event));
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    this.setTheme(dark.matches);
-    dark.addEventListener("change", () => this.setTheme(dark.matches));
   }
 
-  private setTheme(isDark: boolean): void {
-    document.documentElement.dataset.theme = isDark ? "dark" : "light";
+  private find(text: string): void {
+    this.search = text;
+    this.models.forEach((model) => (model.state.search = text));
+    this.show();
+  }
+
+  private redraw(): void {
     this.timelines.forEach((timeline) => timeline.redraw());
     this.flames.forEach((flame) => flame.draw());
-  }
-
-  private turnTheme(): void {
-    this.setTheme(document.documentElement.dataset.theme !== "dark");
+    this.grid.draw();
   }
 
   private open(view: View): void {
@@ -192,7 +192,7 @@ export class DiffPage {
     const change = this.changeOf(model, box);
     if (!change) return null;
     const isDark = document.documentElement.dataset.theme === "dark";
-    const by = degree(change.total);
+    const by = change.noise ? 0 : degree(change.total);
     const strength = Math.min(1, Math.abs(by));
     if (strength < 0.05) return isDark ? "#343b43" : "#e3e6ea";
     const [light, chroma] = isDark ? [0.36 + 0.12 * strength, 0.03 + 0.12 * strength] : [0.9 - 0.2 * strength, 0.02 + 0.13 * strength];
@@ -223,29 +223,20 @@ export class DiffPage {
     this.all = changes(before, after);
     this.byLabel = new Map(this.all.map((change) => [change.label, change]));
     this.rows = sorted(this.all, this.order, matcher(this.search), this.userOnly);
-    for (const view of VIEWS) {
-      document.getElementById(`tab-${view}`)!.setAttribute("aria-selected", `${view === this.view}`);
-    }
     const nodes: Record<View, () => Node[]> = {
       changes: () => [this.grid.element],
-      graphs: () => [el("div", { class: "sides" }, ...this.sides)],
-      about: () => [el("div", { class: "about", tabindex: 0 }, ...about(before), el("hr"), ...about(after))],
+      graphs: () => [this.graphs],
+      about: () => [el("div", { class: "about", tabindex: 0, role: "region", "aria-label": "About this recording" }, ...about(before), el("hr"), ...about(after), el("h3", {}, "keys"), keys(KEYS))],
     };
-    if (this.panel.dataset.view !== this.view) {
-      this.panel.dataset.view = this.view;
-      this.panel.replaceChildren(...nodes[this.view]());
-    }
+    this.frame.show(this.view, nodes[this.view]());
+    this.frame.showSearch(this.search);
     this.showControls();
     this.showDetails();
-    this.timelines.forEach((timeline) => timeline.redraw());
-    this.flames.forEach((flame) => flame.draw());
-    this.grid.draw();
+    this.redraw();
   }
 
   private showControls(): void {
-    const toggle = (title: string, key: string, isOn: boolean, change: () => void) =>
-      el("button", { "aria-pressed": isOn, title: `${title} (${key})`, click: change }, title);
-    this.controls.replaceChildren(
+    this.frame.showControls(
       this.view === "graphs" ? toggle("bottom-up", "i", this.isInverted, () => this.invert()) : toggle("own code", "u", this.userOnly, () => this.toggleUser()),
     );
   }
@@ -263,9 +254,10 @@ export class DiffPage {
   private showDetails(): void {
     const change = this.byLabel.get(this.selected);
     if (!change) {
-      this.aside.replaceChildren(
+      this.frame.aside.replaceChildren(
         el("h2", {}, "No method selected"),
         el("p", { class: "muted" }, "Methods are matched by module and name. Shares are those of each side's selected time, threads and activity: drag over a time axis to select a time."),
+        el("p", { class: "muted" }, "Noise: the changes of self and total are less than three standard errors of the difference of two shares. These methods come last."),
         el("p", { class: "muted" }, "In the flame graphs red methods have a larger share after than before, blue ones a smaller share; the stronger, the larger the part that changed."),
       );
       return;
@@ -282,43 +274,15 @@ export class DiffPage {
       el("dt", {}, ""),
       el("dd", { class: "muted" }, `${amounts[0][i]} → ${amounts[1][i]}`),
     ]);
-    this.aside.replaceChildren(
+    this.frame.aside.replaceChildren(
       el("h2", {}, change.info.names[0]),
-      el("p", { class: "muted" }, `${change.info.module} · ${change.info.kind}`),
+      el("p", { class: "muted" }, `${change.info.module} · ${change.info.kind}${change.noise ? " · within noise" : ""}`),
       el("dl", {}, ...rows),
     );
   }
 
   private escape(): void {
-    this.input.value = this.search = "";
-    for (const model of this.models) {
-      model.state.search = "";
-      model.update({ zoom: [], range: null, threads: null, shown: null });
-    }
-    this.show();
-  }
-
-  private key(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.altKey || event.metaKey || this.help.open) return;
-    if (event.target instanceof HTMLInputElement) {
-      if (event.key !== "Escape" && event.key !== "Enter") return;
-      if (event.key === "Escape") this.escape();
-      (this.panel.querySelector("[tabindex='0']") as HTMLElement | null)?.focus();
-      event.preventDefault();
-      return;
-    }
-    const actions: Record<string, () => void> = {
-      "/": () => this.input.select(),
-      "?": () => this.help.showModal(),
-      d: () => this.turnTheme(),
-      i: () => this.invert(),
-      u: () => this.toggleUser(),
-      Escape: () => this.escape(),
-    };
-    VIEWS.forEach((view, i) => (actions[`${i + 1}`] = () => this.open(view)));
-    const action = actions[event.key];
-    if (!action) return;
-    action();
-    event.preventDefault();
+    for (const model of this.models) model.update({ zoom: [], range: null, threads: null, shown: null });
+    this.find("");
   }
 }

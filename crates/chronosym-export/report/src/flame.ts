@@ -64,8 +64,7 @@ export class Flame {
     this.element.addEventListener("click", (event) => this.click(event));
     this.element.addEventListener("keydown", (event) => this.key(event));
     this.element.addEventListener("focus", () => {
-      this.focused ??= this.root;
-      this.tell();
+      this.tell((this.focused ??= this.root));
       this.draw();
     });
     this.element.addEventListener("blur", this.draw);
@@ -99,6 +98,7 @@ export class Flame {
     const height = this.element.clientHeight;
     if (width < 10 || height < 10) return;
     const root = this.root;
+    if (!this.focused) this.tell(root);
     this.placed = layout(root, LEAST / width);
     this.depth = this.placed.reduce((most, { depth }) => Math.max(most, depth), 0) + 1;
     const whole = Math.max(this.depth * ROW + 2, this.options.upwards ? height - 2 : 0);
@@ -236,7 +236,7 @@ export class Flame {
     showTip(null);
     this.options.onZoom(this.path(box));
     if (box.func >= 0) this.options.onSelect(box.func);
-    this.tell();
+    this.tell(box);
     this.draw();
   }
 
@@ -285,7 +285,7 @@ export class Flame {
       this.options.onZoom(this.path(next.parent ?? next));
     }
     if (next.func >= 0) this.options.onSelect(next.func);
-    this.tell();
+    this.tell(next);
     this.reveal(next);
     this.draw();
   }
@@ -300,9 +300,7 @@ export class Flame {
     else if (y + ROW > scrollTop + clientHeight) this.element.scrollTop = y + ROW - clientHeight;
   }
 
-  private tell(): void {
-    const box = this.focused;
-    if (!box) return;
+  private tell(box: Box): void {
     let level = 1;
     for (let at = box; at.parent; at = at.parent) level++;
     const siblings = box.parent?.children() ?? [box];

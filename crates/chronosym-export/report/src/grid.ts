@@ -79,7 +79,7 @@ export class Grid {
         },
         el(
           "button",
-          { click: () => options.onSort(key), tabindex: -1 },
+          { click: () => options.onSort(key) },
           `${title}${key === sortedBy ? " ▾" : ""}`,
         ),
       ),
@@ -87,7 +87,10 @@ export class Grid {
     const rest = options
       .rest()
       .map((column) => el("div", { class: `cell ${column.class}`, role: "columnheader" }, column.title));
+    const buttons = () => [...this.head.querySelectorAll("button")];
+    const focused = buttons().indexOf(document.activeElement as HTMLButtonElement);
     this.head.replaceChildren(...sorting, ...rest);
+    if (focused >= 0) buttons()[focused].focus();
     const count = options.count();
     const { scrollTop, clientHeight } = this.scroller;
     const first = Math.max(0, Math.floor(scrollTop / ROW) - 4);
@@ -127,7 +130,7 @@ export class Grid {
   }
 
   private press(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || event.target !== this.scroller) return;
     const { options, scroller } = this;
     const count = options.count();
     const page = Math.max(1, Math.floor(scroller.clientHeight / ROW) - 2);

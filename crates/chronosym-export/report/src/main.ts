@@ -7,10 +7,11 @@ import { details } from "./details.ts";
 import { DiffPage } from "./diff.ts";
 import { el } from "./dom.ts";
 import { Flame } from "./flame.ts";
+import { Frame, toggle } from "./frame.ts";
 import { amount, duration, instant, percent } from "./labels.ts";
 import { Model } from "./model.ts";
 import { Source } from "./source.ts";
-import { fromFragment, toFragment, VIEWS, type Group, type State, type View } from "./state.ts";
+import { fromFragment, toFragment, type Group, type State, type View } from "./state.ts";
 import { Table } from "./table.ts";
 import { ACTIVITIES, ACTIVITY_COLORS, Timeline } from "./timeline.ts";
 import { inflate, parse, type Trace } from "./trace.ts";
@@ -22,6 +23,24 @@ const TITLES: Record<View, string> = {
   source: "Source",
   about: "About",
 };
+const KEYS: [string, string][] = [
+  ["1 … 5", "flame graph, callers and callees, methods, source, about"],
+  ["/", "search: text, or /regular expression/"],
+  ["arrow keys", "move between boxes or rows; on the time axis move the selection"],
+  ["Enter", "enlarge a box; open a row; on the time axis show only the selection"],
+  ["Backspace", "back to the caller"],
+  ["Shift + arrow keys", "on the time axis: resize the selection"],
+  ["+ −", "on the time axis: zoom (or Ctrl + wheel)"],
+  ["i", "callers below callees (bottom-up)"],
+  ["t", "merged, or threads one by one"],
+  ["a", "activity: all, running, blocked"],
+  ["r", "raw frames: plumbing of async methods, and the runtime's helpers"],
+  ["u", "table: own code only"],
+  ["s", "callers and callees of the selected method"],
+  ["d", "dark or light"],
+  ["Escape", "undo one thing: search, zoom, time, threads"],
+  ["?", "this list"],
+];
 const RUNNING = 0b0011;
 const BLOCKED = 0b0100;
 const ALL = 0b1111;
@@ -34,19 +53,7 @@ class Page {
   readonly callees: Flame;
   readonly table: Table;
   readonly source: Source;
-  private readonly panel = el("main", { class: "view", tabindex: -1 });
-  private readonly aside = el("aside", { class: "details", "aria-label": "Selected method" });
-  private readonly status = el("div", { class: "status", role: "status", "aria-live": "polite" });
-  private readonly search = el("input", {
-    type: "search",
-    placeholder: "Search methods (/)",
-    "aria-label": "Search methods: text, or a regular expression between slashes",
-    spellcheck: "false",
-  });
-  private readonly found = el("output", { class: "found" });
-  private readonly tabs = el("div", { role: "tablist", class: "tabs", "aria-label": "Views" });
-  private readonly controls = el("div", { class: "controls" });
-  private readonly help = el("dialog", { "aria-label": "Keys" });
+  private readonly frame: Frame<View>;
   private subZoom: { callers: number[]; callees: number[] } = { callers: [], callees: [] };
 
   constructor(trace: Trace) {
@@ -77,7 +84,7 @@ class Page {
     this.keepRoots();
     this.table = new Table(model, select, open);
     this.source = new Source(model);
-    this.build();
+    this.frame = this.build();
     model.listen((changed) => this.changed(changed));
     this.show();
   }
@@ -107,73 +114,25 @@ class Page {
     this.model.state = fromFragment(location.hash, raw, this.bounds);
   }
 
-  private build(): void {
+  private build(): Frame<View> {
     const { header } = this.model.trace;
-    const theme = el("button", { class: "icon", title: "Dark or light (d)", "aria-label": "Dark or light", click: () => this.turnTheme() }, "◐");
-    const help = el("button", { class: "icon", title: "Keys (?)", "aria-label": "Keys", click: () => this.showHelp() }, "?");
-    const top = el(
-      "header",
-      {},
-      el("h1", { title: header.summary.join("\n") }, header.name),
-      this.status,
-      el("div", { class: "search" }, this.search, this.found),
-      theme,
-      help,
-    );
-    this.search.value = this.model.state.search;
-    this.search.addEventListener("input", () => this.model.update({ search: this.search.value }));
-    VIEWS.forEach((view, i) => {
-      this.tabs.append(
-        el(
-          "button",
-          {
-            role: "tab",
-            id: `tab-${view}`,
-            title: `${TITLES[view]} (${i + 1})`,
-            click: () => this.open(view),
-            keydown: (event: KeyboardEvent) => this.moveTab(event, i),
-          },
-          TITLES[view],
-        ),
-      );
-    });
-    const close = el("button", { click: () => this.help.close() }, "Close");
-    this.help.append(el("h2", {}, "Keys"), keys(), close);
-    const work = el("div", { class: "work" }, this.panel, this.aside);
-    document.body.append(
-      top,
-      this.timeline.element,
-      el("nav", { class: "toolbar" }, this.tabs, this.controls),
-      work,
-      this.help,
-    );
-    document.addEventListener("keydown", (event) => this.key(event));
     window.addEventListener("hashchange", () => {
       const { raw } = this.model.trace.header;
       if (location.hash.replace(/^#/, "") === toFragment(this.model.state, raw)) return;
       this.model.update(fromFragment(location.hash, raw, this.bounds));
     });
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    this.setTheme(dark.matches);
-    dark.addEventListener("change", () => this.setTheme(dark.matches));
-  }
-
-  private moveTab(event: KeyboardEvent, i: number): void {
-    const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-    if (!by) return;
-    const view = VIEWS[(i + by + VIEWS.length) % VIEWS.length];
-    this.model.update({ view });
-    document.getElementById(`tab-${view}`)?.focus();
-    event.preventDefault();
-  }
-
-  private setTheme(isDark: boolean): void {
-    document.documentElement.dataset.theme = isDark ? "dark" : "light";
-    this.redraw();
-  }
-
-  private turnTheme(): void {
-    this.setTheme(document.documentElement.dataset.theme !== "dark");
+    return new Frame({
+      title: header.name,
+      hint: header.summary.join("\n"),
+      titles: TITLES,
+      axes: this.timeline.element,
+      keys: KEYS,
+      actions: () => this.keyActions(),
+      open: (view) => this.open(view),
+      search: (search) => this.model.update({ search }),
+      escape: () => this.escape(),
+      redraw: () => this.redraw(),
+    });
   }
 
   private redraw(): void {
@@ -183,7 +142,7 @@ class Page {
     this.callees.draw();
     this.table.draw();
     this.source.draw();
-    this.aside.replaceChildren(...details(this.model, this.actions));
+    this.frame.aside.replaceChildren(...details(this.model, this.actions));
   }
 
   private readonly actions = {
@@ -223,28 +182,15 @@ class Page {
 
   private show(): void {
     const { state } = this.model;
-    for (const view of VIEWS) {
-      const tab = document.getElementById(`tab-${view}`)!;
-      tab.setAttribute("aria-selected", `${view === state.view}`);
-      tab.tabIndex = view === state.view ? 0 : -1;
-    }
     const views: Record<View, () => Node[]> = {
       flame: () => [this.flame.element],
       sandwich: () => this.sandwich(),
       table: () => [this.table.element],
       source: () => [this.source.element],
-      about: () => [el("div", { class: "about", tabindex: 0 }, ...about(this.model))],
+      about: () => [el("div", { class: "about", tabindex: 0, role: "region", "aria-label": "About this recording" }, ...about(this.model), el("h3", {}, "keys"), keys(KEYS))],
     };
-    const nodes = views[state.view]();
-    const isSame = state.view !== "about" && nodes.length === this.panel.childNodes.length &&
-      nodes.every((node, i) => node === this.panel.childNodes[i]);
-    if (!isSame) {
-      const hadFocus = this.panel.contains(document.activeElement);
-      this.panel.replaceChildren(...nodes);
-      if (hadFocus) (this.panel.querySelector("[tabindex='0']") as HTMLElement | null)?.focus();
-    }
-    this.panel.setAttribute("aria-label", TITLES[state.view]);
-    if (document.activeElement !== this.search) this.search.value = state.search;
+    this.frame.show(state.view, views[state.view]());
+    this.frame.showSearch(state.search);
     this.showControls();
     this.showStatus();
     this.redraw();
@@ -276,14 +222,6 @@ class Page {
     return this.sandwichParts.nodes;
   }
 
-  private toggle(title: string, key: string, isOn: boolean, change: () => void, hint = ""): HTMLElement {
-    return el(
-      "button",
-      { "aria-pressed": isOn, title: `${hint || title} (${key})`, click: change },
-      title,
-    );
-  }
-
   private groups(): HTMLElement {
     const { group, trace } = this.model;
     const titles: [Group, string][] = [["none", "merged"], ["process", "by process"], ["thread", "by thread"]];
@@ -296,8 +234,6 @@ class Page {
 
   private showControls(): void {
     const { state, trace } = this.model;
-    const active = document.activeElement;
-    const index = [...this.controls.querySelectorAll("button")].indexOf(active as HTMLButtonElement);
     const activities = el("div", { class: "group", role: "group", "aria-label": "Activity" });
     const choices: [string, number][] = [["all", ALL], ["running", RUNNING], ["blocked", BLOCKED]];
     const known = trace.samples.activities;
@@ -322,13 +258,12 @@ class Page {
     }
     if (state.view !== "about") {
       const hint = "As recorded: with the plumbing of async methods, and the runtime's helpers apart from their callers";
-      buttons.push(this.toggle("raw frames", "r", state.raw, () => this.model.update({ raw: !state.raw }), hint));
+      buttons.push(toggle("raw frames", "r", state.raw, () => this.model.update({ raw: !state.raw }), hint));
     }
     if (state.view === "table") {
-      buttons.push(this.toggle("own code", "u", state.userOnly, () => this.model.update({ userOnly: !state.userOnly }), "Only own code"));
+      buttons.push(toggle("own code", "u", state.userOnly, () => this.model.update({ userOnly: !state.userOnly }), "Only own code"));
     }
-    this.controls.replaceChildren(...buttons.filter((b) => b !== null));
-    if (index >= 0) this.controls.querySelectorAll("button")[index]?.focus();
+    this.frame.showControls(...buttons);
   }
 
   private showStatus(): void {
@@ -353,9 +288,9 @@ class Page {
       parts.push(chip(names, { threads: null, zoom: [] }));
     }
     if (state.zoom.length && state.view === "flame") parts.push(chip("zoomed", { zoom: [] }));
-    this.status.replaceChildren(...parts);
+    this.frame.status.replaceChildren(...parts);
     const { matches } = this.model;
-    this.found.textContent = matches ? percent(this.model.matching, whole) : "";
+    this.frame.found.textContent = matches ? percent(this.model.matching, whole) : "";
   }
 
   private legend(): HTMLElement {
@@ -384,11 +319,6 @@ class Page {
     );
   }
 
-  private showHelp(): void {
-    if (this.help.open) this.help.close();
-    else this.help.showModal();
-  }
-
   private escape(): void {
     const { state } = this.model;
     if (state.search) this.model.update({ search: "" });
@@ -399,36 +329,17 @@ class Page {
     else this.model.update({ func: null });
   }
 
-  private key(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.altKey || event.metaKey || this.help.open) return;
+  private keyActions(): Record<string, () => void> {
     const { state } = this.model;
-    const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-    if (isTyping) {
-      if (event.key !== "Escape" && event.key !== "Enter") return;
-      if (event.key === "Escape") this.model.update({ search: "" });
-      this.search.value = this.model.state.search;
-      (this.panel.querySelector("[tabindex='0']") as HTMLElement | null)?.focus();
-      event.preventDefault();
-      return;
-    }
     const next: Record<number, number> = { [ALL]: RUNNING, [RUNNING]: BLOCKED };
-    const actions: Record<string, () => void> = {
-      "/": () => this.search.select(),
-      "?": () => this.showHelp(),
+    return {
       i: () => this.model.update({ inverted: !state.inverted }),
       t: () => this.model.update({ group: this.model.group === "thread" ? "none" : "thread" }),
       r: () => this.model.update({ raw: !state.raw }),
       u: () => this.model.update({ userOnly: !state.userOnly }),
       a: () => this.model.update({ activities: next[state.activities] ?? ALL, zoom: [] }),
       s: () => state.func !== null && this.model.update({ view: "sandwich" }),
-      d: () => this.turnTheme(),
-      Escape: () => this.escape(),
     };
-    VIEWS.forEach((view, i) => (actions[`${i + 1}`] = () => this.open(view)));
-    const action = actions[event.key];
-    if (!action) return;
-    action();
-    event.preventDefault();
   }
 }
 

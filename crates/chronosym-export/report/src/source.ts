@@ -112,6 +112,8 @@ export class Source {
   }
 
   private paint(): void {
+    // What is not shown cannot scroll to the hottest line.
+    if (!this.scroller.clientHeight) return;
     this.prepare();
     const { trace, state } = this.model;
     const { whole } = this.model.weights;

@@ -36,13 +36,20 @@ export class Timeline {
   readonly element: HTMLElement;
   private readonly canvas = el("canvas", { "aria-hidden": "true" });
   private readonly scroller: HTMLElement;
-  private readonly labels = el("div", { class: "lane-labels" });
+  /** What screen readers say of each thread. */
+  private readonly spoken = new Map<number, string>();
+  private readonly labels = el("div", {
+    class: "lane-labels",
+    role: "group",
+    "aria-label": "Threads. Arrow keys move, Enter selects one, Ctrl and Enter add or remove one.",
+    keydown: (event: KeyboardEvent) => this.moveLabel(event),
+  });
   private readonly lanes: Lane[] = [];
   private readonly draw = later(() => this.paint());
   private drag: { from: number; x: number; hasMoved: boolean } | null = null;
   private pointer: number | null = null;
 
-  constructor(private readonly model: Model) {
+  constructor(private readonly model: Model, label = "Time axis") {
     this.makeLanes();
     const last = this.lanes[this.lanes.length - 1];
     const height = last ? last.top + last.height : AXIS;
@@ -63,7 +70,7 @@ export class Timeline {
     this.plot = plot;
     const inner = el("div", { class: "lanes", style: `height:${height}px` }, this.labels, plot);
     this.scroller = el("div", { class: "timeline-scroll" }, inner);
-    this.element = el("section", { class: "timeline", "aria-label": "Time axis" }, this.scroller);
+    this.element = el("section", { class: "timeline", "aria-label": label }, this.scroller);
     this.makeLabels();
     this.scroller.addEventListener("scroll", this.draw);
     new ResizeObserver(this.draw).observe(this.scroller);
@@ -109,10 +116,12 @@ export class Timeline {
     });
     busy.sort((a, b) => b.running - a.running || b.all - a.all);
     const hasProcesses = header.processes.length > 1;
-    for (const { thread } of busy.slice(0, MAX_LANES)) {
+    for (const { thread, running, all } of busy.slice(0, MAX_LANES)) {
       const { label, process } = header.threads[thread];
       const of = hasProcesses ? `${header.processes[process].label} · ` : "";
       add("thread", thread, of + label, LANE);
+      const part = header.unit === "time" ? `, ${amount(running, header.unit)} of it on-CPU or runnable` : "";
+      this.spoken.set(thread, `${of}${label}: ${amount(all, header.unit)}${part}`);
     }
   }
 
@@ -133,6 +142,8 @@ export class Timeline {
         {
           class: "lane-label thread",
           style: size,
+          tabindex: lane.index === this.entry ? 0 : -1,
+          "aria-label": this.spoken.get(lane.index) ?? lane.label,
           title: `${lane.label} (click: only this thread; Ctrl+click: add or remove)`,
           "aria-pressed": isChosen,
           click: (event: MouseEvent) => this.choose(lane.index, event.ctrlKey || event.metaKey || event.shiftKey),
@@ -144,6 +155,25 @@ export class Timeline {
     const more = hidden > 0 ? el("div", { class: "lane-label" }, `${hidden} more threads`) : null;
     this.labels.replaceChildren(axis, ...rows, ...(more ? [more] : []));
     if (focused >= 0) (this.labels.children[focused] as HTMLElement).focus();
+  }
+
+  /** The thread whose label Tab reaches: the first selected one, or the busiest. */
+  private get entry(): number | undefined {
+    const threads = this.lanes.filter(({ kind }) => kind === "thread").map(({ index }) => index);
+    return threads.find((thread) => this.model.state.threads?.includes(thread)) ?? threads[0];
+  }
+
+  private moveLabel(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const buttons = [...this.labels.querySelectorAll("button")];
+    const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
+    const last = buttons.length - 1;
+    const places: Record<string, number> = { ArrowDown: Math.min(last, at + 1), ArrowUp: Math.max(0, at - 1), Home: 0, End: last };
+    const next = buttons[places[event.key]];
+    if (at < 0 || !next) return;
+    next.focus();
+    event.preventDefault();
+    event.stopPropagation();
   }
 
   private choose(thread: number, add: boolean): void {
