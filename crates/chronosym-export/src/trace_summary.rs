@@ -282,6 +282,7 @@ impl TraceSummary {
             (Some(name), Some(pid)) => format!("{name} (pid {pid})"),
             (Some(name), None) => name.clone(),
             (None, Some(pid)) => format!("Process {pid}"),
+            (None, None) if self.duration_ns == 0 => return "The trace has no times.".to_owned(),
             (None, None) => return format!("The recording lasts {}.", show_span(self.duration_ns)),
         };
         let others = match self.other_processes {
@@ -291,8 +292,11 @@ impl TraceSummary {
         };
         let runtime = self.runtime.as_ref();
         let runtime = runtime.map_or(String::new(), |it| format!(" on {it}"));
-        let lasts = show_span(self.duration_ns);
-        let mut text = format!("{process}{others} ran{runtime}; the recording lasts {lasts}");
+        let lasts = match self.duration_ns {
+            0 => String::new(),
+            ns => format!("; the recording lasts {}", show_span(ns)),
+        };
+        let mut text = format!("{process}{others} ran{runtime}{lasts}");
         let span = self.span_ns.max(1) as f64;
         match (self.sample_kind, self.sampled_ns, self.processors) {
             _ if self.is_small() => {}

@@ -29,6 +29,7 @@ fn nothing_is_said_of_samples_that_are_not_there() {
         "{text}"
     );
     assert!(!text.contains('%') && !text.contains("NaN"), "{text}");
+    assert!(!text.contains("lasts"), "{text}");
 }
 
 #[test]
