@@ -2,96 +2,48 @@
 #![cfg(unix)]
 
 mod common;
+mod fake;
 
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Child, Command, Output};
+use std::process::Output;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::TraceInfo;
 use common::{Run, chronosym, run};
-
-const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
-
-/// A process that does nothing, with a socket in its TMPDIR at which a fake runtime listens.
-struct Fake {
-    child: Child,
-    folder: tempfile::TempDir,
-}
-
-impl Drop for Fake {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
-}
+use fake::{Fake, reply, unknown_command};
 
 /// What a fake runtime of .NET 8 sends as a recording: nothing but its end for the first session,
 /// which lists code.
 fn fake(trace: Vec<u8>, rundown: bool) -> Fake {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new("sleep");
-    let child = command.arg("60").env("TMPDIR", folder.path()).spawn();
-    let child = child.unwrap();
-    let socket = format!("dotnet-diagnostic-{}-1-socket", child.id());
-    let listener = UnixListener::bind(folder.path().join(socket)).unwrap();
-    thread::spawn(move || {
-        // How each session, by its id, is told to stop.
-        let sessions = Arc::new(Mutex::new(Vec::<Sender<()>>::new()));
-        for mut stream in listener.incoming().flatten() {
-            let (sessions, trace) = (sessions.clone(), trace.clone());
-            thread::spawn(move || {
-                let Some((set, id, payload)) = command_of(&mut stream) else {
-                    return;
-                };
-                match (set, id) {
-                    (4, 0) => reply(&mut stream, 0, &[0; 24]),
-                    (2, 1) => {
-                        let session = usize::from(payload[0]);
-                        let stop = sessions.lock().unwrap()[session].clone();
-                        _ = stop.send(());
-                        reply(&mut stream, 0, &payload);
-                    }
-                    (2, 3) => {
-                        let (stop, stopped) = channel();
-                        let mut sessions = sessions.lock().unwrap();
-                        let session = sessions.len() as u64;
-                        sessions.push(stop);
-                        drop(sessions);
-                        reply(&mut stream, 0, &session.to_le_bytes());
-                        _ = stream.write_all(&trace);
-                        // A process that is killed does not wait to be asked.
-                        if rundown {
-                            _ = stopped.recv();
-                        }
-                    }
-                    _ => reply(&mut stream, 0xff, &0x8013_1385u32.to_le_bytes()),
-                }
-            });
+    // How each session, by its id, is told to stop.
+    let sessions = Arc::new(Mutex::new(Vec::<Sender<()>>::new()));
+    Fake::new(move |(set, id, payload), stream| match (set, id) {
+        (4, 0) => reply(stream, 0, &[0; 24]),
+        (2, 1) => {
+            let stop = sessions.lock().unwrap()[usize::from(payload[0])].clone();
+            _ = stop.send(());
+            reply(stream, 0, &payload);
         }
-    });
-    Fake { child, folder }
-}
-
-fn command_of(stream: &mut UnixStream) -> Option<(u8, u8, Vec<u8>)> {
-    let mut header = [0; 20];
-    stream.read_exact(&mut header).ok()?;
-    let size = u16::from_le_bytes([header[14], header[15]]);
-    let mut payload = vec![0; usize::from(size) - 20];
-    stream.read_exact(&mut payload).ok()?;
-    Some((header[16], header[17], payload))
-}
-
-fn reply(stream: &mut UnixStream, id: u8, payload: &[u8]) {
-    let size = (20 + payload.len()) as u16;
-    let message = [&MAGIC[..], &size.to_le_bytes(), &[0xff, id, 0, 0], payload].concat();
-    _ = stream.write_all(&message);
+        (2, 3) => {
+            let (stop, stopped) = channel();
+            let mut sessions = sessions.lock().unwrap();
+            let session = sessions.len() as u64;
+            sessions.push(stop);
+            drop(sessions);
+            reply(stream, 0, &session.to_le_bytes());
+            _ = stream.write_all(&trace);
+            // A process that is killed does not wait to be asked.
+            if rundown {
+                _ = stopped.recv();
+            }
+        }
+        _ => unknown_command(stream),
+    })
 }
 
 fn trace() -> Vec<u8> {
@@ -113,13 +65,13 @@ fn record(options: &[&str], output: &Path) -> Run {
 fn a_process_is_recorded_and_reported_by_one_command() {
     let trace = trace();
     let runtime = fake(trace.clone(), true);
-    let pid = runtime.child.id().to_string();
-    let out = runtime.folder.path().join("out.folded");
+    let pid = runtime.pid();
+    let out = runtime.path("out.folded");
     let recorded = record(&["--pid", &pid, "--duration", "300ms"], &out);
     assert_eq!(recorded.status, 0, "{}", recorded.stderr);
     assert_eq!(fs::read(out.with_extension("nettrace")).unwrap(), trace);
     assert!(fs::read_to_string(&out).unwrap().contains("Known"));
-    let start = runtime.folder.path().join("out.start.nettrace");
+    let start = runtime.path("out.start.nettrace");
     assert!(!start.exists(), "the recording has its end");
 }
 
@@ -128,8 +80,8 @@ fn of_a_killed_process_the_list_of_its_code_is_kept() {
     let trace = trace();
     let cut = trace[..trace.len() / 2].to_vec();
     let runtime = fake(cut.clone(), false);
-    let pid = runtime.child.id().to_string();
-    let out = runtime.folder.path().join("out.nettrace");
+    let pid = runtime.pid();
+    let out = runtime.path("out.nettrace");
     let options = ["--pid", &pid, "--no-start-rundown"];
     let recorded = record(&options, &out);
     assert_eq!(recorded.status, 0, "{}", recorded.stderr);
@@ -142,8 +94,8 @@ fn of_a_killed_process_the_list_of_its_code_is_kept() {
 fn two_processes_are_recorded_and_joined() {
     let traces = [lossy(70, 0), lossy(71, 1234)];
     let runtimes = traces.clone().map(|trace| fake(trace, true));
-    let pids = [0, 1].map(|at| runtimes[at].child.id().to_string());
-    let out = runtimes[0].folder.path().join("out.folded");
+    let pids = [0, 1].map(|at| runtimes[at].pid());
+    let out = runtimes[0].path("out.folded");
     let both = pids.join(",");
     let options = ["--duration", "1s", "--save-timeline"];
     let recorded = record(&[&["--pid", &both], &options[..]].concat(), &out);
@@ -185,8 +137,8 @@ fn lossy(process_id: u32, lost: u32) -> Vec<u8> {
 #[test]
 fn a_list_of_code_of_an_earlier_recording_is_not_read() {
     let runtime = fake(lossy(70, 0), false);
-    let pid = runtime.child.id().to_string();
-    let out = runtime.folder.path().join("out.folded");
+    let pid = runtime.pid();
+    let out = runtime.path("out.folded");
     let stale = out.with_extension("start.nettrace");
     fs::write(&stale, trace()).unwrap();
     let recorded = record(&["--pid", &pid, "--no-start-rundown"], &out);
@@ -198,15 +150,14 @@ fn a_list_of_code_of_an_earlier_recording_is_not_read() {
 /// Records with a program in place of `perf`.
 fn record_with_perf(script: &str, options: &[&str]) -> (Fake, Output) {
     let runtime = fake(trace(), true);
-    let folder = runtime.folder.path();
-    let perf = folder.join("perf");
+    let perf = runtime.path("perf");
     fs::write(&perf, format!("#!/bin/sh\n{script}")).unwrap();
     fs::set_permissions(&perf, fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:/usr/bin:/bin", folder.display());
+    let path = format!("{}:/usr/bin:/bin", runtime.path("").display());
     let recorded = chronosym()
-        .args(["record", "--pid", &runtime.child.id().to_string()])
+        .args(["record", "--pid", &runtime.pid()])
         .args(["--duration", "300ms", "-o"])
-        .arg(folder.join("out.nettrace"))
+        .arg(runtime.path("out.nettrace"))
         .args(options)
         .env("PATH", path)
         .output()
@@ -229,8 +180,8 @@ fn perf_runs_beside_the_recording() {
         let (runtime, recorded) = record_with_perf(script, &options);
         let stderr = String::from_utf8_lossy(&recorded.stderr);
         assert!(recorded.status.success(), "{stderr}");
-        let file = runtime.folder.path().join("out.perf.data");
-        let (file, pid) = (file.display(), runtime.child.id());
+        let file = runtime.path("out.perf.data");
+        let (file, pid) = (file.display(), runtime.pid());
         let expected = format!("record -k mono {calls} -p {pid} -o {file}\ninterrupted\n");
         assert_eq!(fs::read_to_string(file.to_string()).unwrap(), expected);
     }
@@ -246,22 +197,17 @@ fn perf_that_cannot_record_is_an_error() {
         "{stderr}"
     );
     assert!(stderr.contains("Access denied"), "{stderr}");
-    assert!(!runtime.folder.path().join("out.nettrace").exists());
+    assert!(!runtime.path("out.nettrace").exists());
 }
 
 #[test]
 fn perf_that_is_missing_is_said() {
     let runtime = fake(trace(), true);
     let recorded = chronosym()
-        .args([
-            "record",
-            "--perf=fp",
-            "--pid",
-            &runtime.child.id().to_string(),
-        ])
+        .args(["record", "--perf=fp", "--pid", &runtime.pid()])
         .arg("-o")
-        .arg(runtime.folder.path().join("out.nettrace"))
-        .env("PATH", runtime.folder.path())
+        .arg(runtime.path("out.nettrace"))
+        .env("PATH", runtime.path(""))
         .output()
         .unwrap();
     let stderr = String::from_utf8_lossy(&recorded.stderr);
@@ -274,7 +220,7 @@ fn perf_that_is_missing_is_said() {
 #[test]
 fn a_process_is_watched_until_it_ends() {
     let runtime = fake(trace(), false);
-    let pid = runtime.child.id().to_string();
+    let pid = runtime.pid();
     let watched = run(&["watch", "--pid", &pid, "--interval", "1ms", "-n", "3"]);
     assert_eq!(watched.status, 0, "{}", watched.stderr);
     let tables = watched.stdout.matches("wall-clock samples of").count();

@@ -32,6 +32,11 @@ fn dotnet_8() -> Option<PathBuf> {
     variable("CHRONOSYM_DOTNET_8")
 }
 
+fn single_files() -> Vec<PathBuf> {
+    let single = variable("CHRONOSYM_SINGLE_FILES").unwrap_or_default();
+    std::env::split_paths(&single).collect()
+}
+
 fn workload(command: &mut Command) -> &mut Command {
     let program =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/clr31/workload/Workload.dll");
@@ -53,11 +58,14 @@ struct Running {
 
 impl Running {
     fn start(host: &Path) -> Self {
+        Self::of(workload(&mut Command::new(host)).arg("60"), 2)
+    }
+
+    fn of(command: &mut Command, seconds: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new(host);
-        let command = workload(&mut command).arg("60");
-        let child = command.env("TMPDIR", folder.path()).spawn().unwrap();
-        thread::sleep(Duration::from_secs(2));
+        let command = command.env("TMPDIR", folder.path());
+        let child = command.stdin(Stdio::piped()).spawn().unwrap();
+        thread::sleep(Duration::from_secs(seconds));
         Running { child, folder }
     }
 
@@ -143,16 +151,41 @@ fn killed() {
     let Some(host) = dotnet_8() else { return };
     patiently(|| {
         let mut runtime = Running::start(&host);
-        let out = runtime.out();
-        let mut recorder = chronosym();
-        recorder.args(["record", "--pid", &runtime.pid(), "-o"]);
-        let mut recorder = recorder.arg(&out).spawn().unwrap();
-        thread::sleep(Duration::from_secs(3));
-        _ = runtime.child.kill();
-        assert!(recorder.wait().unwrap().success());
-        // It never listed its code at the end.
-        is_named(&[&out.with_extension("start.nettrace"), &out], 99.0)
+        record_and_kill(&mut runtime)
     });
+}
+
+/// Records a process until it is killed: it never lists its code at the end.
+fn record_and_kill(runtime: &mut Running) -> Result<(), String> {
+    let out = runtime.out();
+    let mut recorder = chronosym();
+    recorder.args(["record", "--pid", &runtime.pid(), "-o"]);
+    let mut recorder = recorder.arg(&out).spawn().unwrap();
+    thread::sleep(Duration::from_secs(3));
+    _ = runtime.child.kill();
+    assert!(recorder.wait().unwrap().success());
+    is_named(&[&out.with_extension("start.nettrace"), &out], 99.0)
+}
+
+/// .NET 9 and 10: servers that read their standard input.
+#[test]
+fn single_files_attached_and_killed() {
+    for program in single_files() {
+        if program.file_name() != Some(OsStr::new("azmcp")) {
+            continue;
+        }
+        patiently(|| {
+            let mut command = Command::new(&program);
+            let command = configured(&mut command).args(["server", "start"]);
+            let mut runtime = Running::of(command.stderr(Stdio::null()), 4);
+            let out = runtime.out();
+            let mut recorder = chronosym();
+            recorder.args(["record", "--pid", &runtime.pid(), "--duration", "1s", "-o"]);
+            succeeded(recorder.arg(&out))?;
+            is_named(&[&out], 99.0)?;
+            record_and_kill(&mut runtime)
+        });
+    }
 }
 
 #[test]
@@ -315,9 +348,7 @@ fn methods(file: &Path) -> Result<BTreeSet<(String, u64, String)>, String> {
 #[test]
 fn as_complete_as_the_own_recording_of_the_runtime() {
     let host = dotnet_8();
-    let single = variable("CHRONOSYM_SINGLE_FILES").unwrap_or_default();
-    let single: Vec<PathBuf> = std::env::split_paths(&single).collect();
-    for program in host.iter().chain(&single) {
+    for program in host.iter().chain(&single_files()) {
         patiently(|| {
             let folder = tempfile::tempdir().unwrap();
             let out = folder.path().join("out.nettrace");

@@ -22,6 +22,9 @@ pub struct Limits {
     /// After the request to stop, the next bytes take no longer. Default 30 s: large programs take
     /// a while to list their code.
     pub silence: Duration,
+    /// After the request to stop, the recording takes no longer in all, however slowly bytes come.
+    /// Default 10 min.
+    pub end: Duration,
     /// Bytes of the recording, after which it is stopped; the rundown may add as much as half of it
     /// again, and 64 MiB. Default none.
     pub bytes: u64,
@@ -32,6 +35,7 @@ impl Default for Limits {
         Limits {
             reply: Duration::from_secs(10),
             silence: Duration::from_secs(30),
+            end: Duration::from_secs(600),
             bytes: u64::MAX,
         }
     }
@@ -206,8 +210,8 @@ impl Session {
         };
         let mut buffer = vec![0; 1 << 16];
         let mut last = [0; 2];
-        // When the last byte came after the request to stop.
-        let mut stopping: Option<Instant> = None;
+        // When it was asked to stop, and when the last byte came since.
+        let mut stopping: Option<(Instant, Instant)> = None;
         let most = limits
             .bytes
             .saturating_add(limits.bytes / 2)
@@ -217,11 +221,14 @@ impl Session {
                 recorded.reached_size = recorded.bytes >= limits.bytes;
                 if recorded.reached_size || should_stop(recorded.bytes) {
                     self.stop();
-                    stopping = Some(Instant::now());
+                    let now = Instant::now();
+                    stopping = Some((now, now));
                 }
             }
-            if let Some(since) = stopping
-                && (since.elapsed() > limits.silence || recorded.bytes > most)
+            if let Some((asked, last)) = stopping
+                && (last.elapsed() > limits.silence
+                    || asked.elapsed() > limits.end
+                    || recorded.bytes > most)
             {
                 recorded.end = End::Stalled;
                 break;
@@ -245,7 +252,7 @@ impl Session {
                         [b] => [last[1], b],
                         [] => last,
                     };
-                    stopping = stopping.map(|_| Instant::now());
+                    stopping = stopping.map(|(asked, _)| (asked, Instant::now()));
                 }
                 Err(error) if is_timeout(&error) || error.kind() == ErrorKind::Interrupted => (),
                 // A process that is killed closes its socket.

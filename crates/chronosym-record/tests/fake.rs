@@ -262,6 +262,24 @@ fn a_session_that_does_not_stop_is_left() {
     }
 }
 
+#[test]
+fn a_session_that_ends_ever_so_slowly_is_left() {
+    let fake = Fake::new(|mut stream| {
+        command(&mut stream);
+        _ = stream.write_all(&ok(&ID.to_le_bytes()));
+        while stream.write_all(&[0]).is_ok() {
+            thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let session = fake.runtime().collect(&config()).expect("a session");
+    let mut limits = limits();
+    limits.end = Duration::from_secs(1);
+    let began = Instant::now();
+    let recorded = session.record(&mut Vec::new(), &limits, |_| true);
+    assert_eq!(recorded.expect("a recording").end, End::Stalled);
+    assert!(began.elapsed() < Duration::from_secs(30));
+}
+
 #[derive(Default)]
 struct Counted(u64);
 

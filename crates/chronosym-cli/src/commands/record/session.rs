@@ -16,6 +16,10 @@ use crate::progress;
 
 /// A list of the code that was compiled before takes no longer to begin, nor to go on.
 const LISTING: Duration = Duration::from_secs(10);
+/// In all it takes no longer.
+const LISTED: Duration = Duration::from_secs(60);
+/// Half its bytes at most: some 260 for each method.
+const MOST_LISTED: u64 = 128 << 20;
 
 /// What recordings have in common.
 pub struct Recorder {
@@ -129,8 +133,8 @@ impl Made {
 
 /// Writes the list. Returns whether there is one: a recording without is of use, too.
 fn write_list(list: Session, path: &Path) -> bool {
-    let mut limits = Limits::default();
-    limits.silence = LISTING;
+    let mut limits = Limits::default().bytes(MOST_LISTED);
+    (limits.silence, limits.end) = (LISTING, LISTED);
     let written = File::create(path)
         .ok()
         .and_then(|mut file| list.record(&mut file, &limits, |_| true).ok());
