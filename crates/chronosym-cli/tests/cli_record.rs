@@ -167,8 +167,8 @@ fn record_with_perf(script: &str, options: &[&str]) -> (Fake, Output) {
 
 #[test]
 fn perf_runs_beside_the_recording() {
-    // The file follows -o, the last option.
-    let script = "for file; do :; done; echo \"$@\" >\"$file\"; \
+    let script = "file=; for word; do [ \"$last\" = -o ] && file=$word; last=$word; done
+                  read command; echo \"$@ $command\" >\"$file\"; echo ack
                   trap 'echo interrupted >>\"$file\"; exit 0' INT; while :; do sleep 0.1; done";
     for (options, calls) in [
         (
@@ -182,7 +182,8 @@ fn perf_runs_beside_the_recording() {
         assert!(recorded.status.success(), "{stderr}");
         let file = runtime.path("out.perf.data");
         let (file, pid) = (file.display(), runtime.pid());
-        let expected = format!("record -k mono {calls} -p {pid} -o {file}\ninterrupted\n");
+        let expected = format!("record -k mono {calls} -p {pid} -o {file}");
+        let expected = format!("{expected} --control fd:0,1 enable\ninterrupted\n");
         assert_eq!(fs::read_to_string(file.to_string()).unwrap(), expected);
     }
 }

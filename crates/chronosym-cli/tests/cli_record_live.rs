@@ -321,6 +321,7 @@ fn thirty_attaches_in_a_row() {
                 "record",
                 "--pid",
                 &runtime.pid(),
+                "--no-start-rundown",
                 "--duration",
                 "10ms",
             ]);

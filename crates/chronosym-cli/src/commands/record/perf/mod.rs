@@ -5,9 +5,10 @@ mod rights;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -61,10 +62,10 @@ impl Perf {
         // Copies of all images in the user's folder take time and space.
         command.arg("--no-buildid-cache");
         command.args(["--call-graph", calls, "-p", &pids.join(","), "-o"]);
-        command
-            .arg(&path)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
+        command.arg(&path);
+        // It takes commands at its standard input, and acknowledges them at its output.
+        command.args(["--control", "fd:0,1"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let child = command.stderr(stderr).spawn();
         let child = child.map_err(|error| match error.kind() {
             ErrorKind::NotFound => anyhow!(
@@ -93,19 +94,31 @@ impl Perf {
         Ok(perf)
     }
 
-    /// Waits until its file has a header, which is written once the events are open.
+    /// Waits until it executes commands, which it does once it records. Its file has a header long
+    /// before.
     fn wait_for_begin(&mut self) -> Result<()> {
-        let began = Instant::now();
-        while !self.path.metadata().is_ok_and(|file| file.len() > 0) {
-            if let Some(status) = self.ended() {
-                bail!("{}", self.failure(status));
-            }
-            if began.elapsed() > BEGIN {
-                bail!("perf did not begin within {} s", BEGIN.as_secs());
-            }
-            thread::sleep(POLL);
+        if let Some(commands) = &mut self.child.stdin {
+            // It may have ended, which is seen below.
+            _ = commands.write_all(b"enable\n");
         }
-        Ok(())
+        let (send, acknowledged) = mpsc::channel();
+        if let Some(mut replies) = self.child.stdout.take() {
+            thread::spawn(move || {
+                let mut byte = [0];
+                let count = replies.read(&mut byte).unwrap_or(0);
+                _ = send.send(count);
+                // It may write more.
+                _ = std::io::copy(&mut replies, &mut std::io::sink());
+            });
+        }
+        match acknowledged.recv_timeout(BEGIN) {
+            Ok(1..) => Ok(()),
+            Ok(0) => {
+                let status = self.child.wait().context("cannot run perf")?;
+                bail!("{}", self.failure(status))
+            }
+            Err(_) => bail!("perf did not begin within {} s", BEGIN.as_secs()),
+        }
     }
 
     fn ended(&mut self) -> Option<ExitStatus> {
