@@ -135,6 +135,28 @@ fn lossy(process_id: u32, lost: u32) -> Vec<u8> {
 }
 
 #[test]
+fn the_size_is_that_of_all_recordings() {
+    let trace = lossy(70, 0);
+    let size = trace.len() as u64;
+    let runtimes = [fake(trace.clone(), true), fake(trace, true)];
+    let pids = [0, 1].map(|at| runtimes[at].pid()).join(",");
+    let out = runtimes[0].path("out.nettrace");
+    let note = "stopped: --max-size is reached";
+    for (max, duration, is_reached) in [(2 * size, "20m", true), (2 * size + 1, "500ms", false)] {
+        let max = max.to_string();
+        let options = ["--pid", &pids, "--max-size", &max, "--duration", duration];
+        let recorded = record(&options, &out);
+        assert_eq!(recorded.status, 0, "{}", recorded.stderr);
+        assert_eq!(
+            recorded.stderr.contains(note),
+            is_reached,
+            "{}",
+            recorded.stderr
+        );
+    }
+}
+
+#[test]
 fn a_list_of_code_of_an_earlier_recording_is_not_read() {
     let runtime = fake(lossy(70, 0), false);
     let pid = runtime.pid();

@@ -13,6 +13,7 @@ pub struct Ending {
     began: OnceLock<Instant>,
     duration: Option<Duration>,
     is_over: AtomicBool,
+    has_reached_size: AtomicBool,
     /// Of all recordings.
     bytes: AtomicU64,
     max_bytes: u64,
@@ -24,6 +25,7 @@ impl Ending {
             began: OnceLock::new(),
             duration: args.duration.map(Duration::from_nanos),
             is_over: AtomicBool::new(false),
+            has_reached_size: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
             max_bytes: args.max_size.unwrap_or(u64::MAX),
         }
@@ -44,7 +46,7 @@ impl Ending {
         self.is_over.load(Ordering::Relaxed)
             || interrupt::is_caught()
             || self.is_late()
-            || self.has_reached_size()
+            || self.reaches_size()
     }
 
     fn is_late(&self) -> bool {
@@ -52,8 +54,16 @@ impl Ending {
         began.is_some_and(|(began, duration)| began.elapsed() >= duration)
     }
 
+    fn reaches_size(&self) -> bool {
+        let reaches = self.bytes() >= self.max_bytes;
+        self.has_reached_size.fetch_or(reaches, Ordering::Relaxed);
+        reaches
+    }
+
+    /// Whether the recordings ended since they reached their size: the lists of code at their ends
+    /// do not count.
     pub fn has_reached_size(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) >= self.max_bytes
+        self.has_reached_size.load(Ordering::Relaxed)
     }
 
     /// Adds bytes of a recording.

@@ -204,16 +204,17 @@ pub fn stopped(words: &[OsString]) -> Command {
     command
 }
 
-/// Runs `act` once a command of [`stopped`] has stopped, and then the program.
+/// Runs `act` once a command of [`stopped`] has stopped, and then the program. It stays stopped if
+/// `act` fails.
 pub fn proceed<T>(pid: u32, act: impl FnOnce() -> Result<T>) -> Result<T> {
     let began = Instant::now();
     let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     while !stat().contains(") T ") && began.elapsed() < BEGIN {
         thread::sleep(POLL);
     }
-    let done = act();
+    let done = act()?;
     signal(pid, Signal::CONT);
-    done
+    Ok(done)
 }
 
 fn signal(pid: u32, signal: Signal) {
