@@ -1,24 +1,21 @@
-//! What code was at address A of process P at time T?
+#![doc = include_str!("../README.md")]
 //!
-//! This crate re-exports four others; its features select them:
+//! # Modules
 //!
-//! - [`chronosym_core`], always: a [`Session`] takes events and typed [`facts`];
-//!   [`Session::finish`] freezes it into a [`Timeline`], which resolves (process, address, time) to
-//!   frames, from any thread. A [`LiveSession`] resolves while events still arrive. It does no I/O.
-//! - [`source`] (feature `sources`, on by default): [`open`](fn@open) and [`Opener`] open traces of
-//!   every format; the modules of [`source`] read one format each.
-//! - [`symbols`] (feature `symbols`): names and lines beyond what the trace states, from PDBs,
-//!   ReadyToRun images, ELF and DWARF. `http` fetches symbol files from servers.
-//! - [`runtime`] (feature `runtime`): reports from the events that .NET runtimes log about
-//!   themselves: collections, compilations, exceptions, allocations, locks, the thread pool.
+//! Everything of [`chronosym_core`] is also at the root, so `use chronosym::{Session, Timeline}`
+//! works.
 //!
-//! A trace is queried through its timeline:
+//! | to | see |
+//! |---|---|
+//! | open a trace | [`open()`], [`Opener`]; [`source`] has a reader for each format |
+//! | feed facts, events and samples | [`feed`]: [`Session`], [`LiveSession`], [`facts`] |
+//! | resolve addresses and stacks, and count samples | [`query`]: [`Timeline`], [`Resolver`], [`Profile`] |
+//! | keep a timeline in a file | [`save`]: [`Timeline::save`], [`SavedTimeline`], [`DeltaReader`] |
+//! | add names and lines from symbol files | [`symbols`] (feature `symbols`) |
+//! | report on garbage collection, JIT, exceptions, locks | [`runtime`] (feature `runtime`) |
+//! | write flame graphs, pprof, HTML and other outputs | the crate `chronosym-export` |
 //!
-//! - [`Timeline::frames`] resolves one address of a process at a time, with evidence, certainty or
-//!   a reason;
-//! - [`Timeline::profile`] counts the samples that pass a [`Filter`] by resolved stack;
-//! - [`Timeline::for_each_sample`] with a [`Resolver`] walks all samples in time order;
-//! - [`Resolver::resolve_batch`] resolves many addresses to frame numbers with columns.
+//! # Examples
 //!
 //! ```
 //! use chronosym::{Filter, Options};
@@ -36,7 +33,12 @@
 //! ```
 #![deny(missing_docs)]
 
+pub mod feed;
+pub mod query;
+pub mod save;
+
 pub use chronosym_core;
+#[doc(no_inline)]
 pub use chronosym_core::*;
 #[cfg(feature = "runtime")]
 pub use chronosym_runtime as runtime;
