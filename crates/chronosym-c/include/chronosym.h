@@ -14,7 +14,7 @@
 #define CHRONOSYM_TEXT(characters) ((chronosym_text){(characters), strlen(characters)})
 
 /**
- * The result of a call. Every other value than `CHRONOSYM_STATUS_OK` is a failure, whose details are in
+ * The result of a call. Every value except `CHRONOSYM_STATUS_OK` is a failure, with details in
  * `chronosym_last_error`.
  */
 typedef enum chronosym_status {
@@ -27,7 +27,7 @@ typedef enum chronosym_status {
    */
   CHRONOSYM_STATUS_INVALID_ARGUMENT = 1,
   /**
-   * A handle is null, was freed, is of another kind, or of the parent of a forked process.
+   * A handle is null, freed, of another type, or from the parent of a forked process.
    */
   CHRONOSYM_STATUS_INVALID_HANDLE = 2,
   /**
@@ -43,7 +43,7 @@ typedef enum chronosym_status {
    */
   CHRONOSYM_STATUS_NOT_FOUND = 5,
   /**
-   * The system refuses or fails to read or write a file.
+   * The system failed to read or write a file, or denied access.
    */
   CHRONOSYM_STATUS_IO = 6,
   /**
@@ -51,7 +51,7 @@ typedef enum chronosym_status {
    */
   CHRONOSYM_STATUS_FORMAT = 7,
   /**
-   * The input is a damaged trace of which nothing can be read.
+   * The input is a damaged trace without a readable part.
    */
   CHRONOSYM_STATUS_DAMAGED = 8,
   /**
@@ -73,7 +73,7 @@ typedef enum chronosym_status {
 } chronosym_status;
 
 /**
- * What happened.
+ * The action that a fact states.
  */
 typedef enum chronosym_action {
   /**
@@ -95,7 +95,8 @@ typedef enum chronosym_action {
 } chronosym_action;
 
 /**
- * What a fact states, and which fields of `chronosym_fact` it has beside `time_ns`, `pid` and `thread`.
+ * The kind of a fact, and the fields of `chronosym_fact` that it uses in addition to `time_ns`,
+ * `pid` and `thread`.
  */
 typedef enum chronosym_fact_kind {
   /**
@@ -150,11 +151,11 @@ typedef enum chronosym_fact_kind {
  */
 typedef enum chronosym_list {
   /**
-   * What an answer rests on: `Load`, `Image`, `PerfMap` and others.
+   * The evidence of an answer: `Load`, `Image`, `PerfMap` and others.
    */
   CHRONOSYM_LIST_EVIDENCE = 1,
   /**
-   * How sure an answer is: `Exact`, `Inferred`, `Approximate`.
+   * The certainty of an answer: `Exact`, `Inferred`, `Approximate`.
    */
   CHRONOSYM_LIST_CERTAINTY = 2,
   /**
@@ -166,11 +167,11 @@ typedef enum chronosym_list {
    */
   CHRONOSYM_LIST_LINE_REASON = 4,
   /**
-   * How code was compiled.
+   * The optimization tier of a code body.
    */
   CHRONOSYM_LIST_TIER = 5,
   /**
-   * What a diagnostic is about: `LostEvents`, `Loss`, `CutShort`, `Damage`, `Limit`, `Unused`.
+   * The kind of a diagnostic: `LostEvents`, `Loss`, `CutShort`, `Damage`, `Limit`, `Unused`.
    */
   CHRONOSYM_LIST_DIAGNOSTIC = 6,
 } chronosym_list;
@@ -180,11 +181,11 @@ typedef enum chronosym_list {
  */
 typedef enum chronosym_open_flags {
   /**
-   * The trace was recorded on this machine: files at the paths that it names are opened.
+   * Open files at the paths in the trace; use for traces recorded on this machine.
    */
   CHRONOSYM_OPEN_FLAGS_TRUST_TRACE_PATHS = 1,
   /**
-   * Samples are not kept: the timeline has what names addresses.
+   * Do not keep samples; the timeline still names addresses.
    */
   CHRONOSYM_OPEN_FLAGS_WITHOUT_SAMPLES = 2,
 } chronosym_open_flags;
@@ -208,23 +209,23 @@ typedef enum chronosym_position {
  */
 typedef enum chronosym_symbol_flags {
   /**
-   * Folders and caches only: no server is queried.
+   * Search folders and caches only; contact no server.
    */
   CHRONOSYM_SYMBOL_FLAGS_OFFLINE = 1,
   /**
-   * Files are opened at the paths that the trace names: it was recorded on this machine.
+   * Open files at the paths in the trace; use for traces recorded on this machine.
    */
   CHRONOSYM_SYMBOL_FLAGS_TRUST_TRACE_PATHS = 2,
   /**
-   * No lines.
+   * Do not look up lines.
    */
   CHRONOSYM_SYMBOL_FLAGS_WITHOUT_LINES = 4,
   /**
-   * Names that a compiler made are shown as the user wrote them.
+   * Show compiler-generated names in source form.
    */
   CHRONOSYM_SYMBOL_FLAGS_PRETTY_NAMES = 8,
   /**
-   * PDBs in `folders` are used although they belong to another build.
+   * Use PDBs in `folders` even if they belong to another build.
    */
   CHRONOSYM_SYMBOL_FLAGS_ANY_PDB = 16,
 } chronosym_symbol_flags;
@@ -246,7 +247,7 @@ typedef struct chronosym_error {
    */
   const char *message;
   /**
-   * The file that the failure is about, or null; ends with a zero.
+   * The file concerned, or null; ends with a zero.
    */
   const char *path;
   /**
@@ -256,14 +257,15 @@ typedef struct chronosym_error {
 } chronosym_error;
 
 /**
- * Receives the progress of reading: bytes read, and bytes of all inputs or `UINT64_MAX` if that is unknown. Returning
- * false stops the reading. It is called by the thread that reads, which may be another one than the caller's, and must
- * return normally: no exception may leave it.
+ * Receives the progress of reading: bytes read, and bytes of all inputs or `UINT64_MAX` if that is
+ * unknown. Returning false stops the reading. It may run on another thread than the caller's, and
+ * must return normally: no exception may leave it.
  */
 typedef bool (*chronosym_progress)(void *data, uint64_t read, uint64_t total);
 
 /**
- * A handle of a source of names and lines beyond the trace. Any number of threads and resolvers can use one.
+ * A handle of a source of names and lines outside the trace. Any number of threads and resolvers
+ * can use one.
  */
 typedef struct chronosym_symbols {
   /**
@@ -273,7 +275,7 @@ typedef struct chronosym_symbols {
 } chronosym_symbols;
 
 /**
- * How a trace is read. Zero bytes are the defaults.
+ * Options for reading a trace. Zero bytes are the defaults.
  */
 typedef struct chronosym_open_options {
   /**
@@ -289,7 +291,7 @@ typedef struct chronosym_open_options {
    */
   void *progress_data;
   /**
-   * Files of images that copied stacks are unwound with, or the null handle.
+   * Source of the image files with which stack copies are unwound, or the null handle.
    */
   struct chronosym_symbols symbols;
   /**
@@ -335,7 +337,7 @@ typedef struct chronosym_resolver {
  */
 typedef struct chronosym_query {
   /**
-   * The address, as a stack has it.
+   * The address, as recorded in a stack.
    */
   uint64_t address;
   /**
@@ -353,8 +355,8 @@ typedef struct chronosym_query {
 } chronosym_query;
 
 /**
- * A frame: what is known of the code at an address. Texts are numbers for `chronosym_rows`; text 0 is the empty one, which
- * stands for none. Values of lists have the names of `chronosym_name`.
+ * A frame: the code at an address. Texts are indexes for `chronosym_rows`; text 0 is empty and
+ * means none. `chronosym_name` returns the names of list values.
  */
 typedef struct chronosym_frame {
   /**
@@ -420,7 +422,7 @@ typedef struct chronosym_frame {
 } chronosym_frame;
 
 /**
- * The answers to a batch. Pointers are valid until the next call with the same resolver.
+ * The results of a batch. Pointers are valid until the next call with the same resolver.
  *
  * The frames of query `q`, innermost first, are `frames[offsets[q]]` to `frames[offsets[q + 1] - 1]`: numbers of rows of
  * `table`, which has every distinct frame of the resolver so far. Text `t` begins at `texts + text_offsets[t]` and ends with
@@ -452,7 +454,7 @@ typedef struct chronosym_rows {
    */
   size_t table_count;
   /**
-   * The texts, one after the other.
+   * The texts, contiguous.
    */
   const char *texts;
   /**
@@ -503,7 +505,8 @@ typedef struct chronosym_session {
 } chronosym_session;
 
 /**
- * Characters in UTF-8; a zero after them is not counted, and not needed. Null with the length 0 is the empty text.
+ * Characters in UTF-8. A terminating zero is not counted and not required. Null with length 0 is
+ * the empty text.
  */
 typedef struct chronosym_text {
   /**
@@ -521,7 +524,7 @@ typedef struct chronosym_text {
  */
 typedef struct chronosym_pdb {
   /**
-   * The GUID as it is in files: the first three groups little-endian.
+   * The GUID as stored in files: the first three groups are little-endian.
    */
   uint8_t guid[16];
   /**
@@ -539,7 +542,7 @@ typedef struct chronosym_pdb {
 } chronosym_pdb;
 
 /**
- * The IL offset of native code from an offset on.
+ * The IL offset of the native code that starts at an offset.
  */
 typedef struct chronosym_il_entry {
   /**
@@ -553,7 +556,8 @@ typedef struct chronosym_il_entry {
 } chronosym_il_entry;
 
 /**
- * A statement about a process. Fields that its kind does not have are zero. All pointers are read during the call only.
+ * A statement about a process. Fields that its kind does not use are zero. All pointers are read
+ * during the call only.
  */
 typedef struct chronosym_fact {
   /**
@@ -633,7 +637,7 @@ typedef struct chronosym_fact {
    */
   size_t address_count;
   /**
-   * Time that a sample stands for, in ns; 0 if that is unknown.
+   * Time that a sample represents, in ns; 0 if unknown.
    */
   uint64_t weight_ns;
 } chronosym_fact;
@@ -685,13 +689,13 @@ typedef struct chronosym_event {
 } chronosym_event;
 
 /**
- * Returns the next bytes of a stream: how many were written to `buffer`, 0 at the end, negative on an error. It must
- * return normally: no exception may leave it.
+ * Writes the next bytes of a stream to `buffer` and returns their number, 0 at the end, or a
+ * negative value on an error. It must return normally: no exception may leave it.
  */
 typedef ptrdiff_t (*chronosym_read)(void *data, uint8_t *buffer, size_t size);
 
 /**
- * Where symbol files are searched: nowhere by default. Zero bytes are the defaults.
+ * Locations in which symbol files are searched; none by default. Zero bytes are the defaults.
  */
 typedef struct chronosym_symbol_options {
   /**
@@ -715,11 +719,11 @@ typedef struct chronosym_symbol_options {
    */
   const char *debuginfod_urls;
   /**
-   * The folder in which fetched files are kept, or null.
+   * The folder for downloaded files, or null.
    */
   const char *cache;
   /**
-   * Maximum number of bytes of answers that are kept; 0 for the default.
+   * Maximum number of bytes of cached results; 0 for the default.
    */
   uint64_t memory_bytes;
   /**
@@ -733,7 +737,7 @@ typedef struct chronosym_symbol_options {
 } chronosym_symbol_options;
 
 /**
- * What is in a timeline.
+ * Figures of a timeline.
  */
 typedef struct chronosym_timeline_info {
   /**
@@ -753,7 +757,7 @@ typedef struct chronosym_timeline_info {
    */
   uint64_t samples;
   /**
-   * Number of events that the recorder lost, as far as it states them.
+   * Number of events that the recorder reported as lost.
    */
   uint64_t lost_events;
   /**
@@ -761,7 +765,7 @@ typedef struct chronosym_timeline_info {
    */
   uint64_t duration_ns;
   /**
-   * Time up to which answers that name code are final, in ns; `UINT64_MAX` if no event is to come.
+   * Time up to which answers that name code are final, in ns; `UINT64_MAX` if no event follows.
    */
   uint64_t watermark_ns;
 } chronosym_timeline_info;
@@ -841,20 +845,21 @@ extern "C" {
 enum chronosym_status chronosym_last_error(struct chronosym_error *error);
 
 /**
- * Returns the name of a value of a `chronosym_list`, which ends with a zero and is valid for ever; null for 0, and for a
- * value that is not in the list.
+ * Returns the name of a value of a `chronosym_list`, which ends with a zero and stays valid until
+ * the process ends; null for 0 and for values that are not in the list.
  */
-const char *chronosym_name(uint32_t list,
-                           uint32_t value);
+const char *chronosym_name(uint32_t list, uint32_t value);
 
 /**
- * Returns the version of the library, such as `0.1.0`; ends with a zero and is valid for ever.
+ * Returns the version of the library, such as `0.1.0`; ends with a zero and stays valid until the
+ * process ends.
  */
 const char *chronosym_version(void);
 
 /**
- * Reads a trace, or several files of one recording, into a timeline; saved timelines, too. The format is detected from
- * the content. Null `options` are the defaults. Free the timeline with `chronosym_timeline_free`.
+ * Reads a trace, a saved timeline, or several files of one recording into a timeline. The format
+ * is detected from the content. Null `options` are the defaults. Free the timeline with
+ * `chronosym_timeline_free`.
  *
  * # Safety
  *
@@ -884,8 +889,8 @@ enum chronosym_status chronosym_resolver_new(struct chronosym_timeline timeline,
 enum chronosym_status chronosym_resolver_free(struct chronosym_resolver resolver);
 
 /**
- * Continues with a later timeline of the same live session: rows of the table keep their numbers, and only what may have
- * changed is resolved again.
+ * Continues with a later timeline of the same live session. Rows of the table keep their numbers,
+ * and only addresses whose answer may have changed are resolved again.
  */
 enum chronosym_status chronosym_resolver_advance(struct chronosym_resolver resolver,
                                                  struct chronosym_timeline timeline);
@@ -916,7 +921,7 @@ enum chronosym_status chronosym_resolve_stacks(struct chronosym_resolver resolve
                                                struct chronosym_rows *rows);
 
 /**
- * Creates a session that records: it keeps samples, and has a timeline when it is finished. Free it with
+ * Creates a session that keeps samples and has a timeline when it is finished. Free it with
  * `chronosym_session_free`.
  *
  * # Safety
@@ -935,13 +940,13 @@ enum chronosym_status chronosym_session_new(struct chronosym_session *session);
 enum chronosym_status chronosym_session_new_live(struct chronosym_session *session);
 
 /**
- * Frees a handle. Timelines of the session stay.
+ * Frees a handle. Timelines of the session stay valid.
  */
 enum chronosym_status chronosym_session_free(struct chronosym_session session);
 
 /**
- * Applies facts, in time order except samples. If one is refused, those before it are applied, and the message has its
- * index.
+ * Applies facts, in time order except samples. If one is rejected, those before it stay applied,
+ * and the message states its index.
  *
  * # Safety
  *
@@ -952,8 +957,8 @@ enum chronosym_status chronosym_session_apply(struct chronosym_session session,
                                               size_t count);
 
 /**
- * Registers a type of events: that of a provider, by its name or GUID, with an id and a version. The type of equal
- * arguments is the same.
+ * Registers an event type: a provider, by its name or GUID, with an id and a version. Equal
+ * arguments return the same type.
  *
  * # Safety
  *
@@ -966,9 +971,9 @@ enum chronosym_status chronosym_session_event_type(struct chronosym_session sess
                                                    uint32_t *event_type);
 
 /**
- * Pushes undecoded events, which become the same facts. Events that describe code come in time order. If one is refused,
- * those before it are pushed, and the message has its index; an event whose payload cannot be decoded is counted in the
- * diagnostics of the timeline.
+ * Pushes undecoded events, which become the same facts. Events that describe code must come in
+ * time order. If one is rejected, those before it stay pushed, and the message states its index;
+ * an event whose payload cannot be decoded is counted in the diagnostics of the timeline.
  *
  * # Safety
  *
@@ -979,8 +984,8 @@ enum chronosym_status chronosym_session_push(struct chronosym_session session,
                                              size_t count);
 
 /**
- * Reads a nettrace stream, as the .NET diagnostics port sends it, into a live session until its end, and publishes each
- * batch: other threads get timelines meanwhile.
+ * Reads a nettrace stream, as sent by the .NET diagnostics port, into a live session until its
+ * end, and publishes each batch, so that other threads get timelines in the meantime.
  *
  * # Safety
  *
@@ -991,19 +996,20 @@ enum chronosym_status chronosym_session_read(struct chronosym_session session,
                                              void *data);
 
 /**
- * Promises that no event of an earlier time is to come: answers for times before it that name code are final.
+ * States that no event of an earlier time follows: answers before this time that name code are
+ * final.
  */
 enum chronosym_status chronosym_session_advance(struct chronosym_session session,
                                                 uint64_t watermark_ns);
 
 /**
- * Shows readers of a live session all that was fed until now.
+ * Publishes everything fed so far to the readers of a live session.
  */
 enum chronosym_status chronosym_session_publish(struct chronosym_session session);
 
 /**
- * Drops what ended before a time, in ns, from a live session: memory follows what is alive and what is kept. `dropped` is
- * null or receives the number of code bodies.
+ * Drops processes, code, modules and images that ended before a time, in ns, from a live session.
+ * `dropped` is null or receives the number of dropped code bodies.
  *
  * # Safety
  *
@@ -1014,7 +1020,7 @@ enum chronosym_status chronosym_session_forget_before(struct chronosym_session s
                                                       size_t *dropped);
 
 /**
- * Returns the timeline of a live session as it was last published. Never waits for the thread that feeds.
+ * Returns the last published timeline of a live session. Never waits for the feeding thread.
  *
  * # Safety
  *
@@ -1064,7 +1070,7 @@ enum chronosym_status chronosym_timeline_share(struct chronosym_timeline timelin
                                                struct chronosym_timeline *shared);
 
 /**
- * Returns what is in a timeline.
+ * Returns the figures of a timeline.
  *
  * # Safety
  *
@@ -1074,8 +1080,8 @@ enum chronosym_status chronosym_timeline_summary(struct chronosym_timeline timel
                                                  struct chronosym_timeline_info *info);
 
 /**
- * Returns the processes of a timeline: as many as there is room for, and how many there are. `processes` may be null if
- * `capacity` is 0.
+ * Writes the processes of a timeline, at most `capacity`, and their total number to `count`.
+ * `processes` may be null if `capacity` is 0.
  *
  * # Safety
  *
@@ -1087,7 +1093,7 @@ enum chronosym_status chronosym_timeline_processes(struct chronosym_timeline tim
                                                    size_t *count);
 
 /**
- * Returns what was wrong with a recording: as many diagnostics as there is room for, and how many there are.
+ * Writes the diagnostics of a recording, at most `capacity`, and their total number to `count`.
  * `diagnostics` may be null if `capacity` is 0.
  *
  * # Safety
@@ -1100,7 +1106,8 @@ enum chronosym_status chronosym_timeline_diagnostics(struct chronosym_timeline t
                                                      size_t *count);
 
 /**
- * Saves a timeline in a small file, which `chronosym_open` reads as it reads a trace. An existing file is replaced.
+ * Saves a timeline in a small file, which `chronosym_open` reads like a trace. An existing file is
+ * replaced.
  *
  * # Safety
  *

@@ -1,4 +1,4 @@
-//! What every call has in common: no panic leaves it, and its failure is kept.
+//! The boundary of every call: catches panics and stores the failure.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,8 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use crate::last_error::keep;
 use crate::status::{Failure, chronosym_status};
 
-/// Runs a call. A panic is a failure: objects that it may have left half changed are refused by [`only`].
+/// Runs a call. A panic is a failure; [`only`] then rejects objects that it may have left half
+/// changed.
 pub fn call(work: impl FnOnce() -> Result<(), Failure>) -> chronosym_status {
     let failure = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => return chronosym_status::Ok,
@@ -30,7 +31,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-/// The object that one thread at a time may use.
+/// Locks an object that one thread at a time may use.
 pub fn only<'m, T>(object: &'m Mutex<T>, what: &str) -> Result<MutexGuard<'m, T>, Failure> {
     object.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => Failure::new(

@@ -1,4 +1,4 @@
-//! What a profiler states: facts in an array.
+//! Facts of a profiler, in an array.
 
 use chronosym::facts::{
     Action, At, Fact, IlMap, Image, Method, MethodFlags, Module, NativeMethod, Process, Sample,
@@ -10,7 +10,7 @@ use crate::pointers;
 use crate::status::Failure;
 use crate::text::chronosym_text;
 
-/// What happened.
+/// The action that a fact states.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum chronosym_action {
@@ -24,7 +24,8 @@ pub enum chronosym_action {
     ListedAtEnd = 3,
 }
 
-/// What a fact states, and which fields of `chronosym_fact` it has beside `time_ns`, `pid` and `thread`.
+/// The kind of a fact, and the fields of `chronosym_fact` that it uses in addition to `time_ns`,
+/// `pid` and `thread`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum chronosym_fact_kind {
@@ -53,7 +54,7 @@ pub enum chronosym_fact_kind {
     Sample = 11,
 }
 
-/// The IL offset of native code from an offset on.
+/// The IL offset of the native code that starts at an offset.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct chronosym_il_entry {
@@ -67,7 +68,7 @@ pub struct chronosym_il_entry {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct chronosym_pdb {
-    /// The GUID as it is in files: the first three groups little-endian.
+    /// The GUID as stored in files: the first three groups are little-endian.
     pub guid: [u8; 16],
     /// Its path on the build machine.
     pub path: chronosym_text,
@@ -77,7 +78,8 @@ pub struct chronosym_pdb {
     pub reserved: u32,
 }
 
-/// A statement about a process. Fields that its kind does not have are zero. All pointers are read during the call only.
+/// A statement about a process. Fields that its kind does not use are zero. All pointers are read
+/// during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct chronosym_fact {
@@ -119,7 +121,7 @@ pub struct chronosym_fact {
     pub addresses: *const u64,
     /// Number of `addresses`.
     pub address_count: usize,
-    /// Time that a sample stands for, in ns; 0 if that is unknown.
+    /// Time that a sample represents, in ns; 0 if unknown.
     pub weight_ns: u64,
 }
 

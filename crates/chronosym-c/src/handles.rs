@@ -1,8 +1,8 @@
-//! The table of all objects that callers hold.
+//! The table of all objects to which callers have handles.
 //!
 //! A handle is a number: the kind of its object, the row, and the generation of the row, which
-//! changes whenever the row is freed. So a freed or invented handle finds nothing, and none is ever
-//! a pointer.
+//! changes whenever the row is freed. A freed or invented handle therefore finds nothing, and no
+//! handle is a pointer.
 
 use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
@@ -64,14 +64,14 @@ struct Rows {
 /// The objects of one process.
 struct Table {
     process: u32,
-    /// Of the first objects: differs in each process.
+    /// Generation of the first objects; differs in each process.
     first_generation: u32,
     rows: RwLock<Rows>,
 }
 
 impl Table {
-    /// The table of this process. A forked process has a new one: another thread of the parent may
-    /// have held a lock of the old one when it was copied.
+    /// The table of this process. A forked process gets a new one, because another thread of the
+    /// parent may have held a lock of the old one during the fork.
     fn of_process() -> &'static Table {
         static LATEST: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
         let process = process::id();
@@ -169,20 +169,20 @@ pub fn get<H: Handle>(handle: H) -> Result<Arc<H::Object>, Failure> {
     object.downcast().map_err(|_| gone::<H>())
 }
 
-/// Takes a handle away.
+/// Removes a handle.
 pub fn free<H: Handle>(handle: H) -> Result<(), Failure> {
     let object = get(handle)?;
     let (index, generation) = parts(handle)?;
     let table = Table::of_process();
     let mut rows = table.rows.write().unwrap_or_else(PoisonError::into_inner);
     let row = &mut rows.all[index];
-    // Another thread may have been faster.
+    // Another thread may have removed it first.
     if row.generation != generation || row.object.take().is_none() {
         return Err(gone::<H>());
     }
     row.generation = row.generation.wrapping_add(1);
     rows.free.push(index);
-    // Objects are dropped without the lock: that can take long.
+    // Drop the object after releasing the lock: dropping can take long.
     drop(rows);
     drop(object);
     Ok(())

@@ -17,7 +17,7 @@ pub struct chronosym_error {
     pub status: chronosym_status,
     /// What happened, in UTF-8; ends with a zero.
     pub message: *const c_char,
-    /// The file that the failure is about, or null; ends with a zero.
+    /// The file concerned, or null; ends with a zero.
     pub path: *const c_char,
     /// Offset in that file in bytes, or `UINT64_MAX` if none is known.
     pub offset: u64,
@@ -43,7 +43,7 @@ fn c_text(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
-/// Keeps a failure for [`chronosym_last_error`].
+/// Stores a failure for [`chronosym_last_error`].
 pub fn keep(failure: &Failure) -> chronosym_status {
     let last = LastError {
         status: failure.status,

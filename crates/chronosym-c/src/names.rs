@@ -10,17 +10,17 @@ use chronosym::{Certainty, DiagnosticKind, Evidence, LineReason, NameReason, Opt
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum chronosym_list {
-    /// What an answer rests on: `Load`, `Image`, `PerfMap` and others.
+    /// The evidence of an answer: `Load`, `Image`, `PerfMap` and others.
     Evidence = 1,
-    /// How sure an answer is: `Exact`, `Inferred`, `Approximate`.
+    /// The certainty of an answer: `Exact`, `Inferred`, `Approximate`.
     Certainty = 2,
     /// Why a frame has no name.
     NameReason = 3,
     /// Why a frame with a name has no line.
     LineReason = 4,
-    /// How code was compiled.
+    /// The optimization tier of a code body.
     Tier = 5,
-    /// What a diagnostic is about: `LostEvents`, `Loss`, `CutShort`, `Damage`, `Limit`, `Unused`.
+    /// The kind of a diagnostic: `LostEvents`, `Loss`, `CutShort`, `Damage`, `Limit`, `Unused`.
     Diagnostic = 6,
 }
 
@@ -62,8 +62,8 @@ pub fn diagnostic(kind: DiagnosticKind) -> u32 {
     }
 }
 
-/// Returns the name of a value of a `chronosym_list`, which ends with a zero and is valid for ever; null for 0, and for a
-/// value that is not in the list.
+/// Returns the name of a value of a `chronosym_list`, which ends with a zero and stays valid until
+/// the process ends; null for 0 and for values that are not in the list.
 #[unsafe(no_mangle)]
 pub extern "C" fn chronosym_name(list: u32, value: u32) -> *const c_char {
     let index = |number: u32| (number as usize).wrapping_sub(1);
@@ -72,7 +72,8 @@ pub extern "C" fn chronosym_name(list: u32, value: u32) -> *const c_char {
     name.map_or(ptr::null(), |name| name.as_ptr())
 }
 
-/// Returns the version of the library, such as `0.1.0`; ends with a zero and is valid for ever.
+/// Returns the version of the library, such as `0.1.0`; ends with a zero and stays valid until the
+/// process ends.
 #[unsafe(no_mangle)]
 pub extern "C" fn chronosym_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");

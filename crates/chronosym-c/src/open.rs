@@ -15,9 +15,9 @@ use crate::symbols::chronosym_symbols;
 use crate::text;
 use crate::timeline::{TimelineObject, chronosym_timeline};
 
-/// Receives the progress of reading: bytes read, and bytes of all inputs or `UINT64_MAX` if that is unknown. Returning
-/// false stops the reading. It is called by the thread that reads, which may be another one than the caller's, and must
-/// return normally: no exception may leave it.
+/// Receives the progress of reading: bytes read, and bytes of all inputs or `UINT64_MAX` if that is
+/// unknown. Returning false stops the reading. It may run on another thread than the caller's, and
+/// must return normally: no exception may leave it.
 pub type chronosym_progress =
     Option<unsafe extern "C" fn(data: *mut c_void, read: u64, total: u64) -> bool>;
 
@@ -25,13 +25,13 @@ pub type chronosym_progress =
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum chronosym_open_flags {
-    /// The trace was recorded on this machine: files at the paths that it names are opened.
+    /// Open files at the paths in the trace; use for traces recorded on this machine.
     TrustTracePaths = 1,
-    /// Samples are not kept: the timeline has what names addresses.
+    /// Do not keep samples; the timeline still names addresses.
     WithoutSamples = 2,
 }
 
-/// How a trace is read. Zero bytes are the defaults.
+/// Options for reading a trace. Zero bytes are the defaults.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct chronosym_open_options {
@@ -41,7 +41,7 @@ pub struct chronosym_open_options {
     pub progress: chronosym_progress,
     /// Passed to `progress`.
     pub progress_data: *mut c_void,
-    /// Files of images that copied stacks are unwound with, or the null handle.
+    /// Source of the image files with which stack copies are unwound, or the null handle.
     pub symbols: chronosym_symbols,
     /// Maximum number of bytes that archives may unpack to; 0 for the default.
     pub unpacked_bytes: u64,
@@ -96,7 +96,7 @@ fn opener(options: &chronosym_open_options) -> Result<Opener, Failure> {
         opener = opener.unwind_with((*handles::get(options.symbols)?).clone());
     }
     if let Some(progress) = options.progress {
-        // Threads that read at once call it one after the other.
+        // Reading threads call it one at a time.
         let watch = Mutex::new(Watch {
             progress,
             data: options.progress_data,
@@ -109,8 +109,9 @@ fn opener(options: &chronosym_open_options) -> Result<Opener, Failure> {
     Ok(opener)
 }
 
-/// Reads a trace, or several files of one recording, into a timeline; saved timelines, too. The format is detected from
-/// the content. Null `options` are the defaults. Free the timeline with `chronosym_timeline_free`.
+/// Reads a trace, a saved timeline, or several files of one recording into a timeline. The format
+/// is detected from the content. Null `options` are the defaults. Free the timeline with
+/// `chronosym_timeline_free`.
 ///
 /// # Safety
 ///

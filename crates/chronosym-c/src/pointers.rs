@@ -67,7 +67,7 @@ pub unsafe fn read_versioned<T: Versioned>(pointer: *const T) -> Result<Option<T
     Ok(Some(unsafe { pointer.read() }))
 }
 
-/// Writes a result, all but its size; bytes that only a later version knows become zero.
+/// Writes a result without its size field; bytes that only a later version defines become zero.
 ///
 /// # Safety
 ///
@@ -96,7 +96,7 @@ pub unsafe fn write<T>(pointer: *mut T, name: &str, value: T) -> Result<(), Fail
     Ok(())
 }
 
-/// Checks a pointer that a result is written to, before work is done for it.
+/// Checks the pointer for a result before the result is computed.
 ///
 /// # Safety
 ///
@@ -137,7 +137,7 @@ pub unsafe fn array<'a, T>(data: *const T, count: usize, name: &str) -> Result<&
     Ok(unsafe { slice::from_raw_parts(data, count) })
 }
 
-/// Copies as many values as there is room for.
+/// Copies at most `capacity` values.
 ///
 /// # Safety
 ///

@@ -39,7 +39,7 @@ pub enum chronosym_position {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct chronosym_query {
-    /// The address, as a stack has it.
+    /// The address, as recorded in a stack.
     pub address: u64,
     /// ns since the trace began.
     pub time_ns: u64,
@@ -65,8 +65,8 @@ pub struct chronosym_stack {
     pub position: u32,
 }
 
-/// A frame: what is known of the code at an address. Texts are numbers for `chronosym_rows`; text 0 is the empty one, which
-/// stands for none. Values of lists have the names of `chronosym_name`.
+/// A frame: the code at an address. Texts are indexes for `chronosym_rows`; text 0 is empty and
+/// means none. `chronosym_name` returns the names of list values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct chronosym_frame {
@@ -102,7 +102,7 @@ pub struct chronosym_frame {
     pub reserved: [u8; 10],
 }
 
-/// The answers to a batch. Pointers are valid until the next call with the same resolver.
+/// The results of a batch. Pointers are valid until the next call with the same resolver.
 ///
 /// The frames of query `q`, innermost first, are `frames[offsets[q]]` to `frames[offsets[q + 1] - 1]`: numbers of rows of
 /// `table`, which has every distinct frame of the resolver so far. Text `t` begins at `texts + text_offsets[t]` and ends with
@@ -122,7 +122,7 @@ pub struct chronosym_rows {
     pub table: *const chronosym_frame,
     /// Number of rows of `table`.
     pub table_count: usize,
-    /// The texts, one after the other.
+    /// The texts, contiguous.
     pub texts: *const c_char,
     /// Offset of each text, and the number of bytes of all: `text_count + 1` elements.
     pub text_offsets: *const u64,
@@ -209,10 +209,11 @@ impl ResolverObject {
     }
 }
 
-/// Adds a text, if it is the next one: texts are numbered in the order in which frames first have them.
+/// Adds a text if it is the next one: texts are numbered in the order in which frames first use
+/// them.
 fn add_text(texts: &mut Vec<u8>, offsets: &mut Vec<u64>, table: &FrameTable, id: TextId) -> u32 {
     if id.index() == offsets.len() - 1 {
-        // A zero in a name would end it early in C: what follows it is left out here.
+        // In C a zero ends a text, so a name is cut at its first zero.
         let text = table.text(id).split('\0').next().unwrap_or_default();
         texts.extend_from_slice(text.as_bytes());
         texts.push(0);
@@ -263,8 +264,8 @@ pub extern "C" fn chronosym_resolver_free(resolver: chronosym_resolver) -> chron
     call(|| handles::free(resolver))
 }
 
-/// Continues with a later timeline of the same live session: rows of the table keep their numbers, and only what may have
-/// changed is resolved again.
+/// Continues with a later timeline of the same live session. Rows of the table keep their numbers,
+/// and only addresses whose answer may have changed are resolved again.
 #[unsafe(no_mangle)]
 pub extern "C" fn chronosym_resolver_advance(
     resolver: chronosym_resolver,
@@ -279,7 +280,7 @@ pub extern "C" fn chronosym_resolver_advance(
     })
 }
 
-/// Runs a call that needs a resolver for itself.
+/// Runs a call with exclusive use of a resolver.
 fn with_resolver(
     resolver: chronosym_resolver,
     work: impl FnOnce(&mut ResolverObject) -> Result<(), Failure>,

@@ -1,4 +1,4 @@
-//! Sessions: what a profiler observes, as facts or undecoded events.
+//! Sessions: take the observations of a profiler, as facts or undecoded events.
 
 use std::ffi::{c_char, c_void};
 use std::io::{self, Read};
@@ -92,7 +92,7 @@ impl Writer {
     }
 }
 
-/// Runs a call that needs the writer of a session for itself.
+/// Runs a call with exclusive use of the writer of a session.
 fn with_writer(
     session: chronosym_session,
     work: impl FnOnce(&mut Writer) -> Result<(), Failure>,
@@ -138,7 +138,7 @@ unsafe fn add(session: *mut chronosym_session, new: State) -> chronosym_status {
     })
 }
 
-/// Creates a session that records: it keeps samples, and has a timeline when it is finished. Free it with
+/// Creates a session that keeps samples and has a timeline when it is finished. Free it with
 /// `chronosym_session_free`.
 ///
 /// # Safety
@@ -166,14 +166,14 @@ pub unsafe extern "C" fn chronosym_session_new_live(
     unsafe { add(session, State::Live(Box::default())) }
 }
 
-/// Frees a handle. Timelines of the session stay.
+/// Frees a handle. Timelines of the session stay valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn chronosym_session_free(session: chronosym_session) -> chronosym_status {
     call(|| handles::free(session))
 }
 
-/// Applies facts, in time order except samples. If one is refused, those before it are applied, and the message has its
-/// index.
+/// Applies facts, in time order except samples. If one is rejected, those before it stay applied,
+/// and the message states its index.
 ///
 /// # Safety
 ///
@@ -219,8 +219,8 @@ pub struct chronosym_event {
     pub reserved: u32,
 }
 
-/// Registers a type of events: that of a provider, by its name or GUID, with an id and a version. The type of equal
-/// arguments is the same.
+/// Registers an event type: a provider, by its name or GUID, with an id and a version. Equal
+/// arguments return the same type.
 ///
 /// # Safety
 ///
@@ -263,9 +263,9 @@ pub unsafe extern "C" fn chronosym_session_event_type(
     })
 }
 
-/// Pushes undecoded events, which become the same facts. Events that describe code come in time order. If one is refused,
-/// those before it are pushed, and the message has its index; an event whose payload cannot be decoded is counted in the
-/// diagnostics of the timeline.
+/// Pushes undecoded events, which become the same facts. Events that describe code must come in
+/// time order. If one is rejected, those before it stay pushed, and the message states its index;
+/// an event whose payload cannot be decoded is counted in the diagnostics of the timeline.
 ///
 /// # Safety
 ///
@@ -289,7 +289,7 @@ pub unsafe extern "C" fn chronosym_session_push(
 /// The pointers of `event` are valid.
 unsafe fn push(writer: &mut Writer, event: &chronosym_event) -> Result<(), Failure> {
     let id = writer.types.get(event.event_type as usize).copied();
-    let id = id.ok_or_else(|| Failure::argument("its type is not of this session"))?;
+    let id = id.ok_or_else(|| Failure::argument("the event type belongs to another session"))?;
     let mut at = At::new(event.time_ns).process(event.pid);
     at.thread = (event.thread != 0).then_some(event.thread);
     let payload = Payload {
@@ -316,8 +316,8 @@ unsafe fn push(writer: &mut Writer, event: &chronosym_event) -> Result<(), Failu
     Ok(())
 }
 
-/// Returns the next bytes of a stream: how many were written to `buffer`, 0 at the end, negative on an error. It must
-/// return normally: no exception may leave it.
+/// Writes the next bytes of a stream to `buffer` and returns their number, 0 at the end, or a
+/// negative value on an error. It must return normally: no exception may leave it.
 pub type chronosym_read =
     Option<unsafe extern "C" fn(data: *mut c_void, buffer: *mut u8, size: usize) -> isize>;
 
@@ -336,15 +336,15 @@ impl Read for Source {
         match usize::try_from(read) {
             Ok(read) if read <= buffer.len() => Ok(read),
             Ok(_) => Err(io::Error::other(
-                "the callback returned more bytes than there is room for",
+                "the callback returned more bytes than the buffer holds",
             )),
             Err(_) => Err(io::Error::other("the callback failed")),
         }
     }
 }
 
-/// Reads a nettrace stream, as the .NET diagnostics port sends it, into a live session until its end, and publishes each
-/// batch: other threads get timelines meanwhile.
+/// Reads a nettrace stream, as sent by the .NET diagnostics port, into a live session until its
+/// end, and publishes each batch, so that other threads get timelines in the meantime.
 ///
 /// # Safety
 ///
@@ -368,7 +368,8 @@ pub unsafe extern "C" fn chronosym_session_read(
     })
 }
 
-/// Promises that no event of an earlier time is to come: answers for times before it that name code are final.
+/// States that no event of an earlier time follows: answers before this time that name code are
+/// final.
 #[unsafe(no_mangle)]
 pub extern "C" fn chronosym_session_advance(
     session: chronosym_session,
@@ -380,7 +381,7 @@ pub extern "C" fn chronosym_session_advance(
     })
 }
 
-/// Shows readers of a live session all that was fed until now.
+/// Publishes everything fed so far to the readers of a live session.
 #[unsafe(no_mangle)]
 pub extern "C" fn chronosym_session_publish(session: chronosym_session) -> chronosym_status {
     with_writer(session, |writer| {
@@ -389,8 +390,8 @@ pub extern "C" fn chronosym_session_publish(session: chronosym_session) -> chron
     })
 }
 
-/// Drops what ended before a time, in ns, from a live session: memory follows what is alive and what is kept. `dropped` is
-/// null or receives the number of code bodies.
+/// Drops processes, code, modules and images that ended before a time, in ns, from a live session.
+/// `dropped` is null or receives the number of dropped code bodies.
 ///
 /// # Safety
 ///
@@ -411,7 +412,7 @@ pub unsafe extern "C" fn chronosym_session_forget_before(
     })
 }
 
-/// Returns the timeline of a live session as it was last published. Never waits for the thread that feeds.
+/// Returns the last published timeline of a live session. Never waits for the feeding thread.
 ///
 /// # Safety
 ///

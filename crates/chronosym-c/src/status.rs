@@ -2,7 +2,7 @@
 
 use chronosym::{ErrorKind, OpenError};
 
-/// The result of a call. Every other value than `CHRONOSYM_STATUS_OK` is a failure, whose details are in
+/// The result of a call. Every value except `CHRONOSYM_STATUS_OK` is a failure, with details in
 /// `chronosym_last_error`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum chronosym_status {
     Ok = 0,
     /// An argument is null, misaligned or not allowed.
     InvalidArgument = 1,
-    /// A handle is null, was freed, is of another kind, or of the parent of a forked process.
+    /// A handle is null, freed, of another type, or from the parent of a forked process.
     InvalidHandle = 2,
     /// Another thread is in a call with the same resolver or session.
     Busy = 3,
@@ -19,11 +19,11 @@ pub enum chronosym_status {
     Cancelled = 4,
     /// A file does not exist.
     NotFound = 5,
-    /// The system refuses or fails to read or write a file.
+    /// The system failed to read or write a file, or denied access.
     Io = 6,
     /// The input is not a trace, or of an unsupported version.
     Format = 7,
-    /// The input is a damaged trace of which nothing can be read.
+    /// The input is a damaged trace without a readable part.
     Damaged = 8,
     /// A limit was reached.
     Limit = 9,
@@ -59,7 +59,7 @@ impl Failure {
         Failure::new(chronosym_status::InvalidArgument, message)
     }
 
-    /// The failure with what it happened in.
+    /// Adds the context to the failure.
     pub fn in_context(mut self, context: &str) -> Self {
         self.message = format!("{context}: {}", self.message);
         self

@@ -1,4 +1,4 @@
-//! Where symbol files are searched.
+//! Sources of symbol files.
 
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use crate::pointers::{self, Versioned};
 use crate::status::{Failure, chronosym_status};
 use crate::text;
 
-/// A handle of a source of names and lines beyond the trace. Any number of threads and resolvers can use one.
+/// A handle of a source of names and lines outside the trace. Any number of threads and resolvers
+/// can use one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct chronosym_symbols {
@@ -27,19 +28,19 @@ handle!(chronosym_symbols, 2, "symbol source", Arc<Symbolizer>);
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum chronosym_symbol_flags {
-    /// Folders and caches only: no server is queried.
+    /// Search folders and caches only; contact no server.
     Offline = 1,
-    /// Files are opened at the paths that the trace names: it was recorded on this machine.
+    /// Open files at the paths in the trace; use for traces recorded on this machine.
     TrustTracePaths = 2,
-    /// No lines.
+    /// Do not look up lines.
     WithoutLines = 4,
-    /// Names that a compiler made are shown as the user wrote them.
+    /// Show compiler-generated names in source form.
     PrettyNames = 8,
-    /// PDBs in `folders` are used although they belong to another build.
+    /// Use PDBs in `folders` even if they belong to another build.
     AnyPdb = 16,
 }
 
-/// Where symbol files are searched: nowhere by default. Zero bytes are the defaults.
+/// Locations in which symbol files are searched; none by default. Zero bytes are the defaults.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct chronosym_symbol_options {
@@ -53,9 +54,9 @@ pub struct chronosym_symbol_options {
     pub symbol_path: *const c_char,
     /// As `DEBUGINFOD_URLS`, or null.
     pub debuginfod_urls: *const c_char,
-    /// The folder in which fetched files are kept, or null.
+    /// The folder for downloaded files, or null.
     pub cache: *const c_char,
-    /// Maximum number of bytes of answers that are kept; 0 for the default.
+    /// Maximum number of bytes of cached results; 0 for the default.
     pub memory_bytes: u64,
     /// `chronosym_symbol_flags`.
     pub flags: u32,

@@ -1,4 +1,4 @@
-//! Texts in both directions.
+//! Conversion of texts to and from C.
 
 use std::ffi::{CStr, c_char};
 use std::path::PathBuf;
@@ -7,7 +7,8 @@ use std::str;
 use crate::pointers;
 use crate::status::Failure;
 
-/// Characters in UTF-8; a zero after them is not counted, and not needed. Null with the length 0 is the empty text.
+/// Characters in UTF-8. A terminating zero is not counted and not required. Null with length 0 is
+/// the empty text.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct chronosym_text {

@@ -65,7 +65,7 @@ pub unsafe extern "C" fn chronosym_timeline_share(
     })
 }
 
-/// What is in a timeline.
+/// Figures of a timeline.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct chronosym_timeline_info {
@@ -77,17 +77,17 @@ pub struct chronosym_timeline_info {
     pub diagnostics: usize,
     /// Number of samples.
     pub samples: u64,
-    /// Number of events that the recorder lost, as far as it states them.
+    /// Number of events that the recorder reported as lost.
     pub lost_events: u64,
     /// Time of the last event, in ns since the trace began.
     pub duration_ns: u64,
-    /// Time up to which answers that name code are final, in ns; `UINT64_MAX` if no event is to come.
+    /// Time up to which answers that name code are final, in ns; `UINT64_MAX` if no event follows.
     pub watermark_ns: u64,
 }
 
 impl Versioned for chronosym_timeline_info {}
 
-/// Returns what is in a timeline.
+/// Returns the figures of a timeline.
 ///
 /// # Safety
 ///
@@ -134,8 +134,8 @@ pub struct chronosym_process {
     pub reserved: [u64; 2],
 }
 
-/// Returns the processes of a timeline: as many as there is room for, and how many there are. `processes` may be null if
-/// `capacity` is 0.
+/// Writes the processes of a timeline, at most `capacity`, and their total number to `count`.
+/// `processes` may be null if `capacity` is 0.
 ///
 /// # Safety
 ///
@@ -187,7 +187,7 @@ pub struct chronosym_diagnostic {
     pub reserved: u32,
 }
 
-/// Returns what was wrong with a recording: as many diagnostics as there is room for, and how many there are.
+/// Writes the diagnostics of a recording, at most `capacity`, and their total number to `count`.
 /// `diagnostics` may be null if `capacity` is 0.
 ///
 /// # Safety
@@ -219,7 +219,8 @@ pub unsafe extern "C" fn chronosym_timeline_diagnostics(
     })
 }
 
-/// Saves a timeline in a small file, which `chronosym_open` reads as it reads a trace. An existing file is replaced.
+/// Saves a timeline in a small file, which `chronosym_open` reads like a trace. An existing file is
+/// replaced.
 ///
 /// # Safety
 ///
@@ -241,7 +242,7 @@ pub unsafe extern "C" fn chronosym_timeline_save(
             object.timeline.save(out, &options)?.flush()
         };
         save().map_err(|error| {
-            // A part of a timeline is of no use; if it cannot be removed, either, the first error matters.
+            // A partial file is useless; if it cannot be removed either, report the first error.
             if path.is_file() {
                 let _ = fs::remove_file(&path);
             }
