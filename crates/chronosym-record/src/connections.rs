@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::RecordError;
 
-/// Connections that are held. A runtime makes one after the other.
+/// Maximum number of waiting connections. A runtime opens them one at a time.
 const MOST: usize = 16;
 
 /// The connections that a runtime has made to a port, each for one command.

@@ -10,7 +10,7 @@ pub enum RecordError {
     /// The process does not exist.
     #[error("there is no process {0}")]
     NoProcess(u32),
-    /// The process has no diagnostics socket, or it cannot be seen.
+    /// The process has no diagnostics socket, or the socket is not accessible.
     #[error(
         "process {pid} has no .NET diagnostics socket in {folder}: it runs no .NET, its diagnostics are switched off \
          (DOTNET_EnableDiagnostics=0), or it belongs to another user"
@@ -18,7 +18,7 @@ pub enum RecordError {
     NoSocket {
         /// The process.
         pid: u32,
-        /// Where it would be.
+        /// The folder in which it was searched.
         folder: String,
     },
     /// An operation of the system failed.
@@ -38,12 +38,12 @@ pub enum RecordError {
     /// The runtime refused a command.
     #[error("the runtime refused to {what} (error {hresult:08x}{})", meaning(*.hresult))]
     Refused {
-        /// What was asked.
+        /// The command.
         what: &'static str,
         /// The runtime's error.
         hresult: u32,
     },
-    /// A program ended before its runtime was ready to be recorded.
+    /// The program ended before its runtime was ready to be recorded.
     #[error(
         "the program ended ({0}) before a runtime of .NET 5 or later was ready in it; start one of .NET Core 3.1 by itself and record it with --pid"
     )]
@@ -58,7 +58,7 @@ impl RecordError {
         move |error| RecordError::Io { what, error }
     }
 
-    /// Whether the runtime is too old for the command, or for its form.
+    /// Returns whether the runtime is too old for the command or for its version.
     pub(crate) fn is_unknown_command(&self) -> bool {
         matches!(
             self,

@@ -1,8 +1,8 @@
 //! Messages of the diagnostics protocol.
 //!
 //! A message is a header of 20 bytes and a payload: `DOTNET_IPC_V1` and a zero, the size with the
-//! header (u16), command set, command, and a zero (u16). A connection is for one command; its reply
-//! has the set 0xFF.
+//! header (u16), command set, command, and a zero (u16). A connection carries one command; its
+//! reply has the command set 0xFF.
 
 use crate::error::RecordError;
 
@@ -63,7 +63,7 @@ pub(crate) fn reply_length(header: &[u8; HEADER]) -> Result<usize, RecordError> 
     length.ok_or(RecordError::Protocol("its reply is shorter than a header"))
 }
 
-/// Checks what a reply states of the command.
+/// Checks the result of the command in a reply.
 pub(crate) fn check(
     command: Command,
     header: &[u8; HEADER],

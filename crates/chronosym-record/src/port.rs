@@ -21,12 +21,12 @@ use crate::started::Started;
 
 const ADVERTISEMENT: usize = 34;
 const MAGIC: &[u8; 8] = b"ADVR_V1\0";
-/// A runtime advertises itself at once.
+/// Time limit for the advertisement of a runtime, which is sent immediately.
 const ADVERTISE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
-/// Runtimes that are known. Later ones are resumed without being recorded.
+/// Maximum number of runtimes. Later ones are resumed without being recorded.
 const MOST_RUNTIMES: usize = 128;
-/// Connections whose advertisement is read at a time. Others wait.
+/// Maximum number of connections whose advertisement is read at the same time. Others wait.
 const MOST_READ: usize = 64;
 
 type Cookie = [u8; 16];
@@ -42,7 +42,7 @@ struct Runtimes {
     known: HashMap<Cookie, Connections>,
     /// Passes each new one.
     started: Sender<Started>,
-    /// How many could not be recorded.
+    /// Number of runtimes that could not be recorded.
     excess: u64,
     reading: usize,
     is_closed: bool,
@@ -67,7 +67,7 @@ impl Port {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many runtimes were too many to be recorded.
+    /// Returns the number of runtimes beyond the limit, which were not recorded.
     pub fn excess(&self) -> u64 {
         self.lock().excess
     }
@@ -77,8 +77,8 @@ impl Port {
         self.lock().is_closed = true;
     }
 
-    /// Accepts connections until the port is closed. Each is read on a thread of its own: a peer
-    /// that stays silent delays no other.
+    /// Accepts connections until the port is closed. Each is read on a separate thread, so a silent
+    /// peer delays no other.
     pub fn accept(&self, listener: &UnixListener) {
         loop {
             let runtimes = self.lock();

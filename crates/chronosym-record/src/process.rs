@@ -2,7 +2,7 @@
 //!
 //! A runtime listens at `dotnet-diagnostic-{pid}-{key}-socket` in its `TMPDIR`, else in `/tmp`: the
 //! pid is the one in its own pid namespace, the key its start, in clock ticks since the boot, field
-//! 22 of `/proc/PID/stat`. Sockets of processes that were killed stay behind.
+//! 22 of `/proc/PID/stat`. Sockets of killed processes remain.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,9 +15,9 @@ use crate::error::RecordError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Target {
-    /// Its id, as this process sees it.
+    /// Its id in the pid namespace of this process.
     pub pid: u32,
-    /// Its id in its own pid namespace: the one in its recordings.
+    /// Its id in its own pid namespace, as in its recordings.
     pub own_pid: u32,
     /// The name of its program: for `dotnet app.dll` that of the application.
     pub name: String,
@@ -25,7 +25,7 @@ pub struct Target {
     pub socket: PathBuf,
 }
 
-/// Files and lines of `/proc` are read up to so many bytes.
+/// Maximum number of bytes read of a file or line in `/proc`.
 const MOST: u64 = 1 << 20;
 
 /// Finds the socket of a process.
@@ -57,7 +57,7 @@ fn find_in(proc: &Path, pid: u32) -> Result<Target, RecordError> {
     let folder = temporary_folder(&read(&process.join("environ")));
     let inside = folder.strip_prefix("/").unwrap_or(&folder);
     let start = start_time(&read(&process.join("stat")));
-    // Without the right to see the root of the process, it may still be this one's.
+    // If the root of the process cannot be read, assume the root of this process.
     let roots = [process.join("root"), PathBuf::from("/")];
     let socket = roots
         .iter()

@@ -20,9 +20,9 @@ const ENTRY_POINTS: u64 = 0x20_0000_0000;
 const METHOD_DETAILS: u64 = 0x40_0000_0000;
 const TYPES: u64 = 0x80_0000_0000;
 const ALLOCATION_SAMPLING: u64 = 0x800_0000_0000;
-/// Of the private provider.
+/// Keywords of the private provider.
 const RICH_DEBUG: u64 = 0x4_0000;
-/// Of tasks: Tasks 2, AsyncCausalityOperation 8, AsyncCausalityRelation 0x10,
+/// Keywords of tasks: Tasks 2, AsyncCausalityOperation 8, AsyncCausalityRelation 0x10,
 /// AsyncCausalitySynchronousWork 0x20, TaskStops 0x40.
 const TASK_CAUSALITY: u64 = 0x7a;
 
@@ -38,11 +38,11 @@ const NAMES: u64 = LOADER | JIT | INTEROP;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Profile {
-    /// Stacks of all managed threads, about every millisecond; changes of tiers.
+    /// Stacks of all managed threads, about every millisecond; tier changes.
     Cpu,
     /// Allocations with stacks: one in about 100 kB, and in .NET 10 unbiased samples.
     Alloc,
-    /// Collections.
+    /// Garbage collections.
     Gc,
     /// As `Cpu`, with IL maps of each compiled method: source lines even if the target is killed.
     Lines,
@@ -56,7 +56,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All profiles, each with its name.
+    /// All profiles, with their names.
     pub const ALL: [(&'static str, Profile); 7] = [
         ("cpu", Profile::Cpu),
         ("alloc", Profile::Alloc),

@@ -41,7 +41,7 @@ impl fmt::Display for Provider {
     }
 }
 
-/// Why a text is no provider.
+/// Why a text is not a provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no provider (expected NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]], keywords in hex, levels 1 to 5)"
@@ -51,8 +51,8 @@ pub struct ProviderError(String);
 impl FromStr for Provider {
     type Err = ProviderError;
 
-    /// Parses `NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]]`, as `dotnet-trace` does. Without keywords all
-    /// are meant, and the level is verbose.
+    /// Parses `NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]]`, as `dotnet-trace` does. Without keywords, all
+    /// are enabled; the default level is verbose.
     fn from_str(text: &str) -> Result<Self, ProviderError> {
         let mut parts = text.splitn(4, ':');
         let name = parts.next().unwrap_or_default();
@@ -86,12 +86,12 @@ const MAX_NAME: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
-    /// The providers. Those of one name are joined.
+    /// The providers. Providers with the same name are merged.
     pub providers: Vec<Provider>,
-    /// Which code is listed when the session ends, as keywords of the rundown provider; 0 for none.
-    /// Runtimes before .NET 9 list all or none.
+    /// Code that the runtime lists at the end of the session, as keywords of the rundown provider;
+    /// 0 for none. Runtimes before .NET 9 list all or none.
     pub rundown: u64,
-    /// Size of the runtime's buffer, in MiB. Events are lost while it is full.
+    /// Size of the runtime's buffer in MiB. Events are lost while it is full.
     pub buffer_mib: u32,
 }
 

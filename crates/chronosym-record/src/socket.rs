@@ -1,4 +1,4 @@
-//! Connections that cost bounded time whatever the peer does.
+//! Connections with time limits, whatever the peer does.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use crate::error::RecordError;
 use crate::ipc::{self, Command, HEADER};
 
-/// What the address of a socket holds on Linux, without the zero.
+/// Maximum length of a socket's path on Linux, without the terminating zero.
 const MAX_PATH: usize = 107;
 
-/// Connects to a socket; a listener that does not accept is waited for no longer than `limit`.
+/// Connects to a socket; waits at most `limit` for a listener that does not accept.
 pub(crate) fn connect(path: &Path, limit: Duration) -> Result<UnixStream, RecordError> {
     let (send, connected) = mpsc::channel();
     let path = path.to_owned();
@@ -42,7 +42,7 @@ fn connect_now(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(short.join(name))
 }
 
-/// Sends a command, and returns the payload of its reply. It is all read within `limit`.
+/// Sends a command and returns the payload of its reply, which must arrive within `limit`.
 pub(crate) fn call(
     stream: &mut UnixStream,
     command: Command,

@@ -13,7 +13,7 @@ use crate::error::RecordError;
 use crate::port::Port;
 use crate::started::Started;
 
-/// How often it is checked whether the program has ended.
+/// Interval of checks whether the program has ended.
 const POLL: Duration = Duration::from_millis(20);
 
 /// A program that was started suspended. Each runtime in it and its child processes waits to be
@@ -92,8 +92,8 @@ impl Suspended {
         Ok(())
     }
 
-    /// Returns the next runtime that has started in the program or its children; `None` if there is
-    /// none within `limit`.
+    /// Returns the next runtime that starts in the program or its children; `None` if none starts
+    /// within `limit`.
     pub fn next(&mut self, limit: Duration) -> Option<Started> {
         if self.first.is_some() {
             return self.first.take();
@@ -101,7 +101,8 @@ impl Suspended {
         self.started.recv_timeout(limit).ok()
     }
 
-    /// Returns how many runtimes were resumed without being passed: at most 128 are.
+    /// Returns the number of runtimes that were resumed without being returned: at most 128 are
+    /// returned.
     pub fn excess(&self) -> u64 {
         self.port.excess()
     }
@@ -135,7 +136,7 @@ impl Suspended {
     }
 }
 
-/// Runtimes that were not taken are resumed within this time.
+/// Time within which runtimes that were not returned are resumed.
 const LEAVE: Duration = Duration::from_secs(2);
 
 impl Drop for Suspended {
