@@ -70,7 +70,7 @@ public sealed unsafe class LiveSession : Owner
         Apply(fact, typeName, name, signature);
     }
 
-    /// <summary>Promises that no event of an earlier time is to come.</summary>
+    /// <summary>States that no event of an earlier time follows.</summary>
     public void Advance(ulong watermarkNs) => Native.Check(Native.chronosym_session_advance(Handle, watermarkNs));
 
     /// <summary>Shows readers all that was stated.</summary>

@@ -191,7 +191,7 @@ impl LiveSession {
         py.detach(read).map_err(|error| error::of_open(py, &error))
     }
 
-    /// Promises that no event of an earlier time is to come.
+    /// States that no event of an earlier time follows.
     fn advance(&self, py: Python<'_>, watermark_ns: u64) {
         self.live(py, |live| live.advance(watermark_ns));
     }

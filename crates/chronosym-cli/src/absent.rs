@@ -62,7 +62,7 @@ fn refuse_thread(tid: u64, timeline: &Timeline) -> Result<()> {
     counts.sort_by_key(|&(tid, samples)| (std::cmp::Reverse(samples), tid));
     let threads = counts.iter().map(|(tid, _)| tid.to_string());
     bail!(
-        "no sample is of thread {tid}; there are those of {}",
+        "no samples of thread {tid}; there are samples of {}",
         some(threads)
     )
 }
@@ -84,10 +84,10 @@ fn refuse_events(selectors: &[EventSelector], timeline: &Timeline) -> Result<()>
     let (count, label) = (selected.iter().map(|t| t.count).sum(), named(&first.schema));
     let count = show_count(count);
     match with_stacks.len() {
-        0 => bail!("none of the {count} events {label} has a stack; no event of the trace has any"),
+        0 => bail!("none of the {count} {label} events has a stack; no event in the trace has one"),
         _ => {
             let others = names(selectors, with_stacks);
-            bail!("none of the {count} events {label} has a stack; there are stacks of {others}")
+            bail!("none of the {count} {label} events has a stack; events with stacks are {others}")
         }
     }
 }
@@ -97,9 +97,9 @@ pub fn no_event(selectors: &[EventSelector], others: Vec<&EventSchema>) -> Resul
     let asked: Vec<_> = selectors.iter().map(EventSelector::to_string).collect();
     let asked = asked.join(", ");
     match others.len() {
-        0 => bail!("the trace has no event {asked}, and none with a stack"),
+        0 => bail!("the trace has no {asked} event, and no event has a stack"),
         _ => bail!(
-            "the trace has no event {asked}; there are {}",
+            "the trace has no {asked} event; there are {}",
             names(selectors, others)
         ),
     }

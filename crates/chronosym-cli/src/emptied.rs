@@ -15,7 +15,7 @@ type Given = (String, Relax);
 
 /// Returns why no sample of a timeline passes a selection.
 pub fn reason(selection: &Selection, filter: &Filter, timeline: &Arc<Timeline>) -> String {
-    let see_info = "`chronosym info TRACE` shows what the trace has";
+    let see_info = "`chronosym info TRACE` shows what the trace contains";
     if timeline.samples().is_empty() {
         return format!("the trace has no samples; {see_info}");
     }

@@ -114,7 +114,7 @@ fn add_perf_map(argument: &Path, session: &mut Session) -> Result<Option<u32>> {
     let text = argument.display();
     let own = session.facts().process_id;
     let Some(pid) = said.or(own).or_else(|| pid_in_name(argument)) else {
-        bail!("{text}: which process is this perf map of? Say --perf-map PID={text}");
+        bail!("{text}: the process of this perf map is unknown; use --perf-map PID={text}");
     };
     let text = read_perf_map(path, &limits::get())?;
     if own != Some(pid) && !session.has_process(pid) {
@@ -199,7 +199,7 @@ pub fn processes(timeline: &Timeline, query: &AddressQuery) -> Result<Vec<Proces
     match (managed.as_slice(), all.as_slice()) {
         ([only], _) | ([], [only]) => Ok(vec![only.index]),
         _ => bail!(Usage(format!(
-            "which process? Say --pid; the trace has {}",
+            "several processes: select one with --pid; the trace has {}",
             known_processes(timeline)
         ))),
     }
@@ -219,7 +219,7 @@ fn with_pid(timeline: &Timeline, (pid, at): (u32, Option<u64>)) -> Result<Vec<Pr
     let lives = lives_of(timeline, pid);
     match (at, lives.as_slice()) {
         (Some(at), [_, ..]) => bail!(
-            "no process had the id {pid} at {}; those that had it: {}",
+            "no process had the id {pid} at {}; processes with this id: {}",
             show_time(at),
             lives.join(", ")
         ),

@@ -268,7 +268,7 @@ pub fn refuse_inputs(files: &Files) -> Result<()> {
         name => name.to_string_lossy(),
     };
     bail!(
-        "-o {} would overwrite {name}, which is read: name another file",
+        "-o {} would overwrite the input {name}: choose another file",
         output.display()
     )
 }

@@ -65,7 +65,7 @@ impl Sampled {
         let (filters, samples) = (&selection.filters, &selection.samples);
         absent::refuse_empty_span(&filters.processes)?;
         if samples.managed_only {
-            progress::hint("--managed-only is called --running now");
+            progress::hint("--managed-only is deprecated: use --running");
         }
         options.samples = match filters.event.as_slice() {
             [] => SampleSelection::Profilers,
@@ -157,7 +157,7 @@ impl Sampled {
         chronosym_export::fold_plumbing(&mut profile);
         let share = charged as f64 * 100.0 / unit.total(&profile).max(1) as f64;
         let note = format!(
-            "{share:.1}% of self was spent waiting for suspensions (Thread.PollGC) and is charged to the callers; --raw shows it apart"
+            "{share:.1}% of self was spent waiting for suspensions (Thread.PollGC) and is charged to the callers; --raw shows it separately"
         );
         (profile, (share >= 0.1).then_some(note))
     }

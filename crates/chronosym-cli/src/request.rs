@@ -135,8 +135,7 @@ impl Numbers {
                 "some addresses without 0x have hexadecimal digits: all are read as hexadecimal (--radix 10 for decimal)"
             }
             (_, true) => {
-                "addresses without 0x are decimal, as the first one is, but some have hexadecimal digits: --radix 16 reads all \
-                 as hexadecimal"
+                "addresses without 0x are read as decimal, like the first one, but some have hexadecimal digits: use --radix 16 to read all as hexadecimal"
             }
             _ => return None,
         };

@@ -52,7 +52,7 @@ fn kallsyms(path: &Path, loaded: &Loaded) -> Result<Kallsyms> {
         let images = timeline.images(process.index).map(|view| view.image);
         let kernels = images.filter(|image| image.path.starts_with("[kernel"));
         for why in kernels.filter_map(|kernel| kallsyms.fits(&kernel).err()) {
-            note(&format!("{} names nothing: {why}", name()));
+            note(&format!("{} is not used: {why}", name()));
         }
     }
     Ok(kallsyms)

@@ -64,7 +64,7 @@ pub fn problems(config: &StoreConfig) -> Vec<String> {
         && let Err(error) = can_write(cache)
     {
         problems.push(format!(
-            "the cache folder {} cannot be written, so that fetched files are kept for this run only: {error}",
+            "cannot write to the cache folder {}, so downloaded files are kept for this run only: {error}",
             cache.display()
         ));
     }

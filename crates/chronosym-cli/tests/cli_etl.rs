@@ -366,7 +366,10 @@ fn the_time_selects_the_process_of_a_reused_id() {
         "gamma+0x10 gamma!+0x10 (NoSymbolFile)\n"
     );
     let both = symbolize(&["0x901010"]);
-    assert!(both.contains("Ambiguous: 2 occupants over time"), "{both}");
+    assert!(
+        both.contains("Ambiguous: 2 answers at different times"),
+        "{both}"
+    );
     assert!(symbolize(&["0x5000"]).contains("NoCodeAtAddress"));
     let then = symbolize(&["--time", "35ms", "0x901010"]);
     assert_eq!(then, "0x901010 second!+0x1010 (NoSymbolFile)\n");
@@ -392,7 +395,7 @@ fn one_of_several_processes_must_be_selected() {
         let run = run(args);
         assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{args:?}");
         assert!(
-            run.stderr.contains("Say --pid") && run.stderr.contains("app (200)"),
+            run.stderr.contains("select one with --pid") && run.stderr.contains("app (200)"),
             "{}",
             run.stderr
         );
@@ -533,9 +536,9 @@ fn damage_and_loss_are_reported() {
     for note in [
         "1 buffers are marked: events around them were lost",
         "1 buffers are marked: a buffer before them was lost",
-        "1 parts of stacks came more than 2 s after their event and were left out",
-        "1 records are from before the start or from long after the end, and were moved there",
-        "1 buffers had records out of the order of time, which were sorted",
+        "1 parts of stacks came more than 2 s after their event and were skipped",
+        "1 records have times before the start or long after the end, and were moved there",
+        "1 buffers had records out of time order, which were sorted",
     ] {
         assert!(info.contains(&format!("  {note}\n")), "{note}: {info}");
     }

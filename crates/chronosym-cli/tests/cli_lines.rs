@@ -49,7 +49,7 @@ fn another_text_is_not_shown() {
     let run = lines(folder.path());
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert!(
-        run.stdout.contains("is not what was compiled"),
+        run.stdout.contains("is not the compiled file"),
         "{}",
         run.stdout
     );

@@ -57,15 +57,15 @@ fn kallsyms_name_only_their_own_kernel() {
     let other = stacks("other");
     assert_eq!(other.stdout, "app (42);app (42);[kernel.kallsyms]!? 1\n");
     let why =
-        "its kernel stands at 0xffffffff81200000, that of the recording at 0xffffffff81000000";
+        "its kernel starts at 0xffffffff81200000, that of the recording at 0xffffffff81000000";
     assert!(other.stderr.contains(why), "{}", other.stderr);
     std::fs::write(path("none"), "hello\n").unwrap();
     let none = stacks("none");
     assert_eq!(none.status, 1);
-    assert!(none.stderr.contains("no list"), "{}", none.stderr);
+    assert!(none.stderr.contains("not a list"), "{}", none.stderr);
     // The attempts are reported for the image.
     let modules = run(&["modules", trace.as_str(), "--kallsyms", &path("other")]);
-    assert!(modules.stdout.contains("stands at"), "{}", modules.stdout);
+    assert!(modules.stdout.contains("starts at"), "{}", modules.stdout);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn info_reports_the_process_of_a_container() {
     };
     std::fs::write(&runtime, NettraceWriter::v4().info(info).finish()).unwrap();
     let found = run(&["info", perf.as_str(), &runtime, "--map-pid", "1=42"]);
-    let line = "app.nettrace: code of its process, 42, which calls itself 1 (same clock)";
+    let line = "app.nettrace: code of its process, 42, whose own id is 1 (same clock)";
     assert!(found.stdout.contains(line), "{}", found.stdout);
     assert!(
         found.stdout.contains("[kernel]                 pid 0"),

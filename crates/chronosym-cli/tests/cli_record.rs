@@ -266,7 +266,7 @@ fn who_cannot_be_recorded_is_said() {
         (&["--pid", &own], "has no .NET diagnostics socket"),
         (
             &["--name", "no such name"],
-            "no .NET process is called 'no such name'",
+            "no .NET process is named 'no such name'",
         ),
         (&["--", "true"], "the program ended (exit status: 0)"),
         (&["--", "/no/such/program"], "cannot start the program"),

@@ -71,7 +71,10 @@ fn a_module_without_identity_is_reported() {
     let mut lines = run.stdout.lines();
     assert!(lines.any(|l| l.contains("module Anonymously Hosted DynamicMethods Assembly")));
     assert!(
-        lines.nth(1).unwrap().contains("no identity to look for"),
+        lines
+            .nth(1)
+            .unwrap()
+            .contains("the trace states no identity"),
         "{}",
         run.stdout
     );

@@ -127,10 +127,7 @@ fn without_a_time_several_occupants_are_all_given() {
     let occupants = answer["occupants"].as_array().unwrap();
     assert!(occupants.len() >= count);
     let text = ask(&[]);
-    assert!(text.starts_with(&format!(
-        "{address} Ambiguous: {} occupants",
-        occupants.len()
-    )));
+    assert!(text.starts_with(&format!("{address} Ambiguous: {} answers", occupants.len())));
     // Each at its own time.
     for occupant in occupants.iter().filter(|o| o["from_ns"].is_u64()).take(3) {
         let time = format!("{}ns", occupant["from_ns"]);
@@ -266,7 +263,7 @@ fn an_image_finds_its_pdb() {
     let mismatched = ask(image, &["--offline"]);
     assert_eq!(mismatched.stdout, alone.stdout);
     assert!(
-        mismatched.stderr.contains("wanted is Windows PDB"),
+        mismatched.stderr.contains("expected Windows PDB"),
         "{}",
         mismatched.stderr
     );

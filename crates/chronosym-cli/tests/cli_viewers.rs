@@ -97,7 +97,7 @@ fn options_of_trees_take_effect_on_pictures() {
     assert_eq!(speedscope.matches("\"type\":\"sampled\"").count(), 1);
     let refused = stacks(&["--format", "firefox", "--weight", "bytes"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("--weight is for folded"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--weight applies to folded"));
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl ResolvedBatch {
         self.len() == 0
     }
 
-    /// Returns the frames of a query, innermost first; none if there was no such query.
+    /// Returns the frames of a query, innermost first; empty if the batch has no such query.
     pub fn frames_of(&self, query: usize) -> &[TableFrame] {
         match self.offsets.get(query..) {
             Some([start, end, ..]) => &self.frames[*start..*end],

@@ -71,14 +71,14 @@ impl Counters {
     pub fn of_events(&self, types: &[EventTypeInfo]) -> impl Iterator<Item = Diagnostic> {
         let undecodable = self.undecodable.iter().map(|(id, error, count)| {
             let what = format!(
-                "{} events do not decode: {error}",
+                "{} events cannot be decoded: {error}",
                 types[id.index()].label()
             );
             Diagnostic::counted(Unused, *count, what)
         });
         let reached = self.out_of_memory.map(|(bytes, time_ns)| {
             let text = format!(
-                "reading stopped at {:.6} s: samples, code and names of more would take more than {bytes} bytes of memory with what is made of them (limit memory: --max-memory raises it)",
+                "reading stopped at {:.6} s: samples, code, names and results would take more than {bytes} bytes of memory (limit memory: --max-memory raises it)",
                 time_ns as f64 / 1e9,
             );
             Diagnostic::new(Limit, text)
@@ -94,10 +94,10 @@ impl Counters {
         let counts = [
             (unbound_il_maps, Unused, "IL maps belong to no code body"),
             (self.unbound_inline_trees, Unused, "inline trees belong to no code body"),
-            (self.copies_left_out, Limit, "processes that began as copies of others have nothing mapped: the mappings of all would take more than the memory budget (limit memory: --max-memory raises it)"),
+            (self.copies_left_out, Limit, "forked processes have no mappings: copies of the mappings would exceed the memory budget (limit memory: --max-memory raises it)"),
             (self.bad_perf_map_lines, Unused, "perf map lines are not of the form START SIZE name"),
             (self.unknown_event_types, Unused, "events are of a type that was never registered"),
-            (self.unpaired_switches, Unused, "context switches lack the one before them, so that the time between is left out; with perf, record all processors (`perf record -a`) or with `--switch-events`"),
+            (self.unpaired_switches, Unused, "context switches lack the preceding one, so the time between them is not counted; with perf, record all processors (`perf record -a`) or with `--switch-events`"),
             (self.stacks_dropped, Limit, "stacks were dropped: too many distinct frames (limit memory: --max-memory raises it)"),
             (self.late, Unused, "code bodies and images came after the watermark: final answers may have changed"),
         ];

@@ -35,7 +35,7 @@ closed_list! {
 }
 
 closed_list! {
-    /// How well events bound the lifetime that an answer comes from.
+    /// How exactly events bound the lifetime from which an answer comes.
     Certainty {
         /// The time lies within bounds stated by events, and no lost event could change the answer.
         Exact,

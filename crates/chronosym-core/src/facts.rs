@@ -165,7 +165,7 @@ facts!(
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Process<'a> {
-    /// What happened.
+    /// The action.
     pub action: Action,
     /// The program's name; empty if unknown.
     pub name: Text<'a>,
@@ -190,7 +190,7 @@ impl<'a> Process<'a> {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Image<'a> {
-    /// What happened.
+    /// The action.
     pub action: Action,
     /// The first address.
     pub base: u64,
@@ -231,7 +231,7 @@ impl<'a> Image<'a> {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Module<'a> {
-    /// What happened.
+    /// The action.
     pub action: Action,
     /// The runtime instance in the process.
     pub clr_instance: u16,
@@ -265,7 +265,7 @@ impl<'a> Module<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Method<'a> {
-    /// What happened.
+    /// The action.
     pub action: Action,
     /// The runtime instance in the process.
     pub clr_instance: u16,

@@ -147,8 +147,8 @@ impl LiveSession {
         }
     }
 
-    /// Promises that no event of an earlier time will follow: answers for earlier times are then
-    /// final if they name code.
+    /// States that no event of an earlier time follows: answers for earlier times are then final if
+    /// they name code.
     ///
     /// Code that follows nevertheless is applied, and counted ([`Timeline::diagnostics`]).
     pub fn advance(&mut self, watermark_ns: u64) {

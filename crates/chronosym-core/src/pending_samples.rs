@@ -34,7 +34,7 @@ pub(crate) struct PendingSamples {
 }
 
 impl PendingSamples {
-    /// Stores samples from now on, at most so many until they are taken.
+    /// Stores samples from now on, at most `most` until they are taken.
     pub fn keep(&mut self, session: &mut Session, most: u64) {
         session.options = Options::from(SampleSelection::Profilers);
         self.most = most;

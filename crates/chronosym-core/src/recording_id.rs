@@ -11,7 +11,7 @@ pub enum AnotherRecording {
     #[error("it is of another format")]
     Format,
     /// .etl files must be merged before they are read.
-    #[error("it was already read whole")]
+    #[error("it was already read completely")]
     Whole,
     /// It covers another process, or does not state its process.
     #[error("it is of another process")]
@@ -20,7 +20,7 @@ pub enum AnotherRecording {
     #[error("it has another clock")]
     Clock,
     /// It starts before the first: the session's times start there.
-    #[error("it began before it; read the earlier one first")]
+    #[error("it began earlier; read the earlier one first")]
     Earlier,
 }
 

@@ -104,7 +104,7 @@ impl fmt::Display for EventSelector {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Which stacks are kept.
+    /// The stacks to keep.
     pub samples: SampleSelection,
     /// Whether context switches become intervals in which threads are blocked or runnable
     /// ([`Timeline::thread_times`](crate::Timeline::thread_times)).

@@ -8,9 +8,9 @@ use std::sync::Arc;
 pub struct SourceLine {
     /// The file, as the symbol file names it.
     pub file: Arc<str>,
-    /// From 1.
+    /// The line number, from 1.
     pub line: u32,
-    /// From 1.
+    /// The column, from 1.
     pub column: Option<u32>,
 }
 

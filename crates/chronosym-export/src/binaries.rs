@@ -75,7 +75,7 @@ impl<'t> Binaries<'t> {
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         text_line!(
             out,
-            "         {:<40} life (~ inferred, < loaded before, > alive after)",
+            "         {:<40} lifetime (~ inferred, < loaded before, > alive after)",
             "name"
         )?;
         for WithSymbols { binary, symbols } in &self.modules {

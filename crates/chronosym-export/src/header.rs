@@ -49,10 +49,10 @@ pub fn describe(profile: &Profile) -> String {
         lines.push(match (requested, time) {
             _ if WeightUnit::of(profile) == WeightUnit::Events => events_of(profile),
             (Some(every), Some(time)) => {
-                format!("one every {every} of a processor's time, {} in all", seconds(time))
+                format!("one per {every} of CPU time, {} in total", seconds(time))
             }
             (Some(every), None) => format!(
-                "one every {every} of a processor's time, or of a counter's period: the time of {} is not known",
+                "one per {every} of CPU time, or one per period of a counter: the time of {} is unknown",
                 counted(untimed(profile), "sample")
             ),
             (None, _) => "their time is unknown: the trace does not state the sampling rate".to_owned(),
@@ -60,7 +60,7 @@ pub fn describe(profile: &Profile) -> String {
     } else if switched > 0 {
         let intervals = samples - cpu;
         lines.push(format!(
-            "{} and {} {over}: on processors and off them",
+            "{} and {} {over}: on-CPU and off-CPU",
             counted(cpu, "CPU sample"),
             show_count(intervals) + " intervals between context switches",
         ));
@@ -87,7 +87,7 @@ pub fn describe(profile: &Profile) -> String {
         lines.push(split(profile));
     } else {
         lines.push(format!(
-            "{} {over}: where the chosen events happened",
+            "{} {over}: stacks of the selected events",
             counted(samples, "event stack")
         ));
         if WeightUnit::of(profile) == WeightUnit::Events {

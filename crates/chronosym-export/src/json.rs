@@ -96,7 +96,7 @@ struct SampleObject<'a> {
 }
 
 closed_list! {
-    /// Where the frames of samples are.
+    /// Placement of the frames of samples.
     #[derive(Default)]
     #[non_exhaustive]
     JsonStacks {

@@ -68,13 +68,13 @@ impl<'p> MissingFiles<'p> {
         if profile.samples() == 0 {
             return writeln!(
                 out,
-                "no samples: `chronosym info TRACE` shows what the trace has"
+                "no samples: `chronosym info TRACE` shows what the trace contains"
             );
         }
         if missing.is_empty() {
             return writeln!(
                 out,
-                "no symbol file that would say more of the innermost frames of {samples} samples is missing"
+                "no missing symbol file would add a name or line to the innermost frames of {samples} samples"
             );
         }
         let unit = match WeightUnit::of(profile) {
@@ -89,8 +89,8 @@ impl<'p> MissingFiles<'p> {
         };
         writeln!(
             out,
-            "shares are of the innermost frames of {samples} samples:\n\
-             those that a file would name, and those with a name that it would give a line\n\n\
+            "percentages of the innermost frames of {samples} samples:\n\
+             those that a file would name, and those with a name to which it would add a line\n\n\
              {:>7} {:>9} {:>7} {:>9}  module or image",
             "name %",
             unit.head("name"),
@@ -129,7 +129,7 @@ impl<'p> MissingFiles<'p> {
         }
         writeln!(
             out,
-            "\nwhere files are looked for: --symbols DIR, --symbol-path 'srv*CACHE*URL',\n\
+            "\nsearch locations: --symbols DIR, --symbol-path 'srv*CACHE*URL',\n\
              DEBUGINFOD_URLS, --trust-trace-paths"
         )
     }

@@ -40,7 +40,7 @@ pub struct Pattern {
 
 /// A pattern that is not valid.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("'{pattern}' is no regular expression: {reason}")]
+#[error("'{pattern}' is not a regular expression: {reason}")]
 #[non_exhaustive]
 pub struct PatternError {
     /// The pattern.
@@ -82,7 +82,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// As [`Pattern::new`].
+    /// The errors of [`Pattern::new`].
     pub fn or_regex(text: &str) -> Result<Self, PatternError> {
         let mut pattern = Self::new(text)?;
         let is_special = text.contains(['^', '$', '|', '\\', '(', '[', '{']);

@@ -28,13 +28,18 @@ pub(crate) fn commands(missing: &MissingSymbols, timeline: &Timeline, trace: &st
         .iter()
         .any(|attempt| is_untried(&attempt.result))
     {
-        commands.push(top("--trust-trace-paths") + "   # on the machine that was recorded");
+        commands.push(top("--trust-trace-paths") + "   # on the recorded machine");
     }
     match &file.wanted {
         Some(Wanted::ElfMapped(_)) => {
-            if let Some(path) = missing.trace_paths.iter().find(|path| path.starts_with('/')) {
+            if let Some(path) = missing
+                .trace_paths
+                .iter()
+                .find(|path| path.starts_with('/'))
+            {
                 let name = shell(file_name(path));
-                commands.push(top(&format!("--symbols {name}")) + "   # a copy of the file that ran");
+                commands
+                    .push(top(&format!("--symbols {name}")) + "   # a copy of the file that ran");
             }
         }
         Some(Wanted::ElfDebug(_) | Wanted::ElfImage(_)) => {
@@ -52,7 +57,7 @@ pub(crate) fn commands(missing: &MissingSymbols, timeline: &Timeline, trace: &st
         Some(_) => commands.push(top("--symbols DIR") + "   # the folder of the build that ran"),
         None if is_kernel => {}
         None if timeline.facts().format == "etl" => commands.push(
-            "xperf -merge trace.etl merged.etl   # on the machine that was recorded: adds the ids of PDBs"
+            "xperf -merge trace.etl merged.etl   # on the recorded machine: adds the ids of PDBs"
                 .to_owned(),
         ),
         None => {}

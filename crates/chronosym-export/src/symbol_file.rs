@@ -49,10 +49,7 @@ pub(crate) fn write_symbol_file(
         Err(none) if file.wanted.is_some() => {
             text_line!(out, "{indent}no {what}: {}: {none}", none.name())?;
         }
-        Err(_) => text_line!(
-            out,
-            "{indent}no {what}: the trace has no identity to look for"
-        )?,
+        Err(_) => text_line!(out, "{indent}no {what}: the trace states no identity")?,
     }
     for attempt in attempts(file) {
         text_line!(out, "{indent}  {attempt}")?;

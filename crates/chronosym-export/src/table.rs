@@ -85,7 +85,7 @@ impl<'o, W: Write> Table<'o, W> {
             longest: 0.0,
         };
         if profile.samples() == 0 {
-            table.text("no samples: `chronosym info TRACE` shows what the trace has")?;
+            table.text("no samples: `chronosym info TRACE` shows what the trace contains")?;
             return Ok(None);
         }
         table.text(&describe(profile))?;
@@ -120,7 +120,7 @@ impl<'o, W: Write> Table<'o, W> {
     }
 
     /// Returns the bar of a percentage and the blank after it. On a terminal, bars take a seventh
-    /// of the columns beside the cells, but at most 20; fewer than 5 are none. A bar is long in
+    /// of the columns next to the cells, but at most 20; fewer than 5 are none. A bar is long in
     /// proportion to the percentage, in steps of an eighth of a column.
     pub fn bar(&self, cells: &str, share: f64) -> String {
         let width = self.options.width.unwrap_or(0);

@@ -263,7 +263,7 @@ const USER_METHODS: usize = 10;
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Errors of writing to `out`.
 pub fn write_top(
     profile: &Profile,
     (by, sort): (By, Sort),
@@ -357,6 +357,6 @@ fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Re
         Some(missing) if !is_file(missing.reason) && missing.reason != NameReason::NoName => {
             table.text(&format!("to name them: {}", name_reason(missing.reason).1))
         }
-        _ => table.text("next: `chronosym symbols TRACE` says which symbol files are missing, and how to get them"),
+        _ => table.text("next: `chronosym symbols TRACE` lists missing symbol files, with the commands that get them"),
     }
 }

@@ -223,7 +223,7 @@ impl Decoder {
         self.region.forget_ids();
     }
 
-    /// A record whose size can be believed makes no sense.
+    /// A record with a plausible size is invalid.
     pub(crate) fn bad_record(&mut self, offset: u64, size: usize) {
         let gap = Gap::new(offset, size as u64, GapCause::BadRecord);
         self.diagnostics.gaps.add(gap);

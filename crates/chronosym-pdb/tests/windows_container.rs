@@ -556,7 +556,7 @@ fn absurd_directories() {
 
 #[test]
 fn streams_that_share_pages_end() {
-    // Every page list names the same page over and over: the streams are their own neighbours.
+    // Every page list names the same page repeatedly: the streams are their own neighbours.
     let count = STREAMS.len();
     let directory = word(&SMALL, word(&SMALL, 52) as usize * 4096) as usize * 4096;
     let end = directory + word(&SMALL, 44) as usize;

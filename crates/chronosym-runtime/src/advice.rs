@@ -4,8 +4,7 @@
 const ADVICE: &[(&str, &str)] = &[
     (
         "noinline per il",
-        "remove MethodImplOptions.NoInlining, if the method has it; otherwise an attempt before the \
-         recording failed for good",
+        "remove MethodImplOptions.NoInlining, if the method has it; otherwise an attempt before the recording failed permanently",
     ),
     (
         "noinline per vm",
@@ -17,11 +16,11 @@ const ADVICE: &[(&str, &str)] = &[
     ),
     (
         "exception handling",
-        "move the try block into a method of its own, and keep the common path without one",
+        "move the try block to a separate method, and keep the common path without one",
     ),
     (
         "has eh",
-        "move the try block into a method of its own, and keep the common path without one",
+        "move the try block to a separate method, and keep the common path without one",
     ),
     (
         "does not return",
@@ -58,7 +57,7 @@ const ADVICE: &[(&str, &str)] = &[
     ),
     (
         "recursive",
-        "a method is not inlined into itself: use a loop, or treat the last levels apart",
+        "a method is not inlined into itself: use a loop, or handle the last levels separately",
     ),
     (
         "explicit tail prefix",
@@ -135,11 +134,11 @@ const ADVICE: &[(&str, &str)] = &[
     ),
     (
         "await",
-        "runtime-async methods that suspend are not inlined: keep a path without await apart",
+        "runtime-async methods that suspend are not inlined: move the path without await to a separate method",
     ),
     (
         "async suspend",
-        "runtime-async methods that suspend are not inlined: keep a path without await apart",
+        "runtime-async methods that suspend are not inlined: move the path without await to a separate method",
     ),
     (
         "needs helper",

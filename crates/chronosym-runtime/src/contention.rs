@@ -29,7 +29,7 @@ pub struct Wait {
     pub waiter: ThreadIndex,
     /// When, ns.
     pub start_ns: u64,
-    /// How long, ns: as ContentionStop states it, otherwise the time between the events.
+    /// Duration in ns: the one in ContentionStop, otherwise the time between the events.
     pub duration_ns: Option<u64>,
     /// Whether managed code waits.
     pub kind: Option<ContentionKind>,

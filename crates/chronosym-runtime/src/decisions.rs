@@ -82,8 +82,8 @@ pub struct TailCall {
     pub callee: Arc<str>,
     /// Whether the IL demands it (`tail.`).
     pub is_explicit: bool,
-    /// How it was made: its caller is on no stack while the callee runs. Or why not, in the JIT's
-    /// words.
+    /// The type of the tail call, whose caller is then missing from stacks of the callee; or the
+    /// JIT's reason why it made none.
     pub outcome: Result<TailCallType, Arc<str>>,
 }
 

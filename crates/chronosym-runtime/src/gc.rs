@@ -66,7 +66,7 @@ pub struct Collection {
     pub generation: Option<u32>,
     /// Why it was triggered.
     pub reason: Option<GcReason>,
-    /// How it ran.
+    /// The type of the collection: blocking or background.
     pub kind: Option<GcType>,
     /// GCStart, ns.
     pub start_ns: u64,
@@ -93,7 +93,7 @@ pub struct HeapStats {
     /// Bytes of generation 0, 1, 2, the large object heap, and the pinned object heap, which exists
     /// since .NET 5.
     pub sizes: [u64; 5],
-    /// Bytes promoted from each of them; for the large and pinned object heaps, bytes that
+    /// Bytes promoted from each; for the large and pinned object heaps, bytes that
     /// survived.
     pub promoted: [u64; 5],
     /// Number of pinned objects.
@@ -120,9 +120,9 @@ impl HeapStats {
 pub struct GenerationTotals {
     /// Number of collections.
     pub count: u64,
-    /// How many of them ran in the background.
+    /// Number of background collections.
     pub background: u64,
-    /// How many of them the program induced.
+    /// Number of collections that the program induced.
     pub induced: u64,
     /// Sum of the pauses that are known, ns.
     pub pause_ns: u64,

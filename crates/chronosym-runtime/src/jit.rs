@@ -55,7 +55,8 @@ pub struct JittedMethod {
     pub start_ns: Option<u64>,
     /// When its code was ready, ns.
     pub load_ns: u64,
-    /// How long the compilation took, ns, without compilations that it waited for on its thread.
+    /// Duration of the compilation in ns, without other compilations that ran within it on the
+    /// thread.
     pub duration_ns: Option<u64>,
 }
 

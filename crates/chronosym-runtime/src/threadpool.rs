@@ -68,7 +68,7 @@ pub struct WorkerCount {
     pub active: u32,
 }
 
-/// How long items wait in a queue.
+/// Waiting times of items in a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueLatency {

@@ -182,12 +182,12 @@ fn diagnostics(counted: &chronosym_ctf::Diagnostics) -> Diagnostics {
     let counts = [
         (counted.lost_events, LostEvents, "events were lost while recording"),
         (counted.lost_packets, Lost, "packets were lost while recording"),
-        (counted.cut_streams, CutShort, "streams of the trace end in the middle"),
-        (counted.bad_packets, Damage, "packets have something that is no event, and were left out from there on"),
+        (counted.cut_streams, CutShort, "streams of the trace are cut short"),
+        (counted.bad_packets, Damage, "packets contain an invalid event; the rest of each was skipped"),
         (counted.bytes_skipped, Damage, "bytes could not be read as events"),
         (counted.bad_definitions, Damage, "definitions of events cannot be read"),
-        (counted.unknown_streams, Unused, "streams are of a trace whose metadata is not at hand"),
-        (counted.late_events, Unused, "events could not be put in the order of time"),
+        (counted.unknown_streams, Unused, "streams belong to a trace without metadata"),
+        (counted.late_events, Unused, "events could not be sorted by time"),
     ];
     diagnostics.add_counts(&counts);
     diagnostics

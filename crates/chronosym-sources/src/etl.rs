@@ -29,10 +29,10 @@ fn diagnostics(counted: &chronosym_etl::Diagnostics) -> Diagnostics {
         (counted.buffers_with_lost_events, Lost, "buffers are marked: events around them were lost"),
         (counted.buffers_after_lost_buffer, Lost, "buffers are marked: a buffer before them was lost"),
         (counted.lost_event_records, Lost, "times a real-time consumer was too slow and events were lost"),
-        (counted.repeated_buffers, Damage, "buffers are in the file twice; their copies were left out"),
-        (counted.clamped_times, Unused, "records are from before the start or from long after the end, and were moved there"),
-        (counted.unordered_buffers, Unused, "buffers had records out of the order of time, which were sorted"),
-        (counted.late_records, Unused, "records could not be put in the order of time"),
+        (counted.repeated_buffers, Damage, "buffers are duplicates and were skipped"),
+        (counted.clamped_times, Unused, "records have times before the start or long after the end, and were moved there"),
+        (counted.unordered_buffers, Unused, "buffers had records out of time order, which were sorted"),
+        (counted.late_records, Unused, "records could not be sorted by time"),
     ];
     diagnostics.add_counts(&counts);
     diagnostics
@@ -160,7 +160,7 @@ impl<S: ReadAt> EventStream for EtlStream<S> {
         #[rustfmt::skip]
         let counts = [
             (self.undefined_stack_keys, Unused, "stack keys were never defined"),
-            (self.late_stack_parts, Unused, "parts of stacks came more than 2 s after their event and were left out"),
+            (self.late_stack_parts, Unused, "parts of stacks came more than 2 s after their event and were skipped"),
             (unreadable, Unused, "descriptions of event types cannot be read"),
         ];
         diagnostics.add_counts(&counts);

@@ -78,10 +78,10 @@ pub(crate) fn diagnostics(counted: &chronosym_perf::jitdump::Diagnostics) -> Dia
     diagnostics.add_gaps(&counted.gaps);
     #[rustfmt::skip]
     let counts = [
-        (counted.bad_records, Damage, "records of the jitdump make no sense and were left out"),
-        (counted.bad_lines, Damage, "line tables of the jitdump make no sense and were left out"),
+        (counted.bad_records, Damage, "records of the jitdump are invalid and were skipped"),
+        (counted.bad_lines, Damage, "line tables of the jitdump are invalid and were skipped"),
         (counted.unknown_records, Unused, "records of the jitdump are of an unknown type"),
-        (counted.late_records, Unused, "records of the jitdump are out of the order of time"),
+        (counted.late_records, Unused, "records of the jitdump are out of time order"),
     ];
     diagnostics.add_counts(&counts);
     diagnostics

@@ -48,9 +48,9 @@ fn diagnostics(counted: &chronosym_perf::script::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     #[rustfmt::skip]
     let counts = [
-        (counted.unknown_lines, Damage, "lines are neither samples nor frames, and were left out"),
-        (counted.long_lines, Limit, "lines are too long, or too many for one sample, and were cut or left out"),
-        (counted.other_records, Unused, "lines tell of mappings and the like, which are not read from text"),
+        (counted.unknown_lines, Damage, "lines are neither samples nor frames and were skipped"),
+        (counted.long_lines, Limit, "lines are too long, or too many for one sample, and were cut or skipped"),
+        (counted.other_records, Unused, "lines describe mappings and other records, which are not read from text"),
     ];
     diagnostics.add_counts(&counts);
     diagnostics
@@ -289,7 +289,7 @@ struct Importer {
 impl Importer {
     /// Counts of unusable data.
     fn counts(&self) -> [(u64, DiagnosticKind, &'static str); 1] {
-        let what = "samples do not say their process and were given to one by their thread: print them with -F +pid";
+        let what = "samples do not state their process and were assigned by their thread: print them with -F +pid";
         [(self.without_process, Unused, what)]
     }
 

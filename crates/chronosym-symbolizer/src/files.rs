@@ -17,13 +17,13 @@ use chronosym_core::{NameReason, NativeFrame};
 pub(super) enum FileError {
     #[error("{0}")]
     Symbols(Arc<chronosym_symbols::Error>),
-    #[error("it is not the file that was found there before")]
+    #[error("the file at this path was replaced")]
     Replaced,
     #[error("{0}")]
     Pdb(#[from] chronosym_pdb::Error),
     #[error("no PDB in it")]
     NoPdb,
-    #[error("its checksum is not the one in the image")]
+    #[error("its checksum differs from the one in the image")]
     Checksum,
 }
 

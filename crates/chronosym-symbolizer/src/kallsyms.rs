@@ -46,10 +46,10 @@ pub enum KallsymsError {
     #[error("it has more than {MOST_BYTES} bytes")]
     TooLarge,
     /// It has no `_text`, or it is not a list of functions.
-    #[error("it is no list of a kernel's functions: neither _text nor _stext is in it")]
+    #[error("it is not a list of kernel symbols: it has neither _text nor _stext")]
     NoKernel,
     /// All addresses are zero: the reader may not see them.
-    #[error("the kernel kept its addresses secret (kernel.kptr_restrict)")]
+    #[error("the kernel hid its addresses (kernel.kptr_restrict)")]
     Hidden,
 }
 
@@ -58,7 +58,7 @@ pub enum KallsymsError {
 #[non_exhaustive]
 pub enum KallsymsMismatch {
     /// The module has code outside the image that the recording states.
-    #[error("the module has code at {found:#x} in it and stands at {recorded:#x} in the recording")]
+    #[error("the module starts at {found:#x} in it and at {recorded:#x} in the recording")]
     ModulePlace {
         /// The first address in the list.
         found: u64,
@@ -69,7 +69,7 @@ pub enum KallsymsMismatch {
     #[error("it has no such module")]
     NoModule,
     /// The build IDs of the kernels differ.
-    #[error("it is of the kernel with build id {found}, the recording of {recorded}")]
+    #[error("it belongs to the kernel with build id {found}, the recording to {recorded}")]
     BuildId {
         /// The build ID of the list.
         found: String,
@@ -77,7 +77,7 @@ pub enum KallsymsMismatch {
         recorded: String,
     },
     /// The kernel was loaded at another address: another boot.
-    #[error("its kernel stands at {found:#x}, that of the recording at {recorded:#x}")]
+    #[error("its kernel starts at {found:#x}, that of the recording at {recorded:#x}")]
     Place {
         /// Its address in the list.
         found: u64,
@@ -381,7 +381,7 @@ mod tests {
         refused(
             &own,
             &kernel(BASE + 0x10_0000, BASE + 0x10_0300),
-            "stands at",
+            "starts at",
         );
         refused(&own, &kernel(BASE, BASE + 0x400), "ends at");
         refused(&list(LIST, Some("cd")).unwrap(), &good, "build id cd");

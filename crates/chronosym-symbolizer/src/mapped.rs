@@ -75,7 +75,7 @@ fn match_file(
     });
     match here_until_ns {
         Some(until) if !is_same || changed_ns > until => {
-            let why = "another file has been there since the recording".into();
+            let why = "the file at this path was replaced after the recording".into();
             Err(AttemptResult::Refused(why))
         }
         _ if is_same => Ok(IdentityKind::FileNumber),

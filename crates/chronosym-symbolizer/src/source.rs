@@ -54,7 +54,7 @@ pub enum NoSource {
     #[error("no source file")]
     NotFound,
     /// A file with its name was found, but its checksum differs.
-    #[error("{} is not what was compiled: its checksum is another", .0.display())]
+    #[error("{} is not the compiled file: its checksum differs", .0.display())]
     Mismatch(PathBuf),
     /// The PDB states a URL, and the file was not downloaded from there.
     #[error("no source file; its PDB names {url}: {reason}")]
@@ -65,7 +65,9 @@ pub enum NoSource {
         reason: NotFetched,
     },
     /// The downloaded text has another checksum, or there is none to compare it with.
-    #[error("no source file; what {0} has is not known to be what was compiled")]
+    #[error(
+        "no source file; the text at {0} does not match the PDB's checksum, or the PDB has none"
+    )]
     Unchecked(String),
 }
 

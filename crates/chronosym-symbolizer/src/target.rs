@@ -10,11 +10,11 @@ use crate::files::FileError;
 pub(super) enum Unfit {
     #[error("it is for {file}, the trace is of {trace}")]
     Target { file: Target, trace: Target },
-    #[error("it does not say what it is for")]
+    #[error("it states no target")]
     NoTarget,
-    #[error("its time stamp is another")]
+    #[error("its time stamp differs")]
     TimeStamp,
-    #[error("its perf map is another")]
+    #[error("its perf map differs")]
     PerfMap,
     #[error("its sections are not mapped like this")]
     Sections,
@@ -24,12 +24,12 @@ pub(super) enum Unfit {
     Outside,
     #[error("it is empty")]
     Empty,
-    #[error("its methods do not stand where the trace has them")]
+    #[error("its methods are not at the addresses in the trace")]
     Methods,
-    #[error("it is not what ran")]
+    #[error("it is not the file that ran")]
     NotWhatRan,
     #[error(
-        "it does not say where its sections are, and they would end at {assumed:#x}, the image ends at {size:#x}"
+        "it has no section addresses, and contiguous sections would end at {assumed:#x}, but the image ends at {size:#x}"
     )]
     Size { assumed: u32, size: u64 },
     #[error(transparent)]

@@ -38,7 +38,7 @@ pub enum Error {
         problem: String,
     },
     /// The file is of another build.
-    #[error("build id {} wanted, the file has {}", wanted, found.as_ref().map_or_else(|| "none".to_owned(), |f| f.to_string()))]
+    #[error("build id {} expected, the file has {}", wanted, found.as_ref().map_or_else(|| "none".to_owned(), |f| f.to_string()))]
     BuildIdMismatch {
         /// The build ID of the request.
         wanted: BuildId,
@@ -52,7 +52,7 @@ pub enum Error {
         problem: String,
     },
     /// Decompression would exceed the limit.
-    #[error("{what} would unpack to {size} bytes, the limit is {limit}")]
+    #[error("{what} would expand to {size} bytes, the limit is {limit}")]
     TooLarge {
         /// The data to decompress.
         what: String,

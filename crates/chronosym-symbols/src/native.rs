@@ -129,7 +129,7 @@ impl NativeSymbols {
     ///
     /// use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
     ///
-    /// // With its dSYM, which lies beside it.
+    /// // With the dSYM in its folder.
     /// let symbols = NativeSymbols::open_path(Path::new("../../testdata/macho/x86_64/app"))?;
     /// let mut answers = Answers::new();
     /// symbols.find_all(&[Address::VirtualAddress(0x1_0000_0366)], &Query::default(), &mut answers);
@@ -258,7 +258,7 @@ impl NativeSymbols {
         }
         if let (Some(None), Some((id, path))) = (self.supplement.get(), self.missing_supplement()) {
             notes.push(format!(
-                "supplementary file {path} (build id {id}) not found: names that it holds are not known"
+                "supplementary file {path} (build id {id}) not found: its names are missing"
             ));
         }
         let split = self.split.lock().unwrap_or_else(PoisonError::into_inner);
@@ -273,7 +273,7 @@ impl NativeSymbols {
                 more => format!(" and {more} more"),
             };
             notes.push(format!(
-                "{first}{more} not found: inlined functions of that code are unknown, and its lines may be theirs"
+                "{first}{more} not found: inlined functions of that code are unknown, and its lines may be those of inlined functions"
             ));
         }
         notes

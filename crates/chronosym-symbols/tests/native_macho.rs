@@ -175,7 +175,7 @@ fn bundles_are_found_by_uuid_alone() {
     std::fs::create_dir_all(other.parent().unwrap()).unwrap();
     std::fs::copy(testdata("arm64/app"), other).unwrap();
     assert_eq!(has_lines(&[&symbols]), (true, Vec::new()));
-    // Beside the bundle of the program.
+    // Next to the bundle of the program.
     bundle("x86_64/app.dSYM", &folder.path().join("Program.app.dSYM"));
     assert_eq!(has_lines(&[]), (true, Vec::new()));
 }

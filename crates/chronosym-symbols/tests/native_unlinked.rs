@@ -121,7 +121,7 @@ fn decompressed_bytes_are_counted() {
 #[test]
 fn sections_that_hold_less_than_they_state_are_damaged() {
     let (_, damage) = frames(&made::elf(&packed(made::program(), 5)), CODE);
-    let less = |text: &String| text.contains("less than its header says");
+    let less = |text: &String| text.contains("smaller than its header states");
     assert!(damage.iter().any(less), "{damage:?}");
     // Too much to be believed.
     let (_, damage) = frames(&made::elf(&packed(made::program(), 1 << 40)), CODE);

@@ -62,15 +62,15 @@ macro_rules! causes {
 
 causes! {
     /// A record is invalid, and the rest of its block cannot be found.
-    BadRecord "bad_record" "a record makes no sense",
+    BadRecord "bad_record" "a record is invalid",
     /// The header, content or end of a block is invalid.
-    BadBlock "bad_block" "a block makes no sense",
+    BadBlock "bad_block" "a block is invalid",
     /// There is no block here, up to the next one that was found.
     NoBlock "no_block" "no block begins here",
     /// The bytes do not decompress.
-    BadCompression "bad_compression" "it does not unpack",
+    BadCompression "bad_compression" "it cannot be decompressed",
     /// The bytes decompress to more than a limit allows.
-    TooLarge "too_large" "it unpacks to more than a limit allows",
+    TooLarge "too_large" "its decompressed size exceeds a limit",
     /// The source failed to return the bytes.
     Unreadable "unreadable" "reading the file failed",
     /// The bytes follow the end of the recording.

@@ -1,6 +1,6 @@
 //! Reads an EventPipe stream from standard input, and appends what names its code to a file, once a
-//! second: the part of a profiler that runs beside the program. `namer` answers from the file, on
-//! any host.
+//! second: the part of a profiler that runs on the program's host. `namer` resolves addresses with
+//! the file, on any host.
 //!
 //! ```text
 //! agent app.deltas <app.nettrace

@@ -73,7 +73,7 @@ pub struct AddressQuery {
 }
 
 impl AddressQuery {
-    /// The time that either states, in ns.
+    /// Returns the time of either option, in ns.
     pub fn time_ns(&self) -> Option<u64> {
         self.time.or(self.pid.and_then(|(_, at)| at))
     }
@@ -153,7 +153,7 @@ pub struct Filters {
     /// Select this process id; PID@TIME is the process that had the id at that time.
     #[arg(long, short, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
-    /// Select processes of this name, or the one name that matches PATTERN.
+    /// Select processes with this name. A PATTERN must match only one name.
     #[arg(long, value_name = "PATTERN")]
     pub process: Option<String>,
     /// Select from this time since the start of the trace: 1.5s, 200ms, 300us, 2m, 12345ns.

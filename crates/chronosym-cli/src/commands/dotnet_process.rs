@@ -17,7 +17,7 @@ pub fn target(pid: Option<u32>, name: Option<&str>) -> Result<Target> {
             let pids: Vec<String> = found.iter().map(|it| it.pid.to_string()).collect();
             let name = name.unwrap_or_default();
             bail!(
-                "several processes are called '{name}': say --pid, one of {}",
+                "several processes are named '{name}': select one with --pid: {}",
                 pids.join(", ")
             )
         }
@@ -43,7 +43,7 @@ pub fn targets(pids: &[u32], name: Option<&str>, others: &str) -> Result<Vec<Tar
     let stem = |name: &str| name.strip_suffix(".dll").unwrap_or(name).to_lowercase();
     let is_it = |target: &Target| stem(&target.name) == stem(name);
     if !all.iter().any(is_it) {
-        bail!("no .NET process is called '{name}'; {}", listed(&all));
+        bail!("no .NET process is named '{name}'; {}", listed(&all));
     }
     all.retain(is_it);
     Ok(all)
@@ -55,7 +55,7 @@ fn listed(all: &[Target]) -> String {
     let names = all.iter().map(|it| format!("{} {}", it.pid, it.name));
     let mut names: Vec<String> = names.take(MOST).collect();
     match all.len() {
-        0 => return "no .NET process of this user can be seen".to_owned(),
+        0 => return "found no .NET process of this user".to_owned(),
         count if count > MOST => names.push(format!("{} more", count - MOST)),
         _ => (),
     }

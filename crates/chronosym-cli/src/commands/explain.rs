@@ -47,7 +47,7 @@ fn find_process(timeline: &Timeline, query: &AddressQuery) -> Result<ProcessInde
         (pid, _) => {
             let pid = pid.map_or(0, |(pid, _)| pid);
             bail!(Usage(format!(
-                "which process? Several had the id {pid}: {}; say --time or --pid {pid}@TIME",
+                "several processes had the id {pid}: {}; select one with --time or --pid {pid}@TIME",
                 load::lives_of(timeline, pid).join(", ")
             )))
         }

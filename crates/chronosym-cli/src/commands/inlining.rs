@@ -27,7 +27,7 @@ pub fn run(args: &args::Inlining) -> Result<()> {
     let inlining = Inlining::new(&mut sampled.profile(), decisions, method.as_ref());
     if let Some(method) = method.filter(|_| inlining.lacks_method()) {
         bail!(
-            "the JIT decided nothing about a method that matches '{method}'; `chronosym inlining TRACE` lists all"
+            "no JIT decisions about methods that match '{method}'; `chronosym inlining TRACE` lists all methods"
         );
     }
     let path = input.output.as_deref();

@@ -34,7 +34,7 @@ pub fn run(args: &Lines) -> Result<()> {
     }
     let Some(mut lines) = MethodLines::new(&profile, &args.method) else {
         bail!(
-            "no method on any stack is called '{}'; `chronosym top` shows which there are",
+            "no method on any stack matches '{}'; `chronosym top` lists the methods",
             args.method
         );
     };
@@ -47,12 +47,12 @@ pub fn run(args: &Lines) -> Result<()> {
         match symbols.source(module.as_ref(), &file.file, &args.sources) {
             Ok(source) => {
                 let from = match (&source.file, &source.url) {
-                    (None, None) => "out of the PDB".to_owned(),
-                    (None, Some(url)) => format!("{url}, checksum agrees"),
+                    (None, None) => "embedded in the PDB".to_owned(),
+                    (None, Some(url)) => format!("{url}, checksum matches"),
                     (Some(path), _) if source.checked => {
                         format!("{}, checksum agrees", path.display())
                     }
-                    (Some(path), _) => format!("{}, of which no checksum is known", path.display()),
+                    (Some(path), _) => format!("{}, checksum unknown", path.display()),
                 };
                 (Some(source.text), from)
             }

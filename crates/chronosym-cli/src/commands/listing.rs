@@ -79,7 +79,7 @@ pub fn write<T: Fields>(
     out.flush()?;
     if is_empty {
         progress::hint(&format!(
-            "nothing to list{}; `chronosym info TRACE` shows what the trace has",
+            "nothing to list{}; `chronosym info TRACE` shows what the trace contains",
             emptied::by(&emptied::of_processes(&args.filters))
         ));
     }

@@ -12,7 +12,7 @@ use crate::examples::EXAMPLES;
 use crate::{limits, output};
 
 const EXIT_STATUS: &[(&str, &str)] = &[
-    ("0", "Success. An empty result is a success, too."),
+    ("0", "Success, including an empty result."),
     (
         "1",
         "A file could not be read or written, or the requested item does not exist.",
@@ -58,7 +58,7 @@ pub fn run(command: Option<&str>, folder: Option<&Path>) -> Result<()> {
             let names = program.get_subcommands().map(clap::Command::get_name);
             let names: Vec<_> = names.collect();
             Usage(format!(
-                "there is no command '{name}'; there are {}",
+                "unknown command '{name}'; the commands are {}",
                 names.join(", ")
             ))
         })?),

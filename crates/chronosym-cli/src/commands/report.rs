@@ -52,8 +52,8 @@ pub fn write(
         let found = found.ok()?;
         // Folders of this machine are left out: reports are passed on.
         let from = match (&found.file, found.url) {
-            (Some(_), _) if found.checked => "a file whose checksum is that of the PDB".to_owned(),
-            (Some(_), _) => "a file; no checksum is known".to_owned(),
+            (Some(_), _) if found.checked => "a file whose checksum matches the PDB".to_owned(),
+            (Some(_), _) => "a file; checksum unknown".to_owned(),
             (None, Some(url)) => url,
             (None, None) => "the PDB".to_owned(),
         };

@@ -50,7 +50,7 @@ fn kind(words: &[PathBuf]) -> Result<(Option<Report>, &[PathBuf])> {
             if traces.is_empty() {
                 let kind = first.display();
                 bail!(Usage(format!(
-                    "which trace? chronosym runtime {kind} TRACE"
+                    "no trace given: chronosym runtime {kind} TRACE"
                 )));
             }
             Ok((named(first), traces))

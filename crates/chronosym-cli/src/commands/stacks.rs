@@ -16,17 +16,19 @@ pub fn run(args: &Stacks) -> Result<()> {
     let format = args.format.unwrap_or(StackFormat::Text);
     if args.weight.is_some() && !has_weight(format) {
         bail!(Usage(
-            "--weight is for folded, text, svg and html: other formats have all that is known of samples".to_owned()
+            "--weight applies to folded, text, svg and html; other formats contain every weight"
+                .to_owned()
         ));
     }
     if args.max_lines.is_some() && !matches!(format, StackFormat::Text | StackFormat::Jsonl) {
         bail!(Usage(
-            "-n is for text and jsonl: other formats have all samples; --from, --to and --include select some".to_owned()
+            "-n applies to text and jsonl; for other formats, select samples with --from, --to or --include".to_owned()
         ));
     }
     if args.no_threads && format == StackFormat::Perfetto {
         bail!(Usage(
-            "--no-threads: a Perfetto trace has a track for each thread".to_owned()
+            "--no-threads does not apply to Perfetto traces, which have a track per thread"
+                .to_owned()
         ));
     }
     report::check_sources(&args.source.sources)?;
@@ -199,7 +201,7 @@ fn thin(args: &Stacks, format: StackFormat, series: &mut Series) {
     series.thin(every);
     if args.every.is_none() {
         progress::note(&format!(
-            "the file has one of {every} samples of each thread, with the weight of {every}: {} of {}; with all it would exceed 200 MB (--full)",
+            "the file has one of every {every} samples of each thread, with the weight of all: {} of {}; a file with all samples (--full) would exceed 200 MB",
             show_count(series.samples.len() as u64),
             show_count(all),
         ));

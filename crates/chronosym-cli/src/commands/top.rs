@@ -44,11 +44,11 @@ fn butterfly(args: &Top, profile: &Profile) -> Result<Option<Butterfly>> {
     };
     if callees.is_some_and(|another| another.to_string() != method.to_string()) {
         bail!(Usage(
-            "--callers and --callees are to name one method".to_owned()
+            "--callers and --callees must have the same pattern".to_owned()
         ));
     }
     let Some(mut butterfly) = Butterfly::new(profile, method) else {
-        bail!("no method on any stack is called '{method}'; `chronosym top` shows which there are");
+        bail!("no method on any stack matches '{method}'; `chronosym top` lists the methods");
     };
     if callers.is_none() {
         butterfly.callers.clear();

@@ -33,7 +33,7 @@ pub enum SavedError {
     },
     /// It would expand to more than its size permits.
     #[error(
-        "the saved timeline is refused: its {length} bytes expand to {expanded}, more than 200 times as much"
+        "the saved timeline is rejected: its {length} bytes expand to {expanded}, more than 200 times as much"
     )]
     TooLarge {
         /// Length of the file, in bytes.

@@ -77,7 +77,7 @@ impl SavedTimeline<'_> {
     ///
     /// # Errors
     ///
-    /// As [`read_into`](Self::read_into).
+    /// The errors of [`read_into`](Self::read_into).
     pub fn timeline_of(
         &self,
         pid: Option<u32>,

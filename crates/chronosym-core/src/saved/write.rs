@@ -64,7 +64,7 @@ impl Timeline {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of writing to `out`.
     pub fn save<W: Write>(&self, out: W, options: &SaveOptions<'_>) -> io::Result<W> {
         let mut saver = Saver {
             timeline: self,

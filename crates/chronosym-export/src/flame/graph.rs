@@ -177,7 +177,7 @@ impl Graph {
         nodes: Vec<Node>,
     ) -> Self {
         boxes.push(FlameBox {
-            name: "(branches too small to be seen)".to_owned(),
+            name: "(branches too small to show)".to_owned(),
             kind: REST,
             details: Vec::new(),
         });
@@ -322,7 +322,7 @@ impl<'s> BoxDetails<'s> {
             let sources = self.sources.iter();
             let sources = sources.map(|(e, c)| format!("{e} {c}").trim_end().to_owned());
             let sources = sources.collect::<Vec<_>>().join(", ");
-            words.push(format!("known by {sources}"));
+            words.push(format!("named from {sources}"));
         }
         if !self.reasons.is_empty() {
             words.push(format!("no name: {}", list(&self.reasons)));

@@ -14,8 +14,7 @@ pub(super) fn advice(
     let mut advice = Vec::new();
     if diagnostics.is_cut_short() {
         advice.push(
-            "CUT SHORT: the file ends in the middle, perhaps because recording or copying it was broken off. All up to \
-             there is used; what the runtime lists at the end of a recording is missing."
+            "CUT SHORT: the file ends in the middle, perhaps because recording or copying was interrupted. Everything before that was read; the rundown at the end of the recording is missing."
                 .to_owned(),
         );
     }
@@ -48,8 +47,7 @@ pub(super) fn advice(
     }
     if frames.share(frames.without_file()) > 10.0 {
         advice.push(format!(
-            "NO SYMBOL FILES for {}: they lie in native or precompiled images whose functions only \
-             their symbol files name. Give folders that hold them with --symbols; `chronosym symbols` says which files.",
+            "NO SYMBOL FILES for {}: they are in native or precompiled images, whose functions only symbol files name. Add folders of symbol files with --symbols; `chronosym symbols` lists the files.",
             summary.share(Naming::without_file)
         ));
     }
@@ -74,8 +72,7 @@ pub(super) fn advice(
         );
     } else if is_perf && summary.shallow * 2 > samples {
         advice.push(format!(
-            "FEW CALLERS: {:.0} % of samples have one or two frames of user code, so that programs keep no frame \
-             pointers, perhaps. Next time record with `perf record --call-graph dwarf`, or compile with \
+            "FEW CALLERS: {:.0} % of samples have one or two frames of user code, probably because programs keep no frame pointers. Next time record with `perf record --call-graph dwarf`, or compile with \
              -fno-omit-frame-pointer.",
             summary.own.share(summary.shallow)
         ));

@@ -71,7 +71,7 @@ impl Overview<'_> {
             let idle = show_count(summary.idle);
             writeln!(
                 out,
-                "{heading:<12}{idle} more of idle processors are left out: see --idle"
+                "{heading:<12}{idle} more on idle processors are excluded (--idle includes them)"
             )?;
         }
         Ok(())
@@ -86,14 +86,14 @@ impl Overview<'_> {
             let clock = match (part.offset_ns, part.error_ns) {
                 (0, 0) => part.clock.as_str().to_owned(),
                 (offset, error) => format!(
-                    "{}: {} ns later there, at most {} ns wrong",
+                    "{}: {} ns later, error at most {} ns",
                     part.clock.as_str(),
                     offset,
                     show_count(error)
                 ),
             };
             let pid = part.own_pid;
-            let pid = pid.map(|(own, pid)| format!(", {pid}, which calls itself {own}"));
+            let pid = pid.map(|(own, pid)| format!(", {pid}, whose own id is {own}"));
             let (gives, pid) = (&part.gives, pid.unwrap_or_default());
             let process = part.process_match;
             let process = process.map_or(String::new(), |it| format!("; identified by {it}"));

@@ -95,7 +95,7 @@ impl Samples {
     }
 
     /// Returns the thread of each sample: 0 for the one that followed the sample before it the last
-    /// time, else its index from 1. A profiler visits threads in the same order over and over.
+    /// time, else its index from 1. A profiler visits threads in the same order repeatedly.
     fn thread_numbers(&self) -> Vec<u64> {
         let mut follower = vec![None; self.threads.len()];
         let mut before: Option<usize> = None;

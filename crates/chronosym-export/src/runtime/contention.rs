@@ -92,7 +92,7 @@ impl ContentionView {
         let mut text = counted(self.waits.len() as u64, "lock wait");
         if let Some(of) = &self.durations {
             text.push_str(&format!(
-                ": {} ms in all; {}",
+                ": {} ms in total; {}",
                 ms(of.total_ns),
                 show_percentiles(of)
             ));

@@ -96,7 +96,7 @@ impl Notes {
             ),
             (
                 unused.without_start,
-                "end what did not start in the trace, and are not used",
+                "have no start in the trace and are not used",
             ),
             (
                 unused.incomplete,

@@ -94,7 +94,7 @@ impl ExceptionsView {
         sentence(&text, options, out)?;
         if let Some(dispatch) = &self.dispatch {
             let text = format!(
-                "from throw to handler: {} ms in all; {}",
+                "from throw to handler: {} ms in total; {}",
                 ms(dispatch.total_ns),
                 show_percentiles(dispatch)
             );

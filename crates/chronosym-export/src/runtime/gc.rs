@@ -83,7 +83,7 @@ impl GcView {
             Some(pauses) => {
                 let share = pauses.total_ns as f64 * 100.0 / self.duration_ns.max(1) as f64;
                 let text = format!(
-                    "{}, {} of {} ms in all: {share:.1}% of the trace; {} ms of that until all \
+                    "{}, {} of {} ms in total: {share:.1}% of the trace; {} ms of that until all \
                      threads were suspended",
                     counted(self.rows.len() as u64, "garbage collection"),
                     counted(pauses.count, "pause"),
@@ -104,7 +104,7 @@ impl GcView {
         }
         for (reason, of) in &self.others {
             let text = format!(
-                "suspended for another reason: {} {reason}, {} ms in all",
+                "suspended for another reason: {} {reason}, {} ms in total",
                 counted(of.count, "time"),
                 ms(of.total_ns)
             );

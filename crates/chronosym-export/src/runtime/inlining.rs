@@ -169,8 +169,8 @@ impl Inlining {
     pub fn write(&self, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
         if !self.has_any {
             let text = format!(
-                "no decisions of the JIT in the trace; to record them: dotnet-trace collect \
-                 --providers {}; inlined calls with their places: DOTNET_RichDebugInfo=1, and \
+                "no JIT decisions in the trace; to record them: dotnet-trace collect \
+                 --providers {}; to add the IL offsets of inlined calls: DOTNET_RichDebugInfo=1, and \
                  Microsoft-Windows-DotNETRuntimePrivate:0x40000:5",
                 JitDecisions::PROVIDER
             );
@@ -198,10 +198,10 @@ impl Inlining {
         if !self.rejected.is_empty() {
             writeln!(
                 out,
-                "\ncalls that were not inlined, by the weight of the callee when called from there"
+                "\nrejected calls, by weight of the callee when called from there"
             )?;
             let mut grid = Grid::new(
-                ["share", &unit, "bodies", "call, reason, and what helps"],
+                ["share", &unit, "bodies", "call, reason, and remedy"],
                 options.max_lines,
             );
             for it in &self.rejected {
@@ -520,7 +520,7 @@ fn show_tail_call(it: &TailCall) -> String {
     match &it.outcome {
         Ok(how) => {
             let effect = match how.leaves_caller() {
-                true => "the caller is on no stack while the callee runs",
+                true => "stacks of the callee lack the caller",
                 false => "a jump within the body",
             };
             let (callee, caller) = (&it.callee, &it.caller);

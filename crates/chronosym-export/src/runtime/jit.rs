@@ -110,7 +110,7 @@ impl JitView {
         let timed = self.methods.iter().filter(|it| it.of.duration_ns.is_some());
         let timed = timed.count();
         let mut text = format!(
-            "{} compiled, {} with a known duration: {} ms in all",
+            "{} compiled, {} with a known duration: {} ms in total",
             counted(self.methods.len() as u64, "method"),
             show_count(timed as u64),
             ms(self.duration_ns())
@@ -126,7 +126,7 @@ impl JitView {
         sentence(&text, options, out)?;
         if let Some(steady) = self.steady_ns {
             let text = format!(
-                "steady state after {}: 95% of the time that the JIT took in this trace had passed",
+                "steady state after {}: 95% of the total JIT time in this trace",
                 show_time(steady)
             );
             sentence(&text, options, out)?;
@@ -202,7 +202,7 @@ impl JitView {
         }
         if let Some(of) = &lookups.durations {
             let text = format!(
-                "{} of known duration, {} ms in all: {}",
+                "{} of known duration, {} ms in total: {}",
                 counted(of.count, "lookup"),
                 ms(of.total_ns),
                 show_percentiles(of)

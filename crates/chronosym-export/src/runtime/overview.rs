@@ -22,7 +22,7 @@ pub struct RuntimeOverview(Vec<Line>);
 #[derive(Debug)]
 struct Line {
     report: Report,
-    /// How many activities or events.
+    /// Number of activities or events.
     count: u64,
     /// Their time, ns.
     total_ns: Option<u64>,

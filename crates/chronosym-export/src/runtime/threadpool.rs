@@ -92,8 +92,7 @@ impl ThreadPoolView {
         }
         sentence(&text, options, out)?;
         if self.starvation() > 0 {
-            let text = "starvation: work waited while no worker ended; look for workers that block: \
-                        `chronosym top --waiting`";
+            let text = "starvation: work was queued while no worker finished; `chronosym top --waiting` shows blocked workers";
             sentence(text, options, out)?;
         }
         for (queue, what) in [
@@ -102,7 +101,7 @@ impl ThreadPoolView {
         ] {
             if queue.enqueued + queue.dequeued > 0 {
                 let mut text = format!(
-                    "{} {what} were queued, {} taken",
+                    "{} {what} enqueued, {} dequeued",
                     show_count(queue.enqueued),
                     show_count(queue.dequeued)
                 );

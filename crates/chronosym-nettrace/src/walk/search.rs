@@ -1,4 +1,4 @@
-//! Tells blocks from bytes that look like one, and finds the next block after damage.
+//! Distinguishes blocks from bytes that look like one, and finds the next block after damage.
 
 #![expect(
     clippy::arithmetic_side_effects,

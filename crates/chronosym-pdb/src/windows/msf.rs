@@ -49,7 +49,7 @@ impl<'a> Msf<'a> {
             return Err(Error::damaged(
                 what,
                 32,
-                "the page size is no power of two from 512 to 65536",
+                "the page size is not a power of two from 512 to 65536",
             ));
         }
         let want = u64::from(pages).saturating_mul(page_size.into());

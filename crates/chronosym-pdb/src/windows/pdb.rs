@@ -63,11 +63,11 @@ pub enum Limitation {
     #[error("holds types only, no debug information")]
     NoDebugInformation,
     /// No section headers: RVAs cannot be converted.
-    #[error("holds no section headers, so addresses have no meaning in it")]
+    #[error("has no section headers, so addresses cannot be resolved")]
     NoSectionHeaders,
     /// Section sizes but no section headers: RVAs are those of the usual layout
     /// ([`WindowsPdb::assumed_image_size`]).
-    #[error("holds no section headers, its sections are taken to follow each other page by page")]
+    #[error("has no section headers, its sections are assumed to be contiguous pages")]
     AssumedSections,
     /// No section contributions: a stripped PDB, with public symbols only.
     #[error("stripped, holds public symbols only")]

@@ -314,19 +314,19 @@ pub fn diagnostics(counted: &chronosym_nettrace::Diagnostics) -> Diagnostics {
     }
     #[rustfmt::skip]
     let counts = [
-        (counted.bad_records, Damage, "rows of metadata and threads make no sense and were left out"),
+        (counted.bad_records, Damage, "rows of metadata and threads are invalid and were skipped"),
         (counted.misaligned_blocks, Damage, "blocks are not aligned: bytes before them are missing from the file"),
-        (counted.repeated_events, Damage, "events are in the file twice; their copies were left out"),
+        (counted.repeated_events, Damage, "events are duplicates and were skipped"),
         (counted.unknown_blocks, Unused, "blocks are of an unknown kind"),
         (counted.unknown_metadata, Unused, "events have a type that was never defined"),
-        (counted.unknown_stacks, Unused, "events name a stack that is not there"),
-        (counted.unknown_threads, Unused, "events name a thread that is not there"),
-        (counted.unknown_labels, Unused, "events name labels that are not there"),
+        (counted.unknown_stacks, Unused, "events refer to a missing stack"),
+        (counted.unknown_threads, Unused, "events refer to a missing thread"),
+        (counted.unknown_labels, Unused, "events refer to missing labels"),
         (counted.unreadable_fields, Unused, "event types have a field that cannot be read"),
         (counted.unknown_options, Unused, "options of event types and threads are of an unknown kind"),
-        (counted.unfollowed_threads, Limit, "runs of events are of threads beyond 262,144, whose lost events are not detected"),
-        (counted.event_types_left_out, Limit, "definitions of event types were left out: a trace has at most 65,536"),
-        (counted.forced_regions, Limit, "times the events were too many to be put in order as a whole"),
+        (counted.unfollowed_threads, Limit, "runs of events belong to threads beyond 262,144, whose lost events are not detected"),
+        (counted.event_types_left_out, Limit, "definitions of event types were skipped: at most 65,536 are read"),
+        (counted.forced_regions, Limit, "times there were too many events to sort at once"),
     ];
     diagnostics.add_counts(&counts);
     diagnostics

@@ -30,7 +30,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// A temporary file for input that must be read at any position cannot be created or written.
-    #[error("cannot keep {name} in a temporary file")]
+    #[error("cannot copy {name} to a temporary file")]
     Spool {
         /// The input to be copied.
         name: String,

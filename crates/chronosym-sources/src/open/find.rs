@@ -411,7 +411,7 @@ impl Finder {
             Ok(listing) => listing,
             Err(error) => {
                 let text =
-                    format!("{zip} is damaged or cut short ({error}); reading what is there");
+                    format!("{zip} is damaged or cut short ({error}); reading the intact part");
                 let damage = Diagnostic::new(DiagnosticKind::Damage, text);
                 self.notes.push(damage.about(zip));
                 return self.zip_without_list(file, zip, layers, queue);
@@ -438,7 +438,7 @@ impl Finder {
         }
         if listing.overlapping > 0 {
             let count = listing.overlapping;
-            let what = format!("{count} entries lie in the bytes of others and were left out");
+            let what = format!("{count} entries overlap others and were skipped");
             let mut overlapping = Diagnostic::of_file(DiagnosticKind::Damage, zip, what);
             overlapping.count = count;
             self.notes.push(overlapping);

@@ -18,7 +18,7 @@ impl LayerDiagnostics {
 
     /// Reports that a limit was reached, beyond which data is skipped.
     pub(super) fn limit(&self, file: &str, limit: LimitReached) {
-        let what = format!("{limit}; what lies beyond is left out");
+        let what = format!("{limit}; data beyond the limit is ignored");
         self.push(Diagnostic::of_file(Limit, file, what));
     }
 
@@ -29,7 +29,7 @@ impl LayerDiagnostics {
 
     /// Reports that a compression layer is damaged from some byte on; the data before is used.
     pub(super) fn damaged_from_here(&self, file: &str, error: impl Display) {
-        let text = format!("{file} is damaged: {error}; reading what is there");
+        let text = format!("{file} is damaged: {error}; reading the intact part");
         self.push(Diagnostic::new(Damage, text).about(file));
     }
 

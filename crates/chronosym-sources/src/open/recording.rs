@@ -39,9 +39,9 @@ enum Bytes {
     Joined(Box<Parts>),
 }
 
-const MAP_ALONE: &str = "a perf map; name it with the recording that it belongs to";
+const MAP_ALONE: &str = "a perf map; give it together with its recording";
 const CTF_STREAM_ALONE: &str =
-    "a stream of an LTTng trace without its metadata; name the folder that both are in";
+    "a stream of an LTTng trace without its metadata; give the folder that contains both";
 
 impl Recording {
     /// Creates a recording from opened inputs. .etl files that do not belong together are rejected;
@@ -214,7 +214,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn timeline(
         self,
         options: impl Into<Options>,
@@ -276,7 +276,7 @@ fn leave_out_injected(perf: &mut Vec<(String, FileBytes)>, notes: &LayerDiagnost
         let made_of = original(name);
         let is_copy = made_of != *name && names.contains(&made_of);
         if is_copy {
-            let what = "left out: it has the samples of the perf.data beside it";
+            let what = "ignored: it has the samples of the perf.data next to it";
             notes.damage(name, what);
         }
         !is_copy

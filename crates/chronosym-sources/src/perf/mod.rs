@@ -79,18 +79,18 @@ fn diagnostics(counted: &chronosym_perf::Diagnostics) -> Diagnostics {
     diagnostics.add_gaps(&counted.gaps);
     #[rustfmt::skip]
     let counts = [
-        (u64::from(counted.unfinished), Damage, "recording was never finished: the recorder was killed before it wrote what it knows of the machine"),
+        (u64::from(counted.unfinished), Damage, "recording was never finished: the recorder was killed before it described the machine"),
         (counted.lost_records, LostEvents, "records were lost while recording"),
         (counted.lost_samples, Lost, "samples were lost while recording"),
-        (counted.throttles, Lost, "times the kernel paused sampling, too many samples having come"),
+        (counted.throttles, Lost, "times the kernel throttled sampling"),
         (counted.cut_maps, Lost, "processes have more mappings than the recorder had time to list"),
-        (counted.bad_records, Damage, "records make no sense and were left out"),
+        (counted.bad_records, Damage, "records are invalid and were skipped"),
         (counted.bad_sections, Damage, "descriptions of the machine or of events cannot be read"),
         (counted.bad_compressed_bytes, Damage, "compressed bytes cannot be unpacked"),
         (counted.unknown_records, Unused, "records are of an unknown type"),
-        (counted.unknown_events, Unused, "samples are of an event that is not described, and were left out"),
-        (counted.late_records, Unused, "records could not be put in the order of time"),
-        (counted.forced_rounds, Limit, "times the records were too many to be put in order as a whole"),
+        (counted.unknown_events, Unused, "samples belong to an undescribed event and were skipped"),
+        (counted.late_records, Unused, "records could not be sorted by time"),
+        (counted.forced_rounds, Limit, "times there were too many records to sort at once"),
         (counted.aux_bytes, Unused, "bytes of hardware traces (AUX data) are not decoded: `perf script --itrace=…` decodes them"),
         (counted.aux_faults, Unused, "faults of hardware traces, which are not read"),
     ];
@@ -277,11 +277,11 @@ impl<R: Read> EventStream for PerfStream<R> {
             let incomplete = &importer.incomplete;
             #[rustfmt::skip]
             let counts = [
-                (incomplete.not_unwound, Unused, "samples have a copy of the user stack, which is not unwound: of user code they show the innermost frame"),
-                (incomplete.broken_walks, Unused, "samples have a copy of the user stack, which is unwound up to a frame whose caller cannot be found"),
-                (importer.waiting.without, Unused, "samples lack their frames of user code, which were to follow and did not"),
-                (importer.sampled_switches, Unused, "events of the scheduler are only a sample of all, since a frequency was set: leave out `perf record -F`, or add `--switch-events`"),
-                (incomplete.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
+                (incomplete.not_unwound, Unused, "samples have a copy of the user stack, which was not unwound: only the innermost user frame is shown"),
+                (incomplete.broken_walks, Unused, "samples have a copy of the user stack, which was unwound up to a frame whose caller cannot be found"),
+                (importer.waiting.without, Unused, "samples lack their user frames: the deferred call chain is missing"),
+                (importer.sampled_switches, Unused, "events of the scheduler are only a sample, because a frequency was set: leave out `perf record -F`, or add `--switch-events`"),
+                (incomplete.of_guests, Unused, "samples of virtual-machine guests were skipped: their addresses belong to another machine"),
             ];
             diagnostics.add_counts(&counts);
         }

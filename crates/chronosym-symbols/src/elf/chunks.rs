@@ -276,7 +276,9 @@ impl Stream {
                 let len = read.as_ref().map_or(0, |&len| len);
                 out.truncate(at.saturating_add(len));
                 if read? == 0 {
-                    return Err(io::Error::other("it unpacks to less than its header says"));
+                    return Err(io::Error::other(
+                        "its decompressed size is smaller than its header states",
+                    ));
                 }
             }
             Ok(())
@@ -396,7 +398,7 @@ mod tests {
         assert!(
             chunks
                 .problem()
-                .is_some_and(|p| p.contains("less than its header"))
+                .is_some_and(|p| p.contains("smaller than its header"))
         );
         // Invalid offsets.
         assert!(chunks.from(usize::MAX).is_none() && chunks.from(more.len() + 500).is_none());

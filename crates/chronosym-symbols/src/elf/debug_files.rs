@@ -278,14 +278,14 @@ pub(crate) fn difference(ours: &Container, theirs: &Container) -> Option<String>
     match (&ours.build_id, &theirs.build_id, crc) {
         // The CRC is that of the whole file, which two build IDs make unnecessary to read.
         (Some(wanted), Some(own), _) => {
-            (wanted != own).then(|| format!("its build id is {own}, wanted is {wanted}"))
+            (wanted != own).then(|| format!("its build id is {own}, expected {wanted}"))
         }
         (_, _, Some(wanted)) => {
             let own = crc32(&theirs.data);
-            (wanted != own).then(|| format!("its CRC is {own:#010x}, wanted is {wanted:#010x}"))
+            (wanted != own).then(|| format!("its CRC is {own:#010x}, expected {wanted:#010x}"))
         }
-        (Some(wanted), None, None) => Some(format!("it has no build id, wanted is {wanted}")),
-        (None, _, None) => Some("there is nothing to know it by".to_owned()),
+        (Some(wanted), None, None) => Some(format!("it has no build id, expected {wanted}")),
+        (None, _, None) => Some("nothing identifies it".to_owned()),
     }
 }
 

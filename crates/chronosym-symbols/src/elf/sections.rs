@@ -347,7 +347,7 @@ fn unpack(data: &FileData, section: &Section, name: &str) -> Result<Vec<u8>> {
     if out.len() as u64 != size {
         return Err(Error::damaged(
             name,
-            "it unpacks to less than its header says",
+            "its decompressed size is smaller than its header states",
         ));
     }
     Ok(out)

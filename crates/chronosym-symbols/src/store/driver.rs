@@ -150,13 +150,13 @@ pub enum Fetched {
 #[non_exhaustive]
 pub enum NotFetched {
     /// No server is configured, or fetching is disabled.
-    #[error("nothing is to be fetched")]
+    #[error("downloads are disabled")]
     Off,
     /// The URL is not http or https.
     #[error(transparent)]
     Url(#[from] UrlError),
     /// The status of the response.
-    #[error("the server answered {0}")]
+    #[error("the server returned {0}")]
     Status(u16),
     /// The file is larger than this, in bytes.
     #[error("it is larger than {0} bytes")]

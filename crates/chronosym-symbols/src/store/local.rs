@@ -134,7 +134,7 @@ impl<'s, D: Driver> Search<'s, D> {
                     AttemptResult::Failed(format!("the store says: {message}")),
                 );
             }
-            None => return self.miss(location, AttemptResult::Failed("it points nowhere".into())),
+            None => return self.miss(location, AttemptResult::Failed("it has no target".into())),
         };
         let share = is_share(&target);
         if (share && !is_share(store)) || (!share && !target.is_absolute()) {
@@ -180,9 +180,7 @@ pub fn local_path(text: &str) -> Result<PathBuf, AttemptResult> {
     let path = PathBuf::from(text);
     let is_foreign = is_share(&path) || text.starts_with("//") || text.contains('\0');
     match is_foreign || !path.is_absolute() {
-        true => Err(AttemptResult::Refused(
-            "no local path of this machine".into(),
-        )),
+        true => Err(AttemptResult::Refused("not a local path".into())),
         false => Ok(path),
     }
 }

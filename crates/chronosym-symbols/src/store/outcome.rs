@@ -37,7 +37,7 @@ pub enum NoFile {
     #[error("no symbol file")]
     NoSymbolFile,
     /// There was a file, but of another build.
-    #[error("{location} is {found}, wanted is {wanted}")]
+    #[error("{location} is {found}, expected {wanted}")]
     SymbolFileMismatch {
         /// The requested identity.
         wanted: Wanted,
@@ -55,13 +55,13 @@ pub enum NoFile {
         why: String,
     },
     /// The trace states a path that was not searched, because such paths are not trusted.
-    #[error("not looked for at {path}: paths of the trace are not trusted")]
+    #[error("not searched at {path}: paths in the trace are not trusted")]
     PathNotTrusted {
         /// The path.
         path: String,
     },
     /// A server would have been queried.
-    #[error("not fetched: offline")]
+    #[error("not downloaded: offline")]
     Offline,
 }
 
@@ -171,12 +171,12 @@ impl fmt::Display for AttemptResult {
         match self {
             Self::Found => f.write_str("found"),
             Self::NotFound => f.write_str("not found"),
-            Self::KnownMissing => f.write_str("not found when last asked"),
+            Self::KnownMissing => f.write_str("not found by the last query"),
             Self::Mismatch(id) => write!(f, "mismatch: {id}"),
             Self::Damaged(why) => write!(f, "damaged: {why}"),
-            Self::NotTrusted => f.write_str("not opened: paths of the trace are not trusted"),
-            Self::Offline => f.write_str("not asked: offline"),
-            Self::ServerDown(why) => write!(f, "not asked again: {why}"),
+            Self::NotTrusted => f.write_str("not opened: paths in the trace are not trusted"),
+            Self::Offline => f.write_str("not contacted: offline"),
+            Self::ServerDown(why) => write!(f, "not contacted again: {why}"),
             Self::TimedOut => f.write_str("timed out"),
             Self::TooLarge(limit) => write!(f, "larger than {limit} bytes"),
             Self::Refused(why) => write!(f, "refused: {why}"),

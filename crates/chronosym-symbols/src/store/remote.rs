@@ -166,7 +166,7 @@ impl<D: Driver> Visit<'_, '_, D> {
             Some(Pointer::Message(message)) => {
                 Err(AttemptResult::Failed(format!("the server says: {message}")))
             }
-            None => Err(AttemptResult::Failed("it points nowhere".into())),
+            None => Err(AttemptResult::Failed("it has no target".into())),
         };
         let target = match target {
             Ok(target) => target,

@@ -49,7 +49,9 @@ impl<'s, D: Driver> Search<'s, D> {
                     let shown: String = text.chars().take(100).collect();
                     attempts.push(Attempt {
                         location: SearchLocation::Request,
-                        result: AttemptResult::Refused(format!("{shown:?} is no usable file name")),
+                        result: AttemptResult::Refused(format!(
+                            "{shown:?} is not a usable file name"
+                        )),
                     });
                 }
             }

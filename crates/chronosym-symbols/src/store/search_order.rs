@@ -22,7 +22,7 @@ impl<'s, D: Driver> Search<'s, D> {
         let file = if self.request.wanted.is_identified() {
             self.everywhere().await
         } else {
-            let why = "the trace gives no identity to check a file against";
+            let why = "the trace states no identity to verify a file";
             self.miss(SearchLocation::Request, AttemptResult::Refused(why.into()))
         };
         let file = file.ok_or_else(|| self.reason());

@@ -177,7 +177,7 @@ impl<'a> Printer<'a> {
             Missing::NoSegment => ("the image's program headers are needed", "NoSymbolFile"),
             Missing::NoName => ("no name", self.no_name()),
             Missing::Damaged => ("debug information damaged", "SymbolFileDamaged"),
-            Missing::LimitReached => ("would cost too much to find out", LIMIT_REACHED),
+            Missing::LimitReached => ("a limit was reached", LIMIT_REACHED),
         };
         let mut object = FrameObject::at(address);
         object.meaning = Some(meaning.into());

@@ -150,7 +150,7 @@ impl Lines {
             let (count, error) = of_type.undecodable.as_ref()?;
             let label = chronosym::event_label(&of_type.schema);
             Some(format!(
-                "{count} {label} events do not decode and are shown in hex: {error}"
+                "{count} {label} events cannot be decoded and are shown in hex: {error}"
             ))
         });
         let mut notes: Vec<String> = bad.collect();

@@ -67,7 +67,7 @@ pub fn run(args: &Events) -> Result<()> {
     if sink.lines.is_empty() {
         let filters = emptied::by(&emptied::of_events(&args.filters));
         progress::hint(&format!(
-            "no event{filters}; `chronosym info TRACE` shows what the trace has"
+            "no event{filters}; `chronosym info TRACE` shows what the trace contains"
         ));
     }
     Ok(())
@@ -100,7 +100,7 @@ fn read(
         notes.push(ONLY_CTF.to_owned());
     }
     let Some(mut events) = recording.into_events()? else {
-        bail!("events are shown of recordings one by one, and not of jitdumps: {name}")
+        bail!("`events` reads recordings one by one, and no jitdumps: {name}")
     };
     if selects {
         let selectors = selectors.clone();
@@ -115,7 +115,7 @@ fn read(
 }
 
 const ONLY_CTF: &str =
-    "of these recordings only the events of LTTng are shown; `chronosym stacks` has the samples";
+    "only the LTTng events of these recordings are shown; `chronosym stacks` shows the samples";
 
 /// The output of selected records.
 struct Sink {
@@ -242,10 +242,10 @@ impl RecordFilter {
         };
         let id = filter.id.unwrap_or_default();
         if filter.others.is_empty() {
-            bail!("no record of the trace is of {what} id {id}");
+            bail!("the trace has no records of {what} id {id}");
         }
         let others = absent::some(filter.others.iter().map(u64::to_string));
-        bail!("no record of the trace is of {what} id {id}; it has records of {others}")
+        bail!("the trace has no records of {what} id {id}; it has records of {others}")
     }
 }
 

@@ -85,7 +85,7 @@ impl TryFrom<String> for Hex {
         let number = u64::from_str_radix(digits, 16);
         number
             .map(Hex)
-            .with_context(|| format!("'{text}' is no hexadecimal number"))
+            .with_context(|| format!("'{text}' is not a hexadecimal number"))
     }
 }
 
@@ -112,7 +112,7 @@ struct Inline<'a> {
 }
 
 fn read<'q, T: Deserialize<'q>>(request: &'q [u8]) -> Result<T> {
-    serde_json::from_slice(request).map_err(|error| anyhow!("not understood: {error}"))
+    serde_json::from_slice(request).map_err(|error| anyhow!("invalid request: {error}"))
 }
 
 impl Api {
@@ -234,7 +234,7 @@ impl Api {
         let binary = self.binary(&request.debug_name, &request.debug_id);
         let key = binary.map(|binary| (binary, Arc::from(request.file.as_str())));
         let frame = key.and_then(|key| self.files.get(&key));
-        let frame = frame.context("the profile names no such file of this library")?;
+        let frame = frame.context("the profile has no such file in this library")?;
         let timeline = self.resolver.timeline();
         let module = module_of(self.resolver.frame(*frame), timeline);
         let module = module.and_then(|(process, module)| timeline.module_ref(process, module));
@@ -243,7 +243,7 @@ impl Api {
             .source(module.as_ref(), &request.file, &self.folders);
         let source = source.map_err(|why| match why {
             NoSource::NotFound => anyhow!(
-                "{} is not in the PDB nor in a folder of --sources; --trust-trace-paths would read it where it was compiled",
+                "{} is neither in the PDB nor in a folder of --sources; --trust-trace-paths reads it at its compile-time path",
                 request.file
             ),
             why => anyhow!("{why}"),
@@ -263,7 +263,7 @@ impl Api {
         let timeline = self.resolver.timeline();
         let image = image.and_then(|&(process, image)| timeline.image_ref(process, image));
         let image = image.context(
-            "the profile has no image of that name: of code compiled while the program ran, no bytes are at hand",
+            "the profile has no image of that name; the bytes of code compiled at run time are not recorded",
         )?;
         let (Hex(start), Hex(size)) = (request.start_address, request.size);
         let code = self.symbols.machine_code(&image, start, MAX_CODE);
@@ -271,14 +271,17 @@ impl Api {
             let why = self.symbols.image_file(&image).found.err();
             let why = why.map_or_else(|| "it has no code there".to_owned(), |why| why.to_string());
             anyhow!(
-                "no code of {}: {why}; --symbols names folders of images",
+                "no code of {}: {why}; add the image's folder with --symbols",
                 image.path
             )
         })?;
         let (bits, arch) = match processor {
             Some(Machine::X86) => (32, "i686"),
             Some(Machine::X64) => (64, "x86_64"),
-            _ => bail!("{} is not for x86: other code is not shown", image.path),
+            _ => bail!(
+                "{} is not an x86 image; only x86 code can be disassembled",
+                image.path
+            ),
         };
         let end = start.saturating_add(size);
         let function = self.function_start(&image, start);

@@ -31,7 +31,7 @@ pub fn run(args: &Serve) -> Result<()> {
     };
     let series = sampled.series(granularity);
     if series.samples.is_empty() {
-        bail!("no sample passes; `chronosym info` shows what the trace has");
+        bail!("no sample passes the filters; `chronosym info` shows what the trace contains");
     }
     // Nameless: nothing stays of it when the server is stopped.
     let content = tempfile::tempfile().context("cannot keep the report")?;

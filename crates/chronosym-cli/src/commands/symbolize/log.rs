@@ -269,8 +269,8 @@ impl Unanswered {
                 };
                 // It is usually an address of a process.
                 let hint = match &**why {
-                    "outside the image" | "the log does not state where the file is loaded" => {
-                        "; --base or --maps states where files are loaded"
+                    "outside the image" | "the log states no load address of the file" => {
+                        "; add the load addresses with --base or --maps"
                     }
                     _ => "",
                 };

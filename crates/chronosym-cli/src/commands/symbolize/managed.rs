@@ -17,7 +17,7 @@ use crate::request::{AddressRequest, At, Method, Target};
 
 const NO_METHOD: Why = ("no such method", NameReason::NoName);
 const SEVERAL: Why = (
-    "several methods have this name: say 0x06……+0x…",
+    "several methods have this name: use a token, 0x06……+0x…",
     NameReason::Ambiguous,
 );
 

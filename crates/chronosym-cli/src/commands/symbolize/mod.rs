@@ -37,7 +37,7 @@ pub fn run(args: &Symbolize) -> Result<()> {
     let (logs, words): (Vec<&str>, Vec<&str>) = words.partition(|word| args::is_log(word));
     if !logs.is_empty() && !words.is_empty() {
         let usage = format!(
-            "'{}' is a log and '{}' is none: addresses and logs do not mix",
+            "'{}' is a log and '{}' is not: give either logs or addresses",
             logs[0], words[0]
         );
         bail!(Usage(usage));
@@ -64,7 +64,7 @@ pub fn run(args: &Symbolize) -> Result<()> {
     let reads_trace = args.trace.as_ref().is_some_and(|t| t.as_os_str() == "-");
     if reads_trace && requests.is_empty() && logs.is_empty() {
         bail!(Usage(
-            "standard input is the trace: say the addresses as arguments".to_owned()
+            "standard input is the trace: give the addresses as arguments".to_owned()
         ));
     }
     // Input lines in the style of llvm-symbolizer name files.
@@ -231,7 +231,7 @@ impl Input<'_> {
                     .context("cannot read the text")?;
                 let content = Content::new(lines);
                 let unanswered = whole_log(&content, self.args, &self.process, source, out)?;
-                let note = "standard input is no list of addresses: it was resolved as a log, as with --filter";
+                let note = "standard input is not a list of addresses: resolved as a log, as with --filter";
                 return Ok([note.to_owned()]
                     .into_iter()
                     .chain(unanswered.notes())

@@ -138,7 +138,7 @@ impl<'a> Modules<'a> {
     /// One of them cannot be read.
     pub fn open(args: &'a Symbolize) -> Result<Self> {
         if args.pdb.is_some() && args.obj.len() > 1 {
-            let usage = "--pdb is the PDB of one --obj, and there are several";
+            let usage = "--pdb belongs to one --obj, but several are given";
             return Err(Usage(usage.to_owned()).into());
         }
         let pdb = args.pdb.as_deref();
@@ -149,10 +149,10 @@ impl<'a> Modules<'a> {
         if open.is_empty() && pdb.is_some() {
             open.push(Module::open(None, pdb, args)?);
         }
-        let perf_map = "--perf-map is for the addresses of a trace: it is not read";
+        let perf_map = "--perf-map applies only to addresses of a trace: ignored";
         let perf_map = (!args.symbols.perf_map.is_empty()).then(|| perf_map.to_owned());
         if args.base.is_some() && open.len() != 1 {
-            let usage = "--base is the load address of one --obj or --pdb";
+            let usage = "--base needs exactly one --obj or --pdb";
             return Err(Usage(usage.to_owned()).into());
         }
         Ok(Modules {
@@ -260,7 +260,7 @@ impl<'a> Modules<'a> {
         let mut why = Vec::from_iter(self.other_build(target));
         if self.open.len() - self.given >= MAX_FOUND {
             why.push(format!(
-                "only {MAX_FOUND} files that the text names are opened"
+                "only {MAX_FOUND} of the files named in the text are opened"
             ));
         } else {
             let build_id = BuildId::parse(&key.1);
@@ -404,7 +404,7 @@ impl<'a> Modules<'a> {
                     why => format!(": {why}"),
                 };
                 format!(
-                    "{name}{id}: {} not resolved, no file of it{why}; add --obj FILE, its folder with --symbols DIR, or a \
+                    "{name}{id}: {} not resolved, no file found{why}; add --obj FILE, its folder with --symbols DIR, or a \
                      symbol server with --symbol-path or DEBUGINFOD_URLS",
                     addresses(missing.addresses)
                 )

@@ -205,7 +205,7 @@ impl Source for NativeSource {
             .iter()
             .any(|request| request.wanted == Wanted::Frame)
         {
-            let note = "FRAME lines ask for local variables, which are not read";
+            let note = "FRAME lines request local variables, which are not supported";
             self.notes.insert(note.to_owned());
         }
         self.query.symbol_names = layout.style().dialect();

@@ -142,10 +142,10 @@ pub const SEVERAL_FUNCTIONS: Why = ("several functions have this name", NameReas
 /// No function has the name, or it is shorter.
 pub const NO_FUNCTION: Why = ("no such function", NameReason::NoName);
 /// The log lists the mappings, and none contains the address.
-pub const NO_FILE_THERE: Why = ("in no image of the list", NameReason::InvalidAddress);
+pub const NO_FILE_THERE: Why = ("in none of the listed images", NameReason::InvalidAddress);
 /// The address is one of a process, and no load address is known.
 pub const NO_LOAD_ADDRESS: Why = (
-    "the log does not state where the file is loaded",
+    "the log states no load address of the file",
     NameReason::InvalidAddress,
 );
 /// The log states a mapping of code, and the file has no segment of its size.
@@ -154,9 +154,15 @@ pub const NO_SUCH_MAPPING: Why = (
     NameReason::InvalidAddress,
 );
 /// There are several files, and the address names none.
-pub const WHICH_FILE: Why = ("in which file? say FILE+0x…", NameReason::InvalidAddress);
+pub const WHICH_FILE: Why = (
+    "in one of several files: use FILE+0x…",
+    NameReason::InvalidAddress,
+);
 /// The file does not support this kind of address.
-pub const OTHER_KIND: Why = ("the file knows no such places", NameReason::InvalidAddress);
+pub const OTHER_KIND: Why = (
+    "not an address of this kind of file",
+    NameReason::InvalidAddress,
+);
 
 /// Converts a frame of a timeline.
 pub fn of_frame<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject<'a> {

@@ -280,8 +280,8 @@ impl TraceSource {
             Layout::Lines(Style::Text, _) => {
                 let several = occupants.len();
                 let why = match self.time {
-                    None => format!("{several} occupants over time; say --time"),
-                    Some(_) => format!("{several} images of that name"),
+                    None => format!("{several} answers at different times; add --time"),
+                    Some(_) => format!("{several} images with that name"),
                 };
                 out.extend(format!("{address} Ambiguous: {why}\n").bytes());
                 for occupant in occupants {
