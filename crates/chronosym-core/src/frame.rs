@@ -120,8 +120,11 @@ impl Frame {
         }
     }
 
-    /// Returns namespace, type and method, or the demangled symbol of native code. The error is the
-    /// reason why there is no name.
+    /// Returns namespace, type and method, or the demangled symbol of native code.
+    ///
+    /// # Errors
+    ///
+    /// The reason why there is no name.
     pub fn name(&self) -> Result<&str, NameReason> {
         self.function.name().ok_or(self.unnamed)
     }

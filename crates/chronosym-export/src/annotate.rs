@@ -178,6 +178,10 @@ pub type Source = (Option<String>, String);
 const AROUND: u32 = 2;
 
 /// Writes the lines that have samples, with context where the file's text was found.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_lines(
     profile: &Profile,
     lines: &MethodLines,

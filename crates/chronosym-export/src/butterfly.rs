@@ -105,6 +105,10 @@ impl Butterfly {
 }
 
 /// Writes the callers, the method, and its callees; percentages are of the method's samples.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_butterfly(
     profile: &Profile,
     butterfly: &Butterfly,

@@ -290,6 +290,10 @@ fn methods(profile: &Profile) -> Methods {
 
 /// Writes the methods whose percentage changed: the change in percentage points, and self before
 /// and after. Changes within noise come last.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
     let unit = diff.unit;
     let mut table = Table {

@@ -14,6 +14,10 @@ use crate::weight::{WeightUnit, add};
 ///
 /// Names are escaped by [`folded`]. Time is in µs, rounded to the nearest.
 ///
+/// # Errors
+///
+/// Errors of writing to `out`.
+///
 /// # Examples
 ///
 /// ```

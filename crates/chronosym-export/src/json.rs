@@ -170,6 +170,10 @@ impl Serialize for Frames<'_> {
 /// Writes an object for each sample that passes `filter`, in time order, with its stack shaped by
 /// `shape`; frames are where `stacks` says. Returns the number of samples.
 ///
+/// # Errors
+///
+/// Errors of writing to `out`.
+///
 /// # Examples
 ///
 /// ```

@@ -46,6 +46,10 @@ impl Dictionary {
 
 /// Writes one `ProfilesData` message: a resource for each process, with a profile of sample counts
 /// and, if known, one of time or bytes. Text is as in the trace: viewers escape it.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_otlp(
     profile: &Profile,
     granularity: Granularity,

@@ -28,6 +28,10 @@ const DEFAULT_SAMPLE_TYPE: u32 = 14;
 /// Writes the samples by thread and stack, with their number and, where known, time or bytes.
 /// Labels state the process, the thread, the tier of the leaf and, of wall-clock samples, the
 /// activity. Text is as in the trace: viewers escape it.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_pprof(
     profile: &Profile,
     granularity: Granularity,

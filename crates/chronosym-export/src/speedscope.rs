@@ -19,6 +19,10 @@ type FileLine = (Arc<str>, Option<u32>);
 /// Writes the samples of all threads together, and those of each thread by time: consecutive
 /// samples with the same stack are merged, and gaps between samples have no stack. Frames are
 /// distinguished by function, file and, if requested, line.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let resolver = &series.resolver;
     let groups = series.groups();

@@ -14,6 +14,10 @@ const LEAST_SHARE: f64 = 0.005;
 
 /// Writes the description of the samples and the tree: percentage, total and self of each node, of
 /// at most `max_lines` of them.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_text(
     profile: &Profile,
     tree: &CallTree,

@@ -172,6 +172,10 @@ pub fn add_switched(threads: &mut Vec<HotThread>, timeline: &Timeline, filter: &
 type Column = fn(&HotThread) -> Option<Amount>;
 
 /// Writes the description of the samples and the threads, with their process if there are several.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_threads(
     profile: &Profile,
     threads: &[HotThread],

@@ -24,6 +24,10 @@ pub use thread::firefox_address;
 /// Writes each thread with its samples by time, their weights and stacks. Frames state inlining,
 /// source lines and the kind of code. The runtime's markers ([`chronosym_core::Timeline::markers`])
 /// are with the thread that logged them.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let resolver = &series.resolver;
     let facts = resolver.timeline().facts();

@@ -25,6 +25,10 @@ const LEAST: f64 = 0.4;
 
 /// Writes a flame graph of a profile's tree as an SVG that needs no other file: processes, their
 /// threads and the frames of these, each caller above its callees.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_svg(profile: &Profile, tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     write_graph(&Graph::of(profile, tree), out)
 }
@@ -32,6 +36,10 @@ pub fn write_svg(profile: &Profile, tree: &CallTree, out: &mut impl Write) -> io
 /// Writes a flame graph of two profiles and their trees: the width of a box is the mean of its
 /// percentages, its colour shows which is larger. Functions are matched by module and name;
 /// processes and threads are left out.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_diff_svg(
     before: (&Profile, &CallTree),
     after: (&Profile, &CallTree),

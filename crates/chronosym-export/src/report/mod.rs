@@ -42,6 +42,10 @@ const MAX_SOURCE: usize = 8 << 20;
 
 /// Writes a report: time axis with threads and the runtime's activities, flame graph, callers and
 /// callees, table, source. `source` returns the text of a file of user code, if it is found.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_report(
     series: &Series,
     facts: &ReportFacts,
@@ -55,6 +59,10 @@ pub fn write_report(
 
 /// Writes a report of two traces: their time axes and flame graphs side by side, and the methods
 /// whose shares changed. It has no source.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
 pub fn write_diff_report(
     before: (&Series, &ReportFacts),
     after: (&Series, &ReportFacts),
