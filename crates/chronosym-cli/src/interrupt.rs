@@ -33,7 +33,7 @@ pub fn catch() {
     HANDLER.call_once(|| _ = ctrlc::set_handler(end));
 }
 
-/// Whether a signal came since [`catch`].
+/// Returns whether a signal came since [`catch`].
 #[cfg(unix)]
 pub fn is_caught() -> bool {
     CAUGHT.load(Ordering::Relaxed)

@@ -95,7 +95,7 @@ impl Processes {
         process
     }
 
-    /// Whether the pid that was looked up last is this one, and has one incarnation.
+    /// Returns whether the pid that was looked up last is this one, and has one incarnation.
     pub fn is_only(&self, pid: Option<u32>) -> bool {
         self.last.is_some_and(|(last, _)| last == pid)
     }

@@ -112,7 +112,7 @@ impl Session {
         &self.options
     }
 
-    /// Whether a recording has been read into the session.
+    /// Returns whether a recording has been read into the session.
     pub fn has_recording(&self) -> bool {
         self.recording.is_some()
     }
@@ -147,13 +147,13 @@ impl Session {
         self.types.all.get(id.index())
     }
 
-    /// Whether events of this type must be pushed in time order: those about code.
+    /// Returns whether events of this type must be pushed in time order: those about code.
     pub fn needs_order(&self, id: EventTypeId) -> bool {
         self.info(id)
             .is_some_and(|info| info.meaning.role.states_code())
     }
 
-    /// Whether the stack of an event of this type is stored.
+    /// Returns whether the stack of an event of this type is stored.
     pub fn wants_stack(&self, id: EventTypeId) -> bool {
         let sampled = |role| matches!(role, Role::ThreadSample | Role::CodeOrSample);
         self.info(id).is_some_and(|info| {
@@ -560,7 +560,7 @@ impl Session {
         }
     }
 
-    /// Whether any event is about a process with this id.
+    /// Returns whether any event is about a process with this id.
     pub fn has_process(&self, pid: u32) -> bool {
         (self.machine.processes.incarnations(Some(pid)))
             .next()

@@ -189,8 +189,8 @@ fn effective_samples(profile: &Profile, unit: WeightUnit) -> f64 {
     }
 }
 
-/// Whether two shares of so many samples differ by less than [`ERRORS`] standard errors, if both
-/// are of one distribution (the test of two proportions).
+/// Returns whether two shares of so many samples differ by less than [`ERRORS`] standard errors, if
+/// both are of one distribution (the test of two proportions).
 fn is_within_noise(shares: [f64; 2], sizes: [f64; 2]) -> bool {
     let all = sizes[0] + sizes[1];
     if sizes[0] <= 0.0 || sizes[1] <= 0.0 {

@@ -95,7 +95,7 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Whether a name matches.
+    /// Returns whether a name matches.
     pub fn is_match(&self, name: &str) -> bool {
         names(name).any(|name| {
             let has_regex = self

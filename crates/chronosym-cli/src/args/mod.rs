@@ -141,7 +141,7 @@ impl Cli {
         Ok(Self::parse_words(words.collect())?.0.command)
     }
 
-    /// Whether an option of `symbolize` has a value.
+    /// Returns whether an option of `symbolize` has a value.
     fn symbolize_takes_value(name: &str) -> bool {
         let mut command = Self::command();
         command.build();
@@ -877,15 +877,15 @@ impl Symbolize {
         shape
     }
 
-    /// Whether inlined functions are looked up. Without them, llvm-symbolizer prints the symbol's name
-    /// with the innermost line; otherwise the tools print the innermost function.
+    /// Returns whether inlined functions are looked up. Without them, llvm-symbolizer prints the
+    /// symbol's name with the innermost line; otherwise the tools print the innermost function.
     pub fn wants_inlines(&self) -> bool {
         let shape = self.shape();
         let is_symbol = self.style == Style::Llvm && shape.functions == Functions::Linkage;
         !(self.no_inlines || is_symbol && shape.is_innermost)
     }
 
-    /// Whether anything states where addresses are resolved, or names files to search.
+    /// Returns whether anything states where addresses are resolved, or names files to search.
     pub fn has_source(&self) -> bool {
         let is_named = self.trace.is_some() || self.pdb.is_some() || self.process_maps.is_some();
         let is_searched = self.symbols.trust_trace_paths || !self.symbols.symbols.is_empty();

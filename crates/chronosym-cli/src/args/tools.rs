@@ -144,7 +144,7 @@ const LLVM: &[(&str, Means)] = &[
 ];
 
 impl Means {
-    /// Whether the next argument is its value, if none is attached.
+    /// Returns whether the next argument is its value, if none is attached.
     fn takes_value(self) -> bool {
         matches!(
             self,

@@ -208,7 +208,7 @@ fn thin(args: &Stacks, format: StackFormat, series: &mut Series) {
     }
 }
 
-/// Whether `--weight` has an effect on a format.
+/// Returns whether `--weight` has an effect on a format.
 fn has_weight(format: StackFormat) -> bool {
     matches!(
         format,

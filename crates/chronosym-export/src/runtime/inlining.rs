@@ -261,7 +261,7 @@ fn reasons_for_good(bodies: &[CompiledBody]) -> HashMap<Arc<str>, Arc<str>> {
         .collect()
 }
 
-/// Whether a name is meant; everything without a method.
+/// Returns whether a name is meant; everything without a method.
 fn matches(method: Option<&Pattern>, name: &str) -> bool {
     method.is_none_or(|method| method.is_match(name))
 }

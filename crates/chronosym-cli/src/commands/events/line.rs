@@ -59,12 +59,12 @@ impl Lines {
         }
     }
 
-    /// Whether no record was printed.
+    /// Returns whether no record was printed.
     pub fn is_empty(&self) -> bool {
         self.printed == 0
     }
 
-    /// Whether no further record will be printed.
+    /// Returns whether no further record will be printed.
     pub fn is_full(&self) -> bool {
         self.printed >= self.most
     }

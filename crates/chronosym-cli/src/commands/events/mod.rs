@@ -150,7 +150,7 @@ impl IdFilter {
         }
     }
 
-    /// Whether one of the ids matches.
+    /// Returns whether one of the ids matches.
     fn has(&mut self, ids: &[u64]) -> bool {
         let Some(id) = self.id else {
             return true;
@@ -202,7 +202,7 @@ impl RecordFilter {
         })
     }
 
-    /// Whether the filter depends on process or thread.
+    /// Returns whether the filter depends on process or thread.
     fn needs_ids(&self) -> bool {
         self.pid.id.is_some() || self.tid.id.is_some() || self.processes.is_some()
     }
@@ -224,7 +224,7 @@ impl RecordFilter {
             })
     }
 
-    /// Whether no record after this time can match.
+    /// Returns whether no record after this time can match.
     fn ends_before(&self, time_ns: u64) -> bool {
         let looks_on = self.pid.is_missing() || self.tid.is_missing();
         self.to_ns.is_some_and(|to| time_ns >= to) && !looks_on
