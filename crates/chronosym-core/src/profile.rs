@@ -200,7 +200,7 @@ impl Timeline {
         self.profile_of(wakers.into_iter(), true, resolver)
     }
 
-    /// Returns a function that tells whether a sample passes a filter.
+    /// Returns a test whether a sample passes a filter.
     fn passing(&self, filter: &Filter) -> impl Fn(ClassIndex, u64) -> bool + use<> {
         let (classes, filter) = (filter.classes(self), filter.clone());
         move |class, time| classes[class as usize] && filter.has_time(time)
