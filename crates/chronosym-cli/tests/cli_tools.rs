@@ -62,6 +62,8 @@ const LLVM: &[&[&str]] = &[
     &["--inlining=false", "--print-address"],
     &["--functions=linkage", "--pretty-print", "--no-inlines"],
     &["--relative-address"],
+    &["--print-source-context-lines=3"],
+    &["--print-source-context-lines", "12", "-p", "-a"],
 ];
 
 fn main() -> ExitCode {

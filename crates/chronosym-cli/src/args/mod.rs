@@ -874,6 +874,9 @@ impl Symbolize {
             .as_ref()
             .map_or_else(Shape::default, |tool| tool.shape);
         shape.has_base_names |= self.basenames;
+        if self.no_recorded_paths {
+            shape.context_lines = 0;
+        }
         shape
     }
 

@@ -52,6 +52,7 @@ enum Means {
     Folder,
     Offline,
     Output,
+    SourceText,
     Help,
     Version,
     /// Has no effect here; with the number of its values.
@@ -63,7 +64,7 @@ enum Means {
 use Means::{
     Addresses, Adjust, BaseNames, BuildId, Demangle, Folder, Functions as Function, Help, Inlines,
     NoDemangle, NoInlines, Nothing, NothingOfValue, Object, Offline, Output, Pretty, Processor,
-    Rva, Section, Unsupported, Version,
+    Rva, Section, SourceText, Unsupported, Version,
 };
 
 /// Options of addr2line (binutils 2.40).
@@ -137,7 +138,7 @@ const LLVM: &[(&str, Means)] = &[
     ("--dwp", Unsupported),
     ("--filter-markup", Unsupported),
     ("--gsym-file-directory", Unsupported),
-    ("--print-source-context-lines", Unsupported),
+    ("--print-source-context-lines", SourceText),
     ("--relativenames", Unsupported),
     ("--skip-line-zero", Unsupported),
     ("-v", Version),
@@ -148,7 +149,15 @@ impl Means {
     fn takes_value(self) -> bool {
         matches!(
             self,
-            Object | Section | Adjust | BuildId | Processor | Folder | Output | NothingOfValue
+            Object
+                | Section
+                | Adjust
+                | BuildId
+                | Processor
+                | Folder
+                | Output
+                | SourceText
+                | NothingOfValue
         )
     }
 }
@@ -393,6 +402,11 @@ impl<'t> Reader<'t> {
                     "{name}: LLVM and GNU are supported; see --style json"
                 ))),
             },
+            SourceText => {
+                let number = text().and_then(|text| text.parse().ok());
+                let number = number.ok_or_else(|| Usage(format!("{name} needs a number")))?;
+                self.tool.shape.context_lines = number;
+            }
             Help => self.out.push("--help".into()),
             Version => {
                 self.out.truncate(1);

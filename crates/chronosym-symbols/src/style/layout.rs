@@ -7,6 +7,7 @@ use chronosym_types::escape::terminal;
 use chronosym_types::json::{self, FrameObject};
 use serde::Serialize;
 
+use super::context;
 use super::shape::Shape;
 use crate::demangle::Dialect;
 
@@ -156,6 +157,9 @@ fn llvm<'a>(
             number(out, n.unwrap_or(0))?;
         }
         out.write_all(b"\n")?;
+        if let (Some(file), Some(line), 1..) = (frame.file, frame.line, shape.context_lines) {
+            context::print(out, file, line, shape.context_lines)?;
+        }
         if shape.is_innermost {
             break;
         }

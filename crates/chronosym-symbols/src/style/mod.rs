@@ -1,5 +1,6 @@
 //! Prints answers: as text, as JSON, or as llvm-symbolizer and addr2line print them.
 
+mod context;
 mod layout;
 mod shape;
 

@@ -17,6 +17,9 @@ pub struct Shape {
     pub has_base_names: bool,
     /// Whether only the innermost frame is printed.
     pub is_innermost: bool,
+    /// How many lines of source text follow each frame: they are read from the path that the symbol
+    /// file states. Only in the style of llvm-symbolizer.
+    pub context_lines: u32,
 }
 
 /// Which names of functions are printed.
