@@ -11,7 +11,7 @@ use chronosym_symbols::demangle::Dialect;
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::path::SymbolPath;
 use chronosym_symbols::store::identity_of;
-use chronosym_symbols::unwind::{Step, UnwindTable};
+use chronosym_symbols::unwind::{Step, UnwindTable, step_in};
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
 
 use chronosym::symbols::Kallsyms;
@@ -92,7 +92,7 @@ pub fn go_table(data: &[u8]) {
     elf(&made::go::program_of(table, trees, false));
 }
 
-/// Entries of `.eh_frame` in a valid file, and a walk from each kind of address.
+/// Entries of `.eh_frame` in a valid file and of jitted code, and a walk from each kind of address.
 pub fn unwind(data: &[u8]) {
     let file = made::object::elf(&[
         (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
@@ -101,6 +101,17 @@ pub fn unwind(data: &[u8]) {
     let Ok(table) = UnwindTable::parse(FileData::from(file)) else {
         return;
     };
+    let of_file = |at: u64, registers: &mut Registers, read: &dyn Fn(u64) -> Option<u64>| {
+        table.step(Address::VirtualAddress(at), registers, read)
+    };
+    let jitted = |at: u64, registers: &mut Registers, read: &dyn Fn(u64) -> Option<u64>| {
+        step_in(data, 0x2000, at, registers, read)
+    };
+    walk(of_file);
+    walk(jitted);
+}
+
+fn walk(step: impl Fn(u64, &mut Registers, &dyn Fn(u64) -> Option<u64>) -> Step) {
     for address in [0, 0x1000, 0x1020, 0x103f, 0x1040, u64::MAX] {
         let mut registers = Registers::new(Processor::X86_64, address);
         for number in 0..17 {
@@ -108,8 +119,7 @@ pub fn unwind(data: &[u8]) {
         }
         let read = |at: u64| (at % 16 != 8).then_some(at.wrapping_add(0x20));
         for _ in 0..20 {
-            let address = Address::VirtualAddress(registers.instruction);
-            let step = table.step(address, &mut registers, &read);
+            let step = step(registers.instruction, &mut registers, &read);
             if !matches!(step, Step::Caller { .. }) {
                 break;
             }
