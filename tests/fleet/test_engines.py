@@ -1,0 +1,93 @@
+"""The queries of docs/fleet/README.md in each engine: totals are those of the command, to the nanosecond."""
+
+import os
+import shutil
+from pathlib import Path
+
+import chdb
+import datafusion
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from conftest import COMMAND, label, named
+
+GUIDE = Path(__file__).parents[2] / "docs/fleet"
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory, traces, command):
+    folder = tmp_path_factory.mktemp("lake")
+    command("export", *sorted(traces.glob("*.nettrace")), "-o", folder)
+    return folder
+
+
+def sql(language, lake):
+    """The query of the guide for an engine, over these tables."""
+    text = (GUIDE / "README.md").read_text()
+    query = text.split(f"```sql {language}\n")[1].split("```")[0]
+    return query.replace("lake/", f"{lake}/")
+
+
+def test_duckdb(lake, expected):
+    assert named(duckdb.sql(sql("duckdb", lake)).fetchall()) == expected
+
+
+def test_datafusion(lake, expected):
+    context = datafusion.SessionContext()
+    for table in ("samples", "stacks", "frames"):
+        context.register_parquet(table, f"{lake}/{table}")
+    rows = pa.Table.from_batches(context.sql(sql("datafusion", lake)).collect()).to_pylist()
+    assert named((row["label"], row["own"], row["total"]) for row in rows) == expected
+
+
+def test_clickhouse(lake, expected):
+    rows = chdb.query(sql("clickhouse", lake), "ArrowTable").to_pylist()
+    text = [(row["label"], int(row["own"]), int(row["total"])) for row in rows]
+    assert named((label.decode() if isinstance(label, bytes) else label, own, total) for label, own, total in text) == expected
+
+
+def test_polars(lake, expected):
+    """Polars has no recursive queries: a join for each level."""
+    samples = pl.scan_parquet(f"{lake}/samples/*.parquet").filter(pl.col("unit") == "ns")
+    stacks = pl.scan_parquet(f"{lake}/stacks/*.parquet").unique("stack_id").collect()
+    labels = pl.scan_parquet(f"{lake}/frames/*.parquet").select("frame_id", "label").unique("frame_id").collect()
+    weights = samples.group_by("stack_id").agg(pl.col("weight").sum()).collect()
+    level, levels = weights.join(stacks, on="stack_id"), []
+    own = level.join(labels, on="frame_id").group_by("label").agg(pl.col("weight").sum().alias("own"))
+    level = level.select(pl.col("stack_id").alias("leaf"), "weight", "caller_id", "frame_id")
+    while len(level) > 0:
+        levels.append(level)
+        level = level.select("leaf", "weight", pl.col("caller_id").alias("stack_id")).join(stacks, on="stack_id")
+        level = level.select("leaf", "weight", "caller_id", "frame_id")
+    every = pl.concat(levels).join(labels, on="frame_id").unique(["leaf", "label"])
+    total = every.group_by("label").agg(pl.col("weight").sum().alias("total"))
+    rows = total.join(own, on="label", how="left").with_columns(pl.col("own").fill_null(0))
+    assert named(rows.select("label", "own", "total").iter_rows()) == expected
+
+
+def test_the_function_of_clickhouse(lake, traces, samples, command, tmp_path):
+    timelines, scripts = tmp_path / "timelines", tmp_path / "scripts"
+    timelines.mkdir()
+    scripts.mkdir()
+    command("save", traces / "rich.nettrace", "-o", timelines / "rich.chrono")
+    shutil.copy(GUIDE / "chronosym_function.xml", scripts / "udf_config.xml")
+    script = scripts / "chronosym-resolve"
+    script.write_text(f"#!/bin/sh\nexec '{COMMAND}' --quiet resolve --stdin rowbinary --timelines '{timelines}'\n")
+    os.chmod(script, 0o755)
+    rows = duckdb.sql(f"select min(time) from '{lake}/samples/rich*.parquet'").fetchall()
+    of_trace = samples[traces / "rich.nettrace"]
+    start = rows[0][0] - of_trace[0]["time_ns"]
+    asked, expected = [], []
+    for sample in of_trace[:3000]:
+        leaf = sample["frames"][0]
+        if "name" in leaf and sample["kind"] == "wall_managed" and not leaf.get("inlined"):
+            asked.append(f"({len(asked)}, {start + sample['time_ns']}, {int(leaf['address'], 16)})")
+            expected.append(label(leaf))
+    assert len(expected) > 100
+    query = f"""
+        select chronosym_resolve('rich.chrono', time, address)[-1]
+        from values('n UInt32, time Int64, address UInt64', {", ".join(asked)}) order by n
+    """
+    answer = chdb.query(query, "TSVRaw", udf_path=str(scripts))
+    assert str(answer).splitlines() == expected
