@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
+use chronosym::open::Format;
 use chronosym::{Filter, Input, Opener, Options, Session};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
@@ -119,10 +120,58 @@ fn zip(name: &str, bytes: &[u8]) -> Vec<u8> {
     zip.finish().expect("memory").into_inner()
 }
 
+/// OTLP profiles.
+fn otlp() -> Vec<u8> {
+    use opentelemetry_proto::tonic::profiles::v1development as proto;
+    use prost::Message;
+
+    let sample = |time| proto::Sample {
+        stack_index: 1,
+        timestamps_unix_nano: vec![time],
+        ..Default::default()
+    };
+    let profile = proto::Profile {
+        samples: (1..=SAMPLES as u64).map(sample).collect(),
+        ..Default::default()
+    };
+    let stack = proto::Stack {
+        location_indices: vec![1],
+    };
+    let dictionary = proto::ProfilesDictionary {
+        location_table: vec![Default::default(); 2],
+        stack_table: vec![Default::default(), stack],
+        ..Default::default()
+    };
+    let scope = proto::ScopeProfiles {
+        profiles: vec![profile],
+        ..Default::default()
+    };
+    let resource = proto::ResourceProfiles {
+        scope_profiles: vec![scope],
+        ..Default::default()
+    };
+    let mut bytes = proto::ProfilesData {
+        resource_profiles: vec![],
+        dictionary: Some(dictionary),
+    }
+    .encode_to_vec();
+    let data = proto::ProfilesData {
+        resource_profiles: vec![resource],
+        dictionary: None,
+    };
+    // The order of fields is free: here, the stacks come first.
+    bytes.extend(data.encode_to_vec());
+    bytes
+}
+
 /// Returns the samples and code bodies in the readable part of a trace; `None` if it is rejected.
 fn records(bytes: &[u8]) -> Option<u64> {
+    records_of(bytes, Opener::new())
+}
+
+fn records_of(bytes: &[u8], opener: Opener) -> Option<u64> {
     let source = Cursor::new(bytes.to_vec());
-    let recording = Opener::new().open([Input::stream("it", source)]).ok()?;
+    let recording = opener.open([Input::stream("it", source)]).ok()?;
     let (timeline, _) = recording.timeline(Options::default()).ok()?;
     let bodies: usize = timeline
         .processes()
@@ -133,6 +182,10 @@ fn records(bytes: &[u8]) -> Option<u64> {
 
 /// Tries every prefix of a trace.
 fn sweep(name: &str, bytes: &[u8]) {
+    sweep_by(name, bytes, records);
+}
+
+fn sweep_by(name: &str, bytes: &[u8], records: fn(&[u8]) -> Option<u64>) {
     let all = records(bytes).unwrap_or_else(|| panic!("{name} is refused"));
     assert!(all + 3 >= SAMPLES as u64, "{name}: {all}");
     let (mut before, mut accepted) = (0, false);
@@ -168,6 +221,9 @@ fn traces() {
     sweep("perf.data", &perf_data().file());
     sweep("perf.data, pipe form", &perf_data().pipe());
     sweep("jitdump", &jitdump());
+    let otlp_records = |bytes: &_| records_of(bytes, Opener::new().read_as(Format::Otlp));
+    sweep_by("otlp", &otlp(), otlp_records);
+    sweep_by("gzipped otlp", &gzip(&otlp()), otlp_records);
 }
 
 #[test]

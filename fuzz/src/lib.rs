@@ -46,6 +46,7 @@ pub const TARGETS: &[Target] = &[
     target("jitdump", readers::jitdump, "perf"),
     target("perf_script", readers::perf_script, "text"),
     target("perf_map", readers::perf_map, "text"),
+    target("otlp", readers::otlp, "etl"),
     target("saved", saved::any, "etl"),
     target("wrapped", readers::wrapped, "wrapped"),
     // Events: payloads, and descriptions in traces.

@@ -2,6 +2,8 @@
 
 use std::io::Cursor;
 
+use chronosym::open::Format;
+use chronosym::source::chronosym_otlp::{NewLine, Profiles};
 use chronosym::{Input, Limits, Opener, Options, Session};
 use chronosym_ctf::Metadata;
 use chronosym_etl::{ExtendedItem, Reader as EtlReader};
@@ -157,6 +159,51 @@ pub fn perf_script(data: &[u8]) {
     }
     assert_eq!(samples, reader.diagnostics().samples);
     assert_eq!(reader.diagnostics().bytes_read, data.len() as u64);
+}
+
+/// OTLP profiles: read, with a name for every location, and through a timeline.
+pub fn otlp(data: &[u8]) {
+    let mut session = Session::new(Options::default());
+    let input = Input::stream("bytes", Cursor::new(data.to_vec()));
+    let opener = Opener::new().read_as(Format::Otlp);
+    if let Ok(recording) = opener.open([input]) {
+        let _ = recording.read(&mut session);
+    }
+    pipeline::check(&session.finish());
+    let Ok(all) = Profiles::read(data.to_vec()) else {
+        return;
+    };
+    for profiles in all {
+        let line = |name: &str, line| NewLine {
+            name: name.to_owned(),
+            file: "a.c".to_owned(),
+            line,
+            column: 0,
+        };
+        let named = |index| (index, vec![line("inner", 1), line("outer", 2)]);
+        let lines = (0..profiles.location_count()).map(named).collect();
+        let named = profiles.with_lines(&lines);
+        let Ok(named) = Profiles::read(named) else {
+            continue;
+        };
+        let is_whole = profiles.damaged() == 0;
+        for profiles in named.iter().filter(|_| is_whole) {
+            for index in 0..profiles.location_count() {
+                let location = profiles.location(index).expect("a location");
+                let names = location
+                    .lines()
+                    .map(|line| profiles.function(line.function));
+                let names = names.map(|function| function.expect("a function").name);
+                assert_eq!(names.collect::<Vec<_>>(), ["inner", "outer"]);
+            }
+        }
+        let samples = |all: &[&Profiles]| -> usize {
+            let profiles = all.iter().flat_map(|it| it.profiles());
+            profiles.map(|profile| profile.samples().count()).sum()
+        };
+        let named: Vec<&Profiles> = named.iter().collect();
+        assert_eq!(samples(&named), samples(&[&profiles]));
+    }
 }
 
 /// A perf map.

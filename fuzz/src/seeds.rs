@@ -3,6 +3,8 @@
 use std::io::{Cursor, Write};
 use std::path::Path;
 
+use chronosym::{Action, Filter, Session, facts};
+use chronosym_export::{Granularity, write_otlp};
 use chronosym_support::ctf::{CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
 use chronosym_support::etl::{At, EtlWriter, Options, Stack};
 use chronosym_support::msf;
@@ -38,6 +40,19 @@ fn go_table(layout: u8) -> (String, Vec<u8>) {
     (format!("layout-{layout:x}"), bytes)
 }
 
+/// The profiles that chronosym itself writes.
+fn otlp() -> Vec<u8> {
+    let mut session = Session::new(chronosym::Options::default());
+    let at = facts::At::new(1).process(42).thread(7);
+    let method = facts::Method::new(Action::Load, 1, 0x1000, 64);
+    session.apply(at, method.named("Ns.Type", "Run", "void ()"));
+    session.sample(at, &[0x1010, 0x1020], facts::Sample::cpu());
+    let profile = session.finish().profile(&Filter::default(), None);
+    let mut bytes = Vec::new();
+    write_otlp(&profile, Granularity::default(), &mut bytes).expect("memory");
+    bytes
+}
+
 /// Returns the seeds of a target, each with its name; none for an unknown target.
 #[must_use]
 pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
@@ -49,6 +64,7 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
         "ctf" => [false, true].map(ctf).into(),
         "jitdump" => vec![named("two", &jitdump())],
         "perf_script" => vec![named("two", SCRIPT)],
+        "otlp" => vec![named("stacks", &otlp())],
         "saved" => vec![named("session", &crate::saved::seed())],
         "perf_map" => vec![named(
             "rows",

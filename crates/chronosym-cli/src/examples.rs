@@ -31,6 +31,10 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         ("chronosym top --from 1.5s --to 2s --tid 4711 app.nettrace", "one thread for half a second"),
         ("chronosym top --callers Cache.Get app.nettrace", "callers of a method, with their time"),
     ]),
+    ("otlp", &[
+        ("chronosym otlp --symbols bin < in.otlp > out.otlp", "names and lines of programs in a folder"),
+        ("chronosym otlp in.otlp -o out.otlp", "from debuginfod servers and symbol servers of the environment"),
+    ]),
     ("save", &[
         ("chronosym save app.nettrace -o app.chrono", "the timeline alone, for symbolize --trace app.chrono"),
         ("chronosym save --with-samples app.nettrace -o app.chrono", "timeline and samples, for every command"),

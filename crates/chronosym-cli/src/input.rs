@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use chronosym::open::Format;
 use chronosym::{Input, LimitReached, OpenError, Opener, Recording};
 
-use crate::args::Symbols;
+use crate::args::{InputFormat, Symbols};
 use crate::{limits, progress, symbols};
 
 /// Opens traces as one recording; `-` is standard input.
@@ -23,6 +24,9 @@ pub fn open(paths: &[PathBuf], args: &Symbols) -> Result<Recording, OpenError> {
     }
     if let Ok(files) = symbols::for_unwinding(args) {
         opener = opener.unwind_with(Arc::new(files));
+    }
+    if let Some(InputFormat::Otlp) = args.input_format {
+        opener = opener.read_as(Format::Otlp);
     }
     for &(own, pid) in &args.map_pid {
         opener = opener.map_pid(own, pid);

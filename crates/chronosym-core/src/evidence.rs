@@ -31,6 +31,8 @@ closed_list! {
         ProcessSymbol,
         /// An interop stub event named the body's target.
         Stub,
+        /// A profile in which another tool had already named the frame.
+        Profile,
     }
 }
 

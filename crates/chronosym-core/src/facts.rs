@@ -440,10 +440,27 @@ pub struct Symbol<'a> {
     /// The name, or a runtime's symbol text for a method: `void [Module]
     /// Ns.Type::Method(args)[Tier]`.
     pub name: Text<'a>,
-    /// The simple name of its module, if the text has none.
+    /// The simple name of its module, if the text has none. Of a frame of a profile
+    /// ([`Evidence::Profile`]), the path of its module.
     pub module: Text<'a>,
     /// The source of the symbol.
     pub evidence: Evidence,
+    /// File and line, and whether the function is inlined into the next one of the stack; for
+    /// frames of a profile only.
+    pub profiled: Option<ProfiledLine<'a>>,
+}
+
+/// The line of a frame of a profile.
+///
+/// Closed: a reader of profiles builds it as a literal.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProfiledLine<'a> {
+    /// The source file; empty if unknown.
+    pub file: Text<'a>,
+    /// The line from 1; 0 if unknown.
+    pub line: u32,
+    /// Whether the function is inlined.
+    pub is_inlined: bool,
 }
 
 impl<'a> Symbol<'a> {
@@ -455,6 +472,22 @@ impl<'a> Symbol<'a> {
             name: name.into(),
             module: Text::default(),
             evidence: Evidence::PerfMap,
+            profiled: None,
+        }
+    }
+
+    /// Creates the symbol of a frame that a profile names, in a module of this path.
+    pub fn profiled(
+        start: u64,
+        name: impl Into<Text<'a>>,
+        module: impl Into<Text<'a>>,
+        line: ProfiledLine<'a>,
+    ) -> Self {
+        Symbol {
+            module: module.into(),
+            evidence: Evidence::Profile,
+            profiled: Some(line),
+            ..Symbol::new(start, start, name)
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chronosym_events::{DecodeError, EventSchema};
 
-use crate::facts::{At, Symbol};
+use crate::facts::{Action, At, IlMap, Method, Symbol};
 use crate::ids::{EventTypeId, ProcessIndex, StackId, ThreadIndex};
 use crate::images::FileMapping;
 use crate::machine::Machine;
@@ -89,6 +89,17 @@ impl Session {
     /// Adds a symbol without a lifetime (rule 18).
     pub fn name_untimed(&mut self, process: ProcessIndex, symbol: Symbol<'_>) {
         self.machine.apply_to(process, At::new(0), symbol.into());
+    }
+
+    /// Adds a managed method at an IL offset, as a profile states it: its code at `method.start`
+    /// has this IL offset only.
+    pub fn profiled_method(&mut self, at: At, method: Method<'_>, il_offset: u32) {
+        let (id, start) = (method.id, method.start);
+        self.apply(at, method);
+        let entries = [(il_offset.min(i32::MAX as u32) as i32, 0)];
+        self.apply(at, IlMap::new(Action::Load, id, &entries));
+        let process = self.machine.process_at(at);
+        self.machine.state(process).code.profiled(start);
     }
 
     /// Returns whether the latest event about an address is a runtime's, not a jitdump's.

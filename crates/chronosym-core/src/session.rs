@@ -295,6 +295,23 @@ impl Session {
         }
     }
 
+    /// Adds a sample of an event with an interned stack, in any order; `None` if it has none.
+    pub fn sample_of_stack(&mut self, at: At, stack: Option<StackId>, sample: Sample) {
+        let known = sample
+            .event
+            .and_then(|id| Some((id, self.info(id)?.selected)));
+        let Some((id, selected)) = known else {
+            self.machine.counters.unknown_event_types += 1;
+            return;
+        };
+        self.count(id, 1, stack.is_some().into(), at.time_ns);
+        if let Some(stack) = stack
+            && (selected || self.options.wants_profilers())
+        {
+            self.log(id, at, stack, sample);
+        }
+    }
+
     /// Applies a raw event of a registered type.
     ///
     /// Events about code ([`Session::needs_order`]) must be in time order; others may be in any

@@ -15,6 +15,14 @@ pub(crate) struct SymbolText<'a> {
 }
 
 impl<'a> SymbolText<'a> {
+    /// Returns text that is a name as it is.
+    pub fn plain(name: &'a str) -> Self {
+        SymbolText {
+            name,
+            ..SymbolText::default()
+        }
+    }
+
     /// Parses symbol text. Text of any other form is a plain name.
     pub fn parse(text: &'a str) -> Self {
         let (text, tier) = split_tier(text.trim());

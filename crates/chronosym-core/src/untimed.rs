@@ -20,6 +20,9 @@ pub(crate) struct UntimedSymbol {
     pub module: StringId,
     pub tier: Option<OptimizationTier>,
     pub evidence: Evidence,
+    /// Source file and line, and whether the function is inlined: stated by profiles only.
+    pub line: (StringId, u32),
+    pub is_inlined: bool,
 }
 
 /// The untimed symbols of one process; where they overlap, the latest wins.
@@ -31,11 +34,18 @@ pub(crate) struct Untimed {
 impl Untimed {
     pub fn add(&mut self, symbol: &Symbol<'_>, names: &mut NameTable) {
         let text = symbol.name.to_text();
-        let text = SymbolText::parse(&text);
+        let text = match symbol.evidence {
+            // Its maker has taken the runtime's text apart.
+            Evidence::Profile => SymbolText::plain(&text),
+            _ => SymbolText::parse(&text),
+        };
         let module = match text.module {
             "" => names.text(symbol.module),
             named => names.short(named),
         };
+        let line = symbol
+            .profiled
+            .map_or((StringId::EMPTY, 0), |it| (names.text(it.file), it.line));
         self.symbols.push(UntimedSymbol {
             start: symbol.start,
             last: symbol.last.max(symbol.start),
@@ -43,6 +53,8 @@ impl Untimed {
             module,
             tier: text.tier,
             evidence: symbol.evidence,
+            line,
+            is_inlined: symbol.profiled.is_some_and(|it| it.is_inlined),
         });
     }
 }

@@ -99,7 +99,6 @@ impl UntimedIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::Evidence;
     use crate::names::NameTable;
 
     proptest::proptest! {
@@ -118,8 +117,7 @@ mod tests {
                     last: start + len,
                     name: ids[name],
                     module,
-                    tier: None,
-                    evidence: Evidence::PerfMap,
+                    ..UntimedSymbol::default()
                 });
                 if i % every == 0 {
                     index.catch_up(&symbols);

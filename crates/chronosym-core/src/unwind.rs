@@ -17,6 +17,7 @@ use crate::names::NameTable;
 use crate::stacks::Walked;
 use crate::state::ProcessState;
 use crate::strings::StringId;
+use crate::symbol_identity::PdbReference;
 use crate::symbol_source::ImageRef;
 use crate::terms::Position;
 
@@ -51,6 +52,13 @@ pub trait CallFrames: Send + Sync {
 pub trait ImageFiles: Send + Sync {
     /// Returns the unwind tables of an image; `None` if its file is not available.
     fn call_frames(&self, image: &ImageRef<'_>) -> Option<Arc<dyn CallFrames>>;
+
+    /// Returns the identity in the header of a file that a recording identifies by its content;
+    /// `None` if the file is not available.
+    fn identity(&self, file: &FileByContent<'_>) -> Option<HeaderIdentity> {
+        let _ = file;
+        None
+    }
 
     /// Steps from the registers of jitted code to those of its caller, as [`CallFrames::step`].
     /// `address` is in the code.
@@ -91,6 +99,33 @@ pub trait JittedFrames: Send {
     /// Returns the information of the code at an address of a process, at a time in ns of the
     /// recording's clock.
     fn find(&mut self, process: u32, time_ns: u64, address: u64) -> Option<EhFrame<'_>>;
+}
+
+/// A file that a recording identifies by its content.
+///
+/// Closed: the identities of OTLP profiles.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileByContent<'a> {
+    /// Its path or name.
+    pub path: &'a str,
+    /// The first 16 bytes of the SHA-256 of its first and last 4096 bytes and its length
+    /// (`process.executable.build_id.htlhash`), in hex; empty if unknown.
+    pub htlhash: &'a str,
+    /// The module version id of an assembly; empty if unknown.
+    pub mvid: &'a str,
+}
+
+/// The identity in the header of a file.
+///
+/// Closed: callers build it as a literal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeaderIdentity {
+    /// The build ID of an ELF file, in hex.
+    pub build_id: Option<String>,
+    /// The time stamp and the size of a PE image.
+    pub pe: Option<(u32, u32)>,
+    /// The PDB of an assembly.
+    pub pdb: Option<PdbReference>,
 }
 
 /// A sampled thread.

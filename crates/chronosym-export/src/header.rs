@@ -55,7 +55,8 @@ pub fn describe(profile: &Profile) -> String {
                 "one per {every} of CPU time, or one per period of a counter: the time of {} is unknown",
                 counted(untimed(profile), "sample")
             ),
-            (None, _) => "their time is unknown: the trace does not state the sampling rate".to_owned(),
+            (None, Some(time)) => format!("{} in all", seconds(time)),
+            (None, None) => "their time is unknown: the trace does not state the sampling rate".to_owned(),
         });
     } else if switched > 0 {
         let intervals = samples - cpu;

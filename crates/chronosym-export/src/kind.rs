@@ -64,12 +64,21 @@ fn is_stub(frame: &Frame) -> bool {
 fn is_native(frame: &Frame) -> bool {
     match frame.code {
         Code::Body(..) | Code::Precompiled(..) => false,
-        // Process symbols cover all code; only methods have a signature.
-        Code::Untimed(..) => {
-            frame.evidence == Some(Evidence::ProcessSymbol) && frame.signature().is_none()
-        }
+        Code::Untimed(..) => match frame.evidence {
+            // Process symbols cover all code; only methods have a signature.
+            Some(Evidence::ProcessSymbol) => frame.signature().is_none(),
+            Some(Evidence::Profile) => !is_managed_file(frame),
+            _ => false,
+        },
         _ => true,
     }
+}
+
+/// Returns whether the binary of a frame has the name of an assembly.
+fn is_managed_file(frame: &Frame) -> bool {
+    let path = frame.function.binary().and_then(|binary| binary.path());
+    let extension = path.and_then(|path| path.rsplit_once('.'));
+    extension.is_some_and(|(_, it)| ["dll", "exe"].iter().any(|x| it.eq_ignore_ascii_case(x)))
 }
 
 /// Recognizes the runtime's native libraries by their names in releases of .NET and .NET Framework.

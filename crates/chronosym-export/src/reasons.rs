@@ -92,5 +92,6 @@ pub(crate) fn evidence_text(evidence: Evidence) -> &'static str {
         Evidence::JitDump => "jitdump file",
         Evidence::ProcessSymbol => "symbols that the recorder wrote into the trace, without times",
         Evidence::Stub => "stub event of the runtime",
+        Evidence::Profile => "the profile itself, which another tool named",
     }
 }

@@ -18,6 +18,9 @@ pub enum ReadError {
     /// A stream of an LTTng trace failed.
     #[error(transparent)]
     Ctf(#[from] chronosym_ctf::Error),
+    /// It is not a file of OTLP profiles.
+    #[error(transparent)]
+    Otlp(#[from] chronosym_otlp::Error),
     /// It is not a saved timeline, or a damaged one.
     #[error(transparent)]
     Saved(#[from] SavedError),

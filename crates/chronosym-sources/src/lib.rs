@@ -15,6 +15,7 @@ mod etw_types;
 pub mod jitdump;
 pub mod nettrace;
 pub mod open;
+pub mod otlp;
 pub mod perf;
 pub mod saved;
 pub mod script;
@@ -22,7 +23,7 @@ mod stream;
 mod task_state;
 mod threads;
 
-pub use {chronosym_ctf, chronosym_etl, chronosym_nettrace, chronosym_perf};
+pub use {chronosym_ctf, chronosym_etl, chronosym_nettrace, chronosym_otlp, chronosym_perf};
 
 pub use chronosym_core::AnotherRecording;
 pub use error::ReadError;

@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 mod code;
+mod content;
 mod elf;
 mod file_symbols;
 mod files;

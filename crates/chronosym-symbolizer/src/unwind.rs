@@ -7,13 +7,16 @@ use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::unwind::{self, UnwindTable};
 use chronosym_types::Registers;
 
+use crate::content;
 use crate::elf::ElfAddressing;
 use crate::files::{FileError, Open};
 use crate::search::{FileAt, FileRequest, Search, SymbolFile};
 use crate::symbolizer::Symbolizer;
 use chronosym_core::CallerProof;
 use chronosym_core::ImageRef;
-use chronosym_core::unwind::{CallFrames, EhFrame, ImageFiles, Step};
+use chronosym_core::unwind::{
+    CallFrames, EhFrame, FileByContent, HeaderIdentity, ImageFiles, Step,
+};
 
 /// The unwind table of an ELF file.
 struct ElfCallFrames(UnwindTable);
@@ -38,6 +41,10 @@ impl ImageFiles for Symbolizer {
             table(self.files.search.first([request]))
         };
         table(self.image_file(image)).or_else(debug)
+    }
+
+    fn identity(&self, file: &FileByContent<'_>) -> Option<HeaderIdentity> {
+        content::find(file, &self.files.search.config())
     }
 
     fn step_jitted(

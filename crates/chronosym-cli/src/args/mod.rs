@@ -277,6 +277,12 @@ pub enum Command {
     Explain(Explain),
     /// Resolve addresses to names, lines and inlined functions.
     Symbolize(Symbolize),
+    /// Add names, lines and inlined functions to OTLP profiles.
+    ///
+    /// Reads FILE, or standard input, and writes the same profiles: what has a name or a line keeps it,
+    /// and everything that no symbol file names is unchanged. Native code is found by GNU build ID,
+    /// .NET code by assemblies in the folders of --symbols (docs/otlp.md).
+    Otlp(Otlp),
     /// Save the timeline of a trace in a small file that every command accepts in place of the
     /// trace.
     ///

@@ -128,6 +128,33 @@ pub struct Symbols {
     /// Map the process id OWN in a container to PID in the perf.data (repeatable).
     #[arg(long, value_name = "OWN=PID", value_parser = pid_pair)]
     pub map_pid: Vec<(u32, u32)>,
+    /// Read TRACE in a format that cannot be detected: otlp, OTLP profiles (docs/otlp.md).
+    #[arg(
+        long = "input",
+        value_name = "FORMAT",
+        value_enum,
+        help_heading = "Options"
+    )]
+    pub input_format: Option<InputFormat>,
+}
+
+/// `chronosym otlp`.
+#[derive(Debug, Args)]
+pub struct Otlp {
+    /// File of OTLP profiles, in the encoding of Protocol Buffers; `-` is standard input.
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub trace: PathBuf,
+    /// Write output to FILE (must not be an input file).
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub symbols: Symbols,
+}
+
+/// A format that has no signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum InputFormat {
+    Otlp,
 }
 
 impl Symbols {

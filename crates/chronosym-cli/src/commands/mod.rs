@@ -14,6 +14,7 @@ mod manual;
 mod methods;
 mod missing;
 mod modules;
+mod otlp;
 mod pictures;
 #[cfg(unix)]
 mod record;
@@ -58,6 +59,7 @@ pub fn run(command: Command) -> Result<()> {
         Command::Explain(args) => explain::run(&args),
         Command::Events(args) => events::run(&args),
         Command::Symbolize(args) => symbolize::run(&args),
+        Command::Otlp(args) => otlp::run(&args),
         Command::Save(args) => save::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Resolve(args) => resolve::run(&args),

@@ -212,6 +212,13 @@ impl ProcessCode {
         }
     }
 
+    /// Sets the evidence of the body at an address: a profile states it, and no event does.
+    pub fn profiled(&mut self, address: u64) {
+        if let Some(body) = self.occupant(address) {
+            self.bodies[body.index()].evidence = EvidenceSet::of(Evidence::Profile);
+        }
+    }
+
     /// Moves a body of another compiler; the old and new range may overlap.
     pub fn native_move(&mut self, time: u64, from: u64, to: u64) {
         let Some(old) = self.occupant(from) else {

@@ -1,10 +1,12 @@
 //! Frames of symbols without a time (rule 18).
 
 use super::FrameBuilder;
-use crate::evidence::{Certainty, LineReason, NameReason};
+use crate::evidence::{Certainty, Evidence, LineReason, NameReason};
 use crate::frame::{Code, Frame};
 use crate::functions::BinarySource;
+use crate::images::simple_name;
 use crate::resolve::AddressAt;
+use crate::source_line::SourceLine;
 
 impl FrameBuilder<'_> {
     /// Returns the frame of a symbol. `is_contested` means that symbols with other names also cover
@@ -20,12 +22,28 @@ impl FrameBuilder<'_> {
         let symbol = &symbols[index];
         let module = self.text(symbol.module);
         let source = BinarySource::Name(symbol.module);
-        let binary = self.functions.binary(source, || (module, "", None));
+        let binary = self
+            .functions
+            .binary(source, || match symbol.evidence == Evidence::Profile {
+                true => (simple_name(module), module, None),
+                false => (module, "", None),
+            });
         let function = self.timeline_function(binary.as_ref(), symbol.name, at.address);
+        let wants_lines = self.symbols.is_none_or(|symbols| symbols.wants_lines());
+        let line = match symbol.line {
+            (_, 0) => Err(LineReason::NoILMap),
+            _ if !wants_lines => Err(LineReason::LinesDisabled),
+            (file, line) => Ok(self.functions.line(SourceLine {
+                file: self.text(file).into(),
+                line,
+                column: None,
+            })),
+        };
         Frame {
             code: Code::Untimed(at.process, index as u32),
             offset: Some(self.distance(at.address, symbol.start)),
-            line: Err(LineReason::NoILMap),
+            line,
+            inlined: symbol.is_inlined,
             tier: symbol.tier,
             evidence: Some(symbol.evidence),
             certainty: Some(Certainty::Inferred.or_guess(is_contested)),

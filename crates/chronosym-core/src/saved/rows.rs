@@ -362,6 +362,8 @@ impl Default for UntimedSymbol {
             module: StringId::EMPTY,
             tier: None,
             evidence: Evidence::PerfMap,
+            line: (StringId::EMPTY, 0),
+            is_inlined: false,
         }
     }
 }
@@ -387,6 +389,13 @@ pub(super) fn symbol(coder: &mut Coder<'_>, row: &mut UntimedSymbol) {
     };
     coder.check(tier == 0 || row.tier.is_some());
     coder.member(&Evidence::ALL, &mut row.evidence);
+    if row.evidence == Evidence::Profile {
+        let mut inlined = u8::from(row.is_inlined);
+        coder.string(&mut row.line.0);
+        coder.delta(&mut row.line.1);
+        coder.number(&mut inlined);
+        row.is_inlined = inlined == 1;
+    }
 }
 
 /// The rows of the bodies of a method that is inlined into another.

@@ -206,6 +206,12 @@ impl Step {
                 out.numbers
                     .extend([it.start, it.last, member(&Evidence::ALL, it.evidence)]);
                 out.texts.extend([text(it.name), text(it.module)]);
+                if it.evidence == Evidence::Profile {
+                    let line = it.profiled.unwrap_or_default();
+                    let numbers = [u64::from(line.line), u64::from(line.is_inlined)];
+                    out.numbers.extend(numbers);
+                    out.texts.push(text(line.file));
+                }
                 StepKind::Symbol
             }
         };
@@ -379,12 +385,21 @@ impl Step {
                 let (start, last) = (it.next()?, it.next()?);
                 let evidence = it.member(&Evidence::ALL)?;
                 let (name, module) = (text()?.into(), text()?.into());
+                let profiled = match evidence {
+                    Evidence::Profile => Some(facts::ProfiledLine {
+                        line: it.next()?,
+                        is_inlined: it.flag()?,
+                        file: text()?.into(),
+                    }),
+                    _ => None,
+                };
                 facts::Symbol {
                     start,
                     last,
                     name,
                     module,
                     evidence,
+                    profiled,
                 }
                 .into()
             }

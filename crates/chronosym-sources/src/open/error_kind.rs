@@ -133,7 +133,8 @@ fn of_read(error: &ReadError) -> ErrorKind {
         | ReadError::Ctf(chronosym_ctf::Error::Io { .. })
         | ReadError::Other(_) => ErrorKind::Io,
         ReadError::Saved(SavedError::TooLarge { .. })
-        | ReadError::Ctf(chronosym_ctf::Error::MetadataTooLong { .. }) => ErrorKind::Limit,
+        | ReadError::Ctf(chronosym_ctf::Error::MetadataTooLong { .. })
+        | ReadError::Otlp(chronosym_otlp::Error::TooLong { .. }) => ErrorKind::Limit,
         ReadError::Etl(error) => of_etl(error),
         ReadError::AnotherRecording(_) => ErrorKind::Inputs,
         _ => ErrorKind::Format,

@@ -95,6 +95,8 @@ pub(super) struct Finder {
     pub inputs: Inputs,
     /// Whether an input was skipped because too many are open.
     pub is_full: bool,
+    /// The format of all inputs, if it is not detected.
+    pub format: Option<Format>,
 }
 
 impl Finder {
@@ -263,7 +265,10 @@ impl Finder {
                 return self.leave_out(in_zip, &name, failed(&name, error, kind));
             }
         };
-        let content = sniff(&head, &name);
+        let content = match (sniff(&head, &name), self.format) {
+            (it @ (Content::Zip | Content::Gzip | Content::Empty), _) | (it, None) => it,
+            (_, Some(format)) => Content::Trace(format),
+        };
         if matches!(content, Content::Zip | Content::Gzip) && layers >= self.meter.limits.layers {
             let limit = LimitReached::Layers(self.meter.limits.layers);
             let of = name.clone();

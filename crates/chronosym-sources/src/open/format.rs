@@ -5,15 +5,18 @@
 mod text_format;
 
 use std::fmt;
+use std::sync::Arc;
 
 use chronosym_etl::is_etl;
 use chronosym_perf::script::is_script;
 
+use chronosym_core::unwind::ImageFiles;
 use chronosym_core::{DeltaReader, SavedTimeline, file_name};
 
 use super::bytes::ByteStream;
 use crate::error::ReadError;
 use crate::nettrace::NettraceStream;
+use crate::otlp::OtlpStream;
 use crate::saved::SavedStream;
 use crate::stream::EventStream;
 
@@ -39,6 +42,8 @@ pub enum Format {
     PerfScript,
     /// A saved timeline.
     Chrono,
+    /// OTLP profiles. They have no signature: see [`Opener::read_as`](super::Opener::read_as).
+    Otlp,
     /// Several recordings of one machine.
     Joined,
     /// The text format of a test.
@@ -46,8 +51,9 @@ pub enum Format {
     Text,
 }
 
-/// Opens a recording of one format.
-pub(super) type Open = fn(ByteStream) -> Result<Box<dyn EventStream + Send>, ReadError>;
+/// Opens a recording of one format. The files identify and unwind images.
+pub(super) type Open =
+    fn(ByteStream, Option<Arc<dyn ImageFiles>>) -> Result<Box<dyn EventStream + Send>, ReadError>;
 
 /// An entry of [`FORMATS`]. To add a format, add a variant of [`Format`] and an entry.
 pub(super) struct FormatRow {
@@ -75,16 +81,17 @@ const FORMATS: &[FormatRow] = &[
     FormatRow { format: Format::Netperf, label: "netperf", is: |head| head.starts_with(FAST_SERIALIZATION), source: RUNTIME },
     FormatRow { format: Format::PerfData, label: "perf.data", is: is_perf_data, source: Source::Parts },
     FormatRow { format: Format::JitDump, label: "jitdump", is: |head| head.starts_with(b"JiTD") || head.starts_with(b"DTiJ"), source: Source::Parts },
-    FormatRow { format: Format::Chrono, label: "chrono", is: |head| SavedTimeline::is_saved(head) || DeltaReader::is_delta(head), source: Source::Stream { open: |stream| Ok(Box::new(SavedStream::new(stream))), is_of_runtime: false } },
+    FormatRow { format: Format::Chrono, label: "chrono", is: |head| SavedTimeline::is_saved(head) || DeltaReader::is_delta(head), source: Source::Stream { open: |stream, _| Ok(Box::new(SavedStream::new(stream))), is_of_runtime: false } },
     FormatRow { format: Format::Ctf, label: "ctf", is: is_ctf_stream, source: Source::Parts },
     #[cfg(test)]
     text_format::ROW,
+    FormatRow { format: Format::Otlp, label: "otlp", is: |_| false, source: Source::Stream { open: |stream, files| Ok(Box::new(OtlpStream::new(stream, files))), is_of_runtime: false } },
     FormatRow { format: Format::Etl, label: "etl", is: is_etl, source: Source::Parts },
     FormatRow { format: Format::PerfScript, label: "perf script", is: is_script, source: Source::Parts },
 ];
 
 const RUNTIME: Source = Source::Stream {
-    open: |stream| Ok(Box::new(NettraceStream::new(stream, Default::default())?)),
+    open: |stream, _| Ok(Box::new(NettraceStream::new(stream, Default::default())?)),
     is_of_runtime: true,
 };
 
@@ -227,6 +234,10 @@ pub(super) fn pid_in_name(name: &str, before: &str, after: &str) -> Option<u32> 
 pub(super) fn describe(content: Content, head: &[u8]) -> String {
     match content {
         Content::Known(what) => what.to_owned(),
+        // The key of the first field of OTLP profiles.
+        _ if head.starts_with(b"\n") && !head.is_ascii() => {
+            "perhaps a file of OTLP profiles, which cannot be detected: state that format (--input otlp)".to_owned()
+        }
         _ => {
             let bytes: Vec<String> = head.iter().take(8).map(|b| format!("{b:02x}")).collect();
             format!("a file that begins with the bytes {}", bytes.join(" "))

@@ -95,6 +95,7 @@ pub struct Opener {
     watch: Option<Box<Watch>>,
     beside: Beside,
     files: Option<Arc<dyn ImageFiles>>,
+    format: Option<Format>,
 }
 
 impl Opener {
@@ -135,9 +136,17 @@ impl Opener {
     }
 
     /// Unwinds, with these files, the stacks that samples of a perf.data hold a copy of (`perf
-    /// record --call-graph dwarf`).
+    /// record --call-graph dwarf`), and finds in them the files that OTLP profiles identify by
+    /// their content.
     pub fn unwind_with(mut self, files: Arc<dyn ImageFiles>) -> Self {
         self.files = Some(files);
+        self
+    }
+
+    /// Reads inputs in this format instead of detecting it, once archives and compression layers are
+    /// opened: for a format without a signature, [`Format::Otlp`].
+    pub fn read_as(mut self, format: Format) -> Self {
+        self.format = Some(format);
         self
     }
 
@@ -156,6 +165,7 @@ impl Opener {
             notes: LayerDiagnostics::default(),
             inputs: Inputs::default(),
             is_full: false,
+            format: self.format,
         };
         let mut beside = self.beside;
         for input in inputs {

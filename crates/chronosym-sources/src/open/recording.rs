@@ -31,8 +31,8 @@ pub struct Recording {
 
 /// How a recording is read.
 enum Bytes {
-    /// One stream, and the function that opens it.
-    Stream(Open, ByteStream),
+    /// One stream, the function that opens it, and files of images.
+    Stream(Open, ByteStream, Option<Arc<dyn ImageFiles>>),
     /// All .etl files of the recording.
     Etl(Box<EtlReader<FileBytes>>),
     /// Several recordings to join.
@@ -116,7 +116,7 @@ impl Recording {
             && let Some((_, format, stream)) = streams.pop()
             && let Source::Stream { open, .. } = format.source()
         {
-            (format, Bytes::Stream(open, stream))
+            (format, Bytes::Stream(open, stream, files))
         } else {
             let etl = match etl.first() {
                 Some((name, _)) => Some((name.clone(), Box::new(merge(etl)?))),
@@ -203,7 +203,7 @@ impl Recording {
     pub fn into_events(self) -> Result<Option<Box<dyn EventStream + Send>>, OpenError> {
         let name = self.names.join(", ");
         let events = match self.bytes {
-            Bytes::Stream(open, stream) => open(stream).map(Some),
+            Bytes::Stream(open, stream, files) => open(stream, files).map(Some),
             Bytes::Etl(reader) => Ok(Some(Box::new(EtlStream::of(*reader)) as _)),
             Bytes::Joined(parts) => parts.into_events(),
         };
@@ -246,7 +246,7 @@ impl Recording {
         };
         session.limit_memory(self.meter.budget());
         let read = match self.bytes {
-            Bytes::Stream(open, stream) => match open(stream) {
+            Bytes::Stream(open, stream, files) => match open(stream, files) {
                 Ok(mut stream) => read_into(&mut *stream, session),
                 Err(error) => Err(refused(error)),
             },

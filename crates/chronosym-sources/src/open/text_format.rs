@@ -20,7 +20,7 @@ pub(super) const ROW: FormatRow = FormatRow {
     label: "text",
     is: |head| head.starts_with(b"TEXT TRACE\n"),
     source: Source::Stream {
-        open: |stream| Ok(Box::new(TextStream::new(stream))),
+        open: |stream, _| Ok(Box::new(TextStream::new(stream))),
         is_of_runtime: false,
     },
 };
