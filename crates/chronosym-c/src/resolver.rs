@@ -4,8 +4,8 @@ use std::ffi::c_char;
 use std::sync::{Arc, Mutex};
 
 use chronosym::{
-    AddressQuery, FrameTable, Position, QueryProcess, ResolvedBatch, Resolver, StackQuery,
-    SymbolSource, TextId,
+    AddressQuery, BatchQuery, FrameTable, Position, QueryProcess, ResolvedBatch, Resolver,
+    StackQuery, SymbolSource, TextId,
 };
 
 use crate::boundary::{call, only};
@@ -47,6 +47,21 @@ pub struct chronosym_query {
     pub pid: u32,
     /// A `chronosym_position`.
     pub position: u32,
+}
+
+impl BatchQuery for chronosym_query {
+    /// Other positions than these were refused before.
+    fn query(&self) -> AddressQuery {
+        AddressQuery {
+            process: QueryProcess::Pid(self.pid),
+            address: self.address,
+            time_ns: self.time_ns,
+            position: match self.position {
+                0 => Position::Exact,
+                _ => Position::Return,
+            },
+        }
+    }
 }
 
 /// A stack of a process at a time.
@@ -134,7 +149,6 @@ impl Versioned for chronosym_rows {}
 
 pub struct ResolverObject {
     resolver: Resolver,
-    queries: Vec<AddressQuery>,
     batch: ResolvedBatch,
     table: Vec<chronosym_frame>,
     texts: Vec<u8>,
@@ -145,7 +159,6 @@ impl ResolverObject {
     fn new(resolver: Resolver) -> Self {
         ResolverObject {
             resolver,
-            queries: Vec::new(),
             batch: ResolvedBatch::default(),
             table: Vec::new(),
             // Text 0, with the zero after it.
@@ -307,19 +320,10 @@ pub unsafe extern "C" fn chronosym_resolve(
     with_resolver(resolver, |object| {
         // SAFETY: as the caller states.
         let queries = unsafe { pointers::array(queries, count, "queries")? };
-        object.queries.clear();
-        object.queries.reserve(queries.len());
         for query in queries {
-            object.queries.push(AddressQuery {
-                process: QueryProcess::Pid(query.pid),
-                address: query.address,
-                time_ns: query.time_ns,
-                position: position_of(query.position)?,
-            });
+            position_of(query.position)?;
         }
-        object
-            .resolver
-            .resolve_batch(&object.queries, &mut object.batch);
+        object.resolver.resolve_batch(queries, &mut object.batch);
         // SAFETY: as the caller states.
         unsafe { pointers::write_versioned(rows, object.rows()) }
     })

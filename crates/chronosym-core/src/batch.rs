@@ -37,6 +37,19 @@ pub struct AddressQuery {
     pub position: Position,
 }
 
+/// A query in a caller's own layout, such as that of another language: a batch of them is resolved
+/// without a copy.
+pub trait BatchQuery: Sync {
+    /// Returns the query.
+    fn query(&self) -> AddressQuery;
+}
+
+impl BatchQuery for AddressQuery {
+    fn query(&self) -> AddressQuery {
+        *self
+    }
+}
+
 /// A stack of a process at a time.
 ///
 /// Closed: callers build it as a literal.
@@ -140,7 +153,7 @@ impl Resolver {
     /// assert_eq!(table.text(table.method()[known]), "Ns.Type.Run");
     /// assert!(table.reason()[unknown].is_some());
     /// ```
-    pub fn resolve_batch(&mut self, queries: &[AddressQuery], batch: &mut ResolvedBatch) {
+    pub fn resolve_batch<Q: BatchQuery>(&mut self, queries: &[Q], batch: &mut ResolvedBatch) {
         self.find_frames(queries, batch);
         batch.clear();
         for &(first, count) in batch.cached.iter().flatten() {
@@ -212,7 +225,7 @@ impl Resolver {
     }
 
     /// Finds the frames of each address: cached ones on all cores, then the others.
-    fn find_frames(&mut self, queries: &[AddressQuery], batch: &mut ResolvedBatch) {
+    fn find_frames<Q: BatchQuery>(&mut self, queries: &[Q], batch: &mut ResolvedBatch) {
         batch.cached.clear();
         batch.cached.resize(queries.len(), None);
         look_up_all(self.cache(), queries, &mut batch.cached);
@@ -220,7 +233,7 @@ impl Resolver {
         let mut processes = Processes::new(&timeline);
         for (query, cached) in queries.iter().zip(&mut batch.cached) {
             if cached.is_none() {
-                let (_, frames) = self.frames_at(processes.at(query), None, true);
+                let (_, frames) = self.frames_at(processes.at(&query.query()), None, true);
                 *cached = Some((frames.start, frames.len() as u32));
             }
         }
@@ -242,7 +255,7 @@ impl Resolver {
 }
 
 /// Like [`look_up`]; large batches use all cores.
-fn look_up_all(cache: FrameCache<'_>, queries: &[AddressQuery], cached: &mut [Option<Cached>]) {
+fn look_up_all<Q: BatchQuery>(cache: FrameCache<'_>, queries: &[Q], cached: &mut [Option<Cached>]) {
     if queries.len() < 2 * THREAD {
         return look_up(cache, queries, cached);
     }
@@ -266,10 +279,10 @@ fn look_up_all(cache: FrameCache<'_>, queries: &[AddressQuery], cached: &mut [Op
 }
 
 /// Looks up the cached frames of addresses.
-fn look_up(cache: FrameCache<'_>, queries: &[AddressQuery], cached: &mut [Option<Cached>]) {
+fn look_up<Q: BatchQuery>(cache: FrameCache<'_>, queries: &[Q], cached: &mut [Option<Cached>]) {
     let mut processes = Processes::new(cache.timeline);
     for (query, cached) in queries.iter().zip(cached) {
-        let frames = cache.frames(processes.at(query));
+        let frames = cache.frames(processes.at(&query.query()));
         *cached = frames.map(|frames| (frames.start, frames.len() as u32));
     }
 }

@@ -96,7 +96,7 @@ mod weights;
 mod window;
 
 pub use activity::{Activity, ActivityEvidence, ThreadActivity, WallFlag};
-pub use batch::{AddressQuery, QueryProcess, ResolvedBatch, StackQuery};
+pub use batch::{AddressQuery, BatchQuery, QueryProcess, ResolvedBatch, StackQuery};
 pub use budget::{Budget, Share};
 pub use chronosym_events;
 pub use chronosym_events::{
