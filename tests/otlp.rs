@@ -460,6 +460,43 @@ fn values_without_times_are_samples() {
 }
 
 #[test]
+fn work_is_bounded_by_the_length_of_the_file() {
+    let mut maker = Maker::new();
+    let location = maker.location((0, 0), "native", ("work", "", 0));
+    maker.sample(7, "t", &[location; 400], &[1]);
+    let stack = maker.samples[0].stack_index;
+    // Every process has the stack, which is stated to each.
+    for pid in 0..300 {
+        let pid = maker.attribute("process.pid", any_value::Value::IntValue(pid));
+        maker.samples.push(proto::Sample {
+            stack_index: stack,
+            attribute_indices: vec![pid],
+            ..Default::default()
+        });
+    }
+    // Every frame is a location with many functions.
+    let lines = maker.dictionary.location_table[location as usize]
+        .lines
+        .clone();
+    let long = "x".repeat(1 << 16);
+    maker.dictionary.string_table.push(long);
+    let name_strindex = maker.dictionary.string_table.len() as i32 - 1;
+    maker.dictionary.function_table[1].name_strindex = name_strindex;
+    maker.dictionary.location_table[location as usize].lines = lines.repeat(1_000);
+    let bytes = maker.finish().encode_to_vec();
+    let (timeline, diagnostics) = read(&bytes, None);
+    let texts: Vec<String> = diagnostics.list.iter().map(ToString::to_string).collect();
+    assert!(
+        texts.iter().any(|it| it.contains("8 for each byte")),
+        "{texts:?}"
+    );
+    let profile = timeline.profile(&Filter::default(), None);
+    let depth = |entry: usize| frames(&profile, entry).len() as u64;
+    let depth: u64 = (0..profile.entries.len()).map(depth).sum();
+    assert!((1..=8 * bytes.len() as u64).contains(&depth), "{depth}");
+}
+
+#[test]
 fn indices_and_addresses_may_be_anything() {
     let values = [0, 1, 2, 6, i64::from(i32::MAX), -1];
     let base = ebpf_profile();

@@ -28,6 +28,8 @@
 //! # Limits
 //!
 //! The input is in memory, at most [`MAX_BYTES`]; every element of a table takes eight bytes more.
+//! Texts are cut after [`MAX_TEXT`] bytes, and lists of an element after 256 elements, so that reading
+//! an element takes bounded time.
 //!
 //! # Damage
 //!
@@ -44,7 +46,7 @@ mod wire;
 pub use error::Error;
 pub use frames::{Address, FileIds, FrameType};
 pub use profiles::{
-    Attribute, AttributeValue, Function, Line, Location, MAX_BYTES, Mapping, Profile, Profiles,
-    Sample, Samples, ValueType,
+    Attribute, AttributeValue, Function, Line, Location, MAX_BYTES, MAX_TEXT, Mapping, Profile,
+    Profiles, Sample, Samples, ValueType,
 };
 pub use rewrite::{NewLine, join};

@@ -10,6 +10,13 @@ use crate::wire::{Field, Fields, Ints, Part, Value};
 /// Maximum length of the input in bytes.
 pub const MAX_BYTES: usize = 1 << 30;
 
+/// Maximum length of a text in bytes; the rest of a longer one is left out. A text may be referred to
+/// by every element of a table.
+pub const MAX_TEXT: usize = 4096;
+
+/// Maximum number of attributes of an element, and of functions at a location, that are read.
+const MAX_LIST: usize = 256;
+
 /// Tables of the dictionary, by the number of their field.
 const TABLES: Range<usize> = 1..8;
 pub(crate) const MAPPINGS: usize = 1;
@@ -156,7 +163,8 @@ impl Profiles {
     }
 
     fn string(&self, part: Part) -> Cow<'_, str> {
-        String::from_utf8_lossy(part.of(&self.bytes))
+        let bytes = part.of(&self.bytes);
+        String::from_utf8_lossy(bytes.get(..MAX_TEXT).unwrap_or(bytes))
     }
 
     /// Returns the number of locations.
@@ -241,7 +249,7 @@ impl Profiles {
 
     /// Returns the attributes of these indices.
     fn attributes(&self, part: Part, number: u64) -> impl Iterator<Item = Attribute<'_>> {
-        let indices = Ints::new(&self.bytes, part, number);
+        let indices = Ints::new(&self.bytes, part, number).take(MAX_LIST);
         indices.filter_map(|index| self.attribute(index as usize))
     }
 
@@ -366,7 +374,7 @@ impl<'p> Profile<'p> {
         let of = self.of;
         let attributes = of.fields(self.parts.resource);
         let attributes = attributes.filter_map(|field| field.part(1));
-        attributes.map(move |part| {
+        attributes.take(MAX_LIST).map(move |part| {
             let mut key = Cow::Borrowed("");
             let mut value = AttributeValue::Other;
             for field in of.fields(part) {
@@ -502,7 +510,7 @@ impl<'p> Location<'p> {
     pub fn lines(&self) -> impl Iterator<Item = Line> + use<'p> {
         let of = self.of;
         let parts = of.fields(self.part).filter_map(|field| field.part(3));
-        parts.map(move |part| {
+        parts.take(MAX_LIST).map(move |part| {
             let mut line = Line {
                 position: part.start,
                 ..Line::default()

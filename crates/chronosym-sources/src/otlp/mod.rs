@@ -18,7 +18,7 @@ use chronosym_core::{Diagnostics, Position, ProcessIndex, RecordingId, SampleKin
 use chronosym_core::{EventTypeId, StackId};
 use chronosym_events::{EventKey, EventSchema, PointerSize, RawEvent};
 use chronosym_otlp::{MAX_BYTES, Profile, Profiles};
-use chronosym_types::hash::{HashMap, HashSet};
+use chronosym_types::hash::HashMap;
 
 pub use self::symbolize::{Symbolized, symbolize};
 
@@ -32,8 +32,9 @@ use crate::stream::{EventStream, StreamEvent};
 const MOST_LOCATIONS: usize = 4096;
 /// Maximum number of samples that values add which count several.
 const MOST_REPEATED: u64 = 4 << 20;
-/// Maximum number of locations in all processes for each byte of the input.
-const LOCATIONS_PER_BYTE: u64 = 8;
+/// Maximum number of frames of all stacks, each counted once for each of its processes, for each byte
+/// of the input.
+const PER_BYTE: u64 = 8;
 
 /// The samples of OTLP profiles, as events without a payload, in the order of the file. The file is
 /// read into memory.
@@ -57,10 +58,11 @@ pub struct OtlpStream<R> {
 struct Message {
     profiles: Profiles,
     places: Places,
-    /// Interned stacks, by their index and the position of the innermost frame.
-    stacks: HashMap<(usize, Position), Option<StackId>>,
-    /// Stacks whose locations were stated to a process.
-    stated: HashSet<(ProcessIndex, usize)>,
+    /// Interned stacks, by their index and the position of the innermost frame, with their numbers of
+    /// frames.
+    stacks: HashMap<(usize, Position), (Option<StackId>, u64)>,
+    /// Stacks of processes, and whether their frames are within the limit.
+    stated: HashMap<(ProcessIndex, usize), bool>,
 }
 
 /// Indices of a message and of a profile in it, and the offset of the next sample there.
@@ -102,7 +104,7 @@ impl<R: Read> OtlpStream<R> {
         {
             return Err(ReadError::Other(error.into()));
         }
-        self.importer.locations_left = (bytes.len() as u64).saturating_mul(LOCATIONS_PER_BYTE);
+        self.importer.left = (bytes.len() as u64).saturating_mul(PER_BYTE);
         let mut mappings = 0_usize;
         for profiles in Profiles::read(bytes)? {
             self.importer.damaged += profiles.damaged();
@@ -112,7 +114,7 @@ impl<R: Read> OtlpStream<R> {
                 profiles,
                 places,
                 stacks: HashMap::default(),
-                stated: HashSet::default(),
+                stated: HashMap::default(),
             });
         }
         let profiles = || self.messages.iter().flat_map(|it| it.profiles.profiles());
@@ -190,7 +192,8 @@ impl<R: Read> OtlpStream<R> {
 struct Importer {
     threads: Threads,
     damaged: u64,
-    locations_left: u64,
+    /// Number of frames that may still be used.
+    left: u64,
     unstated: u64,
     repeated_left: u64,
     unrepeated: u64,
@@ -201,7 +204,7 @@ impl Default for Importer {
         Importer {
             threads: Threads::default(),
             damaged: 0,
-            locations_left: 0,
+            left: 0,
             unstated: 0,
             repeated_left: MOST_REPEATED,
             unrepeated: 0,
@@ -258,21 +261,25 @@ impl ProfileReader<'_> {
                 session.name_process(pid, owner.process_name.as_bytes());
             }
             let locations = || profiles.stack(sample.stack).take(MOST_LOCATIONS);
-            let stack = *stacks.entry((sample.stack, position)).or_insert_with(|| {
-                let addresses = places.stack(profiles, locations(), position, self.files);
-                session.intern_whole(addresses.iter().copied())
+            let (stack, depth) = *stacks.entry((sample.stack, position)).or_insert_with(|| {
+                let left = &mut self.importer.left;
+                let addresses = places.stack(profiles, locations(), (position, left), self.files);
+                let depth = addresses.len() as u64;
+                (session.intern_whole(addresses.iter().copied()), depth)
             });
-            if stated.insert((process, sample.stack)) {
+            let is_stated = *stated.entry((process, sample.stack)).or_insert_with(|| {
+                let Some(left) = self.importer.left.checked_sub(depth) else {
+                    self.importer.unstated += 1;
+                    return false;
+                };
+                self.importer.left = left;
                 let at = At::new(0).of(owner.pid, None);
                 for location in locations() {
-                    if self.importer.locations_left == 0 {
-                        self.importer.unstated += 1;
-                        break;
-                    }
-                    self.importer.locations_left -= 1;
                     places.state(profiles, location, (at, process), self.files, session);
                 }
-            }
+                true
+            });
+            let stack = stack.filter(|_| is_stated);
             let value = |value: i64| u64::try_from(value).unwrap_or(0);
             let mut values = sample.values().map(value);
             let mut weights = paired.iter().flat_map(|it| it.values()).map(value);
@@ -305,7 +312,7 @@ impl ProfileReader<'_> {
 impl<R: Read> EventStream for OtlpStream<R> {
     fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, ReadError> {
         self.load()?;
-        let (name, time_ns, owner) = loop {
+        let (name, time_ns, process_id, thread_id) = loop {
             let Some(Message { profiles, .. }) = self.messages.get(self.next.message) else {
                 return Ok(None);
             };
@@ -335,7 +342,8 @@ impl<R: Read> EventStream for OtlpStream<R> {
             self.stack.clear();
             self.stack.extend(addresses.map(|it| it.address));
             let name = profile.sample_type().name.into_owned();
-            break (name, time.saturating_sub(self.began_unix_ns), owner);
+            let time_ns = time.saturating_sub(self.began_unix_ns);
+            break (name, time_ns, owner.pid, owner.tid);
         };
         self.schema(&name);
         let Some(schema) = self.schemas.get(&name) else {
@@ -343,8 +351,8 @@ impl<R: Read> EventStream for OtlpStream<R> {
         };
         let event = RawEvent {
             time_ns,
-            process_id: owner.pid,
-            thread_id: owner.tid,
+            process_id,
+            thread_id,
             processor: None,
             pointer_size: PointerSize::Eight,
             schema,
@@ -361,7 +369,7 @@ impl<R: Read> EventStream for OtlpStream<R> {
         #[rustfmt::skip]
         let counts = [
             (it.damaged, Damage, "messages end early or are not encoded as Protocol Buffers"),
-            (it.unstated, Limit, "stacks are unnamed: more locations in processes than 8 for each byte of the file"),
+            (it.unstated, Limit, "stacks are left out: their frames in all processes are more than 8 for each byte of the file"),
             (it.unrepeated, Limit, "values are too large to become that many samples"),
         ];
         diagnostics.add_counts(&counts);

@@ -73,12 +73,12 @@ impl Places {
     }
 
     /// Returns the addresses of a stack of locations, innermost first, as in a stack of a process:
-    /// those of callers are return addresses.
+    /// those of callers are return addresses. At most `left` of them.
     pub fn stack(
         &mut self,
         of: &Profiles,
         locations: impl Iterator<Item = usize>,
-        innermost: Position,
+        (innermost, left): (Position, &mut u64),
         files: Option<&dyn ImageFiles>,
     ) -> Vec<u64> {
         let mut addresses = Vec::new();
@@ -87,6 +87,10 @@ impl Places {
             let mapping = of.mapping(location.mapping);
             let states_return = matches!(location.meaning(mapping.as_ref()), Address::Rva(_));
             for frame in self.frames(of, &location, mapping.as_ref(), files) {
+                let Some(rest) = left.checked_sub(1) else {
+                    return addresses;
+                };
+                *left = rest;
                 let is_kernel = frame.address >> 63 == 1;
                 if is_in_kernel && !is_kernel {
                     position = Position::Exact;

@@ -1,32 +1,30 @@
 //! The thread of an OTLP sample, and its weight.
 
+use std::borrow::Cow;
+
 use chronosym_core::Weight;
 use chronosym_otlp::{Attribute, AttributeValue, Profile, ValueType};
 
 /// Process and thread of a sample, as its attributes and its resource state them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Owner {
+pub(super) struct Owner<'p> {
     pub pid: Option<u32>,
     pub tid: Option<u64>,
-    pub thread_name: String,
-    pub process_name: String,
+    pub thread_name: Cow<'p, str>,
+    pub process_name: Cow<'p, str>,
 }
 
-impl Owner {
+impl<'p> Owner<'p> {
     /// Adds attributes, which take precedence.
-    pub fn with<'p>(mut self, attributes: impl Iterator<Item = Attribute<'p>>) -> Self {
+    pub fn with(mut self, attributes: impl Iterator<Item = Attribute<'p>>) -> Self {
         for Attribute { key, value } in attributes {
             match (&*key, value) {
                 ("process.pid", AttributeValue::Int(pid)) => self.pid = pid.try_into().ok(),
                 ("thread.id", AttributeValue::Int(tid)) => self.tid = tid.try_into().ok(),
-                ("thread.name", AttributeValue::Text(name)) => {
-                    self.thread_name = name.into_owned();
-                }
-                ("process.executable.name", AttributeValue::Text(name)) => {
-                    self.process_name = name.into_owned();
-                }
+                ("thread.name", AttributeValue::Text(name)) => self.thread_name = name,
+                ("process.executable.name", AttributeValue::Text(name)) => self.process_name = name,
                 ("service.name", AttributeValue::Text(name)) if self.process_name.is_empty() => {
-                    self.process_name = name.into_owned();
+                    self.process_name = name;
                 }
                 _ => {}
             }

@@ -3,7 +3,7 @@
 use chronosym_core::facts::At;
 use chronosym_core::unwind::ImageFiles;
 use chronosym_core::{Frame, Options, Position, Session, SymbolSource};
-use chronosym_otlp::{NewLine, Profiles, join};
+use chronosym_otlp::{MAX_TEXT, NewLine, Profiles, join};
 use chronosym_types::hash::{HashMap, HashSet};
 
 use super::places::Places;
@@ -74,7 +74,7 @@ fn new_lines(
             false => Position::Exact,
         };
         let names = names(profiles, index);
-        let addresses = places.stack(profiles, [index].into_iter(), position, files);
+        let addresses = places.stack(profiles, [index].into_iter(), (position, &mut 2), files);
         let found = match addresses.as_slice() {
             &[address] => timeline.frames(process, address, 1, position, Some(symbols)),
             _ => Vec::new(),
@@ -107,7 +107,8 @@ fn merged(names: &[(String, bool)], found: &[Frame]) -> Option<Vec<NewLine>> {
     let adds_line = found.iter().any(|frame| frame.line.is_ok());
     let own = match names {
         [] => None,
-        [(name, false)] if adds_line => Some(name),
+        // The rest of a longer name is not known here.
+        [(name, false)] if adds_line && name.len() < MAX_TEXT => Some(name),
         _ => return None,
     };
     let mut lines = Vec::with_capacity(found.len());
