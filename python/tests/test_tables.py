@@ -2,10 +2,12 @@
 
 import collections
 import json
+import pathlib
 import subprocess
 
 import numpy
 import pyarrow
+import pyarrow.compute
 import pytest
 
 import chronosym
@@ -143,6 +145,39 @@ def test_consumers_take_tables(timeline):
     assert pyarrow.record_batch(batch).num_rows == 2
     assert batch.column_names[0] == "query"
     assert len(batch) == 2 and "2 rows" in repr(batch)
+
+
+def test_pandas_and_duckdb_take_tables(timeline):
+    pandas = pytest.importorskip("pandas")
+    duckdb = pytest.importorskip("duckdb")
+    expected = pyarrow.table(timeline.samples())
+    frame = pandas.DataFrame.from_arrow(timeline.samples())
+    assert len(frame) == expected.num_rows
+    assert frame["weight_ns"].sum() == pyarrow.compute.sum(expected["weight_ns"]).as_py()
+    samples = timeline.samples()
+    query = "select method, count(*) as samples from samples group by all order by all"
+    counted = duckdb.sql(query).fetchall()
+    own = expected.group_by("method").aggregate([([], "count_all")]).to_pylist()
+    assert dict(counted) == {row["method"]: row["count_all"] for row in own}
+    batch = timeline.resolve(1, 2, [3, 4])
+    assert len(pandas.DataFrame.from_arrow(batch)) == 2
+
+
+def test_the_notebook_runs(trace, monkeypatch):
+    pytest.importorskip("pandas")
+    folder = pathlib.Path(__file__).parents[2]
+    monkeypatch.setenv("CHRONOSYM_TRACE", str(trace))
+    monkeypatch.setenv("CHRONOSYM_SYMBOLS", str(folder / "testdata/clr10/workload"))
+    notebook = json.loads((folder / "python/examples/hottest_lines.ipynb").read_text())
+    names = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+            assert cell["outputs"] == []
+    assert len(names["table"]) == 10
+    assert names["table"].to_numpy().sum() > 0
+    picture = names["Picture"](names["table"]).svg
+    assert picture.startswith("<svg") and names["table"].index[0] in picture
 
 
 def test_a_reader_can_be_read_once(timeline):
