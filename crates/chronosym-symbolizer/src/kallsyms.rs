@@ -386,7 +386,11 @@ mod tests {
         refused(&own, &kernel(BASE, BASE + 0x400), "ends at");
         refused(&list(LIST, Some("cd")).unwrap(), &good, "build id cd");
         let module = |base, name| placed(name, base, 0x1000);
-        refused(&own, &module(0xffff_ffff_c030_0000, "[my_fs]"), "code at");
+        refused(
+            &own,
+            &module(0xffff_ffff_c030_0000, "[my_fs]"),
+            "the module starts at",
+        );
         refused(&own, &module(0xffff_ffff_c030_0000, "[other]"), "no such");
     }
 
