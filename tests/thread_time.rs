@@ -409,6 +409,55 @@ mod etl {
         assert!(unpaired.starts_with("2 "), "{unpaired}");
     }
 
+    /// Whatever a file states, no thread has more time than the recording.
+    #[test]
+    fn rule_25_damaged_switches_have_no_doubled_time() {
+        let mut w = writer();
+        let schedule = Schedule::random(23, 300);
+        with_threads(Op::DCStart, at(1, 0), &mut w);
+        write(&schedule, &mut w);
+        let file = w.finish().expect("memory");
+        let mut seed = 1u64;
+        let mut random = move |below: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as usize % below
+        };
+        // Not in the header of the file, and not where buffers are empty.
+        let is_filler = |&at: &usize| matches!(file[at], 0 | 0xff);
+        let places = (0x400..file.len()).filter(|at| !is_filler(at));
+        let places: Vec<usize> = places.collect();
+        let (mut read_files, mut changed) = (0, 0);
+        for _ in 0..200 {
+            let mut damaged = file.clone();
+            for _ in 0..1 + random(40) {
+                damaged[places[random(places.len())]] = random(256) as u8;
+            }
+            let reader = chronosym_etl::Reader::new(damaged.as_slice(), Default::default());
+            let Ok(reader) = reader else { continue };
+            let mut options = Options::default();
+            options.switches = true;
+            let mut session = Session::new(options);
+            if chronosym::source::etl::read(reader, &mut session).is_err() {
+                continue;
+            }
+            let timeline = session.finish();
+            read_files += 1;
+            changed += usize::from(times(&timeline) != expected_times(&schedule));
+            let duration = u128::from(timeline.facts().duration_ns);
+            for (thread, time) in timeline.thread_times() {
+                let times = [time.on_cpu_ns, time.runnable_ns, time.blocked_ns];
+                let sum: u128 = times.into_iter().map(u128::from).sum();
+                assert!(sum <= duration, "{thread:?}: {time:?} of {duration}");
+            }
+            let mut filter = Filter::default();
+            filter.activity = Some(ActivityFilter::All);
+            let profile = timeline.profile(&filter, None);
+            let wakers = timeline.wakers(&filter, None, |_, _| true);
+            assert!(wakers.time_ns() <= profile.time_ns().or(Some(u64::MAX)));
+        }
+        assert!(read_files > 100 && changed > 50, "{read_files} {changed}");
+    }
+
     /// Without a request, switches are only counted.
     #[test]
     fn rule_25_switches_need_a_request() {
