@@ -60,6 +60,9 @@ providers! {
     KernelNetwork "Microsoft-Windows-Kernel-Network" 0x7dd42a49_5329_4832_8dfd_43d979153a88,
     /// The Windows provider of HTTP.sys: requests, connections, TLS.
     HttpService "Microsoft-Windows-HttpService" 0xdd5ef90a_6398_47a4_ad34_4dcecdef795f,
+    /// .NET 11's `System.Runtime.CompilerServices.AsyncProfilerEventSource`: buffers of async calls,
+    /// which are not decoded.
+    AsyncProfiler "System.Runtime.CompilerServices.AsyncProfilerEventSource" 0x7892f2f8_f81d_50d6_aea7_594d846c2274,
 }
 
 impl Provider {

@@ -439,6 +439,23 @@ fn a_heap_s_history_of_net_framework() {
 }
 
 #[test]
+fn buffers_of_async_calls() {
+    let provider = Provider::AsyncProfiler;
+    assert_eq!(
+        clr(provider.clone(), 1, 1, &bytes().u32s(&[2]).raw(&[1, 0xab])),
+        "Length=2, Buffer=01ab"
+    );
+    let name = "System.Runtime.CompilerServices.AsyncProfilerEventSource";
+    assert_eq!(Provider::from_name(name), provider);
+    let schema = EventSchema::new(EventKey::Manifest {
+        provider,
+        id: 1,
+        version: 1,
+    });
+    assert_eq!(schema.name(), "AsyncEvents");
+}
+
+#[test]
 fn requests_of_http_sys() {
     let http = |id, version, payload: Bytes| clr(Provider::HttpService, id, version, &payload);
     assert_eq!(
