@@ -346,3 +346,39 @@ fn gaps_between_samples_stay_gaps() {
     assert_eq!(samples["threadCPUDelta"].to_string(), "[100,100,100,0,100]");
     assert_eq!(firefox["meta"]["initialSelectedThreads"].to_string(), "[0]");
 }
+
+/// The header of a report with at most 400 samples of 2,000, each 1 ms after the one before it.
+fn few_of_many(address: impl Fn(u64) -> u64) -> Value {
+    let timeline = timeline(|session| {
+        for time in 1..=2_000 {
+            let at = At::new(time * 1_000_000).process(42).thread(7);
+            let sample = Sample::cpu().weighing(Weight::Ns(1_000_000));
+            session.sample(at, &[address(time)], sample);
+        }
+    });
+    let profile = timeline.profile(&Filter::default(), None);
+    let mut facts = ReportFacts::new("many", &profile, Vec::new());
+    facts.max_samples = 400;
+    let series = series(&timeline, Granularity::default());
+    let page = text(|out| chronosym_export::write_report(&series, &facts, |_| None, out));
+    let (_, data) = page.split_once("id=\"trace\">").unwrap();
+    let data = data.split_once("</script>").unwrap().0.trim();
+    let packed = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, data).unwrap();
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::ZlibDecoder::new(&*packed), &mut bytes).unwrap();
+    let (size, rest) = bytes.split_first_chunk().unwrap();
+    serde_json::from_slice(&rest[..u32::from_le_bytes(*size) as usize]).unwrap()
+}
+
+#[test]
+fn too_many_samples_keep_their_place_in_time() {
+    // Slices that merge so many samples would be 100 ms or more, and be seen on the time axis.
+    let varied = few_of_many(|time| 0x1000 + time % 50);
+    let columns = varied["columns"].as_array().unwrap();
+    let time = columns
+        .iter()
+        .find(|it| it["name"] == "sample.time")
+        .unwrap();
+    assert_eq!((&varied["every"], &time["count"]), (&5.into(), &400.into()));
+    assert!(varied["slice"].is_null());
+}

@@ -8,6 +8,12 @@ import type { Model } from "./model.ts";
 export function about(model: Model): Node[] {
   const { header } = model.trace;
   const notes: string[] = [...header.diagnostics];
+  if (header.every > 1) {
+    notes.push(
+      `too many samples for a page: it has one of every ${header.every} of each thread, with the weight of all; ` +
+        "totals of threads are exact, those of methods are estimates",
+    );
+  }
   if (header.slice) {
     notes.push(
       `too many samples for a page: those of one thread with equal stacks and activity are merged in slices of ${duration(header.slice)}; ` +

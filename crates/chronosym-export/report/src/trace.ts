@@ -28,6 +28,8 @@ export interface Header {
   duration: number;
   start_unix_ms: number | null;
   slice: number | null;
+  /** The number of samples of a thread of which the first one is kept; 1 for all. */
+  every: number;
   cut_stacks: number;
   weight_until_next: boolean;
   raw: boolean;

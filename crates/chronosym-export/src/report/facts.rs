@@ -19,7 +19,8 @@ pub struct ReportFacts {
     /// of the runtime's helpers is not charged to their callers.
     pub raw: bool,
     /// The maximum number of samples. Beyond it, samples of one thread with equal stacks are merged
-    /// in slices of time; the default is 2,000,000.
+    /// in slices of up to a thousandth of the time; if too many remain, some of the samples of each
+    /// thread are kept with the weight of all. The default is 2,000,000.
     pub max_samples: usize,
     /// The maximum number of distinct stacks with their callers; the default is 1,500,000.
     pub max_nodes: u32,

@@ -1,6 +1,7 @@
 //! The samples of a report by time, merged if there are too many.
 
 use chronosym_core::ThreadIndex;
+use rustc_hash::FxHashMap;
 
 use super::calls::Calls;
 use super::columns::{Columns, deltas, zigzag};
@@ -26,32 +27,39 @@ pub(super) struct Samples {
     pub threads: Numbered<ThreadIndex>,
     /// The length of the slices in which samples were merged, in ns.
     pub slice_ns: Option<u64>,
+    /// The number of samples of a thread of which the first one is kept; 1 for all.
+    pub every: u64,
 }
+
+/// Slices are at most this part of the time: longer ones would be seen on a time axis.
+const FEWEST_SLICES: u64 = 1_000;
 
 impl Samples {
     /// Merges samples of equal thread, stack and activity in slices of time, whose length doubles
-    /// until at most `max_samples` remain or one slice has the whole time: totals stay exact.
+    /// until at most `max_samples` remain: totals stay exact. If slices would become too long, the
+    /// first of every few samples of each thread is kept instead, with the weight of all.
     pub fn new(series: &Series, calls: &mut Calls<'_>, max_samples: usize) -> Self {
         let mut threads = Numbered::default();
-        let samples = series.samples.iter().map(|sample| Sample {
-            thread: threads.insert_full(sample.thread).0 as u32,
-            time_ns: sample.time_ns,
-            node: calls.node(sample.stack),
-            // The index in the list of activities, which the script has, too.
-            activity: sample.activity as u8,
-            weight: sample.weight,
-            count: 1,
-        });
-        let mut samples: Vec<Sample> = samples.collect();
+        let mut samples = all(series, calls, &mut threads);
         let times = samples.iter().map(|sample| sample.time_ns);
         let span = times.clone().max().unwrap_or(0) - times.min().unwrap_or(0);
-        let mut slice_ns = None;
-        while samples.len() > max_samples && slice_ns.is_none_or(|slice| slice <= span) {
+        let most_ns = span / FEWEST_SLICES;
+        let (mut slice_ns, mut every) = (None, 1);
+        if samples.len() > max_samples {
             // Each thread has at least one sample in each slice in which it was seen.
             let first = (span / max_samples.max(1) as u64).saturating_mul(threads.len() as u64);
-            let slice = slice_ns.map_or(first.max(1), |slice: u64| slice.saturating_mul(2));
-            samples = merged(&mut samples, slice);
-            slice_ns = Some(slice);
+            let mut slice = first.max(1);
+            while samples.len() > max_samples && slice <= most_ns {
+                samples = merged(&mut samples, slice);
+                slice_ns = Some(slice);
+                slice = slice.saturating_mul(2);
+            }
+        }
+        if samples.len() > max_samples {
+            samples = all(series, calls, &mut threads);
+            every = samples.len().div_ceil(max_samples.max(1)) as u64;
+            samples = thinned(&samples, every);
+            slice_ns = None;
         }
         // Stable: samples of one time keep their order.
         samples.sort_by_key(|sample| sample.time_ns);
@@ -59,6 +67,7 @@ impl Samples {
             samples,
             threads,
             slice_ns,
+            every,
         }
     }
 
@@ -125,6 +134,20 @@ impl Samples {
     }
 }
 
+/// Returns the samples of a series.
+fn all(series: &Series, calls: &mut Calls<'_>, threads: &mut Numbered<ThreadIndex>) -> Vec<Sample> {
+    let samples = series.samples.iter().map(|sample| Sample {
+        thread: threads.insert_full(sample.thread).0 as u32,
+        time_ns: sample.time_ns,
+        node: calls.node(sample.stack),
+        // The index in the list of activities, which the script has, too.
+        activity: sample.activity as u8,
+        weight: sample.weight,
+        count: 1,
+    });
+    samples.collect()
+}
+
 /// Merges samples in slices of time; `samples` are in the order of slices.
 fn merged(samples: &mut [Sample], slice_ns: u64) -> Vec<Sample> {
     let mut merged: Vec<Sample> = Vec::new();
@@ -147,6 +170,26 @@ fn merged(samples: &mut [Sample], slice_ns: u64) -> Vec<Sample> {
     merged
 }
 
+/// Keeps the first of every `n` samples of each thread, with the weight and count of all `n`.
+fn thinned(samples: &[Sample], n: u64) -> Vec<Sample> {
+    // Of each thread the sample that was kept last.
+    let mut last: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut kept: Vec<Sample> = Vec::new();
+    for sample in samples {
+        match last.get(&sample.thread).map(|&last| &mut kept[last]) {
+            Some(sum) if sum.count < n => {
+                add(&mut sum.weight, sample.weight);
+                sum.count += sample.count;
+            }
+            _ => {
+                last.insert(sample.thread, kept.len());
+                kept.push(*sample);
+            }
+        }
+    }
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +205,12 @@ mod tests {
             count: 1,
         };
         let mut samples: Vec<Sample> = (0..100).map(|i| sample(i, i as u32 % 2, 7)).collect();
+        let third = thinned(&samples, 3);
+        assert_eq!(third.len(), 34);
+        assert_eq!((third[2].time_ns, third[2].thread), (6, 0));
+        assert_eq!((third[2].count, third[2].weight), (3, 7 + 9 + 11));
+        assert_eq!(third.iter().map(|sum| sum.weight).sum::<u64>(), 5050);
+        assert_eq!(third.iter().map(|sum| sum.count).sum::<u64>(), 100);
         let ten = merged(&mut samples, 10);
         assert_eq!(ten.len(), 20);
         assert!(ten.iter().all(|sum| sum.count == 5));
