@@ -299,9 +299,12 @@ fn file(path: Option<&Path>) -> Option<&Path> {
 /// Returns whether the reader of the output, such as `head`, has closed the pipe.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        let of_writer = cause.downcast_ref().map(io::Error::kind);
+        // JSON that is written part by part.
+        let of_json = cause
+            .downcast_ref()
+            .and_then(serde_json::Error::io_error_kind);
+        of_writer.or(of_json) == Some(io::ErrorKind::BrokenPipe)
     })
 }
 

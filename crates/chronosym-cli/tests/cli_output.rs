@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::process::Stdio;
 
 use common::*;
 
@@ -318,5 +319,42 @@ fn one_of_n_samples_has_the_weight_of_all() {
     assert_eq!(all.len(), some.len());
     for (all, some) in all.iter().zip(&some) {
         assert!(some.1 <= all.1 / 2 || all.1 < 20, "{all:?} {some:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let trace = arg(REUSE);
+    for args in [
+        &["methods"][..],
+        &["methods", "--format", "json"],
+        &["events"],
+        &["events", "--format", "jsonl"],
+        &["stacks", "--format", "folded"],
+        &["stacks", "--format", "jsonl"],
+        &["stacks", "--format", "speedscope"],
+        &["stacks", "--format", "firefox"],
+        &["stacks", "--format", "perfetto"],
+        &["stacks", "--format", "html"],
+        &["stacks", "--format", "pprof"],
+        &["modules", "--format", "json"],
+        &["top", "--format", "json", "--all", "-n", "100000"],
+        &["save"],
+    ] {
+        let mut child = chronosym()
+            .args(args)
+            .arg(&trace)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            (output.status.code(), errors.as_ref()),
+            (Some(0), ""),
+            "{args:?}"
+        );
     }
 }
