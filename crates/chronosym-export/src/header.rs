@@ -24,11 +24,11 @@ pub fn describe(profile: &Profile) -> String {
     let wakeups = of(&|kind| kind == SampleKind::Wakeup);
     let threads: BTreeSet<_> = profile.entries.iter().map(|entry| entry.thread).collect();
     let span = profile.times.end - profile.times.start;
-    let over = format!(
-        "of {} over {}",
-        counted(threads.len() as u64, "thread"),
-        seconds(span)
-    );
+    let mut over = format!("of {}", counted(threads.len() as u64, "thread"));
+    // A profile need not state the times of its samples.
+    if span > 0 {
+        over += &format!(" over {}", seconds(span));
+    }
     let requested = profile.sample_interval_ns.filter(|&ns| ns > 0).map(ms);
     let time = profile.time_ns().filter(|&ns| ns > 0);
     let mut lines = Vec::new();
