@@ -240,6 +240,7 @@ impl Resolver {
         self.fill_table();
     }
 
+    #[inline]
     fn push_table_frames(&self, first: u32, count: u32, frames: &mut Vec<TableFrame>) {
         let range = first as usize..(first + count) as usize;
         frames.extend_from_slice(&self.table_frames[range]);
@@ -301,6 +302,7 @@ impl<'t> Processes<'t> {
         }
     }
 
+    #[inline]
     fn at(&mut self, query: &AddressQuery) -> AddressAt {
         let process = match query.process {
             QueryProcess::Index(process) => process,

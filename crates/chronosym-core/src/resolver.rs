@@ -95,6 +95,7 @@ pub(crate) struct FrameCache<'r> {
 }
 
 impl FrameCache<'_> {
+    #[inline]
     pub fn frames(&self, at: AddressAt) -> Option<Range<u32>> {
         let key = (at.process, at.address.into(), at.position, true);
         let (_, frames) = self.by_address.get(&key)?.at(at.time)?;
