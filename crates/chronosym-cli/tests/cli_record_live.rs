@@ -89,7 +89,7 @@ impl Drop for Running {
 /// workload are; 3.1 hangs.
 fn patiently(record: impl Fn() -> Result<(), String>) {
     let mut last = Ok(());
-    for _ in 0..3 {
+    for _ in 0..6 {
         last = record();
         match &last {
             Ok(()) => return,
