@@ -26,11 +26,12 @@
 
 #[cfg(unix)]
 mod connections;
-// Elsewhere only configurations can be made.
+// Elsewhere programs are not started and processes not found.
 #[cfg_attr(not(unix), allow(dead_code))]
 mod error;
 #[cfg_attr(not(unix), allow(dead_code))]
 mod ipc;
+mod pipe;
 #[cfg(unix)]
 mod port;
 #[cfg(unix)]
@@ -38,12 +39,12 @@ mod process;
 mod profile;
 #[cfg_attr(not(unix), allow(dead_code))]
 mod provider;
-#[cfg(unix)]
 mod session;
 #[cfg(unix)]
 mod socket;
 #[cfg(unix)]
 mod started;
+mod stream;
 #[cfg(unix)]
 mod suspended;
 
@@ -52,7 +53,6 @@ pub use error::RecordError;
 pub use process::{Target, find, find_all};
 pub use profile::Profile;
 pub use provider::{Config, Provider, ProviderError};
-#[cfg(unix)]
 pub use session::{End, Limits, Recorded, Runtime, Session};
 #[cfg(unix)]
 pub use started::Started;

@@ -16,8 +16,8 @@ use crate::connections::Connections;
 use crate::error::RecordError;
 use crate::ipc::RESUME;
 use crate::session::Runtime;
-use crate::socket::read_exact;
 use crate::started::Started;
+use crate::stream::Stream;
 
 const ADVERTISEMENT: usize = 34;
 const MAGIC: &[u8; 8] = b"ADVR_V1\0";
@@ -108,12 +108,13 @@ impl Port {
     }
 
     /// Takes a connection: it waits for a command to its runtime.
-    fn take(&self, mut stream: UnixStream) -> Result<(), RecordError> {
+    fn take(&self, stream: UnixStream) -> Result<(), RecordError> {
         let mut advertisement = [0; ADVERTISEMENT];
         let deadline = Instant::now() + ADVERTISE;
-        stream
-            .set_nonblocking(false)
-            .and_then(|()| read_exact(&mut stream, &mut advertisement, deadline))
+        let blocking = stream.set_nonblocking(false);
+        let mut stream = Stream::Socket(stream);
+        blocking
+            .and_then(|()| stream.read_before(&mut advertisement, deadline))
             .map_err(RecordError::io("read the advertisement of a runtime"))?;
         if !advertisement.starts_with(MAGIC) {
             return Err(RecordError::Protocol(

@@ -1,17 +1,21 @@
 //! Sessions of a runtime.
 
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[cfg(unix)]
 use crate::connections::Connections;
 use crate::error::RecordError;
 use crate::ipc::{COLLECT, COLLECT_2, COLLECT_4, Command, PROCESS_INFO, STOP};
+use crate::pipe;
+#[cfg(unix)]
 use crate::process::Target;
 use crate::provider::Config;
-use crate::socket::{call, connect, is_timeout};
+#[cfg(unix)]
+use crate::socket;
+use crate::stream::{Stream, is_timeout};
 
 /// What a recording may cost at most.
 #[derive(Clone, Copy, Debug)]
@@ -58,23 +62,36 @@ pub struct Runtime {
 /// How connections to it are made.
 #[derive(Clone, Debug)]
 enum Way {
-    /// It listens.
+    /// It listens at a socket.
+    #[cfg(unix)]
     Socket(PathBuf),
     /// It connects to a port of this process.
+    #[cfg(unix)]
     Port(Connections),
+    /// It listens at a named pipe.
+    Pipe(PathBuf),
 }
 
 impl Runtime {
     /// The runtime of a process.
+    #[cfg(unix)]
     pub fn of(target: &Target) -> Self {
         Runtime::at(&target.socket)
     }
 
     /// The runtime that listens at a socket.
+    #[cfg(unix)]
     pub fn at(socket: impl Into<PathBuf>) -> Self {
         Runtime::new(Way::Socket(socket.into()))
     }
 
+    /// The runtime of a process on Windows, which listens at the named pipe
+    /// `\\.\pipe\dotnet-diagnostic-PID`.
+    pub fn of_pipe(pid: u32) -> Self {
+        Runtime::new(Way::Pipe(pipe::path_of(pid)))
+    }
+
+    #[cfg(unix)]
     pub(crate) fn behind(port: Connections) -> Self {
         Runtime::new(Way::Port(port))
     }
@@ -89,10 +106,14 @@ impl Runtime {
         Runtime { limits, ..self }
     }
 
-    fn connection(&self) -> Result<UnixStream, RecordError> {
+    fn connection(&self) -> Result<Stream, RecordError> {
+        let limit = self.limits.reply;
         match &self.way {
-            Way::Socket(path) => connect(path, self.limits.reply),
-            Way::Port(port) => port.next(self.limits.reply),
+            #[cfg(unix)]
+            Way::Socket(path) => socket::connect(path, limit).map(Stream::Socket),
+            #[cfg(unix)]
+            Way::Port(port) => port.next(limit),
+            Way::Pipe(path) => pipe::connect(path, limit).map(Stream::Pipe),
         }
     }
 
@@ -100,9 +121,9 @@ impl Runtime {
         &self,
         command: Command,
         payload: &[u8],
-    ) -> Result<(UnixStream, Vec<u8>), RecordError> {
+    ) -> Result<(Stream, Vec<u8>), RecordError> {
         let mut stream = self.connection()?;
-        let reply = call(&mut stream, command, payload, self.limits.reply)?;
+        let reply = stream.call(command, payload, self.limits.reply)?;
         Ok((stream, reply))
     }
 
@@ -152,7 +173,7 @@ impl Runtime {
 pub struct Session {
     runtime: Runtime,
     id: u64,
-    stream: UnixStream,
+    stream: Stream,
 }
 
 /// How a recording ended.
@@ -200,7 +221,7 @@ impl Session {
         limits: &Limits,
         mut should_stop: impl FnMut(u64) -> bool,
     ) -> Result<Recorded, RecordError> {
-        let set = self.stream.set_read_timeout(Some(CHECK));
+        let set = self.stream.limit_reads(CHECK);
         set.map_err(RecordError::io("wait for the recording"))?;
         let mut recorded = Recorded {
             bytes: 0,
