@@ -3,7 +3,7 @@
 use chronosym_types::hash::HashMap;
 
 use crate::profiles::{DICTIONARY, FUNCTIONS, LOCATIONS, Profiles, STRINGS};
-use crate::wire::{Fields, Part, put_bytes, put_int};
+use crate::wire::{Fields, Part, Value, put_bytes, put_int};
 
 /// A function for a location.
 ///
@@ -130,8 +130,11 @@ impl Profiles {
     fn changed(&self, location: Part, lines: &[NewLine], appended: &mut Appended<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         for field in Fields::new(&self.bytes, location) {
-            if field.part(3).is_none() {
-                out.extend_from_slice(field.whole.of(&self.bytes));
+            match field.value {
+                // A truncated field would contain what is appended.
+                Value::Bytes { is_cut: true, .. } => {}
+                Value::Bytes { .. } if field.number == 3 => {}
+                _ => out.extend_from_slice(field.whole.of(&self.bytes)),
             }
         }
         for line in lines {
