@@ -166,7 +166,7 @@ impl Timeline {
     /// options.switches = true;
     /// let mut session = Session::new(options);
     /// # let event = session.event_type(Arc::new(schema));
-    /// let (waits, wakes) = (session.intern([0x1010]), session.intern([0x2010]));
+    /// let (waits, wakes) = (session.intern([0x1010].into_iter()), session.intern([0x2010].into_iter()));
     /// let at = At::new(100).process(42).thread(7);
     /// session.switch(at, ThreadSwitch::Block, waits.map(|stack| (event, stack)));
     /// let waker = at.at(900).thread(8);
