@@ -92,7 +92,7 @@ fn an_origin_that_is_the_entry_itself_is_damage_not_a_name() {
     let out = answers(&bytes).expect("an ELF file");
     assert_eq!(frames(&out, 0x1010)[0].0, "");
     assert!(
-        out.damage().iter().any(|d| d.contains("circle")),
+        out.damage().iter().any(|d| d.contains("cycle")),
         "{:?}",
         out.damage()
     );
