@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use chronosym_core::{Activity, Profile, SampleKind};
+use chronosym_types::escape::terminal;
 
 use crate::units::{counted, show_count};
 use crate::weight::WeightUnit;
@@ -104,7 +105,7 @@ pub fn describe(profile: &Profile) -> String {
 
 fn events_of(profile: &Profile) -> String {
     let events = show_count(WeightUnit::Events.total(profile));
-    let counter = profile.counter.as_deref().unwrap_or("events");
+    let counter = terminal(profile.counter.as_deref().unwrap_or("events"));
     format!("{events} {counter} in total; shares are weighted by them")
 }
 
