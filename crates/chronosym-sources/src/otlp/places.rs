@@ -260,9 +260,15 @@ impl Places {
                 _ => &*function.name,
             };
             let start = if is_kernel { KERNEL } else { NAMED };
+            // A line of an unknown file is none.
+            let line_number = if function.file.is_empty() {
+                0
+            } else {
+                line.line
+            };
             let file = ProfiledFile {
                 file: function.file.into_owned(),
-                line: line.line,
+                line: line_number,
                 is_inlined: true,
             };
             named.push(Frame {
