@@ -3,7 +3,7 @@
 use chronosym_types::hash::HashMap;
 
 use crate::profiles::{DICTIONARY, FUNCTIONS, LOCATIONS, Profiles, STRINGS};
-use crate::wire::{Fields, Part, Value, put_bytes, put_int};
+use crate::wire::{Field, Fields, Part, put_bytes, put_int};
 
 /// A function for a location.
 ///
@@ -70,7 +70,8 @@ impl Appended<'_> {
 
 impl Profiles {
     /// Returns the message with these functions at locations, innermost first, in place of the
-    /// location's own. Everything else keeps its bytes and indices, unknown fields included. A truncated dictionary is kept as it is.
+    /// location's own. Everything else keeps its bytes and indices, unknown fields included. A
+    /// truncated field stays the last one: it would contain what is appended.
     pub fn with_lines(&self, lines: &HashMap<usize, Vec<NewLine>>) -> Vec<u8> {
         if lines.is_empty() {
             return self.whole.of(&self.bytes).to_vec();
@@ -95,7 +96,7 @@ impl Profiles {
             seen += 1;
             let mut content = Vec::new();
             let mut rest = dictionary.start;
-            for field in Fields::new(bytes, dictionary) {
+            for field in Fields::new(bytes, dictionary).take_while(Field::is_complete) {
                 rest = field.whole.end;
                 let part = field.part(LOCATIONS as u64);
                 let index = location;
@@ -128,13 +129,11 @@ impl Profiles {
 
     /// Returns a location with other lines.
     fn changed(&self, location: Part, lines: &[NewLine], appended: &mut Appended<'_>) -> Vec<u8> {
-        let mut out = Vec::new();
-        for field in Fields::new(&self.bytes, location) {
-            match field.value {
-                // A truncated field would contain what is appended.
-                Value::Bytes { is_cut: true, .. } => {}
-                Value::Bytes { .. } if field.number == 3 => {}
-                _ => out.extend_from_slice(field.whole.of(&self.bytes)),
+        let (mut out, mut rest) = (Vec::new(), location.start);
+        for field in Fields::new(&self.bytes, location).take_while(Field::is_complete) {
+            rest = field.whole.end;
+            if field.part(3).is_none() {
+                out.extend_from_slice(field.whole.of(&self.bytes));
             }
         }
         for line in lines {
@@ -144,6 +143,11 @@ impl Profiles {
             put_int(&mut message, 3, line.column.into());
             put_bytes(&mut out, 3, &message);
         }
+        let rest = Part {
+            start: rest,
+            end: location.end,
+        };
+        out.extend_from_slice(rest.of(&self.bytes));
         out
     }
 }
@@ -158,4 +162,39 @@ pub fn join(messages: &[Vec<u8>], has_lengths: bool) -> Vec<u8> {
         out.extend_from_slice(message);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_truncated_field_contains_nothing_that_is_appended() {
+        // A profile; then a dictionary with two locations, the second with a truncated line.
+        let whole = [
+            0x0a, 4, 0x12, 2, 0x12, 0, 0x12, 9, 0x12, 0, 0x12, 5, 0x10, 8, 0x1a, 6, 8,
+        ];
+        // The same dictionary, its last field a truncated text.
+        let mut cut = whole.to_vec();
+        cut[7] += 3;
+        cut.extend([0x2a, 40, b'a']);
+        for bytes in [whole.to_vec(), cut] {
+            let line = NewLine {
+                name: "work".to_owned(),
+                file: String::new(),
+                line: 1,
+                column: 0,
+            };
+            let all = Profiles::read(bytes).expect("a profile");
+            let named = all[0].with_lines(&[(1, vec![line])].into_iter().collect());
+            let all = Profiles::read(named).expect("a profile");
+            let location = all[0].location(1).expect("a location");
+            let functions = location
+                .lines()
+                .filter_map(|line| all[0].function(line.function));
+            let names: Vec<_> = functions.map(|function| function.name).collect();
+            assert_eq!(names, ["work"]);
+            assert_eq!(location.address, 8);
+        }
+    }
 }

@@ -42,6 +42,11 @@ impl Field {
         }
     }
 
+    /// Returns whether the field ends within its message.
+    pub fn is_complete(&self) -> bool {
+        !matches!(self.value, Value::Bytes { is_cut: true, .. })
+    }
+
     /// Returns the content of a field with this number that is complete.
     pub fn part(&self, number: u64) -> Option<Part> {
         match self.value {
