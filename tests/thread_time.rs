@@ -267,18 +267,23 @@ mod etl {
         At::ns(time as i64).cpu(cpu as u16)
     }
 
+    /// Writes the stack of a thread for the event before.
+    fn stack(w: &mut Writer, time: u64, cpu: u32, tid: u32) {
+        let stack = Stack {
+            event: at(time, cpu),
+            pid: PID,
+            tid,
+            addresses: &[0x1000 * u64::from(tid)],
+        };
+        w.stack(at(time, cpu), &stack).expect("memory");
+    }
+
     /// Writes a switch and the stack of the thread that comes.
     fn switch(w: &mut Writer, time: u64, cpu: u32, from: u32, state: u8, to: u32) {
         w.cswitch_from(at(time, cpu), to, from, state)
             .expect("memory");
         if to != 0 {
-            let stack = Stack {
-                event: at(time, cpu),
-                pid: PID,
-                tid: to,
-                addresses: &[0x1000 * u64::from(to)],
-            };
-            w.stack(at(time, cpu), &stack).expect("memory");
+            stack(w, time, cpu, to);
         }
     }
 
@@ -300,13 +305,7 @@ mod etl {
                 }
                 Step::Wake { cpu, by, thread } => {
                     w.ready_thread(at(time, cpu), thread).expect("memory");
-                    let stack = Stack {
-                        event: at(time, cpu),
-                        pid: PID,
-                        tid: by,
-                        addresses: &[0x1000 * u64::from(by)],
-                    };
-                    w.stack(at(time, cpu), &stack).expect("memory");
+                    stack(w, time, cpu, by);
                 }
             }
         }
