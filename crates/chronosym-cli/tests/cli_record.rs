@@ -20,7 +20,7 @@ use fake::{Fake, reply, unknown_command};
 /// What a fake runtime of .NET 8 sends as a recording: nothing but its end for the first session,
 /// which lists code.
 fn fake(trace: Vec<u8>, rundown: bool) -> Fake {
-    // How each session, by its id, is told to stop.
+    // The request that stops each session, by its id.
     let sessions = Arc::new(Mutex::new(Vec::<Sender<()>>::new()));
     Fake::new(move |(set, id, payload), stream| match (set, id) {
         (4, 0) => reply(stream, 0, &[0; 24]),

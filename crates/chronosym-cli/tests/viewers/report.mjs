@@ -164,7 +164,7 @@ seen.unnamed = await page.evaluate(
   () => [...document.querySelectorAll("button, select, input")].filter((e) => !(e.textContent || e.getAttribute("aria-label"))).length,
 );
 
-// What a screen reader is told: Chromium's accessibility tree of each view.
+// The accessibility tree of each view, which screen readers use.
 const session = await context.newCDPSession(page);
 const focusable = (node) => node.properties?.some(({ name, value }) => name === "focusable" && value.value);
 const tree = async () => {

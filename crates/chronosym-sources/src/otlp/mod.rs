@@ -54,7 +54,7 @@ pub struct OtlpStream<R> {
     importer: Importer,
 }
 
-/// A message, and what a session knows of it.
+/// A message, with its stacks in the session.
 struct Message {
     profiles: Profiles,
     places: Places,
