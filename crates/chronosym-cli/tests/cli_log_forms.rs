@@ -57,6 +57,11 @@ const LINES: &[&str] = &[
     "{P}+0x{R}",
     "{P}@0x{R}",
     "<{P}+0x{R}>",
+    // Ruby, X.Org
+    "{P}(0x{R}) [0x{A16}]",
+    "(EE) 0: {P} ({N}+0x{O}) [0x{A}]",
+    // Unreal Engine
+    "0x{A16} {F}!UnknownFunction(0x{R})",
     // Sanitizers, Chromium, LLVM
     "    #1 0x{A}  ({P}+0x{R})",
     "    #1 0x{A}  ({P}+0x{R}) (BuildId: {I})",
@@ -91,6 +96,8 @@ const LINES: &[&str] = &[
     // Windows, Wine
     "00 00000000`0014f7c8 00007ff6`c0a011c1     {F}!{N}+0x{O}",
     "03 00000000`0014f800 00007ffb`4c3e7034     {F}+0x{R}",
+    "ExceptionAddress: {A16} ({F}!{N}+0x{O})",
+    "{F}!{N}+{O}",
     "   at {F}!<BaseAddress>+0x{R}",
     "Fault Module Name: {F}\r\nException Offset: {R16}",
     "Faulting module name: {F}, version: 1.0, time stamp: 0x65a0b1c2\nFault offset: 0x{R16}",
@@ -108,6 +115,11 @@ const LINES: &[&str] = &[
 /// Lines that need a list of images.
 const OF_PROCESS: &[&str] = &[
     "   4:     0x{A} - <unknown>",
+    "{P}() [0x{A}]",
+    "{P}[0x{A}]",
+    "(EE) 3: {P} (?+0x99) [0x{A}]",
+    "Access violation at address {A16} in module '{F}'. Read of address 00001010.",
+    "0x{A16} {F}!f(int) [/b.cpp:7]",
     "#1  0x{A16} in ?? () from {P}",
     "    @     0x{A}        112  x",
     " 1# 0x{A} in {P}",
@@ -131,6 +143,12 @@ const IMAGES: &[&str] = &[
 /// Lines without an address of code.
 const OTHERS: &[&str] = &[
     "allocated 0x{R} bytes",
+    "READ of size 4 at 0x{A} thread T0",
+    "SEGV on unknown address 0x{A}",
+    "Access violation reading location 0x{A16}.",
+    "NULL pointer dereference at virtual address {A16}",
+    "<object at 0x{A}>",
+    "0x000000c00008ce50:  0x{A16}  0x{A16} <main.f+0x0000000000000020>",
     "RAX=0x{R16} is an unknown value",
     "commit {R16}",
     "main.f(0x{R}, 0xc000012080)",

@@ -70,6 +70,10 @@ const ROWS: &[(Kind, &str)] = &[
     (Image, "^PE-Wine {start}-~{end} {word} {rest}"),
     (Image, "^ELF {start}-~{end} {word} {rest}"),
     (Image, "^[~{n}] {id} {0xstart} {rest}"),
+    (
+        Image,
+        "^{letter}:{any}:{name} ({start}), size: {len10} (result",
+    ),
     (Image, "^{n}: {0xstart}/{0xend}/{0xoffset} {path} {id}"),
     (Image, "^{n}: {0xstart}/{0xend}/{0xoffset} {path}"),
     (Image, "Module {path} with build-id {id}"),
@@ -89,6 +93,13 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "{path}(«+{0xrva}»)"),
     (Code, "{path}({function}+{0x+})~[{0xaddress}]"),
     (Code, "{path}({function}+{0x+})"),
+    (Code, "{path}(«{0xrva}»)~[{0xh}]"),
+    (Code, "{path}()~[{0xaddress}]"),
+    (Code, "^{path}[{0xaddress}]$"),
+    // Ceph; X.Org.
+    (Code, "^{n}: ({function}+{0x+}) [{0xaddress}]$"),
+    (Code, "{path} (?+{0xh}) [{0xaddress}]"),
+    (Code, "{path} ({function}+{0x+}) [{0xaddress}]"),
     (Code, "(«{path}+{0xrva}»)"),
     (Code, "({path}@{function}+{0x+})"),
     (Code, "«{path}@{0xrva}»"),
@@ -101,7 +112,7 @@ const ROWS: &[(Kind, &str)] = &[
         Code,
         "Binary file \"{path}\", at {callee}+{0x+} [{0xaddress}]",
     ),
-    (Code, "Binary file \"{path}\", at +{0xrva} [{0xh}]"),
+    (Code, "Binary file \"{path}\", at «+{0xrva}» [{0xh}]"),
     // Android.
     (Code, "#{n} pc {address} {entry} ({any}) (BuildId: {id})"),
     (Code, "#{n} pc {address} {entry} (BuildId: {id})"),
@@ -121,6 +132,7 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "{identifier}+{0x+}() in {path} ({0xh})"),
     (Code, " in {n}-bit code ({0xaddress})"),
     (Code, "{identifier}+{0x+} [{any}] in {path} ({0xh})"),
+    (Code, "{identifier}+{0x+}({any}) [{any}] in {path} ({0xh})"),
     // Linux: oopses, backtraces, faults.
     (Code, "{identifier}+{0x+}/{0xsize} [{path} {id}]"),
     (Code, "{identifier}+{0x+} [{path}]$"),
@@ -143,6 +155,9 @@ const ROWS: &[(Kind, &str)] = &[
         " ip:{address} sp:{h} error:{h} in {path}[{start}+{len}]",
     ),
     (Other, " segfault at "),
+    (Other, "sp : {h} ip : {h} fp : {h}"),
+    (Other, "[{h}] *pgd="),
+    (Other, "Stack: ({0xh} to {0xh})"),
     (Other, " general protection fault"),
     // Windows Error Reporting.
     (Module, "Faulting module name: {file},"),
@@ -164,8 +179,15 @@ const ROWS: &[(Kind, &str)] = &[
     // Visual Studio: with a line, the offset counts from its code.
     (Other, "{path}!{any} Line {n} + {0xh} bytes"),
     (Code, "{path}!{function} + {0x+} bytes"),
-    // WinDbg.
+    // WinDbg, which omits `0x` in some lines; Unreal Engine; Delphi.
     (Code, "{path}!{function}+{0x+}"),
+    (Code, "^{path}!{function}+{+}$"),
+    (Code, "^SYMBOL_NAME: {path}!{function}+{+}$"),
+    (Code, "{path}!UnknownFunction({0xrva})"),
+    (Code, "at address {address} in module '{path}'"),
+    // Command lines, and what ClickHouse writes of the data that a fault accessed.
+    (Other, "Command Line: "),
+    (Other, "Address: {0xh}. Access"),
     // HotSpot.
     (Code, "[«{file}+{0xrva}»] {function}+{0x+}"),
     (Code, "[«{file}+{0xrva}»]"),
@@ -182,6 +204,8 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "^{function} + {+10} in section {word}$"),
     (Code, "#{n} {0xaddress} in {any}) from {path}"),
     (Code, "{address} <{function}+{+10}>"),
+    // Terms of Erlang's stacks.
+    (Other, "^y({n}) "),
     // V8.
     (Code, "^{n}: {0xaddress} {any}[{path}]$"),
     (Code, "^{n}: {0xaddress} [{path}]$"),

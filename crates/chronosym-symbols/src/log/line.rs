@@ -122,13 +122,17 @@ impl<'a> Fields<'a, '_> {
         let last = self
             .number(Field::Last)
             .and_then(|last| last.checked_add(1));
+        let end_by_len = || {
+            self.number(Field::Start)?
+                .checked_add(self.number(Field::Len)?)
+        };
         Some(Image {
             path: if path.is_empty() { name } else { path }.to_owned(),
             name: name.to_owned(),
             id: self.text(Field::Id).map(str::to_owned),
             symbol_file: self.text(Field::SymbolFile).map(str::to_owned),
             start: self.number(Field::Start),
-            end: self.number(Field::End).or(last),
+            end: self.number(Field::End).or(last).or_else(end_by_len),
             file_offset: self.number(Field::FileOffset),
             index: None,
         })
@@ -140,6 +144,9 @@ impl<'a> Fields<'a, '_> {
         if is_of_module && file.is_none() {
             return;
         }
+        let offset = self.matched.range_of(Field::Rva);
+        let function = offset.and_then(|_| module_and_function(self.text(Field::File)?));
+        let file = function.map_or(file, |(module, _)| Some(module));
         let mut marked = self.matched.marked();
         let mut is_alternative = false;
         let mut add = |field: Range<usize>, at: At<'a>, form: Form| {
@@ -165,11 +172,11 @@ impl<'a> Fields<'a, '_> {
                 Field::Rva if !is_sum => return,
                 Field::Rva => {
                     let base = self.matched.range_of(Field::Base).unwrap_or(range.clone());
-                    add(
-                        base.start.min(range.start)..range.end,
-                        At::Rva(number),
-                        Form::Names,
-                    );
+                    let at = function.map_or(At::Rva(number), |(_, name)| {
+                        let (offset, size) = (number, None);
+                        At::Symbol(Symbol { name, offset, size })
+                    });
+                    add(base.start.min(range.start)..range.end, at, Form::Names);
                 }
                 Field::FileOffset => add(range, At::FileOffset(number), Form::Names),
                 _ if base.is_some() => {}
@@ -239,15 +246,33 @@ impl<'a> Fields<'a, '_> {
     }
 }
 
-/// Returns whether a line dumps memory: an address, then bytes or words.
+/// Splits `app!f`, where a form has a module; `base.apk!libc.so` and `app.apk!lib/x/libc.so` are
+/// modules.
+fn module_and_function(file: &str) -> Option<(&str, &str)> {
+    let (module, function) = file.rsplit_once('!')?;
+    let is_file = function.contains(['/', '\\']) || words::is_binary(function);
+    let is_archive = module.to_lowercase().ends_with(".apk");
+    (!is_file && !is_archive && !module.is_empty() && !function.is_empty())
+        .then_some((module, function))
+}
+
+/// Returns whether a line dumps memory: an address, then bytes or words. Words may be followed by
+/// the functions that they point to.
 fn is_hex_dump(line: &str) -> bool {
     let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     let Some((address, rest)) = line.trim_start().split_once(':') else {
         return false;
     };
     let plain = |word| str::strip_prefix(word, "0x").unwrap_or(word);
-    let mut words = rest.split_whitespace().map(plain).peekable();
     let address = plain(address);
-    let is_word = |word: &str| is_hex(word) && matches!(word.len(), 2 | 4 | 8 | 16);
-    address.len() >= 8 && is_hex(address) && words.peek().is_some() && words.all(is_word)
+    if !is_hex(address) || address.len() != 4 && address.len() < 8 {
+        return false;
+    }
+    let words = rest.split_whitespace().map(plain);
+    let is_word = |word: &&str| is_hex(word) && matches!(word.len(), 2 | 4 | 8 | 16);
+    let dumped = words.clone().take_while(is_word).count();
+    // Linux writes the last four digits of the address only.
+    let least = if address.len() == 4 { 4 } else { 1 };
+    let is_pointer = || address.len() >= 16 && words.clone().next().is_some_and(|w| w.len() == 16);
+    dumped >= least && (dumped == words.clone().count() || is_pointer())
 }

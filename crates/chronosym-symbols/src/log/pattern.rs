@@ -183,6 +183,7 @@ fn field(name: &str) -> (Field, Class) {
         "start" => (Field::Start, hex),
         "end" => (Field::End, hex),
         "len" => (Field::Len, hex),
+        "len10" => (Field::Len, Class::Decimal),
         "last" => (Field::Last, hex),
         "function" => (Field::Symbol, Class::Symbol),
         "callee" => (Field::Symbol, Class::Callee),

@@ -14,7 +14,31 @@ const BARE_DIGITS: usize = 8;
 const NOT_CODE: &str = "alloc allocated build checksum code commit count crc date errno error flags gid handle \
     hash id inode key len length mask md5 nid offset pid ppid process revision serial \
     session sha sha1 sha256 signal size stamp status thread tid timestamp uid version ax bx \
-    cx dx si di bp sp fp rip eip cs ds es fs gs ss eflags efl rflags";
+    cx dx si di bp sp fp rip eip cs ds es fs gs ss eflags efl rflags excvaddr lbeg lend";
+
+/// Phrases before the address of data that a fault accessed or that a text describes.
+const DATA: &[&str] = &[
+    "access to",
+    "crash address",
+    "dereference at",
+    "dereference, address",
+    "expected address",
+    "fault at",
+    "fault at address",
+    "faulting address",
+    "memory at",
+    "memory at address",
+    "object at",
+    "on address",
+    "read of address",
+    "reading address",
+    "reading location",
+    "unknown address",
+    "virtual address",
+    "write of address",
+    "writing address",
+    "writing location",
+];
 
 /// Words after a number that is an amount.
 const UNITS: &str = "b byte bytes kb kib mb mib pages ms us ns";
@@ -102,7 +126,11 @@ impl<'a> Line<'a> {
         let (before, after) = (last_part(before), first_part(after));
         target.file = self.module;
         let own = part(range);
+        // `Fault address: 00401185 01:00000185 C:\\x\\app.exe` is code, with its module.
+        let is_fault =
+            self.module.is_none() && ends_with_phrase(before, &["fault addr", "fault address"]);
         is_code(before, own, after, is_argument)
+            && !is_fault
             && (is_prefixed(own) || self.is_bare(before, own, after, is_first))
     }
 
@@ -187,10 +215,54 @@ fn is_code(before: &str, own: &str, after: &str, is_argument: bool) -> bool {
     if before.ends_with("+ ") || is_listed(NOT_CODE, &last) || is_register(&last) {
         return false;
     }
-    if trimmed.ends_with("fault addr") || own.ends_with('h') {
+    if own.ends_with('h') || is_kind_of_fault(&last) || is_data(before, after) {
         return false;
     }
     !is_argument
+}
+
+/// Detects `SIGSEGV (0xb)` and `InvalidOperationException: 0x1185`.
+fn is_kind_of_fault(word: &str) -> bool {
+    word.starts_with("sig") || word.ends_with("exception")
+}
+
+/// Returns whether the words before a number end with one of these phrases.
+fn ends_with_phrase(before: &str, phrases: &[&str]) -> bool {
+    let before = before.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '='));
+    let ends = |phrase: &&str| {
+        let at = before.len().checked_sub(phrase.len());
+        let end = at.and_then(|at| before.get(at..));
+        end.is_some_and(|end| end.eq_ignore_ascii_case(phrase))
+    };
+    phrases.iter().any(ends)
+}
+
+/// Returns whether the words around a number state that it is the address of data, or a part of a
+/// sum.
+fn is_data(before: &str, after: &str) -> bool {
+    let trimmed = before.trim_end();
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    // Sanitizers: `READ of size 4 at 0x602000000010 thread T0`.
+    let access = trimmed.rsplit_once(" of size ");
+    let is_access = access.is_some_and(|(_, rest)| {
+        let mut words = rest.split_whitespace();
+        words.next().is_some_and(is_digits) && words.all(|word| matches!(word, "at" | "addr"))
+    });
+    // V8: `[4711:0x55d0c0a01185] 12345 ms`, a process and an address of data.
+    let isolate = before
+        .strip_suffix(':')
+        .and_then(|text| text.rsplit_once('['));
+    let is_isolate = isolate.is_some_and(|(_, pid)| is_digits(pid));
+    // Python: `<function f at 0x7f12a4001187>`.
+    let is_described = after.starts_with('>')
+        && trimmed.ends_with(" at")
+        && trimmed.rfind('<') > trimmed.rfind('>');
+    is_access
+        || is_isolate
+        || is_described
+        || before.ends_with("(@")
+        || after.starts_with(" + ")
+        || ends_with_phrase(before, DATA)
 }
 
 /// The parentheses that are open at a position, which only grows.
@@ -221,11 +293,12 @@ impl Parentheses {
 /// [node]`, `… <unknown> in prog`.
 fn module_of(line: &str) -> Option<&str> {
     let line = line.trim_end();
+    let is_name = |module: &str| !module.contains(char::is_whitespace) && !is_prefixed(module);
     if let Some((_, module)) = line.rsplit_once("<unknown> in ") {
-        return Some(module).filter(|module| !module.contains(char::is_whitespace));
+        return Some(module).filter(|module| is_name(module));
     }
     if let Some((_, module)) = line.rsplit_once(" from ")
-        && !module.contains(char::is_whitespace)
+        && is_name(module)
     {
         return Some(module);
     }
@@ -236,7 +309,7 @@ fn module_of(line: &str) -> Option<&str> {
             .split_whitespace()
             .next()
             .is_some_and(|word| word.ends_with(':') && is_frame_number(word))
-        && !module.contains(char::is_whitespace)
+        && is_name(module)
     {
         return Some(module);
     }
@@ -244,16 +317,32 @@ fn module_of(line: &str) -> Option<&str> {
     words
         .filter_map(|word| {
             let path = word.split("+0x").next().unwrap_or(word);
+            // `app!f`, and `base.apk!libc.so`.
+            let (path, is_module) = match path.split_once('!') {
+                Some((_, inner)) if is_binary(inner) => (inner, false),
+                Some((module, function)) if function.starts_with(is_function_start) => {
+                    (module, !module.is_empty())
+                }
+                _ => (path, false),
+            };
             let name = file_name(path);
-            let lower = name.to_lowercase();
-            let is_file =
-                BINARIES.iter().any(|ending| lower.ends_with(ending)) || lower.contains(".so.");
+            let is_file = is_module || is_binary(name);
             let is_path =
                 path.starts_with('/') && path[1..].contains('/') && !name.contains(['.', ':']);
             let is_windows = path.as_bytes().get(1..3) == Some(b":\\") && !name.contains('.');
             (is_file || (is_path || is_windows) && !name.is_empty()).then_some(path)
         })
         .next()
+}
+
+/// Returns whether a file has the name of one with code.
+pub(super) fn is_binary(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    BINARIES.iter().any(|ending| lower.ends_with(ending)) || lower.contains(".so.")
+}
+
+fn is_function_start(c: char) -> bool {
+    c.is_alphabetic() || matches!(c, '_' | '?' | '~')
 }
 
 fn is_word(c: char) -> bool {
