@@ -10,8 +10,9 @@ use super::pattern::{Field, Match};
 use super::target::{At, Form, Method, Symbol, Target};
 use super::words;
 
-/// Maximum steps of matching per byte of a line.
-const STEPS_PER_BYTE: usize = 256;
+/// Maximum steps of matching per byte of a line: three times as many as any line of a known form
+/// takes.
+const STEPS_PER_BYTE: usize = 32;
 
 /// A line, at `start` in the text.
 pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
@@ -23,7 +24,7 @@ pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>)
     if is_hex_dump(line) {
         return;
     }
-    let most = line.len().saturating_add(16).saturating_mul(STEPS_PER_BYTE);
+    let most = line.len().saturating_add(64).saturating_mul(STEPS_PER_BYTE);
     let mut steps = most;
     let mut from = 0;
     let mut form: Option<&Row> = None;
@@ -44,7 +45,8 @@ pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>)
         from = matched.range.end;
     }
     sink.steps = sink.steps.saturating_add(most.saturating_sub(steps));
-    if form.is_none() {
+    // Of a line that ran out of steps it is unknown which module it names.
+    if form.is_none() && steps > 0 {
         words::find(line, start, sink);
     }
 }

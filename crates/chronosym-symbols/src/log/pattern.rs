@@ -17,6 +17,9 @@ use memchr::memmem::Finder;
 /// Maximum length in bytes of a field that is followed by others.
 const LONGEST_FIELD: usize = 4096;
 
+/// Maximum number of fields of any text in a pattern.
+const MAX_ANY: usize = 4;
+
 /// The meaning of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
@@ -125,6 +128,9 @@ pub(super) struct Match {
     open: Option<usize>,
     close: Option<usize>,
     pub(super) range: Range<usize>,
+    /// For each field of any text, counted from the last, the position before which it cannot end:
+    /// what follows it does not match there, wherever the field starts.
+    tried: [usize; MAX_ANY],
 }
 
 impl Match {
@@ -253,15 +259,15 @@ impl Pattern {
                 return None;
             }
             at = blanks(line, 0);
-            return self.matches(line, at, steps);
+            let mut found = Match::default();
+            return self.matches(line, at, &mut found, steps).then_some(found);
         }
+        let mut found = Match::default();
         loop {
             if let Some(Part::Text(text)) = self.parts.first() {
                 at = at.checked_add(line.get(at..)?.find(text)?)?;
             }
-            if is_boundary(line, at)
-                && let Some(found) = self.matches(line, at, steps)
-            {
+            if is_boundary(line, at) && self.matches(line, at, &mut found, steps) {
                 return Some(found);
             }
             let next = line.get(at..)?.chars().next()?;
@@ -269,11 +275,15 @@ impl Pattern {
         }
     }
 
-    fn matches(&self, line: &str, at: usize, steps: &mut usize) -> Option<Match> {
-        let mut found = Match::default();
-        let end = follow(&self.parts, line, at, &mut found, steps)?;
-        found.range = at..end;
-        Some(found)
+    /// Matches at one position.
+    fn matches(&self, line: &str, at: usize, found: &mut Match, steps: &mut usize) -> bool {
+        match follow(&self.parts, line, at, found, steps) {
+            Some(end) => {
+                found.range = at..end;
+                true
+            }
+            None => false,
+        }
     }
 }
 
@@ -326,6 +336,37 @@ fn blanks(line: &str, mut at: usize) -> usize {
     }
 }
 
+/// Takes steps; `None` if too few are left, of which then none is.
+fn take(steps: &mut usize, count: usize) -> Option<()> {
+    match steps.checked_sub(count) {
+        Some(left) => *steps = left,
+        None => {
+            *steps = 0;
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// Returns the number of fields of any text.
+fn anys(parts: &[Part]) -> usize {
+    let is_any = |part: &&Part| matches!(part, Part::Field(_, Class::Any));
+    parts.iter().filter(is_any).count()
+}
+
+/// Returns whether parts may match a text, by its first byte.
+fn may_follow(parts: &[Part], text: &[u8]) -> bool {
+    let is_marker = |part: &&Part| matches!(part, Part::Open | Part::Close);
+    let next = parts.iter().find(|part| !is_marker(part));
+    let first = text.first();
+    match (next, first) {
+        (_, Some(b'\x1b')) => true,
+        (Some(Part::Text(literal)), first) => first == literal.as_bytes().first(),
+        (Some(Part::Blanks), first) => matches!(first, Some(b' ' | b'\t')),
+        _ => true,
+    }
+}
+
 /// Matches parts from `at` on and returns the end.
 fn follow(
     parts: &[Part],
@@ -334,7 +375,7 @@ fn follow(
     found: &mut Match,
     steps: &mut usize,
 ) -> Option<usize> {
-    *steps = steps.checked_sub(1)?;
+    take(steps, 1)?;
     let Some((part, parts)) = parts.split_first() else {
         return Some(at);
     };
@@ -383,7 +424,7 @@ fn follow(
             };
             let text = line.get(start..)?;
             let depth = found.fields.len();
-            let mut try_end = |len: usize, steps: &mut usize| {
+            let try_end = |len: usize, found: &mut Match, steps: &mut usize| {
                 let end = start.checked_add(len)?;
                 found.fields.push((field, class, start..end));
                 let matched = follow(parts, line, end, found, steps);
@@ -393,32 +434,43 @@ fn follow(
                 matched
             };
             match fixed_len(class, text) {
-                Some(len) => (len > 0).then(|| try_end(len, steps))?,
+                Some(len) => (len > 0).then(|| try_end(len, found, steps))?,
                 None => {
                     let is_last = parts.is_empty();
                     // The last field is greedy.
                     if is_last && class != Class::Any {
                         let longest = longest_len(class, text);
-                        *steps = steps.checked_sub(longest)?;
-                        return (longest > 0).then(|| try_end(longest, steps))?;
+                        take(steps, longest)?;
+                        return (longest > 0).then(|| try_end(longest, found, steps))?;
                     }
                     let is_function = matches!(class, Class::Symbol | Class::Callee);
-                    let mut chars = text.chars();
-                    let (mut len, mut brackets) = (0_usize, 0_usize);
                     if class != Class::Any && !starts(class, text) {
                         return None;
                     }
+                    let (mut len, mut brackets) = (0_usize, 0_usize);
+                    let any = (class == Class::Any).then(|| anys(parts));
+                    if let Some(tried) = any.and_then(|any| found.tried.get(any)) {
+                        len = tried.saturating_sub(start);
+                    }
+                    let mut chars = text.get(len..)?.chars();
                     loop {
                         // The brackets of a function are in pairs.
                         let is_whole = !is_function || brackets == 0;
+                        let after = text.as_bytes().get(len..).unwrap_or_default();
                         if (len > 0 || class == Class::Any)
                             && is_whole
-                            && let Some(end) = try_end(len, steps)
+                            && may_follow(parts, after)
+                            && let Some(end) = try_end(len, found, steps)
                         {
                             return Some(end);
                         }
-                        *steps = steps.checked_sub(1)?;
-                        let next = chars.next().filter(|c| is_of(class, *c))?;
+                        take(steps, 1)?;
+                        let next = chars.next().filter(|c| is_of(class, *c));
+                        let next_len = next.map_or(1, char::len_utf8);
+                        if let Some(tried) = any.and_then(|any| found.tried.get_mut(any)) {
+                            *tried = start.saturating_add(len).saturating_add(next_len);
+                        }
+                        let next = next?;
                         if len >= LONGEST_FIELD {
                             return None;
                         }

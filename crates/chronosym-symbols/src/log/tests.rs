@@ -559,3 +559,29 @@ fn long_lines_take_steps_in_proportion() {
         assert!(long <= short.saturating_mul(6), "{part:?}: {short}, {long}");
     }
 }
+
+/// The steps that a line may take suffice for names of thousands of characters, and are few enough
+/// for lines of megabytes: fields of any text are not tried again where their end is nowhere.
+#[test]
+fn steps_are_few() {
+    let name = "std::map<int, Foo<char> >::operator()(int) const ".repeat(80);
+    for line in [
+        format!(" 7: 0x11c1 {name} [/srv/prog]"),
+        format!("/srv/prog({name}+0x20) [0x11c1]"),
+        format!("    #7 0x11c1 in {name} (/srv/prog+0x11c1)"),
+    ] {
+        let sink = read(line.as_bytes(), false);
+        assert!(!sink.found.is_empty(), "{line}");
+        assert!(sink.steps < 12 * line.len(), "{line}: {}", sink.steps);
+    }
+    let text = "f+0x10(x) [x] in ".repeat(1000);
+    for row in super::forms::rows() {
+        let mut left = 1 << 30;
+        assert!(row.pattern.find(&text, 0, &mut left).is_none());
+        let steps = (1 << 30) - left;
+        assert!(steps < 8 * text.len(), "{row:?}: {steps}");
+    }
+    // It names a module further on than the steps reach.
+    let text = format!("0x11c1 {} (in other) ", "x+7 (app) ".repeat(1000));
+    assert_eq!(requests(&text), []);
+}
