@@ -12,6 +12,7 @@ use crate::ids::NameId;
 use crate::ids::{BinaryId, FunctionId, ImageIndex, ModuleIndex, ProcessIndex};
 use crate::source_line::SourceLine;
 use crate::strings::StringId;
+use crate::symbol_identity::SymbolIdentity;
 
 /// A module or image: a file, the same in all processes.
 #[derive(Debug)]
@@ -180,6 +181,7 @@ pub(crate) struct FunctionTable {
     binaries: Vec<Arc<Binary>>,
     binary_index: HashTable<u32>,
     by_source: FxHashMap<BinarySource, Option<Arc<Binary>>>,
+    identities: FxHashMap<(ProcessIndex, ImageIndex), SymbolIdentity>,
     files: HashSet<Arc<str>>,
     hash: RandomState,
     scratch: String,
@@ -199,6 +201,22 @@ impl FunctionTable {
     /// Bytes of all functions, with their entries in the index.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.functions.len() * (size_of::<Function>() + 96) + self.text_bytes
+    }
+
+    /// Returns an image's identity, computed on first use: its texts are long.
+    pub(crate) fn identity_of(
+        &mut self,
+        process: ProcessIndex,
+        index: ImageIndex,
+        make: impl FnOnce() -> SymbolIdentity,
+    ) -> SymbolIdentity {
+        let identity = self.identities.entry((process, index));
+        *identity.or_insert_with(make)
+    }
+
+    /// Forgets the identities of images: the next snapshot has others.
+    pub(crate) fn forget_identities(&mut self) {
+        self.identities.clear();
     }
 
     /// Returns the binary of `source`, created from (name, path, identity) on first use; `None`

@@ -392,6 +392,7 @@ impl Resolver {
         if self.changes.add(self.epoch, &before, timeline) {
             self.functions.forget_sources();
         }
+        self.functions.forget_identities();
         self.by_stack.clear();
         self.located.clear();
     }

@@ -140,6 +140,8 @@ pub struct ImageRef<'t> {
     pub part: Option<PartRef<'t>>,
     /// Operating system and architecture, as in the trace.
     pub machine: Option<&'t str>,
+    /// Its identity, if it was computed before.
+    pub(crate) identity: Option<SymbolIdentity>,
 }
 
 impl<'t> ImageRef<'t> {
@@ -169,13 +171,15 @@ impl<'t> ImageRef<'t> {
 
     /// Returns the identity of its symbol files.
     pub fn identity(&self) -> SymbolIdentity {
-        SymbolIdentity::of((
-            (self.path, self.size, self.timestamp, self.pdb, self.il_pdb),
-            (self.build_id, self.file, self.addressing, self.file_offset),
-            self.machine,
-            // A file that is mapped in parts is checked against all parts of the process.
-            self.part.map(|part| part.key),
-        ))
+        self.identity.unwrap_or_else(|| {
+            SymbolIdentity::of((
+                (self.path, self.size, self.timestamp, self.pdb, self.il_pdb),
+                (self.build_id, self.file, self.addressing, self.file_offset),
+                self.machine,
+                // A file that is mapped in parts is checked against all parts of the process.
+                self.part.map(|part| part.key),
+            ))
+        })
     }
 }
 

@@ -28,10 +28,12 @@ impl FrameBuilder<'_> {
                 ..NativeFrame::new(self.text(image.path))
             }]),
             None => Err(NameReason::NoSymbolFile),
-            Some(symbols) => symbols.native(
-                &timeline.image_of(process, index),
-                image.rva(location.looked_up),
-            ),
+            Some(symbols) => {
+                let mut file = timeline.image_of(process, index);
+                let identity = || file.identity();
+                file.identity = Some(self.functions.identity_of(process, index, identity));
+                symbols.native(&file, image.rva(location.looked_up))
+            }
         };
         let binary = self
             .functions
