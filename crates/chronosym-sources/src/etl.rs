@@ -473,7 +473,7 @@ impl Importer {
         if let Some(switch) = switch {
             event.tid = switch.tid;
             event.pid = (switch.tid).and_then(|tid| session.process_of_thread(tid));
-            (event.returned, event.wakeup) = (switch.returned, switch.wakeup);
+            event.switch = Some(self.stacks.add_switch(switch));
         }
         self.stacks.wait(event);
         let of = Reference {
@@ -552,12 +552,16 @@ impl Importer {
                 let class = self.class(key, session);
                 session.log_sample(class, event.time_ns, weight);
             }
-            if let Some(wakeup) = event.wakeup {
+            let Some(switch) = event.switch else {
+                continue;
+            };
+            let switch = self.stacks.take_switch(switch);
+            if let Some(wakeup) = switch.wakeup {
                 let kind = SampleKind::Wakeup;
                 let waker = self.class(ClassKey { kind, ..key }, session);
                 self.wakers.insert(wakeup, waker);
             }
-            for (kind, off) in event.returned.intervals() {
+            for (kind, off) in switch.returned.intervals() {
                 let class = self.class(ClassKey { kind, ..key }, session);
                 session.log_sample(class, off.start_ns, Weight::Ns(off.ns));
                 if let Some(waker) = off.waker.and_then(|wakeup| self.wakers.remove(&wakeup)) {
@@ -640,8 +644,7 @@ fn waiting(record: &Record<'_>, id: EventTypeId) -> Waiting {
         tid: record.thread_id,
         cpu: record.cpu,
         sample: Sample::new(SampleKind::Event),
-        returned: Returned::default(),
-        wakeup: None,
+        switch: None,
         ip: None,
     }
 }

@@ -9,7 +9,9 @@ use std::collections::VecDeque;
 use chronosym_types::hash::HashMap;
 
 use chronosym_core::facts::Sample;
-use chronosym_core::{EventTypeId, Returned, StackId, StackTable};
+use chronosym_core::{EventTypeId, StackId, StackTable};
+
+use super::etw_switches::Switch;
 
 /// The parts of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,10 +50,9 @@ pub(super) struct Waiting {
     pub tid: Option<u32>,
     pub cpu: u16,
     pub sample: Sample,
-    /// The intervals that it ends, which have its stack.
-    pub returned: Returned,
-    /// The number of the wake-up, if it ends a thread's wait.
-    pub wakeup: Option<u32>,
+    /// If it is a switch that ends intervals or a wait: its number, for
+    /// [`StackAssembler::take_switch`].
+    pub switch: Option<u32>,
     /// The thread's instruction pointer, used if the part of the stack that contains it does not
     /// follow.
     pub ip: Option<u64>,
@@ -133,6 +134,9 @@ pub(super) struct StackAssembler {
     open_keys: HashMap<(Mode, u64), OpenKey>,
     /// Events that have waited long enough, for the importer to take.
     finished: VecDeque<Finished>,
+    /// The switches among the events that wait, and the unused numbers. Most traces have none.
+    switches: Vec<Switch>,
+    unused: Vec<u32>,
     /// Raw time of the last event that stopped waiting.
     given_up: Option<i64>,
     late_parts: u64,
@@ -179,6 +183,22 @@ impl StackAssembler {
                 .partition_point(|e| e.event.raw_time <= event.raw_time);
             self.waiting.insert(at, entry);
         }
+    }
+
+    /// Keeps a switch until its stack is complete; returns its number.
+    pub fn add_switch(&mut self, switch: Switch) -> u32 {
+        let number = self.unused.pop().unwrap_or(self.switches.len() as u32);
+        match self.switches.get_mut(number as usize) {
+            Some(unused) => *unused = switch,
+            None => self.switches.push(switch),
+        }
+        number
+    }
+
+    /// Returns the switch of a finished event.
+    pub fn take_switch(&mut self, number: u32) -> Switch {
+        self.unused.push(number);
+        self.switches[number as usize]
     }
 
     /// Expects a user part with this match id for the event that was added last; 0 means none.
@@ -397,6 +417,8 @@ impl StackAssembler {
                 stack,
                 has_stack,
             });
+        } else if let Some(switch) = event.switch {
+            self.unused.push(switch);
         }
     }
 
