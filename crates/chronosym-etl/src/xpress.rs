@@ -103,8 +103,24 @@ fn copy_match(output: &mut [u8], out: usize, distance: usize, length: usize) {
             .step_by(8)
             .for_each(|done| step::<8>(output, out + done, distance));
     } else {
-        for to in out..out + length {
-            output[to] = output[to - distance];
+        // The bytes between the two are repeated within eight bytes, as often as they fit whole.
+        const REPEAT: [(u64, usize); 8] = [
+            (0, 8),
+            (0x0101_0101_0101_0101, 8),
+            (0x0001_0001_0001_0001, 8),
+            (0x0001_0000_0100_0001, 6),
+            (0x0000_0001_0000_0001, 8),
+            (0x0000_0100_0000_0001, 5),
+            (0x0001_0000_0000_0001, 6),
+            (0x0100_0000_0000_0001, 7),
+        ];
+        let (factor, whole) = REPEAT[distance];
+        let first = bytes::u64(output, out - distance).unwrap_or(0);
+        let repeated = (first & !(u64::MAX << (8 * distance))).wrapping_mul(factor);
+        for done in (0..length).step_by(whole) {
+            if let Some(to) = output.get_mut(out + done..out + done + 8) {
+                to.copy_from_slice(&repeated.to_le_bytes());
+            }
         }
     }
 }
@@ -243,7 +259,7 @@ mod tests {
     #[test]
     fn every_length_and_distance_round_trips() {
         for length in (3..300).chain([65_530, 65_545, 70_000, 1 << 20]) {
-            for distance in [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 8192] {
+            for distance in [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 8192] {
                 let seed: Vec<u8> = (0..distance).map(|i| (i * 7 + i / 256) as u8).collect();
                 let plain: Vec<u8> = seed
                     .iter()
