@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use chronosym::file_name;
+use chronosym::symbols::StoreConfig;
 use chronosym_symbols::ObjectPath;
 use chronosym_symbols::identity::{BuildId, Guid, PdbId, Wanted};
 use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
@@ -29,6 +30,7 @@ const MAX_NOTED: usize = 20;
 /// The files that the user names, and those that texts name in folders that the user names.
 pub struct Modules<'a> {
     args: &'a Symbolize,
+    config: StoreConfig,
     open: Vec<Module>,
     /// The number of files that the user named.
     given: usize,
@@ -62,14 +64,18 @@ impl Module {
     /// # Errors
     ///
     /// The file cannot be read, or is in no known format.
-    fn open(image: Option<&Path>, pdb: Option<&Path>, args: &Symbolize) -> Result<Self> {
+    fn open(
+        image: Option<&Path>,
+        pdb: Option<&Path>,
+        config: &StoreConfig,
+        args: &Symbolize,
+    ) -> Result<Self> {
         let object = image.map(ObjectPath::parse);
         let file = object.as_ref().map(|object| object.file.as_path());
         let path = file.or(pdb).unwrap_or(Path::new(""));
-        let config = symbols::config(&args.symbols)?;
-        let source: Box<dyn Source> = match ManagedSource::open(file, pdb, &config, args)? {
+        let source: Box<dyn Source> = match ManagedSource::open(file, pdb, config, args)? {
             Some(source) => Box::new(source),
-            None => Box::new(NativeSource::open(image, pdb, &config, args)?),
+            None => Box::new(NativeSource::open(image, pdb, config, args)?),
         };
         let named = [Some(path), pdb].into_iter().flatten();
         Ok(Module {
@@ -141,14 +147,15 @@ impl<'a> Modules<'a> {
             let usage = "--pdb belongs to one --obj, but several are given";
             return Err(Usage(usage.to_owned()).into());
         }
+        let config = symbols::config(&args.symbols)?;
         let pdb = args.pdb.as_deref();
-        let mut open = Vec::new();
-        for image in &args.obj {
-            open.push(Module::open(Some(image), pdb, args)?);
+        let mut images: Vec<_> = args.obj.iter().map(|image| Some(image.as_path())).collect();
+        if images.is_empty() && pdb.is_some() {
+            images.push(None);
         }
-        if open.is_empty() && pdb.is_some() {
-            open.push(Module::open(None, pdb, args)?);
-        }
+        let open = images.into_iter();
+        let open = open.map(|image| Module::open(image, pdb, &config, args));
+        let open: Vec<Module> = open.collect::<Result<_>>()?;
         let perf_map = "--perf-map applies only to addresses of a trace: ignored";
         let perf_map = (!args.symbols.perf_map.is_empty()).then(|| perf_map.to_owned());
         if args.base.is_some() && open.len() != 1 {
@@ -157,6 +164,7 @@ impl<'a> Modules<'a> {
         }
         Ok(Modules {
             args,
+            config,
             given: open.len(),
             open,
             missed: BTreeMap::new(),
@@ -268,7 +276,7 @@ impl<'a> Modules<'a> {
                 if let Some(id) = &build_id {
                     path = ObjectPath::with_uuid(path, id);
                 }
-                match Module::open(Some(&path), None, self.args) {
+                match Module::open(Some(&path), None, &self.config, self.args) {
                     Ok(module) if module.is_of(target.id) => {
                         self.open.push(module);
                         return Some(self.open.len() - 1);
@@ -333,8 +341,7 @@ impl<'a> Modules<'a> {
     /// Returns the file of an identity from the stores, or why there is none and where it was
     /// searched for.
     fn stored(&self, id: &str, file: &str, symbol_file: &str) -> Result<Module, Vec<String>> {
-        let config = symbols::config(&self.args.symbols).map_err(|e| vec![e.to_string()])?;
-        let stores = Stores::new(config);
+        let stores = Stores::new(self.config.clone());
         let build_id = BuildId::parse(id);
         let is_pdb = symbol_file.to_lowercase().ends_with(".pdb");
         let pdb = pdb_id(id);
@@ -362,7 +369,7 @@ impl<'a> Modules<'a> {
                     let path = Some(&*path);
                     let is_pdb = is_pdb && !is_breakpad;
                     let (image, pdb) = if is_pdb { (None, path) } else { (path, None) };
-                    let module = Module::open(image, pdb, self.args);
+                    let module = Module::open(image, pdb, &self.config, self.args);
                     return module.map_err(|error| vec![format!("{error:#}")]);
                 }
                 Err(reason) if why.is_empty() => {
