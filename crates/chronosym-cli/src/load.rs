@@ -32,6 +32,13 @@ pub struct Loaded {
     pub folders: Vec<PathBuf>,
 }
 
+impl Drop for Loaded {
+    /// Leaves the timeline to the end of the process: freeing its parts one by one takes longer.
+    fn drop(&mut self) {
+        std::mem::forget(Arc::clone(&self.timeline));
+    }
+}
+
 /// Reads traces into a timeline; the options select what it stores apart from code.
 pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -> Result<Loaded> {
     let mut session = Session::new(options);

@@ -197,7 +197,7 @@ impl RecordFilter {
         let loaded = load::load(paths, SampleSelection::None, &Symbols::default())?;
         let filter = load::filter(&filters.processes, &loaded.timeline)?;
         Ok(RecordFilter {
-            processes: Some((loaded.timeline, filter)),
+            processes: Some((loaded.timeline.clone(), filter)),
             ..RecordFilter::new(filters)
         })
     }
