@@ -13,4 +13,5 @@ pub mod nettrace;
 pub mod payload;
 pub mod perf;
 pub mod schedule;
+pub mod synthetic;
 pub mod trace;

@@ -462,7 +462,16 @@ impl NettraceWriter {
         self.out.len()
     }
 
-    /// Ends the trace with a sequence point and its end mark.
+    /// Returns the bytes written since the last call, without pending events: a trace of any
+    /// length can be written to a file part by part.
+    pub fn take(&mut self) -> Vec<u8> {
+        // Blocks are aligned to four bytes of the file.
+        let rest = self.out.split_off(self.out.len() & !3);
+        std::mem::replace(&mut self.out, rest)
+    }
+
+    /// Ends the trace with a sequence point and its end mark; returns the bytes that were not
+    /// taken.
     pub fn finish(mut self) -> Vec<u8> {
         self.sequence_point();
         self.finish_here()

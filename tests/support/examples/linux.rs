@@ -1,6 +1,6 @@
 //! Writes synthetic recordings of Linux to standard output:
 //!
-//! `cargo run --release --manifest-path benches/Cargo.toml --example linux -- perf MEGABYTES STACKS > perf.data`
+//! `cargo run --release -p chronosym-support --example linux -- perf MEGABYTES STACKS > perf.data`
 //! writes samples with call chains of 40 frames, STACKS distinct ones;
 //! `… -- jitdump LOADS > jit-7.dump` writes a jitdump.
 
