@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use chronosym_benches::size;
 use chronosym_symbols::demangle::Dialect;
 use chronosym_symbols::style::{Printer, Style};
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
@@ -50,11 +51,11 @@ fn main() {
         "engine", "n", "best", "ratio", "peak MiB", "frames"
     );
     let program = std::env::current_exe().expect("this program");
-    for count in COUNTS {
+    for count in COUNTS.map(size) {
         let mut own = [Duration::ZERO; 2];
         for engine in ENGINES {
             let mut said = String::new();
-            let best = best(RUNS, || {
+            let best = best(size(RUNS), || {
                 let output = Command::new(&program)
                     .args(["--child", engine, &count.to_string()])
                     .output()

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use chronosym::{Options, Session, Timeline};
 use chronosym_benches::measure::{folded, measure};
+use chronosym_benches::size;
 use chronosym_etl::Reader as EtlReader;
 use chronosym_support::etl::{At, EtlWriter, Image, Op, Options as FileOptions, Process, Stack};
 use criterion::Criterion;
@@ -95,7 +96,10 @@ fn timeline(bytes: &[u8]) -> Arc<Timeline> {
 fn etl(criterion: &mut Criterion) {
     let (name, bytes) = match real() {
         Some(bytes) => ("net.4.5.2.x64", bytes),
-        None => ("synthetic", synthetic(100_000).expect("written to memory")),
+        None => (
+            "synthetic",
+            synthetic(size(100_000) as i64).expect("written to memory"),
+        ),
     };
     let (count, size) = records(&bytes);
     let group = format!("etl/{name}");

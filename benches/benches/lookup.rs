@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use chronosym_benches::peers::{BTree, Coi, Iset, Lap, Peer, Sorted, Tree, versioned_map};
+use chronosym_benches::size;
 use chronosym_benches::workload::{self, Body};
 use chronosym_timeline::{AddrRange, End, LiveMap, Occupant, Query, Start, VersionedMap};
 use criterion::measurement::WallTime;
@@ -139,12 +140,12 @@ fn scenario(
 }
 
 fn lookups(criterion: &mut Criterion, rows: &mut Vec<Row>) {
-    for (size, label) in [(10_000, "10k"), (100_000, "100k"), (2_000_000, "2M")] {
+    for (count, label) in [(10_000, "10k"), (100_000, "100k"), (2_000_000, "2M")] {
         for versions in [1, 2, 50] {
-            let bodies = workload::bodies(size, versions);
+            let bodies = workload::bodies(size(count), versions);
             let streams = [
-                ("uniform", workload::uniform(&bodies, STREAM)),
-                ("clustered", workload::clustered(&bodies, STREAM)),
+                ("uniform", workload::uniform(&bodies, size(STREAM))),
+                ("clustered", workload::clustered(&bodies, size(STREAM))),
             ];
             scenario(
                 criterion,
@@ -177,8 +178,9 @@ fn lookups(criterion: &mut Criterion, rows: &mut Vec<Row>) {
 }
 
 fn batches(criterion: &mut Criterion) {
-    let map = versioned_map(&workload::bodies(2_000_000, 1));
-    let queries = workload::uniform(&workload::bodies(2_000_000, 1), 10_000_000);
+    let bodies = workload::bodies(size(2_000_000), 1);
+    let map = versioned_map(&bodies);
+    let queries = workload::uniform(&bodies, size(10_000_000));
     let mut answers = vec![None; queries.len()];
     let mut group = criterion.benchmark_group("batch/2Mx1");
     group.throughput(Throughput::Elements(queries.len() as u64));
@@ -190,13 +192,13 @@ fn batches(criterion: &mut Criterion) {
 
 fn building(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("freeze");
-    for (size, versions, label) in [
+    for (count, versions, label) in [
         (100_000, 1, "100kx1"),
         (2_000_000, 1, "2Mx1"),
         (2_000_000, 50, "2Mx50"),
     ] {
-        let bodies = workload::bodies(size, versions);
-        group.throughput(Throughput::Elements(size as u64));
+        let bodies = workload::bodies(size(count), versions);
+        group.throughput(Throughput::Elements(bodies.len() as u64));
         group.bench_function(label, |b| b.iter_with_large_drop(|| versioned_map(&bodies)));
         let map = versioned_map(&bodies);
         print_bytes(&format!("freeze/{label}"), &map);
@@ -205,7 +207,7 @@ fn building(criterion: &mut Criterion) {
 }
 
 fn live(criterion: &mut Criterion) {
-    let bodies = workload::bodies(100_000, 2);
+    let bodies = workload::bodies(size(100_000), 2);
     let occupants: Vec<_> = bodies
         .iter()
         .map(|b| {
@@ -237,7 +239,7 @@ fn live(criterion: &mut Criterion) {
         live.insert(*occupant);
     }
     let snapshot = live.snapshot();
-    let queries = workload::uniform(&bodies, 100_000);
+    let queries = workload::uniform(&bodies, size(100_000));
     group.throughput(Throughput::Elements(queries.len() as u64));
     group.bench_function("lookup", |b| {
         b.iter(|| {

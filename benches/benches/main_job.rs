@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use chronosym::{Options, Session, Timeline};
 use chronosym_benches::measure::{folded, measure};
+use chronosym_benches::size;
 use chronosym_benches::trace::{self, Seen};
 use chronosym_nettrace::Reader;
 use criterion::Criterion;
@@ -27,6 +28,10 @@ fn big() -> Option<Vec<u8>> {
         Ok(bytes)
     };
     Some(read().unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+fn made_up(bodies: usize, stacks: usize, samples: usize) -> Vec<u8> {
+    trace::synthetic(size(bodies) as u64, size(stacks) as u64, size(samples))
 }
 
 /// Every record and every stack, through the reader.
@@ -57,7 +62,7 @@ fn timeline(bytes: &[u8]) -> Arc<Timeline> {
 fn main_job(criterion: &mut Criterion) {
     let (name, bytes) = match big() {
         Some(bytes) => ("big", bytes),
-        None => ("synthetic", trace::synthetic(20_000, 20_000, 2_000_000)),
+        None => ("synthetic", made_up(20_000, 20_000, 2_000_000)),
     };
     let seen = trace::bare_pass(&bytes).expect("a V4 trace");
     let read = records(&bytes);
@@ -110,7 +115,7 @@ fn growth(criterion: &mut Criterion) {
         ("10x samples", 5000, 5000, 3_000_000),
         ("10x bodies and stacks", 50_000, 50_000, 300_000),
     ] {
-        let bytes = trace::synthetic(bodies, stacks, samples);
+        let bytes = made_up(bodies, stacks, samples);
         let ms = measure(criterion, "growth", label, bytes.len() as u64, || {
             folded(&timeline(&bytes))
         });

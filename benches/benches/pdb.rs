@@ -10,6 +10,7 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use chronosym_benches::size;
 use chronosym_pdb::windows::{Frames, WindowsPdb};
 use chronosym_symbols::demangle::Dialect;
 use chronosym_symbols::mmap::FileData;
@@ -140,13 +141,14 @@ fn pdb(criterion: &mut Criterion) {
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../testdata/pdb-small/x86_64/small.pdb");
     let path = std::env::var_os("CHRONOSYM_BENCH_PDB").map_or_else(small, PathBuf::from);
     let data = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let all = addresses(&data, 100_000);
+    let counts = [1, 1_000, 100_000].map(size);
+    let all = addresses(&data, counts[2]);
     let mut group = criterion.benchmark_group("pdb");
     group
         .sample_size(10)
         .warm_up_time(Duration::from_millis(500))
         .measurement_time(Duration::from_secs(3));
-    for count in [1, 1_000, 100_000] {
+    for count in counts {
         let some = &all[..count];
         let mut sorted = some.to_vec();
         sorted.sort_unstable();

@@ -9,11 +9,11 @@ use chronosym::{
     AddressQuery, Options, Position, QueryProcess, ResolvedBatch, Resolver, Session, Timeline, When,
 };
 use chronosym_benches::measure::measure;
+use chronosym_benches::size;
 use criterion::Criterion;
 
 const PID: u32 = 7;
 const METHODS: u64 = 50_000;
-const QUERIES: u64 = 10_000_000;
 
 fn timeline() -> Arc<Timeline> {
     let mut session = Session::new(Options::default());
@@ -48,17 +48,18 @@ fn queries() -> Vec<AddressQuery> {
             position: Position::Return,
         }
     };
-    (0..QUERIES).map(query).collect()
+    (0..size(10_000_000) as u64).map(query).collect()
 }
 
 fn main() {
     let mut criterion = Criterion::default().sample_size(10).configure_from_args();
     let (timeline, queries) = (timeline(), queries());
+    let count = queries.len() as u64;
     let process = timeline.find_process(PID, None).expect("the process");
     let mut resolver = Resolver::new(&timeline, None);
     let mut batch = ResolvedBatch::default();
     let mut criterion_measure = |name: &str, run: &mut dyn FnMut() -> u64| {
-        measure(&mut criterion, "resolve", name, QUERIES, run)
+        measure(&mut criterion, "resolve", name, count, run)
     };
     let batched = criterion_measure("batch", &mut || {
         resolver.resolve_batch(&queries, &mut batch);
