@@ -46,6 +46,25 @@ impl Clock {
         let part = (u128::from(ticks) * u128::from(self.fraction)) >> 64;
         whole.saturating_add(part as u64)
     }
+
+    /// Returns the first tick of the raw clock at which [`ns`](Self::ns) is at least `ns`; the last
+    /// tick if there is none.
+    pub(crate) fn first_at(&self, ns: u64) -> i64 {
+        if ns == 0 {
+            return i64::MIN;
+        }
+        let raw = |ticks| self.start.saturating_add_unsigned(ticks);
+        let (mut low, mut high) = (0, u64::MAX);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.ns(raw(middle)) >= ns {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        raw(low)
+    }
 }
 
 #[cfg(test)]
@@ -90,6 +109,27 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn the_first_tick_at_a_time_is_found() {
+        for frequency in [
+            1,
+            1_000,
+            3_579_545,
+            24_000_000,
+            1_000_000_000,
+            3_000_000_000,
+        ] {
+            let clock = clock(5, frequency);
+            for ns in [1, 999, 1_000_000_007, 3_600_000_000_000] {
+                let tick = clock.first_at(ns);
+                assert!(clock.ns(tick) >= ns && clock.ns(tick - 1) < ns, "{ns}");
+            }
+        }
+        let clock = clock(5, 1_000_000_000);
+        assert_eq!((clock.first_at(0), clock.ns(i64::MIN)), (i64::MIN, 0));
+        assert_eq!(clock.first_at(u64::MAX), i64::MAX);
     }
 
     #[test]

@@ -300,7 +300,8 @@ impl Decoder {
         self.diagnostics.events += 1;
         self.region.last_time = self.region.last_time.max(header.time);
         // A label can make another event of it.
-        if !block.type_choice.selected && block.context.labels == NO_BLOB {
+        if self.types.is_counted(block.type_choice, header.time) && block.context.labels == NO_BLOB
+        {
             self.region
                 .count(block.type_choice.event_type, block.stack < EMPTY_BLOB);
             return false;

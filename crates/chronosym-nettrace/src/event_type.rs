@@ -5,6 +5,8 @@
     reason = "counts of what was read, and ids below DENSE_IDS"
 )]
 
+use std::ops::Range;
+
 use chronosym_types::hash::HashMap;
 use chronosym_types::{Cursor, Field, Guid};
 
@@ -87,24 +89,32 @@ impl EventType {
 pub(crate) struct TypeChoice {
     /// Index of the type, or [`NO_TYPE`].
     pub(crate) event_type: u32,
-    /// Whether events of the type become records.
-    pub(crate) selected: bool,
+    pub(crate) kept: Kept,
+}
+
+/// Which events of a type become records; others are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    All,
+    /// Those at the selected times.
+    AtTimes,
+    None,
 }
 
 pub(crate) const NO_TYPE: u32 = u32::MAX;
 
 const UNDEFINED: TypeChoice = TypeChoice {
     event_type: NO_TYPE,
-    selected: true,
+    kept: Kept::All,
 };
 
 /// The types defined so far, and which of them each metadata id names now.
 #[derive(Default)]
 pub(crate) struct EventTypes {
     types: Vec<EventType>,
-    /// For each type whether its events become records.
-    selected: Vec<bool>,
-    selection: Option<Selection>,
+    /// For each type which of its events become records.
+    kept: Vec<Kept>,
+    selection: Selection,
     /// For ids below [`DENSE_IDS`].
     dense: Vec<TypeChoice>,
     sparse: HashMap<u32, TypeChoice>,
@@ -118,8 +128,29 @@ pub(crate) struct EventTypes {
 /// providers have a few thousand together.
 const MAX_TYPES: usize = 1 << 16;
 
-/// Decides whether events of a type become records.
-pub(crate) type Selection = Box<dyn Fn(&EventType) -> bool + Send>;
+/// Decides about a type.
+type Decides = Box<dyn Fn(&EventType) -> bool + Send>;
+
+/// Decides which events become records.
+#[derive(Default)]
+struct Selection {
+    /// Whether events of a type become records at all.
+    wants: Option<Decides>,
+    /// The times, in ticks of the raw clock, at which events of some types become records.
+    times: Option<(Range<i64>, Decides)>,
+}
+
+impl Selection {
+    fn kept(&self, event_type: &EventType) -> Kept {
+        if self.wants.as_ref().is_some_and(|wants| !wants(event_type)) {
+            return Kept::None;
+        }
+        match &self.times {
+            Some((_, is_timed)) if is_timed(event_type) => Kept::AtTimes,
+            _ => Kept::All,
+        }
+    }
+}
 
 const DENSE_IDS: u32 = 1 << 16;
 
@@ -129,12 +160,35 @@ impl EventTypes {
     }
 
     /// From now on decides which types' events become records.
-    pub(crate) fn select(&mut self, selection: Selection) {
-        self.selected = self.types.iter().map(&selection).collect();
-        self.selection = Some(selection);
+    pub(crate) fn select(&mut self, wants: Decides) {
+        self.selection.wants = Some(wants);
+        self.select_again();
+    }
+
+    /// From now on events of some types become records only at times, in ticks of the raw clock.
+    pub(crate) fn select_times(&mut self, times: Range<i64>, is_timed: Decides) {
+        self.selection.times = Some((times, is_timed));
+        self.select_again();
+    }
+
+    fn select_again(&mut self) {
+        let kept = self.types.iter().map(|it| self.selection.kept(it));
+        self.kept = kept.collect();
         for type_choice in self.dense.iter_mut().chain(self.sparse.values_mut()) {
-            let selected = self.selected.get(type_choice.event_type as usize);
-            type_choice.selected = selected.copied().unwrap_or(true);
+            let kept = self.kept.get(type_choice.event_type as usize);
+            type_choice.kept = kept.copied().unwrap_or(Kept::All);
+        }
+    }
+
+    /// Returns whether an event at a time, in ticks of the raw clock, is only counted.
+    #[inline]
+    pub(crate) fn is_counted(&self, type_choice: TypeChoice, time: i64) -> bool {
+        match type_choice.kept {
+            Kept::All => false,
+            Kept::AtTimes => {
+                (self.selection.times.as_ref()).is_some_and(|it| !it.0.contains(&time))
+            }
+            Kept::None => true,
         }
     }
 
@@ -168,17 +222,16 @@ impl EventTypes {
             None => {
                 let index = u32::try_from(self.types.len()).map_err(|_| Fault::Bad)?;
                 let new = read()?;
-                let selected = self.selection.as_ref().is_none_or(|wants| wants(&new));
-                self.selected.push(selected);
+                self.kept.push(self.selection.kept(&new));
                 self.types.push(new);
                 self.by_body.insert(body.to_vec(), index);
                 index
             }
         };
-        let selected = self.selected.get(event_type as usize);
+        let kept = self.kept.get(event_type as usize);
         let type_choice = TypeChoice {
             event_type,
-            selected: selected.copied().unwrap_or(true),
+            kept: kept.copied().unwrap_or(Kept::All),
         };
         if id < DENSE_IDS {
             let id = id as usize;

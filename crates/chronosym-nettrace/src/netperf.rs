@@ -77,7 +77,7 @@ impl Decoder {
         self.diagnostics.stacks += u64::from(!stack.is_empty());
         self.diagnostics.events += 1;
         self.region.last_time = self.region.last_time.max(time);
-        if !type_choice.selected {
+        if self.types.is_counted(type_choice, time) {
             self.region.count(type_choice.event_type, !stack.is_empty());
             return Ok(());
         }

@@ -6,6 +6,7 @@
 )]
 
 use std::io::Read;
+use std::ops::Range;
 
 use chronosym_types::Window;
 
@@ -125,6 +126,18 @@ impl<R: Read> Reader<R> {
     /// ```
     pub fn select(&mut self, wants: impl Fn(&EventType) -> bool + Send + 'static) {
         self.walk.decoder.types.select(Box::new(wants));
+    }
+
+    /// From now on gives records of events whose type `is_timed` is true of only at `times`, in ns
+    /// since the start of the trace. Those at other times are counted as
+    /// [`select`](Self::select) counts events.
+    pub fn select_times(
+        &mut self,
+        times: Range<u64>,
+        is_timed: impl Fn(&EventType) -> bool + Send + 'static,
+    ) {
+        let ticks = self.clock.first_at(times.start)..self.clock.first_at(times.end);
+        (self.walk.decoder.types).select_times(ticks, Box::new(is_timed));
     }
 
     /// Returns the header of the trace.

@@ -123,6 +123,29 @@ fn netperf_events_of_types_that_are_not_selected_are_counted() {
 }
 
 #[test]
+fn events_of_some_types_are_records_only_at_certain_times() {
+    let mut writer = NettraceWriter::v4();
+    let timed = writer.event_type("P", 1, 0);
+    let other = writer.event_type("P", 2, 0);
+    for time in [10, 20, 30, 40] {
+        writer.event(timed, time, 1, &[20, 21], &[time as u8]);
+        writer.event(other, time + 1, 1, &[], &[time as u8 + 1]);
+    }
+    let bytes = writer.finish();
+    let plain = read(&bytes);
+    let mut reader = Reader::new(bytes.as_slice(), Options::default()).expect("a trace");
+    reader.select_times(20..40, |event_type| event_type.id == 1);
+    let region = reader.next_region().expect("readable").expect("a region");
+    let records: Vec<u8> = region.records().map(|r| r.payload[0]).collect();
+    assert_eq!(records, [11, 20, 21, 30, 31, 41]);
+    let counted: Vec<_> = (region.counted())
+        .map(|(_, n)| (n.events, n.stacks))
+        .collect();
+    assert_eq!((counted, region.last_time_ns()), (vec![(2, 2)], 41));
+    assert_eq!(*reader.diagnostics(), plain.diagnostics);
+}
+
+#[test]
 fn stack_rows_are_dense_and_shared_within_a_region() {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
