@@ -13,7 +13,7 @@ use chronosym::{
     WallFlag, Weight,
 };
 use chronosym_conformance::unzip;
-use chronosym_export::WeightUnit;
+use chronosym_export::{CallTree, TreeOptions, WeightUnit, write_folded};
 
 fn read(name: &str) -> Arc<Timeline> {
     read_with(name, Options::default())
@@ -61,6 +61,36 @@ fn rule_21_a_time_window_changes_no_sample() {
                 samples.len()
             );
         }
+    }
+}
+
+#[test]
+fn samples_outside_of_a_time_window_need_only_be_counted() {
+    for name in ["clr10/traces/all", "clr31/workload/traces/all"] {
+        let whole = read(name);
+        let mut options = Options::default();
+        let times = 250_000_000..900_000_000;
+        (options.times, options.skip_outside) = (Some(times.clone()), true);
+        let part = read_with(name, options);
+        let mut filter = Filter::default();
+        (filter.from_ns, filter.to_ns) = (Some(times.start), Some(times.end));
+        let stacks = |timeline: &Arc<Timeline>| {
+            let profile = timeline.counts(&filter, None);
+            let tree = CallTree::new(&profile, TreeOptions::default());
+            let mut lines = Vec::new();
+            write_folded(&tree, &mut lines).expect("memory");
+            lines
+        };
+        assert!(!stacks(&whole).is_empty());
+        assert_eq!(stacks(&part), stacks(&whole), "{name}");
+        let events = |timeline: &Timeline| -> Vec<_> {
+            let types = timeline.event_types().iter();
+            types.map(|it| (it.label(), it.count, it.stacks)).collect()
+        };
+        assert_eq!(events(&part), events(&whole));
+        let duration = |timeline: &Timeline| timeline.facts().duration_ns;
+        assert_eq!(duration(&part), duration(&whole));
+        assert!(part.samples().len() < whole.samples().len());
     }
 }
 

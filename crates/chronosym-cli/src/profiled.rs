@@ -74,8 +74,11 @@ impl Sampled {
         options.switches = samples.activity.is_some();
         keep_for_durations(&mut options);
         options.times = stored_times(traces, &filters.processes, &options);
+        options.skip_outside &= is_filtered_by_time_only(selection);
         let mut loaded = load::load(traces, options.clone(), symbols)?;
-        if !loaded.timeline.has_whole_window() {
+        // Why there is no sample may depend on those outside.
+        let is_empty = || loaded.timeline.samples().iter().next().is_none();
+        if !loaded.timeline.has_whole_window() || options.skip_outside && is_empty() {
             options.times = None;
             loaded = load::load(traces, options, symbols)?;
         }
@@ -237,6 +240,13 @@ fn stored_times(traces: &[PathBuf], filters: &Filters, options: &Options) -> Opt
     let suffices = is_limited && of_profilers && options.markers == 0;
     (suffices && traces.iter().all(is_kept))
         .then(|| filters.from.unwrap_or(0)..filters.to.unwrap_or(u64::MAX))
+}
+
+/// Returns whether samples are selected by their time and stack only.
+fn is_filtered_by_time_only(selection: &Selection) -> bool {
+    let (filters, samples) = (&selection.filters, &selection.samples);
+    let by_process = filters.processes.pid.is_some() || filters.processes.process.is_some();
+    !by_process && filters.tid.is_none() && samples.activity().is_none()
 }
 
 /// Returns a time in ms.

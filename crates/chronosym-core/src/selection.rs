@@ -122,6 +122,9 @@ pub struct Options {
     /// counted, and what they determine is known: the times and activities of those inside
     /// ([`Timeline::has_whole_window`](crate::Timeline::has_whole_window)).
     pub times: Option<Range<u64>>,
+    /// Whether samples outside of `times` need not be looked at, only counted: enough where nothing
+    /// but the number of those inside matters, since their times and activities are then unknown.
+    pub skip_outside: bool,
 }
 
 impl From<SampleSelection> for Options {
@@ -161,6 +164,14 @@ impl Options {
             self.samples,
             SampleSelection::Profilers | SampleSelection::All
         )
+    }
+
+    /// Returns whether events of a type outside of [`times`](Self::times) need only be counted,
+    /// rather than pushed: samples of profilers.
+    pub fn skips_outside(&self, schema: &EventSchema) -> bool {
+        let meaning = self.meaning(schema);
+        let is_sample = meaning.role == Role::ThreadSample && meaning.mark.is_none();
+        self.skip_outside && self.times.is_some() && is_sample && !self.keeps(schema)
     }
 
     /// Returns whether events of a type must be pushed; others need only be counted.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::{Result, bail};
-use chronosym::{Budget, LimitReached, Profile};
+use chronosym::{Budget, LimitReached, Options, Profile};
 use chronosym_export::{Granularity, JsonStacks, Series, TreeOptions, WeightUnit, show_count};
 
 use super::report;
@@ -33,7 +33,12 @@ pub fn run(args: &Stacks) -> Result<()> {
     }
     report::check_sources(&args.source.sources)?;
     let limits = crate::limits::get();
-    let markers = match format {
+    // Of folded stacks, neither times nor activities matter.
+    let counts_samples =
+        format == StackFormat::Folded && args.weight.unwrap_or_default() == WeightUnit::Samples;
+    let mut options = Options::default();
+    options.skip_outside = counts_samples;
+    options.markers = match format {
         StackFormat::Firefox | StackFormat::Html | StackFormat::Perfetto => limits.markers,
         _ => 0,
     };
@@ -42,7 +47,8 @@ pub fn run(args: &Stacks) -> Result<()> {
     let symbols = input
         .symbols
         .spelled(is_presented && !selection.samples.raw);
-    let sampled = Sampled::read(&input.traces, &symbols, selection, markers)?;
+    let sampled = Sampled::read_with(&input.traces, &symbols, selection, options)?;
+    sampled.check_samples()?;
     let timeline = &sampled.loaded.timeline;
     let granularity = Granularity {
         threads: !args.no_threads,
@@ -108,11 +114,10 @@ pub fn run(args: &Stacks) -> Result<()> {
             series.samples.is_empty()
         }
         _ => {
-            let unit = args.weight.unwrap_or_default();
             let mut note = None;
-            let profile = match (format, unit) {
-                (StackFormat::Folded, WeightUnit::Samples) => sampled.counts(),
-                (StackFormat::Text | StackFormat::Svg | StackFormat::Html, _) => {
+            let profile = match format {
+                StackFormat::Folded if counts_samples => sampled.counts(),
+                StackFormat::Text | StackFormat::Svg | StackFormat::Html => {
                     let presented = sampled.presented(selection.samples.raw);
                     note = presented.1;
                     presented.0

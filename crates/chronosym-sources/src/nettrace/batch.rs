@@ -1,6 +1,7 @@
 //! Copies of the events of a region of an EventPipe trace: while a session imports them, a reader
 //! on another thread continues with the next region.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use chronosym_events::{EventSchema, PointerSize};
@@ -157,8 +158,11 @@ impl Filler {
                 .counted
                 .extend(counted.map(|(index, count)| (*self.numbers.of_type(index), count)));
             batch.stacks.clear();
-            for stack in region.stacks() {
-                batch.stacks.push(stack.iter());
+            // The architecture is inferred from all stacks of a 32-bit machine.
+            if !region.is_empty() || region.header().pointer_size == PointerSize::Four {
+                for stack in region.stacks() {
+                    batch.stacks.push(stack.iter());
+                }
             }
         }
         batch.starts_region = first;
@@ -248,6 +252,15 @@ impl Importer {
     /// Converts a time of the trace to the session's; earlier times become 0.
     pub(super) fn at(&self, time_ns: u64) -> u64 {
         time_ns.saturating_add_signed(self.began_ns)
+    }
+
+    /// Converts times of the session to the trace's.
+    pub(super) fn own_times(&self, times: &Range<u64>) -> Range<u64> {
+        let own = |ns: u64| match ns {
+            0 => 0,
+            ns => ns.saturating_add_signed(self.began_ns.saturating_neg()),
+        };
+        own(times.start)..own(times.end)
     }
 
     /// Pushes the events of a batch; returns the latest of their times.

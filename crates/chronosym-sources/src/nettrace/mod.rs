@@ -113,11 +113,16 @@ impl<R: Read> NettraceStream<R> {
                 Importer::new(header.pointer_size, began_ns)
             }
         };
-        self.importer = Some(importer);
         // The reader only counts events that the session does not use.
         let wanted = session.options().clone();
+        if let Some(times) = &wanted.times {
+            let (wanted, times) = (wanted.clone(), importer.own_times(times));
+            self.reader
+                .select_times(times, move |it| wanted.skips_outside(&schema(it, None)));
+        }
         self.reader
             .select(move |event_type| wanted.wants(&schema(event_type, None)));
+        self.importer = Some(importer);
         Ok(())
     }
 
