@@ -1,5 +1,6 @@
 //! Values as JSON and other formats of serde.
 
+use chronosym_types::HexText;
 use serde::{Serialize, Serializer};
 
 use crate::value::{FieldList, Value};
@@ -15,9 +16,8 @@ impl Serialize for Value<'_> {
             Self::Text(v) => s.serialize_str(v),
             Self::Array(values) => s.collect_seq(values),
             Self::Object(fields) => fields.serialize(s),
-            Self::Hex(_) | Self::Guid(_) | Self::Wide(_) | Self::Narrow(_) | Self::Bytes(_) => {
-                s.collect_str(self)
-            }
+            Self::Hex(v) => s.serialize_str(&HexText::new(*v)),
+            Self::Guid(_) | Self::Wide(_) | Self::Narrow(_) | Self::Bytes(_) => s.collect_str(self),
         }
     }
 }

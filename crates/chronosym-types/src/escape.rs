@@ -75,9 +75,10 @@ pub fn folded(text: &str) -> Cow<'_, str> {
 
 /// Escapes the inside of a JSON string: hostile characters become `\u` escapes.
 pub fn json(text: &str) -> Cow<'_, str> {
-    let ascii = |byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    // Without a branch for each byte, many are compared at once.
+    let is_ascii = |all, byte| all & matches!(byte, b' ' | b'!' | b'#'..=b'[' | b']'..=b'~');
     let plain = |c: char| !is_hostile(c) && c != '"' && c != '\\';
-    if text.bytes().all(ascii) || text.chars().all(plain) {
+    if text.bytes().fold(true, is_ascii) || text.chars().all(plain) {
         return text.into();
     }
     let mut out = String::with_capacity(text.len().saturating_add(8));

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_with::skip_serializing_none;
 
-use crate::escape;
+use crate::{HexText, escape};
 
 /// Writes compact JSON with `\u` escapes for the characters of [`escape::is_hostile`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,7 +64,7 @@ impl fmt::Display for HexNumber {
 
 impl Serialize for HexNumber {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(&HexText::new(self.0))
     }
 }
 

@@ -32,6 +32,11 @@ mod gap;
 mod guid;
 #[cfg(feature = "hash")]
 pub mod hash;
+#[expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "positions in a text of at most 18 bytes"
+)]
 mod hex;
 mod id;
 #[cfg(feature = "json")]
@@ -62,7 +67,7 @@ pub use cursor::{Cursor, ReadError};
 pub use field::{Field, FieldType};
 pub use gap::{Gap, GapCause, GapTotal, Gaps};
 pub use guid::{Guid, ParseGuidError};
-pub use hex::Hex;
+pub use hex::{Hex, HexText};
 pub use id::{BuildId, FileNumber, IdentityKind, MappedFile, PdbId, PortablePdbId};
 pub use leaves::Leaves;
 pub use pointer_size::PointerSize;
