@@ -6,7 +6,6 @@ use chronosym_core::{Marker, MarkerKind};
 use serde_json::{Value, json};
 
 use super::table::{Cell, Column, begin_table};
-use crate::json::Quoted;
 use crate::kind::CodeKind;
 
 /// Returns the viewer's display settings for each kind of marker.
@@ -46,13 +45,6 @@ pub(super) fn write(
         (MarkerKind::Exception, None) => 0,
         (_, None) => 2,
     };
-    let data = |marker: &Marker<'_>| {
-        let text = marker
-            .text
-            .map(|text| format!(",\"text\":{}", Quoted(text)));
-        let (kind, text) = (marker.kind.as_str(), text.unwrap_or_default());
-        format!("{{\"type\":\"{kind}\"{text}}}")
-    };
     let columns: [Column<'_, (usize, &Marker<'_>)>; 6] = [
         ("category", &|_| Cell::index(CodeKind::Runtime as usize)),
         ("name", &|(name, _)| Cell::index(*name)),
@@ -61,7 +53,7 @@ pub(super) fn write(
             m.end_ns.map_or(Cell::Null, Cell::Millis)
         }),
         ("phase", &|(_, m)| Cell::Number(phase(m))),
-        ("data", &|(_, m)| Cell::Object(data(m))),
+        ("data", &|(_, m)| Cell::Typed(m.kind.as_str(), m.text)),
     ];
     begin_table(out, "markers", &named, &columns)?;
     out.write_all(b"}")

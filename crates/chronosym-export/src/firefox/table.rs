@@ -1,21 +1,21 @@
 //! Tables of a Firefox profile, stored by column.
 
-use std::fmt;
 use std::io::{self, Write};
 
-use crate::json::write_list;
-use crate::series::millis;
+use chronosym_types::escape;
 
 /// A value of a table.
-pub(super) enum Cell {
+pub(super) enum Cell<'a> {
     Null,
     No,
     Number(i128),
+    /// A time in ns, which is written in ms.
     Millis(u64),
-    Object(String),
+    /// An object with a type and a text.
+    Typed(&'static str, Option<&'a str>),
 }
 
-impl Cell {
+impl Cell<'_> {
     pub fn index(index: usize) -> Self {
         Cell::Number(index as i128)
     }
@@ -23,22 +23,57 @@ impl Cell {
     pub fn or_null(number: Option<impl Into<i128>>) -> Self {
         number.map_or(Cell::Null, |number| Cell::Number(number.into()))
     }
-}
 
-impl fmt::Display for Cell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cell::Null => f.write_str("null"),
-            Cell::No => f.write_str("false"),
-            Cell::Number(number) => number.fmt(f),
-            Cell::Millis(ns) => f.write_str(&millis(*ns)),
-            Cell::Object(json) => f.write_str(json),
+    /// Appends its JSON. Tables have millions of cells, so no format string is used.
+    fn append(&self, out: &mut Vec<u8>) {
+        match *self {
+            Cell::Null => out.extend_from_slice(b"null"),
+            Cell::No => out.extend_from_slice(b"false"),
+            Cell::Number(number) => {
+                if number < 0 {
+                    out.push(b'-');
+                }
+                let digits = number.unsigned_abs();
+                match u64::try_from(digits) {
+                    Ok(digits) => append_digits(out, digits, 1),
+                    Err(_) => out.extend_from_slice(digits.to_string().as_bytes()),
+                }
+            }
+            Cell::Millis(ns) => {
+                append_digits(out, ns / 1_000_000, 1);
+                out.push(b'.');
+                append_digits(out, ns % 1_000_000, 6);
+            }
+            Cell::Typed(kind, text) => {
+                let mut texts = [r#"{"type":""#, kind, r#"""#].to_vec();
+                let text = text.map(escape::json);
+                if let Some(text) = &text {
+                    texts.extend([r#","text":""#, text, r#"""#]);
+                }
+                texts.push("}");
+                texts
+                    .iter()
+                    .for_each(|text| out.extend_from_slice(text.as_bytes()));
+            }
         }
     }
 }
 
+/// Appends a number with at least `least` digits.
+fn append_digits(out: &mut Vec<u8>, number: u64, least: usize) {
+    const LONGEST: usize = 20;
+    let mut digits = [b'0'; LONGEST];
+    let (mut rest, mut start) = (number, LONGEST);
+    while rest > 0 {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    out.extend_from_slice(&digits[start.min(LONGEST - least)..]);
+}
+
 /// A column: its name, and the value of each element.
-pub(super) type Column<'c, R> = (&'c str, &'c dyn Fn(&R) -> Cell);
+pub(super) type Column<'c, R> = (&'c str, &'c dyn Fn(&R) -> Cell<'_>);
 
 /// Writes the columns of a table; the caller closes the object.
 pub(super) fn begin_table<'r, R: 'r, I: IntoIterator<Item = &'r R> + Copy>(
@@ -47,12 +82,49 @@ pub(super) fn begin_table<'r, R: 'r, I: IntoIterator<Item = &'r R> + Copy>(
     items: I,
     columns: &[Column<'_, R>],
 ) -> io::Result<()> {
+    const PART: usize = 1 << 16;
     let length = items.into_iter().count();
     write!(out, ",\n\"{name}\":{{\"length\":{length}")?;
+    let mut part = Vec::new();
     for (column, cell) in columns {
         write!(out, ",\"{column}\":[")?;
-        write_list(out, items, |out, item| write!(out, "{}", cell(item)))?;
-        write!(out, "]")?;
+        for (index, item) in items.into_iter().enumerate() {
+            if index > 0 {
+                part.push(b',');
+            }
+            cell(item).append(&mut part);
+            if part.len() >= PART {
+                out.write_all(&part)?;
+                part.clear();
+            }
+        }
+        part.push(b']');
+        out.write_all(&part)?;
+        part.clear();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_json() {
+        let json = |cell: Cell<'_>| {
+            let mut out = Vec::new();
+            cell.append(&mut out);
+            String::from_utf8(out).unwrap()
+        };
+        for number in [0, 7, 10, -1, i64::MIN.into(), u64::MAX.into(), i128::MIN] {
+            assert_eq!(json(Cell::Number(number)), number.to_string());
+        }
+        assert_eq!(json(Cell::Millis(0)), "0.000000");
+        assert_eq!(json(Cell::Millis(12_034_567)), "12.034567");
+        assert_eq!(json(Cell::Millis(u64::MAX)), "18446744073709.551615");
+        assert_eq!(json(Cell::Typed("GC", None)), r#"{"type":"GC"}"#);
+        let text = Cell::Typed("GC", Some("a\"\u{1b}"));
+        assert_eq!(json(text), r#"{"type":"GC","text":"a\"\u001b"}"#);
+        assert_eq!(json(Cell::or_null(None::<u32>)), "null");
+    }
 }

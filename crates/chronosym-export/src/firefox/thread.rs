@@ -301,12 +301,11 @@ pub(super) fn write(
         false => Cell::Number(weight.into()),
     };
     let rows = rows(series, samples, &stacks);
-    let cpu = |row: &SampleRow| row.cpu_ns.map_or(Cell::Null, |ns| Cell::Number(ns.into()));
     let columns: [Column<'_, SampleRow>; 4] = [
         ("stack", &|row| row.stack.map_or(Cell::Null, Cell::index)),
         ("time", &|row| Cell::Millis(row.time_ns)),
         ("weight", &|row| weight(row.weight)),
-        ("threadCPUDelta", &cpu),
+        ("threadCPUDelta", &|row| Cell::or_null(row.cpu_ns)),
     ];
     // Without processor times, the viewer draws every sample in full height.
     let has_cpu = rows.iter().any(|row| row.cpu_ns.is_some());
