@@ -3,7 +3,9 @@
 //! Only event types are stored, so memory does not grow with the trace. `--process` and `--pid
 //! PID@T` need a first pass to find the processes.
 
-mod line;
+mod chunk;
+mod formatters;
+mod lines;
 mod owners;
 
 use std::collections::BTreeSet;
@@ -16,7 +18,7 @@ use chronosym::source::{EventStream, StreamEvent};
 use chronosym::{SampleSelection, Timeline};
 use chronosym_events::RawEvent;
 
-use self::line::Lines;
+use self::lines::Lines;
 use self::owners::Owners;
 use crate::args::{EventFilters, EventFormat, Events, Symbols};
 use crate::input::{self, Rereadable};
@@ -108,7 +110,10 @@ fn read(
             selectors.iter().any(|selector| selector.matches(schema))
         }));
     }
-    read_events(&mut *events, &name, &mut sink)?;
+    let end = read_events(&mut *events, &name, &mut sink);
+    // Those before an error too.
+    sink.lines.write_all()?;
+    end?;
     notes.extend(damage.take().iter().map(ToString::to_string));
     notes.extend(events.diagnostics().list.iter().map(ToString::to_string));
     Ok(sink)
