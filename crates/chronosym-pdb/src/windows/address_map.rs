@@ -88,6 +88,16 @@ impl AddressMap {
         self.sections.is_empty()
     }
 
+    /// Returns true if an optimizer moved code.
+    pub(super) fn is_moved(&self) -> bool {
+        self.to_source.is_some() || self.from_source.is_some()
+    }
+
+    /// Returns the numbers of the sections and their sizes in bytes.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = (u16, u32)> {
+        (1..=u16::MAX).zip(self.sections.iter().map(|section| section.size))
+    }
+
     /// Returns the section offset of an RVA; `None` outside all sections, and for code that the
     /// optimizer added.
     pub(super) fn section_offset(&self, rva: u32) -> Option<SectionOffset> {

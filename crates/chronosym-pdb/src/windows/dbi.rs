@@ -110,6 +110,12 @@ impl<'a> Dbi<'a> {
         self.contributions.count() > 0
     }
 
+    /// Returns all contributions.
+    pub(super) fn contributions(&self) -> impl Iterator<Item = Contribution> {
+        let all = &self.contributions;
+        (0..all.count()).filter_map(|index| all.get(index))
+    }
+
     /// Returns the contribution that covers `address`.
     pub(super) fn contribution(&self, address: SectionOffset) -> Option<Contribution> {
         let all = &self.contributions;

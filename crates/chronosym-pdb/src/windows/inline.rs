@@ -179,6 +179,11 @@ pub(super) struct Budget(AtomicUsize);
 impl Budget {
     const BYTES: usize = 32 << 20;
 
+    /// Returns a budget that is used up.
+    pub(super) fn none() -> Self {
+        Self(AtomicUsize::new(Self::BYTES))
+    }
+
     fn take(&self, bytes: usize) -> bool {
         let fits =
             |used: usize| Some(used.saturating_add(bytes)).filter(|&used| used <= Self::BYTES);
@@ -323,6 +328,18 @@ impl Sites {
                 position: hits.peek().filter(|hit| hit.0 == site).map(|hit| hit.1),
             })
         })
+    }
+
+    /// Returns the offsets from the procedure at which ranges of sites start and end.
+    pub(super) fn boundaries(&self) -> impl Iterator<Item = u32> {
+        let ranges = self.ranges.iter().map(|row| row.range);
+        ranges.flat_map(|range| [range.start, range.end])
+    }
+
+    /// Returns the length of the longest chain of sites.
+    pub(super) fn depth(&self) -> usize {
+        let depths = self.sites.iter().map(|site| site.depth as usize);
+        depths.max().map_or(0, |depth| depth.saturating_add(1))
     }
 
     fn node(&self, site: u32) -> Option<&InlineSite> {

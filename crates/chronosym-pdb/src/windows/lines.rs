@@ -134,6 +134,25 @@ fn start(table: &[u8]) -> Option<SectionOffset> {
     })
 }
 
+impl AddressedTable {
+    /// Calls `each` with the addresses at which the table and each of its rows start, and that at
+    /// which it ends.
+    pub(super) fn each_boundary(&self, c13: &[u8], mut each: impl FnMut(SectionOffset)) {
+        let body = self.table.body(c13);
+        let start = self.start;
+        let mut add = |by: u32| {
+            let offset = start.offset.saturating_add(by);
+            each(SectionOffset { offset, ..start });
+        };
+        add(0);
+        add(bytes::u32(body, 8).unwrap_or_default());
+        for block in Blocks::new(body) {
+            let rows = block.rows.as_chunks::<8>().0.iter();
+            rows.filter_map(|row| bytes::u32(row, 0)).for_each(&mut add);
+        }
+    }
+}
+
 impl LineTable {
     fn body(self, c13: &[u8]) -> &[u8] {
         let at = self.0.get();

@@ -41,6 +41,7 @@
 //! Formats: microsoft/microsoft-pdb (`cvinfo.h`, `msf.cpp`, `dbi.h`) and LLVM's `docs/PDB`.
 
 mod address_map;
+mod boundaries;
 mod dbi;
 mod find;
 mod inline;
@@ -54,6 +55,7 @@ mod publics;
 mod symbols;
 mod types;
 
+pub use boundaries::Boundaries;
 pub use find::{Frame, Frames, Function, FunctionName, PublicSymbol};
 pub use managed::ManagedLine;
 pub use pdb::{Limitation, WindowsPdb};
