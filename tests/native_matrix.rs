@@ -2,6 +2,9 @@
 //! information, compiler, compression. Compares every seventh byte of the code with
 //! llvm-symbolizer: names, depth, lines.
 
+#[path = "native/converted.rs"]
+mod converted;
+
 use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -248,6 +251,10 @@ impl Program {
         let mut places = DebugFileSearch::next_to(&self.path);
         places.recorded_paths = true;
         let symbols = NativeSymbols::open_path_with(&self.path, places)?;
+        converted::object(
+            &self.path,
+            name.contains("split") || name.contains("packed"),
+        )?;
         let addresses = self.addresses(&symbols);
         let ours = answers(&symbols, &addresses)?;
         let theirs = llvm(&self.path, &addresses)?;
@@ -329,6 +336,8 @@ fn unlinked(target: &str, flags: &[&str]) -> Result<(), Failed> {
         assert!(at(&format!("module.ko.{ending}")).is_file());
     }
     let linked = NativeSymbols::open_path(&at("linked"))?;
+    converted::object(&at("linked"), false)?;
+    converted::object(&at("module.ko"), false)?;
     for name in ["module.ko", "module.ko.xz", "module.ko.zst", "module.ko.gz"] {
         let object = NativeSymbols::open_path(&at(name))?;
         for section in [".text", ".init.text", ".exit.text"] {
@@ -387,6 +396,9 @@ fn windows(target: &str, underscore: bool) -> Result<(), Failed> {
     let pdb = WindowsPdb::open(&bytes)?;
     let addresses: Vec<u64> = symbols.code().iter().flat_map(Clone::clone).collect();
     assert!(addresses.len() > 200 && addresses[0] >= base);
+    let code = symbols.code().iter();
+    let code: Vec<_> = code.map(|r| r.start - base..r.end - base).collect();
+    converted::pdb(&folder.path().join("module.pdb"), &code)?;
     let other = ContextPdbData::try_from_pdb(PDB::open(Cursor::new(&bytes))?)?;
     let other = other.make_context()?;
     let mut found = Frames::new();
@@ -446,6 +458,7 @@ fn packed(flags: &[&str], dwz: bool) -> Result<(), Failed> {
             .args([&program.path, &packed]))?;
         assert!(std::fs::metadata(&packed)?.len() < plain, "{kind}");
         assert_eq!(answers_with(&packed, |_| {})?, expected, "{kind}");
+        converted::object(&packed, false)?;
         // One at a time, from the end on.
         let symbols = NativeSymbols::open_path(&packed)?;
         let all = symbols.code().iter().flat_map(|r| r.clone().step_by(7));

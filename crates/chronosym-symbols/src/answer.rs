@@ -218,6 +218,28 @@ pub(crate) struct StoredAnswer {
     pub(crate) missing: Missing,
 }
 
+impl StoredAnswer {
+    /// Returns the answer for an address that is not in the image.
+    pub(crate) fn outside(address: u64) -> Self {
+        Self {
+            address,
+            start: 0,
+            len: 0,
+            missing: Missing::OutsideImage,
+        }
+    }
+
+    /// Returns the answer with the frames from `start` on.
+    pub(crate) fn since(start: usize, address: u64, out: &Answers) -> Self {
+        Self {
+            address,
+            start: start as u32,
+            len: out.frames.len().saturating_sub(start) as u32,
+            missing: Missing::NoName,
+        }
+    }
+}
+
 /// The answers to a batch of addresses, in the order of the query.
 ///
 /// A buffer to reuse: a batch clears it and keeps its memory. Names and paths are interned, so

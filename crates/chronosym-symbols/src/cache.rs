@@ -21,6 +21,8 @@ pub(crate) const PARTIAL: &str = ".part";
 pub(crate) const TAG: &str = "CACHEDIR.TAG";
 const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
                         # Symbol files fetched by chronosym. May be removed at any time.\n";
+/// The folder of converted symbols in a cache folder.
+pub(crate) const CONVERTED: &str = "converted";
 const MISSING: &str = ".missing";
 const PRUNE_LOCK: &str = ".prune";
 
@@ -30,6 +32,9 @@ const GRACE: Duration = Duration::from_secs(300);
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 /// Records of missing files are removed after this time.
 const MAX_RECORD_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Converted symbols that were not used for this time are removed: their symbol file is probably
+/// gone.
+const MAX_CONVERTED_AGE: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Depth of a two-tier store's files below its root, plus one.
 const DEPTH: u32 = 5;
 
@@ -191,10 +196,14 @@ fn prune_locked(cache: &Path, limit: u64, now: SystemTime) -> u64 {
         let name = file.path.file_name().unwrap_or_default().to_string_lossy();
         let record = file.path.parent() == Some(&cache.join(MISSING));
         let partial = name.starts_with('.') && name.ends_with(PARTIAL);
-        if (record && file.age > MAX_RECORD_AGE) || (partial && file.age > ABANDONED) {
+        let converted = file.path.starts_with(cache.join(CONVERTED));
+        let is_old = (record && file.age > MAX_RECORD_AGE)
+            || (partial && file.age > ABANDONED)
+            || (converted && file.age > MAX_CONVERTED_AGE);
+        if is_old {
             remove(file);
         }
-        if record || partial {
+        if record || partial || is_old {
             return false;
         }
         total = total.saturating_add(file.bytes);

@@ -14,6 +14,8 @@ mod answer;
 mod breakpad;
 pub mod cache;
 mod code;
+mod convert;
+pub mod converted;
 pub mod demangle;
 mod dwarf;
 mod elf;

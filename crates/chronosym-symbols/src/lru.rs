@@ -111,6 +111,13 @@ impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
             .map(|(value, _)| Arc::clone(value))
     }
 
+    /// Returns all values, without marking them as used.
+    pub fn values(&self) -> Vec<Arc<T>> {
+        let state = self.lock();
+        let values = state.kept.iter().map(|(_, (value, _))| Arc::clone(value));
+        values.collect()
+    }
+
     /// Returns the weight of all values in bytes; at most the budget.
     pub fn weight(&self) -> u64 {
         self.lock().weight

@@ -8,9 +8,10 @@
 use std::fs::File;
 use std::io::Read;
 use std::ops::{Deref, Range};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 
@@ -27,7 +28,28 @@ pub fn map_nothing() {
 
 /// The bytes of a file, shared and immutable: mapped, or in memory.
 #[derive(Clone)]
-pub struct FileData(Source);
+pub struct FileData {
+    source: Source,
+    /// `None` for bytes that no file has in this form.
+    origin: Option<Arc<Origin>>,
+}
+
+/// The file that bytes are from, as it was when it was opened.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) path: PathBuf,
+    pub(crate) len: u64,
+    pub(crate) modified: SystemTime,
+}
+
+impl Origin {
+    /// Returns true if the file at the path still has the same length and time.
+    pub(crate) fn is_current(&self) -> bool {
+        let now = |meta: std::fs::Metadata| Some((meta.len(), meta.modified().ok()?));
+        let now = self.path.metadata().ok().and_then(now);
+        now == Some((self.len, self.modified))
+    }
+}
 
 #[derive(Clone)]
 enum Source {
@@ -60,21 +82,48 @@ impl FileData {
         // Opening a pipe would wait for a writer.
         path.metadata().and_then(regular).map_err(io)?;
         let file = File::open(path).map_err(io)?;
-        let len = file.metadata().and_then(regular).map_err(io)?;
+        let meta = file.metadata().map_err(io)?;
+        let modified = meta.modified().ok();
+        let len = regular(meta).map_err(io)?;
+        let origin = modified.map(|modified| {
+            let path = path.to_owned();
+            Arc::new(Origin {
+                path,
+                len,
+                modified,
+            })
+        });
         if len <= SMALL || MAP_NOTHING.load(Ordering::Relaxed) {
-            return read(&file, len).map_err(io);
+            let data = read(&file, len).map_err(io)?;
+            return Ok(Self { origin, ..data });
         }
         // SAFETY: the mapping is private to this type, read-only, and passed on only as `&[u8]` of
         // plain bytes, for which every bit pattern is valid. Readers check each length and offset
         // when they use it and copy text before they check it, so they tolerate bytes that another
         // process changes.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
-        Ok(Self(Source::Mapped(Arc::new(map))))
+        let source = Source::Mapped(Arc::new(map));
+        Ok(Self { source, origin })
     }
 
     /// Returns a byte range, which shares these bytes; empty if it is not within them.
     pub fn part(&self, range: Range<usize>) -> Self {
-        Self(Source::Part(Box::new(self.clone()), range))
+        Self {
+            source: Source::Part(Box::new(self.clone()), range),
+            origin: self.origin.clone(),
+        }
+    }
+
+    /// Returns the file that the bytes are from, if they are unchanged bytes of one.
+    pub(crate) fn origin(&self) -> Option<&Origin> {
+        self.origin.as_deref()
+    }
+
+    fn in_memory(bytes: Arc<[u8]>) -> Self {
+        Self {
+            source: Source::Memory(bytes),
+            origin: None,
+        }
     }
 
     /// Releases the pages of a byte range; the system reads them from the file again when they are
@@ -84,7 +133,7 @@ impl FileData {
     /// supported.
     pub fn release(&self, range: Range<usize>) {
         #[cfg(unix)]
-        if let Source::Mapped(map) = &self.0 {
+        if let Source::Mapped(map) = &self.source {
             // The smallest page size; with larger pages the system rejects the call, which is
             // harmless.
             const PAGE: usize = 4096;
@@ -117,7 +166,7 @@ impl Deref for FileData {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match &self.0 {
+        match &self.source {
             Source::Mapped(map) => map,
             Source::Memory(bytes) => bytes,
             Source::Part(whole, range) => whole.get(range.clone()).unwrap_or_default(),
@@ -127,19 +176,19 @@ impl Deref for FileData {
 
 impl From<Vec<u8>> for FileData {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Source::Memory(bytes.into()))
+        Self::in_memory(bytes.into())
     }
 }
 
 impl From<Arc<[u8]>> for FileData {
     fn from(bytes: Arc<[u8]>) -> Self {
-        Self(Source::Memory(bytes))
+        Self::in_memory(bytes)
     }
 }
 
 impl From<&[u8]> for FileData {
     fn from(bytes: &[u8]) -> Self {
-        Self(Source::Memory(bytes.into()))
+        Self::in_memory(bytes.into())
     }
 }
 

@@ -10,6 +10,7 @@ use chronosym_types::hash::HashMap;
 use gimli::DwoId;
 
 use crate::breakpad::{BreakpadSymbols, Module};
+use crate::converted::{Converted, Input, Key, SymbolCache, Tables};
 use crate::demangle::Dialect;
 use crate::dwarf::cached_unit::CachedUnit;
 use crate::dwarf::index::{UnitIndex, UnitStarts};
@@ -29,6 +30,7 @@ use crate::go::GoSymbols;
 use crate::identity::{BuildId, PdbId};
 use crate::lru::WeightedLru;
 use crate::mmap::FileData;
+use crate::query::Query;
 
 /// The symbols of one native object file: ELF, Mach-O, or PE with DWARF or a symbol table.
 ///
@@ -57,6 +59,7 @@ pub struct NativeSymbols {
     variables: OnceLock<Vec<DataSymbol>>,
     /// Units of single lookups, by their offset.
     pub(crate) cached_units: WeightedLru<usize, CachedUnit>,
+    pub(crate) converted: Tables,
 }
 
 /// Functions and lines in a format other than DWARF.
@@ -84,6 +87,13 @@ struct SplitUnits {
 
 /// Units that a file caches for single lookups, in bytes.
 const MAX_CACHED_UNITS: u64 = 32 << 20;
+
+fn input(file: &Container) -> Input<'_> {
+    Input {
+        data: &file.data,
+        id: file.build_id.as_ref().map_or(&[], BuildId::as_bytes),
+    }
+}
 
 impl NativeSymbols {
     /// Reads the headers of an object file, which may be compressed by gzip, xz or zstd. Opens no
@@ -181,7 +191,29 @@ impl NativeSymbols {
             tables: OnceLock::new(),
             variables: OnceLock::new(),
             cached_units: WeightedLru::new(MAX_CACHED_UNITS),
+            converted: Tables::default(),
         }
+    }
+
+    /// Answers lookups from converted symbols, where the cache has them. Call it before the first
+    /// lookup.
+    pub fn use_cache(&mut self, cache: SymbolCache) {
+        self.converted = Tables::new(cache);
+    }
+
+    /// Returns true if a query is answered from converted symbols.
+    pub fn is_converted(&self, query: &Query) -> bool {
+        self.table(query).is_some()
+    }
+
+    /// Returns the converted symbols for a query, if there are some.
+    pub(crate) fn table(&self, query: &Query) -> Option<Arc<Converted>> {
+        self.converted.get(query, |cache| {
+            let debug = Some(self.debug()).filter(|debug| !std::ptr::eq(*debug, &self.image));
+            let files = [Some(&self.image), debug, self.supplement()];
+            let inputs: Vec<Input<'_>> = files.into_iter().flatten().map(input).collect();
+            Key::new(&inputs, query, cache.folder())
+        })
     }
 
     /// Uses the debug information of the file at `path`. Call it before the first lookup.
@@ -498,7 +530,6 @@ mod tests {
     use super::*;
     use crate::answer::Address;
     use crate::answer::Answers;
-    use crate::query::Query;
 
     /// The test program is an object file with debug information.
     #[test]

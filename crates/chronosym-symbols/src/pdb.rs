@@ -1,10 +1,12 @@
 //! One Windows PDB, and the frames of native code in it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
 
 use crate::answer::{Answers, Missing, NonZeroId, Source, StoredAnswer, StoredFrame};
+use crate::converted::{Converted, Damaged, Input, Key, SymbolCache, Tables};
 use crate::mmap::FileData;
 use crate::query::Query;
 
@@ -26,6 +28,7 @@ self_cell::self_cell! {
 /// The symbols of one Windows PDB. Threads can share it.
 pub struct PdbSymbols {
     pdb: Cell,
+    pub(crate) converted: Tables,
     /// Bytes of module streams read when pages were released last.
     released_at: AtomicU64,
 }
@@ -62,6 +65,33 @@ impl PdbSymbols {
         Ok(PdbSymbols {
             pdb: Cell::try_new(data.into(), |data| WindowsPdb::open(data))?,
             released_at: AtomicU64::new(0),
+            converted: Tables::default(),
+        })
+    }
+
+    /// Answers lookups from converted symbols, where the cache has them. Call it before the first
+    /// lookup.
+    pub fn use_cache(&mut self, cache: SymbolCache) {
+        self.converted = Tables::new(cache);
+    }
+
+    /// Returns the bytes of the file.
+    pub(crate) fn data(&self) -> &FileData {
+        self.pdb.borrow_owner()
+    }
+
+    /// Returns true if a query is answered from converted symbols.
+    pub fn is_converted(&self, query: &Query) -> bool {
+        self.table(query).is_some()
+    }
+
+    /// Returns the converted symbols for a query, if there are some.
+    fn table(&self, query: &Query) -> Option<Arc<Converted>> {
+        self.converted.get(query, |cache| {
+            let id = self.with(|pdb| pdb.id()).to_string();
+            let id = id.as_bytes();
+            let data = self.data();
+            Key::new(&[Input { data, id }], query, cache.folder())
         })
     }
 
@@ -75,14 +105,24 @@ impl PdbSymbols {
     ///
     /// They are looked up in the order of the file, so that each part of it is read once.
     pub fn find_all(&self, rvas: &[u64], query: &Query, out: &mut Answers) {
+        if let Some(table) = self.table(query) {
+            match table.find_all(rvas, out) {
+                Ok(()) => {
+                    out.lines = query.lines;
+                    return;
+                }
+                Err(Damaged) => self.converted.drop_damaged(&table),
+            }
+        }
+        self.find_directly(rvas, query, out);
+    }
+
+    /// As [`PdbSymbols::find_all`], without converted symbols.
+    pub(crate) fn find_directly(&self, rvas: &[u64], query: &Query, out: &mut Answers) {
         out.clear();
         out.lines = query.lines;
-        out.answers.extend(rvas.iter().map(|&address| StoredAnswer {
-            address,
-            start: 0,
-            len: 0,
-            missing: Missing::OutsideImage,
-        }));
+        out.answers
+            .extend(rvas.iter().map(|&rva| StoredAnswer::outside(rva)));
         let wanted = (0..u32::MAX).zip(rvas);
         let wanted = wanted.filter_map(|(index, &rva)| Some((u32::try_from(rva).ok()?, index)));
         let mut wanted: Vec<Wanted> = wanted.collect();

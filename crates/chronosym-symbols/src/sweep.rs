@@ -18,6 +18,7 @@ use gimli::SectionId;
 
 use crate::answer::{Address, Answers, Missing, NonZeroId, Source, StoredAnswer, StoredFrame};
 use crate::breakpad::BreakpadScratch;
+use crate::converted::{Converted, Damaged};
 use crate::dwarf::cached_unit::CachedUnit;
 use crate::dwarf::form::DwarfError;
 use crate::dwarf::names::InfoSection;
@@ -50,27 +51,6 @@ struct TableScratch {
     breakpad: BreakpadScratch,
 }
 
-/// The frames of one address in the buffer of one worker.
-#[derive(Clone, Copy)]
-struct AddressFrames {
-    va: u64,
-    start: u32,
-    len: u32,
-    missing: Missing,
-}
-
-impl AddressFrames {
-    /// Returns the frames from `start` on.
-    fn since(start: usize, va: u64, out: &Answers) -> Self {
-        AddressFrames {
-            va,
-            start: start as u32,
-            len: out.frames.len().saturating_sub(start) as u32,
-            missing: Missing::NoName,
-        }
-    }
-}
-
 impl NativeSymbols {
     /// Resolves one address and replaces the content of `out`.
     ///
@@ -85,24 +65,50 @@ impl NativeSymbols {
     /// Fast for large batches: each part of the file is read once, in any order. Addresses may
     /// repeat.
     pub fn find_all(&self, addresses: &[Address], query: &Query, out: &mut Answers) {
+        let table = self.table(query);
+        self.find_with(addresses, query, table.as_deref(), out)
+            .unwrap_or_else(|Damaged| {
+                table
+                    .iter()
+                    .for_each(|table| self.converted.drop_damaged(table));
+                self.find_directly(addresses, query, out);
+            });
+    }
+
+    /// As [`NativeSymbols::find_all`], without converted symbols.
+    pub(crate) fn find_directly(&self, addresses: &[Address], query: &Query, out: &mut Answers) {
+        // Without a table none is damaged.
+        let found = self.find_with(addresses, query, None, out);
+        debug_assert!(found.is_ok());
+    }
+
+    fn find_with(
+        &self,
+        addresses: &[Address],
+        query: &Query,
+        table: Option<&Converted>,
+        out: &mut Answers,
+    ) -> Result<(), Damaged> {
         out.clear();
         out.lines = query.lines;
-        answer(self, addresses, query, out);
+        answer(self, addresses, query, table, out)?;
         self.damage().for_each(|problem| out.note_damage(problem));
         out.seal();
+        Ok(())
     }
 }
 
-fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &mut Answers) {
+fn answer(
+    symbols: &NativeSymbols,
+    addresses: &[Address],
+    query: &Query,
+    table: Option<&Converted>,
+    out: &mut Answers,
+) -> Result<(), Damaged> {
     // Virtual address and index of each query, sorted.
     let mut queries: Vec<(u64, u32)> = Vec::with_capacity(addresses.len());
-    let outside = StoredAnswer {
-        address: 0,
-        start: 0,
-        len: 0,
-        missing: Missing::OutsideImage,
-    };
-    out.answers.resize(addresses.len(), outside);
+    out.answers
+        .resize(addresses.len(), StoredAnswer::outside(0));
     for ((i, &address), answer) in (0..u32::MAX).zip(addresses).zip(&mut out.answers) {
         let segments = &symbols.image.segments;
         if !segments.has_offsets() && matches!(address, Address::FileOffset(_)) {
@@ -117,14 +123,47 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
     }
     queries.sort_unstable();
 
+    let is_converted = |va| table.is_some_and(|table| table.covers(va));
+    let distinct = || {
+        let same = queries.chunk_by(|a, b| a.0 == b.0);
+        same.filter_map(<[_]>::first).map(|&(va, _)| va)
+    };
+    let mut resolved = Vec::new();
+    if let Some(table) = table {
+        let converted = distinct().filter(|&va| is_converted(va));
+        table.resolve(converted, out, |out, va, start| {
+            resolved.push(StoredAnswer::since(start, va, out));
+        })?;
+    }
+    let others: Vec<u64> = distinct().filter(|&va| !is_converted(va)).collect();
+    if !others.is_empty() {
+        resolved.extend(resolve(symbols, &others, query, out));
+        resolved.sort_unstable_by_key(|frames| frames.address);
+    }
+    let answers = queries.chunk_by(|a, b| a.0 == b.0).zip(resolved);
+    for (&(_, i), f) in answers.flat_map(|(same, f)| same.iter().zip(std::iter::repeat(f))) {
+        if let Some(answer) = out.answers.get_mut(i as usize) {
+            (answer.start, answer.len, answer.missing) = (f.start, f.len, f.missing);
+        }
+    }
+    Ok(())
+}
+
+/// Resolves distinct, sorted virtual addresses from the debug information and the symbol tables.
+fn resolve(
+    symbols: &NativeSymbols,
+    wanted: &[u64],
+    query: &Query,
+    out: &mut Answers,
+) -> Vec<StoredAnswer> {
     let debug = symbols.debug();
-    if queries.len() > FEW {
+    if wanted.len() > FEW {
         debug.debug.keep_all();
     }
     // Decompression overlaps decoding: addresses whose unit is in `.debug_aranges` come first.
     let packed = debug.debug.packed_parts(SectionId::DebugInfo, false);
     let (mut listed, mut others) = (Vec::new(), Vec::new());
-    for &(va, _) in queries.chunk_by(|a, b| a.0 == b.0).filter_map(<[_]>::first) {
+    for &va in wanted {
         let code = packed.filter(|_| symbols.image.is_code(va));
         match code.and_then(|_| symbols.index.listed(debug, va)) {
             Some(unit) => listed.push((unit, va)),
@@ -147,13 +186,7 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
         .map(|va| (unit_of(va).unwrap_or(usize::MAX), va))
         .collect();
     resolved.extend(sweep(symbols, query, sections, others, out));
-    resolved.sort_unstable_by_key(|frames| frames.va);
-    let answers = queries.chunk_by(|a, b| a.0 == b.0).zip(resolved);
-    for (&(_, i), f) in answers.flat_map(|(same, f)| same.iter().zip(std::iter::repeat(f))) {
-        if let Some(answer) = out.answers.get_mut(i as usize) {
-            (answer.start, answer.len, answer.missing) = (f.start, f.len, f.missing);
-        }
-    }
+    resolved
 }
 
 /// Resolves addresses, each with its unit, on as many threads as are worthwhile.
@@ -163,7 +196,7 @@ fn sweep(
     sections: Sections<'_>,
     mut grouped: Vec<(usize, u64)>,
     out: &mut Answers,
-) -> Vec<AddressFrames> {
+) -> Vec<StoredAnswer> {
     if grouped.is_empty() {
         return Vec::new();
     }
@@ -245,7 +278,7 @@ struct Sweep<'a> {
 
 impl<'a> Sweep<'a> {
     /// Does jobs until none are left.
-    fn work(&self, out: &mut Answers) -> Vec<AddressFrames> {
+    fn work(&self, out: &mut Answers) -> Vec<StoredAnswer> {
         let symbols = self.symbols;
         let context = Context {
             main: InfoSection {
@@ -296,7 +329,7 @@ impl<'a> Sweep<'a> {
                 }
             }
             if resolved.len() == done {
-                let none = |&va| AddressFrames::since(out.frames.len(), va, out);
+                let none = |&va| StoredAnswer::since(out.frames.len(), va, out);
                 resolved.extend(wanted.iter().map(none));
             }
             for f in resolved.iter_mut().skip(done) {
@@ -318,7 +351,7 @@ impl<'a> Sweep<'a> {
         va: u64,
         context: Context<'a>,
         out: &mut Answers,
-    ) -> Option<(Option<Missing>, Option<AddressFrames>)> {
+    ) -> Option<(Option<Missing>, Option<StoredAnswer>)> {
         let cached = self.symbols.cached_units.get_or_load(&offset, || {
             let mut table = Table::default();
             let unit = Unit::read(&self.sections, offset, &mut table)?;
@@ -335,7 +368,7 @@ impl<'a> Sweep<'a> {
         let unit = Unit::read_again(&self.sections, offset, &cached.table).ok()?;
         let mut frames = None;
         let each = |out: &mut Answers, _, start: usize| {
-            frames = Some(AddressFrames::since(start, va, out));
+            frames = Some(StoredAnswer::since(start, va, out));
         };
         let missing = scratch.resolve_cached(&unit, &cached, context, va, out, each);
         Some((missing, frames))
@@ -348,14 +381,10 @@ impl<'a> Sweep<'a> {
         context: Context<'a>,
         wanted: &[u64],
         out: &mut Answers,
-        resolved: &mut Vec<AddressFrames>,
+        resolved: &mut Vec<StoredAnswer>,
     ) -> Option<Missing> {
         let each = |out: &mut Answers, i: usize, start: usize| {
-            resolved.extend(
-                wanted
-                    .get(i)
-                    .map(|&va| AddressFrames::since(start, va, out)),
-            );
+            resolved.extend(wanted.get(i).map(|&va| StoredAnswer::since(start, va, out)));
         };
         if let (Some(id), Some(name)) = (unit.dwo_id, unit.dwo_name) {
             let file = self.symbols.split_unit(id, unit.comp_dir, name);
@@ -377,14 +406,14 @@ impl<'a> Sweep<'a> {
     }
 
     /// Resolves an address without frames by functions and lines that are not in DWARF.
-    fn add_tables(&self, f: &mut AddressFrames, scratch: &mut TableScratch, out: &mut Answers) {
+    fn add_tables(&self, f: &mut StoredAnswer, scratch: &mut TableScratch, out: &mut Answers) {
         if f.len > 0 {
             return;
         }
         let start = out.frames.len();
         match self.symbols.tables() {
             Some(FunctionTables::Go(go)) => {
-                if let Err(missing) = go.resolve(f.va, self.query, &mut scratch.go, out) {
+                if let Err(missing) = go.resolve(f.address, self.query, &mut scratch.go, out) {
                     f.missing = missing;
                     out.note_damage(
                         "Go's function table: functions share too much data".to_owned(),
@@ -392,25 +421,25 @@ impl<'a> Sweep<'a> {
                 }
             }
             Some(FunctionTables::Breakpad(file)) => {
-                file.resolve(f.va, self.query, &mut scratch.breakpad, out);
+                file.resolve(f.address, self.query, &mut scratch.breakpad, out);
             }
             None => {}
         }
         if out.frames.len() > start {
-            *f = AddressFrames::since(start, f.va, out);
+            *f = StoredAnswer::since(start, f.address, out);
         }
     }
 
     /// Adds the name from the symbol table, if there is no other or if it was requested.
-    fn add_symbol(&self, f: &mut AddressFrames, names: &mut SymbolNames, out: &mut Answers) {
+    fn add_symbol(&self, f: &mut StoredAnswer, names: &mut SymbolNames, out: &mut Answers) {
         let own = f.start as usize..f.start.saturating_add(f.len) as usize;
         let last = out.frames.get_mut(own).and_then(<[_]>::last_mut);
         let named = last.as_ref().is_some_and(|frame| frame.name.is_some());
         let own = (!named)
-            .then(|| self.symbols.symbols().find(f.va))
+            .then(|| self.symbols.symbols().find(f.address))
             .flatten();
         let tool = self.query.symbol_names;
-        let tool = tool.and_then(|dialect| self.symbols.tool_symbols(dialect).find(f.va));
+        let tool = tool.and_then(|dialect| self.symbols.tool_symbols(dialect).find(f.address));
         let mut intern = |symbol: Symbol<'_>, table| {
             let file = symbol.file.filter(|_| self.query.lines);
             *names

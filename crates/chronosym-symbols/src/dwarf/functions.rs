@@ -131,6 +131,25 @@ impl Walk {
         walk(unit, abbreviations, unit.first_child, &mut list)
     }
 
+    /// Calls `each` with every address at which the functions or their start can change: the ends of
+    /// the ranges of functions and inlinees, and their entry points. Returns the number of functions
+    /// around each other, at most.
+    pub(crate) fn each_boundary(
+        unit: &Unit<'_>,
+        abbreviations: &Abbreviations,
+        each: impl FnMut(u64),
+    ) -> Result<usize, DwarfError> {
+        let mut all = Boundaries {
+            unit,
+            budget: unit.sections.range_budget(),
+            open: Vec::new(),
+            depth: 0,
+            each,
+        };
+        walk(unit, abbreviations, unit.first_child, &mut all)?;
+        Ok(all.depth)
+    }
+
     /// Makes a node of an entry whose children may matter: a function that covers a wanted address,
     /// or an inlinee of one.
     #[inline]
@@ -322,6 +341,55 @@ impl<F: FnMut(u64, u64, usize)> Visitor for List<'_, '_, F> {
     fn function(&mut self, at: usize, read: &Attributes<'_>, _: usize) -> Result<(), DwarfError> {
         let each = |low, high| (self.each)(low, high, at);
         read.each_range(self.unit, &mut self.budget, each)
+    }
+}
+
+/// Lists the boundaries of functions and inlinees.
+struct Boundaries<'u, 'a, F> {
+    unit: &'u Unit<'a>,
+    budget: Budget,
+    /// Depths of the children of the functions around the entry.
+    open: Vec<usize>,
+    depth: usize,
+    each: F,
+}
+
+impl<F: FnMut(u64)> Visitor for Boundaries<'_, '_, F> {
+    fn function(
+        &mut self,
+        _: usize,
+        read: &Attributes<'_>,
+        inner: usize,
+    ) -> Result<(), DwarfError> {
+        self.depth = self.depth.max(self.open.len().saturating_add(1));
+        if inner != 0 {
+            self.open.push(inner);
+        }
+        let (unit, each) = (self.unit, &mut self.each);
+        read.each_range(unit, &mut self.budget, |low, high| {
+            each(low);
+            each(high);
+            each(read.start(unit, low));
+        })
+    }
+
+    fn wants_inlined(&self) -> bool {
+        true
+    }
+
+    fn inlined(
+        &mut self,
+        at: usize,
+        read: &Attributes<'_>,
+        inner: usize,
+    ) -> Result<(), DwarfError> {
+        self.function(at, read, inner)
+    }
+
+    fn leave(&mut self, inner: usize) {
+        while self.open.last().is_some_and(|&depth| depth >= inner) {
+            self.open.pop();
+        }
     }
 }
 

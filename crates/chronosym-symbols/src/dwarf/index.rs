@@ -59,6 +59,21 @@ impl UnitIndex {
         listed.into_iter().chain(unlisted.find(va)).min()
     }
 
+    /// Calls `each` with every address at which the unit can change.
+    pub(crate) fn each_boundary(
+        &self,
+        container: &Container,
+        sections: &Sections<'_>,
+        starts: &UnitStarts,
+        mut each: impl FnMut(u64),
+    ) {
+        let aranges = self.aranges.get_or_init(|| aranges(container));
+        aranges.ranges.boundaries().for_each(&mut each);
+        let unlisted = || unlisted(container, sections, starts, &aranges.units);
+        let (unlisted, _) = self.unlisted.get_or_init(unlisted);
+        unlisted.boundaries().for_each(each);
+    }
+
     /// Returns why the index is incomplete, if it is.
     pub(crate) fn damage(&self) -> Option<DwarfError> {
         self.unlisted.get().and_then(|&(_, damage)| damage)
@@ -151,17 +166,7 @@ fn unlisted(
             damage = damage.or(read.err().filter(|&error| error == DwarfError::Shared));
         }
     };
-    match sections.info {
-        SectionData::Packed(chunks) => chunks.each(|offset, unit| {
-            let info = SectionData::One(offset, unit);
-            add(&Sections { info, ..*sections }, offset);
-        }),
-        _ => {
-            for &offset in starts.all(sections) {
-                add(sections, offset);
-            }
-        }
-    }
+    starts.each(sections, &mut add);
     (Ranges::new(ranges), damage)
 }
 
@@ -210,6 +215,21 @@ impl UnitStarts {
             }
             starts
         })
+    }
+
+    /// Calls `each` with every unit: the sections that it is read from, and its offset.
+    pub(crate) fn each(&self, sections: &Sections<'_>, mut each: impl FnMut(&Sections<'_>, usize)) {
+        match sections.info {
+            SectionData::Packed(chunks) => chunks.each(|offset, unit| {
+                let info = SectionData::One(offset, unit);
+                each(&Sections { info, ..*sections }, offset);
+            }),
+            _ => {
+                for &offset in self.all(sections) {
+                    each(sections, offset);
+                }
+            }
+        }
     }
 
     pub(crate) fn containing(&self, sections: &Sections<'_>, at: usize) -> Option<usize> {

@@ -34,6 +34,11 @@ impl<T: Copy + Ord> Ranges<T> {
         (va < end).then_some(value)
     }
 
+    /// Returns the start and the end of each range.
+    pub(crate) fn boundaries(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().flat_map(|&(start, end, _)| [start, end])
+    }
+
     /// Heap in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.0.capacity().saturating_mul(size_of::<(u64, u64, T)>())

@@ -239,6 +239,13 @@ impl SymbolTable {
         own.chain(aliases)
     }
 
+    /// Returns the addresses at which the result of [`SymbolTable::find`] can change.
+    pub(crate) fn boundaries(&self) -> impl Iterator<Item = u64> {
+        self.entries
+            .iter()
+            .flat_map(|entry| [entry.start, entry.end])
+    }
+
     pub(crate) fn find(&self, va: u64) -> Option<Symbol<'_>> {
         let next = self.entries.partition_point(|e| e.start <= va);
         let from = next.saturating_sub(MAX_STEPS_BACK);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::url::ServerUrl;
 use crate::cache;
+use crate::converted::{CacheUse, SymbolCache};
 use crate::path::{SymbolPath, parse_debuginfod_urls};
 
 /// The locations of a search, its permissions and its limits.
@@ -28,6 +29,8 @@ pub struct StoreConfig {
     /// The cache folder: the default downstream store, and the store of files from debuginfod. With
     /// `None`, files that would be stored there are not fetched.
     pub cache: Option<PathBuf>,
+    /// Whether converted symbols are kept in the cache folder.
+    pub symbol_cache: CacheUse,
     /// The size limit of the cache folder in bytes; the least recently used files are removed
     /// first. 0 means no limit. Folders that a symbol path names are never pruned.
     pub cache_limit: u64,
@@ -113,6 +116,11 @@ impl StoreConfig {
         config.cache = cache::default_folder(&var);
         config.other_caches = cache::of_other_tools(&var);
         config
+    }
+
+    /// Returns the cache of converted symbols, if there is a cache folder and it is to be used.
+    pub fn symbol_cache(&self) -> Option<SymbolCache> {
+        SymbolCache::new(self.cache.as_deref()?, self.cache_limit, self.symbol_cache)
     }
 
     /// Returns true if servers may be queried.
