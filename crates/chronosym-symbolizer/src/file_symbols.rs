@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use chronosym_core::{file_name, simple_name};
 use chronosym_pdb::pe::PeImage;
+use chronosym_symbols::converted::SymbolCache;
 use chronosym_symbols::identity::{BuildId, PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{Request, StoreConfig, Stores, read_identity};
@@ -106,8 +107,11 @@ impl FileSymbols {
             };
             let request = Request::new(wanted, name.as_str());
             let what = format!("{name} of {}", path.display());
+            let cache = config.symbol_cache();
             if let Some(pdb) = files.acquire(&request, config, &what) {
-                return Self::of_pdb(&pdb, Some(path), false);
+                let mut symbols = Self::of_pdb(&pdb, Some(path), false)?;
+                symbols.use_cache(cache);
+                return Ok(symbols);
             }
         }
         let mut search = DebugFileSearch::configured(path, config);
@@ -117,7 +121,29 @@ impl FileSymbols {
         files.complete(&mut symbols, path, config);
         let path = ObjectPath::parse(path).file;
         let format = Format::Object(Box::new(symbols));
-        Ok(Self::new(format, &path, &path, files))
+        let mut symbols = Self::new(format, &path, &path, files);
+        symbols.use_cache(config.symbol_cache());
+        Ok(symbols)
+    }
+
+    /// Answers lookups from converted symbols, where the cache has them
+    /// ([`StoreConfig::symbol_cache`]). Call it before the first lookup.
+    pub fn use_cache(&mut self, cache: Option<SymbolCache>) {
+        match (&mut self.format, cache) {
+            (Format::Object(symbols), Some(cache)) => symbols.use_cache(cache),
+            (Format::Pdb(pdb, _), Some(cache)) => pdb.use_cache(cache),
+            (_, None) => {}
+        }
+    }
+
+    /// Converts the symbols for the cache, if that is due, as
+    /// [`Symbolizer::convert_symbols`](crate::Symbolizer::convert_symbols) does. Returns the number
+    /// of bytes stored.
+    pub fn convert(&self) -> u64 {
+        match &self.format {
+            Format::Object(symbols) => symbols.convert(),
+            Format::Pdb(pdb, _) => pdb.convert(),
+        }
     }
 
     /// Opens the symbols of a Windows PDB. If the image is given, addresses may be relative to the

@@ -42,10 +42,20 @@ pub(super) trait Open: Any + Send + Sync + Sized {
     fn unpacked(&self) -> u64 {
         0
     }
+
+    /// Converts its symbols for the cache; returns the number of bytes stored.
+    fn convert(&self) -> u64 {
+        0
+    }
 }
 
 /// An open file, or why it cannot be read, which is cached as well.
-type Opened = Result<Arc<dyn Any + Send + Sync>, FileError>;
+type Opened = Result<OpenFile, FileError>;
+
+struct OpenFile {
+    file: Arc<dyn Any + Send + Sync>,
+    convert: fn(&(dyn Any + Send + Sync)) -> u64,
+}
 
 /// The frames at an address; none if the file has no name for it.
 pub(super) type Frames = Result<Vec<NativeFrame>, NameReason>;
@@ -89,13 +99,26 @@ impl Files {
                 }
                 let open = T::open(at, data, &self.search)?;
                 weight = weight.saturating_add(open.unpacked());
-                let open: Arc<dyn Any + Send + Sync> = Arc::new(open);
-                Ok(open)
+                Ok(OpenFile {
+                    file: Arc::new(open),
+                    convert: |file| file.downcast_ref::<T>().map_or(0, T::convert),
+                })
             });
             (Arc::new(opened), weight.saturating_add(OVERHEAD))
         });
         let open = opened.as_ref().as_ref().map_err(FileError::clone)?;
         // The key includes the type.
-        Arc::clone(open).downcast().map_err(|_| FileError::Replaced)
+        let file = Arc::clone(&open.file);
+        file.downcast().map_err(|_| FileError::Replaced)
+    }
+
+    /// Converts the symbols of the open files for the cache; returns the number of bytes stored.
+    pub(super) fn convert(&self) -> u64 {
+        let open = self.open.values();
+        let files = open
+            .iter()
+            .filter_map(|opened| opened.as_ref().as_ref().ok());
+        let stored = files.map(|open| (open.convert)(&*open.file));
+        stored.fold(0, u64::saturating_add)
     }
 }

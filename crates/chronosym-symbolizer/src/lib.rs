@@ -39,6 +39,7 @@ mod unwind;
 pub use {chronosym_pdb, chronosym_symbols};
 
 pub use chronosym_symbols::cache;
+pub use chronosym_symbols::converted::{CacheUse, SymbolCache};
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
 pub use chronosym_symbols::store::{
     Attempt, AttemptResult, NoFile, NotFetched, SearchLocation, StoreConfig,

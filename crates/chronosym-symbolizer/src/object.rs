@@ -28,6 +28,9 @@ impl Open for ObjectFile {
     fn open(at: &FileAt, _: FileData, search: &Search) -> Result<Self, FileError> {
         let debug_files = DebugFileSearch::configured(&at.path, &search.config());
         let mut symbols = NativeSymbols::open_path_with(&at.path, debug_files)?;
+        if let Some(cache) = search.config().symbol_cache() {
+            symbols.use_cache(cache);
+        }
         let mut next = None;
         if let Some(debug_file) = &at.debug_file {
             // Without the debug file the image still has its dynamic symbols.
@@ -50,6 +53,10 @@ impl Open for ObjectFile {
 
     fn unpacked(&self) -> u64 {
         self.symbols.unpacked_bytes()
+    }
+
+    fn convert(&self) -> u64 {
+        self.symbols.convert()
     }
 }
 

@@ -34,8 +34,19 @@ pub(super) enum Pdb {
 }
 
 impl Open for Pdb {
-    fn open(_: &FileAt, data: FileData, _: &Search) -> Result<Self, FileError> {
-        Ok(Pdb::parse(data)?)
+    fn open(_: &FileAt, data: FileData, search: &Search) -> Result<Self, FileError> {
+        let mut pdb = Pdb::parse(data)?;
+        if let (Pdb::Windows(pdb), Some(cache)) = (&mut pdb, search.config().symbol_cache()) {
+            pdb.symbols.use_cache(cache);
+        }
+        Ok(pdb)
+    }
+
+    fn convert(&self) -> u64 {
+        match self {
+            Pdb::Portable(_) => 0,
+            Pdb::Windows(pdb) => pdb.symbols.convert(),
+        }
     }
 }
 

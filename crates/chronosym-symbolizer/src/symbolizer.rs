@@ -92,6 +92,14 @@ impl Symbolizer {
         self.files.search.add_trace_folder(folder.into());
     }
 
+    /// Converts the symbol files that are open, where that is due ([`StoreConfig::symbol_cache`]),
+    /// and stores them in the cache folder, so that other processes need not decode them. Call it
+    /// when there is nothing else to do: it takes up to 2 s for each file, and 1 s more for each 16
+    /// MB of it. Returns the number of bytes stored.
+    pub fn convert_symbols(&self) -> u64 {
+        self.files.convert()
+    }
+
     /// Returns the symbol file of an image: where it was searched for, and the result.
     pub fn image_symbols(&self, image: &ImageRef<'_>) -> SymbolFile {
         let mut file = self.image(image, |files| files.best().clone());
