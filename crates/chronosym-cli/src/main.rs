@@ -29,6 +29,10 @@ fn main() -> ExitCode {
     progress::begin(cli.quiet);
     let result = output::refuse_inputs(&files).and_then(|()| commands::run(cli.command));
     progress::clear();
+    if result.is_ok() {
+        output::close();
+        symbolizer::convert_used();
+    }
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,

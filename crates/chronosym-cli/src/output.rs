@@ -47,6 +47,17 @@ pub fn width(path: Option<&Path>) -> Option<usize> {
     terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
 }
 
+/// Closes standard output and error, so that a reader of them does not wait for the end of this
+/// process.
+pub fn close() {
+    drop(io::stdout().flush());
+    #[cfg(unix)]
+    if let Ok(null) = File::options().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(&null);
+        let _ = rustix::stdio::dup2_stderr(&null);
+    }
+}
+
 /// Opens standard output, or the file of `-o`. The file gets its name, or its new content, when the
 /// writer is first flushed: a command that fails or is killed before that leaves it unchanged.
 pub fn open(path: Option<&Path>) -> Box<dyn Write> {

@@ -90,7 +90,7 @@ impl Sampled {
         progress::notes(&loaded.diagnostics.list);
         absent::refuse(filters, &loaded.timeline)?;
         let may_fetch = crate::symbols::config(symbols)?.may_fetch();
-        let symbols = Arc::new(symbolizer::open(symbols, &loaded)?);
+        let symbols = symbolizer::open(symbols, &loaded)?;
         let mut filter = load::filter(&filters.processes, &loaded.timeline)?;
         filter.tid = filters.tid;
         filter.activity = samples.activity();

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use chronosym::symbols::{
-    StoreConfig, SymbolOptions, SymbolPath, Symbolizer, parse_debuginfod_urls,
+    CacheUse, StoreConfig, SymbolOptions, SymbolPath, Symbolizer, parse_debuginfod_urls,
 };
 
-use crate::args::Symbols;
+use crate::args::{SymbolCache, Symbols};
 use crate::limits;
 
 /// Returns the configuration from options and environment.
@@ -26,6 +26,11 @@ pub fn config(args: &Symbols) -> Result<StoreConfig> {
     if let Some(cache) = &args.cache {
         config.cache = Some(cache.clone());
     }
+    config.symbol_cache = match args.symbol_cache {
+        SymbolCache::Auto => CacheUse::Auto,
+        SymbolCache::Always => CacheUse::Always,
+        SymbolCache::Off => CacheUse::Off,
+    };
     config.offline = args.offline;
     config.fetch.max_bytes = limits::get().download_bytes;
     config.trust_trace_paths = args.trust_trace_paths;

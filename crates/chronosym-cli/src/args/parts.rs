@@ -86,6 +86,18 @@ impl AddressQuery {
     }
 }
 
+/// Values of `--symbol-cache`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SymbolCache {
+    /// Files of at least 8 MiB, in the second run that uses them, after its output
+    #[default]
+    Auto,
+    /// Every file, in the first run that uses it, after its output
+    Always,
+    /// Neither convert files nor use converted ones
+    Off,
+}
+
 /// Sources of names and lines outside the trace.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Symbols")]
@@ -103,6 +115,9 @@ pub struct Symbols {
     /// Store downloaded files in DIR.
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
+    /// Whether symbol files are converted for later runs, and stored in the cache folder.
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
+    pub symbol_cache: SymbolCache,
     /// Do not look up source lines.
     #[arg(long)]
     pub no_lines: bool,

@@ -22,7 +22,7 @@ pub fn look(traces: &[PathBuf], options: &Symbols) -> Result<(Loaded, Arc<Symbol
     selection.markers = crate::limits::get().markers;
     let loaded = load::load(traces, selection, options)?;
     let config = symbols::config_for_a_look(options)?;
-    let symbols = Arc::new(symbolizer::open_with(options, config, &loaded)?);
+    let symbols = symbolizer::open_with(options, config, &loaded)?;
     Ok((loaded, symbols))
 }
 

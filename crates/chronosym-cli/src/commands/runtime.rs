@@ -1,7 +1,6 @@
 //! `chronosym runtime`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use chronosym::runtime::Report;
@@ -33,7 +32,7 @@ pub fn run(args: &Runtime) -> Result<()> {
             })
         }
         Some(report) => {
-            let symbols = Arc::new(symbolizer::open(&args.input.symbols, &loaded)?);
+            let symbols = symbolizer::open(&args.input.symbols, &loaded)?;
             let report = RuntimeReport::new(report, timeline, &filter, Some(symbols));
             output::write(args.format, out, &Json(&report), |out| {
                 report.write(size, out)

@@ -103,6 +103,8 @@ pub fn run(args: &Symbolize) -> Result<()> {
     notes.extend(numbers.note());
     notes.extend(source.notes());
     progress::notes(&notes);
+    output::close();
+    source.convert();
     Ok(())
 }
 

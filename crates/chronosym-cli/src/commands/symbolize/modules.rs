@@ -547,4 +547,8 @@ impl Source for Modules<'_> {
         }
         notes
     }
+
+    fn convert(&self) {
+        self.open.iter().for_each(|module| module.source.convert());
+    }
 }

@@ -42,7 +42,11 @@ impl NativeSource {
     ) -> Result<Self> {
         let symbols = match (image, pdb) {
             (Some(image), None) => FileSymbols::of_image(image, config, !args.no_recorded_paths),
-            (image, pdb) => FileSymbols::of_pdb(pdb.unwrap_or(Path::new("")), image, args.any_pdb),
+            (image, pdb) => FileSymbols::of_pdb(pdb.unwrap_or(Path::new("")), image, args.any_pdb)
+                .map(|mut symbols| {
+                    symbols.use_cache(config.symbol_cache());
+                    symbols
+                }),
         };
         let object = image.map(ObjectPath::parse);
         let object = object.as_ref().map(|object| &*object.file);
@@ -284,5 +288,9 @@ impl Source for NativeSource {
     fn notes(&mut self) -> Vec<String> {
         let notes = self.notes.iter().cloned();
         notes.chain(self.symbols.notes()).collect()
+    }
+
+    fn convert(&self) {
+        self.symbols.convert();
     }
 }

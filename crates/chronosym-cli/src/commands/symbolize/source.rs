@@ -34,4 +34,7 @@ pub trait Source {
     fn notes(&mut self) -> Vec<String> {
         Vec::new()
     }
+
+    /// Converts the symbols of the files for the cache, where that is due.
+    fn convert(&self) {}
 }

@@ -33,7 +33,7 @@ const NO_IMAGE: shown::Why = ("no such image", NameReason::InvalidAddress);
 
 pub struct TraceSource {
     loaded: Loaded,
-    symbols: Symbolizer,
+    symbols: Arc<Symbolizer>,
     /// All processes that had the pid, unless a time selects one.
     processes: Vec<ProcessIndex>,
     time: Option<u64>,
@@ -185,7 +185,7 @@ impl TraceSource {
         let several = several || addresses.len() > 1;
         let mut all = Vec::new();
         for (address, of_image) in addresses {
-            let (timeline, symbols) = (&self.loaded.timeline, Some(&self.symbols as _));
+            let (timeline, symbols) = (&self.loaded.timeline, Some(&*self.symbols as _));
             let when = self.time.map_or(When::Unknown, When::At);
             match timeline.resolve(process, address, when, self.position, symbols) {
                 // Rule 19: the sole occupant is the answer.
