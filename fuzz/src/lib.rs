@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 pub mod choices;
+mod converted;
 pub mod corpus;
 mod events;
 mod files;
@@ -67,6 +68,7 @@ pub const TARGETS: &[Target] = &[
     target("r2r_map", files::r2r_map, "text"),
     target("portable_pdb", files::portable_pdb, "pdb"),
     target("windows_pdb", files::windows_pdb, "pdb"),
+    target("converted", converted::any, "etl"),
     target("symbol_path", files::symbol_path, "text"),
     target("packed", stores::packed, "wrapped"),
     target("crash_log", files::crash_log, "text"),

@@ -65,6 +65,7 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
         "jitdump" => vec![named("two", &jitdump())],
         "perf_script" => vec![named("two", SCRIPT)],
         "otlp" => vec![named("stacks", &otlp())],
+        "converted" => vec![named("inlined", &crate::converted::seed())],
         "saved" => vec![named("session", &crate::saved::seed())],
         "perf_map" => vec![named(
             "rows",
