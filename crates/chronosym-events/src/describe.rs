@@ -30,6 +30,7 @@ pub(crate) fn describe<'a>(
         // Located fields may refer to the same bytes, so each value counts.
         budget: payload.len().saturating_mul(2).saturating_add(1024),
         numbers: Vec::new(),
+        object_at: 0,
     };
     let mut out = FieldList::default();
     for field in fields {
@@ -62,6 +63,8 @@ struct Reader<'a> {
     budget: usize,
     /// The values of the outermost fields so far that are numbers: counts of later fields.
     numbers: Vec<Option<u64>>,
+    /// Where the innermost struct starts.
+    object_at: usize,
 }
 
 type Result<T> = std::result::Result<T, DecodeError>;
@@ -130,12 +133,19 @@ impl<'a> Reader<'a> {
                 self.located(item, location, 0, depth)?
             }
             FieldType::Object(fields) => {
+                let outer = std::mem::replace(&mut self.object_at, offset);
                 let mut out = FieldList::default();
                 for field in fields {
                     let value = self.value(&field.ty, depth + 1)?;
                     out.push(&*field.name, value);
                 }
+                self.object_at = outer;
                 Value::Object(out)
+            }
+            FieldType::Aligned(ty) => {
+                let size = alignment(ty, c.pointer_size).ok_or(bad)?;
+                c.take((offset - self.object_at).next_multiple_of(size) + self.object_at - offset)?;
+                self.value(ty, depth + 1)?
             }
             FieldType::Bytes(len) => Value::Bytes(c.take((*len).into())?),
             FieldType::CountedBy(item, field) => {
@@ -209,6 +219,7 @@ impl<'a> Reader<'a> {
             payload: self.payload,
             budget: self.budget,
             numbers: Vec::new(),
+            object_at: 0,
         };
         let mut values = Vec::new();
         while !inner.c.rest().is_empty() {
@@ -221,6 +232,17 @@ impl<'a> Reader<'a> {
         self.budget = inner.budget;
         Ok(Value::Array(values))
     }
+}
+
+/// Returns the alignment of a number in bytes.
+fn alignment(ty: &FieldType, pointer_size: PointerSize) -> Option<usize> {
+    Some(match ty {
+        FieldType::U16 => 2,
+        FieldType::U32 | FieldType::Hex32 => 4,
+        FieldType::U64 | FieldType::Hex64 => 8,
+        FieldType::Pointer => pointer_size.bytes(),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ fn read<'t>(tokens: &mut dyn Iterator<Item = &'t str>, version: u32) -> (Vec<Fie
                 let (members, suffix) = read(tokens, version);
                 (FieldType::Object(members), suffix)
             }
-            _ => (scalar(ty), suffix),
+            _ => (number_or_text(ty), suffix),
         };
         let (count, since) = suffix.split_once(">=").unwrap_or((suffix, "0"));
         let ty = match count.strip_prefix('[').and_then(|c| c.strip_suffix(']')) {
@@ -139,6 +139,14 @@ fn read<'t>(tokens: &mut dyn Iterator<Item = &'t str>, version: u32) -> (Vec<Fie
         }
     }
     (fields, "")
+}
+
+/// Returns a type by its name in a table; `^` in front aligns it.
+fn number_or_text(name: &str) -> FieldType {
+    match name.strip_prefix('^') {
+        Some(name) => FieldType::Aligned(Box::new(scalar(name))),
+        None => scalar(name),
+    }
 }
 
 fn scalar(name: &str) -> FieldType {

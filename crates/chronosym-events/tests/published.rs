@@ -297,6 +297,35 @@ fn the_system_s_configuration() {
     );
 }
 
+/// The CLR copies C structs into the payload, with their padding.
+#[test]
+fn structs_of_the_collector_are_aligned() {
+    let compact = |size: PointerSize, payload: Bytes| {
+        let key = EventKey::Manifest {
+            provider: Provider::Runtime,
+            id: 208,
+            version: 0,
+        };
+        show(key, size, &payload.u32s(&[2, 3]).0)
+    };
+    let head = || bytes().u16s(&[9, 1]).u32s(&[5, 6, 7]);
+    assert_eq!(
+        compact(PointerSize::Four, head()),
+        "ClrInstanceID=9, Count=1, Values=[{TimePlan=5, TimeCompact=6, TimeRelocate=7, TotalRefs=0x2, ZeroRefs=0x3}]"
+    );
+    assert_eq!(
+        compact(PointerSize::Eight, head().u32s(&[0xeeee_eeee]).u64s(&[8])),
+        "ClrInstanceID=9, Count=1, Values=[{TimePlan=5, TimeCompact=6, TimeRelocate=7, TotalRefs=0x8, ZeroRefs=0x300000002}]"
+    );
+    let bucket = |bytes: Bytes, n: u16| bytes.u16s(&[n, 0xeeee]).u32s(&[n.into()]).u64s(&[4]);
+    let buckets = bytes().u16s(&[9, 1]).u64s(&[8]).u16s(&[2]);
+    assert_eq!(
+        clr(Provider::Runtime, 209, 0, &bucket(bucket(buckets, 1), 2)),
+        "ClrInstanceID=9, BucketKind=1, TotalSize=8, Count=2, \
+         Values=[{Index=1, Count=1, Size=0x4}, {Index=2, Count=2, Size=0x4}]"
+    );
+}
+
 #[test]
 fn heaps_of_the_runtime() {
     let runtime = |id, version, payload: Bytes| clr(Provider::Runtime, id, version, &payload);

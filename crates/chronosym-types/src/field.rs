@@ -108,6 +108,9 @@ pub enum FieldType {
     DataLoc(Box<FieldType>),
     /// Nested fields (EventPipe 1, TraceLogging 24).
     Object(Vec<Field>),
+    /// A number at the next multiple of its size from the start of its struct, where a C compiler
+    /// places it (structs that the CLR copies into a payload).
+    Aligned(Box<FieldType>),
     /// This many bytes.
     Bytes(u16),
     /// As many elements as an earlier field states, given by its index among the outermost fields
