@@ -29,6 +29,8 @@ pub(crate) struct Counters {
     /// The memory budget in bytes and the time in ns at which it was reached: nothing more was
     /// read.
     pub out_of_memory: Option<(u64, u64)>,
+    /// Events that a live session left out at its memory budget.
+    pub refused: u64,
     /// Code that reached a live session after its watermark: answers reported as final may have
     /// changed.
     pub late: u64,
@@ -95,6 +97,7 @@ impl Counters {
             (unbound_il_maps, Unused, "IL maps belong to no code body"),
             (self.unbound_inline_trees, Unused, "inline trees belong to no code body"),
             (self.copies_left_out, Limit, "forked processes have no mappings: copies of the mappings would exceed the memory budget (limit memory: --max-memory raises it)"),
+            (self.refused, Limit, "events about code were left out of the live session: code and names would exceed the memory budget (limit memory: --max-memory raises it)"),
             (self.bad_perf_map_lines, Unused, "perf map lines are not of the form START SIZE name"),
             (self.unknown_event_types, Unused, "events are of a type that was never registered"),
             (self.unpaired_switches, Unused, "context switches lack the preceding one, so the time between them is not counted; with perf, record all processors (`perf record -a`) or with `--switch-events`"),

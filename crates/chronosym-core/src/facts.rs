@@ -140,6 +140,20 @@ pub enum Fact<'a> {
     Symbol(Symbol<'a>),
 }
 
+impl Fact<'_> {
+    /// Returns whether it ends what exists, and adds nothing.
+    pub(crate) fn ends(&self) -> bool {
+        let action = match self {
+            Fact::Process(process) => process.action,
+            Fact::Image(image) => image.action,
+            Fact::Module(module) => module.action,
+            Fact::Method(method) => method.action,
+            fact => return matches!(fact, Fact::Exec),
+        };
+        action == Action::Unload
+    }
+}
+
 macro_rules! facts {
     ($($name:ident $(<$a:lifetime>)?),*) => {$(
         impl<'a> From<$name $(<$a>)?> for Fact<'a> {

@@ -46,6 +46,10 @@ impl Session {
             .partition(|loss| loss.to_ns <= horizon_ns);
         let joined = old.into_iter().reduce(Loss::join);
         self.losses = joined.into_iter().chain(kept).collect();
+        if let Some(room) = &mut self.room {
+            // Memory was freed, and losses have other indices.
+            (room.unmeasured, room.loss) = (0, None);
+        }
 
         let strings = &self.machine.names.strings;
         // Visit each string only a few times.

@@ -68,6 +68,7 @@ mod recording_id;
 mod refs;
 mod resolve;
 mod resolver;
+mod room;
 mod samples;
 mod saved;
 mod selection;

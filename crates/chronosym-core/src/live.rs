@@ -7,6 +7,7 @@ use chronosym_events::EventSchema;
 use chronosym_timeline::{End, Id, LiveMap};
 use rustc_hash::FxHashMap;
 
+use crate::budget::Budget;
 use crate::event_types::EventTypeInfo;
 use crate::facts::{At, Fact, Sample};
 use crate::ids::{BodyIndex, EventTypeId, ImageIndex, ProcessIndex};
@@ -16,6 +17,7 @@ use crate::pending_samples::{LiveSample, PendingSamples};
 use crate::process::Process;
 use crate::ranges::ForgottenCode;
 use crate::recording::{Loss, TraceFacts};
+use crate::room::Room;
 use crate::selection::SampleSelection;
 use crate::session::{Payload, Session};
 use crate::space::{AddressSpace, body_occupant, image_occupant};
@@ -103,6 +105,19 @@ impl LiveSession {
             latest: Arc::new(ArcSwap::from_pointee(empty)),
             samples: PendingSamples::default(),
         }
+    }
+
+    /// Limits the estimated memory of the session. Without a call it has no budget, and
+    /// [`forget_before`](Self::forget_before) alone bounds its memory.
+    ///
+    /// When the budget is reached, samples that wait are dropped first. Then events are left out
+    /// and counted ([`Timeline::diagnostics`]): from seven eighths of the budget on all but ends of
+    /// code, images and processes, at the budget all. They are a [loss](Timeline::losses), so an
+    /// answer that they could change is not exact. The session takes events again once
+    /// `forget_before` has freed memory. [Deltas](Self::keep_deltas) that wait are not counted.
+    pub fn limit_memory(&mut self, budget: Budget) {
+        self.session.machine.budget = budget;
+        self.session.room = (!budget.is_unlimited()).then(|| Box::new(Room::new()));
     }
 
     /// Takes one event, like [`Session::push`], but without a stack, which would not be kept.

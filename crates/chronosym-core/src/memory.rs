@@ -3,8 +3,11 @@
 use crate::body::{CodeBody, Module};
 use crate::budget::{Budget, Share};
 use crate::code::ProcessCode;
+use crate::ids::EventTypeId;
 use crate::images::Image;
 use crate::process::{Process, Thread};
+use crate::recording::Loss;
+use crate::room::Left;
 use crate::session::Session;
 use crate::space::AddressSpace;
 use crate::state::ProcessState;
@@ -33,8 +36,8 @@ const THREAD: u64 = size_of::<Thread>() as u64 + ENTRY + 300;
 const STEP: usize = 256;
 
 impl Session {
-    /// Limits the memory of the session, its timeline and results derived from it. A live session
-    /// has no budget: it forgets what has ended.
+    /// Limits the memory of the session, its timeline and results derived from it. Does nothing in a
+    /// live session, which has [a budget of its own](crate::LiveSession::limit_memory).
     pub fn limit_memory(&mut self, budget: Budget) {
         if !self.is_live {
             self.machine.budget = budget;
@@ -63,7 +66,7 @@ impl Session {
     #[cold]
     fn measure(&mut self) -> bool {
         let budget = &self.machine.budget;
-        if budget.is_unlimited() {
+        if budget.is_unlimited() || self.is_live {
             self.unmeasured = usize::MAX;
             return true;
         }
@@ -82,6 +85,68 @@ impl Session {
         // A measurement visits each process.
         self.unmeasured = STEP.max(self.machine.states.end() / 4);
         true
+    }
+
+    /// Returns whether a live session has room for an event; `ends` states that it ends what exists.
+    /// If not, its loss is recorded, so that answers which it could change are less certain. Other
+    /// sessions stop reading instead ([`has_room`](Self::has_room)).
+    #[inline]
+    pub(crate) fn admits(&mut self, time_ns: u64, ends: bool) -> bool {
+        self.room.is_none() || self.admits_live(time_ns, ends)
+    }
+
+    /// As [`Session::admits`], for an event of a type. One that is left out is counted all the same.
+    pub(crate) fn admits_event(&mut self, id: EventTypeId, time_ns: u64) -> bool {
+        let of_code = self.info(id).filter(|it| it.meaning.role.states_code());
+        let Some(ends) = of_code.map(|it| it.schema.ends()) else {
+            return true;
+        };
+        let is_admitted = self.admits(time_ns, ends);
+        if !is_admitted {
+            self.count(id, 1, 0, time_ns);
+        }
+        is_admitted
+    }
+
+    fn admits_live(&mut self, time_ns: u64, ends: bool) -> bool {
+        let left = self.room_left(1);
+        let Some(room) = &mut self.room else {
+            return true;
+        };
+        if left == Left::All || (ends && left == Left::Ends) {
+            return true;
+        }
+        self.machine.counters.refused += 1;
+        let loss = Loss::of_events(time_ns.saturating_sub(1), time_ns, 1);
+        match room.loss.and_then(|index| self.losses.get_mut(index)) {
+            Some(last) => *last = last.join(loss),
+            None => {
+                room.loss = Some(self.losses.len());
+                self.losses.push(loss);
+            }
+        }
+        false
+    }
+
+    /// Returns what a live session takes before the next `events` events.
+    pub(crate) fn room_left(&mut self, events: usize) -> Left {
+        let used = match &self.room {
+            None => return Left::All,
+            Some(room) if events < room.unmeasured => None,
+            Some(_) => Some(self.memory_bytes()),
+        };
+        let next = STEP.max(self.machine.states.end() / 4);
+        let Some(room) = &mut self.room else {
+            return Left::All;
+        };
+        match used {
+            Some(used) => {
+                self.machine.budget.measured(used);
+                room.measured(used, self.machine.budget.bytes(), next);
+            }
+            None => room.unmeasured -= events,
+        }
+        room.left
     }
 
     /// Returns the estimated memory of the session in bytes, with what a timeline adds to it.

@@ -1,6 +1,7 @@
 //! Samples of a live session that wait to be taken.
 
 use crate::ids::ProcessIndex;
+use crate::room::Left;
 use crate::samples::SampleLog;
 use crate::selection::{Options, SampleSelection};
 use crate::session::Session;
@@ -40,9 +41,10 @@ impl PendingSamples {
         self.most = most;
     }
 
-    /// Drops all samples if they are too many.
+    /// Drops all samples if they are too many, or if the session has reached its memory budget.
     pub fn limit(&mut self, session: &mut Session) {
-        if session.samples.len() > self.most {
+        let is_full = session.room_left(1) != Left::All && !session.samples.is_empty();
+        if session.samples.len() > self.most || is_full {
             self.dropped += session.samples.len();
             clear(session);
         }
@@ -83,4 +85,7 @@ impl PendingSamples {
 fn clear(session: &mut Session) {
     session.samples = SampleLog::default();
     session.stacks = StackTable::default();
+    if let Some(room) = &mut session.room {
+        room.unmeasured = 0;
+    }
 }

@@ -17,6 +17,7 @@ use crate::markers::Markers;
 use crate::meaning::Role;
 use crate::recording::{Loss, TraceFacts};
 use crate::recording_id::{AnotherRecording, RecordingId};
+use crate::room::Room;
 use crate::samples::{ClassIndex, SampleClass, SampleLog};
 use crate::saved::journal::Journal;
 use crate::selection::Options;
@@ -91,6 +92,8 @@ pub struct Session {
     pub(crate) strings_after_sweep: usize,
     /// Number of events until the memory is measured again.
     pub(crate) unmeasured: usize,
+    /// The memory budget of a live session.
+    pub(crate) room: Option<Box<Room>>,
 }
 
 impl Session {
@@ -250,6 +253,9 @@ impl Session {
     pub fn apply<'a>(&mut self, at: At, fact: impl Into<Fact<'a>>) {
         self.reach(at.time_ns);
         let fact = fact.into();
+        if !self.admits(at.time_ns, fact.ends()) {
+            return;
+        }
         if let Some(journal) = &mut self.journal {
             journal.fact(at, &fact);
         }
@@ -350,6 +356,9 @@ impl Session {
         payload: Payload<'_>,
         stack: Option<StackId>,
     ) -> Option<ClassIndex> {
+        if self.room.is_some() && !self.admits_event(id, at.time_ns) {
+            return None;
+        }
         let machine = &mut self.machine;
         let Some(info) = self.types.all.get_mut(id.index()) else {
             machine.counters.unknown_event_types += 1;
@@ -511,7 +520,9 @@ impl Session {
         }
         let process = self.machine.process(Some(pid), u64::MAX);
         for lines in crate::untimed::pieces(text) {
-            if !self.has_room(usize::MAX) {
+            let time_ns = self.machine.facts.duration_ns;
+            self.room_left(usize::MAX);
+            if !self.has_room(usize::MAX) || !self.admits(time_ns, false) {
                 return;
             }
             let Machine { names, states, .. } = &mut self.machine;

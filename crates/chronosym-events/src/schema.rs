@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::cursor::{Cursor, Form, Shape};
+use crate::cursor::{Action, Cursor, Form, Shape};
 use crate::describe::describe;
 use crate::kernel::classes;
 use crate::layouts::{self, Layout};
@@ -247,6 +247,15 @@ impl EventSchema {
     /// Returns whether events of this type decode to an [`Event`].
     pub fn is_typed(&self) -> bool {
         self.decoder.is_some()
+    }
+
+    /// Returns whether typed events state the end of their subject: an unload or stop.
+    pub fn ends(&self) -> bool {
+        match &self.decoder {
+            Some(Decoder::Layout(layout)) => layout.shape.action == Action::Unload,
+            Some(Decoder::Universal(_)) => self.event_name.as_deref() == Some("ProcessExit"),
+            None => false,
+        }
     }
 
     fn plan_universal(&mut self) {
