@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use chronosym::source::nettrace::NettraceStream;
 use chronosym::source::{EventStream, read_live};
-use chronosym::{Filter, LiveSession, Timeline};
+use chronosym::{Budget, DiagnosticKind, Filter, LiveSession, Timeline};
 use chronosym_export::{By, Sort, hotspots, user_methods, write_top};
 use chronosym_record::{Config, Limits, Profile, Runtime, Session};
 
 use super::dotnet_process;
 use crate::args::Watch;
 use crate::profiled::shown;
-use crate::{interrupt, output, progress};
+use crate::{interrupt, limits, output, progress};
 
 /// Samples that may wait to be shown.
 const MOST_SAMPLES: u64 = 1 << 20;
@@ -31,6 +31,7 @@ pub fn run(args: &Watch) -> Result<()> {
     let runtime = Runtime::of(&target);
     let mut live = LiveSession::new();
     live.keep_samples(MOST_SAMPLES);
+    live.limit_memory(Budget::of(&limits::get(), None));
     let list = dotnet_process::list_code(&runtime);
     let mut config = Config::new(Profile::Cpu.providers());
     // A list of code at the end would not be read.
@@ -84,6 +85,13 @@ fn show(args: &Watch, stream: UnixStream, live: &mut LiveSession) -> Result<()> 
             write_table(args, &timeline)?;
             if dropped > 0 {
                 progress::note(&format!("{dropped} samples were too many to be shown"));
+            }
+            let diagnostics = timeline.diagnostics();
+            let of_limits = diagnostics
+                .iter()
+                .filter(|it| it.kind == DiagnosticKind::Limit);
+            for diagnostic in of_limits {
+                progress::note(&diagnostic.to_string());
             }
             live.forget_before(live.watermark().saturating_sub(KEPT_NS));
         }
