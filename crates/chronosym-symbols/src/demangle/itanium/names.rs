@@ -403,8 +403,12 @@ impl<'a> Parser<'a> {
                 return;
             }
         } else if self.eat("_") {
-            if self.peek().is_ascii_digit() {
-                self.at += 1;
+            let start = self.at;
+            // Old compilers write a number of several digits at the end of a name.
+            if self.digits().len() > 1 && self.peek() != 0 {
+                self.at = start + 1;
+            }
+            if self.at > start {
                 return;
             }
         } else if !self.digits().is_empty() && self.peek() == 0 {
@@ -435,7 +439,7 @@ impl<'a> Parser<'a> {
     ) -> Option<Id> {
         let module = self.module(module)?;
         let is_friend = scope.is_some() && self.eat("F");
-        self.eat("L");
+        let is_internal = self.eat("L");
         let mut name = match self.peek() {
             b'U' => self.unnamed(naming)?,
             b'1'..=b'9' => match self.source_name()? {
@@ -452,6 +456,10 @@ impl<'a> Parser<'a> {
             b'C' | b'D' => self.structor(scope.filter(|_| module.is_none())?, naming)?,
             _ => self.operator_name(naming)?,
         };
+        // GCC numbers functions of one name that are local to a file.
+        if is_internal && self.peek() == b'_' && self.peek_at(1).is_ascii_digit() {
+            self.discriminator();
+        }
         if let Some(module) = module {
             name = self.add(Node::InModule(name, module));
         }

@@ -217,7 +217,9 @@ impl<'a> Parser<'a> {
                 return p.name();
             }
             let qualifiers = p.qualifiers();
-            if p.peek() == b'F' || matches!(p.two(), "Do" | "DO" | "Dw" | "Dx") {
+            // A function that only vendors qualify is a type of its own.
+            let is_function = p.peek() == b'F' || matches!(p.two(), "Do" | "DO" | "Dw" | "Dx");
+            if is_function && !qualifiers.is_empty() {
                 return p.function_type(qualifiers);
             }
             let of = p.kind()?;
