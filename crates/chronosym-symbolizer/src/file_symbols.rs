@@ -14,8 +14,8 @@ use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{Request, StoreConfig, Stores, read_identity};
 use chronosym_symbols::style::{Image, Printer, Style};
 use chronosym_symbols::{
-    Address, Answers, DataSymbol, DebugFileSearch, Error, NativeSymbols, ObjectPath, PdbSymbols,
-    Query,
+    Address, Answers, DataSymbol, DebugFileSearch, Error, LocalVariable, NativeSymbols, ObjectPath,
+    PdbSymbols, Query,
 };
 
 use crate::function_names::FunctionNames;
@@ -249,6 +249,24 @@ impl FileSymbols {
         match &self.format {
             Format::Object(symbols) => symbols.data_symbol(address),
             Format::Pdb(..) => None,
+        }
+    }
+
+    /// Returns the file and the line in which the variable at a virtual address of an object file
+    /// is declared; the line is 0 if unknown.
+    pub fn declaration(&self, address: u64) -> Option<(String, u64)> {
+        match &self.format {
+            Format::Object(symbols) => symbols.declaration(address),
+            Format::Pdb(..) => None,
+        }
+    }
+
+    /// Returns the parameters and local variables of the function at a virtual address of an object
+    /// file.
+    pub fn locals(&self, address: u64) -> Vec<LocalVariable> {
+        match &self.format {
+            Format::Object(symbols) => symbols.locals(address),
+            Format::Pdb(..) => Vec::new(),
         }
     }
 

@@ -39,6 +39,7 @@ pub mod unwind;
 
 pub use answer::{Address, Answer, Answers, FileId, Frame, Missing, NameId, Source};
 pub use code::elf_code;
+pub use dwarf::variables::LocalVariable;
 pub use elf::bundle::ObjectPath;
 pub use elf::debug_files::DebugFileSearch;
 pub use elf::segments::Mapping;

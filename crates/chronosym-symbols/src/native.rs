@@ -15,8 +15,10 @@ use crate::demangle::Dialect;
 use crate::dwarf::cached_unit::CachedUnit;
 use crate::dwarf::index::{UnitIndex, UnitStarts};
 use crate::dwarf::lines::LineTables;
+use crate::dwarf::names::InfoSection;
 use crate::dwarf::split::SplitFile;
 use crate::dwarf::unit::Sections;
+use crate::dwarf::variables::{LocalVariable, Placed, Variables};
 use crate::elf::bundle::ObjectPath;
 use crate::elf::container::{Container, Format};
 use crate::elf::debug_files::{self, DebugFileSearch, Missed};
@@ -57,6 +59,8 @@ pub struct NativeSymbols {
     gnu_symbols: OnceLock<SymbolTable>,
     tables: OnceLock<Option<FunctionTables>>,
     variables: OnceLock<Vec<DataSymbol>>,
+    /// Variables at fixed addresses, of the debug information.
+    placed: OnceLock<Vec<Placed>>,
     /// Units of single lookups, by their offset.
     pub(crate) cached_units: WeightedLru<usize, CachedUnit>,
     pub(crate) converted: Tables,
@@ -190,6 +194,7 @@ impl NativeSymbols {
             gnu_symbols: OnceLock::new(),
             tables: OnceLock::new(),
             variables: OnceLock::new(),
+            placed: OnceLock::new(),
             cached_units: WeightedLru::new(MAX_CACHED_UNITS),
             converted: Tables::default(),
         }
@@ -366,6 +371,32 @@ impl NativeSymbols {
             }
         };
         variables::find(self.variables.get_or_init(read), address)
+    }
+
+    /// Returns the file and the line in which the variable at a virtual address is declared, by the
+    /// debug information; the line is 0 if unknown. The first call reads all entries.
+    pub fn declaration(&self, address: u64) -> Option<(String, u64)> {
+        let variables = self.dwarf_variables();
+        let placed = self.placed.get_or_init(|| variables.placed());
+        variables.declaration(placed, address)
+    }
+
+    /// Returns the parameters and local variables of the function at a virtual address, those of
+    /// calls inlined into it included, by the debug information.
+    pub fn locals(&self, address: u64) -> Vec<LocalVariable> {
+        let (debug, sections) = (self.debug(), self.sections());
+        let unit = self.index.find(debug, &sections, &self.starts, address);
+        unit.map_or_else(Vec::new, |unit| {
+            self.dwarf_variables().locals(unit, address)
+        })
+    }
+
+    fn dwarf_variables(&self) -> Variables<'_> {
+        let info = InfoSection {
+            sections: self.sections(),
+            starts: &self.starts,
+        };
+        Variables::new(self.debug(), info)
     }
 
     /// Returns the virtual address of the first page of the executable segment that a mapping of

@@ -18,3 +18,4 @@ pub(crate) mod ranges;
 pub(crate) mod resolve;
 pub(crate) mod split;
 pub(crate) mod unit;
+pub(crate) mod variables;

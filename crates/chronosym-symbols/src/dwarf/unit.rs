@@ -105,9 +105,9 @@ pub(crate) struct Unit<'a> {
     pub(crate) has_code: bool,
     /// True for languages that do not mangle names.
     pub(crate) plain_names: bool,
-    addr_base: DebugAddrBase<usize>,
-    rnglists_base: DebugRngListsBase<usize>,
-    str_offsets_base: DebugStrOffsetsBase<usize>,
+    pub(crate) addr_base: DebugAddrBase<usize>,
+    pub(crate) rnglists_base: DebugRngListsBase<usize>,
+    pub(crate) str_offsets_base: DebugStrOffsetsBase<usize>,
 }
 
 impl<'a> Unit<'a> {

@@ -14,14 +14,16 @@ use super::packing;
 use crate::error::{Error, Result};
 use crate::mmap::FileData;
 
-/// The sections with names and lines.
-const USED: [SectionId; 12] = [
+/// The sections with names, lines and the locations of variables.
+const USED: [SectionId; 14] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
     SectionId::DebugAranges,
     SectionId::DebugInfo,
     SectionId::DebugLine,
     SectionId::DebugLineStr,
+    SectionId::DebugLoc,
+    SectionId::DebugLocLists,
     SectionId::DebugRanges,
     SectionId::DebugRngLists,
     SectionId::DebugStr,

@@ -10,6 +10,7 @@ mod process;
 mod shown;
 mod source;
 mod trace;
+mod variables;
 
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;

@@ -1,19 +1,17 @@
 //! Addresses of a native file: an object file or a Windows PDB.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use chronosym::file_name;
 use chronosym::symbols::{FileSymbols, StoreConfig};
-use chronosym_symbols::demangle::{Dialect, demangle_as};
 use chronosym_symbols::{Address, ObjectPath, Query};
 
 use super::shown::{self, Layout, Why};
 use super::source::{Answers, Source};
+use super::variables::Variables;
 use crate::args::Symbolize;
-use crate::output::printable;
 use crate::protocol::Wanted;
 use crate::request::{AddressRequest, At, Method, Target};
 
@@ -30,7 +28,6 @@ pub struct NativeSource {
     section: Option<u64>,
     /// Subtracted from each address.
     adjust: u64,
-    notes: BTreeSet<String>,
 }
 
 impl NativeSource {
@@ -66,7 +63,6 @@ impl NativeSource {
             section: start.transpose()?,
             adjust: tool.map_or(0, |tool| tool.adjust),
             demangle: tool.is_none_or(|tool| tool.demangle),
-            notes: BTreeSet::new(),
             symbols,
             path: path.display().to_string(),
             names: [path.file_name(), path.file_stem()]
@@ -133,22 +129,13 @@ impl NativeSource {
         address.wrapping_add(start).wrapping_sub(self.adjust)
     }
 
-    /// Appends the variable at an address as llvm-symbolizer prints it.
-    fn write_variable(&self, request: &AddressRequest<'_>, layout: Layout, out: &mut Vec<u8>) {
-        let address = request.target.and_then(|target| target.address());
-        let symbol = address.and_then(|address| self.symbols.data_symbol(self.moved(address)));
-        if let Some(address) = address.filter(|_| layout.shape().has_addresses) {
-            out.extend(format!("{address:#x}\n").bytes());
+    /// Returns the printer of variables.
+    fn variables(&self, layout: Layout) -> Variables<'_> {
+        Variables {
+            symbols: &self.symbols,
+            has_addresses: layout.shape().has_addresses,
+            demangle: self.demangle,
         }
-        let (name, start, size) = match symbol {
-            Some(symbol) => (&*symbol.name, symbol.start, symbol.size),
-            None => ("??", 0, 0),
-        };
-        let readable = demangle_as(name, Dialect::Llvm)
-            .ok()
-            .filter(|_| self.demangle);
-        let name = printable(readable.as_deref().unwrap_or(name));
-        out.extend(format!("{name}\n{start} {size}\n??:?\n\n").bytes());
     }
 
     /// Returns an address in a function. If several functions have the name, the size must select
@@ -205,13 +192,6 @@ impl Source for NativeSource {
         requests: Vec<AddressRequest<'s>>,
         layout: Layout,
     ) -> Result<Answers<'s>> {
-        if requests
-            .iter()
-            .any(|request| request.wanted == Wanted::Frame)
-        {
-            let note = "FRAME lines request local variables, which are not supported";
-            self.notes.insert(note.to_owned());
-        }
         self.query.symbol_names = layout.style().dialect();
         let mut addresses = Vec::with_capacity(requests.len());
         // The address to print, and the index of its answer.
@@ -233,18 +213,17 @@ impl Source for NativeSource {
         let symbol_file = self.path.as_str();
         Ok(Box::new(move |index, out| {
             let request = &requests[index];
-            match request.wanted {
-                Wanted::Data => {
-                    own.write_variable(request, layout, out);
-                    return None;
-                }
-                Wanted::Frame => {
-                    out.extend(b"??\n\n");
-                    return None;
-                }
-                Wanted::Code => {}
-            }
             let target = request.target;
+            if request.wanted != Wanted::Code {
+                let shown = target.and_then(|target| target.address());
+                let lookup = shown.map(|address| own.moved(address));
+                let variables = own.variables(layout);
+                match request.wanted {
+                    Wanted::Data => variables.write_global(shown, lookup, out),
+                    _ => variables.write_locals(shown, lookup, out),
+                }
+                return None;
+            }
             let is_number = target.is_some_and(|target| target.address().is_some());
             let found = located[index]
                 .and_then(|(located, at)| Ok((located, answers.get(at).ok_or(shown::OTHER_KIND)?)));
@@ -286,8 +265,7 @@ impl Source for NativeSource {
     }
 
     fn notes(&mut self) -> Vec<String> {
-        let notes = self.notes.iter().cloned();
-        notes.chain(self.symbols.notes()).collect()
+        self.symbols.notes()
     }
 
     fn convert(&self) {
