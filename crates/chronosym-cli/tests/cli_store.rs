@@ -128,3 +128,41 @@ fn a_symbol_file_is_fetched_once_and_then_kept() {
         "from the cache"
     );
 }
+
+#[test]
+fn converted_symbols_answer_like_the_symbol_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let pdb = folder.path().join("small.pdb");
+    std::fs::copy(arg("pdb-small/x86_64/small.pdb"), &pdb).unwrap();
+    // A file that was just written is not converted.
+    let hour = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let file = std::fs::File::options().append(true).open(&pdb).unwrap();
+    file.set_modified(hour).unwrap();
+    let cache = folder.path().join("cache");
+    let (pdb, stored) = (pdb.to_str().unwrap(), cache.join("converted"));
+    let symbolize = |when: &str, style: &str| {
+        let cache = cache.to_str().unwrap();
+        let source = [
+            "symbolize",
+            "--pdb",
+            pdb,
+            "--cache",
+            cache,
+            "--symbol-cache",
+        ];
+        let addresses = ["0x1000", "0x1021", "0x10a0", "0x1", "0xffffffff"];
+        let run = run(&[&source[..], &[when, "--style", style], &addresses].concat());
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.stdout
+    };
+    for style in ["text", "json", "gnu", "llvm"] {
+        let expected = symbolize("off", style);
+        assert_eq!(symbolize("auto", style), expected, "the file is small");
+        assert_eq!(symbolize("always", style), expected);
+        assert_eq!(symbolize("auto", style), expected, "{style}");
+    }
+    // Text and JSON make the same query.
+    let groups = std::fs::read_dir(stored).unwrap();
+    let files = groups.flat_map(|group| std::fs::read_dir(group.unwrap().path()).unwrap());
+    assert_eq!(files.count(), 3);
+}

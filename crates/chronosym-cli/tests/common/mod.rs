@@ -30,6 +30,8 @@ pub fn chronosym() -> Command {
         .env_remove("NO_COLOR")
         .env_remove("_NT_SYMBOL_PATH")
         .env_remove("DEBUGINFOD_URLS")
+        // Nothing is stored in the user's cache folder.
+        .env("XDG_CACHE_HOME", "/dev/null")
         .stdin(Stdio::null());
     command
 }
