@@ -1,5 +1,6 @@
 //! Profiles: samples counted by resolved stack.
 
+use std::hash::Hash;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -132,6 +133,13 @@ impl Profile {
     }
 }
 
+/// Where the resolved stacks of a sample are remembered: samples of one class and key share a slot.
+struct Slot<K> {
+    class: ClassIndex,
+    slot: usize,
+    key: K,
+}
+
 impl Timeline {
     /// Counts the samples that pass `filter` by resolved stack.
     pub fn profile(
@@ -144,6 +152,48 @@ impl Timeline {
             .weighed()
             .filter(|&(class, time, _)| passes(class, time));
         self.profile_of(samples, true, self.resolver(filter, symbols))
+    }
+
+    /// Counts the samples that pass `filter` by resolved stack, separately for each key that
+    /// `key_of` returns for their properties and time; samples without a key are left out. The
+    /// second value has the key of each entry.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use chronosym_core::facts::{At, Sample};
+    /// use chronosym_core::{Filter, Options, Session};
+    /// # use std::sync::Arc;
+    ///
+    /// let mut session = Session::new(Options::default());
+    /// for time in [100, 200, 300] {
+    ///     session.sample(At::new(time).process(42).thread(7), &[0x1010], Sample::cpu());
+    /// }
+    ///
+    /// let timeline = session.finish();
+    /// let (profile, halves) =
+    ///     timeline.profile_by(&Filter::default(), None, |_, time_ns| Some(time_ns >= 200));
+    /// let samples: Vec<_> = profile.entries.iter().map(|entry| entry.samples).collect();
+    /// assert_eq!((samples, halves), (vec![1, 2], vec![false, true]));
+    /// ```
+    pub fn profile_by<K: Copy + Eq + Hash>(
+        self: &Arc<Self>,
+        filter: &Filter,
+        symbols: Option<Arc<dyn SymbolSource>>,
+        mut key_of: impl FnMut(&SampleClass, u64) -> Option<K>,
+    ) -> (Profile, Vec<K>) {
+        let passes = self.passing(filter);
+        let mut slots: FxHashMap<(ClassIndex, K), usize> = FxHashMap::default();
+        let samples = self.weighed().filter_map(|(class, time, weight)| {
+            let key = match passes(class, time) {
+                true => key_of(&self.samples.classes()[class as usize], time)?,
+                false => return None,
+            };
+            let next = slots.len();
+            let slot = *slots.entry((class, key)).or_insert(next);
+            Some((Slot { class, slot, key }, time, weight))
+        });
+        self.profile_of_slots(samples, 0, true, self.resolver(filter, symbols))
     }
 
     /// Counts the wake-ups that ended the selected waits: the threads and stacks that called the
@@ -234,23 +284,44 @@ impl Timeline {
         self: &Arc<Self>,
         samples: impl Iterator<Item = (ClassIndex, u64, Weight)>,
         activities: bool,
-        mut resolver: Resolver,
+        resolver: Resolver,
     ) -> Profile {
-        // The answers for each class so far; nearly always one.
+        let samples = samples.map(|(class, time, weight)| {
+            let (slot, key) = (class as usize, ());
+            (Slot { class, slot, key }, time, weight)
+        });
+        let slots = self.samples.classes().len();
+        self.profile_of_slots(samples, slots, activities, resolver)
+            .0
+    }
+
+    /// Counts samples by stack and key. `slots` is the number of slots that are known.
+    fn profile_of_slots<K: Copy + Eq + Hash>(
+        self: &Arc<Self>,
+        samples: impl Iterator<Item = (Slot<K>, u64, Weight)>,
+        slots: usize,
+        activities: bool,
+        mut resolver: Resolver,
+    ) -> (Profile, Vec<K>) {
+        // The answers for each slot so far; nearly always one.
         let mut answers: Vec<Answers<usize>> = Vec::new();
-        answers.resize_with(self.samples.classes().len(), Answers::default);
+        answers.resize_with(slots, Answers::default);
         let mut entries: Vec<ProfileEntry> = Vec::new();
-        let mut index: FxHashMap<(ThreadIndex, ResolvedStack, SampleKind, Activity), usize> =
+        let mut keys: Vec<K> = Vec::new();
+        let mut index: FxHashMap<(ThreadIndex, ResolvedStack, SampleKind, Activity, K), usize> =
             FxHashMap::default();
         let activities = activities.then(|| self.class_activities());
         let activity = |class: usize| activities.map_or(Activity::Unknown, |of| of[class].activity);
         let (mut first, mut last) = (u64::MAX, 0);
         let mut counters: Vec<EventTypeId> = Vec::new();
-        for (class, time, weight) in samples {
+        for (Slot { class, slot, key }, time, weight) in samples {
+            if slot >= answers.len() {
+                answers.resize_with(slot + 1, Answers::default);
+            }
             let at = class as usize;
             (first, last) = (first.min(time), last.max(time));
             let time = time.min(ALWAYS.end - 1);
-            if let Some((_, entry)) = answers[at].at(time) {
+            if let Some((_, entry)) = answers[slot].at(time) {
                 entries[*entry].count(weight);
                 continue;
             }
@@ -262,8 +333,9 @@ impl Timeline {
                 continue;
             };
             let entry = *index
-                .entry((class.thread, stack, class.kind, activity(at)))
+                .entry((class.thread, stack, class.kind, activity(at), key))
                 .or_insert_with(|| {
+                    keys.push(key);
                     entries.push(ProfileEntry {
                         thread: class.thread,
                         stack,
@@ -280,10 +352,10 @@ impl Timeline {
                     entries.len() - 1
                 });
             entries[entry].count(weight);
-            answers[at].keep(time, valid, entry);
+            answers[slot].keep(time, valid, entry);
         }
         resolver.drop_stack_cache();
-        Profile {
+        let profile = Profile {
             resolver,
             entries,
             sample_interval_ns: self.facts.sample_interval_ns,
@@ -296,7 +368,8 @@ impl Timeline {
                 }
             },
             times: first.min(last)..last,
-        }
+        };
+        (profile, keys)
     }
 
     /// Returns the unit of a counter's events, such as `cycles`: its name without the processor's

@@ -29,6 +29,8 @@ pub enum SampleSelection {
     All,
     /// The stacks of the selected events.
     Events(Vec<EventSelector>),
+    /// CPU samples, wall-clock samples, and the stacks of the selected events.
+    ProfilersAnd(Vec<EventSelector>),
     /// No stacks: only code is of interest.
     None,
 }
@@ -140,7 +142,9 @@ impl Options {
     /// Returns whether the stacks of this event type are selected.
     pub(crate) fn selects(&self, schema: &EventSchema) -> bool {
         match &self.samples {
-            SampleSelection::Events(selectors) => selectors.iter().any(|s| s.matches(schema)),
+            SampleSelection::Events(selectors) | SampleSelection::ProfilersAnd(selectors) => {
+                selectors.iter().any(|s| s.matches(schema))
+            }
             SampleSelection::All => true,
             SampleSelection::Profilers | SampleSelection::None => false,
         }
@@ -162,7 +166,7 @@ impl Options {
     pub fn wants_profilers(&self) -> bool {
         matches!(
             self.samples,
-            SampleSelection::Profilers | SampleSelection::All
+            SampleSelection::Profilers | SampleSelection::ProfilersAnd(_) | SampleSelection::All
         )
     }
 
