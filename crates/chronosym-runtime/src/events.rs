@@ -1,19 +1,19 @@
 //! The kept events of a timeline, decoded and in time order.
 
 use chronosym_core::{EventTypeId, Filter, KeptEvent, ProcessIndex, ThreadIndex, Timeline};
-use chronosym_events::{EventKey, FieldList, RawEvent, Value};
+use chronosym_events::{EventKey, EventSchema, FieldList, RawEvent, Value};
 
 use crate::report::is_runtime;
 use crate::unused::Unused;
 
-/// An event of the runtime.
+/// An event of the runtime, or of an EventSource of the class library.
 #[derive(Debug)]
 pub(crate) struct RuntimeEvent<'t> {
     pub time_ns: u64,
     pub process: ProcessIndex,
     pub thread: ThreadIndex,
     pub event_type: EventTypeId,
-    /// Its id in the runtime's manifest.
+    /// Its id in the manifest.
     pub id: u32,
     fields: FieldList<'t>,
 }
@@ -46,6 +46,11 @@ impl RuntimeEvent<'_> {
         }
     }
 
+    /// Returns all fields.
+    pub fn fields(&self) -> &FieldList<'_> {
+        &self.fields
+    }
+
     /// Returns a text that is not empty.
     pub fn text(&self, name: &str) -> Option<String> {
         let text = self.fields.get(name)?.to_string();
@@ -53,27 +58,36 @@ impl RuntimeEvent<'_> {
     }
 }
 
-/// Calls `each` with the kept events that have one of these ids and are of a selected process, in
-/// time order; those of one time in order of arrival. Activities are paired before [`passes`]
-/// applies the rest of the filter.
+/// Calls `each` with the kept events of the runtime's provider that have one of these ids, as
+/// [`for_each_of`].
 pub(crate) fn for_each<'t>(
     timeline: &'t Timeline,
     filter: &Filter,
     ids: &[u32],
     unused: &mut Unused,
+    each: impl FnMut(&RuntimeEvent<'t>, &mut Unused),
+) {
+    let id_of = |schema: &EventSchema| match schema.key() {
+        EventKey::Manifest { provider, id, .. } if is_runtime(provider) => {
+            Some(*id).filter(|id| ids.contains(id))
+        }
+        _ => None,
+    };
+    for_each_of(timeline, filter, id_of, unused, each);
+}
+
+/// Calls `each` with the kept events for whose type `id_of` returns an id, if they are of a selected
+/// process, in time order; those of one time in order of arrival. Activities are paired before
+/// [`passes`] applies the rest of the filter.
+pub(crate) fn for_each_of<'t>(
+    timeline: &'t Timeline,
+    filter: &Filter,
+    id_of: impl Fn(&EventSchema) -> Option<u32>,
+    unused: &mut Unused,
     mut each: impl FnMut(&RuntimeEvent<'t>, &mut Unused),
 ) {
     let types = timeline.event_types();
-    // The manifest's id of each type that is wanted.
-    let wanted: Vec<Option<u32>> = types
-        .iter()
-        .map(|info| match info.schema.key() {
-            EventKey::Manifest { provider, id, .. } if is_runtime(provider) => {
-                Some(*id).filter(|id| ids.contains(id))
-            }
-            _ => None,
-        })
-        .collect();
+    let wanted: Vec<Option<u32>> = types.iter().map(|info| id_of(&info.schema)).collect();
     let processes: Vec<ProcessIndex> = (timeline.processes())
         .map(|process| process.index)
         .filter(|&process| filter.has_process(timeline, process))

@@ -19,6 +19,8 @@ closed_list! {
         Contention = "contention",
         /// The thread pool ([`ThreadPool`](crate::ThreadPool)).
         ThreadPool = "threadpool",
+        /// EventCounters ([`Counters`](crate::Counters)).
+        Counters = "counters",
     }
 }
 
@@ -65,7 +67,8 @@ pub(crate) mod id {
 }
 
 impl Report {
-    /// Returns the ids of the runtime's events that the report reads.
+    /// Returns the ids of the runtime's events that the report reads. Counters are events of other
+    /// providers.
     pub fn events(self) -> &'static [u32] {
         match self {
             Report::Gc => &[
@@ -106,6 +109,7 @@ impl Report {
                 id::IO_ENQUEUE,
                 id::IO_DEQUEUE,
             ],
+            Report::Counters => &[],
         }
     }
 
@@ -116,7 +120,7 @@ impl Report {
             Report::Exceptions => &[id::EXCEPTION_THROWN],
             Report::Allocations => self.events(),
             Report::Contention => &[id::CONTENTION_START],
-            Report::Jit | Report::ThreadPool => &[],
+            Report::Jit | Report::ThreadPool | Report::Counters => &[],
         }
     }
 
@@ -136,12 +140,15 @@ impl Report {
             stacks => SampleSelection::Events(stacks),
         });
         options.keep = all(Report::events);
+        if reports.contains(&Report::Counters) {
+            options.keep.extend(EventSelector::parse(COUNTERS));
+        }
         options.max_kept_bytes = MAX_KEPT_BYTES;
         options
     }
 
     /// Returns the argument of `dotnet-trace collect --providers` for the report: the runtime's
-    /// provider with its keywords (hexadecimal) and level.
+    /// provider with its keywords (hexadecimal), level and arguments.
     pub fn provider(self) -> &'static str {
         match self {
             // GC.
@@ -156,6 +163,7 @@ impl Report {
             Report::Contention => "Microsoft-Windows-DotNETRuntime:0x4000:4",
             // Threading, ThreadTransfer; queue events are verbose.
             Report::ThreadPool => "Microsoft-Windows-DotNETRuntime:0x80010000:5",
+            Report::Counters => "System.Runtime:0:4:EventCounterIntervalSec=1",
         }
     }
 }
@@ -166,6 +174,8 @@ pub(crate) fn selectors<'a>(ids: impl IntoIterator<Item = &'a u32>) -> Vec<Event
     ids.into_iter().filter_map(selector).collect()
 }
 
+/// The name of the events of counters of every provider.
+pub(crate) const COUNTERS: &str = "EventCounters";
 const PROVIDER: &str = "Microsoft-Windows-DotNETRuntime";
 /// Limit of the kept events of a report, in bytes.
 pub(crate) const MAX_KEPT_BYTES: usize = 1 << 30;

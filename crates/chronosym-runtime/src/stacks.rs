@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use chronosym_core::{EventTypeId, StackId, ThreadIndex, Timeline};
+use chronosym_core::{EventTypeId, SampleKind, StackId, ThreadIndex, Timeline};
 use chronosym_types::hash::HashMap;
 
 use crate::events::RuntimeEvent;
@@ -18,7 +18,7 @@ impl Stacks {
         let mut stacks = Stacks::default();
         for (class, time_ns) in samples.iter() {
             let class = &samples.classes()[class as usize];
-            if types.get(class.event.index()).is_some() {
+            if class.kind == SampleKind::Event && types.get(class.event.index()).is_some() {
                 let key = (time_ns, class.thread, class.event);
                 stacks.0.entry(key).or_default().push_back(class.stack);
             }

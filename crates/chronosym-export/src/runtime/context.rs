@@ -156,6 +156,7 @@ pub(crate) fn nothing(report: Report) -> String {
         Report::Allocations => "allocations",
         Report::Contention => "lock waits",
         Report::ThreadPool => "events of the thread pool",
+        Report::Counters => "event counters",
     };
     format!(
         "no {what} in the trace; to record them: dotnet-trace collect --providers {}",

@@ -3,6 +3,7 @@
 mod allocations;
 mod contention;
 mod context;
+mod counters;
 mod exceptions;
 mod gc;
 mod grid;
@@ -29,6 +30,7 @@ pub use overview::RuntimeOverview;
 use self::allocations::AllocationsView;
 use self::contention::ContentionView;
 use self::context::Context;
+use self::counters::CountersView;
 use self::exceptions::ExceptionsView;
 use self::gc::GcView;
 use self::jit::JitView;
@@ -46,6 +48,7 @@ enum View {
     Allocations(AllocationsView),
     Contention(ContentionView),
     ThreadPool(ThreadPoolView),
+    Counters(CountersView),
 }
 
 impl RuntimeReport {
@@ -65,6 +68,7 @@ impl RuntimeReport {
             Report::Allocations => View::Allocations(AllocationsView::new(of)),
             Report::Contention => View::Contention(ContentionView::new(of)),
             Report::ThreadPool => View::ThreadPool(ThreadPoolView::new(of)),
+            Report::Counters => View::Counters(CountersView::new(of)),
         })
     }
 
@@ -77,6 +81,7 @@ impl RuntimeReport {
             View::Allocations(view) => view.write(options, out),
             View::Contention(view) => view.write(options, out),
             View::ThreadPool(view) => view.write(options, out),
+            View::Counters(view) => view.write(options, out),
         }
     }
 }
@@ -90,6 +95,7 @@ impl Fields for RuntimeReport {
             View::Allocations(view) => view.fields(object),
             View::Contention(view) => view.fields(object),
             View::ThreadPool(view) => view.fields(object),
+            View::Counters(view) => view.fields(object),
         }
     }
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use chronosym_core::{Filter, Timeline};
 use chronosym_runtime::{
-    Allocations, Collections, Contention, Exceptions, Jit, Percentiles, Report, ThreadPool,
+    Allocations, Collections, Contention, Counters, Exceptions, Jit, Percentiles, Report,
+    ThreadPool,
 };
 use serde::ser::SerializeMap;
 
 use super::context::nothing;
+use super::counters::capacity;
 use super::grid::{ms, sentence};
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
@@ -40,6 +42,7 @@ impl RuntimeOverview {
             Report::Allocations => allocations(timeline, filter),
             Report::Contention => contention(timeline, filter),
             Report::ThreadPool => threadpool(timeline, filter),
+            Report::Counters => counters(timeline, filter),
         };
         RuntimeOverview(Report::ALL.into_iter().map(line).collect())
     }
@@ -191,5 +194,22 @@ fn threadpool(timeline: &Timeline, filter: &Filter) -> Line {
             counted(pool.adjustments.len() as u64, "change"),
             counted(queued, "item")
         ),
+    }
+}
+
+fn counters(timeline: &Timeline, filter: &Filter) -> Line {
+    let all = Counters::new(timeline, filter);
+    let processors = timeline.facts().processors;
+    let mut text = counted(all.counters.len() as u64, "counter");
+    let used = all.counters.iter().find_map(|it| capacity(it, processors));
+    if let Some(used) = used {
+        text.push_str(&format!("; {used}"));
+    }
+    Line {
+        report: Report::Counters,
+        count: all.counters.len() as u64,
+        total_ns: None,
+        bytes: None,
+        text,
     }
 }
