@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use chronosym::runtime::{keep_for_durations, weigh_by_duration};
+use chronosym::runtime::{keep_for_durations, keep_tasks, weigh_by_duration};
 use chronosym::symbols::Symbolizer;
 use chronosym::{Filter, Options, Profile, SampleSelection};
 use chronosym_export::{
-    CallTree, Granularity, Pattern, Series, Shape, TableOptions, TreeOptions, Wakers, WeightUnit,
+    AsyncProfile, CallTree, Granularity, Pattern, Series, Shape, TableOptions, TreeOptions, Wakers,
+    WeightUnit,
 };
 
 use chronosym_symbols::store::SearchLocation;
@@ -73,6 +74,9 @@ impl Sampled {
         };
         options.switches = samples.activity.is_some();
         keep_for_durations(&mut options);
+        if samples.async_chains {
+            keep_tasks(&mut options);
+        }
         options.times = stored_times(traces, &filters.processes, &options);
         options.skip_outside &= is_filtered_by_time_only(selection);
         let mut loaded = load::load(traces, options.clone(), symbols)?;
@@ -114,13 +118,43 @@ impl Sampled {
     /// Returns the profile.
     pub fn profile(&self) -> Profile {
         let symbols = self.symbols.clone();
-        let mut profile = self.loaded.timeline.profile(&self.filter, Some(symbols));
+        let mut profile = match self.selection.samples.async_chains {
+            true => self.async_profile(),
+            false => self.loaded.timeline.profile(&self.filter, Some(symbols)),
+        };
         note_limit(&profile);
         if self.may_fetch {
             self.note_servers(&profile);
         }
         self.shape.apply(&mut profile);
         profile
+    }
+
+    /// Returns the profile with logical callers of async methods, and reports what is unknown.
+    fn async_profile(&self) -> Profile {
+        let events = &self.selection.filters.event;
+        let symbols = self.symbols.clone();
+        let is_selected = |schema: &_| events.iter().any(|event| event.matches(schema));
+        let timeline = &self.loaded.timeline;
+        let all = AsyncProfile::new(timeline, &self.filter, Some(symbols), is_selected);
+        if !all.has_tasks {
+            progress::hint(
+                "the trace has no events about tasks, so that callers of resumed async methods are unknown; record with `chronosym record --profile async`",
+            );
+        }
+        let of = all.joined + all.without_caller + all.contradicted;
+        for (count, what) in [
+            (all.without_caller, "have no recorded caller"),
+            (
+                all.contradicted,
+                "do not show the task that their thread executed",
+            ),
+        ] {
+            if count > 0 {
+                progress::note(&format!("{count} of {of} samples of tasks {what}"));
+            }
+        }
+        all.profile
     }
 
     /// Reports symbol servers that failed, once each.
@@ -278,6 +312,14 @@ pub fn tree(profile: &Profile, mut options: TreeOptions) -> CallTree {
 
 /// Returns the profile of a trace, its symbols, and a note on how it is presented.
 pub fn profile(args: &OfTrace) -> Result<(Profile, Arc<Symbolizer>, Option<String>)> {
+    profile_with(args, false)
+}
+
+/// As [`profile`]; with logical callers of async methods if `async_chains`.
+pub fn profile_with(
+    args: &OfTrace,
+    async_chains: bool,
+) -> Result<(Profile, Arc<Symbolizer>, Option<String>)> {
     let input = &args.input;
     let raw = args.selection.samples.raw || args.format != InfoFormat::Text;
     let symbols = input.symbols.spelled(!raw);
@@ -288,7 +330,8 @@ pub fn profile(args: &OfTrace) -> Result<(Profile, Arc<Symbolizer>, Option<Strin
         let (profile, note) = sampled.wakers(method, raw);
         return Ok((profile, sampled.symbols, note));
     }
-    let sampled = Sampled::read(&input.traces, &symbols, &args.selection, 0)?;
+    let selection = args.selection.with_async(async_chains);
+    let sampled = Sampled::read(&input.traces, &symbols, &selection, 0)?;
     let (profile, note) = sampled.presented(raw);
     if profile.entries.is_empty() {
         sampled.note_empty();

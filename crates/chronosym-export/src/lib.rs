@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 mod annotate;
+mod async_chains;
 mod binaries;
 mod bodies;
 mod butterfly;
@@ -59,6 +60,7 @@ mod weight;
 mod wire;
 
 pub use annotate::{FileLines, Line, MethodLines, Source, module_of, write_lines};
+pub use async_chains::AsyncProfile;
 pub use binaries::Binaries;
 pub use bodies::Bodies;
 pub use butterfly::{Butterfly, Neighbour, write_butterfly};

@@ -244,11 +244,11 @@ pub enum Command {
     Threads(OfTrace),
     /// Show a method's source with the time on each line.
     Lines(Lines),
-    /// Report garbage collections, JIT compilations, exceptions, allocations, lock contention and
-    /// the thread pool, from the .NET runtime's own events.
+    /// Report garbage collections, JIT compilations, exceptions, allocations, lock contention, the
+    /// thread pool and event counters, from the .NET runtime's own events.
     ///
-    /// KIND is gc, jit, exceptions, allocations, contention or threadpool; without it, all are
-    /// summarized. If a trace lacks the events of a report, the report says what to record.
+    /// KIND is gc, jit, exceptions, allocations, contention, threadpool or counters; without it, all
+    /// are summarized. If a trace lacks the events of a report, the report says what to record.
     /// Definitions are in docs/runtime.md.
     #[command(override_usage = "chronosym runtime [OPTIONS] [KIND] <TRACE>...")]
     Runtime(Runtime),
@@ -417,6 +417,11 @@ pub struct Stacks {
     /// otherwise time, bytes or events if every sample states them].
     #[arg(long, value_parser = one_of::<WeightUnit>(WEIGHTS.map(meant)))]
     pub weight: Option<WeightUnit>,
+    /// Show async methods below the methods that await them, not below those that resumed them. It
+    /// takes events about tasks (`chronosym record --profile async`, docs/time.md); without them,
+    /// only async plumbing is omitted.
+    #[arg(long = "async", help_heading = "Shape")]
+    pub async_chains: bool,
     /// Merge the threads of a process.
     #[arg(long)]
     pub no_threads: bool,
@@ -593,6 +598,11 @@ pub struct Top {
     /// Group samples by KEY.
     #[arg(long, value_parser = one_of::<By>(By::ALL.map(By::as_str)), default_value = "method", value_name = "KEY")]
     pub by: By,
+    /// Show async methods below the methods that await them, not below those that resumed them. It
+    /// takes events about tasks (`chronosym record --profile async`, docs/time.md); without them,
+    /// only async plumbing is omitted.
+    #[arg(long = "async", conflicts_with = "wakers", help_heading = "Shape")]
+    pub async_chains: bool,
     /// Omit the table of user methods and show the table of all methods only.
     #[arg(long)]
     pub all: bool,

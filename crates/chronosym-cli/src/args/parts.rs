@@ -248,6 +248,9 @@ pub struct Samples {
     /// Separate unnamed frames by address instead of by image.
     #[arg(long)]
     pub addresses: bool,
+    /// Whether async methods are called by the methods that await them.
+    #[arg(skip)]
+    pub async_chains: bool,
 }
 
 impl Samples {
@@ -371,4 +374,13 @@ pub struct Selection {
     pub shaping: Shaping,
     #[command(flatten)]
     pub samples: Samples,
+}
+
+impl Selection {
+    /// Returns these options, with logical callers of async methods if `async_chains`.
+    pub fn with_async(&self, async_chains: bool) -> Self {
+        let mut selection = self.clone();
+        selection.samples.async_chains = async_chains;
+        selection
+    }
 }

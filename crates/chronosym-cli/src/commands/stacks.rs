@@ -31,18 +31,25 @@ pub fn run(args: &Stacks) -> Result<()> {
                 .to_owned()
         ));
     }
+    if args.async_chains && !counts_stacks(format) {
+        bail!(Usage(
+            "--async applies to text, folded, svg, pprof and otlp, which count samples by stack"
+                .to_owned()
+        ));
+    }
     report::check_sources(&args.source.sources)?;
     let limits = crate::limits::get();
     // Of folded stacks, neither times nor activities matter.
-    let counts_samples =
-        format == StackFormat::Folded && args.weight.unwrap_or_default() == WeightUnit::Samples;
+    let counts_samples = format == StackFormat::Folded
+        && args.weight.unwrap_or_default() == WeightUnit::Samples
+        && !args.async_chains;
     let mut options = Options::default();
     options.skip_outside = counts_samples;
     options.markers = match format {
         StackFormat::Firefox | StackFormat::Html | StackFormat::Perfetto => limits.markers,
         _ => 0,
     };
-    let (input, selection) = (&args.input, &args.selection);
+    let (input, selection) = (&args.input, &args.selection.with_async(args.async_chains));
     let is_presented = matches!(format, StackFormat::Text | StackFormat::Svg);
     let symbols = input
         .symbols
@@ -211,6 +218,18 @@ fn thin(args: &Stacks, format: StackFormat, series: &mut Series) {
             show_count(all),
         ));
     }
+}
+
+/// Returns whether a format has samples counted by stack, not each for itself.
+fn counts_stacks(format: StackFormat) -> bool {
+    matches!(
+        format,
+        StackFormat::Folded
+            | StackFormat::Text
+            | StackFormat::Svg
+            | StackFormat::Pprof
+            | StackFormat::Otlp
+    )
 }
 
 /// Returns whether `--weight` has an effect on a format.

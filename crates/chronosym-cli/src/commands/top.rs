@@ -8,10 +8,10 @@ use chronosym_export::{
 
 use crate::args::{Top, Usage};
 use crate::output;
-use crate::profiled::{profile, shown, write_note};
+use crate::profiled::{profile_with, shown, write_note};
 
 pub fn run(args: &Top) -> Result<()> {
-    let (profile, _, note) = profile(&args.of)?;
+    let (profile, _, note) = profile_with(&args.of, args.async_chains)?;
     let path = args.of.input.output.as_deref();
     let (format, options) = (args.of.format, shown(args.of.max_lines, path));
     if let Some(butterfly) = butterfly(args, &profile)? {
