@@ -94,7 +94,7 @@ impl Symbolizer {
 
     /// Converts the symbol files that are open, where that is due ([`StoreConfig::symbol_cache`]),
     /// and stores them in the cache folder, so that other processes need not decode them. Call it
-    /// when there is nothing else to do: it takes up to 2 s for each file, and 1 s more for each 16
+    /// when there is nothing else to do: it takes up to 3 s for each file, and 1 s more for each 8
     /// MB of it. Returns the number of bytes stored.
     pub fn convert_symbols(&self) -> u64 {
         self.files.convert()

@@ -34,14 +34,14 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// The answers of a file cannot be converted: it is damaged, or a limit was reached.
 struct Refused;
 
-/// When the conversion of a file is abandoned: after 2 s, and 1 s for each 16 MB of the file, unless
+/// When the conversion of a file is abandoned: after 3 s, and 1 s for each 8 MB of the file, unless
 /// the user wants it.
 struct Deadline(Option<Instant>);
 
 impl Deadline {
     fn of(tables: &Tables, bytes: usize) -> Self {
         let is_wanted = tables.cache().is_some_and(SymbolCache::always);
-        let time = Duration::from_secs((bytes as u64 >> 24).saturating_add(2));
+        let time = Duration::from_secs((bytes as u64 >> 23).saturating_add(3));
         Self(Instant::now().checked_add(time).filter(|_| !is_wanted))
     }
 
