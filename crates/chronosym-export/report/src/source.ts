@@ -7,6 +7,16 @@ import type { Model } from "./model.ts";
 import { FunctionFlag } from "./trace.ts";
 
 const ROW = 20;
+const HEAD = (): HTMLElement =>
+  el(
+    "div",
+    { class: "source-head", role: "row" },
+    ...["self", "total", "share", "line"].map((title) =>
+      el("span", { class: `cell number${title === "share" ? " share" : ""}${title === "line" ? " line-number" : ""}`, role: "columnheader" }, title),
+    ),
+    el("span", { class: "mark" }),
+    el("span", { role: "columnheader" }, "source"),
+  );
 
 export class Source {
   readonly element: HTMLElement;
@@ -16,6 +26,7 @@ export class Source {
   private readonly scroller = el(
     "div",
     { class: "source-scroll", tabindex: 0, role: "table", "aria-label": "Source lines with their time" },
+    HEAD(),
     this.body,
   );
   private shownFile = -1;
