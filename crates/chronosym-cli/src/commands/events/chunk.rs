@@ -66,8 +66,8 @@ impl Chunk {
 
     /// Returns whether it is large enough.
     pub fn is_full(&self) -> bool {
-        const RECORDS: usize = 1 << 12;
-        const BYTES: usize = 1 << 18;
+        const RECORDS: usize = 1 << 10;
+        const BYTES: usize = 1 << 16;
         let bytes = self.payloads.len() + size_of_val(self.stacks.as_slice());
         self.records.len() >= RECORDS || bytes >= BYTES
     }

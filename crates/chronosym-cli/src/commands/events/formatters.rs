@@ -11,7 +11,7 @@ use crate::args::EventFormat;
 /// Formats chunks on a thread for each processor; they come back in order.
 pub struct Formatters {
     format: EventFormat,
-    /// Each takes the next chunk in turn. None before the first chunk, and if none can be started.
+    /// Each takes the next chunk in turn. None before the second chunk, and if none can be started.
     threads: Vec<Formatter>,
     has_started: bool,
     /// Numbers of chunks.
@@ -41,14 +41,15 @@ impl Formatters {
         chunk.format(self.format)
     }
 
-    /// Passes a chunk to the next thread. If enough are under way, returns the first of them.
+    /// Passes a chunk to the next thread. If enough are under way, returns the first of them. The
+    /// very first chunk is formatted at once: a short output starts no thread.
     pub fn pass(&mut self, mut chunk: Chunk) -> io::Result<Option<Chunk>> {
-        if !std::mem::replace(&mut self.has_started, true) {
-            self.start();
-        }
         let count = self.threads.len();
         if count == 0 {
             self.format(&mut chunk)?;
+            if !std::mem::replace(&mut self.has_started, true) {
+                self.start();
+            }
             return Ok(Some(chunk));
         }
         let first = match self.passed - self.returned < 2 * count {
