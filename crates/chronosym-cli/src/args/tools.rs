@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use chronosym_symbols::style::{Functions, Shape, Style};
@@ -50,6 +51,8 @@ enum Means {
     Processor,
     Rva,
     Folder,
+    /// A DWARF package.
+    Package,
     Offline,
     Output,
     SourceText,
@@ -63,8 +66,8 @@ enum Means {
 
 use Means::{
     Addresses, Adjust, BaseNames, BuildId, Demangle, Folder, Functions as Function, Help, Inlines,
-    NoDemangle, NoInlines, Nothing, NothingOfValue, Object, Offline, Output, Pretty, Processor,
-    Rva, Section, SourceText, Unsupported, Version,
+    NoDemangle, NoInlines, Nothing, NothingOfValue, Object, Offline, Output, Package, Pretty,
+    Processor, Rva, Section, SourceText, Unsupported, Version,
 };
 
 /// Options of addr2line (binutils 2.40).
@@ -135,7 +138,7 @@ const LLVM: &[(&str, Means)] = &[
     ("--use-symbol-table", Nothing),
     ("--verbose", Nothing),
     ("--cache-size", NothingOfValue),
-    ("--dwp", Unsupported),
+    ("--dwp", Package),
     ("--filter-markup", Unsupported),
     ("--gsym-file-directory", Unsupported),
     ("--print-source-context-lines", SourceText),
@@ -155,6 +158,7 @@ impl Means {
                 | BuildId
                 | Processor
                 | Folder
+                | Package
                 | Output
                 | SourceText
                 | NothingOfValue
@@ -394,6 +398,13 @@ impl<'t> Reader<'t> {
                 self.out.push("--symbols".into());
                 self.out.extend(value);
             }
+            Package => {
+                // The packages of a folder are found by the ids of their units.
+                let folder = value.as_deref().map(Path::new).and_then(Path::parent);
+                let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+                self.out.push("--symbols".into());
+                self.out.push(folder.unwrap_or(Path::new(".")).into());
+            }
             Offline => self.out.push("--offline".into()),
             Output => match text().as_deref() {
                 Some("LLVM") => {}
@@ -494,6 +505,10 @@ mod tests {
         let (args, tool) = translated("--style llvm --default-arch arm64 --no-inlines --exe prog");
         assert_eq!(args, "--style llvm --obj prog:arm64");
         assert!(tool.shape.is_innermost);
+        let (args, _) = translated("--style llvm --dwp=out/app.dwp -e prog 10");
+        assert_eq!(args, "--style llvm --symbols out 10 --obj prog");
+        let (args, _) = translated("--style llvm --dwp app.dwp -e prog");
+        assert_eq!(args, "--style llvm --symbols . --obj prog");
         let (args, _) = translated("--style llvm -e prog -- 10");
         assert_eq!(args, "--style llvm --obj prog -- 10");
         let (args, _) = translated("--style llvm -v");
