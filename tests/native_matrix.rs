@@ -9,7 +9,7 @@ use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
+use chronosym::symbols::{CacheUse, StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{ImageRef, SymbolSource};
 use chronosym_pdb::windows::{Frames, WindowsPdb};
 use chronosym_symbols::demangle::Dialect;
@@ -168,6 +168,11 @@ fn main() -> ExitCode {
         let tools = ["g++", "objcopy", "dwz"];
         add(name, &tools, Box::new(move || packed(flags, dwz)));
     }
+    add(
+        "converted-in-a-trace",
+        &["g++"],
+        Box::new(converted_in_a_trace),
+    );
     let tools = ["gcc", "ld", "xz"];
     add("module-in-a-trace", &tools, Box::new(module_in_a_trace));
     let tools = ["g++", "addr2line", "size"];
@@ -468,6 +473,34 @@ fn packed(flags: &[&str], dwz: bool) -> Result<(), Failed> {
             assert_eq!(found, std::slice::from_ref(expected), "{kind} {address:#x}");
         }
     }
+    Ok(())
+}
+
+/// A symbolizer converts the files that it used, and another one answers from them.
+fn converted_in_a_trace() -> Result<(), Failed> {
+    let program = Program::compile("g++", &["-O2", "-g"])?;
+    converted::settle(program.folder.path())?;
+    let native = NativeSymbols::open_path(&program.path)?;
+    let build_id = native.build_id().ok_or("no build id")?.to_string();
+    let mut config = StoreConfig::new();
+    config.folders = vec![program.folder.path().to_owned()];
+    config.cache = Some(program.folder.path().join("cache"));
+    config.symbol_cache = CacheUse::Always;
+    let open = || Symbolizer::new(config.clone(), SymbolOptions::default());
+    let mut image = ImageRef::new("/srv/program");
+    image.build_id = Some(&build_id);
+    let code = native.code().iter().flat_map(Clone::clone);
+    let rvas: Vec<u64> = code.map(|va| va - native.base()).collect();
+    let frames = |symbols: &Symbolizer| -> Vec<String> {
+        let all = rvas.iter().map(|&rva| symbols.native(&image, rva));
+        all.map(|frames| format!("{frames:?}")).collect()
+    };
+    let first = open();
+    let expected = frames(&first);
+    assert!(first.convert_symbols() > 0);
+    let second = open();
+    assert_eq!(frames(&second), expected);
+    assert_eq!(second.convert_symbols(), 0);
     Ok(())
 }
 

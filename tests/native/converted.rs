@@ -131,7 +131,7 @@ fn symbol_cache(folder: &Path) -> Result<SymbolCache, Failed> {
 }
 
 /// Makes files an hour old: those that were just written are not converted.
-fn settle(folder: &Path) -> Result<(), Failed> {
+pub fn settle(folder: &Path) -> Result<(), Failed> {
     let hour = SystemTime::now() - Duration::from_secs(3600);
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
