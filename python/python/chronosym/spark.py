@@ -18,9 +18,7 @@ from __future__ import annotations
 
 import glob
 import resource
-import shutil
 import subprocess
-import sysconfig
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
@@ -39,6 +37,8 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
+
+from .addresses import SCHEMA, AddressResolver, command
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,15 +67,6 @@ _COMPARISONS = {
 }
 _FILTERED = {"time", "pid", "process", "event"}
 _MEMORY = 2 << 30
-
-
-def _command() -> str:
-    """The command that was installed with this package, or another one on the path."""
-    beside = Path(sysconfig.get_path("scripts")) / "chronosym"
-    found = str(beside) if beside.exists() else shutil.which("chronosym")
-    if found is None:
-        raise RuntimeError("the command chronosym is not installed on this executor")
-    return found
 
 
 class _Recording(InputPartition):
@@ -157,7 +148,7 @@ class _Reader(DataSourceReader):
             resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
 
         budget = ["--max-memory", str(memory // 2)]
-        words = [_command(), "--quiet", *budget, "export", "--format", "arrow", *self.arguments, "-o", folder, "--", path]
+        words = [command(), "--quiet", *budget, "export", "--format", "arrow", *self.arguments, "-o", folder, "--", path]
         run = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=limit)
         if run.returncode == 0 or any(Path(folder).glob("diagnostics/*.arrow")):
             return None
@@ -237,26 +228,8 @@ def register(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
-class _Resolver:
-    """A command `chronosym resolve` that keeps timelines open, and its pipes."""
-
-    def __init__(self, arguments: tuple[str, ...], schema: pa.Schema):
-        words = [_command(), "--quiet", "resolve", "--stdin", "arrow", *arguments]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.writer = pa.ipc.new_stream(self.process.stdin, schema)
-        self.reader: pa.RecordBatchReader | None = None
-
-    def names(self, batch: pa.RecordBatch) -> pa.Array:
-        self.writer.write_batch(batch)
-        self.process.stdin.flush()
-        if self.reader is None:
-            self.reader = pa.ipc.open_stream(self.process.stdout)
-        return self.reader.read_next_batch().column("names")
-
-
 # Python processes of executors serve many tasks: timelines stay open between them.
-_resolvers: dict[tuple[str, ...], _Resolver] = {}
-_ADDRESSES = pa.schema([("key", pa.string()), ("time", pa.int64()), ("address", pa.int64())])
+_resolvers: dict[tuple[str, str | None, bool], AddressResolver] = {}
 
 
 def resolve(df: DataFrame, *, timelines: str, symbols: str | None = None, caller: bool = False) -> DataFrame:
@@ -268,26 +241,15 @@ def resolve(df: DataFrame, *, timelines: str, symbols: str | None = None, caller
     """
     from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-    arguments = ["--timelines", timelines]
-    if symbols is not None:
-        arguments += ["--symbols", symbols]
-    if caller:
-        arguments.append("--caller")
-    key = tuple(arguments)
+    key = (timelines, symbols, caller)
     schema = StructType([*df.schema.fields, StructField("names", ArrayType(StringType()))])
 
     def named(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            asked = [batch.column(field.name).cast(field.type) for field in _ADDRESSES]
-            asked = pa.record_batch(asked, schema=_ADDRESSES)
             resolver = _resolvers.get(key)
-            if resolver is None or resolver.process.poll() is not None:
-                resolver = _resolvers[key] = _Resolver(key, _ADDRESSES)
-            try:
-                names = resolver.names(asked)
-            except Exception:
-                _resolvers.pop(key).process.kill()
-                raise
+            if resolver is None:
+                resolver = _resolvers[key] = AddressResolver(timelines, symbols=symbols, caller=caller)
+            names = resolver(*(batch.column(field.name) for field in SCHEMA))
             yield pa.record_batch([*batch.columns, names], names=[*batch.schema.names, "names"])
 
     return df.mapInArrow(named, schema)
