@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 TRACES = Path(os.environ.get("CHRONOSYM_TRACES") or Path(__file__).parents[2] / "testdata/clr10/traces")
+GUIDE = Path(__file__).parents[2] / "docs/fleet"
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "chronosym")
 
 
@@ -29,6 +30,11 @@ def command():
         return subprocess.run([COMMAND, *map(str, words)], check=True, capture_output=True, text=True).stdout
 
     return run
+
+
+def block(language):
+    """The block of the guide with this language."""
+    return (GUIDE / "README.md").read_text().split(f"```{language}\n")[1].split("```")[0]
 
 
 def label(frame):

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from pathlib import Path
 
 import chdb
 import datafusion
@@ -10,9 +9,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import COMMAND, label, named
-
-GUIDE = Path(__file__).parents[2] / "docs/fleet"
+from conftest import COMMAND, GUIDE, block, label, named
 
 
 @pytest.fixture(scope="session")
@@ -24,9 +21,7 @@ def lake(tmp_path_factory, traces, command):
 
 def sql(language, lake):
     """The query of the guide for an engine, over these tables."""
-    text = (GUIDE / "README.md").read_text()
-    query = text.split(f"```sql {language}\n")[1].split("```")[0]
-    return query.replace("lake/", f"{lake}/")
+    return block(f"sql {language}").replace("lake/", f"{lake}/")
 
 
 def test_duckdb(lake, expected):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import label, named
+from conftest import block, label, named
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -136,3 +136,14 @@ def test_bare_addresses_get_names(spark, traces, samples, command, tmp_path):
     assert len(named) == len(rows)
     wrong = [row for row in named if row.names[-1] != row.expected]
     assert not wrong, wrong[:3]
+
+
+def test_timelines_are_joined(spark):
+    from test_timelines import ADDRESSES, EXPECTED, TIMELINES
+
+    addresses = [row[:5] for row in ADDRESSES]
+    spark.createDataFrame(addresses, "id bigint, host string, boot string, pid bigint, time bigint").createOrReplaceTempView("addresses")
+    columns = "host string, boot string, pid bigint, start bigint, end bigint, key string"
+    spark.createDataFrame(TIMELINES, columns).createOrReplaceTempView("timelines")
+    rows = spark.sql(block("sql any-timelines").replace('"', "`")).collect()
+    assert sorted((row.id, row.key) for row in rows) == EXPECTED
