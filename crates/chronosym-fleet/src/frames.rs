@@ -225,7 +225,8 @@ impl Stacks {
                 text("name_reason"),
             ],
             sorted_by: None,
-            distinct: &["frame_id"],
+            ids: &["frame_id"],
+            varying: &[],
         }
     }
 
@@ -268,7 +269,8 @@ impl Stacks {
                 number("frame_id"),
             ],
             sorted_by: None,
-            distinct: &["stack_id"],
+            ids: &["stack_id"],
+            varying: &[],
         }
     }
 

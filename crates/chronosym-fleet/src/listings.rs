@@ -72,7 +72,8 @@ pub fn processes() -> Layout {
             flag("rundown"),
         ],
         sorted_by: None,
-        distinct: &[],
+        ids: &[],
+        varying: &[],
     }
 }
 
@@ -130,7 +131,8 @@ pub fn modules() -> Layout {
             some_number("unloaded"),
         ],
         sorted_by: None,
-        distinct: &[],
+        ids: &[],
+        varying: &[],
     }
 }
 
@@ -251,7 +253,8 @@ pub fn diagnostics() -> Layout {
             text("text"),
         ],
         sorted_by: None,
-        distinct: &[],
+        ids: &[],
+        varying: &[],
     }
 }
 

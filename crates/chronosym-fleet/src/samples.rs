@@ -34,7 +34,8 @@ pub fn layout() -> Layout {
             some_number("stack_id"),
         ],
         sorted_by: Some("time"),
-        distinct: &["time"],
+        ids: &[],
+        varying: &["time", "weight"],
     }
 }
 

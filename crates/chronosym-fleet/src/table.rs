@@ -10,9 +10,9 @@ use arrow_ipc::writer::FileWriter;
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::basic::{Compression, Encoding};
+use parquet::basic::{Compression, Encoding, GzipLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use crate::error::Error;
 use crate::format::{FORMAT_VERSION, Format};
@@ -29,8 +29,10 @@ pub(crate) struct Layout {
     pub fields: Vec<Field>,
     /// The column by which its rows are sorted.
     pub sorted_by: Option<&'static str>,
-    /// Columns whose values are distinct or nearly so, and so are stored as they are.
-    pub distinct: &'static [&'static str],
+    /// Columns of distinct ids, stored as they are.
+    pub ids: &'static [&'static str],
+    /// Columns of numbers that differ in nearly every row, stored as differences.
+    pub varying: &'static [&'static str],
 }
 
 enum Out {
@@ -129,18 +131,21 @@ const VERSION: &str = "chronosym.version";
 
 fn properties(layout: &Layout) -> WriterProperties {
     let version = KeyValue::new(VERSION.to_owned(), FORMAT_VERSION.to_owned());
+    let level = GzipLevel::try_new(9).unwrap_or_default();
     let mut properties = WriterProperties::builder()
-        .set_compression(Compression::GZIP(Default::default()))
+        .set_compression(Compression::GZIP(level))
+        // Files are small: indexes of pages take more bytes than they save.
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
         .set_max_row_group_row_count(Some(GROUP))
         .set_created_by(format!("chronosym {}", env!("CARGO_PKG_VERSION")))
         .set_key_value_metadata(Some(vec![version]));
-    for column in layout.distinct {
-        let is_sorted = layout.sorted_by == Some(column);
+    for column in layout.ids.iter().chain(layout.varying) {
         properties = properties.set_column_dictionary_enabled((*column).into(), false);
-        if is_sorted {
-            properties =
-                properties.set_column_encoding((*column).into(), Encoding::DELTA_BINARY_PACKED);
-        }
+    }
+    for column in layout.varying {
+        properties =
+            properties.set_column_encoding((*column).into(), Encoding::DELTA_BINARY_PACKED);
     }
     let names = layout.fields.iter().map(|field| field.name().as_str());
     let sorted_by = names.enumerate().find(|it| layout.sorted_by == Some(it.1));
