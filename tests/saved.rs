@@ -242,7 +242,7 @@ fn text(frame: &Frame) -> String {
     )
 }
 
-/// Merges traces of different processes into one timeline, and rejects those of one process.
+/// Merges traces of different processes into one timeline, and rejects one that is given twice.
 fn merged() -> Result<(), Failed> {
     let own = Path::new(OWN);
     let paths = [
@@ -299,7 +299,7 @@ fn merged() -> Result<(), Failed> {
         ("again", SavedTimeline::open(&timelines[0].1)?),
     ];
     match merge(&twice, &mut Session::new(SampleSelection::All)) {
-        Err(MergeError::SameProcess { .. }) => Ok(()),
+        Err(MergeError::SameRecording { .. }) => Ok(()),
         other => Err(format!("{other:?}").into()),
     }
 }

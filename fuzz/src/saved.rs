@@ -11,8 +11,8 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 
 /// Tables of a file.
-const TABLES: usize = 18;
-const HEADER: &[u8] = b"chronos\0\x01\0\0\0";
+const TABLES: usize = 19;
+const HEADER: &[u8] = b"chronos\0\x02\0\0\0";
 
 /// A block: key, number of rows, content.
 #[derive(Default)]
@@ -35,7 +35,7 @@ pub fn any(data: &[u8]) {
     };
     let addresses = [0x1010, 0x5000, u64::MAX];
     for position in [Position::Exact, Position::Return] {
-        if let Ok(Some((part, _))) = saved.timeline_of(None, None, &addresses[..1], position) {
+        if let Ok((part, _)) = saved.timeline_of(None, &addresses[..1], position) {
             look(&part, &addresses);
         }
     }

@@ -78,8 +78,7 @@ pub fn shell_words(paths: &[PathBuf]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the part of a saved timeline that resolves some addresses; `None` if the file is not one,
-/// or a part does not suffice.
+/// Reads the part of a saved timeline that resolves some addresses; `None` if the file is not one.
 pub fn part(path: &Path, query: &AddressQuery, addresses: &[u64]) -> Result<Option<Loaded>> {
     let mut head = [0; 16];
     let file = File::open(path).and_then(|mut file| file.read_exact(&mut head));
@@ -89,16 +88,15 @@ pub fn part(path: &Path, query: &AddressQuery, addresses: &[u64]) -> Result<Opti
     let bytes = FileData::map(path)?;
     let pid = query.pid.map(|(pid, _)| pid);
     let part = SavedTimeline::open(&bytes)
-        .and_then(|saved| saved.timeline_of(pid, query.time_ns(), addresses, query.position()));
+        .and_then(|saved| saved.timeline_of(pid, addresses, query.position()));
     let part = part.with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(part.map(|(timeline, mut diagnostics)| {
-        diagnostics.list.extend(timeline.diagnostics());
-        Loaded {
-            timeline,
-            diagnostics,
-            symbol_entries: SymbolEntries::default(),
-            folders: folders(&[path.to_owned()]),
-        }
+    let (timeline, mut diagnostics) = part;
+    diagnostics.list.extend(timeline.diagnostics());
+    Ok(Some(Loaded {
+        timeline,
+        diagnostics,
+        symbol_entries: SymbolEntries::default(),
+        folders: folders(&[path.to_owned()]),
     }))
 }
 

@@ -58,14 +58,14 @@ fn merged_processes_keep_their_answers() {
 }
 
 #[test]
-fn a_process_is_merged_once() {
+fn a_recording_is_merged_once() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("twice.chrono");
     let trace = arg(REUSE);
     let refused = run(&["merge", &trace, &trace, "-o", out.to_str().unwrap()]);
     assert_eq!(refused.status, 1);
     assert!(
-        refused.stderr.contains("both have process 5107"),
+        refused.stderr.contains("are the same recording"),
         "{}",
         refused.stderr
     );

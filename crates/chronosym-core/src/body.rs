@@ -103,6 +103,11 @@ impl CodeBody {
         }
     }
 
+    /// Returns whether the code is that of an image.
+    pub fn is_precompiled(&self) -> bool {
+        !self.flags.is_jitted() && !self.flags.is_dynamic()
+    }
+
     /// Returns whether no event has ended the body.
     pub fn is_alive(&self) -> bool {
         !is_over(self.end)

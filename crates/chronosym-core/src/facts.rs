@@ -95,6 +95,8 @@ impl At {
 pub enum Fact<'a> {
     /// A process starts, stops, or is alive.
     Process(Process<'a>),
+    /// What identifies a process on its host.
+    ProcessKey(ProcessKey),
     /// A process starts as a copy of another, with everything mapped there at this time.
     Fork {
         /// The parent process.
@@ -165,6 +167,7 @@ macro_rules! facts {
 }
 facts!(
     Process<'a>,
+    ProcessKey,
     Image<'a>,
     Module<'a>,
     Method<'a>,
@@ -196,6 +199,27 @@ impl<'a> Process<'a> {
             action,
             name: name.into(),
             ..Process::default()
+        }
+    }
+}
+
+/// What identifies a process on its host, apart from its id, which is reused and repeats in other
+/// pid namespaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcessKey {
+    /// When it started, ns since 1970-01-01 UTC: often before the recording.
+    pub started_unix_ns: Option<i64>,
+    /// The inode of its pid namespace, as in `/proc/PID/ns/pid`.
+    pub pid_namespace: Option<u64>,
+}
+
+impl ProcessKey {
+    /// Creates a key; either part may be unknown.
+    pub fn new(started_unix_ns: Option<i64>, pid_namespace: Option<u64>) -> Self {
+        ProcessKey {
+            started_unix_ns,
+            pid_namespace,
         }
     }
 }

@@ -47,6 +47,7 @@ mod inline_tree;
 mod inlinee;
 mod kept;
 mod kernel;
+mod known;
 mod layers;
 mod lifetime;
 mod limits;

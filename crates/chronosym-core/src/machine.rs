@@ -90,6 +90,11 @@ impl Machine {
         let state = &mut states[process.index()];
         match fact {
             Fact::Process(process) => self.apply_process(at, &process),
+            Fact::ProcessKey(key) => {
+                let process = &mut self.processes.all[process.index()];
+                process.started_unix_ns = key.started_unix_ns.or(process.started_unix_ns);
+                process.pid_namespace = key.pid_namespace.or(process.pid_namespace);
+            }
             Fact::Fork { parent } => {
                 let parent = self.process(Some(parent), at.time_ns);
                 self.fork(parent, process, at.time_ns);

@@ -21,6 +21,10 @@ pub(crate) struct Process {
     pub start: Option<u64>,
     /// When it stopped, if an event states it.
     pub end: Option<u64>,
+    /// When it started, ns since 1970-01-01 UTC, if the recorder states it.
+    pub started_unix_ns: Option<i64>,
+    /// The inode of its pid namespace, if the recorder states it.
+    pub pid_namespace: Option<u64>,
     /// Whether it is a 32-bit process of a 64-bit Windows.
     pub is_wow64: bool,
     pub runtimes: Vec<Runtime>,

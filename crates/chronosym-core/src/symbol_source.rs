@@ -95,9 +95,7 @@ impl<'t> ModuleRef<'t> {
                 let bodies = code.modules[key.index as usize].bodies.iter();
                 bodies
                     .map(|body| &code.bodies[body.index()])
-                    .filter(|body| {
-                        !body.flags.is_jitted() && !body.flags.is_dynamic() && body.start != 0
-                    })
+                    .filter(|body| body.is_precompiled() && body.start != 0)
                     .map(move |body| CodeStart {
                         address: body.start,
                         size: Some(body.size).filter(|&size| size > 0 && !body.approximate),

@@ -267,8 +267,7 @@ impl Timeline {
     /// Returns the tier of a body.
     pub(crate) fn tier(&self, process: ProcessIndex, body: &CodeBody) -> Option<OptimizationTier> {
         body.flags.tier().or_else(|| {
-            let precompiled =
-                !body.flags.is_jitted() && !body.flags.is_dynamic() && body.name != NameId::NONE;
+            let precompiled = body.is_precompiled() && body.name != NameId::NONE;
             precompiled.then(|| self.precompiled_tier(process, body.clr_instance))
         })
     }

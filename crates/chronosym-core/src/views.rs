@@ -28,6 +28,10 @@ pub struct ProcessView<'t> {
     pub start_ns: Option<u64>,
     /// When it stopped, ns since the trace began, if an event states it.
     pub end_ns: Option<u64>,
+    /// When it started, ns since 1970-01-01 UTC, if the recorder states it.
+    pub started_unix_ns: Option<i64>,
+    /// The inode of its pid namespace, if the recorder states it.
+    pub pid_namespace: Option<u64>,
     /// The runtimes in it, such as `.NET 10.0.12`.
     pub runtimes: Vec<String>,
     /// Whether a CLR runs in it, as far as events state.
@@ -221,6 +225,8 @@ impl Timeline {
             command_line: self.some(process.command_line),
             start_ns: process.start,
             end_ns: process.end,
+            started_unix_ns: process.started_unix_ns,
+            pid_namespace: process.pid_namespace,
             runtimes: runtimes.collect(),
             is_managed: self.is_managed(index),
             has_rundown: self.has_rundown(index),

@@ -3,7 +3,7 @@
 //! - [`Timeline::save`](crate::Timeline::save) and [`Timeline::open`](crate::Timeline::open) write
 //!   and read a whole timeline;
 //! - [`SavedTimeline`] resolves single addresses from a few blocks of the file;
-//! - [`merge`] joins timelines of different processes of one machine;
+//! - [`merge`] joins timelines of one machine;
 //! - [`DeltaReader`] follows a [`LiveSession`](crate::LiveSession) that appends deltas.
 //!
 //! ```

@@ -290,10 +290,10 @@ pub enum Command {
     /// and the identities of symbol files. Symbol files are searched by identity when the saved
     /// file is used.
     Save(Save),
-    /// Join traces or saved timelines of different processes of one machine into one saved timeline.
+    /// Join traces or saved timelines of one machine into one saved timeline.
     ///
-    /// Times are aligned by the wall-clock time at which each recording began. Recordings of
-    /// different machines, and recordings of the same process, are rejected.
+    /// Times are aligned by the wall-clock time at which each recording began. A process that several
+    /// of them have answers as in one recording. Recordings of different machines are rejected.
     Merge(Merge),
     /// Export resolved samples as tables for query engines: Parquet or Arrow.
     ///

@@ -16,7 +16,7 @@ pub fn run(args: &Save) -> Result<()> {
     write(&saved(read, args.with_samples)?, path)
 }
 
-/// Joins timelines of different processes.
+/// Joins timelines of one machine.
 pub fn merge(args: &Merge) -> Result<()> {
     let path = args.input.output.as_deref();
     refuse_terminal(path)?;

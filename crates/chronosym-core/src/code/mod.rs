@@ -2,6 +2,7 @@
 
 mod entry_points;
 mod forget;
+pub(crate) mod join;
 mod modules;
 mod neighbours;
 mod restore;
@@ -311,17 +312,23 @@ impl ProcessCode {
 
     /// Adds a body as the latest one of its range, in place of all bodies that overlap it.
     fn push(&mut self, method: (u16, u64), body: CodeBody) -> BodyIndex {
-        let (start, last) = (body.start, body.last());
         let body = BodyIndex(self.bodies.push(body) as u32);
         self.by_method.push(method, body);
+        self.occupy(body);
+        body
+    }
+
+    /// Makes a body the latest one of its range.
+    fn occupy(&mut self, index: BodyIndex) {
+        let body = &self.bodies[index.index()];
+        let (start, last) = (body.start, body.last());
         let below = self.occupied.range(..=last).rev();
         let covered = below.take_while(|&(_, &(end, _))| end >= start);
         let covered: SmallVec<[u64; 4]> = covered.map(|(&other, _)| other).collect();
         for other in covered {
             self.occupied.remove(&other);
         }
-        self.occupied.insert(start, (last, body));
-        body
+        self.occupied.insert(start, (last, index));
     }
 
     /// Rule 5: an image mapped at `time` over [start, last] ends the jitted code there.

@@ -1,24 +1,37 @@
-//! Offsets of a file's rows in a session that may have read other files.
+//! The counterparts of a file's rows in a session that may have read other files.
 
 use chronosym_timeline::{End, Start};
 
-use crate::ids::{ProcessIndex, ThreadIndex};
+use crate::code::join::KnownModules;
+use crate::ids::{ModuleIndex, ProcessIndex, ThreadIndex};
 
-/// The offsets that are added to a file's indices and times.
+/// The elements of a session that a file's numbers mean, and the distance of its times.
 #[derive(Debug, Default)]
 pub(super) struct Base {
-    pub processes: u32,
-    pub threads: u32,
+    pub processes: Vec<BaseProcess>,
+    pub threads: Vec<ThreadIndex>,
     pub shift_ns: u64,
+    /// Set for files whose processes may be in the session already: times that differ by up to so
+    /// many ns may be the same.
+    pub joins_within_ns: Option<u64>,
+}
+
+/// A process of a file.
+#[derive(Debug)]
+pub(super) struct BaseProcess {
+    pub index: ProcessIndex,
+    pub modules: Vec<ModuleIndex>,
+    /// The modules that another file states, if it has the process, too.
+    pub known: Option<KnownModules>,
 }
 
 impl Base {
     pub fn process(&self, process: u32) -> ProcessIndex {
-        ProcessIndex(self.processes.saturating_add(process))
+        self.processes[process as usize].index
     }
 
-    pub fn thread(&self, thread: ThreadIndex) -> ThreadIndex {
-        ThreadIndex(self.threads.saturating_add(thread.0))
+    pub fn thread(&self, thread: ThreadIndex) -> Option<ThreadIndex> {
+        self.threads.get(thread.index()).copied()
     }
 
     pub fn times<'t>(&self, times: impl IntoIterator<Item = &'t mut u64>) {

@@ -6,6 +6,9 @@ use crate::ids::NameId;
 use crate::strings::StringId;
 use chronosym_types::Guid;
 
+/// The version of the rows that are written. Rows of earlier versions have fewer columns.
+pub(super) const VERSION: u32 = 2;
+
 /// One column of a block.
 #[derive(Default)]
 struct Column<'c> {
@@ -29,6 +32,8 @@ pub(super) struct Coder<'c> {
     at: usize,
     side: Side<'c>,
     is_valid: bool,
+    /// The version of the file that is read.
+    pub version: u32,
     /// The expected number of the next row.
     pub numbers: u64,
     /// The expected address of the next row.
@@ -42,6 +47,7 @@ impl<'c> Coder<'c> {
             at: 0,
             side: Side::Write(ranks),
             is_valid: true,
+            version: VERSION,
             numbers: 0,
             end: 0,
         }
@@ -66,6 +72,7 @@ impl<'c> Coder<'c> {
             columns: columns.unwrap_or_default(),
             at: 0,
             side: Side::Read(texts),
+            version: VERSION,
             numbers: 0,
             end: 0,
         }

@@ -16,13 +16,12 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 
-use super::coder::Coder;
+use super::coder::{Coder, VERSION};
 use super::crc::crc;
 use super::error::SavedError;
 use super::ranks::{NoTexts, Ranks, TextSource};
 
 const MAGIC: &[u8; 8] = b"chronos\0";
-const VERSION: u32 = 1;
 const HEADER: usize = 12;
 const TRAILER: usize = 24;
 /// Maximum ratio of the contents' size to that of the file, beyond the exempt part.
@@ -40,6 +39,7 @@ closed_list! {
         Images = "images",
         Bodies = "code bodies",
         Methods = "inlined methods",
+        Precompiled = "precompiled code",
         Symbols = "symbols without times",
         Details = "method details",
         Types = "type names",
@@ -50,6 +50,13 @@ closed_list! {
         Markers = "markers",
         Names = "names",
         Strings = "strings",
+    }
+}
+
+impl Table {
+    /// Returns whether files of a version have the table.
+    fn is_in(self, version: u32) -> bool {
+        version > 1 || self != Table::Precompiled
     }
 }
 
@@ -168,6 +175,7 @@ impl<W: Write> BlockWriter<W> {
 #[derive(Debug)]
 pub struct SavedTimeline<'b> {
     bytes: &'b [u8],
+    version: u32,
     tables: Vec<Vec<Block>>,
 }
 
@@ -212,6 +220,7 @@ impl<'b> SavedTimeline<'b> {
         };
         let mut saved = SavedTimeline {
             bytes,
+            version: found,
             tables: Vec::new(),
         };
         let damaged = || SavedError::Damaged {
@@ -224,10 +233,12 @@ impl<'b> SavedTimeline<'b> {
         let content = saved.content(&directory).ok_or_else(damaged)?;
         let mut texts = NoTexts;
         let mut coder = Coder::reader(&content, &mut texts);
-        for _ in Table::ALL {
-            coder.row();
+        for table in Table::ALL {
             let mut blocks = Vec::new();
-            coder.list(&mut blocks, 6, block);
+            if table.is_in(found) {
+                coder.row();
+                coder.list(&mut blocks, 6, block);
+            }
             saved.tables.push(blocks);
         }
         if !coder.is_complete() {
@@ -305,6 +316,11 @@ impl<'b> SavedTimeline<'b> {
             .checked_sub(1)
     }
 
+    /// Returns whether the file lists precompiled code.
+    pub(super) fn lists_precompiled(&self) -> bool {
+        Table::Precompiled.is_in(self.version)
+    }
+
     /// Returns the blocks that may contain rows of a process.
     pub(super) fn blocks_of_process(&self, table: Table, process: u32) -> Range<usize> {
         let blocks = &self.tables[table as usize];
@@ -339,6 +355,7 @@ impl<'b> SavedTimeline<'b> {
         let damaged = || self.invalid(table, index);
         let content = self.content(block).ok_or_else(damaged)?;
         let mut coder = Coder::reader(&content, texts);
+        coder.version = self.version;
         let mut rows = Vec::with_capacity(block.rows.min(1 << 16));
         for _ in 0..block.rows {
             let mut row = T::default();

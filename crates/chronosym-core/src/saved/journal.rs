@@ -18,7 +18,7 @@ use crate::ids::EventTypeId;
 use crate::recording::{Loss, TraceFacts};
 
 pub(super) const MAGIC: &[u8; 8] = b"chronod\0";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Lengths in the file and without compression, CRC-32 of the content, and CRC-32 of these 12
 /// bytes.
 pub(super) const FRAME: usize = 16;

@@ -1,4 +1,4 @@
-//! Joins saved timelines of different processes of one machine.
+//! Joins saved timelines of one machine.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use super::file::SavedTimeline;
 use super::recording_rows::RecordingRow;
 use crate::diagnostic::Diagnostics;
 use crate::process::Process;
-use crate::recording::{ClockMatch, JoinedRecording, TraceFacts};
+use crate::recording::{ClockMatch, JoinedRecording, Loss, TraceFacts};
 use crate::session::Session;
 
 /// Why saved timelines cannot be joined.
@@ -39,10 +39,18 @@ pub enum MergeError {
         /// The name of the other.
         second: String,
     },
-    /// Two contain a process with the same id, and no evidence that one ended before the other
-    /// started.
+    /// Two are of one recording.
+    #[error("{first} and {second} are the same recording")]
+    SameRecording {
+        /// The name of one.
+        first: String,
+        /// The name of the other.
+        second: String,
+    },
+    /// Two contain a process with the same id, and no evidence that it is one process, or that one
+    /// ended before the other started.
     #[error(
-        "{first} and {second} both have {process}, and neither states that one ended before the other started"
+        "{first} and {second} both have {process}, and neither states whether it is the same process"
     )]
     SameProcess {
         /// The name of one.
@@ -54,12 +62,13 @@ pub enum MergeError {
     },
 }
 
-/// Reads saved timelines of different processes of one machine, each with its name for messages,
-/// into an empty session. Time 0 is the start of the earliest. Returns the diagnostics of the
-/// traces.
+/// Reads saved timelines of one machine, each with its name for messages, into an empty session.
+/// Time 0 is the start of the earliest. Returns the diagnostics of the traces.
 ///
-/// Each process has the answers of its own timeline. Losses apply to all processes, whose certainty
-/// may decrease.
+/// A process of one timeline has the answers of that timeline. A process of several has those of
+/// one recording with the data of all; the time between two of them is a loss. It is the same
+/// process if the starts are equal, or if modules or images of both are at the same addresses.
+/// Losses apply to all processes, whose certainty may decrease.
 ///
 /// # Errors
 ///
@@ -85,31 +94,42 @@ pub fn merge(
         }
     }
     rows.sort_by_key(|&(start, name, ..)| (start, name));
+    let key = |facts: &TraceFacts| (facts.start_unix_ns, facts.duration_ns, facts.process_id);
+    for pair in rows.windows(2) {
+        if key(&pair[0].3.facts) == key(&pair[1].3.facts) {
+            let [first, second] = [pair[0].1, pair[1].1].map(str::to_owned);
+            return Err(MergeError::SameRecording { first, second });
+        }
+    }
     let mut diagnostics = Diagnostics::default();
     let mut owners: BTreeMap<Option<u32>, (usize, &str)> = BTreeMap::new();
     let mut first: Option<(i128, &str)> = None;
     for (number, (start, name, file, recording)) in rows.into_iter().enumerate() {
-        let base = Base {
-            processes: session.machine.processes.all.end() as u32,
-            threads: session.machine.processes.threads.end() as u32,
+        let mut base = Base {
             shift_ns: first.map_or(0, |(zero, _)| {
                 u64::try_from(start - zero).unwrap_or(u64::MAX)
             }),
+            joins_within_ns: first.map(|_| CLOCK_ERROR_NS),
+            ..Base::default()
         };
+        let before = session.machine.processes.all.end();
+        let until = session.machine.facts.duration_ns;
         if let Some((_, earliest)) = first {
             is_same_machine(&session.machine.facts, earliest, &recording.facts, name)?;
         }
         first.get_or_insert((start, name));
         add_recording(session, &base, name, &recording, files.len() > 1);
-        let read = file.read_rows(session, &base);
+        let read = file.read_rows(session, &mut base);
         read.map_err(|error| MergeError::Saved {
             name: name.to_owned(),
             error,
         })?;
+        if base.processes.iter().any(|process| process.known.is_some()) {
+            join_times(session, until, base.shift_ns);
+        }
         let processes = &session.machine.processes;
-        let new = base.processes as usize..processes.all.end();
         let pids: Vec<Option<u32>> = processes.all.indexed().map(|(_, it)| it.pid).collect();
-        for &pid in &pids[new.clone()] {
+        for &pid in &pids[before..] {
             if let Some(&(_, first)) = owners.get(&pid).filter(|(owner, _)| *owner != number)
                 && !are_distinct(
                     processes
@@ -138,7 +158,17 @@ pub fn merge(
 }
 
 /// Recordings state when they began as Windows' SYSTEMTIME or UNIX time, in ms or finer.
-const START_RESOLUTION_NS: u64 = 1_000_000;
+const CLOCK_ERROR_NS: u64 = 2_000_000;
+
+/// Records that processes are in two recordings: the clocks differ by up to their error, and what
+/// happened after the end of one and before the start of the other is lost.
+fn join_times(session: &mut Session, until_ns: u64, began_ns: u64) {
+    let facts = &mut session.machine.facts;
+    facts.clock_error_ns = facts.clock_error_ns.max(CLOCK_ERROR_NS);
+    if began_ns > until_ns.saturating_add(CLOCK_ERROR_NS) {
+        session.losses.push(Loss::between(until_ns, began_ns));
+    }
+}
 
 /// Returns whether the incarnations of a process id are known to be distinct: a process without a
 /// recorded start could be the same as the one before.
@@ -185,7 +215,7 @@ fn add_recording(
     is_joined: bool,
 ) {
     let facts = &mut session.machine.facts;
-    if base.processes == 0 && facts.format.is_empty() {
+    if base.joins_within_ns.is_none() && facts.format.is_empty() {
         *facts = recording.facts.clone();
     } else {
         let other = &recording.facts;
@@ -205,7 +235,7 @@ fn add_recording(
     }
     if is_joined {
         let mut joined = JoinedRecording::new(name, "saved timeline", ClockMatch::Wall);
-        joined.error_ns = 2 * START_RESOLUTION_NS;
+        joined.error_ns = CLOCK_ERROR_NS;
         joined.offset_ns = i64::try_from(base.shift_ns).unwrap_or(i64::MAX);
         facts.recordings.push(joined);
     }

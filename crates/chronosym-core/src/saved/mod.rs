@@ -19,6 +19,7 @@ mod read;
 mod read_samples;
 mod recording_rows;
 mod rows;
+mod same;
 mod sample_rows;
 mod steps;
 mod texts;

@@ -1,16 +1,18 @@
 //! Reads a saved timeline into a session.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::base::Base;
+use super::base::{Base, BaseProcess};
+use super::coder::Coder;
 use super::error::SavedError;
 use super::file::{SavedTimeline, Table};
 use super::ranks::{NoTexts, TextSource, Unread};
 use super::recording_rows::{self, RecordingRow};
-use super::rows::{self, BodyRow, MethodRow, Of};
+use super::rows::{self, BodyRow, DetailsRow, MethodRow, Of};
+use super::same::{self, Candidates};
 use super::texts::Texts;
-use crate::body::{CodeBody, Module};
+use crate::code::join::{KnownModules, OtherBody};
 use crate::diagnostic::Diagnostics;
 use crate::event_types::EventTypeInfo;
 use crate::ids::{EventTypeId, ProcessIndex};
@@ -19,6 +21,7 @@ use crate::machine::Machine;
 use crate::process::{Process, Thread};
 use crate::selection::SampleSelection;
 use crate::session::Session;
+use crate::state::ProcessState;
 use crate::symbol_identity::InMemoryPdb;
 use crate::terms::Position;
 use crate::timeline::{AddressMask, Timeline};
@@ -45,35 +48,46 @@ impl SavedTimeline<'_> {
     ///
     /// [`SavedError`] if a part is damaged. The session is then unusable.
     pub fn read_into(&self, session: &mut Session) -> Result<Diagnostics, SavedError> {
+        let diagnostics = self.read_recording(session)?;
+        self.read_rows(session, &mut Base::default())?;
+        Ok(diagnostics)
+    }
+
+    /// Reads the recording's row into an empty session. Returns the diagnostics of the trace.
+    fn read_recording(&self, session: &mut Session) -> Result<Diagnostics, SavedError> {
         let recording = self.recording()?;
         session.machine.facts = recording.facts;
         session.machine.counters = recording.counters;
         session.losses = recording.losses;
         session.markers.left_out = recording.markers_left_out;
         session.see_thumb(recording.is_thumb);
-        self.read_rows(session, &Base::default())?;
         Ok(recording.diagnostics)
     }
 
     /// Reads all rows except the recording's.
-    pub(super) fn read_rows(&self, session: &mut Session, base: &Base) -> Result<(), SavedError> {
+    pub(super) fn read_rows(
+        &self,
+        session: &mut Session,
+        base: &mut Base,
+    ) -> Result<(), SavedError> {
         let types = self.read_event_types(session)?;
         self.with_texts(session, |session, texts| {
-            self.read_processes(&mut session.machine, texts, base)?;
-            self.read_threads(&mut session.machine, texts, base)?;
-            self.read_modules(&mut session.machine, texts, base)?;
-            self.read_images(&mut session.machine, texts, base, None)?;
-            self.read_bodies(&mut session.machine, texts, base)?;
-            self.read_symbols(&mut session.machine, texts, base)?;
-            self.read_details(&mut session.machine, texts, base)?;
+            let machine = &mut session.machine;
+            self.read_processes(machine, texts, base)?;
+            self.read_threads(machine, texts, base)?;
+            self.read_modules(machine, texts, base, None)?;
+            self.read_images(machine, texts, base, None)?;
+            self.read_bodies(machine, texts, base)?;
+            self.read_symbols(machine, texts, base)?;
+            self.read_details(machine, texts, base, None)?;
             self.read_samples(session, texts, base, &types)
         })
     }
 
     /// Returns a timeline with the code at some addresses of the processes with an id, or of all
-    /// processes, at a time in ns, or at any time; and the diagnostics of the trace. Reads a few
-    /// blocks, and resolves only these addresses as the whole timeline does. `None` if a result
-    /// depends on more, because one of the addresses has no jitted code.
+    /// processes, and the diagnostics of the trace. It resolves these addresses as the whole
+    /// timeline does, at any time. Reads a few blocks; of a file of version 1, which does not list
+    /// precompiled code, all.
     ///
     /// # Errors
     ///
@@ -81,28 +95,25 @@ impl SavedTimeline<'_> {
     pub fn timeline_of(
         &self,
         pid: Option<u32>,
-        time_ns: Option<u64>,
         addresses: &[u64],
         position: Position,
-    ) -> Result<Option<(Arc<Timeline>, Diagnostics)>, SavedError> {
+    ) -> Result<(Arc<Timeline>, Diagnostics), SavedError> {
         let mut session = Session::new(SampleSelection::None);
-        let recording = self.recording()?;
-        session.machine.facts = recording.facts;
-        session.machine.counters = recording.counters;
-        session.losses = recording.losses;
-        session.see_thumb(recording.is_thumb);
+        if !self.lists_precompiled() {
+            let diagnostics = self.read_into(&mut session)?;
+            return Ok((session.finish(), diagnostics));
+        }
+        let diagnostics = self.read_recording(&mut session)?;
         self.read_event_types(&mut session)?;
-        let diagnostics = recording.diagnostics;
-        let base = &Base::default();
+        let base = &mut Base::default();
         let mask = AddressMask::of(&session.machine.facts, &session.seen_addresses);
-        let looked_up = addresses
-            .iter()
-            .map(|&it| position.looked_up(mask.apply(it)));
+        // Without a call before it, a return address is looked up itself.
+        let looked_up = addresses.iter().map(|&it| mask.apply(it));
+        let looked_up = looked_up.flat_map(|it| [it, position.looked_up(it)]);
         let looked_up: BTreeSet<u64> = looked_up.collect();
-        let (of_pid, is_jitted) = self.with_texts(&mut session, |session, texts| {
+        self.with_texts(&mut session, |session, texts| {
             let machine = &mut session.machine;
             self.read_processes(machine, texts, base)?;
-            self.read_modules(machine, texts, base)?;
             let processes = machine.processes.all.indexed();
             let (mut of_pid, mut with_images) = (BTreeSet::new(), BTreeSet::new());
             for (index, process) in processes {
@@ -111,30 +122,13 @@ impl SavedTimeline<'_> {
                 let is_system = matches!(process.pid, Some(0 | 4));
                 with_images.extend((is_meant || is_system).then_some(index as u32));
             }
+            self.read_modules(machine, texts, base, Some(&of_pid))?;
             self.read_images(machine, texts, base, Some(&with_images))?;
-            self.read_symbols_at(machine, texts, &of_pid, &looked_up)?;
-            self.read_details(machine, texts, base)?;
-            let is_jitted = self.read_bodies_at(machine, texts, &of_pid, &looked_up)?;
-            Ok((of_pid, is_jitted))
+            self.read_symbols_at(machine, texts, base, (&of_pid, &looked_up))?;
+            self.read_details(machine, texts, base, Some(&of_pid))?;
+            self.read_bodies_at(machine, texts, base, (&of_pid, &looked_up))
         })?;
-        if !is_jitted {
-            return Ok(None);
-        }
-        let timeline = session.finish();
-        // If no code is alive there, symbol files of any module may supply the name.
-        let is_alive = |process: u32, address: u64| {
-            let process = ProcessIndex(process);
-            let lifetimes = timeline.lifetimes_of(process, address, position);
-            let mut times = match time_ns {
-                Some(time) => vec![time],
-                None => lifetimes.iter().map(|lifetime| lifetime.from).collect(),
-            };
-            times.retain(|&time| timeline.body(process, address, time, position).is_none());
-            times.is_empty() && !lifetimes.is_empty()
-        };
-        let are_alive = (of_pid.iter())
-            .all(|&process| addresses.iter().all(|&address| is_alive(process, address)));
-        Ok(are_alive.then_some((timeline, diagnostics)))
+        Ok((session.finish(), diagnostics))
     }
 
     /// Calls `read` with the session's names moved out of it.
@@ -184,11 +178,38 @@ impl SavedTimeline<'_> {
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
-        base: &Base,
+        base: &mut Base,
     ) -> Result<(), SavedError> {
-        for mut process in self.read_all::<Process>(Table::Processes, texts, rows::process)? {
+        let mut rows = self.read_all::<Process>(Table::Processes, texts, rows::process)?;
+        for process in &mut rows {
             base.times(process.start.iter_mut().chain(&mut process.end));
-            machine.processes.restore(process);
+        }
+        let same = match base.joins_within_ns {
+            None => vec![None; rows.len()],
+            Some(slack_ns) => {
+                let candidates = Candidates {
+                    processes: &rows,
+                    modules: &self.read_of(Table::Modules, texts, None, rows::module)?,
+                    images: &self.read_of(Table::Images, texts, None, rows::image)?,
+                };
+                candidates.find(machine, slack_ns)
+            }
+        };
+        for (process, same) in rows.into_iter().zip(same) {
+            let slack_ns = base.joins_within_ns.unwrap_or_default();
+            let known = same.map(|index| KnownModules::of(&machine.state(index).code, slack_ns));
+            let index = match same {
+                None => machine.processes.restore(process),
+                Some(index) => {
+                    same::join_process(&mut machine.processes.all[index.index()], process);
+                    index
+                }
+            };
+            base.processes.push(BaseProcess {
+                index,
+                modules: Vec::new(),
+                known,
+            });
         }
         machine.ensure_states();
         Ok(())
@@ -198,35 +219,72 @@ impl SavedTimeline<'_> {
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
-        base: &Base,
+        base: &mut Base,
     ) -> Result<(), SavedError> {
         for mut thread in self.read_all::<Thread>(Table::Threads, texts, rows::thread)? {
-            thread.process = base.process(thread.process.0);
+            let process = base.processes.get(thread.process.index());
+            let process = process.ok_or_else(|| self.inconsistent(Table::Threads))?;
+            thread.process = process.index;
             base.times(thread.earlier.iter_mut().map(|(until, _)| until));
-            if thread.process.index() >= machine.processes.all.end() {
-                return Err(self.inconsistent(Table::Threads));
-            }
-            machine.processes.restore_thread(thread);
+            let index = match process.known {
+                None => machine.processes.restore_thread(thread),
+                Some(_) => {
+                    let index = machine.processes.thread(process.index, thread.tid);
+                    let old = &mut machine.processes.threads[index.index()];
+                    same::join_thread(old, &thread, base.shift_ns);
+                    index
+                }
+            };
+            base.threads.push(index);
         }
         Ok(())
+    }
+
+    /// Reads the rows of some processes, or of all.
+    fn read_of<T: Default>(
+        &self,
+        table: Table,
+        texts: &mut dyn TextSource,
+        processes: Option<&BTreeSet<u32>>,
+        code: impl Fn(&mut Coder<'_>, &mut T) + Copy,
+    ) -> Result<Vec<Of<T>>, SavedError> {
+        let blocks: BTreeSet<usize> = match processes {
+            None => (0..self.blocks(table)).collect(),
+            Some(all) => (all.iter())
+                .flat_map(|&process| self.blocks_of_process(table, process))
+                .collect(),
+        };
+        let mut rows = Vec::new();
+        for block in blocks {
+            let code = rows::of(self.rows(Table::Processes), code);
+            rows.append(&mut self.read::<Of<T>>(table, block, texts, code)?);
+        }
+        if let Some(all) = processes {
+            rows.retain(|row| all.contains(&row.process));
+        }
+        Ok(rows)
     }
 
     fn read_modules(
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
-        base: &Base,
+        base: &mut Base,
+        processes: Option<&BTreeSet<u32>>,
     ) -> Result<(), SavedError> {
-        let code = rows::of(self.rows(Table::Processes), rows::module);
-        for mut row in self.read_all::<Of<Module>>(Table::Modules, texts, code)? {
-            let state = machine.state(base.process(row.process));
+        for mut row in self.read_of(Table::Modules, texts, processes, rows::module)? {
             base.lifetime(&mut row.it.loaded, &mut row.it.end);
-            state.code.add_module(row.it);
+            let process = &mut base.processes[row.process as usize];
+            let code = &mut machine.state(process.index).code;
+            let module = match &process.known {
+                None => code.add_module(row.it),
+                Some(known) => known.join(code, row.it),
+            };
+            process.modules.push(module);
         }
         Ok(())
     }
 
-    /// Reads the images of some processes, or of all.
     fn read_images(
         &self,
         machine: &mut Machine,
@@ -234,23 +292,21 @@ impl SavedTimeline<'_> {
         base: &Base,
         processes: Option<&BTreeSet<u32>>,
     ) -> Result<(), SavedError> {
-        let count = self.rows(Table::Processes);
-        let blocks: BTreeSet<usize> = match processes {
-            None => (0..self.blocks(Table::Images)).collect(),
-            Some(all) => (all.iter())
-                .flat_map(|&process| self.blocks_of_process(Table::Images, process))
-                .collect(),
-        };
-        for block in blocks {
-            let code = rows::of(count, rows::image);
-            for mut row in self.read::<Of<Image>>(Table::Images, block, texts, code)? {
-                if processes.is_none_or(|all| all.contains(&row.process)) {
-                    base.lifetime(&mut row.it.loaded, &mut row.it.end);
-                    base.times([&mut row.it.confirmed]);
-                    let state = machine.state(base.process(row.process));
-                    state.images.push(row.it);
+        let mut others: BTreeMap<ProcessIndex, Vec<Image>> = BTreeMap::new();
+        for mut row in self.read_of(Table::Images, texts, processes, rows::image)? {
+            base.lifetime(&mut row.it.loaded, &mut row.it.end);
+            base.times([&mut row.it.confirmed]);
+            let process = &base.processes[row.process as usize];
+            match process.known {
+                None => {
+                    machine.state(process.index).images.push(row.it);
                 }
+                Some(_) => others.entry(process.index).or_default().push(row.it),
             }
+        }
+        for (process, images) in others {
+            let slack_ns = base.joins_within_ns.unwrap_or_default();
+            same::join_images(machine.state(process), images, slack_ns);
         }
         Ok(())
     }
@@ -287,58 +343,71 @@ impl SavedTimeline<'_> {
         bodies.sort_by_key(|row| (row.process, row.number));
         let key = |row: &Of<BodyRow>| (row.process, row.number);
         let are_distinct = bodies.is_sorted_by(|a, b| key(a) < key(b));
-        let fits = |row: &Of<BodyRow>| {
-            let state = &machine.states[base.process(row.process).index()];
-            let modules = state.code.modules.end();
-            row.it
-                .body
-                .module
-                .is_none_or(|module| module.index() < modules)
-        };
-        if !are_distinct || !bodies.iter().all(fits) {
+        if !are_distinct {
             return Err(self.inconsistent(Table::Bodies));
         }
+        let mut others: BTreeMap<ProcessIndex, Vec<OtherBody>> = BTreeMap::new();
         for mut row in bodies {
-            let state = machine.state(base.process(row.process));
+            let process = &base.processes[row.process as usize];
+            let code = &mut machine.state(process.index).code;
             let body = &mut row.it.body;
             base.lifetime(&mut body.loaded, &mut body.end);
             base.times([&mut body.confirmed, &mut body.earliest]);
-            state.code.restore_body(row.it.body, row.it.targets);
+            if let Some(module) = &mut body.module {
+                let counterpart = process.modules.get(module.index());
+                *module = *counterpart.ok_or_else(|| self.inconsistent(Table::Bodies))?;
+            }
+            let BodyRow {
+                body,
+                module_id,
+                targets,
+            } = row.it;
+            match &process.known {
+                None => {
+                    code.restore_body(body, targets, module_id);
+                }
+                Some(_) => others.entry(process.index).or_default().push(OtherBody {
+                    body,
+                    targets,
+                    module_id,
+                }),
+            }
+        }
+        for process in base.processes.iter().filter(|it| it.known.is_some()) {
+            let bodies = others.remove(&process.index).unwrap_or_default();
+            let slack_ns = base.joins_within_ns.unwrap_or_default();
+            let ProcessState { code, images, .. } = machine.state(process.index);
+            code.join(bodies, images.iter(), slack_ns);
         }
         Ok(())
     }
 
-    /// Reads the bodies at addresses, and those that name the inlinees there. Returns whether all
-    /// addresses have jitted code.
+    /// Reads the bodies at addresses, those that name the inlinees there, and the precompiled ones,
+    /// which identify the files of modules.
     fn read_bodies_at(
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
-        processes: &BTreeSet<u32>,
-        addresses: &BTreeSet<u64>,
-    ) -> Result<bool, SavedError> {
+        base: &Base,
+        (processes, addresses): (&BTreeSet<u32>, &BTreeSet<u64>),
+    ) -> Result<(), SavedError> {
         let mut read = Blocks::default();
-        let mut are_jitted = true;
         let mut wanted = BTreeSet::new();
         let mut inlined = BTreeSet::new();
         let all = processes
             .iter()
             .flat_map(|&it| addresses.iter().map(move |&at| (it, at)));
         for (process, address) in all {
-            let covers = |row: &&Of<BodyRow>| {
-                let body = &row.it.body;
-                row.process == process && (body.start..=body.last()).contains(&address)
+            let Some(block) = self.block_of_key(Table::Bodies, (process, address)) else {
+                continue;
             };
-            let block = self.block_of_key(Table::Bodies, (process, address));
-            let rows = block.map(|block| read.get(self, block)).transpose()?;
-            let bodies: Vec<_> = rows.unwrap_or_default().iter().filter(covers).collect();
-            wanted.extend(bodies.iter().map(|row| (row.process, row.number)));
-            let bodies: Vec<&CodeBody> = bodies.iter().map(|row| &row.it.body).collect();
-            let is_jitted = |body: &&CodeBody| body.flags.is_jitted() && !body.approximate;
-            are_jitted &= !bodies.is_empty() && bodies.iter().all(is_jitted);
-            for body in bodies {
-                let nodes = body.inline_tree().map_or(&[][..], |tree| tree.0.nodes());
-                inlined.extend(nodes.iter().map(|node| (process, node.method_id)));
+            for row in read.get(self, block)? {
+                let body = &row.it.body;
+                if row.process == process && (body.start..=body.last()).contains(&address) {
+                    wanted.insert((process, row.number));
+                    let nodes = body.inline_tree().map_or(&[][..], |tree| tree.0.nodes());
+                    inlined.extend(nodes.iter().map(|node| (process, node.method_id)));
+                }
             }
         }
         let mut blocks = BTreeSet::new();
@@ -354,10 +423,17 @@ impl SavedTimeline<'_> {
             let methods = methods.into_iter().filter(is_inlined);
             named.extend(methods.flat_map(|row| row.it.bodies));
         }
+        let precompiled = self.read_of(
+            Table::Precompiled,
+            texts,
+            Some(processes),
+            rows::precompiled,
+        )?;
+        named.extend(precompiled.into_iter().map(|row| row.it));
         let bodies = self.rows(Table::Bodies);
         for row in named {
             if row as usize >= bodies {
-                return Err(self.inconsistent(Table::Methods));
+                return Err(self.inconsistent(Table::Bodies));
             }
             let (block, first) = self.block_of_row(Table::Bodies, row as usize);
             let row = &read.get(self, block)?[row as usize - first];
@@ -366,6 +442,7 @@ impl SavedTimeline<'_> {
         // Lifetimes can bound each other through other rows: keep the rows of a block together, and
         // read the texts of the wanted ones.
         let mut bodies: Vec<_> = read.rows.into_iter().flat_map(|(_, rows)| rows).collect();
+        bodies.retain(|row| processes.contains(&row.process));
         for row in &mut bodies {
             if wanted.contains(&(row.process, row.number)) {
                 let read = row.it.read_texts(texts);
@@ -374,8 +451,7 @@ impl SavedTimeline<'_> {
                 row.it.drop_texts();
             }
         }
-        self.add_bodies(machine, &Base::default(), bodies)?;
-        Ok(are_jitted)
+        self.add_bodies(machine, base, bodies)
     }
 
     fn read_symbols(
@@ -392,12 +468,12 @@ impl SavedTimeline<'_> {
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
-        processes: &BTreeSet<u32>,
-        addresses: &BTreeSet<u64>,
+        base: &Base,
+        (processes, addresses): (&BTreeSet<u32>, &BTreeSet<u64>),
     ) -> Result<(), SavedError> {
         let all = (processes.iter()).flat_map(|&it| addresses.iter().map(move |&at| (it, at)));
         let blocks = all.filter_map(|key| self.block_of_key(Table::Symbols, key));
-        self.read_symbol_blocks(machine, texts, &Base::default(), blocks.collect())
+        self.read_symbol_blocks(machine, texts, base, blocks.collect())
     }
 
     fn read_symbol_blocks(
@@ -426,25 +502,19 @@ impl SavedTimeline<'_> {
         machine: &mut Machine,
         texts: &mut dyn TextSource,
         base: &Base,
+        processes: Option<&BTreeSet<u32>>,
     ) -> Result<(), SavedError> {
-        let count = self.rows(Table::Processes);
-        for row in self.read_all(Table::Details, texts, rows::of(count, rows::details))? {
-            let rows::DetailsRow {
-                method_id,
-                time,
-                details,
-            } = row.it;
-            let state = machine.state(base.process(row.process));
-            state
-                .clr
-                .add_details(method_id, time.saturating_add(base.shift_ns), details);
+        for row in self.read_of::<DetailsRow>(Table::Details, texts, processes, rows::details)? {
+            let (it, state) = (row.it, machine.state(base.process(row.process)));
+            let time = it.time.saturating_add(base.shift_ns);
+            state.clr.add_details(it.method_id, time, it.details);
         }
-        for row in self.read_all(Table::Types, texts, rows::of(count, rows::type_name))? {
+        for row in self.read_of(Table::Types, texts, processes, rows::type_name)? {
             let (type_id, name) = row.it;
             let state = machine.state(base.process(row.process));
             state.clr.name_type(0, type_id, name);
         }
-        for row in self.read_all(Table::Pdbs, texts, rows::of(count, rows::pdb))? {
+        for row in self.read_of(Table::Pdbs, texts, processes, rows::pdb)? {
             let (clr_instance, module, bytes) = row.it;
             let state = machine.state(base.process(row.process));
             let pdb = InMemoryPdb::new(bytes);

@@ -24,17 +24,16 @@ impl SavedTimeline<'_> {
             interned: vec![None; rows.len()],
             rows,
         };
-        let threads = session.machine.processes.threads.end();
         let mut classes: Vec<Option<SampleClass>> = Vec::new();
         for ClassRow(mut class) in
             self.read_all(Table::Classes, &mut NoTexts, sample_rows::class)?
         {
-            class.thread = base.thread(class.thread);
+            let thread = base.thread(class.thread);
+            class.thread = thread.ok_or_else(|| self.inconsistent(Table::Classes))?;
             let event = types.get(class.event.index());
             class.event = *event.ok_or_else(|| self.inconsistent(Table::Classes))?;
             let info = session.types.all.get(class.event.index());
             let is_selected = info.map(|info| info.selected);
-            let is_selected = is_selected.filter(|_| class.thread.index() < threads);
             let is_selected = is_selected.ok_or_else(|| self.inconsistent(Table::Classes))?;
             let of_profiler = class.kind != SampleKind::Event && session.options.wants_profilers();
             if !is_selected && !of_profiler {
@@ -62,11 +61,9 @@ impl SavedTimeline<'_> {
             return Ok(());
         }
         for MarkerRow(mut seen) in self.read_all(Table::Markers, texts, sample_rows::marker)? {
-            seen.thread = base.thread(seen.thread);
+            let thread = base.thread(seen.thread);
+            seen.thread = thread.ok_or_else(|| self.inconsistent(Table::Markers))?;
             base.times([&mut seen.time_ns]);
-            if seen.thread.index() >= threads {
-                return Err(self.inconsistent(Table::Markers));
-            }
             match session.markers.seen.len() < session.options.markers {
                 true => session.markers.seen.push(seen),
                 false => session.markers.left_out += 1,

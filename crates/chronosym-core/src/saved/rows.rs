@@ -52,9 +52,10 @@ pub(super) fn of<T>(
     }
 }
 
-/// A body, and its targets if it is a stub.
+/// A body, the id of its module if that is not known, and its targets if it is a stub.
 pub(super) struct BodyRow {
     pub body: CodeBody,
+    pub module_id: Option<u64>,
     pub targets: Option<Vec<NameId>>,
 }
 
@@ -62,6 +63,7 @@ impl Default for BodyRow {
     fn default() -> Self {
         BodyRow {
             body: CodeBody::NONE,
+            module_id: None,
             targets: None,
         }
     }
@@ -93,7 +95,11 @@ impl BodyRow {
 }
 
 pub(super) fn body(coder: &mut Coder<'_>, row: &mut BodyRow) {
-    let BodyRow { body, targets } = row;
+    let BodyRow {
+        body,
+        module_id,
+        targets,
+    } = row;
     let end = coder.end;
     coder.relative(&mut body.start, end);
     coder.number(&mut body.size);
@@ -121,6 +127,9 @@ pub(super) fn body(coder: &mut Coder<'_>, row: &mut BodyRow) {
     coder.option(targets, 2, |coder, targets| {
         coder.list(targets, 1, Coder::name);
     });
+    if coder.version > 1 {
+        coder.option(module_id, 1, Coder::delta);
+    }
     if coder.reads() {
         body.il_map = entries.map(|it| Arc::new(IlMap::of(it)));
         if tree.is_some() || lines.is_some() {
@@ -337,6 +346,13 @@ pub(super) fn process(coder: &mut Coder<'_>, row: &mut Process) {
         let first = *first;
         coder.relative(last, first);
     });
+    if coder.version > 1 {
+        let started = row.started_unix_ns.map(|it| it as u64);
+        let mut key = (started, row.pid_namespace);
+        coder.option(&mut key.0, 1, Coder::delta);
+        coder.option(&mut key.1, 1, Coder::delta);
+        (row.started_unix_ns, row.pid_namespace) = (key.0.map(|it| it as i64), key.1);
+    }
     if coder.reads() {
         let code = Arc::make_mut(&mut row.forgotten);
         (forgotten.iter()).for_each(|&(first, last)| code.insert(first, last));
@@ -410,6 +426,11 @@ pub(super) fn method(coder: &mut Coder<'_>, row: &mut MethodRow) {
     coder.delta(&mut row.method_id);
     coder.number(&mut row.clr_instance);
     coder.list(&mut row.bodies, 1, Coder::delta);
+}
+
+/// The row of a precompiled body of a module.
+pub(super) fn precompiled(coder: &mut Coder<'_>, row: &mut u32) {
+    coder.delta(row);
 }
 
 /// A runtime's record of a method.

@@ -32,6 +32,7 @@ closed_list! {
         NativeMethod = "native method",
         NativeMove = "move of a native method",
         Symbol = "symbol",
+        ProcessKey = "key of a process",
     }
 }
 
@@ -120,6 +121,11 @@ impl Step {
                 out.numbers.extend([action(it.action), it.is_wow64.into()]);
                 out.texts.extend([text(it.name), text(it.command_line)]);
                 StepKind::Process
+            }
+            Fact::ProcessKey(it) => {
+                out.option(it.started_unix_ns.map(|started| started as u64));
+                out.option(it.pid_namespace);
+                StepKind::ProcessKey
             }
             Fact::Fork { parent } => {
                 out.numbers.push(u64::from(*parent));
@@ -295,6 +301,11 @@ impl Step {
                 command_line: text()?.into(),
             }
             .into(),
+            StepKind::ProcessKey => {
+                let started: Option<u64> = it.option()?;
+                let started = started.map(|started| started as i64);
+                facts::ProcessKey::new(started, it.option()?).into()
+            }
             StepKind::Fork => Fact::Fork { parent: it.next()? },
             StepKind::Exec => Fact::Exec,
             StepKind::ThreadName => Fact::ThreadName(text()?.into()),

@@ -202,16 +202,27 @@ impl<W: Write> Saver<'_, W> {
         )?;
 
         let mut row_of_body: FxHashMap<(u32, usize), u32> = FxHashMap::default();
+        let mut precompiled: Vec<Of<u32>> = Vec::new();
         let mut pending = Pending::new(Table::Bodies, rows::of(count, rows::body));
         let mut row = 0u32;
         for &(process, space) in &spaces {
             let code = &space.state.code;
             let modules = numbers(code.modules.indexed().map(|(index, _)| index));
+            let unknown = code.unknown_modules().filter(|&(_, id)| id != 0);
+            let unknown: FxHashMap<usize, u64> =
+                unknown.map(|(body, id)| (body.index(), id)).collect();
             let bodies: Vec<_> = code.bodies.indexed().zip(0..).collect();
             let groups = overlapping(&bodies, |((_, body), _)| (body.start, body.last()));
             for (first, group) in groups {
                 let rows = group.into_iter().map(|&((index, body), number)| {
                     row_of_body.insert((process, index), row);
+                    if body.module.is_some() && body.is_precompiled() {
+                        precompiled.push(Of {
+                            process,
+                            number: precompiled.len() as u32,
+                            it: row,
+                        });
+                    }
                     row += 1;
                     let mut body = body.clone();
                     if let Some(module) = &mut body.module {
@@ -219,6 +230,7 @@ impl<W: Write> Saver<'_, W> {
                     }
                     let targets = body.stub().and_then(|stub| code.stubs.get(stub as usize));
                     let it = BodyRow {
+                        module_id: unknown.get(&index).copied(),
                         targets: targets.cloned(),
                         body,
                     };
@@ -234,6 +246,11 @@ impl<W: Write> Saver<'_, W> {
         pending.flush(self)?;
 
         self.methods(&spaces, &row_of_body)?;
+        self.keyed(
+            Table::Precompiled,
+            precompiled,
+            rows::of(count, rows::precompiled),
+        )?;
         let mut pending = Pending::new(Table::Symbols, rows::of(count, rows::symbol));
         for &(process, space) in &spaces {
             let symbols: Vec<_> = space.state.untimed.symbols.iter().zip(0..).collect();

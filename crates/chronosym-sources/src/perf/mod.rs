@@ -417,7 +417,9 @@ impl Importer {
                 self.waiting
                     .release(thread, Some((*cookie, &frames)), session);
             }
-            Event::Namespaces { pid, links, .. } => self.processes.namespaces(*pid, *links),
+            Event::Namespaces { pid, links, .. } => {
+                self.processes.namespaces(at, *pid, *links, session);
+            }
             Event::Exit(task) => {
                 let thread = at.of(Some(task.pid), Some(task.tid.into()));
                 session.switch(thread, ThreadSwitch::End, None);

@@ -5,7 +5,7 @@ use chronosym_perf::{Comm, Task, Words};
 use chronosym_types::hash::{HashMap, HashSet};
 
 use chronosym_core::Session;
-use chronosym_core::facts::{At, Fact, Process};
+use chronosym_core::facts::{At, Fact, Process, ProcessKey};
 
 /// The process of the kernel's own code, and of the idle threads.
 pub(crate) const KERNEL: u32 = 0;
@@ -52,12 +52,13 @@ impl Processes {
         }
     }
 
-    pub fn namespaces(&mut self, pid: u32, links: Words<'_>) {
+    pub fn namespaces(&mut self, at: At, pid: u32, links: Words<'_>, session: &mut Session) {
         // Device and inode of net, uts, ipc, pid.
         const PID: usize = 7;
         const FIRST: u64 = 0xefff_fffc;
         if let Some(inode) = links.get(PID) {
             self.contained.insert(pid, inode != FIRST);
+            session.apply(at.process(pid), ProcessKey::new(None, Some(inode)));
         }
     }
 

@@ -1,0 +1,220 @@
+//! Joins the code of one process from two recordings.
+
+use std::sync::Arc;
+
+use chronosym_timeline::{End, Start};
+
+use super::ProcessCode;
+use crate::body::{CodeBody, Module};
+use crate::ids::{BodyIndex, ModuleIndex, NameId};
+use crate::images::Image;
+use crate::known::{Known, first_seen, join_lifetimes};
+use crate::lifetime::floor;
+use crate::strings::StringId;
+
+/// Runtime instance, module id, path, assembly.
+type ModuleKey = (u16, u64, StringId, u64);
+
+/// A body of another recording, its targets if it is a stub, and the id of its module if that is
+/// not known there.
+#[derive(Debug)]
+pub(crate) struct OtherBody {
+    pub body: CodeBody,
+    pub targets: Option<Vec<NameId>>,
+    pub module_id: Option<u64>,
+}
+
+/// The modules of a process before those of another recording are joined to them.
+#[derive(Debug)]
+pub(crate) struct KnownModules {
+    modules: Known<ModuleKey, ModuleIndex>,
+    slack_ns: u64,
+}
+
+fn module_key(module: &Module) -> ModuleKey {
+    let Module {
+        clr_instance,
+        module_id,
+        il_path,
+        assembly_id,
+        ..
+    } = *module;
+    (clr_instance, module_id, il_path, assembly_id)
+}
+
+impl KnownModules {
+    /// Lists the modules of a process. Times that differ by up to `slack_ns` may be the same.
+    pub fn of(code: &ProcessCode, slack_ns: u64) -> Self {
+        let modules = code.modules.indexed().map(|(index, module)| {
+            let index = ModuleIndex(index as u32);
+            (module_key(module), first_seen(module.loaded), index)
+        });
+        let modules = Known::of(modules);
+        KnownModules { modules, slack_ns }
+    }
+
+    /// Adds a module, or joins it to the one that it is.
+    pub fn join(&self, code: &mut ProcessCode, module: Module) -> ModuleIndex {
+        let own = (module.loaded, module.end);
+        let near = self
+            .modules
+            .near(&module_key(&module), first_seen(module.loaded));
+        for index in near {
+            let old = &code.modules[index.index()];
+            let Some((loaded, end)) = join_lifetimes((old.loaded, old.end), own, self.slack_ns)
+            else {
+                continue;
+            };
+            let old = code.module_mut(index);
+            (old.loaded, old.end) = (loaded, end);
+            old.evidence = old.evidence.and(module.evidence);
+            old.managed_pdb = old.managed_pdb.take().or(module.managed_pdb);
+            old.native_pdb = old.native_pdb.take().or(module.native_pdb);
+            if old.native_path == StringId::EMPTY {
+                old.native_path = module.native_path;
+            }
+            return index;
+        }
+        code.add_module(module)
+    }
+}
+
+/// What happens at a time, in the order of one recording.
+enum Step<'i> {
+    Own(BodyIndex),
+    Other(OtherBody),
+    Image(&'i Image),
+}
+
+impl ProcessCode {
+    /// Adds the bodies of another recording whose modules were added before, or joins them to those
+    /// that they are. Applies the rules to both: bodies end where others are loaded or images
+    /// mapped over them (rule 5), and with their modules (rule 6).
+    pub fn join<'i>(
+        &mut self,
+        bodies: Vec<OtherBody>,
+        images: impl Iterator<Item = &'i Image>,
+        slack_ns: u64,
+    ) {
+        let own = self.bodies.indexed().map(|(index, body)| {
+            let index = BodyIndex(index as u32);
+            (body.first_seen(), Step::Own(index))
+        });
+        let mut steps: Vec<(u64, Step<'i>)> = own.collect();
+        let other = bodies.into_iter();
+        steps.extend(other.map(|it| (it.body.first_seen(), Step::Other(it))));
+        steps.extend(images.filter_map(|image| match image.loaded {
+            Start::At(at) => Some((at, Step::Image(image))),
+            _ => None,
+        }));
+        steps.sort_by_key(|(time, _)| *time);
+        for (time, step) in steps {
+            match step {
+                Step::Own(index) => self.own_body(index, slack_ns),
+                Step::Other(other) => self.other_body(other, slack_ns),
+                Step::Image(image) => self.image_mapped(image.base, image.last(), time),
+            }
+        }
+        let modules: Vec<_> = self.modules.indexed().map(|(index, _)| index).collect();
+        for index in modules {
+            let index = ModuleIndex(index as u32);
+            self.adopt_since(index);
+            if let End::At(time) = self.modules[index.index()].end {
+                let bodies: Vec<_> = self.modules[index.index()].bodies.iter().copied().collect();
+                for body in bodies {
+                    if self.bodies[body.index()].confirmed <= time {
+                        self.close(body, time);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Attaches bodies whose module the other recording states, unless they are older than it: ids
+    /// are reused.
+    fn adopt_since(&mut self, module: ModuleIndex) {
+        let Module {
+            clr_instance,
+            module_id,
+            loaded,
+            ..
+        } = *self.modules[module.index()];
+        let orphans = self.orphans.remove(&(clr_instance, module_id));
+        let is_older = |body: &BodyIndex| self.bodies[body.index()].first_seen() < floor(loaded);
+        let (older, own): (Vec<_>, Vec<_>) = orphans.into_iter().flatten().partition(is_older);
+        for body in own {
+            self.bodies[body.index()].module = Some(module);
+            self.contain(module, body);
+        }
+        if !older.is_empty() {
+            self.orphans.insert((clr_instance, module_id), older);
+        }
+    }
+
+    /// Returns the body that was loaded last at a start, if it is this one, and both lifetimes
+    /// joined.
+    fn same(&self, body: &CodeBody, slack_ns: u64) -> Option<(BodyIndex, (Start, End))> {
+        let (index, old) = self.current(body.clr_instance, body.method_id, body.start)?;
+        let agrees = old.agrees(body.size, body.name, body.native_code_version);
+        let lifetimes = [old, body].map(|it| (it.loaded, it.end));
+        let joined = join_lifetimes(lifetimes[0], lifetimes[1], slack_ns)?;
+        agrees.then_some((index, joined))
+    }
+
+    fn own_body(&mut self, index: BodyIndex, slack_ns: u64) {
+        let body = &self.bodies[index.index()];
+        // The other recording stated it first.
+        if let Some((other, lifetime)) = self.same(body, slack_ns)
+            && body.is_alive() != self.bodies[other.index()].is_alive()
+        {
+            for body in [index, other] {
+                let body = &mut self.bodies[body.index()];
+                (body.loaded, body.end) = lifetime;
+            }
+        }
+        self.occupy(index);
+    }
+
+    fn other_body(&mut self, other: OtherBody, slack_ns: u64) {
+        let OtherBody {
+            body,
+            targets,
+            module_id,
+        } = other;
+        let Some((index, lifetime)) = self.same(&body, slack_ns) else {
+            let index = self.restore_body(body, targets, module_id);
+            self.occupy(index);
+            return;
+        };
+        let by_id = module_id.and_then(|id| self.module(body.clr_instance, id));
+        let by_id = by_id.filter(|it| floor(self.modules[it.index()].loaded) <= body.first_seen());
+        let old = &mut self.bodies[index.index()];
+        (old.loaded, old.end) = lifetime;
+        old.confirmed = old.confirmed.max(body.confirmed);
+        old.earliest = old.earliest.min(body.earliest);
+        old.evidence = old.evidence.and(body.evidence);
+        old.il_map = old.il_map.take().or(body.il_map);
+        if old.name == NameId::NONE {
+            old.name = body.name;
+        }
+        if old.native_code_version == 0 {
+            old.native_code_version = body.native_code_version;
+        }
+        if let Some(rare) = body.rare {
+            let rare = Arc::unwrap_or_clone(rare);
+            let own = old.rare_mut();
+            own.inline_tree = own.inline_tree.take().or(rare.inline_tree);
+            own.lines = own.lines.take().or(rare.lines);
+        }
+        let module = body.module.or(by_id).filter(|_| old.module.is_none());
+        old.module = old.module.or(module);
+        let has_targets = old.stub().is_some();
+        if let Some(module) = module {
+            self.module_mut(module).bodies.push(index);
+        }
+        if let Some(targets) = targets.filter(|_| !has_targets) {
+            let stub = self.stubs.push(targets) as u32;
+            self.bodies[index.index()].rare_mut().stub = Some(stub);
+        }
+    }
+}

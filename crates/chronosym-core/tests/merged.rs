@@ -1,0 +1,227 @@
+//! Two recordings of one process, merged, answer as one recording with the data of both.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chronosym_core::facts::{At, Fact, Image, Method, Module, Process, ProcessKey, Symbol};
+use chronosym_core::{
+    Action, MergeError, Options, Position, SaveOptions, SavedTimeline, Session, Timeline, merge,
+};
+use proptest::prelude::*;
+
+const PID: u32 = 7;
+/// Time between two steps: more than the error of the clocks.
+const STEP_NS: u64 = 10_000_000;
+const BEGAN_UNIX_NS: i128 = 1_700_000_000_000_000_000;
+
+/// One step of a history: the event, a method or image, and an address.
+type Step = (u8, u64, u64);
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec((0_u8..10, 0_u64..6, 0_u64..8), 0..30)
+}
+
+fn at(time_ns: u64) -> At {
+    At::new(time_ns).process(PID).thread(1)
+}
+
+fn method<'a>(action: Action, id: u64, slot: u64) -> Method<'a> {
+    let (start, size) = (0x1000 + slot * 0x80, 0x40 + 0x30 * (id as u32 % 3));
+    let name = ["First", "Second", "Third"][(id % 3) as usize];
+    let method = Method::new(action, id, start, size).in_module(1 + id % 2, 0x600_0001);
+    method.named("Ns.Type", name, "void ()")
+}
+
+fn apply(session: &mut Session, time_ns: u64, &(what, id, slot): &Step) {
+    let path = format!("/app/m{id}.dll");
+    let image = |action| Image::new(action, 0x1000 + slot * 0x100, 0x180, &*path);
+    let fact: Fact<'_> = match what {
+        0..=2 => method(Action::Load, id, slot).into(),
+        3 => method(Action::Unload, id, slot).into(),
+        4 => method(Action::DCEnd, id, slot).into(),
+        5 => method(Action::DCStart, id, slot).into(),
+        6 => image(Action::Load).into(),
+        7 => image(Action::Unload).into(),
+        8 => Symbol::new(0x1000 + slot * 0x80, 0x1020 + slot * 0x80, "stub").into(),
+        _ => Fact::ThreadName(["", "main", "worker"][(id % 3) as usize].into()),
+    };
+    session.apply(at(time_ns), fact);
+}
+
+/// What every recording of the process lists at its start.
+fn list_core(session: &mut Session, time_ns: u64) {
+    let core = Module::new(Action::DCStart, 0x7f00, "/app/core.dll");
+    session.apply(at(time_ns), core);
+}
+
+/// A recording that began at a time.
+fn recording(began_ns: u64) -> Session {
+    let mut session = Session::new(Options::default());
+    session.facts().start_unix_ns = Some(BEGAN_UNIX_NS + i128::from(began_ns));
+    session
+}
+
+fn save(session: Session) -> Vec<u8> {
+    let timeline = session.finish();
+    let saved = timeline.save(Vec::new(), &SaveOptions::new());
+    saved.expect("memory")
+}
+
+fn merged(files: &[&[u8]]) -> Result<Arc<Timeline>, MergeError> {
+    let names = ["first", "second", "third"].iter();
+    let files = names.zip(files);
+    let files = files.map(|(name, bytes)| (*name, SavedTimeline::open(bytes).expect("saved")));
+    let mut session = Session::new(Options::default());
+    merge(&files.collect::<Vec<_>>(), &mut session)?;
+    Ok(session.finish())
+}
+
+/// Returns the names at all addresses and times of a number of steps.
+fn names(timeline: &Timeline, steps: u64) -> Vec<String> {
+    let process = timeline.find_process(PID, None).expect("the process");
+    let mut all = Vec::new();
+    for address in (0x0f80..0x1800).step_by(0x58) {
+        for time in (0..=steps).map(|step| step * STEP_NS + STEP_NS / 2) {
+            let frames = timeline.frames(process, address, time, Position::Exact, None);
+            let names: Vec<_> = frames.iter().map(|it| it.name().ok()).collect();
+            all.push(format!("{address:#x} at {time}: {names:?}"));
+        }
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn halves_of_a_recording_answer_as_the_whole(steps in steps(), first in 0_usize..30) {
+        let split = first.min(steps.len()).max(1);
+        let split_ns = split as u64 * STEP_NS;
+        let (mut whole, mut halves) = (recording(0), [recording(0), recording(split_ns)]);
+        list_core(&mut whole, 0);
+        list_core(&mut halves[0], 0);
+        list_core(&mut halves[1], 0);
+        let (mut mapped, mut unloaded) = (BTreeSet::new(), BTreeSet::new());
+        for (index, step) in steps.iter().enumerate() {
+            let time = index as u64 * STEP_NS;
+            // A method is unloaded once, and an image is mapped once.
+            match *step {
+                (3, id, slot) if !unloaded.insert((id, slot)) => continue,
+                (0..=2 | 4 | 5, id, slot) => _ = unloaded.remove(&(id, slot)),
+                (6, id, slot) if !mapped.insert((id, slot)) => continue,
+                (7, id, slot) => _ = mapped.remove(&(id, slot)),
+                _ => {}
+            }
+            apply(&mut whole, time, step);
+            match index < split {
+                true => apply(&mut halves[0], time, step),
+                false => apply(&mut halves[1], time - split_ns, step),
+            }
+        }
+        let halves = halves.map(save);
+        let whole = whole.finish();
+        let merged = merged(&[&halves[0], &halves[1]]).expect("one process");
+        prop_assert_eq!(merged.processes().count(), 1);
+        let count = steps.len() as u64;
+        for (expected, found) in names(&whole, count).iter().zip(names(&merged, count)) {
+            prop_assert_eq!(expected, &found);
+        }
+    }
+}
+
+/// An agent appends what happens; a list of the code that ran before comes from another session.
+#[test]
+fn a_list_of_earlier_code_completes_a_recording() {
+    let (mut list, mut events) = (recording(0), recording(STEP_NS));
+    list_core(&mut list, 0);
+    list_core(&mut events, 0);
+    list.apply(at(10), Module::new(Action::DCStart, 1, "/app/m.dll"));
+    list.apply(at(10), method(Action::DCStart, 1, 1));
+    events.apply(at(STEP_NS), method(Action::Load, 2, 4));
+    events.apply(at(3 * STEP_NS), method(Action::Unload, 1, 1));
+    let (list, events) = (save(list), save(events));
+    for files in [[&list, &events], [&events, &list]] {
+        let merged = merged(&files.map(Vec::as_slice)).expect("one process");
+        let process = merged.find_process(PID, None).expect("the process");
+        let name = |address, time| {
+            let frames = merged.frames(process, address, time, Position::Exact, None);
+            frames[0].name().ok().map(str::to_owned)
+        };
+        let name = |address, step| name(address, step * STEP_NS + STEP_NS / 2);
+        assert_eq!(name(0x1088, 0).as_deref(), Some("Ns.Type.Second"));
+        assert_eq!(name(0x1088, 3).as_deref(), Some("Ns.Type.Second"));
+        assert_eq!(name(0x1088, 5), None, "unloaded in the other recording");
+        assert_eq!(name(0x1208, 3).as_deref(), Some("Ns.Type.Third"));
+        let (time, position) = (3 * STEP_NS, Position::Exact);
+        let frames = merged.frames(process, 0x1208, time, position, None);
+        assert_eq!(
+            frames[0].module(),
+            Some("m"),
+            "listed in the other recording"
+        );
+    }
+}
+
+#[test]
+fn what_happens_between_recordings_is_lost() {
+    let (mut first, mut second) = (recording(0), recording(10 * STEP_NS));
+    for session in [&mut first, &mut second] {
+        list_core(session, 0);
+        session.apply(at(STEP_NS), method(Action::Load, 1, 1));
+        session.apply(at(2 * STEP_NS), method(Action::Load, 2, 4));
+    }
+    let merged = merged(&[&save(first), &save(second)]).expect("one process");
+    let process = merged.find_process(PID, None).expect("the process");
+    let losses = merged.losses();
+    assert_eq!(losses.len(), 1);
+    assert_eq!(losses[0].from_ns, 2 * STEP_NS);
+    assert_eq!(losses[0].to_ns, 10 * STEP_NS);
+    let frames = merged.frames(process, 0x1088, 5 * STEP_NS, Position::Exact, None);
+    assert_eq!(frames[0].name(), Ok("Ns.Type.Second"));
+}
+
+#[test]
+fn processes_are_the_same_by_their_keys() {
+    let with_key = |began_ns, key: ProcessKey| {
+        let mut session = recording(began_ns);
+        session.apply(at(0), Process::new(Action::DCStart, "app"));
+        session.apply(at(0), key);
+        session.apply(at(STEP_NS), method(Action::Load, 1, 1));
+        save(session)
+    };
+    let started = |ns| ProcessKey::new(Some(ns), None);
+    let inside = |inode| ProcessKey::new(Some(100), Some(inode));
+    let result = |a, b| merged(&[&with_key(0, a), &with_key(STEP_NS, b)]);
+    let same = result(started(100), started(200)).expect("one process");
+    assert_eq!(same.processes().count(), 1);
+    let process = same.processes().next().expect("the process");
+    assert_eq!(process.started_unix_ns, Some(100));
+    let other = result(started(100), started(3_000_000_000));
+    assert!(
+        matches!(other, Err(MergeError::SameProcess { .. })),
+        "{other:?}"
+    );
+    let other = result(inside(1), inside(2));
+    assert!(
+        matches!(other, Err(MergeError::SameProcess { .. })),
+        "{other:?}"
+    );
+    let unknown = result(ProcessKey::default(), ProcessKey::default());
+    assert!(
+        matches!(unknown, Err(MergeError::SameProcess { .. })),
+        "{unknown:?}"
+    );
+}
+
+#[test]
+fn a_recording_is_merged_once() {
+    let mut session = recording(0);
+    list_core(&mut session, 0);
+    session.apply(at(STEP_NS), method(Action::Load, 1, 1));
+    let file = save(session);
+    let twice = merged(&[&file, &file]);
+    assert!(
+        matches!(twice, Err(MergeError::SameRecording { .. })),
+        "{twice:?}"
+    );
+}
