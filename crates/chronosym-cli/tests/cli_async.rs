@@ -146,6 +146,9 @@ fn counters_state_the_processors_that_were_used() {
         "{mean}"
     );
 
+    let summary = run(&["summary", "--offline", &trace]).stdout;
+    assert!(summary.contains(", using 0."), "{summary}");
+    assert!(summary.contains(" of 2 processors."), "{summary}");
     let text = run(&["runtime", "counters", &trace]).stdout;
     assert!(text.contains("% of 2 processors: "), "{text}");
     let none = run(&[

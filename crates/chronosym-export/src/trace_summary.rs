@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use chronosym_core::{
-    Activity, Diagnostics, EventTypeInfo, LineReason, MarkerKind, ProcessIndex, Profile,
+    Activity, Diagnostics, EventTypeInfo, Filter, LineReason, MarkerKind, ProcessIndex, Profile,
     SampleKind, Timeline, WallFlag,
 };
+use chronosym_runtime::Counters;
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
@@ -38,6 +39,8 @@ pub struct TraceSummary {
     pub duration_ns: u64,
     /// The number of processors of the machine.
     pub processors: Option<u32>,
+    /// The share of all processors that the process used, in percent, by its counter `cpu-usage`.
+    pub cpu_usage: Option<f64>,
     /// The number of samples.
     pub samples: u64,
     /// The kind of samples: `cpu`, `wall`, or `event`.
@@ -143,6 +146,7 @@ impl TraceSummary {
         if let Some(view) = process {
             self.process = view.name.map(str::to_owned);
             self.pid = view.pid;
+            self.cpu_usage = Counters::new(timeline, &Filter::default()).cpu_usage(view.index);
             self.runtime = (!view.runtimes.is_empty()).then(|| view.runtimes.join(", "));
         }
     }
@@ -302,6 +306,10 @@ impl TraceSummary {
             _ if self.is_small() => {}
             (Some("cpu"), Some(ns), Some(processors)) => {
                 let used = ns as f64 / span;
+                text.push_str(&format!(", using {used:.2} of {processors} processors"));
+            }
+            (Some("wall"), _, Some(processors)) if self.cpu_usage.is_some() => {
+                let used = self.cpu_usage.unwrap_or_default() * f64::from(processors) / 100.0;
                 text.push_str(&format!(", using {used:.2} of {processors} processors"));
             }
             (Some("wall"), Some(ns), processors) if self.flag_is_reliable => {

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use chronosym_core::{Filter, ProcessIndex, Timeline};
+use chronosym_core::{EventSelector, Filter, Options, ProcessIndex, Timeline};
 use chronosym_events::{EventSchema, FieldList, Value};
 
 use crate::events::{RuntimeEvent, for_each_of, passes};
-use crate::report::COUNTERS;
+use crate::report::{COUNTERS, MAX_KEPT_BYTES};
 use crate::unused::Unused;
 
 /// The counters of a trace.
@@ -63,7 +63,20 @@ pub struct CounterValue {
     pub value: f64,
 }
 
+/// Makes a session keep the events that [`Counters`] needs.
+pub fn keep_counters(options: &mut Options) {
+    options.keep.extend(EventSelector::parse(COUNTERS));
+    options.max_kept_bytes = MAX_KEPT_BYTES;
+}
+
 impl Counters {
+    /// Returns the share of all processors that a process used, in percent, if the runtime
+    /// published it as `cpu-usage`.
+    pub fn cpu_usage(&self, process: ProcessIndex) -> Option<f64> {
+        let mut of_process = self.counters.iter().filter(|it| it.process == process);
+        of_process.find(|it| it.is_cpu_usage())?.mean()
+    }
+
     /// Reads the values that were published within a filter.
     pub fn new(timeline: &Timeline, filter: &Filter) -> Self {
         let mut unused = Unused::default();
@@ -106,6 +119,11 @@ impl Counters {
 }
 
 impl Counter {
+    /// Returns whether it is the runtime's `cpu-usage`, a share of all processors in percent.
+    pub fn is_cpu_usage(&self) -> bool {
+        (&*self.provider, &*self.name) == ("System.Runtime", "cpu-usage")
+    }
+
     /// Returns the mean of the values, each weighted by its interval; for increments, the increase
     /// per second. `None` if no interval is known.
     pub fn mean(&self) -> Option<f64> {

@@ -29,7 +29,7 @@ mod unused;
 pub use advice::advice;
 pub use allocations::{Allocation, AllocationEvent, Allocations};
 pub use contention::{Contention, Wait};
-pub use counters::{Counter, CounterKind, CounterValue, Counters};
+pub use counters::{Counter, CounterKind, CounterValue, Counters, keep_counters};
 pub use decisions::{CompiledBody, InlinedCall, JitDecisions, RejectedCall, TailCall};
 pub use durations::{keep_for_durations, weigh_by_duration};
 pub use exceptions::{Exceptions, Thrown};

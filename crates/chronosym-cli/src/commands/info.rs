@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use chronosym::Options;
+use chronosym::runtime::keep_counters;
 use chronosym::symbols::Symbolizer;
 use chronosym_export::{Json, Overview};
 
@@ -20,6 +21,7 @@ const WIDTH: usize = 100;
 pub fn look(traces: &[PathBuf], options: &Symbols) -> Result<(Loaded, Arc<Symbolizer>)> {
     let mut selection = Options::default();
     selection.markers = crate::limits::get().markers;
+    keep_counters(&mut selection);
     let loaded = load::load(traces, selection, options)?;
     let config = symbols::config_for_a_look(options)?;
     let symbols = symbolizer::open_with(options, config, &loaded)?;

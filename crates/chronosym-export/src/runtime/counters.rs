@@ -90,10 +90,7 @@ impl CountersView {
 /// Returns a sentence on the processors that a process used, if a counter states it: the runtime
 /// publishes `cpu-usage` as a share of all processors.
 pub(crate) fn capacity(counter: &Counter, processors: Option<u32>) -> Option<String> {
-    if (&*counter.provider, &*counter.name) != ("System.Runtime", "cpu-usage") {
-        return None;
-    }
-    let percent = counter.mean()?;
+    let percent = counter.mean().filter(|_| counter.is_cpu_usage())?;
     Some(match processors {
         Some(processors) => {
             let used = percent * f64::from(processors) / 100.0;
