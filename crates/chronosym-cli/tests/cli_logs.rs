@@ -387,3 +387,22 @@ fn lists_of_images_state_load_addresses() {
         assert_eq!(run.stdout, expected, "{}", run.stderr);
     }
 }
+
+/// A trace states the load addresses itself, however the log is read.
+#[test]
+fn images_of_a_log_do_not_move_addresses_of_a_trace() {
+    let trace = testdata("clr10/traces/reuse.nettrace.zip");
+    let options = ["--trace", trace.to_str().unwrap(), "--time", "1s"];
+    let log = "7f49e0000000-7f49e3000000 r-xp 00000000 fd:00 7 /usr/lib/other\n#0 0x7f49e2284280\n";
+    let path = common::file(log.as_bytes());
+    let whole = [&["symbolize", path.to_str().unwrap()], &options[..]].concat();
+    let whole = common::run(&whole);
+    let filter = [&["symbolize", "--filter"], &options[..]].concat();
+    let streamed = common::run_with_input(&filter, log.as_bytes());
+    assert!(
+        whole
+            .stdout
+            .ends_with("#0 Workload!Workload.Program.Main+0x40\n")
+    );
+    assert_eq!(streamed.stdout, whole.stdout);
+}

@@ -122,18 +122,19 @@ fn utf16(bytes: &[u8]) -> Option<(String, ByteOrder)> {
     Some((text.ok().filter(|_| is_whole)?, order))
 }
 
-/// Writes a whole log.
+/// Writes a whole log; the images that it lists apply to all of it.
 ///
 /// # Errors
 /// Those of the source and the writer.
 pub fn rewrite(
-    log: &Log<'_>,
     content: &Content,
     process: &Process<'_>,
     source: &mut dyn Source,
     layout: Layout,
     out: &mut dyn Write,
 ) -> Result<Unanswered> {
+    let log = Log::new(content.bytes());
+    let process = &process.or_of(log.images());
     // JSON objects may have any length.
     let is_json = log.bytes.trim_ascii_start().starts_with(b"{");
     let mut rest = log.bytes;
@@ -186,9 +187,7 @@ pub fn rewrite_stream<R: Read>(
             // Lines of UTF-16 end with two bytes.
             input.read_to_end(&mut lines)?;
             let content = Content::new(std::mem::take(&mut lines));
-            let log = Log::new(content.bytes());
-            let process = process.or_of(log.images());
-            return rewrite(&log, &content, &process, source, layout, out);
+            return rewrite(&content, process, source, layout, out);
         }
         let scan = log::scan(&lines);
         let process = process.or_of(&scan.images);

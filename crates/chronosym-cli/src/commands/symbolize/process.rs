@@ -10,6 +10,8 @@ pub struct Process<'a> {
     /// The load address of the only file.
     pub base: Option<u64>,
     pub images: &'a Images,
+    /// Whether a trace states the load addresses.
+    pub is_traced: bool,
 }
 
 impl<'a> Process<'a> {
@@ -18,10 +20,10 @@ impl<'a> Process<'a> {
     where
         'a: 'b,
     {
-        let is_stated = self.base.is_some() || !self.images.list().is_empty();
+        let is_stated = self.is_traced || self.base.is_some() || !self.images.list().is_empty();
         Process {
-            base: self.base,
             images: if is_stated { self.images } else { images },
+            ..*self
         }
     }
 
