@@ -270,10 +270,10 @@ class Page {
     const { state, trace } = this.model;
     const { whole, samples } = this.model.weights;
     const { unit } = trace.header;
-    const count = new Intl.NumberFormat("en").format(samples);
+    const count = `${new Intl.NumberFormat("en").format(samples)} ${samples === 1 ? "sample" : "samples"}`;
     const parts: Node[] = [
-      el("b", {}, unit === "samples" ? `${count} samples` : amount(whole, unit)),
-      document.createTextNode(unit === "samples" ? "" : ` ${unit === "time" ? "of thread time, " : ""}${count} samples`),
+      el("b", {}, unit === "samples" ? count : amount(whole, unit)),
+      document.createTextNode(unit === "samples" ? "" : ` ${unit === "time" ? "of thread time, " : ""}${count}`),
     ];
     const chip = (text: string, change: Partial<State>) =>
       el("button", { class: "chip", title: "Remove", click: () => this.model.update(change) }, `${text} ×`);
