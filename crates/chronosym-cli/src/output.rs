@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
+use chronosym::Budget;
+use chronosym_export::show_count;
 pub use chronosym_export::{printable, text_line};
 use same_file::Handle;
 use serde::Serialize;
@@ -71,6 +73,42 @@ pub fn open(path: Option<&Path>) -> Box<dyn Write> {
             };
             Box::new(BufWriter::with_capacity(CAPACITY, file))
         }
+    }
+}
+
+/// An output that ends at the limit of its size: it repeats names and addresses of the input.
+pub struct Limited<W> {
+    out: W,
+    left: u64,
+    limit: u64,
+}
+
+impl<W: Write> Limited<W> {
+    /// Limits an output by the memory budget of its recording.
+    pub fn new(out: W, budget: Budget) -> Self {
+        let limit = budget.output_bytes();
+        Limited {
+            out,
+            left: limit,
+            limit,
+        }
+    }
+}
+
+impl<W: Write> Write for Limited<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+            io::Error::other(format!(
+                "the output exceeds {} bytes, 16 times the memory budget; --max-memory raises both",
+                show_count(self.limit)
+            ))
+        })?;
+        self.out.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

@@ -354,6 +354,16 @@ fn the_size_of_an_output_is_limited() {
         let run = common::run(&stacks);
         assert_eq!(run.stdout.lines().count(), 400, "{}", run.stderr);
     }
+    for format in ["text", "jsonl"] {
+        let events = ["events", "--format", format, path];
+        let run = common::run(&[&events[..], &["--max-memory", "2000"]].concat());
+        assert_eq!(run.status, 1);
+        let reason = "the output exceeds 32,000 bytes, 16 times the memory budget";
+        assert!(run.stderr.contains(reason), "{}", run.stderr);
+        assert!(run.stdout.len() <= 32_000, "{}", run.stdout.len());
+        let run = common::run(&events);
+        assert!(run.stdout.len() > 50_000, "{}", run.stdout.len());
+    }
 }
 
 /// Returns numbers whose hashes are equal if the multiplier is known, as in the most widely used

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::{Result, bail};
-use chronosym::{Budget, LimitReached, Options, Profile};
+use chronosym::{LimitReached, Options, Profile};
 use chronosym_export::{Granularity, JsonStacks, Series, TreeOptions, WeightUnit, show_count};
 
 use super::report;
@@ -63,12 +63,9 @@ pub fn run(args: &Stacks) -> Result<()> {
         addresses: selection.samples.addresses,
     };
     let is_inline = format == StackFormat::Jsonl && args.stacks == JsonStacks::Inline;
-    let budget = timeline.budget();
     let mut out = Large {
-        out: output::open(path),
+        out: output::Limited::new(output::open(path), timeline.budget()),
         noted: is_inline.then_some(LARGE_JSON),
-        left: budget.output_bytes(),
-        budget,
     };
     let is_empty = match format {
         StackFormat::Jsonl => {
@@ -154,24 +151,15 @@ pub fn run(args: &Stacks) -> Result<()> {
 /// JSON with frames in every sample beyond this many bytes is large.
 const LARGE_JSON: u64 = 1 << 30;
 
-/// An output that reports once that it has become large, and ends at the limit of its size.
+/// An output that reports once that it has become large.
 struct Large<W> {
     out: W,
     /// Bytes until it is large; `None` if that is not to be reported.
     noted: Option<u64>,
-    /// Bytes until the limit.
-    left: u64,
-    budget: Budget,
 }
 
 impl<W: Write> Write for Large<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(|| {
-            io::Error::other(format!(
-                "the output exceeds {} bytes, 16 times the memory budget; --max-memory raises both",
-                show_count(self.budget.output_bytes())
-            ))
-        })?;
         self.out.write_all(bytes)?;
         if let Some(left) = &mut self.noted {
             *left = left.saturating_sub(bytes.len() as u64);

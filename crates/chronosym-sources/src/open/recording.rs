@@ -17,7 +17,7 @@ use super::symbol_entries::SymbolEntries;
 use crate::etl::EtlStream;
 use crate::stream::EventStream;
 use chronosym_core::unwind::ImageFiles;
-use chronosym_core::{Diagnostics, Options, RecordingId, Session, Timeline};
+use chronosym_core::{Budget, Diagnostics, Options, RecordingId, Session, Timeline};
 
 /// An open recording, ready to be read.
 pub struct Recording {
@@ -154,6 +154,11 @@ impl Recording {
     /// Returns the format of its traces.
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// Returns the memory budget for reading it and for results computed from it.
+    pub fn budget(&self) -> Budget {
+        self.meter.budget()
     }
 
     /// Returns the names of its traces: paths, or `x.zip (inside.etl)` for a trace in an archive.

@@ -85,17 +85,18 @@ fn read(
 ) -> Result<Sink> {
     let path = args.input.output.as_deref();
     let selectors = &args.filters.event;
+    let recording = input::open(paths, &Symbols::default())?;
+    let out = match args.format {
+        EventFormat::Text => output::open_text(path),
+        EventFormat::Jsonl => output::open(path),
+    };
     let lines = Lines::new(
         args.format,
         selectors.clone(),
         args.max_lines,
-        match args.format {
-            EventFormat::Text => output::open_text(path),
-            EventFormat::Jsonl => output::open(path),
-        },
+        Box::new(output::Limited::new(out, recording.budget())),
     );
     let mut sink = Sink { filter, lines };
-    let recording = input::open(paths, &Symbols::default())?;
     let (name, damage) = (recording.names().join(", "), recording.layer_diagnostics());
     let format = recording.format();
     if format == Format::Joined && recording.event_format() == Some(Format::Ctf) {
