@@ -130,6 +130,11 @@ fn counters_state_the_processors_that_were_used() {
     // Two methods spin for most of the time, on at most two processors.
     let most = usage["max"].as_f64().unwrap();
     assert!(most > 1.0 && most <= 100.0, "{most}");
+    // The first value is no share of its interval.
+    assert_eq!(
+        (&usage["mean"], usage["values"].as_array().unwrap().len()),
+        (&usage["max"], 2)
+    );
     // An increase per second: as many as the values state.
     let items = named("threadpool-completed-items-count");
     assert_eq!(items["kind"], "increment");

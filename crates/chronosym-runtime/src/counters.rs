@@ -126,8 +126,13 @@ impl Counter {
 
     /// Returns the mean of the values, each weighted by its interval; for increments, the increase
     /// per second. `None` if no interval is known.
+    ///
+    /// The first `cpu-usage` of a process is left out: the runtime divides its processor time by
+    /// the time since the machine started (`SystemNative_GetCpuUtilization`).
     pub fn mean(&self) -> Option<f64> {
-        let known = self.values.iter().filter(|it| it.interval_s > 0.0);
+        let first = usize::from(self.is_cpu_usage());
+        let values = self.values.iter().skip(first);
+        let known = values.filter(|it| it.interval_s > 0.0);
         let (sum, seconds) = known.fold((0.0, 0.0), |(sum, seconds), it| {
             let part = match self.kind {
                 CounterKind::Mean => it.value * it.interval_s,
