@@ -44,8 +44,8 @@ fn main() {
     }
     let path = file();
     // Once over, so that the file is in the page cache for all alike.
-    let size = std::fs::read(&path).map_or(0, |bytes| bytes.len());
-    println!("{} ({} MB)", path.display(), size / 1_000_000);
+    let bytes = std::fs::read(&path).map_or(0, |content| content.len());
+    println!("{} ({} MB)", path.display(), bytes / 1_000_000);
     println!(
         "{:<18} {:>8} {:>12} {:>7} {:>10} {:>9}",
         "engine", "n", "best", "ratio", "peak MiB", "frames"
