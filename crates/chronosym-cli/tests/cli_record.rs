@@ -190,8 +190,8 @@ fn record_with_perf(script: &str, options: &[&str]) -> (Fake, Output) {
 #[test]
 fn perf_runs_beside_the_recording() {
     let script = "file=; for word; do [ \"$last\" = -o ] && file=$word; last=$word; done
-                  read command; echo \"$@ $command\" >\"$file\"; echo ack
-                  trap 'echo interrupted >>\"$file\"; exit 0' INT; while :; do sleep 0.1; done";
+                  trap 'echo interrupted >>\"$file\"; exit 0' INT
+                  read command; echo \"$@ $command\" >\"$file\"; echo ack; while :; do sleep 0.1; done";
     for (options, calls) in [
         (
             ["--perf=dwarf"],
