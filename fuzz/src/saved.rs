@@ -35,7 +35,7 @@ pub fn any(data: &[u8]) {
     };
     let addresses = [0x1010, 0x5000, u64::MAX];
     for position in [Position::Exact, Position::Return] {
-        if let Ok((part, _)) = saved.timeline_of(None, &addresses[..1], position) {
+        if let Ok((part, _)) = saved.timeline_of(None, None, &addresses[..1], position) {
             look(&part, &addresses);
         }
     }

@@ -88,7 +88,7 @@ pub fn part(path: &Path, query: &AddressQuery, addresses: &[u64]) -> Result<Opti
     let bytes = FileData::map(path)?;
     let pid = query.pid.map(|(pid, _)| pid);
     let part = SavedTimeline::open(&bytes)
-        .and_then(|saved| saved.timeline_of(pid, addresses, query.position()));
+        .and_then(|saved| saved.timeline_of(pid, query.time_ns(), addresses, query.position()));
     let part = part.with_context(|| format!("cannot read {}", path.display()))?;
     let (timeline, mut diagnostics) = part;
     diagnostics.list.extend(timeline.diagnostics());

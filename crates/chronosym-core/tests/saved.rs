@@ -1,13 +1,15 @@
 //! A saved timeline resolves like the original, and damaged ones are rejected.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use chronosym_core::facts::{
-    At, Fact, IlMap, Image, Method, Module, Process, Sample, Stub, Symbol,
+    At, Fact, IlMap, Image, Method, MethodFlags, Module, Process, Sample, Stub, Symbol,
 };
 use chronosym_core::{
-    Action, DeltaReader, Diagnostics, Filter, LiveSession, Loss, Options, Position,
-    SampleSelection, SaveOptions, SavedError, SavedTimeline, Session, Timeline, When,
+    Action, DeltaReader, Diagnostics, Filter, LineReason, LiveSession, Loss, ModuleRef, Options,
+    Position, PrecompiledCode, SampleSelection, SaveOptions, SavedError, SavedTimeline, Session,
+    SymbolSource, Timeline, When,
 };
 use proptest::prelude::*;
 
@@ -22,7 +24,7 @@ fn addresses() -> impl Iterator<Item = u64> {
 type Step = (u8, usize, u64, u64);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec((0_u8..17, 0..PIDS.len(), 0_u64..6, 0_u64..8), 0..60)
+    prop::collection::vec((0_u8..18, 0..PIDS.len(), 0_u64..6, 0_u64..8), 0..60)
 }
 
 fn apply(apply: &mut dyn FnMut(At, Fact<'_>), time: u64, &(what, pid, id, slot): &Step) {
@@ -53,7 +55,12 @@ fn apply(apply: &mut dyn FnMut(At, Fact<'_>), time: u64, &(what, pid, id, slot):
         13 => Process::new(Action::Load, "again").into(),
         14 => Fact::Fork { parent: PIDS[0] },
         15 => Fact::RundownComplete { clr_instance: 0 },
-        _ => Fact::ThreadName(name.into()),
+        16 => Fact::ThreadName(name.into()),
+        _ => {
+            let mut jitted = method(Action::Load);
+            jitted.flags = MethodFlags::jitted(None);
+            jitted.into()
+        }
     };
     apply(at, fact);
 }
@@ -139,6 +146,25 @@ fn samples(timeline: &Arc<Timeline>) -> String {
     text
 }
 
+/// Names precompiled code of a module after all of its starts: each is needed to find its file.
+struct Starts;
+
+impl SymbolSource for Starts {
+    fn precompiled_range(&self, module: &ModuleRef<'_>) -> Result<Range<u64>, LineReason> {
+        match module.precompiled_starts().next() {
+            Some(_) => Ok(0x1000..0x1500),
+            None => Err(LineReason::NoILMap),
+        }
+    }
+
+    fn precompiled(&self, module: &ModuleRef<'_>, _: u64) -> Option<PrecompiledCode> {
+        let starts: Vec<_> = module.precompiled_starts().collect();
+        let mut code = PrecompiledCode::new(0);
+        code.name = Some(format!("{starts:?}").into());
+        Some(code)
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
@@ -159,24 +185,27 @@ proptest! {
     fn addresses_are_answered_by_a_few_blocks(steps in steps()) {
         let timeline = session(&steps, Options::default()).finish();
         let bytes = timeline.save(Vec::new(), &SaveOptions::new()).expect("memory");
-        for address in addresses() {
+        let saved = SavedTimeline::open(&bytes).expect("what was saved");
+        for address in addresses().step_by(5) {
             for (pid, position) in [(7, Position::Exact), (9, Position::Return)] {
-                let saved = SavedTimeline::open(&bytes).expect("what was saved");
-                let part = saved.timeline_of(Some(pid), &[address], position);
-                let (part, _) = part.expect("what was saved");
-                let process = part.processes().find(|it| it.pid == Some(pid));
-                // Numbers of bodies are other ones.
-                let text = |timeline: &Timeline| {
-                    let process = process.as_ref()?.index;
-                    let answer = timeline.resolve(process, address, When::Unknown, position, None);
-                    let mut text = format!("{answer:?}");
-                    while let Some(at) = text.find("BodyIndex(") {
-                        let end = text[at..].find(')')? + at;
-                        text.replace_range(at..=end, "body");
-                    }
-                    Some(text)
-                };
-                prop_assert_eq!(text(&timeline), text(&part));
+                for time in [None, Some(40)] {
+                    let part = saved.timeline_of(Some(pid), time, &[address], position);
+                    let (part, _) = part.expect("what was saved");
+                    let process = part.processes().find(|it| it.pid == Some(pid));
+                    let when = time.map_or(When::Unknown, When::At);
+                    // Numbers of bodies are other ones.
+                    let text = |timeline: &Timeline| {
+                        let process = process.as_ref()?.index;
+                        let answer = timeline.resolve(process, address, when, position, Some(&Starts));
+                        let mut text = format!("{answer:?}");
+                        while let Some(at) = text.find("BodyIndex(") {
+                            let end = text[at..].find(')')? + at;
+                            text.replace_range(at..=end, "body");
+                        }
+                        Some(text)
+                    };
+                    prop_assert_eq!(text(&timeline), text(&part));
+                }
             }
         }
     }
@@ -370,7 +399,7 @@ fn is_read(bytes: &[u8]) {
     for address in addresses() {
         let file = SavedTimeline::open(bytes).expect("a known version");
         let (part, _) = file
-            .timeline_of(None, &[address], Position::Return)
+            .timeline_of(None, Some(40), &[address], Position::Return)
             .expect("a known version");
         for pid in PIDS {
             let names = |timeline: &Timeline| {

@@ -26,6 +26,7 @@ use crate::symbol_identity::InMemoryPdb;
 use crate::terms::Position;
 use crate::timeline::{AddressMask, Timeline};
 use crate::untimed::UntimedSymbol;
+use crate::views::ProcessView;
 
 impl Timeline {
     /// Opens a saved timeline from its bytes, including its samples.
@@ -86,8 +87,8 @@ impl SavedTimeline<'_> {
 
     /// Returns a timeline with the code at some addresses of the processes with an id, or of all
     /// processes, and the diagnostics of the trace. It resolves these addresses as the whole
-    /// timeline does, at any time. Reads a few blocks; of a file of version 1, which does not list
-    /// precompiled code, all.
+    /// timeline does, at a time in ns, or without a time. Reads a few blocks; of a file of version
+    /// 1, which does not list precompiled code, all.
     ///
     /// # Errors
     ///
@@ -95,22 +96,54 @@ impl SavedTimeline<'_> {
     pub fn timeline_of(
         &self,
         pid: Option<u32>,
+        time_ns: Option<u64>,
         addresses: &[u64],
         position: Position,
     ) -> Result<(Arc<Timeline>, Diagnostics), SavedError> {
-        let mut session = Session::new(SampleSelection::None);
         if !self.lists_precompiled() {
+            let mut session = Session::new(SampleSelection::None);
             let diagnostics = self.read_into(&mut session)?;
             return Ok((session.finish(), diagnostics));
         }
+        let (timeline, diagnostics) = self.part(pid, addresses, position, false)?;
+        let has_code = |process: ProcessIndex, time: u64| {
+            let mut all = addresses.iter();
+            all.all(|&it| timeline.body(process, it, time, position).is_some())
+        };
+        let is_answered = time_ns.is_none_or(|time| {
+            let of_pid = |it: &ProcessView<'_>| pid.is_none() || it.pid == pid;
+            let mut processes = timeline.processes().filter(of_pid);
+            processes.all(|it| has_code(it.index, time))
+        });
+        match is_answered {
+            true => Ok((timeline, diagnostics)),
+            // Without code at the time, symbol files of modules may supply the name.
+            false => self.part(pid, addresses, position, true),
+        }
+    }
+
+    /// Returns a timeline with the code at some addresses, and with precompiled code, which
+    /// identifies the files of modules, if `is_complete` or an address has no jitted code.
+    fn part(
+        &self,
+        pid: Option<u32>,
+        addresses: &[u64],
+        position: Position,
+        is_complete: bool,
+    ) -> Result<(Arc<Timeline>, Diagnostics), SavedError> {
+        let mut session = Session::new(SampleSelection::None);
         let diagnostics = self.read_recording(&mut session)?;
         self.read_event_types(&mut session)?;
         let base = &mut Base::default();
         let mask = AddressMask::of(&session.machine.facts, &session.seen_addresses);
         // Without a call before it, a return address is looked up itself.
-        let looked_up = addresses.iter().map(|&it| mask.apply(it));
-        let looked_up = looked_up.flat_map(|it| [it, position.looked_up(it)]);
-        let looked_up: BTreeSet<u64> = looked_up.collect();
+        let own = addresses.iter().map(|&it| mask.apply(it));
+        let called = own.clone().map(|it| position.looked_up(it));
+        let looked_up: BTreeSet<u64> = own.chain(called.clone()).collect();
+        let called = match is_complete {
+            true => BTreeSet::new(),
+            false => called.collect(),
+        };
         self.with_texts(&mut session, |session, texts| {
             let machine = &mut session.machine;
             self.read_processes(machine, texts, base)?;
@@ -126,7 +159,7 @@ impl SavedTimeline<'_> {
             self.read_images(machine, texts, base, Some(&with_images))?;
             self.read_symbols_at(machine, texts, base, (&of_pid, &looked_up))?;
             self.read_details(machine, texts, base, Some(&of_pid))?;
-            self.read_bodies_at(machine, texts, base, (&of_pid, &looked_up))
+            self.read_bodies_at(machine, texts, base, (&of_pid, &looked_up), &called)
         })?;
         Ok((session.finish(), diagnostics))
     }
@@ -382,15 +415,17 @@ impl SavedTimeline<'_> {
         Ok(())
     }
 
-    /// Reads the bodies at addresses, those that name the inlinees there, and the precompiled ones,
-    /// which identify the files of modules.
+    /// Reads the bodies at addresses, those that name the inlinees there, and the precompiled ones
+    /// unless all of `called`, some of the addresses, have jitted code.
     fn read_bodies_at(
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
         base: &Base,
         (processes, addresses): (&BTreeSet<u32>, &BTreeSet<u64>),
+        called: &BTreeSet<u64>,
     ) -> Result<(), SavedError> {
+        let mut are_jitted = !called.is_empty();
         let mut read = Blocks::default();
         let mut wanted = BTreeSet::new();
         let mut inlined = BTreeSet::new();
@@ -398,17 +433,20 @@ impl SavedTimeline<'_> {
             .iter()
             .flat_map(|&it| addresses.iter().map(move |&at| (it, at)));
         for (process, address) in all {
-            let Some(block) = self.block_of_key(Table::Bodies, (process, address)) else {
-                continue;
-            };
-            for row in read.get(self, block)? {
+            let block = self.block_of_key(Table::Bodies, (process, address));
+            let rows = block.map(|block| read.get(self, block)).transpose()?;
+            let mut is_jitted = false;
+            for row in rows.unwrap_or_default() {
                 let body = &row.it.body;
                 if row.process == process && (body.start..=body.last()).contains(&address) {
+                    is_jitted = body.flags.is_jitted() && !body.approximate;
+                    are_jitted &= is_jitted;
                     wanted.insert((process, row.number));
                     let nodes = body.inline_tree().map_or(&[][..], |tree| tree.0.nodes());
                     inlined.extend(nodes.iter().map(|node| (process, node.method_id)));
                 }
             }
+            are_jitted &= is_jitted || !called.contains(&address);
         }
         let mut blocks = BTreeSet::new();
         for &(process, method) in &inlined {
@@ -423,13 +461,11 @@ impl SavedTimeline<'_> {
             let methods = methods.into_iter().filter(is_inlined);
             named.extend(methods.flat_map(|row| row.it.bodies));
         }
-        let precompiled = self.read_of(
-            Table::Precompiled,
-            texts,
-            Some(processes),
-            rows::precompiled,
-        )?;
-        named.extend(precompiled.into_iter().map(|row| row.it));
+        if !are_jitted {
+            let code = rows::precompiled;
+            let rows = self.read_of(Table::Precompiled, texts, Some(processes), code)?;
+            named.extend(rows.into_iter().map(|row| row.it));
+        }
         let bodies = self.rows(Table::Bodies);
         for row in named {
             if row as usize >= bodies {
