@@ -105,32 +105,34 @@ impl SavedTimeline<'_> {
             let diagnostics = self.read_into(&mut session)?;
             return Ok((session.finish(), diagnostics));
         }
-        let (timeline, diagnostics) = self.part(pid, addresses, position, false)?;
+        let (timeline, diagnostics, is_complete) = self.part(pid, addresses, position, false)?;
         let has_code = |process: ProcessIndex, time: u64| {
             let mut all = addresses.iter();
             all.all(|&it| timeline.body(process, it, time, position).is_some())
         };
-        let is_answered = time_ns.is_none_or(|time| {
+        let is_answered_at = |time| {
             let of_pid = |it: &ProcessView<'_>| pid.is_none() || it.pid == pid;
             let mut processes = timeline.processes().filter(of_pid);
             processes.all(|it| has_code(it.index, time))
-        });
-        match is_answered {
-            true => Ok((timeline, diagnostics)),
-            // Without code at the time, symbol files of modules may supply the name.
-            false => self.part(pid, addresses, position, true),
+        };
+        if is_complete || time_ns.is_none_or(is_answered_at) {
+            return Ok((timeline, diagnostics));
         }
+        // Without code at the time, symbol files of modules may supply the name.
+        let (timeline, diagnostics, _) = self.part(pid, addresses, position, true)?;
+        Ok((timeline, diagnostics))
     }
 
     /// Returns a timeline with the code at some addresses, and with precompiled code, which
-    /// identifies the files of modules, if `is_complete` or an address has no jitted code.
+    /// identifies the files of modules, if `complete` or an address has no jitted code; the last
+    /// value states whether it is read.
     fn part(
         &self,
         pid: Option<u32>,
         addresses: &[u64],
         position: Position,
-        is_complete: bool,
-    ) -> Result<(Arc<Timeline>, Diagnostics), SavedError> {
+        complete: bool,
+    ) -> Result<(Arc<Timeline>, Diagnostics, bool), SavedError> {
         let mut session = Session::new(SampleSelection::None);
         let diagnostics = self.read_recording(&mut session)?;
         self.read_event_types(&mut session)?;
@@ -140,11 +142,11 @@ impl SavedTimeline<'_> {
         let own = addresses.iter().map(|&it| mask.apply(it));
         let called = own.clone().map(|it| position.looked_up(it));
         let looked_up: BTreeSet<u64> = own.chain(called.clone()).collect();
-        let called = match is_complete {
+        let called = match complete {
             true => BTreeSet::new(),
             false => called.collect(),
         };
-        self.with_texts(&mut session, |session, texts| {
+        let is_complete = self.with_texts(&mut session, |session, texts| {
             let machine = &mut session.machine;
             self.read_processes(machine, texts, base)?;
             let processes = machine.processes.all.indexed();
@@ -161,7 +163,7 @@ impl SavedTimeline<'_> {
             self.read_details(machine, texts, base, Some(&of_pid))?;
             self.read_bodies_at(machine, texts, base, (&of_pid, &looked_up), &called)
         })?;
-        Ok((session.finish(), diagnostics))
+        Ok((session.finish(), diagnostics, is_complete))
     }
 
     /// Calls `read` with the session's names moved out of it.
@@ -416,7 +418,8 @@ impl SavedTimeline<'_> {
     }
 
     /// Reads the bodies at addresses, those that name the inlinees there, and the precompiled ones
-    /// unless all of `called`, some of the addresses, have jitted code.
+    /// unless all of `called`, some of the addresses, have jitted code. Returns whether these are
+    /// read.
     fn read_bodies_at(
         &self,
         machine: &mut Machine,
@@ -424,7 +427,7 @@ impl SavedTimeline<'_> {
         base: &Base,
         (processes, addresses): (&BTreeSet<u32>, &BTreeSet<u64>),
         called: &BTreeSet<u64>,
-    ) -> Result<(), SavedError> {
+    ) -> Result<bool, SavedError> {
         let mut are_jitted = !called.is_empty();
         let mut read = Blocks::default();
         let mut wanted = BTreeSet::new();
@@ -487,7 +490,8 @@ impl SavedTimeline<'_> {
                 row.it.drop_texts();
             }
         }
-        self.add_bodies(machine, base, bodies)
+        self.add_bodies(machine, base, bodies)?;
+        Ok(!are_jitted)
     }
 
     fn read_symbols(
