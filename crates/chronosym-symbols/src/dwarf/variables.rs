@@ -3,8 +3,8 @@
 //!
 //! Both are rare, so entries are read with gimli, one unit at a time.
 
-use std::cell::RefCell;
-use std::sync::Arc;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 
 use chronosym_types::hash::HashMap;
 use gimli::{
@@ -69,7 +69,7 @@ pub(crate) struct Variables<'a> {
     info: InfoSection<'a>,
     locations: [&'a [u8]; 2],
     /// Units that were opened.
-    units: RefCell<HashMap<usize, Arc<Open<'a>>>>,
+    units: RefCell<HashMap<usize, Rc<Open<'a>>>>,
 }
 
 /// A unit, with the sections that its values refer to.
@@ -77,10 +77,11 @@ struct Open<'a> {
     own: Unit<'a>,
     dwarf: Dwarf<Slice<'a>>,
     unit: gimli::Unit<Slice<'a>>,
+    lines: OnceCell<Option<LineProgram<'a>>>,
 }
 
 /// An entry and its unit.
-type Found<'a> = (Arc<Open<'a>>, Entry<'a>);
+type Found<'a> = (Rc<Open<'a>>, Entry<'a>);
 
 impl<'a> Variables<'a> {
     pub(crate) fn new(container: &'a Container, info: InfoSection<'a>) -> Self {
@@ -96,16 +97,16 @@ impl<'a> Variables<'a> {
         &self.info.sections
     }
 
-    fn open(&self, start: usize) -> Option<Arc<Open<'a>>> {
+    fn open(&self, start: usize) -> Option<Rc<Open<'a>>> {
         if let Some(open) = self.units.borrow().get(&start) {
-            return Some(Arc::clone(open));
+            return Some(Rc::clone(open));
         }
-        let open = Arc::new(self.read(start)?);
+        let open = Rc::new(self.read(start)?);
         let mut units = self.units.borrow_mut();
         if units.len() >= MAX_UNITS {
             units.clear();
         }
-        units.insert(start, Arc::clone(&open));
+        units.insert(start, Rc::clone(&open));
         Some(open)
     }
 
@@ -154,7 +155,12 @@ impl<'a> Variables<'a> {
         {
             unit.loclists_base = base;
         }
-        Some(Open { own, dwarf, unit })
+        Some(Open {
+            own,
+            dwarf,
+            unit,
+            lines: OnceCell::new(),
+        })
     }
 
     /// Returns the local variables of the innermost function at an address of a unit, those of
@@ -172,7 +178,7 @@ impl<'a> Variables<'a> {
 
     fn add_locals(
         &self,
-        open: &Arc<Open<'a>>,
+        open: &Rc<Open<'a>>,
         function: UnitOffset,
         locals: &mut Vec<LocalVariable>,
     ) -> gimli::Result<()> {
@@ -214,7 +220,7 @@ impl<'a> Variables<'a> {
 
     fn local(
         &self,
-        open: &Arc<Open<'a>>,
+        open: &Rc<Open<'a>>,
         entry: &Entry<'a>,
         function: Option<String>,
         base: Option<u16>,
@@ -226,7 +232,7 @@ impl<'a> Variables<'a> {
         let tag_offset = entry.attr_value(TAG_OFFSET);
         let tag_offset = tag_offset.and_then(|value| value.udata_value());
         let origin = self.follow(open, entry, dw::DW_AT_abstract_origin);
-        let declared = |open: &Arc<Open<'a>>, entry: &Entry<'a>| {
+        let declared = |open: &Rc<Open<'a>>, entry: &Entry<'a>| {
             let value = |at| entry.attr_value(at);
             let file = value(dw::DW_AT_decl_file).and_then(|value| self.file(open, &value));
             let line = value(dw::DW_AT_decl_line).and_then(|value| value.udata_value());
@@ -263,7 +269,7 @@ impl<'a> Variables<'a> {
         placed
     }
 
-    fn add_placed(&self, open: &Arc<Open<'a>>, placed: &mut Vec<Placed>) -> gimli::Result<()> {
+    fn add_placed(&self, open: &Rc<Open<'a>>, placed: &mut Vec<Placed>) -> gimli::Result<()> {
         let mut entries = open.unit.entries();
         while let Some(entry) = entries.next_dfs()? {
             if entry.tag() != dw::DW_TAG_variable {
@@ -306,10 +312,10 @@ impl<'a> Variables<'a> {
     /// Returns the value of an attribute of an entry, or of the entries that it completes.
     fn inherited<T>(
         &self,
-        open: &Arc<Open<'a>>,
+        open: &Rc<Open<'a>>,
         entry: &Entry<'a>,
         at: gimli::DwAt,
-        read: impl Fn(&Arc<Open<'a>>, &AttributeValue<Slice<'a>>) -> Option<T>,
+        read: impl Fn(&Rc<Open<'a>>, &AttributeValue<Slice<'a>>) -> Option<T>,
     ) -> Option<T> {
         if let Some(value) = entry.attr_value(at) {
             return read(open, &value);
@@ -325,27 +331,22 @@ impl<'a> Variables<'a> {
         None
     }
 
-    fn completed(&self, open: &Arc<Open<'a>>, entry: &Entry<'a>) -> Option<Found<'a>> {
+    fn completed(&self, open: &Rc<Open<'a>>, entry: &Entry<'a>) -> Option<Found<'a>> {
         let origin = self.follow(open, entry, dw::DW_AT_abstract_origin);
         origin.or_else(|| self.follow(open, entry, dw::DW_AT_specification))
     }
 
-    fn name(&self, open: &Arc<Open<'a>>, entry: &Entry<'a>) -> Option<String> {
+    fn name(&self, open: &Rc<Open<'a>>, entry: &Entry<'a>) -> Option<String> {
         self.inherited(open, entry, dw::DW_AT_name, |open, value| {
             self.text(open, *value)
         })
     }
 
     /// Returns the entry to which an attribute refers.
-    fn follow(
-        &self,
-        open: &Arc<Open<'a>>,
-        entry: &Entry<'a>,
-        at: gimli::DwAt,
-    ) -> Option<Found<'a>> {
+    fn follow(&self, open: &Rc<Open<'a>>, entry: &Entry<'a>, at: gimli::DwAt) -> Option<Found<'a>> {
         let (start, offset) = match entry.attr_value(at)? {
             AttributeValue::UnitRef(offset) => {
-                return Some((Arc::clone(open), open.unit.entry(offset).ok()?));
+                return Some((Rc::clone(open), open.unit.entry(offset).ok()?));
             }
             AttributeValue::DebugInfoRef(offset) => {
                 let start = self.info.starts.containing(self.sections(), offset.0)?;
@@ -358,7 +359,7 @@ impl<'a> Variables<'a> {
         Some((open, entry))
     }
 
-    fn text(&self, open: &Arc<Open<'a>>, value: AttributeValue<Slice<'a>>) -> Option<String> {
+    fn text(&self, open: &Rc<Open<'a>>, value: AttributeValue<Slice<'a>>) -> Option<String> {
         let bytes = match value {
             AttributeValue::DebugStrRefSup(offset) => {
                 Sections::string(self.sections().supplement_str, offset.0 as u64)?
@@ -369,17 +370,18 @@ impl<'a> Variables<'a> {
         Some(chronosym_types::copied_text(bytes))
     }
 
-    fn file(&self, open: &Arc<Open<'a>>, value: &AttributeValue<Slice<'a>>) -> Option<String> {
+    fn file(&self, open: &Rc<Open<'a>>, value: &AttributeValue<Slice<'a>>) -> Option<String> {
         let index = match value {
             AttributeValue::FileIndex(index) => *index,
             value => value.udata_value()?,
         };
-        let lines = LineProgram::read(&open.own).ok()??;
+        let read = || LineProgram::read(&open.own).ok().flatten();
+        let lines = open.lines.get_or_init(read).as_ref()?;
         let path = lines.path(&open.own, u32::try_from(index).ok()?)?;
         Some(chronosym_types::copied_text(&path))
     }
 
-    fn size_of_variable(&self, open: &Arc<Open<'a>>, entry: &Entry<'a>) -> Option<u64> {
+    fn size_of_variable(&self, open: &Rc<Open<'a>>, entry: &Entry<'a>) -> Option<u64> {
         if entry.has_attr(dw::DW_AT_type) {
             return self.size_of_type(open, entry, MAX_TYPES);
         }
@@ -388,7 +390,7 @@ impl<'a> Variables<'a> {
     }
 
     /// Returns the size in bytes of the type of an entry.
-    fn size_of_type(&self, open: &Arc<Open<'a>>, entry: &Entry<'a>, depth: usize) -> Option<u64> {
+    fn size_of_type(&self, open: &Rc<Open<'a>>, entry: &Entry<'a>, depth: usize) -> Option<u64> {
         let (open, of) = self.follow(open, entry, dw::DW_AT_type)?;
         let depth = depth.checked_sub(1)?;
         if let Some(size) = of.attr_value(dw::DW_AT_byte_size) {
