@@ -1,9 +1,9 @@
 //! Exports recordings, a file per table each.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use chronosym_core::{Diagnostic, DiagnosticKind};
+use chronosym_types::Hex;
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
@@ -157,10 +157,7 @@ fn file_name(trace: &str) -> String {
     // Engines leave out files whose names start with these.
     name = name.trim_start_matches(['.', '_']).to_owned();
     name.push('-');
-    for byte in Sha256::digest(trace).iter().take(8) {
-        _ = write!(name, "{byte:02x}");
-    }
-    name
+    name + &Hex(&Sha256::digest(trace)[..8]).to_string()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use chronosym_pdb::pe::PeImage;
 use chronosym_symbols::identity::FileIdentity;
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{StoreConfig, identity_of};
+use chronosym_types::Hex;
 use sha2::{Digest, Sha256};
 
 /// Returns the identity of the first file of that name in the folders that has the content.
@@ -61,11 +62,7 @@ fn is_hash(data: &[u8], hash: &str) -> bool {
     sha.update(&data[data.len() - part..]);
     sha.update((data.len() as u64).to_be_bytes());
     let digest = sha.finalize();
-    let hex: String = digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex = Hex(&digest[..16]).to_string();
     hex.eq_ignore_ascii_case(hash)
 }
 

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use chronosym_core::file_name;
 use chronosym_core::{ImageRef, NativeFrame};
+use chronosym_types::Hex;
 
 /// Maximum size of a list, in bytes; those of current kernels have 5 to 20 MB.
 const MOST_BYTES: u64 = 128 << 20;
@@ -314,7 +315,7 @@ fn gnu_build_id(mut notes: &[u8]) -> Option<String> {
         let (name, rest) = rest.split_at_checked(padded(name_size)?)?;
         if kind == BUILD_ID && name == b"GNU\0" {
             let id = rest.get(..usize::try_from(size).ok()?)?;
-            return Some(id.iter().map(|byte| format!("{byte:02x}")).collect());
+            return Some(Hex(id).to_string());
         }
         notes = rest.get(padded(size)?..)?;
     }

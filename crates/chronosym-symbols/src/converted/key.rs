@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+use chronosym_types::Hex;
 use sha2::{Digest, Sha256};
 
 use super::layout::VERSION;
@@ -67,6 +68,6 @@ impl Key {
 
     /// Returns the name of the file with the answers, without extension.
     pub(crate) fn name(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        Hex(&self.0).to_string()
     }
 }

@@ -12,6 +12,7 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::{Context, Result, bail};
 use chronosym_export::Granularity;
+use chronosym_types::Hex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use self::api::Api;
@@ -76,7 +77,7 @@ pub fn run(args: &Serve) -> Result<()> {
 fn token() -> Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(Hex(&bytes).to_string())
 }
 
 /// Returns the address that a browser opens.
