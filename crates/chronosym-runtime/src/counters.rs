@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use chronosym_core::{EventSelector, Filter, Options, ProcessIndex, Timeline};
 use chronosym_events::{EventSchema, FieldList, Value};
 
-use crate::events::{RuntimeEvent, for_each_of, passes};
+use crate::events::{RuntimeEvent, for_each_of, passes, text_of};
 use crate::report::{COUNTERS, MAX_KEPT_BYTES};
 use crate::unused::Unused;
 
@@ -183,10 +183,7 @@ struct Read {
 
 impl Read {
     fn of(fields: &FieldList<'_>) -> Option<Self> {
-        let text = |name| {
-            let text = fields.get(name)?.to_string();
-            Some(text).filter(|text| !text.is_empty())
-        };
+        let text = |name| text_of(fields, name);
         let number = |name| match fields.get(name)? {
             Value::F64(n) => Some(*n).filter(|n| n.is_finite()),
             Value::F32(n) => Some(f64::from(*n)).filter(|n| n.is_finite()),

@@ -53,9 +53,14 @@ impl RuntimeEvent<'_> {
 
     /// Returns a text that is not empty.
     pub fn text(&self, name: &str) -> Option<String> {
-        let text = self.fields.get(name)?.to_string();
-        Some(text).filter(|text| !text.is_empty())
+        text_of(&self.fields, name)
     }
+}
+
+/// Returns the text of a field if it is not empty.
+pub(crate) fn text_of(fields: &FieldList<'_>, name: &str) -> Option<String> {
+    let text = fields.get(name)?.to_string();
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// Calls `each` with the kept events of the runtime's provider that have one of these ids, as

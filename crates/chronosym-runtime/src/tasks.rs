@@ -280,27 +280,25 @@ impl Reader {
     }
 
     fn task_event(&mut self, event: &RuntimeEvent<'_>) -> Option<TaskEvent> {
-        let works = self.open.get(&event.thread).map_or(&[][..], Vec::as_slice);
         Some(TaskEvent {
             process: event.process,
             time_ns: event.time_ns,
             stack: self.stacks.take(event)?,
-            within: executed(works),
+            within: self.executed_by(event.thread),
         })
     }
 
     fn executes(&mut self, event: &RuntimeEvent<'_>) {
-        let works = self.open.get(&event.thread).map_or(&[][..], Vec::as_slice);
-        let task = executed(works);
+        let task = self.executed_by(event.thread);
         let changes = self.tasks.executed.entry(event.thread).or_default();
         if changes.last().and_then(|last| last.1) != task {
             changes.push((event.time_ns, task));
         }
     }
-}
 
-/// Returns the task of the innermost execution among works.
-fn executed(works: &[(u64, TaskIndex)]) -> Option<TaskIndex> {
-    let executions = works.iter().rev().filter(|&&(work, _)| work == EXECUTION);
-    executions.map(|&(_, task)| task).next()
+    /// Returns the task of a thread's innermost execution.
+    fn executed_by(&self, thread: ThreadIndex) -> Option<TaskIndex> {
+        let mut works = self.open.get(&thread)?.iter().rev();
+        works.find(|it| it.0 == EXECUTION).map(|it| it.1)
+    }
 }
