@@ -9,8 +9,8 @@ const BLOCK: usize = 4096;
 /// Columns of ranges, scopes, functions, locations and texts.
 const COLUMNS: [usize; 5] = [3, 3, 5, 4, 1];
 
-/// Reads a file of these bytes, and one of which they are the content: the numbers of rows (a byte
-/// each), the bytes of text (2), then the body.
+/// Reads the data as a file, and then a valid file that is built from it: one byte for the number of
+/// rows of each table, two for the length of the text, and the body.
 pub fn any(data: &[u8]) {
     look(data);
     look(&assemble(data));
