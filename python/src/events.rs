@@ -54,7 +54,7 @@ impl Events {
             Field::category("name").or_null(),
             Field::u32("id").or_null(),
             Field::text("fields"),
-            Field::u64_list("stack"),
+            Field::list("stack", Field::u64("item")),
         ])
     }
 
@@ -94,7 +94,7 @@ impl Events {
             names.push(of_type.name);
             ids.push(of_type.id);
             addresses.extend_from_slice(event.stack);
-            offsets.push(addresses.len() as i64);
+            offsets.push(addresses.len());
             json.clear();
             match raw.fields() {
                 Ok(Some(list)) => write_object(&list, &mut json),

@@ -8,6 +8,7 @@ mod error;
 mod events;
 mod frame;
 mod live;
+mod resolver;
 mod samples;
 mod symbols;
 mod table;
@@ -19,8 +20,10 @@ use pyo3::prelude::*;
 fn _chronosym(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("Error", module.py().get_type::<error::Error>())?;
+    module.add("QUERY", arrow::QUERY.to_vec())?;
     module.add_class::<frame::Frame>()?;
     module.add_class::<live::LiveSession>()?;
+    module.add_class::<resolver::Resolver>()?;
     module.add_class::<symbols::Symbols>()?;
     module.add_class::<table::RecordBatch>()?;
     module.add_class::<table::RecordBatchReader>()?;

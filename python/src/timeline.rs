@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chronosym::{
     AddressQuery, Diagnostics, EventSelector, Input, OpenError, Opener, Options, Position,
-    QueryProcess, ResolvedBatch, Resolver, SampleSelection, SaveOptions, SymbolSource,
+    QueryProcess, ResolvedBatch, SampleSelection, SaveOptions, SymbolSource,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -20,6 +20,7 @@ use crate::columns::FrameColumns;
 use crate::error;
 use crate::events::Events;
 use crate::frame::Frame;
+use crate::resolver::Resolver;
 use crate::samples::{Resolved, Samples};
 use crate::symbols::SymbolsArgument;
 use crate::table::{RecordBatch, RecordBatchReader};
@@ -41,7 +42,7 @@ impl Timeline {
         diagnostics: Diagnostics,
         paths: Vec<PathBuf>,
     ) -> Self {
-        let resolver = Resolver::new(&timeline, symbols.clone());
+        let resolver = chronosym::Resolver::new(&timeline, symbols.clone());
         Timeline {
             timeline,
             symbols,
@@ -49,6 +50,11 @@ impl Timeline {
             paths,
             resolved: Arc::new(Mutex::new(Resolved::new(resolver))),
         }
+    }
+
+    /// The timeline.
+    pub fn shared(&self) -> &Arc<chronosym::Timeline> {
+        &self.timeline
     }
 }
 
@@ -138,6 +144,11 @@ impl Timeline {
             let queries = queries(&pids, &times, &addresses, &are_return)?;
             Ok(rows_of(&mut lock(&self.resolved), &queries))
         })
+    }
+
+    /// Returns a resolver for batches of addresses.
+    fn resolver(&self) -> Resolver {
+        Resolver::new(&self.timeline, self.symbols.clone())
     }
 
     /// Returns the frames of one address, innermost first.

@@ -76,7 +76,87 @@ def test_wrong_arguments_are_refused(timeline, pid, time, address, error):
         timeline.resolve(pid, time, address)
 
 
+@pytest.mark.parametrize(
+    ("queries", "error"),
+    [
+        (None, TypeError),
+        ([(1, 2, 3, 0)], TypeError),
+        (b"123456789012345678901234", TypeError),
+        (numpy.zeros(24, dtype=numpy.uint8), TypeError),
+        (numpy.zeros(2, [("time_ns", "<u8"), ("address", "<u8"), ("pid", "<u4"), ("is_return", "<u4")]), TypeError),
+        (numpy.zeros(2, [("address", "<f8"), ("time_ns", "<u8"), ("pid", "<u4"), ("is_return", "<u4")]), TypeError),
+        (numpy.zeros(2, [("address", ">u8"), ("time_ns", ">u8"), ("pid", ">u4"), ("is_return", ">u4")]), TypeError),
+        (numpy.zeros(2, [("address", "<u4"), ("time_ns", "<u4"), ("pid", "<u8"), ("is_return", "<u8")]), TypeError),
+        (numpy.zeros((2, 2), dtype=chronosym.QUERY), ValueError),
+        (numpy.zeros(4, dtype=chronosym.QUERY)[::2], ValueError),
+        (numpy.zeros(25, dtype=numpy.uint8)[1:].view(chronosym.QUERY), ValueError),
+    ],
+)
+def test_wrong_queries_are_refused(timeline, queries, error):
+    with pytest.raises(error):
+        timeline.resolver().resolve(queries)
+
+
+def test_a_resolver_survives_what_it_is_made_of(trace):
+    queries = numpy.zeros(3, chronosym.QUERY)
+    resolver = chronosym.open(trace).resolver()
+    rows = pyarrow.record_batch(resolver.resolve(queries))
+    frames = pyarrow.record_batch(resolver.frames())
+    del resolver, queries
+    gc.collect()
+    assert [len(row) for row in rows["frames"].to_pylist()] == [1, 1, 1]
+    assert frames["name_reason"].to_pylist()[0]
+
+
+def test_threads_share_a_resolver(timeline):
+    resolver, queries = timeline.resolver(), numpy.zeros(100_000, chronosym.QUERY)
+    queries["address"] = numpy.arange(100_000)
+    wanted = pyarrow.record_batch(resolver.resolve(queries))
+    stop = threading.Event()
+
+    def change():
+        # Queries may change while they are read.
+        while not stop.is_set():
+            queries["time_ns"] += 1
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(resolver.resolve(queries))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stop.set()
+    changing.join()
+    assert [it.num_rows for it in answers] == [wanted.num_rows] * 4
+
+
+def test_a_resolver_continues_with_a_later_timeline():
+    live = chronosym.LiveSession()
+    live.symbol(0, 42, 0x1000, 16, "first")
+    live.publish()
+    resolver = live.timeline().resolver()
+    queries = numpy.array([(0x1008, 10, 42, 0), (0x2008, 10, 42, 0)], chronosym.QUERY)
+
+    def names():
+        rows = pyarrow.record_batch(resolver.resolve(queries))["frames"].to_pylist()
+        methods = pyarrow.record_batch(resolver.frames())["method"].to_pylist()
+        return [(row[0], methods[row[0]]) for row in rows]
+
+    (first, unknown) = names()
+    assert (first[1], unknown[1]) == ("first", None)
+    live.symbol(5, 42, 0x2000, 16, "second")
+    live.publish()
+    resolver.advance_to(live.timeline())
+    (again, second) = names()
+    assert again == first and second[1] == "second"
+    with pytest.raises(TypeError):
+        resolver.advance_to(None)
+
+
 def test_empty_arrays_have_no_rows(timeline):
+    assert timeline.resolver().resolve(numpy.zeros(0, chronosym.QUERY)).num_rows == 0
     assert timeline.resolve(1, 2, []).num_rows == 0
     assert timeline.resolve(1, 2, pyarrow.array([], type=pyarrow.uint64())).num_rows == 0
     assert timeline.resolve(1, 2, numpy.array([], dtype=numpy.uint64)).num_rows == 0

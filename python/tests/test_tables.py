@@ -91,6 +91,24 @@ def test_a_batch_has_the_frames_of_single_answers(timeline):
         assert [{name: getattr(frame, name) for name in of_query[query][0]} for frame in frames] == of_query[query]
 
 
+def test_a_resolver_has_the_frames_of_a_batch(timeline):
+    pid, time, address = queries(timeline)
+    asked = numpy.zeros(len(pid), chronosym.QUERY)
+    asked["pid"], asked["time_ns"], asked["address"] = pid, time, address
+    asked["is_return"][::2] = 1
+    wanted = pyarrow.table(timeline.resolve(pid, time, address, return_address=asked["is_return"])).to_pylist()
+    resolver = timeline.resolver()
+    assert resolver.frames().num_rows == 0
+    for part in [asked[:10], asked]:
+        rows = pyarrow.record_batch(resolver.resolve(part))["frames"].to_pylist()
+        frames = pyarrow.record_batch(resolver.frames()).to_pylist()
+        answers = [{"query": query} | frames[frame] for query, row in enumerate(rows) for frame in row]
+        assert answers == [row for row in wanted if row["query"] < len(part)]
+    assert len(frames) < len(wanted)
+    memory = memoryview(asked).toreadonly()
+    assert resolver.resolve(memory).num_rows == len(asked)
+
+
 def test_unknown_addresses_have_a_reason(timeline):
     pid = timeline.processes[0]["pid"]
     row = pyarrow.table(timeline.resolve(pid, 0, 0x1234)).to_pylist()[0]

@@ -292,16 +292,11 @@ func (r *Resolver) Resolve(queries []Query, rows *Rows) error {
 	if err != nil {
 		return err
 	}
-	offsets := unsafe.Slice((*C.size_t)(r.rows.offsets), len(queries)+1)
-	if cap(rows.Offsets) < len(offsets) {
-		rows.Offsets = make([]int, len(offsets))
-	}
-	rows.Offsets = rows.Offsets[:len(offsets)]
-	for i, offset := range offsets {
-		rows.Offsets[i] = int(offset)
-	}
+	// An int is as wide as a size_t.
+	offsets := unsafe.Slice((*int)(unsafe.Pointer(r.rows.offsets)), len(queries)+1)
+	rows.Offsets = append(rows.Offsets[:0], offsets...)
 	rows.Frames = rows.Frames[:0]
-	if count := int(offsets[len(queries)]); count > 0 {
+	if count := offsets[len(queries)]; count > 0 {
 		rows.Frames = append(rows.Frames, unsafe.Slice((*uint32)(unsafe.Pointer(r.rows.frames)), count)...)
 	}
 	r.addFrames()

@@ -1,5 +1,6 @@
 //! Resolves many addresses or stacks at once, to numbers of frames in columns.
 
+use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -81,10 +82,13 @@ pub struct ResolvedBatch {
 type Cached = (u32, u32);
 
 impl ResolvedBatch {
-    fn clear(&mut self) {
+    /// Removes the answers of the batch before, and makes room for those of `queries`.
+    fn start(&mut self, queries: usize) {
         self.offsets.clear();
+        self.offsets.reserve(queries + 1);
         self.offsets.push(0);
         self.frames.clear();
+        self.frames.reserve(queries);
     }
 
     /// Returns the number of queries.
@@ -114,6 +118,12 @@ impl ResolvedBatch {
     /// Returns the frames of all queries, in the order of the queries.
     pub fn frames(&self) -> &[TableFrame] {
         &self.frames
+    }
+
+    /// Removes and returns [`offsets`](Self::offsets) and [`frames`](Self::frames), for callers that keep them without a
+    /// copy.
+    pub fn take_rows(&mut self) -> (Vec<usize>, Vec<TableFrame>) {
+        (mem::take(&mut self.offsets), mem::take(&mut self.frames))
     }
 }
 
@@ -155,7 +165,7 @@ impl Resolver {
     /// ```
     pub fn resolve_batch<Q: BatchQuery>(&mut self, queries: &[Q], batch: &mut ResolvedBatch) {
         self.find_frames(queries, batch);
-        batch.clear();
+        batch.start(queries.len());
         for &(first, count) in batch.cached.iter().flatten() {
             self.push_table_frames(first, count, &mut batch.frames);
             batch.offsets.push(batch.frames.len());
@@ -191,7 +201,7 @@ impl Resolver {
     /// assert_eq!(names, ["Ns.Type.Run", "Ns.Type.Main"]);
     /// ```
     pub fn resolve_stacks(&mut self, stacks: &[StackQuery<'_>], batch: &mut ResolvedBatch) {
-        let mut addresses = std::mem::take(&mut batch.addresses);
+        let mut addresses = mem::take(&mut batch.addresses);
         addresses.clear();
         for stack in stacks {
             let mut callee = None;
@@ -208,7 +218,7 @@ impl Resolver {
             }));
         }
         self.find_frames(&addresses, batch);
-        batch.clear();
+        batch.start(stacks.len());
         let mut cached = batch.cached.iter().flatten();
         for stack in stacks {
             for &(first, count) in cached.by_ref().take(stack.leaf_first.len()) {

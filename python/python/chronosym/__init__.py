@@ -1,11 +1,13 @@
 """What code was at address A of process P at time T? Resolves .NET and native samples of traces."""
 
 from ._chronosym import (
+    QUERY,
     Error,
     Frame,
     LiveSession,
     RecordBatch,
     RecordBatchReader,
+    Resolver,
     Symbols,
     Timeline,
     __version__,
@@ -13,11 +15,13 @@ from ._chronosym import (
 )
 
 __all__ = [
+    "QUERY",
     "Error",
     "Frame",
     "LiveSession",
     "RecordBatch",
     "RecordBatchReader",
+    "Resolver",
     "Symbols",
     "Timeline",
     "__version__",

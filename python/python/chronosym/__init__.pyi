@@ -19,6 +19,9 @@ _Path: TypeAlias = str | PathLike[str]
 _Numbers: TypeAlias = int | Sequence[int] | _ArrowArray | _ArrowStream | _Buffer
 _Action: TypeAlias = Literal["load", "unload", "listed_at_start", "listed_at_end"]
 
+QUERY: list[tuple[str, str]]
+"""The fields of a query, of which numpy makes a dtype: `numpy.zeros(n, chronosym.QUERY)`."""
+
 class Error(Exception):
     """A trace cannot be read, or a file not written."""
 
@@ -133,6 +136,8 @@ class Timeline:
 
         `return_address` is True or 1 for return addresses.
         """
+    def resolver(self) -> Resolver:
+        """Return a resolver for batches of addresses."""
     def frames_at(
         self, pid: int, time_ns: int, address: int, *, return_address: bool = False
     ) -> list[Frame]:
@@ -149,6 +154,17 @@ class Timeline:
         """Return the events of the trace, or those of the given types: `PROVIDER` or `PROVIDER/ID`."""
     def save(self, path: _Path, *, samples: bool = False) -> None:
         """Save what names addresses in a small file, which `open` reads."""
+
+@final
+class Resolver:
+    """Resolves batches of addresses. Each distinct frame has a number. Any number of threads can use it."""
+
+    def resolve(self, queries: _Buffer) -> RecordBatch:
+        """Resolve an array of `QUERY`: a row for each query with the numbers of its frames, innermost first."""
+    def frames(self) -> RecordBatch:
+        """Return the frames so far: row n is the frame with the number n."""
+    def advance_to(self, timeline: Timeline) -> None:
+        """Continue with a later timeline of the same live session. Numbers of frames stay valid."""
 
 @final
 class LiveSession:

@@ -50,10 +50,10 @@ impl Field {
         }
     }
 
-    /// Lists of numbers, with 64-bit offsets.
-    pub fn u64_list(name: &'static str) -> Self {
+    /// Lists, with 64-bit offsets.
+    pub fn list(name: &'static str, item: Field) -> Self {
         Field {
-            children: vec![Field::u64("item")],
+            children: vec![item],
             ..Field::new(name, c"+L")
         }
     }
@@ -165,7 +165,8 @@ impl Array {
     }
 
     /// Lists that end at each offset but the first.
-    pub fn lists(offsets: Vec<i64>, values: Vec<u64>) -> Self {
+    pub fn lists<T: Send + Sync + 'static>(offsets: Vec<usize>, values: Vec<T>) -> Self {
+        const { assert!(size_of::<usize>() == size_of::<i64>()) };
         Array {
             children: vec![Array::numbers(values)],
             ..Array::of(offsets.len() - 1, vec![None, Some(offsets.into())])

@@ -4,8 +4,10 @@ mod categories;
 mod data;
 mod ffi;
 mod input;
+mod queries;
 
 pub use categories::Categories;
 pub use data::{Array, Field, NONE, Texts};
 pub use ffi::{ArrowArray, ArrowArrayStream, ArrowSchema, Next};
 pub use input::Numbers;
+pub use queries::{QUERY, Queries};
