@@ -178,14 +178,7 @@ impl Id {
         (self.0.get() - 1) as usize
     }
 
-    /// Returns the form that indices store: 0 for no occupant.
-    pub(crate) const fn raw(id: Option<Self>) -> u32 {
-        match id {
-            Some(id) => id.0.get(),
-            None => 0,
-        }
-    }
-
+    /// Returns the id of the form that indices store: 0 for no occupant.
     pub(crate) const fn from_raw(raw: u32) -> Option<Self> {
         match NonZeroU32::new(raw) {
             Some(n) => Some(Self(n)),

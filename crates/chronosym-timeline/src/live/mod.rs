@@ -1,49 +1,41 @@
 //! A map that grows while it is read: one writer and any number of readers that never wait.
 
+mod occupants;
+mod segment;
 mod snapshot;
 mod tree;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::occupant::{AddrRange, End, Id, Occupant, Start};
+use occupants::{LiveOccupant, Occupants};
+use segment::{Order, Segment, Version, Versions};
 pub use snapshot::{LiveAnswer, Snapshot};
-use tree::{Key, SegmentEntry, Tree};
+use tree::{Key, Tree};
 
 /// The writer's side of a map that grows while it is read.
 ///
 /// Follows the rules of the frozen map: after the last event the answers are the same, whatever the
 /// order of arrival. Readers use a [`snapshot`](LiveMap::snapshot).
 ///
-/// An insertion takes O(log n) for each segment of the address space that its range covers; the
-/// address space is cut wherever a remembered range starts or ends.
+/// An insertion takes O(log n) for each segment of the address space that its range covers; ranges
+/// are cut wherever a remembered range that they overlap starts or ends.
 pub struct LiveMap {
-    tree: Tree,
-    occupants: BTreeMap<Id, LiveOccupant>,
-    inserted: usize,
+    /// Segments by first address; none overlap.
+    tree: Tree<u64, Segment>,
+    occupants: Occupants,
     late: usize,
     watermark: u64,
     finished: bool,
 }
 
-/// An occupant that is not forgotten.
-#[derive(Clone, Copy)]
-struct LiveOccupant {
-    occupant: Occupant,
-    /// End of its lifetime.
-    to: u64,
-}
-
 impl LiveMap {
     /// Returns an empty map.
     pub fn new() -> Self {
-        let mut tree = Tree::new();
-        // The first segment is the whole address space.
-        tree.insert(segment(0, 0));
         Self {
-            tree,
-            occupants: BTreeMap::new(),
-            inserted: 0,
+            tree: Tree::new(),
+            occupants: Occupants::default(),
             late: 0,
             watermark: 0,
             finished: false,
@@ -55,30 +47,33 @@ impl LiveMap {
     /// # Panics
     /// With more than 2^32 − 2 occupants.
     pub fn insert(&mut self, occupant: Occupant) -> Id {
-        let id = Id::from_index(self.inserted).expect("fewer than 2^32 - 1 occupants");
-        self.inserted += 1;
         self.late += usize::from(occupant.instant() < self.watermark);
-        self.split(occupant.range.start());
-        if let Some(after) = occupant.range.last().checked_add(1) {
+        let id = self.occupants.push(LiveOccupant { occupant, to: 0 });
+        let version = lifetime(id, &occupant, 0, None);
+        let (start, last) = (occupant.range.start(), occupant.range.last());
+        let overlapping = self.tree.last(|start| *start <= last);
+        if overlapping.is_none_or(|(_, segment)| segment.last < start) {
+            // Most addresses are new.
+            self.tree
+                .insert(start, segment(last, Versions::One(version)));
+            self.set_to(id, version.to);
+            return id;
+        }
+        self.split(start);
+        if let Some(after) = last.checked_add(1) {
             self.split(after);
         }
-        self.occupants.insert(id, LiveOccupant { occupant, to: 0 });
+        self.fill(occupant.range);
         // Its own lifetime, those it may end, and those that may start where an older one ended.
-        let mut stale = BTreeSet::from([order(id, &occupant)]);
-        for key in self.keys(id, &occupant) {
-            let (start, instant, id) = key;
-            self.tree.insert(SegmentEntry {
-                start,
-                instant,
-                id,
-                ..SegmentEntry::default()
-            });
-            stale.extend(
-                self.older(key)
-                    .and_then(stale_key)
-                    .into_iter()
-                    .chain(self.newer(key).and_then(stale_key)),
-            );
+        let order = version.order();
+        let mut stale = BTreeSet::from([order]);
+        for start in self.starts(occupant.range) {
+            if let Some(segment) = self.tree.get_mut(&start) {
+                let versions = &mut segment.versions;
+                let neighbours = [versions.older(order), versions.newer(order)];
+                stale.extend(neighbours.into_iter().flatten().map(Version::order));
+                versions.insert(version);
+            }
         }
         self.refresh(stale);
         id
@@ -96,7 +91,7 @@ impl LiveMap {
 
     /// Returns the occupant `id`; `None` if it is forgotten.
     pub fn get(&self, id: Id) -> Option<&Occupant> {
-        self.occupants.get(&id).map(|live| &live.occupant)
+        self.occupants.get(id).map(|live| &live.occupant)
     }
 
     /// Promises that no further evidence is for an instant before `watermark`: no occupant with
@@ -143,19 +138,17 @@ impl LiveMap {
     /// assert_eq!(live.snapshot().lookup(0x1080, 60).id, Some(new));
     /// ```
     pub fn forget_before(&mut self, horizon: u64) -> Vec<Id> {
-        let dead: Vec<Id> = self
-            .occupants
-            .iter()
-            .filter(|(_, r)| r.to <= horizon)
-            .map(|(id, _)| *id)
-            .collect();
+        let ended = self.occupants.iter().filter(|(_, live)| live.to <= horizon);
+        let dead: Vec<Id> = ended.map(|(id, _)| id).collect();
         for &id in &dead {
-            let Some(LiveOccupant { occupant, to, .. }) = self.occupants.remove(&id) else {
+            let Some(LiveOccupant { occupant, to }) = self.occupants.remove(id) else {
                 continue;
             };
-            for key in self.keys(id, &occupant) {
-                self.tree.remove(key);
-                self.raise_end(key.0, to);
+            for start in self.starts(occupant.range) {
+                if let Some(segment) = self.tree.get_mut(&start) {
+                    segment.versions.remove((occupant.instant(), id));
+                    segment.forgotten = segment.forgotten.max(to);
+                }
             }
             self.join(occupant.range);
         }
@@ -169,146 +162,124 @@ impl LiveMap {
 
     /// Returns whether the map has no occupants.
     pub fn is_empty(&self) -> bool {
-        self.occupants.is_empty()
+        self.occupants.len() == 0
     }
 
     /// Returns the approximate size on the heap in bytes, most of it shared with snapshots. Visits
     /// all nodes.
     pub fn memory_bytes(&self) -> usize {
-        self.tree.memory_bytes() + self.occupants.len() * size_of::<(Id, LiveOccupant)>() * 3 / 2
+        let of_segment = |segment: &Segment| segment.versions.memory_bytes();
+        self.tree.memory_bytes(&of_segment) + self.occupants.memory_bytes()
     }
 
     fn change(&mut self, id: Id, change: impl FnOnce(&mut Occupant)) {
-        if let Some(live) = self.occupants.get_mut(&id) {
+        if let Some(live) = self.occupants.get_mut(id) {
             change(&mut live.occupant);
-            let stale = BTreeSet::from([order(id, &live.occupant)]);
+            let stale = BTreeSet::from([(live.occupant.instant(), id)]);
             self.refresh(stale);
         }
     }
 
     /// Recomputes lifetimes, oldest first: one depends on older lifetimes and on the instants of
     /// newer occupants.
-    fn refresh(&mut self, mut stale: BTreeSet<(u64, Id)>) {
-        while let Some((_, id)) = stale.pop_first() {
-            let Some(&LiveOccupant {
-                occupant,
-                to: old_to,
-            }) = self.occupants.get(&id)
-            else {
+    fn refresh(&mut self, mut stale: BTreeSet<Order>) {
+        while let Some(order) = stale.pop_first() {
+            let (_, id) = order;
+            let Some(&LiveOccupant { occupant, to }) = self.occupants.get(id) else {
                 continue;
             };
-            let keys = self.keys(id, &occupant);
+            let starts = self.starts(occupant.range);
             // Occupants of one address follow one another, so the neighbours in each segment
             // suffice.
-            let floor = keys
-                .iter()
-                .filter_map(|&k| self.older(k))
-                .map(|e| e.to)
-                .max()
-                .unwrap_or(0);
-            let closer = keys
-                .iter()
-                .filter_map(|&k| self.newer(k))
-                .map(|e| e.instant)
-                .min();
-            let from = occupant.from(floor);
-            let own = occupant.own_end().max(from);
-            let to = own.min(closer.unwrap_or(u64::MAX)).max(from);
-            if to != old_to {
-                stale.extend(
-                    keys.iter()
-                        .filter_map(|&k| self.newer(k))
-                        .filter_map(stale_key),
-                );
+            let mut floor = 0;
+            let mut newer = Vec::new();
+            for start in &starts {
+                let Some((_, segment)) = self.tree.last(|it| it <= start) else {
+                    continue;
+                };
+                let older = segment.versions.older(order);
+                floor = floor.max(older.map_or(segment.forgotten, |older| older.to));
+                newer.extend(segment.versions.newer(order).map(Version::order));
             }
-            let from_known = matches!(occupant.start, Start::At(_));
-            let to_known = to == own && occupant.end_stated();
-            for &(start, instant, id) in &keys {
-                self.tree.insert(SegmentEntry {
-                    start,
-                    instant,
-                    id,
-                    from,
-                    to,
-                    from_known,
-                    to_known,
-                });
+            let closer = newer.iter().map(|&(instant, _)| instant).min();
+            let version = lifetime(id, &occupant, floor, closer);
+            if version.to != to {
+                stale.extend(newer);
             }
-            self.occupants.insert(id, LiveOccupant { occupant, to });
+            for start in &starts {
+                if let Some(segment) = self.tree.get_mut(start) {
+                    segment.versions.insert(version);
+                }
+            }
+            self.set_to(id, version.to);
         }
     }
 
-    /// Returns the keys of an occupant, one for each segment of its range.
-    fn keys(&self, id: Id, occupant: &Occupant) -> Vec<Key> {
-        self.segments(occupant.range)
-            .map(|start| (start, occupant.instant(), Id::raw(Some(id))))
-            .collect()
+    fn set_to(&mut self, id: Id, to: u64) {
+        if let Some(live) = self.occupants.get_mut(id) {
+            live.to = to;
+        }
     }
 
     /// Returns the first addresses of the segments that start in `range`.
-    fn segments(&self, range: AddrRange) -> impl Iterator<Item = u64> + '_ {
-        let next = |start: u64| {
-            self.tree
-                .after((start, u64::MAX, u32::MAX))
-                .map(|e| e.start)
-        };
-        std::iter::successors(Some(range.start()), move |&start| next(start))
-            .take_while(move |&start| start <= range.last())
+    fn starts(&self, range: AddrRange) -> Vec<u64> {
+        let mut starts = Vec::new();
+        let mut next = self.tree.divide(|start| *start < range.start()).1;
+        while let Some((&start, _)) = next.filter(|(start, _)| **start <= range.last()) {
+            starts.push(start);
+            next = self.tree.after(&start);
+        }
+        starts
     }
 
-    /// Returns the entry before another in its segment; the segment's own entry if there is no
-    /// other.
-    fn older(&self, (start, instant, id): Key) -> Option<&SegmentEntry> {
-        self.tree
-            .at_or_before((start, instant, id.checked_sub(1)?))
-            .filter(|e| e.start == start)
-    }
-
-    /// Returns the entry after another in its segment.
-    fn newer(&self, key: Key) -> Option<&SegmentEntry> {
-        self.tree.after(key).filter(|e| e.start == key.0)
-    }
-
-    /// Makes a segment start at `start`, with the entries of the segment it is cut from.
+    /// Makes a segment that contains `start` and the address before it into two.
     fn split(&mut self, start: u64) {
-        let from = self
-            .tree
-            .at_or_before((start, u64::MAX, u32::MAX))
-            .map_or(0, |e| e.start);
-        if from == start {
+        let Some((&first, _)) = self.tree.last(|it| *it < start) else {
             return;
-        }
-        let mut key = (from, 0, 0);
-        let mut next = self.tree.at_or_before(key).copied();
-        while let Some(entry) = next.filter(|e| e.start == from) {
-            key = entry.key();
-            self.tree.insert(SegmentEntry { start, ..entry });
-            next = self.tree.after(key).copied();
+        };
+        if let Some(segment) = self.tree.get_mut(&first)
+            && segment.last >= start
+        {
+            let upper = segment.clone();
+            segment.last = start - 1;
+            self.tree.insert(start, upper);
         }
     }
 
-    /// Notes in a segment that a forgotten occupant ended at `to`.
-    fn raise_end(&mut self, start: u64, to: u64) {
-        let before = self.tree.at_or_before((start, 0, 0)).map_or(0, |e| e.to);
-        self.tree.insert(segment(start, before.max(to)));
+    /// Adds segments for the addresses in `range` that have none.
+    fn fill(&mut self, range: AddrRange) {
+        let mut next = Some(range.start());
+        for start in self.starts(range) {
+            let before = next.filter(|&next| next < start);
+            if let Some(before) = before {
+                self.tree.insert(before, segment(start - 1, Versions::None));
+            }
+            let at = self.tree.last(|it| *it <= start);
+            next = at.and_then(|(_, segment)| segment.last.checked_add(1));
+        }
+        if let Some(next) = next.filter(|&next| next <= range.last()) {
+            self.tree
+                .insert(next, segment(range.last(), Versions::None));
+        }
     }
 
-    /// Joins empty segments in `range`, and empty neighbours with them.
+    /// Joins successive segments without occupants in `range` and beside it, and the addresses
+    /// between them.
     fn join(&mut self, range: AddrRange) {
-        let after = range.last().checked_add(1);
-        let starts: Vec<u64> = self.segments(range).chain(after).collect();
-        for start in starts.into_iter().filter(|&start| start > 0) {
-            let Some(&before) = self.tree.at_or_before((start - 1, u64::MAX, u32::MAX)) else {
+        let next = self.tree.after(&range.last()).map(|(&start, _)| start);
+        for start in self.starts(range).into_iter().chain(next) {
+            let (before, here) = self.tree.divide(|it| *it < start);
+            let Some(((&first, before), (_, here))) = before.zip(here) else {
                 continue;
             };
-            let here = self
-                .tree
-                .at_or_before((start, u64::MAX, u32::MAX))
-                .copied()
-                .filter(|e| e.start == start);
-            if let Some(here) = here.filter(|here| before.id == 0 && here.id == 0) {
-                self.tree.remove(here.key());
-                self.raise_end(before.start, here.to);
+            if before.versions.is_empty() && here.versions.is_empty() {
+                let joined = Segment {
+                    last: here.last,
+                    forgotten: before.forgotten.max(here.forgotten),
+                    versions: Versions::None,
+                };
+                self.tree.remove(&start);
+                self.tree.insert(first, joined);
             }
         }
     }
@@ -329,19 +300,27 @@ impl fmt::Debug for LiveMap {
     }
 }
 
-fn order(id: Id, occupant: &Occupant) -> (u64, Id) {
-    (occupant.instant(), id)
-}
-
-fn stale_key(entry: &SegmentEntry) -> Option<(u64, Id)> {
-    Some((entry.instant, Id::from_raw(entry.id)?))
-}
-
-/// Returns the entry of a segment itself.
-fn segment(start: u64, to: u64) -> SegmentEntry {
-    SegmentEntry {
-        start,
+/// Returns an occupant with its lifetime, if the occupants of its addresses before it end at
+/// `floor`, and the next one starts at `closer`.
+fn lifetime(id: Id, occupant: &Occupant, floor: u64, closer: Option<u64>) -> Version {
+    let from = occupant.from(floor);
+    let own = occupant.own_end().max(from);
+    let to = own.min(closer.unwrap_or(u64::MAX)).max(from);
+    Version {
+        instant: occupant.instant(),
+        from,
         to,
-        ..SegmentEntry::default()
+        id,
+        from_known: matches!(occupant.start, Start::At(_)),
+        to_known: to == own && occupant.end_stated(),
+    }
+}
+
+/// Returns a segment in which no occupant was forgotten.
+fn segment(last: u64, versions: Versions) -> Segment {
+    Segment {
+        last,
+        forgotten: 0,
+        versions,
     }
 }

@@ -2,213 +2,276 @@
 
 use std::sync::Arc;
 
-/// Orders entries: first address of the segment, instant of the evidence, raw id.
-pub(crate) type Key = (u64, u64, u32);
+/// A key of a tree, which may have fields besides those that order it.
+pub(crate) trait Key: Copy {
+    type Order: Ord;
 
-/// An occupant of a segment of the address space. The entry with id 0 is that of the segment
-/// itself; its `to` is the latest end of forgotten occupants.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SegmentEntry {
-    /// First address of the segment.
-    pub(crate) start: u64,
-    pub(crate) instant: u64,
-    pub(crate) from: u64,
-    pub(crate) to: u64,
-    pub(crate) id: u32,
-    pub(crate) from_known: bool,
-    pub(crate) to_known: bool,
+    fn order(&self) -> Self::Order;
 }
 
-impl SegmentEntry {
-    pub(crate) fn key(&self) -> Key {
-        (self.start, self.instant, self.id)
+impl Key for u64 {
+    type Order = u64;
+
+    fn order(&self) -> u64 {
+        *self
     }
 }
 
-/// Largest number of entries of a leaf and of children of a node.
-const FULL: usize = 48;
+/// Largest number of keys of a node.
+const FULL: usize = 32;
+
+/// Keys are apart from values: a search reads few cache lines.
+#[derive(Clone)]
+struct Node<K, V> {
+    keys: Vec<K>,
+    below: Below<K, V>,
+}
 
 #[derive(Clone)]
-enum Node {
-    Leaf(Vec<SegmentEntry>),
-    /// The first entry of each child, and the child.
-    Inner(Vec<(SegmentEntry, Arc<Node>)>),
+enum Below<K, V> {
+    Values(Vec<V>),
+    /// The key of a child is its first one.
+    Children(Vec<Arc<Node<K, V>>>),
 }
+
+/// A key and its value.
+pub(crate) type Entry<'t, K, V> = (&'t K, &'t V);
+
+/// The entries on both sides of a position.
+pub(crate) type Divided<'t, K, V> = (Option<Entry<'t, K, V>>, Option<Entry<'t, K, V>>);
 
 /// The tree. Clones share nodes until one of them changes.
 #[derive(Clone)]
-pub(crate) struct Tree {
-    root: Arc<Node>,
+pub(crate) struct Tree<K, V> {
+    root: Arc<Node<K, V>>,
 }
 
-impl Tree {
+impl<K: Key, V> Tree<K, V> {
     pub(crate) fn new() -> Self {
         Self {
-            root: Arc::new(Node::Leaf(Vec::new())),
+            root: Arc::new(Node {
+                keys: Vec::new(),
+                below: Below::Values(Vec::new()),
+            }),
         }
     }
 
     /// Returns the last entry for which `before` holds and the first for which it does not;
-    /// `before` must hold for all entries up to one.
-    pub(crate) fn divide(
-        &self,
-        before: impl Fn(&SegmentEntry) -> bool,
-    ) -> (Option<&SegmentEntry>, Option<&SegmentEntry>) {
+    /// `before` must hold for all keys up to one.
+    pub(crate) fn divide(&self, before: impl Fn(&K) -> bool) -> Divided<'_, K, V> {
         let (mut node, mut next) = (&*self.root, None);
         loop {
-            match node {
-                Node::Leaf(entries) => {
-                    let at = entries.partition_point(&before);
-                    let last = at.checked_sub(1).map(|last| &entries[last]);
-                    return (last, entries.get(at).or(next));
+            let at = node.keys.partition_point(&before);
+            match &node.below {
+                Below::Values(_) => {
+                    let last = at.checked_sub(1).and_then(|last| node.entry(last));
+                    return (last, node.entry(at).or_else(|| next.and_then(Node::first)));
                 }
-                Node::Inner(children) => {
-                    let at = children.partition_point(|(first, _)| before(first));
-                    next = children.get(at).map(|(first, _)| first).or(next);
+                Below::Children(children) => {
+                    next = children.get(at).map(|child| &**child).or(next);
                     let Some(last) = at.checked_sub(1) else {
-                        return (None, next);
+                        return (None, next.and_then(Node::first));
                     };
-                    node = &children[last].1;
+                    node = &children[last];
                 }
             }
         }
     }
 
-    /// Returns the last entry at or before `key`.
-    pub(crate) fn at_or_before(&self, key: Key) -> Option<&SegmentEntry> {
-        self.divide(|e| e.key() <= key).0
-    }
-
-    /// Returns the first entry after `key`.
-    pub(crate) fn after(&self, key: Key) -> Option<&SegmentEntry> {
-        self.divide(|e| e.key() <= key).1
-    }
-
-    pub(crate) fn memory_bytes(&self) -> usize {
-        memory_bytes(&self.root)
-    }
-
-    /// Inserts an entry; replaces one with the same key.
-    pub(crate) fn insert(&mut self, entry: SegmentEntry) {
-        if let Some(split) = insert(Arc::make_mut(&mut self.root), entry) {
-            let old = std::mem::replace(&mut self.root, Arc::new(Node::Leaf(Vec::new())));
-            let whole = first(&old).into_iter().map(|first| (first, old.clone()));
-            self.root = Arc::new(Node::Inner(whole.chain([split]).collect()));
+    /// Returns the last entry for which `before` holds, as [`Self::divide`].
+    #[inline]
+    pub(crate) fn last(&self, before: impl Fn(&K) -> bool) -> Option<Entry<'_, K, V>> {
+        let mut node = &*self.root;
+        loop {
+            let last = node.keys.partition_point(&before).checked_sub(1)?;
+            match &node.below {
+                Below::Values(values) => return Some((&node.keys[last], &values[last])),
+                Below::Children(children) => node = &children[last],
+            }
         }
     }
 
-    pub(crate) fn remove(&mut self, key: Key) {
-        remove(Arc::make_mut(&mut self.root), key);
-        while let Node::Inner(children) = &*self.root
+    /// Returns the first entry after a key.
+    pub(crate) fn after(&self, order: &K::Order) -> Option<Entry<'_, K, V>> {
+        self.divide(|key| key.order() <= *order).1
+    }
+
+    /// Returns the bytes of the nodes, and of values beyond their own size.
+    pub(crate) fn memory_bytes(&self, of_value: &impl Fn(&V) -> usize) -> usize {
+        self.root.memory_bytes(of_value)
+    }
+}
+
+impl<K: Key + Clone, V: Clone> Tree<K, V> {
+    /// Returns the value of a key to be changed.
+    pub(crate) fn get_mut(&mut self, order: &K::Order) -> Option<&mut V> {
+        let mut node = Arc::make_mut(&mut self.root);
+        loop {
+            let last = node.keys.partition_point(|key| key.order() <= *order);
+            let last = last.checked_sub(1)?;
+            match &mut node.below {
+                Below::Values(values) => {
+                    return (node.keys[last].order() == *order).then(|| &mut values[last]);
+                }
+                Below::Children(children) => node = Arc::make_mut(&mut children[last]),
+            }
+        }
+    }
+
+    /// Inserts an entry; replaces one with a key of the same order.
+    pub(crate) fn insert(&mut self, key: K, value: V) {
+        if let Some((upper_key, upper)) = Arc::make_mut(&mut self.root).insert(key, value) {
+            let keys = self.root.keys.first().copied().into_iter();
+            self.root = Arc::new(Node {
+                keys: keys.chain([upper_key]).collect(),
+                below: Below::Children(vec![self.root.clone(), upper]),
+            });
+        }
+    }
+
+    pub(crate) fn remove(&mut self, order: &K::Order) {
+        Arc::make_mut(&mut self.root).remove(order);
+        while let Below::Children(children) = &self.root.below
             && children.len() < 2
         {
-            let only = children.first().map(|(_, child)| child.clone());
-            self.root = only.unwrap_or_else(|| Arc::new(Node::Leaf(Vec::new())));
+            self.root = children
+                .first()
+                .cloned()
+                .unwrap_or_else(|| Tree::new().root);
         }
     }
 }
 
-fn first(node: &Node) -> Option<SegmentEntry> {
-    match node {
-        Node::Leaf(entries) => entries.first().copied(),
-        Node::Inner(children) => children.first().map(|(first, _)| *first),
-    }
-}
-
-fn len(node: &Node) -> usize {
-    match node {
-        Node::Leaf(entries) => entries.len(),
-        Node::Inner(children) => children.len(),
-    }
-}
-
-fn memory_bytes(node: &Node) -> usize {
-    size_of::<Node>()
-        + match node {
-            Node::Leaf(entries) => entries.capacity() * size_of::<SegmentEntry>(),
-            Node::Inner(children) => {
-                children.capacity() * size_of::<(SegmentEntry, Arc<Node>)>()
-                    + children
-                        .iter()
-                        .map(|(_, child)| memory_bytes(child))
-                        .sum::<usize>()
-            }
+impl<K: Key, V> Node<K, V> {
+    fn entry(&self, at: usize) -> Option<Entry<'_, K, V>> {
+        match &self.below {
+            Below::Values(values) => Some((self.keys.get(at)?, &values[at])),
+            Below::Children(_) => None,
         }
-}
+    }
 
-/// Inserts below `node`; if that overflows, splits off and returns its upper half.
-fn insert(node: &mut Node, entry: SegmentEntry) -> Option<(SegmentEntry, Arc<Node>)> {
-    match node {
-        Node::Leaf(entries) => {
-            let at = entries.partition_point(|e| e.key() < entry.key());
-            match entries.get_mut(at) {
-                Some(same) if same.key() == entry.key() => *same = entry,
-                _ => entries.insert(at, entry),
-            }
-            let upper = split(entries)?;
-            Some((upper[0], Arc::new(Node::Leaf(upper))))
+    fn first(&self) -> Option<Entry<'_, K, V>> {
+        match &self.below {
+            Below::Values(_) => self.entry(0),
+            Below::Children(children) => children.first()?.first(),
         }
-        Node::Inner(children) => {
-            let at = children
-                .partition_point(|(first, _)| first.key() <= entry.key())
-                .saturating_sub(1);
-            let (least, below) = &mut children[at];
-            if entry.key() <= least.key() {
-                *least = entry;
+    }
+
+    fn memory_bytes(&self, of_value: &impl Fn(&V) -> usize) -> usize {
+        let own = size_of::<Self>() + self.keys.capacity() * size_of::<K>();
+        own + match &self.below {
+            Below::Values(values) => {
+                values.capacity() * size_of::<V>() + values.iter().map(of_value).sum::<usize>()
             }
-            if let Some(split) = insert(Arc::make_mut(below), entry) {
-                children.insert(at + 1, split);
+            Below::Children(children) => {
+                let below = children.iter().map(|child| child.memory_bytes(of_value));
+                children.capacity() * size_of::<Arc<Self>>() + below.sum::<usize>()
             }
-            let upper = split(children)?;
-            Some((upper[0].0, Arc::new(Node::Inner(upper))))
         }
     }
 }
 
-fn split<T>(items: &mut Vec<T>) -> Option<Vec<T>> {
-    (items.len() > FULL).then(|| items.split_off(items.len() / 2))
-}
-
-/// Removes below `node`. Drops a child that becomes empty, and merges two small ones.
-fn remove(node: &mut Node, key: Key) {
-    match node {
-        Node::Leaf(entries) => {
-            if let Ok(at) = entries.binary_search_by_key(&key, SegmentEntry::key) {
-                entries.remove(at);
+impl<K: Key, V: Clone> Node<K, V> {
+    /// Inserts below; if that overflows, splits off and returns the upper part.
+    fn insert(&mut self, key: K, value: V) -> Option<(K, Arc<Self>)> {
+        let Node { keys, below } = self;
+        let (upper_keys, below) = match below {
+            Below::Values(values) => {
+                let at = keys.partition_point(|it| it.order() < key.order());
+                if keys.get(at).is_some_and(|it| it.order() == key.order()) {
+                    (keys[at], values[at]) = (key, value);
+                    return None;
+                }
+                let (keys, values) = add(keys, values, at, (key, value))?;
+                (keys, Below::Values(values))
             }
-        }
-        Node::Inner(children) => {
-            let at = children.partition_point(|(first, _)| first.key() <= key);
-            let Some(at) = at.checked_sub(1) else {
-                return;
-            };
-            let (least, below) = &mut children[at];
-            remove(Arc::make_mut(below), key);
-            match first(below) {
-                Some(first) => *least = first,
-                None => {
-                    children.remove(at);
-                    return;
+            Below::Children(children) => {
+                let at = keys.partition_point(|it| it.order() <= key.order());
+                let at = at.saturating_sub(1);
+                if key.order() <= keys[at].order() {
+                    keys[at] = key;
+                }
+                let upper = Arc::make_mut(&mut children[at]).insert(key, value)?;
+                let (keys, children) = add(keys, children, at + 1, upper)?;
+                (keys, Below::Children(children))
+            }
+        };
+        let upper = Node {
+            keys: upper_keys,
+            below,
+        };
+        Some((upper.keys[0], Arc::new(upper)))
+    }
+
+    /// Removes below. Drops a child that becomes empty, and merges two small ones.
+    fn remove(&mut self, order: &K::Order) {
+        let Node { keys, below } = self;
+        let at = keys.partition_point(|key| key.order() <= *order);
+        let Some(at) = at.checked_sub(1) else {
+            return;
+        };
+        match below {
+            Below::Values(values) => {
+                if keys[at].order() == *order {
+                    keys.remove(at);
+                    values.remove(at);
                 }
             }
-            let at = at.saturating_sub(1);
-            if let Some([(_, a), (_, b)]) = children.get(at..at + 2)
-                && len(a) + len(b) <= FULL / 2
-            {
-                let (_, b) = children.remove(at + 1);
-                append(Arc::make_mut(&mut children[at].1), Arc::unwrap_or_clone(b));
+            Below::Children(children) => {
+                let child = Arc::make_mut(&mut children[at]);
+                child.remove(order);
+                let Some(&first) = child.keys.first() else {
+                    keys.remove(at);
+                    children.remove(at);
+                    return;
+                };
+                keys[at] = first;
+                let at = at.saturating_sub(1);
+                if let Some([a, b]) = children.get(at..at + 2)
+                    && a.keys.len() + b.keys.len() <= FULL / 2
+                {
+                    keys.remove(at + 1);
+                    let upper = Arc::unwrap_or_clone(children.remove(at + 1));
+                    Arc::make_mut(&mut children[at]).append(upper);
+                }
             }
+        }
+    }
+
+    /// Appends the contents of another node of the same level.
+    fn append(&mut self, other: Self) {
+        self.keys.extend(other.keys);
+        match (&mut self.below, other.below) {
+            (Below::Values(values), Below::Values(more)) => values.extend(more),
+            (Below::Children(children), Below::Children(more)) => children.extend(more),
+            _ => unreachable!("nodes of one level are of one kind"),
         }
     }
 }
 
-/// Appends the contents of a node to those of another of the same level.
-fn append(node: &mut Node, other: Node) {
-    match (node, other) {
-        (Node::Leaf(entries), Node::Leaf(more)) => entries.extend(more),
-        (Node::Inner(children), Node::Inner(more)) => children.extend(more),
-        _ => unreachable!("nodes of one level are of one kind"),
+/// Adds an entry to a node at a position; if the node is full, splits off and returns its upper
+/// part. A node stays full if keys come in ascending order.
+fn add<K, T>(
+    keys: &mut Vec<K>,
+    items: &mut Vec<T>,
+    at: usize,
+    (key, item): (K, T),
+) -> Option<(Vec<K>, Vec<T>)> {
+    if keys.len() < FULL {
+        keys.insert(at, key);
+        items.insert(at, item);
+        return None;
     }
+    let middle = if at == FULL { FULL } else { FULL / 2 };
+    let mut upper = (keys.split_off(middle), items.split_off(middle));
+    if at < middle {
+        keys.insert(at, key);
+        items.insert(at, item);
+    } else {
+        upper.0.insert(at - middle, key);
+        upper.1.insert(at - middle, item);
+    }
+    Some(upper)
 }
 
 #[cfg(test)]
@@ -216,14 +279,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
-
-    fn entry(key: u64, to: u64) -> SegmentEntry {
-        SegmentEntry {
-            start: key,
-            to,
-            ..SegmentEntry::default()
-        }
-    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
@@ -235,28 +290,40 @@ mod tests {
             let (mut old_tree, mut old_model) = (tree.clone(), model.clone());
             for (i, &(key, adds)) in changes.iter().enumerate() {
                 if adds {
-                    tree.insert(entry(key, i as u64));
-                    model.insert(key, i as u64);
+                    tree.insert(key, i);
+                    model.insert(key, i);
                 } else {
                     // Runs of them, so that nodes become small.
                     for key in key..key + 4 {
-                        tree.remove((key, 0, 0));
+                        tree.remove(&key);
                         model.remove(&key);
                     }
+                }
+                if let (Some(value), Some(expected)) = (tree.get_mut(&(key / 2)), model.get_mut(&(key / 2))) {
+                    (*value, *expected) = (i, i);
                 }
                 if i % 1000 == 500 {
                     (old_tree, old_model) = (tree.clone(), model.clone());
                 }
             }
             for (tree, model) in [(&tree, &model), (&old_tree, &old_model)] {
-                prop_assert!(memory_bytes(&tree.root) <= 4096 + model.len() * 10 * size_of::<SegmentEntry>());
+                prop_assert!(tree.memory_bytes(&|_| 0) <= 4096 + model.len() * 10 * size_of::<(u64, usize)>());
                 for key in 0..3001 {
-                    let before = tree.at_or_before((key, 0, 0)).map(|e| (e.start, e.to));
-                    prop_assert_eq!(before, model.range(..=key).next_back().map(|(k, v)| (*k, *v)));
-                    let after = tree.after((key, 0, 0)).map(|e| (e.start, e.to));
-                    prop_assert_eq!(after, model.range(key + 1..).next().map(|(k, v)| (*k, *v)));
+                    let before = tree.last(|it| *it <= key);
+                    prop_assert_eq!(before, model.range(..=key).next_back());
+                    let after = tree.after(&key);
+                    prop_assert_eq!(after, model.range(key + 1..).next());
+                    prop_assert_eq!(tree.divide(|it| *it <= key), (before, after));
                 }
             }
         }
+    }
+
+    #[test]
+    fn ascending_keys_fill_nodes() {
+        let mut tree = Tree::new();
+        (0..10_000_u64).for_each(|key| tree.insert(key, key));
+        let bytes = tree.memory_bytes(&|_| 0);
+        assert!(bytes < 10_000 * 19, "{bytes}");
     }
 }
