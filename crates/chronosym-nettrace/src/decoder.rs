@@ -10,7 +10,7 @@ use chronosym_types::{Cursor, Gap, GapCause, PointerSize};
 use crate::blob::{self, Blob, BlobHeader, flag};
 use crate::blob_table::{EMPTY_BLOB, NO_BLOB};
 use crate::clock::Clock;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, LossWindow};
 use crate::event_type::{EventTypes, NO_TYPE, TypeChoice};
 use crate::fault::{Fault, Parsed};
 use crate::region::{Context, EventHeader, RegionData};
@@ -29,10 +29,13 @@ pub(crate) struct Decoder {
     pub(crate) limit: usize,
     /// Bytes modulo four that are missing from the file: alignments count from its original start.
     pub(crate) shift: u64,
+    clock: Clock,
     sequences: Sequences,
     clear_tables: bool,
     /// The latest time of any event or sequence point before this region.
     last_time: i64,
+    /// The time after which events may be missing: parts of the region were skipped.
+    missing_from: Option<i64>,
 }
 
 /// Why [`Decoder::events`] returned.
@@ -79,9 +82,11 @@ impl Decoder {
             v6,
             limit,
             shift: 0,
+            clock,
             sequences: Sequences::new(clock),
             clear_tables: false,
             last_time: i64::MIN,
+            missing_from: None,
         }
     }
 
@@ -93,6 +98,25 @@ impl Decoder {
             self.region.clear_tables();
         }
         self.threads.begin_region();
+    }
+
+    /// Ends a region. If parts of it were skipped, the lost events had the times of the region.
+    pub(crate) fn end_region(&mut self) {
+        let Some(from) = self.missing_from.take() else {
+            return;
+        };
+        let (clock, to) = (self.clock, self.last_time.max(self.region.last_time));
+        self.diagnostics.add_window(LossWindow {
+            capture_thread: None,
+            from_ns: clock.ns(from),
+            to_ns: clock.ns(to),
+            events: 0,
+        });
+    }
+
+    /// Records that events of this region cannot be read.
+    pub(crate) fn missing(&mut self) {
+        self.missing_from.get_or_insert(self.last_time);
     }
 
     /// Reads the header of an event or metadata block.
@@ -227,6 +251,7 @@ impl Decoder {
     pub(crate) fn bad_record(&mut self, offset: u64, size: usize) {
         let gap = Gap::new(offset, size as u64, GapCause::BadRecord);
         self.diagnostics.gaps.add(gap);
+        self.missing();
     }
 
     /// Takes an event; true if it became a record.
@@ -288,6 +313,7 @@ impl Decoder {
         }
         if block.type_choice.event_type == NO_TYPE {
             self.diagnostics.unknown_metadata += 1;
+            self.missing();
             return false;
         }
         if block.stack == NO_BLOB && header.stack_id != 0 {

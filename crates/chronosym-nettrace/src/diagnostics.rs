@@ -123,13 +123,13 @@ pub struct ThreadLoss {
 #[non_exhaustive]
 pub struct LossWindow {
     /// The thread whose they are, as in [`ThreadLoss::capture_thread`]; in a window that grew, the
-    /// first one.
-    pub capture_thread: u64,
+    /// first one. `None` for events of any thread, which were in a part that cannot be read.
+    pub capture_thread: Option<u64>,
     /// Last event or sequence point before the gap, in ns since the trace start.
     pub from_ns: u64,
     /// First event or sequence point after the gap, in ns since the trace start.
     pub to_ns: u64,
-    /// Events missing.
+    /// Events missing, as far as sequence numbers count them.
     pub events: u64,
 }
 
@@ -141,14 +141,9 @@ impl Diagnostics {
     pub(crate) fn add_loss(
         &mut self,
         slot: &mut Option<usize>,
-        thread_id: Option<u64>,
-        window: LossWindow,
+        (capture_thread, thread_id): (u64, Option<u64>),
+        events: u64,
     ) {
-        let LossWindow {
-            capture_thread,
-            events,
-            ..
-        } = window;
         let index = *slot.get_or_insert_with(|| {
             self.losses.push(ThreadLoss {
                 capture_thread,

@@ -72,6 +72,7 @@ impl Decoder {
         let type_choice = self.types.find(metadata_id);
         if type_choice.event_type == NO_TYPE {
             self.diagnostics.unknown_metadata += 1;
+            self.missing();
             return Ok(());
         }
         self.diagnostics.stacks += u64::from(!stack.is_empty());

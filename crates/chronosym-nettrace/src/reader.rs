@@ -181,6 +181,7 @@ impl<R: Read> Reader<R> {
             }
             break;
         }
+        self.walk.decoder.end_region();
         self.walk.decoder.diagnostics.bytes_read = self.walk.window.end_offset();
         if self.walk.decoder.region.is_empty() {
             let offset = self.walk.window.end_offset();

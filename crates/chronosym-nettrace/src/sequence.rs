@@ -184,13 +184,14 @@ impl ThreadSequence {
     ) {
         if missing > 0 {
             let window = LossWindow {
-                capture_thread: self.capture_thread,
+                capture_thread: Some(self.capture_thread),
                 from_ns: clock.ns(self.last_time.min(seen.time)),
                 to_ns: clock.ns(seen.time),
                 events: missing.unsigned_abs(),
             };
             if self.damages == damages {
-                diagnostics.add_loss(&mut self.loss, seen.thread_id, window);
+                let thread = (self.capture_thread, seen.thread_id);
+                diagnostics.add_loss(&mut self.loss, thread, window.events);
             }
             diagnostics.add_window(window);
         }

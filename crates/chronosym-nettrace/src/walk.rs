@@ -107,6 +107,9 @@ impl<R: Read> Walk<R> {
         let length = end.saturating_sub(self.used_to);
         let gap = Gap::new(self.used_to, length, cause);
         self.decoder.diagnostics.gaps.add(gap);
+        if cause != GapCause::AfterEnd {
+            self.decoder.missing();
+        }
         self.used_to = end;
     }
 

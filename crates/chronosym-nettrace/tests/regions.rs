@@ -336,7 +336,10 @@ fn dropped_events_are_counted_by_thread_with_their_time() {
         let windows: Vec<_> = windows
             .map(|w| (w.capture_thread, w.from_ns, w.to_ns, w.events))
             .collect();
-        assert_eq!(windows, [(seven, 100, 120, 5), (eight, 130, 140, 2)]);
+        assert_eq!(
+            windows,
+            [(Some(seven), 100, 120, 5), (Some(eight), 130, 140, 2)]
+        );
         assert_eq!(trace.diagnostics.lost_events(), 7);
         assert!(!trace.diagnostics.is_clean());
         assert_eq!(trace.events().len(), 6);

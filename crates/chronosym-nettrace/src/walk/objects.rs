@@ -53,6 +53,7 @@ impl<R: Read> Walk<R> {
             self.decoder.shift = (shift + turn) % 4;
             if self.read(block_start).is_ok() && self.is_block_end(size.into()) {
                 self.decoder.lost();
+                self.decoder.missing();
                 self.decoder.diagnostics.misaligned_blocks += 1;
                 return Ok((kind, size));
             }

@@ -12,7 +12,7 @@ use std::thread;
 use chronosym_core::DiagnosticKind::{Damage, Limit, LostEvents, Unused};
 use chronosym_core::{Diagnostic, Diagnostics, Loss, RecordingId, Session};
 use chronosym_events::EventSchema;
-use chronosym_nettrace::{Error, Format, Options, Reader, Region, TraceHeader};
+use chronosym_nettrace::{Error, Format, LossWindow, Options, Reader, Region, TraceHeader};
 
 use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
@@ -37,8 +37,9 @@ pub struct NettraceStream<R> {
     batch: Batch,
     /// Set once reading into a session has started.
     importer: Option<Importer>,
-    /// Number of losses that have been added to the session.
+    /// Number of losses that have been added to the session, and the last one, which may grow.
     losses: usize,
+    last_loss: Option<LossWindow>,
 }
 
 /// How a trace is read into a session of several recordings.
@@ -75,6 +76,7 @@ impl<R: Read> NettraceStream<R> {
             batch: Batch::default(),
             importer: None,
             losses: 0,
+            last_loss: None,
         }
     }
 
@@ -132,11 +134,14 @@ impl<R: Read> NettraceStream<R> {
             return;
         };
         let windows = &self.reader.diagnostics().loss_windows;
-        for window in &windows[self.losses..] {
+        let grown = windows[..self.losses].last();
+        let grown = grown.filter(|last| self.last_loss.as_ref() != Some(*last));
+        for window in grown.into_iter().chain(&windows[self.losses..]) {
             let (from, to) = (importer.at(window.from_ns), importer.at(window.to_ns));
             session.lost(Loss::of_events(from, to, window.events));
         }
         self.losses = windows.len();
+        self.last_loss = windows.last().copied();
     }
 }
 
