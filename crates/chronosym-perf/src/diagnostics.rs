@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use chronosym_types::Gaps;
 
 /// What was damaged, lost or unknown in a recording, counted.
@@ -64,6 +66,9 @@ pub struct Diagnostics {
     pub aux_bytes: u64,
     /// Errors in hardware traces, and `AUX` records that lost data.
     pub aux_faults: u64,
+    /// Times after which, and up to which, records are missing because a part of the recording
+    /// cannot be read, by the clock of the samples.
+    pub missing_times: Vec<Range<u64>>,
 }
 
 impl Diagnostics {

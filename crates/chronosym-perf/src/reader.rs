@@ -80,6 +80,8 @@ struct Recording {
     info: Info,
     round: Round,
     diagnostics: Diagnostics,
+    /// Time of the first delivered record that could not be decoded, until it is noted.
+    bad_since: Option<u64>,
 }
 
 enum Step {
@@ -143,6 +145,7 @@ impl<R: Read> Reader<R> {
                 info: Info::default(),
                 round: Round::default(),
                 diagnostics: Diagnostics::default(),
+                bad_since: None,
             },
             round_limit: options.round_limit,
         };
@@ -223,8 +226,12 @@ impl<R: Read> Reader<R> {
                     self.recording.diagnostics.forced_rounds += 1;
                     self.recording.round.force();
                 }
-                Step::RoundEnd => self.recording.round.mark(),
+                Step::RoundEnd => {
+                    self.recording.note_missing(false);
+                    self.recording.round.mark();
+                }
                 Step::End => {
+                    self.recording.note_missing(true);
                     self.recording.round.finish();
                     if self.recording.round.has_next() {
                         return Ok(());
@@ -253,11 +260,13 @@ impl<R: Read> Reader<R> {
             Unpacked::Mark => return Step::RoundEnd,
             Unpacked::Nothing => {}
         }
+        self.recording.bad_compressed(self.unpacker.bad_bytes);
         match self.stage {
             Stage::Records => self.read_record(),
             Stage::Unpacking => {
-                self.recording.diagnostics.bad_compressed_bytes =
-                    self.unpacker.bad_bytes + self.unpacker.leftover();
+                let left = self.unpacker.leftover();
+                self.recording
+                    .bad_compressed(self.unpacker.bad_bytes + left);
                 self.stage = Stage::Ended;
                 Step::Next
             }
@@ -346,6 +355,7 @@ impl<R: Read> Reader<R> {
     fn gap(&mut self, start: u64, cause: GapCause) {
         let gap = Gap::new(start, self.window.offset(0) - start, cause);
         self.recording.diagnostics.gaps.add(gap);
+        self.recording.round.missing();
     }
 
     /// Searches the remaining `left` bytes for records. They are aligned to 8 bytes unless some
@@ -539,6 +549,23 @@ impl Recording {
         }
     }
 
+    /// Notes how many compressed bytes cannot be decompressed so far.
+    fn bad_compressed(&mut self, bytes: u64) {
+        if bytes > self.diagnostics.bad_compressed_bytes {
+            self.diagnostics.bad_compressed_bytes = bytes;
+            self.round.missing();
+        }
+    }
+
+    /// Notes between which times records are missing, once that is known.
+    fn note_missing(&mut self, is_end: bool) {
+        if let Some(time) = self.bad_since.take() {
+            self.round.missing_since(time);
+        }
+        let times = self.round.missing_times(is_end);
+        self.diagnostics.missing_times.extend(times);
+    }
+
     /// Delivers the next record and counts losses it reports.
     #[inline]
     fn next(&mut self) -> Option<Record<'_>> {
@@ -546,7 +573,11 @@ impl Recording {
         let attr = self.attrs.of(raw.kind, raw.body, raw.order);
         let (record, whole) = raw.decode(attr);
         let counts = &mut self.diagnostics;
-        counts.bad_records += u64::from(!whole);
+        if !whole {
+            counts.bad_records += 1;
+            let time = record.time_ns.unwrap_or_default();
+            self.bad_since = Some(self.bad_since.map_or(time, |since| since.min(time)));
+        }
         counts.unknown_records += u64::from(raw.kind > LAST_OF_KERNEL);
         match record.event {
             Event::Lost { records, .. } => {

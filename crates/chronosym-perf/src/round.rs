@@ -9,6 +9,8 @@
     reason = "sizes of what is in memory, and places in it"
 )]
 
+use std::ops::Range;
+
 /// Position and order of a held record.
 #[derive(Clone, Copy)]
 struct HeldRecord {
@@ -34,6 +36,9 @@ pub(crate) struct Round {
     /// The greatest time delivered.
     delivered: u64,
     spare: Vec<u8>,
+    /// The time after which records are missing, and the marks until all times up to which they are
+    /// missing have been seen.
+    missing: Option<(u64, u8)>,
 }
 
 impl Round {
@@ -94,6 +99,31 @@ impl Round {
         }
         std::mem::swap(&mut self.bytes, &mut self.spare);
         (self.next, self.ready) = (0, 0);
+    }
+
+    /// Records that records of this round are missing: none is older than what was delivered.
+    pub(crate) fn missing(&mut self) {
+        self.missing_since(self.delivered);
+    }
+
+    /// Records that records are missing, none of which is older than `time`.
+    pub(crate) fn missing_since(&mut self, time: u64) {
+        const MARKS: u8 = 2;
+        let time = time.saturating_sub(1);
+        let from = self.missing.map_or(time, |(from, _)| from.min(time));
+        self.missing = Some((from, MARKS));
+    }
+
+    /// Returns the times after which and up to which records are missing, once that is certain: at
+    /// the second mark, or at the end.
+    pub(crate) fn missing_times(&mut self, is_end: bool) -> Option<Range<u64>> {
+        let (from, marks) = self.missing.as_mut()?;
+        *marks -= u8::from(*marks > 0);
+        let times = *from..self.greatest.max(*from);
+        (is_end || *marks == 0).then(|| {
+            self.missing = None;
+            times
+        })
     }
 
     /// Ends a round: readies the records that are complete now.

@@ -566,3 +566,26 @@ fn losses_are_counted() {
     assert_eq!((diagnostics.throttles, diagnostics.cut_maps), (1, 1));
     assert_eq!(CpuMode::default(), CpuMode::Unknown);
 }
+
+#[test]
+fn times_of_unreadable_parts_end_with_the_round_after_them() {
+    let mut writer = PerfWriter::new(PerfAttr::default());
+    let mut at = 0;
+    for round in 1..=5 {
+        writer.comm(round * 100, 10, 10, "app");
+        if round == 3 {
+            at = writer.written();
+        }
+        writer.comm(round * 100 + 50, 10, 10, "app");
+        writer.round();
+    }
+    let mut bytes = writer.file();
+    let start = bytes.len() - writer.written() + at;
+    let (_, whole) = read(&bytes).expect("a recording");
+    assert_eq!(whole.missing_times, []);
+    bytes[start..start + 8].fill(0);
+    // The records of the first round were delivered, and the fourth one follows.
+    let (_, damaged) = read(&bytes).expect("a recording");
+    let times = damaged.missing_times.iter().map(|it| (it.start, it.end));
+    assert_eq!(times.collect::<Vec<_>>(), [(149, 450)]);
+}

@@ -219,6 +219,7 @@ impl<R: Read> PerfStream<R> {
 
     fn finish(&mut self, session: &mut Session) {
         self.has_ended = true;
+        self.note_losses(session);
         let Some(importer) = &mut self.importer else {
             return;
         };
@@ -231,11 +232,28 @@ impl<R: Read> PerfStream<R> {
         }
     }
 
+    /// Adds the losses since the last call to the session, once its time 0 is known.
+    fn note_losses(&mut self, session: &mut Session) {
+        let Some(importer) = &mut self.importer else {
+            return;
+        };
+        let (times, began_ns) = (&self.reader.diagnostics().missing_times, importer.began_ns);
+        for times in times[importer.losses..]
+            .iter()
+            .take_while(|_| began_ns.is_some())
+        {
+            let since = |ns: u64| ns.saturating_sub(began_ns.unwrap_or_default());
+            session.lost(Loss::between(since(times.start), since(times.end)));
+            importer.losses += 1;
+        }
+    }
+
     /// Reads the next record into a session; returns its time.
     fn step(&mut self, session: &mut Session) -> Result<Option<u64>, chronosym_perf::Error> {
         // In pipe mode, events are described while they are read: the event of the next record must
         // be known before it is read.
         self.reader.has_next()?;
+        self.note_losses(session);
         let Some(importer) = &mut self.importer else {
             return Ok(None);
         };
@@ -346,6 +364,8 @@ struct Importer {
     processes: Processes,
     /// Time of each processor's last record.
     last_ns: HashMap<u32, u64>,
+    /// Number of parts of the recording that cannot be read and were added as losses.
+    losses: usize,
     waiting: Waiting,
     last_switches: LastSwitches,
     /// Number of scheduler tracepoints that were sampled rather than recorded completely.
@@ -445,7 +465,8 @@ impl Importer {
             Event::Lost { records, .. } => {
                 let cpu = record.cpu.unwrap_or_default();
                 let from = self.last_ns.get(&cpu).copied().unwrap_or_default();
-                session.lost(Loss::of_events(from, at.time_ns, *records));
+                let to = if is_live { at.time_ns } else { u64::MAX };
+                session.lost(Loss::of_events(from, to, *records));
             }
             _ => {}
         }
