@@ -51,6 +51,9 @@ pub struct Diagnostics {
     pub gaps: Gaps,
     /// Buffers whose records were out of time order; they were sorted.
     pub unordered_buffers: u64,
+    /// Places where buffers are missing from the file: their numbers skip some, or the file has
+    /// fewer than its header states.
+    pub missing_buffers: u64,
     /// Buffers that occur twice in the file, by their number and time; skipped the second time.
     pub repeated_buffers: u64,
     /// Records delivered after one with a later time.
@@ -77,10 +80,13 @@ impl Diagnostics {
         self.events_lost
     }
 
-    /// Returns whether the trace itself reports missing events.
+    /// Returns whether events are missing: the trace reports it, buffers are missing, or a part of
+    /// the file could not be read.
     pub fn lost_anything(&self) -> bool {
         self.events_lost + self.buffers_lost + self.lost_event_records != 0
             || self.buffers_with_lost_events + self.buffers_after_lost_buffer != 0
+            || self.missing_buffers != 0
+            || self.is_damaged()
     }
 
     /// Returns whether part of the file could not be read.
@@ -94,6 +100,7 @@ impl Diagnostics {
         self.empty_buffers += other.empty_buffers;
         self.buffers_with_lost_events += other.buffers_with_lost_events;
         self.buffers_after_lost_buffer += other.buffers_after_lost_buffer;
+        self.missing_buffers += other.missing_buffers;
         self.repeated_buffers += other.repeated_buffers;
         self.gaps.append(&other.gaps, file);
     }

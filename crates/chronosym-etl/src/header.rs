@@ -69,6 +69,11 @@ impl LogFileMode {
         self.0 & 0x800 != 0
     }
 
+    /// Returns whether the oldest buffers were overwritten at the maximum size of the file.
+    pub fn is_circular(self) -> bool {
+        self.0 & 2 != 0
+    }
+
     /// Returns whether buffers are compressed (each one also has a flag).
     pub fn is_compressed(self) -> bool {
         self.0 & 0x0400_0000 != 0

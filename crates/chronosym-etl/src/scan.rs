@@ -24,6 +24,8 @@ pub(crate) struct Scan {
     pub(crate) failure: Option<Error>,
     /// Bytes that compressed buffers unpack to.
     unpacked: u64,
+    /// Numbers of the buffers.
+    numbers: Vec<i64>,
 }
 
 /// Bytes read of each buffer: its header and its first records, whose time determines when the
@@ -63,6 +65,7 @@ pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, Error> {
         diagnostics: Diagnostics::default(),
         failure: None,
         unpacked: 0,
+        numbers: Vec::new(),
     };
     let mut offset = 0;
     if let Err(source) = scan.walk(source, size, first_size.into(), &mut offset) {
@@ -70,6 +73,7 @@ pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, Error> {
         scan.diagnostics.gaps.add(gap);
         scan.failure = Some(Error::Io { offset, source });
     }
+    scan.find_missing_buffers();
     Ok(scan)
 }
 
@@ -143,6 +147,19 @@ impl Scan {
         Ok(())
     }
 
+    /// Counts the places where buffers are missing. Sessions number their buffers from 0; those of
+    /// a circular file begin later, and programs that rewrite files may leave 0 in all of them.
+    fn find_missing_buffers(&mut self) {
+        self.numbers.sort_unstable();
+        let pairs = self.numbers.iter().zip(self.numbers.iter().skip(1));
+        let skips = pairs.filter(|&(&before, &after)| before > 0 && after - before > 1);
+        self.diagnostics.missing_buffers = skips.count() as u64;
+        let is_short = self.diagnostics.buffers < u64::from(self.header.buffers_written);
+        if is_short && !self.header.log_file_mode.is_circular() {
+            self.diagnostics.missing_buffers = self.diagnostics.missing_buffers.max(1);
+        }
+    }
+
     /// The buffer at `offset` states too large a size: another one starts inside it, at `end`.
     fn shorten_last(&mut self, offset: u64, end: u64) {
         let last = self.buffers.last_mut();
@@ -161,6 +178,7 @@ impl Scan {
         let stored = u32::try_from(left).map_or(header.stored, |left| left.min(header.stored));
         let cut = stored < header.stored;
         diagnostics.buffers += 1;
+        self.numbers.push(header.sequence);
         diagnostics.buffers_with_lost_events += u64::from(header.lost_events());
         diagnostics.buffers_after_lost_buffer += u64::from(header.lost_buffer());
         if header.valid as usize <= HEADER {

@@ -555,3 +555,23 @@ fn repeated_buffers_are_left_out_and_counted() {
         }
     }
 }
+
+#[test]
+fn missing_buffers_are_noticed_by_their_numbers() {
+    let whole = trace(false);
+    let all = buffers(&whole);
+    assert!(all.len() > 4);
+    assert!(!read(&whole).1.lost_anything());
+    for missing in 2..all.len() - 1 {
+        let kept = all
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| *number != missing);
+        let bytes: Vec<u8> = kept
+            .flat_map(|(_, buffer)| buffer.iter().copied())
+            .collect();
+        let (_, diagnostics) = read(&bytes);
+        assert_eq!(diagnostics.missing_buffers, 1, "{missing}");
+        assert!(diagnostics.lost_anything() && !diagnostics.is_damaged());
+    }
+}

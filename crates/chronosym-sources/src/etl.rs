@@ -29,6 +29,7 @@ fn diagnostics(counted: &chronosym_etl::Diagnostics) -> Diagnostics {
         (counted.buffers_with_lost_events, Lost, "buffers are marked: events around them were lost"),
         (counted.buffers_after_lost_buffer, Lost, "buffers are marked: a buffer before them was lost"),
         (counted.lost_event_records, Lost, "times a real-time consumer was too slow and events were lost"),
+        (counted.missing_buffers, Lost, "times that buffers are missing from the file, by their numbers or by the count in its header"),
         (counted.repeated_buffers, Damage, "buffers are duplicates and were skipped"),
         (counted.clamped_times, Unused, "records have times before the start or long after the end, and were moved there"),
         (counted.unordered_buffers, Unused, "buffers had records out of time order, which were sorted"),
