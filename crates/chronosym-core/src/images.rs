@@ -181,13 +181,13 @@ impl MappedImages {
         }
     }
 
-    /// Adds a copy of an image of the parent process.
+    /// Adds a copy of an image: of the parent process, or of a part that remains mapped. Nothing
+    /// confirms that the image itself is still there.
     pub fn inherit(&mut self, images: &mut SparseVec<Image>, image: Image, time: u64) {
         let base = image.base;
         let index = images.push(Image {
             loaded: Start::At(time),
             end: End::Open,
-            confirmed: time,
             ..image
         });
         self.current.insert(base, (ImageIndex(index as u32), time));
