@@ -259,12 +259,15 @@ impl Timeline {
         if near.iter().any(|near| near.after.is_some()) {
             return NameReason::BeforeFirstLoad;
         }
-        if !self.losses.is_empty() {
-            return NameReason::EventsLost;
-        }
         // A runtime lists the code of its process only.
         let is_user = !self.is_surely_kernel(address);
-        if is_user && self.is_managed(process) && !self.has_rundown(process) {
+        let is_unlisted = is_user && self.is_managed(process) && !self.has_rundown(process);
+        // Without a rundown, only events before `time` could have described the code.
+        let could_describe = |loss: &Loss| !is_unlisted || loss.from_ns < time;
+        if self.losses.iter().any(could_describe) {
+            return NameReason::EventsLost;
+        }
+        if is_unlisted {
             return NameReason::NoRundown;
         }
         NameReason::NoCodeAtAddress
