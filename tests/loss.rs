@@ -1,11 +1,6 @@
 //! Certainty after lost events, and which address of a frame is looked up.
 
-use std::collections::HashMap;
-use std::io::Cursor;
-use std::path::Path;
-use std::sync::Arc;
-
-use chronosym::facts::{At, Method, Module, Process, Sample};
+use chronosym::facts::{At, Fact, Image, Method, Module, Process, Sample};
 use chronosym::{
     Action, Certainty, EventSelector, Filter, Frame, Loss, ModuleRef, NameReason, Options,
     Position, Resolver, SampleKind, SampleSelection, Session, SymbolSource, Timeline,
@@ -72,6 +67,32 @@ fn an_end_by_the_container_confirms_nothing_after_a_loss() {
         assert_eq!(answer(39), exact);
         assert_eq!(answer(60), doubtful);
         assert_eq!(answer(85), doubtful);
+    }
+}
+
+/// A fork copies what its parent knows, and confirms nothing.
+#[test]
+fn a_mapping_that_was_inherited_after_a_loss_is_in_doubt() {
+    for has_loss in [false, true] {
+        let mut session = session();
+        session.apply(at(5), Image::new(Action::Load, 0x1000, 0x1000, "/lib/a.so"));
+        if has_loss {
+            session.lost(Loss::between(40, 50));
+        }
+        let child = At::new(60).process(PID + 1);
+        session.apply(child, Process::new(Action::Load, "app"));
+        session.apply(child, Fact::Fork { parent: PID });
+        let timeline = session.finish();
+        let process = timeline.find_process(PID + 1, None).expect("the child");
+        let frame = timeline
+            .frames(process, 0x1010, 70, Position::Exact, None)
+            .remove(0);
+        assert_eq!(frame.module(), Some("a"));
+        let expected = match has_loss {
+            true => Certainty::Inferred,
+            false => Certainty::Exact,
+        };
+        assert_eq!(frame.certainty, Some(expected));
     }
 }
 
@@ -161,179 +182,4 @@ fn methods_without_names_in_events_are_named_by_their_tokens() {
         "0x2010",
         "a nil token names nothing"
     );
-}
-
-/// The objects of a nettrace V4 or V5 file.
-struct Objects {
-    head: Vec<u8>,
-    /// The header of each object, its name, its content, and whether the content is a block.
-    list: Vec<(Vec<u8>, String, Vec<u8>)>,
-}
-
-impl Objects {
-    fn of(bytes: &[u8]) -> Self {
-        const HEAD: usize = 32;
-        let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
-        let (mut at, mut list) = (HEAD, Vec::new());
-        while bytes[at] == 5 {
-            let name_at = at + 15;
-            let name_end = name_at + number(at + 11);
-            let name = String::from_utf8(bytes[name_at..name_end].to_vec()).unwrap();
-            let header = bytes[at..name_end + 1].to_vec();
-            at = name_end + 1;
-            let end = match name.as_str() {
-                "Trace" => at + 48,
-                _ => {
-                    let size = number(at);
-                    at = (at + 4).next_multiple_of(4);
-                    at + size
-                }
-            };
-            list.push((header, name, bytes[at..end].to_vec()));
-            assert_eq!(bytes[end], 6, "the end of an object");
-            at = end + 1;
-        }
-        Objects {
-            head: bytes[..HEAD].to_vec(),
-            list,
-        }
-    }
-
-    /// The file without the blocks of events and stacks that `drop` selects by number.
-    fn without(&self, drop: impl Fn(usize) -> bool) -> Vec<u8> {
-        let mut bytes = self.head.clone();
-        for (number, (header, name, content)) in self.list.iter().enumerate() {
-            if matches!(name.as_str(), "EventBlock" | "StackBlock") && drop(number) {
-                continue;
-            }
-            bytes.extend_from_slice(header);
-            if name != "Trace" {
-                bytes.extend((content.len() as u32).to_le_bytes());
-                bytes.resize(bytes.len().next_multiple_of(4), 0);
-            }
-            bytes.extend_from_slice(content);
-            bytes.push(6);
-        }
-        bytes.push(1);
-        bytes
-    }
-}
-
-/// Address, name and certainty of the frames of a stack.
-type Frames = Vec<(u64, bool, Option<String>, Option<Certainty>)>;
-
-fn read(bytes: &[u8]) -> HashMap<(u64, u64), Frames> {
-    let events = ["Microsoft-DotNETCore-SampleProfiler", "Workload-Truth"];
-    let events = events.iter().filter_map(|name| EventSelector::parse(name));
-    let mut session = Session::new(SampleSelection::Events(events.collect()));
-    chronosym::source::nettrace::read(Cursor::new(bytes), &mut session).expect("a trace");
-    let timeline: Arc<Timeline> = session.finish();
-    let mut resolver = Resolver::new(&timeline, None);
-    let mut samples = HashMap::new();
-    timeline.for_each_sample(&Filter::default(), |class, time| {
-        let tid = timeline.thread_view(class.thread).expect("a thread").tid;
-        let (stack, _) = resolver.resolve(class, time).expect("a stack");
-        let frames = resolver.stack(stack).map(|id| {
-            let frame = resolver.frame(id);
-            let name = frame.name().ok().map(str::to_owned);
-            (frame.address, frame.inlined, name, frame.certainty)
-        });
-        samples.insert((time, tid), frames.collect());
-    });
-    samples
-}
-
-#[derive(Debug, Default)]
-struct Score {
-    right: u64,
-    /// Right and not exact, although exact without the loss.
-    doubted: u64,
-    wrong: u64,
-    wrong_and_exact: Vec<String>,
-}
-
-impl Score {
-    /// Compares the frames of a stack, by address; inlinees only if both have the same number.
-    fn add(&mut self, what: &str, whole: &Frames, damaged: &Frames) {
-        let addresses = |frames: &Frames| {
-            let hosts = frames.iter().filter(|frame| !frame.1);
-            hosts.map(|frame| frame.0).collect::<Vec<_>>()
-        };
-        if addresses(whole) != addresses(damaged) {
-            return;
-        }
-        let is_host = |frame: &&(u64, bool, Option<String>, Option<Certainty>)| !frame.1;
-        let pairs: Vec<_> = match whole.len() == damaged.len() {
-            true => whole.iter().zip(damaged).collect(),
-            false => {
-                let hosts = damaged.iter().filter(is_host);
-                whole.iter().filter(is_host).zip(hosts).collect()
-            }
-        };
-        for ((address, _, truth, sure), (_, _, name, certainty)) in pairs {
-            let (Some(truth), Some(name)) = (truth, name) else {
-                continue;
-            };
-            let is_exact = *certainty == Some(Certainty::Exact);
-            if truth == name {
-                self.right += 1;
-                self.doubted += u64::from(*sure == Some(Certainty::Exact) && !is_exact);
-            } else {
-                self.wrong += 1;
-                if is_exact {
-                    let text = format!("{what}: {address:#x} is {truth}, not {name}");
-                    self.wrong_and_exact.push(text);
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn no_name_is_wrong_and_exact_after_lost_blocks() {
-    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
-    let mut score = Score::default();
-    for trace in [
-        "clr10/traces/all",
-        "clr10/traces/reuse",
-        "clr10/traces/rich",
-        "clr10/traces/entry",
-        "clr10/traces/default",
-        "clr31/workload/traces/reuse",
-    ] {
-        let path = testdata.join(format!("{trace}.nettrace.zip"));
-        let bytes = chronosym_conformance::unzip(&path, ".nettrace").expect("a trace");
-        let objects = Objects::of(&bytes);
-        let whole = read(&objects.without(|_| false));
-        assert_eq!(whole, read(&bytes), "{trace} is read as before");
-        let count = objects.list.len();
-        // Runs of blocks from the first to the last, then a sixth of all.
-        for trial in 0..8 {
-            let (from, to) = (count * trial / 6, count * trial / 6 + 1 + count / 20);
-            let is_dropped = |number: usize| match trial {
-                0..6 => (from..to).contains(&number),
-                _ => (number * 7 + trial * 3).is_multiple_of(6),
-            };
-            let damaged = read(&objects.without(is_dropped));
-            for (sample, frames) in &damaged {
-                if let Some(truth) = whole.get(sample) {
-                    score.add(&format!("{trace} {trial} {sample:?}"), truth, frames);
-                }
-            }
-        }
-    }
-    let Score {
-        right,
-        doubted,
-        wrong,
-        wrong_and_exact,
-    } = score;
-    println!("{right} right, {doubted} of them no longer exact, {wrong} wrong");
-    let first: Vec<_> = wrong_and_exact.iter().take(10).collect();
-    assert!(
-        first.is_empty(),
-        "{} names are wrong and exact: {first:#?}",
-        wrong_and_exact.len()
-    );
-    assert!(right > 100_000, "only {right} frames were compared");
 }
