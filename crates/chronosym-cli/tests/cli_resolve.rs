@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
+use chronosym::Position;
 use common::{REUSE, arg, chronosym, json_lines, run, run_with_input};
 
 /// A row as ClickHouse writes it.
@@ -134,6 +135,22 @@ fn rows_are_named_while_the_input_stays_open() {
     }
 }
 
+/// Passes all rows to the command, and returns its output.
+fn resolve(timelines: &Path, rows: Vec<u8>) -> Vec<u8> {
+    let mut child = chronosym()
+        .args(["resolve", "--stdin", "rowbinary", "--timelines"])
+        .arg(timelines)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(&rows).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output.stdout
+}
+
 #[test]
 fn a_batch_is_named_in_its_order() {
     let trace = arg(REUSE);
@@ -145,19 +162,8 @@ fn a_batch_is_named_in_its_order() {
         .clone()
         .flat_map(|(key, it)| row(key, it.0, it.1))
         .collect();
-    let folder = folder.path().to_str().unwrap();
-    let mut command = chronosym();
-    command.args(["resolve", "--stdin", "rowbinary", "--timelines", folder]);
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || stdin.write_all(&input).unwrap());
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
-    let mut output = output.stdout.as_slice();
+    let output = resolve(folder.path(), input);
+    let mut output = output.as_slice();
     for (key, (_, address, name)) in rows {
         let expected = match key {
             "missing.chrono" => format!("{address:#x} (NoTimeline)"),
@@ -166,6 +172,36 @@ fn a_batch_is_named_in_its_order() {
         assert_eq!(names(&mut output), [expected]);
     }
     assert!(output.is_empty());
+}
+
+/// Every address of code that was inlined, and of code that was not, in two batches: the second one knows the bodies.
+#[test]
+fn names_of_bodies_are_those_of_their_addresses() {
+    let folder = timelines(&arg("clr10/traces/rich.nettrace.zip"));
+    let recording = chronosym::open(folder.path().join("a.chrono")).unwrap();
+    let (timeline, _) = recording.timeline(chronosym::Options::default()).unwrap();
+    let start = timeline.facts().start_unix_ns.unwrap() as u64;
+    let process = timeline.processes().next().unwrap().index;
+    let (mut rows, mut wanted) = (Vec::new(), Vec::new());
+    for body in timeline.bodies(process).filter(|it| it.name.is_some()) {
+        let time_ns = body.lifetime.from;
+        for address in (body.start..body.start + body.size).step_by(31) {
+            rows.extend(row("a.chrono", (start + time_ns) as i64, address));
+            let frames = timeline.frames(process, address, time_ns, Position::Exact, None);
+            let names = frames.iter().map(|it| match it.name() {
+                Ok(_) => it.label().to_owned(),
+                Err(reason) => format!("{} ({})", it.label(), reason.as_str()),
+            });
+            wanted.push(names.collect::<Vec<_>>());
+        }
+    }
+    assert!(wanted.iter().any(|names| names.len() > 1));
+    // By the time of the second half, all bodies are known.
+    let output = resolve(folder.path(), rows.repeat(2));
+    let mut output = output.as_slice();
+    for of_row in wanted.iter().chain(&wanted) {
+        assert_eq!(names(&mut output), *of_row);
+    }
 }
 
 #[test]

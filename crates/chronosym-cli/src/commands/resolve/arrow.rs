@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use anyhow::Result;
 use chronosym_fleet::AddressReader;
 
-use super::names::{Answers, Names};
+use super::answers::Answers;
+use super::names::Names;
 use super::query::Query;
 
 /// Resolves batches as they arrive.

@@ -1,8 +1,10 @@
 //! `chronosym resolve`: names for a stream of bare addresses.
 
+mod answers;
 #[cfg(feature = "fleet")]
 mod arrow;
 mod names;
+mod open;
 mod query;
 mod row_binary;
 

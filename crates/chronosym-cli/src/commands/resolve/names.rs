@@ -1,21 +1,20 @@
 //! Timelines that stay open, and the names at their addresses.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::Result;
+use chronosym::Position;
 use chronosym::symbols::{SymbolOptions, Symbolizer};
-use chronosym::{
-    AddressQuery, Input, Opener, Options, Position, ProcessIndex, QueryProcess, ResolvedBatch,
-    Resolver, SampleSelection,
-};
+use chronosym_types::hash::HashMap;
 
+use super::answers::Answers;
+use super::open::Open;
 use super::query::Query;
 use crate::args::Resolve;
-use crate::{limits, progress, symbols};
+use crate::{limits, symbols};
 
 /// Resolves addresses of the processes of a folder of timelines.
 pub struct Names {
@@ -28,7 +27,6 @@ pub struct Names {
     processes: Vec<Process>,
     /// Counts batches, to close the timelines that were not used for longest.
     clock: u64,
-    batch: ResolvedBatch,
 }
 
 /// A key, with its process while it is open.
@@ -38,7 +36,7 @@ struct Process {
     /// Of the file when it was opened.
     stamp: Option<Stamp>,
     used: u64,
-    queries: Vec<AddressQuery>,
+    /// Its rows of the batch.
     rows: Vec<usize>,
 }
 
@@ -48,59 +46,6 @@ type Stamp = (u64, Option<SystemTime>);
 /// Why a key has no process.
 const CLOSED: &str = "closed";
 const NO_TIMELINE: &str = "NoTimeline";
-const UNREADABLE: &str = "UnreadableTimeline";
-const WHICH_PROCESS: &str = "NoSuchProcess";
-
-struct Open {
-    resolver: Resolver,
-    process: ProcessIndex,
-    /// ns since 1970-01-01 UTC.
-    start: i128,
-    /// The text of each frame of the resolver's table; `None` for those without a name.
-    texts: Vec<Option<Box<str>>>,
-}
-
-/// The names of the rows of a batch.
-#[derive(Default)]
-pub struct Answers {
-    /// The first name of each row, and the number of its names.
-    rows: Vec<(usize, usize)>,
-    /// The end of each name in `text`.
-    ends: Vec<usize>,
-    text: String,
-}
-
-impl Answers {
-    fn clear(&mut self, rows: usize) {
-        self.rows.clear();
-        self.rows.resize(rows, (0, 0));
-        self.ends.clear();
-        self.text.clear();
-    }
-
-    fn push(&mut self, row: usize, name: &str) {
-        let (first, count) = &mut self.rows[row];
-        if *count == 0 {
-            *first = self.ends.len();
-        }
-        *count += 1;
-        self.text.push_str(name);
-        self.ends.push(self.text.len());
-    }
-
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// The names of a row, innermost first.
-    pub fn of(&self, row: usize) -> impl ExactSizeIterator<Item = &str> {
-        let (first, count) = self.rows[row];
-        (first..first + count).map(|name| {
-            let start = name.checked_sub(1).map_or(0, |before| self.ends[before]);
-            &self.text[start..self.ends[name]]
-        })
-    }
-}
 
 impl Names {
     pub fn new(args: &Resolve) -> Result<Self> {
@@ -114,10 +59,9 @@ impl Names {
                 false => Position::Exact,
             },
             symbols: Arc::new(symbols),
-            keys: HashMap::new(),
+            keys: HashMap::default(),
             processes: Vec::new(),
             clock: 0,
-            batch: ResolvedBatch::default(),
         })
     }
 
@@ -133,7 +77,6 @@ impl Names {
             open: Err(CLOSED),
             stamp: None,
             used: 0,
-            queries: Vec::new(),
             rows: Vec::new(),
         });
         number
@@ -157,7 +100,7 @@ impl Names {
             let (folder, symbols) = (&self.folder, &self.symbols);
             let process = &mut self.processes[key as usize];
             process.refresh(folder, symbols);
-            process.resolve(queries, self.position, &mut self.batch, answers);
+            process.resolve(queries, self.position, answers);
         }
     }
 
@@ -193,7 +136,7 @@ impl Process {
             .ok()
             .filter(|it| is_inside && it.is_file());
         let stamp = stamp.map(|it| (it.len(), it.modified().ok()));
-        let has_limit = matches!(&self.open, Ok(open) if open.resolver.limit().is_some());
+        let has_limit = matches!(&self.open, Ok(open) if open.has_limit());
         if stamp.is_some() && stamp == self.stamp && !has_limit {
             return;
         }
@@ -204,109 +147,16 @@ impl Process {
         };
     }
 
-    fn resolve(
-        &mut self,
-        queries: &[Query],
-        position: Position,
-        batch: &mut ResolvedBatch,
-        answers: &mut Answers,
-    ) {
-        let open = match &mut self.open {
-            Ok(open) => open,
+    fn resolve(&mut self, queries: &[Query], position: Position, answers: &mut Answers) {
+        match &mut self.open {
+            Ok(open) => open.resolve(&self.rows, queries, position, answers),
             Err(problem) => {
-                for row in self.rows.drain(..) {
+                for &row in &self.rows {
                     let address = queries[row].address;
                     answers.push(row, &format!("{address:#x} ({problem})"));
                 }
-                return;
-            }
-        };
-        self.queries.clear();
-        self.queries.extend(self.rows.iter().map(|&row| {
-            let Query { time, address, .. } = queries[row];
-            let time = (i128::from(time) - open.start).clamp(0, i128::from(u64::MAX));
-            AddressQuery {
-                process: QueryProcess::Index(open.process),
-                address,
-                time_ns: time as u64,
-                position,
-            }
-        }));
-        open.resolver.resolve_batch(&self.queries, batch);
-        open.add_texts();
-        for (query, row) in self.rows.drain(..).enumerate() {
-            let frames = batch.frames_of(query).iter();
-            let texts = frames.map(|frame| open.texts[frame.index()].as_deref());
-            if texts.clone().all(|text| text.is_some()) {
-                texts.flatten().for_each(|text| answers.push(row, text));
-            } else {
-                open.push_unnamed(&self.queries[query], row, answers);
             }
         }
-    }
-}
-
-impl Open {
-    fn read(
-        path: &Path,
-        pid: Option<Result<u32, std::num::ParseIntError>>,
-        symbols: &Arc<Symbolizer>,
-    ) -> Result<Box<Self>, &'static str> {
-        let recording = Opener::new()
-            .limits(limits::get())
-            .open([Input::file(path)]);
-        let read = recording.and_then(|it| it.timeline(Options::from(SampleSelection::None)));
-        let (timeline, _) = read.map_err(|error| {
-            progress::note(&error.to_string());
-            UNREADABLE
-        })?;
-        let all = timeline.processes().filter(|it| it.pid != Some(0));
-        let mut of_pid = all.filter(|it| match &pid {
-            None => true,
-            Some(pid) => it.pid.is_some() && it.pid == pid.as_ref().ok().copied(),
-        });
-        let process = match (of_pid.next(), of_pid.next()) {
-            (Some(only), None) => only.index,
-            _ => return Err(WHICH_PROCESS),
-        };
-        drop(of_pid);
-        Ok(Box::new(Open {
-            start: timeline.facts().start_unix_ns.unwrap_or(0),
-            resolver: Resolver::new(&timeline, Some(symbols.clone())),
-            process,
-            texts: Vec::new(),
-        }))
-    }
-
-    /// Makes the texts of frames that are new in the table.
-    fn add_texts(&mut self) {
-        let table = self.resolver.frame_table();
-        for frame in self.texts.len()..table.len() {
-            let module = table.text(table.module()[frame]);
-            let text = match (module, table.text(table.method()[frame])) {
-                (_, "") => None,
-                ("", method) => Some(method.into()),
-                (module, method) => Some(format!("{module}!{method}").into()),
-            };
-            self.texts.push(text);
-        }
-    }
-
-    /// Adds frames of which one has no name, with the reason.
-    fn push_unnamed(&self, query: &AddressQuery, row: usize, answers: &mut Answers) {
-        let QueryProcess::Index(process) = query.process else {
-            return;
-        };
-        let symbols = self.resolver.symbols().map(|it| &**it);
-        let (address, time) = (query.address, query.time_ns);
-        let timeline = self.resolver.timeline();
-        for frame in timeline.frames(process, address, time, query.position, symbols) {
-            match frame.name() {
-                Ok(_) => answers.push(row, frame.label()),
-                Err(reason) => {
-                    answers.push(row, &format!("{} ({})", frame.label(), reason.as_str()))
-                }
-            }
-        }
+        self.rows.clear();
     }
 }

@@ -4,17 +4,20 @@ use std::io::{Read, Write};
 
 use anyhow::{Result, bail};
 
-use super::names::{Answers, Names};
+use super::answers::Answers;
+use super::names::Names;
 use super::query::Query;
 
 /// Bytes of a key.
 const MAX_KEY: usize = 4096;
 /// Rows of a batch.
 const ROWS: usize = 1 << 16;
+/// Bytes that are read at once.
+const INPUT: usize = 1 << 21;
 
 /// Resolves rows as they arrive: what has been read is answered before the next read waits.
 pub fn resolve(mut input: impl Read, mut names: Names, out: &mut impl Write) -> Result<()> {
-    let mut bytes = vec![0; 1 << 20];
+    let mut bytes = vec![0; INPUT];
     let mut held = 0;
     let (mut queries, mut answers) = (Vec::new(), Answers::default());
     loop {
