@@ -6,12 +6,14 @@ mod fake;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Output;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use chronosym::Timeline;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::TraceInfo;
 use common::{Run, chronosym, run};
@@ -20,6 +22,10 @@ use fake::{Fake, reply, unknown_command};
 /// What a fake runtime of .NET 8 sends as a recording: nothing but its end for the first session,
 /// which lists code.
 fn fake(trace: Vec<u8>, rundown: bool) -> Fake {
+    fake_of(move || trace.clone(), rundown)
+}
+
+fn fake_of(trace: impl Fn() -> Vec<u8> + Clone + Send + 'static, rundown: bool) -> Fake {
     // The request that stops each session, by its id.
     let sessions = Arc::new(Mutex::new(Vec::<Sender<()>>::new()));
     Fake::new(move |(set, id, payload), stream| match (set, id) {
@@ -36,7 +42,7 @@ fn fake(trace: Vec<u8>, rundown: bool) -> Fake {
             sessions.push(stop);
             drop(sessions);
             reply(stream, 0, &session.to_le_bytes());
-            _ = stream.write_all(&trace);
+            _ = stream.write_all(&trace());
             // A process that is killed does not wait to be asked.
             if rundown {
                 _ = stopped.recv();
@@ -116,6 +122,31 @@ fn two_processes_are_recorded_and_joined() {
         "{}",
         recorded.stderr
     );
+}
+
+#[test]
+fn a_saved_timeline_states_the_keys_of_processes() {
+    let pid = Arc::new(OnceLock::new());
+    let own = pid.clone();
+    let runtime = fake_of(move || lossy(*own.wait(), 0), true);
+    let pid = *pid.get_or_init(|| runtime.pid().parse().unwrap());
+    let out = runtime.path("out.nettrace");
+    let options = ["--pid", &runtime.pid(), "--duration", "300ms"];
+    let recorded = record(&[&options[..], &["--save-timeline"]].concat(), &out);
+    assert_eq!(recorded.status, 0, "{}", recorded.stderr);
+    let saved = fs::read(out.with_extension("chrono")).unwrap();
+    let timeline = Timeline::open(&saved).unwrap();
+    let host = timeline.facts().host.clone().unwrap();
+    let kernel = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap();
+    assert_eq!(host.name, kernel("hostname").trim());
+    assert_eq!(host.boot_id, kernel("random/boot_id").trim());
+    let process = timeline.processes().find(|it| it.pid == Some(pid)).unwrap();
+    let namespace = fs::metadata("/proc/self/ns/pid").unwrap().ino();
+    assert_eq!(process.pid_namespace, Some(namespace));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let age = now.as_nanos() as i64 - process.started_unix_ns.unwrap();
+    // The boot time is in whole seconds.
+    assert!((-1_000_000_000..60_000_000_000).contains(&age), "{age}");
 }
 
 /// A recording in which events were lost before a sequence point.

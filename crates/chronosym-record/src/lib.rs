@@ -29,6 +29,8 @@ mod connections;
 // Elsewhere programs are not started and processes not found.
 #[cfg_attr(not(unix), allow(dead_code))]
 mod error;
+#[cfg(unix)]
+mod identity;
 #[cfg_attr(not(unix), allow(dead_code))]
 mod ipc;
 mod pipe;
@@ -49,6 +51,8 @@ mod stream;
 mod suspended;
 
 pub use error::RecordError;
+#[cfg(unix)]
+pub use identity::Identity;
 #[cfg(unix)]
 pub use process::{Target, find, find_all};
 pub use profile::Profile;

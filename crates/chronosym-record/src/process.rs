@@ -74,7 +74,7 @@ fn find_in(proc: &Path, pid: u32) -> Result<Target, RecordError> {
     })
 }
 
-fn read(path: &Path) -> Vec<u8> {
+pub(crate) fn read(path: &Path) -> Vec<u8> {
     use std::io::Read;
     let mut bytes = Vec::new();
     // Unreadable values are unknown.
@@ -106,7 +106,7 @@ fn temporary_folder(environ: &[u8]) -> PathBuf {
 }
 
 /// Field 22 of `stat`; the second, the program's name in parentheses, may contain anything.
-fn start_time(stat: &[u8]) -> Option<String> {
+pub(crate) fn start_time(stat: &[u8]) -> Option<String> {
     let after = stat.iter().rposition(|&byte| byte == b')')? + 1;
     let fields = std::str::from_utf8(&stat[after..]).ok()?;
     fields.split_whitespace().nth(19).map(str::to_owned)

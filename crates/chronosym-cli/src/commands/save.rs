@@ -10,9 +10,15 @@ use crate::args::{Merge, Save, Symbols, Usage};
 use crate::{input, output, progress};
 
 pub fn run(args: &Save) -> Result<()> {
+    run_with(args, |_| ())
+}
+
+/// Saves a timeline after `complete` has added to it what its traces do not state.
+pub fn run_with(args: &Save, complete: impl FnOnce(&mut Session)) -> Result<()> {
     let path = args.input.output.as_deref();
     refuse_terminal(path)?;
-    let read = read(&args.input.traces, &args.input.symbols, args.with_samples)?;
+    let mut read = read(&args.input.traces, &args.input.symbols, args.with_samples)?;
+    complete(&mut read.0);
     write(&saved(read, args.with_samples)?, path)
 }
 

@@ -6,6 +6,7 @@ mod losses;
 mod perf;
 mod session;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,8 +14,10 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use chronosym::facts::{At, ProcessKey};
+use chronosym::{Host, Session};
 use chronosym_export::show_count;
-use chronosym_record::{Config, Profile, Provider, Suspended, find};
+use chronosym_record::{Config, Identity, Profile, Provider, Suspended, find};
 
 use self::ending::Ending;
 use self::files::Names;
@@ -62,8 +65,6 @@ struct Recordings {
     names: Names,
     made: Vec<Result<Made>>,
     perf: Option<Perf>,
-    /// Ids of processes in containers, as they see them and as they are.
-    own_pids: Vec<(u32, u32)>,
 }
 
 /// Records processes that run.
@@ -89,13 +90,7 @@ fn attach(args: &Record, recorder: &Recorder) -> Result<Recordings> {
         threads.into_iter().map(joined).collect()
     });
     interrupt::release();
-    let ids = targets.iter().map(|target| (target.own_pid, target.pid));
-    Ok(Recordings {
-        names,
-        made,
-        perf,
-        own_pids: ids.filter(|(own, pid)| own != pid).collect(),
-    })
+    Ok(Recordings { names, made, perf })
 }
 
 fn start_perf(args: &Record, pids: &[u32], names: &Names, first: &Path) -> Result<Option<Perf>> {
@@ -186,12 +181,7 @@ fn start(args: &Record, recorder: &Recorder) -> Result<Recordings> {
             suspended.excess()
         ));
     }
-    Ok(Recordings {
-        names,
-        made,
-        perf,
-        own_pids: Vec::new(),
-    })
+    Ok(Recordings { names, made, perf })
 }
 
 fn joined(thread: ScopedJoinHandle<'_, Result<Made>>) -> Result<Made> {
@@ -223,17 +213,42 @@ fn finish(args: &Record, recorder: &Recorder, recordings: Recordings) -> Result<
     }
     made.iter().for_each(Made::report_end);
     let mut words: Vec<OsString> = made.iter().flat_map(Made::files).map(Into::into).collect();
-    if let Some(path) = recordings.perf.and_then(Perf::end) {
+    let perf = recordings.perf.and_then(Perf::end);
+    if let Some(path) = &perf {
         words.push(path.into());
-        words.extend(perf::options(&recordings.own_pids));
+        words.extend(perf::options(made.iter().map(|it| &it.process)));
     }
     if args.save_timeline {
         let path = names.beside(&first.trace, "chrono");
-        save::run(&Cli::save(&path, &words)?)?;
+        // perf's ids are those of the pid namespace of the command.
+        let processes = made.iter().map(|it| match perf {
+            Some(_) => (it.process.pid, &it.process.identity),
+            None => (it.process.own_pid, &it.process.identity),
+        });
+        let args = Cli::save(&path, &words)?;
+        save::run_with(&args, |session| identify(session, processes))?;
     }
     if let Some(report) = names.report() {
         stacks::run(&Cli::stacks(report, &words)?)?;
     }
     // The others are of use without those that failed.
     failed.next().map_or(Ok(()), Err)
+}
+
+/// States the host, and the start and pid namespace of each recorded process.
+fn identify<'m>(session: &mut Session, processes: impl Iterator<Item = (u32, &'m Identity)>) {
+    let end = At::new(session.facts().duration_ns);
+    let mut by_pid: BTreeMap<u32, Vec<&Identity>> = BTreeMap::new();
+    for (pid, identity) in processes {
+        let host = Host::new(&*identity.host, &*identity.boot_id);
+        session.facts().host.get_or_insert(host);
+        by_pid.entry(pid).or_default().push(identity);
+    }
+    for (pid, identities) in by_pid {
+        // Processes of two containers can have one id.
+        if let [identity] = identities[..] {
+            let key = ProcessKey::new(identity.started_unix_ns, identity.pid_namespace);
+            session.apply(end.process(pid), key);
+        }
+    }
 }

@@ -6,7 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use chronosym_record::{Config, End, Limits, Recorded, Runtime, Session, Started, Target};
+use chronosym_record::{
+    Config, End, Identity, Limits, Recorded, Runtime, Session, Started, Target,
+};
 
 use super::ending::Ending;
 use super::files::Files;
@@ -31,9 +33,29 @@ pub struct Recorder {
     pub lists_code: bool,
 }
 
+/// A recorded process.
+pub struct Process {
+    pub pid: u32,
+    /// Its id in its own pid namespace, as in its recording.
+    pub own_pid: u32,
+    pub identity: Identity,
+}
+
+impl Process {
+    fn new(pid: u32, own_pid: u32) -> Self {
+        let identity = Identity::of(pid);
+        Process {
+            pid,
+            own_pid,
+            identity,
+        }
+    }
+}
+
 /// A finished recording.
 pub struct Made {
     pub trace: PathBuf,
+    pub process: Process,
     /// The list of the code that was compiled before, if the recording lacks its end.
     start: Option<PathBuf>,
     recorded: Recorded,
@@ -49,21 +71,24 @@ impl Recorder {
         };
         let session = runtime.collect(&self.config);
         let (name, pid) = (&target.name, target.pid);
+        let process = Process::new(pid, target.own_pid);
         let session = session.with_context(|| format!("cannot record {name} ({pid})"))?;
-        self.record(&format!("{name} ({pid})"), session, list, files)
+        self.record(name, process, session, list, files)
     }
 
     /// Records a runtime that waits to be resumed.
     pub fn start(&self, name: &str, started: Started, files: Files) -> Result<Made> {
         let pid = started.pid();
+        let process = Process::new(pid, pid);
         let session = started.collect(&self.config);
         let session = session.with_context(|| format!("cannot record {name} ({pid})"))?;
-        self.record(&format!("{name} ({pid})"), session, None, files)
+        self.record(name, process, session, None, files)
     }
 
     fn record(
         &self,
-        who: &str,
+        name: &str,
+        process: Process,
         session: Session,
         list: Option<Session>,
         files: Files,
@@ -75,7 +100,8 @@ impl Recorder {
         let until = self.duration;
         let until = until.map(|ns| format!(" for {:.1} s", ns as f64 / 1e9));
         progress::hint(&format!(
-            "recording {who} to {}{}; Ctrl+C stops",
+            "recording {name} ({}) to {}{}; Ctrl+C stops",
+            process.pid,
             files.trace.display(),
             until.unwrap_or_default()
         ));
@@ -98,6 +124,7 @@ impl Recorder {
         Ok(Made {
             start: (has_list && !recorded.is_complete).then_some(files.start),
             trace: files.trace,
+            process,
             recorded,
         })
     }

@@ -16,6 +16,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
 use self::rights::Rights;
+use super::session::Process;
 use crate::args::CallGraph;
 use crate::progress;
 
@@ -225,14 +226,14 @@ fn signal(pid: u32, signal: Signal) {
 }
 
 /// Options to read the file on the machine where it was recorded.
-pub fn options(own_pids: &[(u32, u32)]) -> Vec<OsString> {
+pub fn options<'p>(processes: impl Iterator<Item = &'p Process>) -> Vec<OsString> {
     let mut words = Vec::new();
     let kallsyms = Path::new("/proc/kallsyms");
     if File::open(kallsyms).is_ok() {
         words.extend(["--kallsyms".into(), kallsyms.into()]);
     }
-    for (own, pid) in own_pids {
-        words.extend(["--map-pid".into(), format!("{own}={pid}").into()]);
+    for Process { pid, own_pid, .. } in processes.filter(|it| it.own_pid != it.pid) {
+        words.extend(["--map-pid".into(), format!("{own_pid}={pid}").into()]);
     }
     words
 }
