@@ -19,7 +19,8 @@ from chronosym.spark import register, resolve
 @pytest.fixture(scope="session")
 def spark():
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local-cluster[2,1,2048]").appName("chronosym")
+    workers = os.environ.get("CHRONOSYM_WORKERS") or "2"
+    builder = SparkSession.builder.master(f"local-cluster[{workers},1,2048]").appName("chronosym")
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
@@ -53,6 +54,12 @@ def test_totals_are_those_of_the_command(spark, traces, expected):
     samples = load(spark, traces / "*.nettrace", stacks="true")
     assert samples.rdd.getNumPartitions() == 4
     assert totals(samples) == expected
+
+
+def test_totals_of_a_fleet_are_the_sum(spark, fleet, expected_of_fleet):
+    samples = load(spark, fleet / "*.nettrace", stacks="true")
+    assert samples.rdd.getNumPartitions() == len(list(fleet.glob("*.nettrace")))
+    assert totals(samples) == expected_of_fleet
 
 
 def test_filters_are_pushed_down(spark, traces):
