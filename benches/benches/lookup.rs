@@ -19,10 +19,11 @@ const BLOCK: usize = 1000;
 /// Queries of a stream: more than the caches hold.
 const STREAM: usize = 1 << 20;
 
-/// The first two are ours.
-const NAMES: [&str; 8] = [
+/// The first ones are ours.
+const NAMES: [&str; 9] = [
     "versioned_map",
     "resolve_batch",
+    "live_map",
     "btreemap",
     "binary_search",
     "coitrees",
@@ -30,6 +31,8 @@ const NAMES: [&str; 8] = [
     "intervaltree",
     "iset",
 ];
+
+const OURS: usize = 3;
 
 /// A scenario, and nanoseconds a lookup in the order of `NAMES`.
 type Row = (String, Vec<f64>);
@@ -105,6 +108,19 @@ fn batch(map: &VersionedMap) -> impl FnMut(&[Query]) -> u64 {
     }
 }
 
+fn occupant(body: &Body) -> Occupant {
+    let range = AddrRange::new(body.start, body.last).expect("not empty");
+    Occupant::new(range, Start::At(body.from), End::At(body.to))
+}
+
+fn live_map(bodies: &[Body]) -> LiveMap {
+    let mut live = LiveMap::new();
+    for body in bodies {
+        live.insert(occupant(body));
+    }
+    live
+}
+
 fn print_bytes(name: &str, map: &VersionedMap) {
     let bytes = map.memory_bytes() as f64 / map.len() as f64;
     println!("{name}: {bytes:.1} bytes a body");
@@ -128,6 +144,16 @@ fn scenario(
     scenario.ask(criterion, each(&map));
     scenario.ask(criterion, batch(&map));
     drop(map);
+    let live = live_map(bodies);
+    let bytes = live.memory_bytes() as f64 / live.len() as f64;
+    println!("{name}: {bytes:.1} bytes a body in a live map");
+    let snapshot = live.snapshot();
+    scenario.ask(criterion, |queries| {
+        let found = |query: &Query| snapshot.lookup(query.addr, query.time).id;
+        let found = queries.iter().filter_map(found).map(|id| id.index() as u64);
+        found.fold(0, u64::wrapping_add)
+    });
+    drop((live, snapshot));
     scenario.ask(criterion, each(&BTree::new(bodies)));
     scenario.ask(criterion, each(&Sorted::new(bodies)));
     scenario.ask(criterion, each(&Coi::new(bodies)));
@@ -200,6 +226,8 @@ fn building(criterion: &mut Criterion) {
         let bodies = workload::bodies(size(count), versions);
         group.throughput(Throughput::Elements(bodies.len() as u64));
         group.bench_function(label, |b| b.iter_with_large_drop(|| versioned_map(&bodies)));
+        let live = format!("{label}/live_map");
+        group.bench_function(live, |b| b.iter_with_large_drop(|| live_map(&bodies)));
         let map = versioned_map(&bodies);
         print_bytes(&format!("freeze/{label}"), &map);
     }
@@ -208,16 +236,7 @@ fn building(criterion: &mut Criterion) {
 
 fn live(criterion: &mut Criterion) {
     let bodies = workload::bodies(size(100_000), 2);
-    let occupants: Vec<_> = bodies
-        .iter()
-        .map(|b| {
-            Occupant::new(
-                AddrRange::new(b.start, b.last).expect("not empty"),
-                Start::At(b.from),
-                End::At(b.to),
-            )
-        })
-        .collect();
+    let occupants: Vec<_> = bodies.iter().map(occupant).collect();
     let mut group = criterion.benchmark_group("live/100kx2");
     group.throughput(Throughput::Elements(occupants.len() as u64));
     group.bench_function("insert_with_a_snapshot_every_100", |b| {
@@ -233,21 +252,6 @@ fn live(criterion: &mut Criterion) {
             },
             BatchSize::PerIteration,
         );
-    });
-    let mut live = LiveMap::new();
-    for occupant in &occupants {
-        live.insert(*occupant);
-    }
-    let snapshot = live.snapshot();
-    let queries = workload::uniform(&bodies, size(100_000));
-    group.throughput(Throughput::Elements(queries.len() as u64));
-    group.bench_function("lookup", |b| {
-        b.iter(|| {
-            queries
-                .iter()
-                .filter(|q| snapshot.lookup(q.addr, q.time).id.is_some())
-                .count()
-        });
     });
     group.finish();
 }
@@ -268,7 +272,10 @@ fn print(rows: &[Row]) {
                 format!("{figure:.1} ({:.1}x)", figure / figures[0])
             );
         }
-        let best = figures[2..].iter().copied().fold(f64::INFINITY, f64::min);
+        let best = figures[OURS..]
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min);
         println!("   best peer {:.1}x", best / figures[0]);
     }
 }

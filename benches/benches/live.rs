@@ -1,0 +1,201 @@
+//! Live sessions beside frozen ones: memory a method, the first publish of many methods, lookups,
+//! and publishing one new method in sessions of several sizes. Prints the ratios.
+#![allow(missing_docs)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use allocation_counter::measure;
+use chronosym::facts::{Action, At, Fact, Image, Method};
+use chronosym::{AddressQuery, LiveSession, Options, Position, QueryProcess, Session, Timeline};
+
+const PID: u32 = 7;
+const BASE: u64 = 0x7000_0000_0000;
+/// Bytes from one method to the next.
+const STEP: u64 = 0x200;
+
+/// Without optimization, where the bench only shows that it works, a hundredth.
+fn size(full: u64) -> u64 {
+    if cfg!(debug_assertions) {
+        full / 100
+    } else {
+        full
+    }
+}
+
+fn at(pid: u32, time_ns: u64) -> At {
+    At::new(time_ns).process(pid).thread(1)
+}
+
+/// Loads methods with names of their own, ten in a type.
+fn load(pid: u32, methods: std::ops::Range<u64>, mut apply: impl FnMut(At, Fact<'_>)) {
+    for id in methods {
+        let (namespace, name) = (format!("Name.Space.Type{}", id / 10), format!("Method{id}"));
+        let method = Method::new(Action::Load, id, BASE + id * STEP, 0x180);
+        let method = method.named(&*namespace, &*name, "void  (int32)");
+        apply(at(pid, id), method.into());
+    }
+}
+
+/// Returns what `make` returns, its duration, and the bytes that it keeps allocated.
+fn timed<T>(make: impl FnOnce() -> T) -> (T, Duration, i64) {
+    let (mut made, mut duration) = (None, Duration::ZERO);
+    let allocated = measure(|| {
+        let begin = Instant::now();
+        made = Some(make());
+        duration = begin.elapsed();
+    });
+    let made = made.expect("it was made");
+    (made, duration, allocated.bytes_current)
+}
+
+fn frozen(methods: u64) -> Arc<Timeline> {
+    let mut session = Session::new(Options::default());
+    load(PID, 0..methods, |at, fact| session.apply(at, fact));
+    session.finish()
+}
+
+fn live(methods: u64) -> LiveSession {
+    let mut live = LiveSession::new();
+    load(PID, 0..methods, |at, fact| live.apply(at, fact));
+    live.advance(methods);
+    live.publish();
+    live
+}
+
+/// Returns the least time of a lookup of any address, in ns.
+fn lookup(timeline: &Timeline, methods: u64) -> f64 {
+    let process = timeline.find_process(PID, None).expect("the process");
+    let mut random = 42_u64;
+    let addresses: Vec<u64> = (0..size(1_000_000))
+        .map(|_| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            BASE + random % (methods * STEP)
+        })
+        .collect();
+    let pass = || {
+        let begin = Instant::now();
+        for &address in &addresses {
+            black_box(timeline.body(process, address, methods, Position::Exact));
+        }
+        begin.elapsed().as_nanos() as f64 / addresses.len() as f64
+    };
+    (0..5).map(|_| pass()).fold(f64::INFINITY, f64::min)
+}
+
+/// Returns the median time to load a method and to publish it, in µs.
+fn publish_one(live: &mut LiveSession, methods: u64) -> f64 {
+    let mut times: Vec<Duration> = (0..101)
+        .map(|n| {
+            let next = methods + n;
+            let begin = Instant::now();
+            load(PID, next..next + 1, |at, fact| live.apply(at, fact));
+            live.publish();
+            begin.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times[times.len() / 2].as_secs_f64() * 1e6
+}
+
+/// Returns the least time of a batch of queries as in a profile, in ms.
+fn batch(timeline: &Arc<Timeline>, methods: u64) -> f64 {
+    let mut random = 42_u64;
+    let mut below = |bound: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) % bound
+    };
+    let query = |_| {
+        let method = if below(8) == 0 {
+            below(methods.min(50_000))
+        } else {
+            below(2_000)
+        };
+        AddressQuery {
+            process: QueryProcess::Pid(PID),
+            address: BASE + method * STEP + below(4) * 0x40,
+            time_ns: methods,
+            position: Position::Return,
+        }
+    };
+    let queries: Vec<AddressQuery> = (0..size(10_000_000)).map(query).collect();
+    let mut resolver = chronosym::Resolver::new(timeline, None);
+    let mut found = chronosym::ResolvedBatch::default();
+    let pass = |_| {
+        let begin = Instant::now();
+        resolver.resolve_batch(&queries, &mut found);
+        begin.elapsed().as_secs_f64() * 1e3
+    };
+    (0..4).map(pass).fold(f64::INFINITY, f64::min)
+}
+
+fn main() {
+    let methods = size(1_000_000);
+    let (timeline, build, frozen_bytes) = timed(|| frozen(methods));
+    let frozen_ns = lookup(&timeline, methods);
+    drop(timeline);
+    let (mut session, publish, live_bytes) = timed(|| live(methods));
+    let timeline = session.reader().timeline();
+    let live_ns = lookup(&timeline, methods);
+    let per = |bytes: i64| bytes as f64 / methods as f64;
+    let [build, publish] = [build, publish].map(|it| it.as_secs_f64());
+    println!(
+        "{methods} methods: events to timeline {build:.2} s frozen, {publish:.2} s live: {:.1} times",
+        publish / build
+    );
+    println!(
+        "memory a method: {:.0} B frozen, {:.0} B live",
+        per(frozen_bytes),
+        per(live_bytes)
+    );
+    println!(
+        "lookup of any address: {frozen_ns:.0} ns frozen, {live_ns:.0} ns live: {:.1} times",
+        live_ns / frozen_ns
+    );
+    println!(
+        "10 M queries in a batch: {:.0} ms live",
+        batch(&timeline, methods)
+    );
+    drop(timeline);
+    println!("publish of a method:");
+    println!(
+        "  {:.0} µs with {methods} methods",
+        publish_one(&mut session, methods)
+    );
+    drop(session);
+
+    let mut session = live(size(10_000));
+    println!(
+        "  {:.0} µs with {} methods",
+        publish_one(&mut session, size(10_000)),
+        size(10_000)
+    );
+    for image in 0..1_000 {
+        let path = format!("/lib/image{image}.so");
+        let first = 0x1000_0000 + image * 0x10_0000;
+        session.apply(
+            at(PID, 0),
+            Image::new(Action::Load, first, 0x8_0000, &*path),
+        );
+    }
+    session.publish();
+    println!(
+        "  {:.0} µs with 1,000 images",
+        publish_one(&mut session, size(20_000))
+    );
+
+    let mut session = live(size(10_000));
+    for pid in 0..5_000 {
+        load(1000 + pid, 0..2, |at, fact| session.apply(at, fact));
+    }
+    session.publish();
+    println!(
+        "  {:.0} µs with 5,000 processes",
+        publish_one(&mut session, size(10_000))
+    );
+}
