@@ -67,9 +67,15 @@ impl<'a> Parser<'a> {
             b'd' | b'e' | b'f' | b'g' => ("[", "]"),
             _ => ("", ""),
         };
+        // A complex number has two parts.
+        let is_complex = self.peek() == b'C';
         let kind = self.kind()?;
         let sign = if self.eat("n") { "-" } else { "" };
-        let value = self.take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_digit = |byte| match byte {
+            b'0'..=b'9' | b'a'..=b'f' => true,
+            _ => is_complex && byte == b'_',
+        };
+        let value = self.take_while(is_digit);
         let parts = parts!["(", kind, ")", sign, open, value, close];
         self.eat("E").then(|| self.parts(parts))
     }

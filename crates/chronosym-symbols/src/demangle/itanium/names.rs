@@ -104,7 +104,8 @@ impl<'a> Parser<'a> {
             let conditions = self.until("E", Self::argument)?;
             signature.tail = parts![" [enable_if:", conditions, "]"];
         }
-        if !naming.bare && naming.ends_in_arguments {
+        // gcj's functions state what they return.
+        if self.eat("J") || !naming.bare && naming.ends_in_arguments {
             signature.returns = Some(self.kind()?);
         }
         if !self.eat("v") {
@@ -159,6 +160,7 @@ impl<'a> Parser<'a> {
                 let parts = self.either(gnu, llvm);
                 return Some(self.parts(parts));
             }
+            "Gr" => return self.java_resource(),
             "GI" => ("initializer for module ", self.module(None)??),
             "Th" | "Tv" | "Tc" => {
                 let prefix = match code {
@@ -185,6 +187,33 @@ impl<'a> Parser<'a> {
             _ => return None,
         };
         Some(self.parts(parts![prefix, of]))
+    }
+
+    /// A file in gcj's programs: `$S` stands for a slash and `$_` for a dot.
+    fn java_resource(&mut self) -> Option<Id> {
+        let len = self.digits().parse().ok()?;
+        let end = self.at.checked_add(len)?;
+        let path = self.text.get(self.at..end)?.strip_prefix('_')?;
+        self.at = end;
+        let mut parts = parts!["java resource "];
+        let mut pieces = path.split('$');
+        parts.extend(pieces.next().map(Part::Text));
+        let mut is_dollar = false;
+        for piece in pieces {
+            // Two dollars stand for one.
+            let (escape, text) = match (std::mem::take(&mut is_dollar), piece.chars().next()) {
+                (true, _) => ("", piece),
+                (_, Some('S')) => ("/", piece.get(1..)?),
+                (_, Some('_')) => (".", piece.get(1..)?),
+                (_, None) => {
+                    is_dollar = true;
+                    ("$", "")
+                }
+                _ => return None,
+            };
+            parts.extend([Part::Text(escape), Part::Text(text)]);
+        }
+        Some(self.parts(parts))
     }
 
     fn call_offset(&mut self) -> Option<()> {

@@ -295,8 +295,25 @@ impl<'a> Parser<'a> {
         self.eat("_").then_some(size)
     }
 
+    /// Returns whether an underscore precedes the expression of a vector's size, as GCC writes it:
+    /// `_Li4E_` or `_T__`. Without a size, the type of the elements follows.
+    fn has_vector_expression(&self) -> bool {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let Some(rest) = rest.strip_prefix('_') else {
+            return false;
+        };
+        let parameter = rest.strip_prefix('T').map(|rest| {
+            let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            rest.starts_with("__")
+        });
+        parameter.unwrap_or(rest.starts_with('L'))
+    }
+
     fn vector(&mut self) -> Option<Id> {
         self.at += 2;
+        if self.has_vector_expression() {
+            self.at += 1;
+        }
         let size = self.dimension()?;
         let size = size.map_or(Part::Text(""), Part::Node);
         if self.eat("p") {
