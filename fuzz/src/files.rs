@@ -49,9 +49,19 @@ pub fn elf(data: &[u8]) {
             std::hint::black_box((frame.demangled(), frame.file(), frame.line()));
         }
     }
+    query.declarations = true;
     for &address in addresses.iter().take(40) {
         file.find(address, &query, &mut answers);
         assert_eq!(answers.len(), 1);
+    }
+    (query.skip_line_zero, query.relative_paths) = (true, true);
+    file.find_all(&addresses, &query, &mut answers);
+    for frame in answers.iter().flat_map(|answer| answer.frames()) {
+        std::hint::black_box((frame.declaration(), frame.line_approximate()));
+    }
+    for range in file.code().iter().take(8) {
+        let found = (file.locals(range.start), file.declaration(range.start));
+        std::hint::black_box((found, file.data_symbol(range.start)));
     }
 }
 

@@ -12,7 +12,7 @@ use std::hash::BuildHasher;
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
-use chronosym_types::hash::RandomState;
+use chronosym_types::hash::{HashMap, RandomState};
 use hashbrown::HashTable;
 
 use crate::demangle::{Unreadable, demangle};
@@ -112,6 +112,16 @@ pub(crate) struct StoredFrame {
     /// The line may belong to an inlinee.
     pub(crate) line_uncertain: bool,
     pub(crate) source: Source,
+}
+
+/// What few queries want of a frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FrameDetail {
+    pub(crate) file: Option<NonZeroId>,
+    pub(crate) line: u32,
+    pub(crate) low_pc: Option<u64>,
+    /// The line is that of earlier code.
+    pub(crate) line_approximate: bool,
 }
 
 /// An id stored as id + 1, so that `Option` takes no more space.
@@ -249,6 +259,8 @@ pub struct Answers {
     pub(crate) names: Strings,
     pub(crate) files: Strings,
     pub(crate) frames: Vec<StoredFrame>,
+    /// By index of the frame; empty for most queries.
+    pub(crate) details: HashMap<usize, FrameDetail>,
     pub(crate) answers: Vec<StoredAnswer>,
     pub(crate) damage: Vec<String>,
     /// Whether the query wanted lines.
@@ -335,6 +347,7 @@ impl Answers {
         self.names.clear();
         self.files.clear();
         self.frames.clear();
+        self.details.clear();
         self.answers.clear();
         self.damage.clear();
         self.demangled.clear();
@@ -366,6 +379,12 @@ impl Answers {
             file: here(&files, f.file),
             ..*f
         }));
+        let details = other.details.drain().map(|(index, detail)| {
+            let file = here(&files, detail.file);
+            let index = index.saturating_add(frames as usize);
+            (index, FrameDetail { file, ..detail })
+        });
+        self.details.extend(details);
         for text in other.damage.drain(..) {
             self.note_damage(text);
         }
@@ -393,7 +412,12 @@ impl<'a> Answer<'a> {
         let start = self.raw.start as usize;
         let end = start.saturating_add(self.raw.len as usize);
         let frames = all.frames.get(start..end).unwrap_or(&[]);
-        frames.iter().map(move |raw| Frame { all, raw })
+        let frames = frames.iter().enumerate();
+        frames.map(move |(at, raw)| Frame {
+            all,
+            raw,
+            index: start.saturating_add(at),
+        })
     }
 
     /// Returns why there is no frame; `None` if there are some.
@@ -407,6 +431,19 @@ impl<'a> Answer<'a> {
 pub struct Frame<'a> {
     all: &'a Answers,
     raw: &'a StoredFrame,
+    index: usize,
+}
+
+/// Where a function is declared, and the first address that its entry states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Declaration<'a> {
+    /// The source path.
+    pub file: Option<&'a str>,
+    /// The line, from 1.
+    pub line: Option<NonZeroU32>,
+    /// `DW_AT_low_pc`; functions of several ranges have none.
+    pub low_pc: Option<u64>,
 }
 
 impl<'a> Frame<'a> {
@@ -464,6 +501,28 @@ impl<'a> Frame<'a> {
     /// table is there, but the file with the entries of the split unit (`.dwo`) is missing.
     pub fn line_uncertain(&self) -> bool {
         self.raw.line_uncertain
+    }
+
+    /// Returns true if the code belongs to no line, and the line is that of earlier code
+    /// ([`Query::skip_line_zero`](crate::Query::skip_line_zero)).
+    pub fn line_approximate(&self) -> bool {
+        self.detail().line_approximate
+    }
+
+    /// Returns where the function is declared, if the query wanted it
+    /// ([`Query::declarations`](crate::Query::declarations)).
+    pub fn declaration(&self) -> Declaration<'a> {
+        let detail = self.detail();
+        Declaration {
+            file: detail.file.map(|id| self.all.files.get(id.get())),
+            line: NonZeroU32::new(detail.line),
+            low_pc: detail.low_pc,
+        }
+    }
+
+    fn detail(&self) -> FrameDetail {
+        let detail = self.all.details.get(&self.index);
+        detail.copied().unwrap_or_default()
     }
 
     /// Returns the column, from 1; `None` if it is not recorded.

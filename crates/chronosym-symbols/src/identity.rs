@@ -96,6 +96,23 @@ impl Wanted {
         }
     }
 
+    /// Returns the Breakpad symbol files that an image with a build ID or a UUID can have: 16 bytes
+    /// are either.
+    pub fn breakpad(id: &BuildId) -> Vec<Self> {
+        let Some((start, rest)) = id.as_bytes().split_first_chunk() else {
+            return Vec::new();
+        };
+        let build_id = Guid(*start);
+        let uuid = Guid::from_u128(u128::from_be_bytes(*start));
+        let guids = if rest.is_empty() {
+            &[uuid, build_id][..]
+        } else {
+            &[build_id]
+        };
+        let wanted = |&guid| Self::Breakpad(PdbId { guid, age: 0 });
+        guids.iter().map(wanted).collect()
+    }
+
     /// Returns true if there is an identity to check a file against. Without one, no file is
     /// accepted.
     pub fn is_identified(&self) -> bool {

@@ -17,7 +17,7 @@ use crate::dwarf::index::{UnitIndex, UnitStarts};
 use crate::dwarf::lines::LineTables;
 use crate::dwarf::names::InfoSection;
 use crate::dwarf::split::SplitFile;
-use crate::dwarf::unit::Sections;
+use crate::dwarf::unit::{Sections, Table, Unit};
 use crate::dwarf::variables::{LocalVariable, Placed, Variables};
 use crate::elf::bundle::ObjectPath;
 use crate::elf::container::{Container, Format};
@@ -387,8 +387,18 @@ impl NativeSymbols {
         let (debug, sections) = (self.debug(), self.sections());
         let unit = self.index.find(debug, &sections, &self.starts, address);
         unit.map_or_else(Vec::new, |unit| {
-            self.dwarf_variables().locals(unit, address)
+            let skeleton = Unit::read(&sections, unit, &mut Table::default()).ok();
+            let split = skeleton.and_then(|unit| self.split_locals(unit, address));
+            split.unwrap_or_else(|| self.dwarf_variables().locals(unit, address))
         })
+    }
+
+    /// Returns the variables of a function whose unit is split.
+    fn split_locals(&self, unit: Unit<'_>, address: u64) -> Option<Vec<LocalVariable>> {
+        let id = unit.dwo_id?;
+        let file = self.split_unit(id, unit.comp_dir, unit.dwo_name?)?;
+        let split = file.find(id).ok()??;
+        Some(split.locals(unit, address))
     }
 
     fn dwarf_variables(&self) -> Variables<'_> {

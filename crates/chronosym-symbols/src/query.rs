@@ -20,6 +20,15 @@ pub struct Query {
     /// ([`Frame::line_limited`](crate::Frame::line_limited)). The default is 4: units have tables
     /// of their own, or a few share one.
     pub line_share: usize,
+    /// Whether paths of source files have no compilation directory in front, unless they are
+    /// recorded with it. Only for DWARF.
+    pub relative_paths: bool,
+    /// Whether code that belongs to no line has the last line before it
+    /// ([`Frame::line_approximate`](crate::Frame::line_approximate)). Only for DWARF.
+    pub skip_line_zero: bool,
+    /// Whether to look up where functions are declared
+    /// ([`Frame::declaration`](crate::Frame::declaration)). Only for DWARF.
+    pub declarations: bool,
 }
 
 impl Default for Query {
@@ -30,6 +39,17 @@ impl Default for Query {
             symbol_names: None,
             threads: 0,
             line_share: 4,
+            relative_paths: false,
+            skip_line_zero: false,
+            declarations: false,
         }
+    }
+}
+
+impl Query {
+    /// Returns whether answers may come from converted symbols, which lack what only
+    /// llvm-symbolizer prints.
+    pub(crate) fn is_convertible(&self) -> bool {
+        !(self.relative_paths || self.skip_line_zero || self.declarations)
     }
 }

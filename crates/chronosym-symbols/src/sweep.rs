@@ -21,7 +21,7 @@ use crate::breakpad::BreakpadScratch;
 use crate::converted::{Converted, Damaged};
 use crate::dwarf::cached_unit::CachedUnit;
 use crate::dwarf::form::DwarfError;
-use crate::dwarf::names::InfoSection;
+use crate::dwarf::names::{InfoSection, References};
 use crate::dwarf::resolve::{Context, Scratch};
 use crate::dwarf::unit::{Sections, Table, Unit};
 use crate::elf::symbols::Symbol;
@@ -281,19 +281,19 @@ impl<'a> Sweep<'a> {
     fn work(&self, out: &mut Answers) -> Vec<StoredAnswer> {
         let symbols = self.symbols;
         let context = Context {
-            main: InfoSection {
-                sections: self.sections,
-                starts: &symbols.starts,
+            references: References {
+                main: InfoSection {
+                    sections: self.sections,
+                    starts: &symbols.starts,
+                },
+                supplement: symbols.supplement().map(|container| InfoSection {
+                    sections: Sections::of(container, false),
+                    starts: &symbols.supplement_starts,
+                }),
             },
-            supplement: symbols.supplement().map(|container| InfoSection {
-                sections: Sections::of(container, false),
-                starts: &symbols.supplement_starts,
-            }),
             code: &symbols.image.code,
-            inlines: self.query.inlines,
-            lines: self.query.lines,
+            query: self.query,
             tables: &symbols.line_tables,
-            line_share: self.query.line_share,
         };
         let mut scratch = Scratch::default();
         let mut resolved = Vec::new();
@@ -355,11 +355,11 @@ impl<'a> Sweep<'a> {
         let cached = self.symbols.cached_units.get_or_load(&offset, || {
             let mut table = Table::default();
             let unit = Unit::read(&self.sections, offset, &mut table)?;
-            // The entries of a skeleton are in another file.
-            if unit.dwo_name.is_some() {
+            // The entries of a skeleton are in another file; a cached row has none before it.
+            if unit.dwo_name.is_some() || self.query.skip_line_zero {
                 return Err(DwarfError::Reference);
             }
-            let lines = context.tables.read(&unit, context.line_share);
+            let lines = context.tables.read(&unit, context.query.line_share);
             let cached = CachedUnit::read(&unit, table, context.code, lines);
             let weight = cached.bytes() as u64;
             Ok((Arc::new(cached), weight))

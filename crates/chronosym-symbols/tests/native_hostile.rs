@@ -22,8 +22,13 @@ fn answers(bytes: &[u8]) -> Option<Answers> {
     asked.extend([0, 1 << 40, u64::MAX].map(Address::Rva));
     asked.extend([0, 64, u64::MAX].map(Address::FileOffset));
     let mut out = Answers::new();
-    symbols.find_all(&asked, &Query::default(), &mut out);
+    let mut query = Query::default();
+    (query.declarations, query.skip_line_zero) = (true, true);
+    symbols.find_all(&asked, &query, &mut out);
     assert_eq!(out.len(), asked.len());
+    for address in [0xfff, 0x1000, 0x1010, 0x103f, 0x2000] {
+        let _ = (symbols.locals(address), symbols.declaration(address));
+    }
     // Reading every frame must be as safe as finding it.
     for answer in out.iter() {
         for frame in answer.frames() {
@@ -32,6 +37,7 @@ fn answers(bytes: &[u8]) -> Option<Answers> {
                 frame.file(),
                 frame.line(),
                 frame.function_start(),
+                frame.declaration(),
             );
         }
     }
@@ -163,6 +169,147 @@ proptest! {
             (".debug_ranges", 1, 0, 0, ranges),
         ]);
         let _ = answers(&bytes);
+    }
+}
+
+#[test]
+fn code_without_a_line_has_the_line_before_it_on_request() {
+    let mut sections = made::program();
+    let line = &mut sections[3].4;
+    // Lines 1, 0 and 3.
+    let at = find(line, &[3, 10, 1, 2, 16, 3, 0x78]);
+    (line[at + 1], line[at + 6]) = (0x7f, 3);
+    let bytes = elf(&sections);
+    let symbols = NativeSymbols::open(&bytes[..]).expect("an ELF file");
+    let addresses = [0x1000, 0x1010, 0x1018, 0x1020].map(Address::VirtualAddress);
+    let lines = |query: &Query, addresses: &[Address]| {
+        let mut out = Answers::new();
+        symbols.find_all(addresses, query, &mut out);
+        let inner = out.iter().filter_map(|answer| answer.frames().next());
+        let lines = inner.map(|frame| {
+            let line = frame.line().map_or(0, |line| line.get());
+            (line, frame.line_approximate())
+        });
+        lines.collect::<Vec<_>>()
+    };
+    let mut query = Query::default();
+    let exact = [(1, false), (0, false), (0, false), (3, false)];
+    assert_eq!(lines(&query, &addresses), exact);
+    query.skip_line_zero = true;
+    let approximate = [(1, false), (1, true), (1, true), (3, false)];
+    assert_eq!(lines(&query, &addresses), approximate);
+    for (address, expected) in addresses.iter().zip(approximate) {
+        assert_eq!(lines(&query, &[*address]), [expected]);
+    }
+}
+
+/// A program with a variable and a parameter: `outer` has both, each of an array type.
+fn with_variables() -> Vec<(&'static str, u32, u64, u64, Vec<u8>)> {
+    let abbrev = [
+        &[
+            1, 0x11, 1, 0x03, 0x08, 0x10, 0x17, 0x11, 0x01, 0x12, 0x07, 0, 0,
+        ][..],
+        &[
+            2, 0x2e, 1, 0x03, 0x08, 0x3a, 0x0b, 0x3b, 0x0b, 0x11, 0x01, 0x12, 0x07, 0x40, 0x18, 0,
+            0,
+        ],
+        &[
+            3, 0x34, 0, 0x03, 0x08, 0x3a, 0x0b, 0x3b, 0x0b, 0x49, 0x13, 0x02, 0x17, 0, 0,
+        ],
+        &[
+            4, 0x05, 0, 0x03, 0x08, 0x3a, 0x0b, 0x3b, 0x0b, 0x49, 0x13, 0x02, 0x18, 0, 0,
+        ],
+        &[5, 0x24, 0, 0x0b, 0x0b, 0, 0],
+        &[6, 0x01, 1, 0x49, 0x13, 0, 0],
+        &[7, 0x21, 0, 0x2f, 0x0b, 0, 0],
+        &[
+            8, 0x34, 0, 0x03, 0x08, 0x3a, 0x0b, 0x3b, 0x0b, 0x49, 0x13, 0x02, 0x18, 0, 0,
+        ],
+        &[0],
+    ]
+    .concat();
+    let mut info = vec![4, 0, 0, 0, 0, 0, 8];
+    info.extend(b"\x01unit.c\0");
+    info.extend(0u32.to_le_bytes());
+    info.extend(0x1000u64.to_le_bytes());
+    info.extend(0x40u64.to_le_bytes());
+    let number = (info.len() as u32 + 4).to_le_bytes();
+    info.extend([5, 4]);
+    let array = (info.len() as u32 + 4).to_le_bytes();
+    info.extend([&[6][..], &number, &[7, 2, 0]].concat());
+    info.extend(
+        [
+            &b"\x08fixed\0\x01\x09"[..],
+            &array,
+            &[9, 3],
+            &0x1020u64.to_le_bytes(),
+        ]
+        .concat(),
+    );
+    info.extend(b"\x02outer\0\x01\x05");
+    info.extend(0x1000u64.to_le_bytes());
+    info.extend(0x40u64.to_le_bytes());
+    info.extend([1, 0x56]);
+    info.extend([&b"\x04argument\0\x01\x06"[..], &number, &[2, 0x91, 0x70]].concat());
+    info.extend([&b"\x03local\0\x01\x07"[..], &array, &0u32.to_le_bytes()].concat());
+    info.extend([0, 0]);
+    let locations = [
+        &0u64.to_le_bytes()[..],
+        &8u64.to_le_bytes(),
+        &[2, 0, 0x91, 0x60],
+        &[0; 16],
+    ]
+    .concat();
+    let mut sections = made::program();
+    for (name, bytes) in [
+        (".debug_abbrev", abbrev),
+        (".debug_info", with_length(info)),
+    ] {
+        let own = sections.iter_mut().find(|section| section.0 == name);
+        own.expect("in the program").4 = bytes;
+    }
+    sections.push((".debug_loc", 1, 0, 0, locations));
+    sections
+}
+
+#[test]
+fn variables_cut_short_or_changed_are_no_panic() {
+    let whole = elf(&with_variables());
+    let symbols = NativeSymbols::open(&whole[..]).expect("an ELF file");
+    let locals = symbols.locals(0x1004);
+    let names: Vec<_> = locals.iter().filter_map(|l| l.name.as_deref()).collect();
+    assert_eq!(names, ["argument", "local"]);
+    assert_eq!(
+        (locals[0].frame_offset, locals[0].size),
+        (Some(-16), Some(4))
+    );
+    assert_eq!(
+        (locals[1].frame_offset, locals[1].size),
+        (Some(-32), Some(12))
+    );
+    assert_eq!(
+        (locals[1].line, locals[1].function.as_deref()),
+        (7, Some("outer"))
+    );
+    let declared = symbols.declaration(0x1024);
+    assert_eq!(declared, Some(("unit.c".to_owned(), 9)));
+    // Every length of each section, and every byte of it changed.
+    for name in [".debug_abbrev", ".debug_info", ".debug_line", ".debug_loc"] {
+        let at = |sections: &[(&str, u32, u64, u64, Vec<u8>)]| {
+            sections.iter().position(|section| section.0 == name)
+        };
+        let index = at(&with_variables()).expect("in the program");
+        let len = with_variables()[index].4.len();
+        for cut in 0..len {
+            let mut sections = with_variables();
+            sections[index].4.truncate(cut);
+            let _ = answers(&elf(&sections));
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut sections = with_variables();
+                sections[index].4[cut] = value;
+                let _ = answers(&elf(&sections));
+            }
+        }
     }
 }
 

@@ -41,7 +41,7 @@ impl Tables {
         query: &Query,
         key: impl FnOnce(&SymbolCache) -> Option<Key>,
     ) -> Option<Arc<Converted>> {
-        let cache = self.cache.as_ref()?;
+        let cache = self.cache.as_ref().filter(|_| query.is_convertible())?;
         // The number of threads does not change answers.
         let query = Query {
             threads: 0,

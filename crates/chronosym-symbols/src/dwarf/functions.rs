@@ -49,9 +49,11 @@ pub(crate) struct FunctionNode {
     pub(crate) root: u32,
     /// Address of its entry point.
     pub(crate) start: u64,
+    pub(crate) low_pc: Option<u64>,
     pub(crate) call_file: u32,
     pub(crate) call_line: u32,
     pub(crate) call_column: u32,
+    pub(crate) call_discriminator: u32,
 }
 
 /// The walk's working memory, kept between units.
@@ -81,6 +83,7 @@ struct Attributes<'a> {
     call_file: u32,
     call_line: u32,
     call_column: u32,
+    call_discriminator: u32,
 }
 
 impl Walk {
@@ -218,9 +221,11 @@ impl Walk {
             parent,
             root: around.unwrap_or(id),
             start: start.unwrap_or_else(|| attributes.start(unit, 0)),
+            low_pc: attributes.low.and_then(|value| unit.address(value)),
             call_file: attributes.call_file,
             call_line: attributes.call_line,
             call_column: attributes.call_column,
+            call_discriminator: attributes.call_discriminator,
         });
         read.map(|()| id)
     }
@@ -505,6 +510,7 @@ fn attributes<'a>(
             dw::DW_AT_call_file => read.call_file = number(value),
             dw::DW_AT_call_line => read.call_line = number(value),
             dw::DW_AT_call_column => read.call_column = number(value),
+            dw::DW_AT_GNU_discriminator => read.call_discriminator = number(value),
             _ => {}
         }
     }
@@ -544,7 +550,7 @@ impl Attributes<'_> {
     }
 }
 
-fn number(value: Value<'_>) -> u32 {
+pub(crate) fn number(value: Value<'_>) -> u32 {
     match value {
         Value::Unsigned(n) => u32::try_from(n).unwrap_or(0),
         _ => 0,

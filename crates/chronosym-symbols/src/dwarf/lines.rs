@@ -53,17 +53,21 @@ impl<'a> LineProgram<'a> {
         self.program.header().unit_length()
     }
 
-    /// Returns the path of a file: compilation directory, directory and name, joined.
-    pub(crate) fn path(&self, unit: &Unit<'a>, file: u32) -> Option<Vec<u8>> {
+    /// Returns the path of a file: compilation directory, directory and name, joined; without the
+    /// compilation directory if `is_relative`.
+    pub(crate) fn path(&self, unit: &Unit<'a>, file: u32, is_relative: bool) -> Option<Vec<u8>> {
         let header = self.program.header();
         let entry = header.file(u64::from(file))?;
         let name = text(unit, entry.path_name())?;
+        // Directory 0 is the compilation directory.
+        let has_directory = !is_relative || entry.directory_index() != 0;
         let directory = entry
             .directory(header)
+            .filter(|_| has_directory)
             .and_then(|d| text(unit, d))
             .unwrap_or_default();
         let mut path = Vec::new();
-        if !is_absolute(name) && !is_absolute(directory) {
+        if !is_relative && !is_absolute(name) && !is_absolute(directory) {
             path.extend_from_slice(unit.comp_dir.unwrap_or_default());
         }
         // Before DWARF 5, gimli returns the compilation directory as directory 0; it is in `path`

@@ -1,17 +1,19 @@
 //! Resolves all wanted addresses of one unit at once.
 
+use std::cell::Cell;
 use std::ops::Range;
 
-use chronosym_types::hash::HashMap;
+use chronosym_types::hash::{HashMap, HashSet};
 
 use super::cached_unit::CachedUnit;
 use super::form::DwarfError;
 use super::functions::{FunctionNode, NO_NODE, Walk};
 use super::lines::{LineProgram, LineRow, LineTables};
-use super::names::{FunctionNames, InfoSection};
+use super::names::{FunctionNames, References};
 use super::unit::{Table, Unit};
-use crate::answer::{Answers, Missing, NonZeroId, Source, StoredFrame};
+use crate::answer::{Answers, FrameDetail, Missing, NonZeroId, Source, StoredFrame};
 use crate::elf::container::contains;
+use crate::query::Query;
 
 /// The number of frames at one address. Compilers nest about 60 inlinees; hostile entries could
 /// nest thousands at every address.
@@ -24,28 +26,26 @@ pub(crate) struct Scratch<'a> {
     names: FunctionNames<'a>,
     walk: Walk,
     rows: Vec<Option<LineRow>>,
+    /// Indexes of the addresses whose rows are those of earlier code.
+    approximate: HashSet<usize>,
     files: HashMap<u32, Option<NonZeroId>>,
 }
 
 /// The file and the query that the units belong to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
-    pub(crate) main: InfoSection<'a>,
-    pub(crate) supplement: Option<InfoSection<'a>>,
+    pub(crate) references: References<'a>,
     /// Virtual addresses of code: sorted, disjoint ranges.
     pub(crate) code: &'a [Range<u64>],
-    pub(crate) inlines: bool,
-    pub(crate) lines: bool,
+    pub(crate) query: &'a Query,
     pub(crate) tables: &'a LineTables,
-    /// The number of units that each line table is read for, on average.
-    pub(crate) line_share: usize,
 }
 
 impl<'a> Context<'a> {
     /// Returns the line number program of a unit, if lines are wanted and it has one.
     fn lines_of<'u>(&self, unit: &Unit<'u>) -> Result<Option<LineProgram<'u>>, DwarfError> {
-        match self.lines {
-            true => self.tables.read(unit, self.line_share),
+        match self.query.lines {
+            true => self.tables.read(unit, self.query.line_share),
             false => Ok(None),
         }
     }
@@ -68,6 +68,7 @@ impl<'a> Scratch<'a> {
         each: impl FnMut(&mut Answers, usize, usize),
     ) -> Option<Missing> {
         let mut damage = Damage::of(unit);
+        self.approximate.clear();
         self.rows.clear();
         self.rows.resize(wanted.len(), None);
         let lines = context.lines_of(unit).unwrap_or_else(|error| {
@@ -75,17 +76,25 @@ impl<'a> Scratch<'a> {
             None
         });
         if let Some(lines) = &lines {
-            let rows = &mut self.rows;
+            let (rows, approximate) = (&mut self.rows, &mut self.approximate);
+            let skips_line_zero = context.query.skip_line_zero;
+            // The last row of the sequence with a line.
+            let before = Cell::new(None);
             // Rows ascend within a sequence, so one pass over the addresses from its start
             // suffices.
-            let next = std::cell::Cell::new(0);
+            let next = Cell::new(0);
             let enter = |start: u64| {
                 next.set(wanted.partition_point(|&va| va < start));
+                before.set(None);
                 // The linker dropped a sequence that does not start in code.
                 next.get() < wanted.len() && contains(context.code, start)
             };
             let row = |from: u64, to: u64, row: &LineRow| {
                 let at = next.get();
+                let instead = before.get().filter(|_| skips_line_zero && row.line == 0);
+                if row.line != 0 {
+                    before.set(Some(*row));
+                }
                 if wanted.get(at).is_none_or(|&va| va >= to) {
                     return;
                 }
@@ -94,9 +103,10 @@ impl<'a> Scratch<'a> {
                 };
                 // After a jump back, earlier rows of the sequence keep their addresses.
                 let passed = wanted.iter().zip(rows).take_while(|(va, _)| **va < to);
-                let passed = passed.map(|(&va, own)| {
+                let passed = (at..).zip(passed).map(|(index, (&va, own))| {
                     if va >= from {
-                        *own = Some(*row);
+                        *own = Some(instead.unwrap_or(*row));
+                        approximate.extend(instead.map(|_| index));
                     }
                 });
                 next.set(at.saturating_add(passed.count()));
@@ -140,8 +150,10 @@ impl<'a> Scratch<'a> {
         for &(what, error) in &cached.damage {
             damage.note(out, what, error);
         }
+        self.approximate.clear();
         self.rows.clear();
-        self.rows.push(cached.row(wanted).filter(|_| context.lines));
+        self.rows
+            .push(cached.row(wanted).filter(|_| context.query.lines));
         // Without a function there is nothing to walk.
         let from = cached.function(wanted).unwrap_or(unit.data.len());
         let abbreviations = &cached.table.abbreviations;
@@ -183,12 +195,13 @@ impl<'a> Scratch<'a> {
         self.files.clear();
         let names = &mut self.names;
         let files = &mut self.files;
+        let path = |lines: &LineProgram<'a>, unit: &Unit<'a>, index| {
+            lines.path(unit, index, context.query.relative_paths)
+        };
         let mut file = |out: &mut Answers, index: u32| -> Option<NonZeroId> {
             let lines = lines?;
             *files.entry(index).or_insert_with(|| {
-                lines
-                    .path(unit, index)
-                    .and_then(|path| out.files.intern(&path))
+                path(lines, unit, index).and_then(|path| out.files.intern(&path))
             })
         };
         for i in 0..count {
@@ -201,7 +214,12 @@ impl<'a> Scratch<'a> {
                 discriminator: row.map_or(0, |r| r.discriminator),
                 limited: row.is_none() && damage.lines,
             };
+            if self.approximate.contains(&i) {
+                let detail = out.details.entry(start).or_default();
+                detail.line_approximate = true;
+            }
             let mut id = self.walk.innermost.get(i).copied().unwrap_or(NO_NODE);
+            let innermost = self.walk.nodes.get(id as usize);
             if id == NO_NODE && row.is_some() {
                 let frame = location.frame(entries, None, None);
                 out.frames.push(StoredFrame {
@@ -211,13 +229,12 @@ impl<'a> Scratch<'a> {
             }
             while let Some(node) = self.walk.nodes.get(id as usize) {
                 let inlined = node.parent != NO_NODE;
-                if context.inlines || !inlined {
+                if context.query.inlines || !inlined {
                     let name = match names.find(
                         entries,
                         table,
                         node.entry,
-                        context.main,
-                        context.supplement,
+                        context.references,
                         &mut out.names,
                     ) {
                         Ok(name) => name,
@@ -226,6 +243,38 @@ impl<'a> Scratch<'a> {
                             None
                         }
                     };
+                    // Without inlinees, LLVM's tools print that of the innermost one.
+                    let declared = match context.query.inlines {
+                        true => Some(node),
+                        false => innermost,
+                    };
+                    if let Some(own) = declared.filter(|_| context.query.declarations) {
+                        let declared = names.declaration(
+                            entries,
+                            table,
+                            own.entry,
+                            context.references,
+                            |own, index| match lines {
+                                Some(lines) if std::ptr::eq(own, entries) => {
+                                    path(lines, unit, index)
+                                }
+                                _ => path(&LineProgram::read(own).ok()??, own, index),
+                            },
+                            &mut out.files,
+                        );
+                        let (file, line) = declared.unwrap_or_else(|error| {
+                            damage.note(out, "declarations", error);
+                            (None, 0)
+                        });
+                        let approximate = out.details.get(&out.frames.len());
+                        let detail = FrameDetail {
+                            file,
+                            line,
+                            low_pc: own.low_pc,
+                            line_approximate: approximate.is_some_and(|d| d.line_approximate),
+                        };
+                        out.details.insert(out.frames.len(), detail);
+                    }
                     let range_start = self.walk.starts.get(i).filter(|_| !inlined);
                     let start = range_start.copied().unwrap_or(node.start);
                     out.frames
@@ -236,9 +285,20 @@ impl<'a> Scratch<'a> {
                             index if inlined => file(out, index),
                             _ => None,
                         },
-                        line: if context.lines { node.call_line } else { 0 },
-                        column: if context.lines { node.call_column } else { 0 },
-                        discriminator: 0,
+                        line: if context.query.lines {
+                            node.call_line
+                        } else {
+                            0
+                        },
+                        column: if context.query.lines {
+                            node.call_column
+                        } else {
+                            0
+                        },
+                        discriminator: match context.query.lines {
+                            true => node.call_discriminator,
+                            false => 0,
+                        },
                         limited: false,
                     };
                 }

@@ -8,9 +8,10 @@ use gimli::{DebugCuIndex, DebugInfo, DwoId, Endianity, IndexSectionId, SectionId
 
 use super::form::DwarfError;
 use super::index::UnitStarts;
-use super::names::InfoSection;
+use super::names::{InfoSection, References};
 use super::resolve::{Context, Scratch};
 use super::unit::{Sections, Table, Unit};
+use super::variables::{LocalVariable, Variables};
 use crate::answer::{Answers, Missing};
 use crate::elf::container::Container;
 use crate::elf::sections::SectionData;
@@ -21,9 +22,22 @@ pub(crate) struct SplitUnit<'a> {
     unit: Unit<'a>,
     table: Table,
     sections: Sections<'a>,
+    /// `.debug_loc.dwo` and `.debug_loclists.dwo`.
+    locations: [&'a [u8]; 2],
 }
 
 impl<'a> SplitUnit<'a> {
+    /// Returns the local variables of the function at an address.
+    pub(crate) fn locals(&self, skeleton: Unit<'a>, address: u64) -> Vec<LocalVariable> {
+        let starts = UnitStarts::default();
+        let info = InfoSection {
+            sections: self.sections,
+            starts: &starts,
+        };
+        let variables = Variables::of_split(info, self.locations, skeleton);
+        variables.locals(self.unit.offset, address)
+    }
+
     /// As [`Scratch::resolve`], with the functions of this unit and the lines of its skeleton.
     pub(crate) fn resolve<'b>(
         mut self,
@@ -39,11 +53,13 @@ impl<'a> SplitUnit<'a> {
         self.unit.adopt(skeleton);
         let starts = UnitStarts::default();
         let context = Context {
-            main: InfoSection {
-                sections: self.sections,
-                starts: &starts,
+            references: References {
+                main: InfoSection {
+                    sections: self.sections,
+                    starts: &starts,
+                },
+                supplement: None,
             },
-            supplement: None,
             ..context
         };
         // Cached names are of one file only.
@@ -97,8 +113,10 @@ impl SplitFile {
         let Some(&at) = units.by_id.get(&id.0) else {
             return units.damage.map_or(Ok(None), Err);
         };
+        let get = |id| self.container.debug.get(id, true);
+        let mut locations = [get(SectionId::DebugLoc), get(SectionId::DebugLocLists)];
         if index.is_empty() {
-            return read(all, at, id);
+            return read(all, locations, at, id);
         }
         let index = DebugCuIndex::from(all.slice(index)).index()?;
         let row = u32::try_from(at).map_err(|_| DwarfError::Truncated)?;
@@ -116,6 +134,8 @@ impl SplitFile {
                 IndexSectionId::DebugStrOffsets => {
                     own.str_offsets = slice(all.str_offsets, start, end)?;
                 }
+                IndexSectionId::DebugLoc => locations[0] = slice(locations[0], start, end)?,
+                IndexSectionId::DebugLocLists => locations[1] = slice(locations[1], start, end)?,
                 _ => {}
             }
         }
@@ -124,7 +144,7 @@ impl SplitFile {
         for _ in 0..MAX_UNITS_IN_ROW {
             let Some(unit) = units.next()? else { break };
             if let Some(offset) = unit.debug_info_offset()
-                && let Some(unit) = read(own, offset.0, id)?
+                && let Some(unit) = read(own, locations, offset.0, id)?
             {
                 return Ok(Some(unit));
             }
@@ -200,16 +220,18 @@ fn slice_data(
 }
 
 /// Returns the unit at an offset, if it has this id.
-fn read(
-    sections: Sections<'_>,
+fn read<'a>(
+    sections: Sections<'a>,
+    locations: [&'a [u8]; 2],
     offset: usize,
     id: DwoId,
-) -> Result<Option<SplitUnit<'_>>, DwarfError> {
+) -> Result<Option<SplitUnit<'a>>, DwarfError> {
     let mut table = Table::default();
     let unit = Unit::read(&sections, offset, &mut table)?;
     Ok((unit.dwo_id == Some(id)).then_some(SplitUnit {
         unit,
         table,
         sections,
+        locations,
     }))
 }

@@ -5,13 +5,15 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use chronosym_types::hash::HashMap;
 use gimli::{
-    AttributeValue, DebugLocListsBase, DebuggingInformationEntry, Dwarf, DwarfFileType, Expression,
-    Operation, SectionId, UnitOffset, constants as dw,
+    Abbreviations, AttributeValue, DebugLocListsBase, DebuggingInformationEntry, Dwarf,
+    DwarfFileType, Expression, Operation, SectionId, UnitOffset, constants as dw,
 };
 
+use super::budget::Budget;
 use super::lines::LineProgram;
 use super::names::InfoSection;
 use super::unit::{Sections, Slice, Table, Unit};
@@ -68,6 +70,13 @@ type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 pub(crate) struct Variables<'a> {
     info: InfoSection<'a>,
     locations: [&'a [u8]; 2],
+    /// The skeleton of the unit, if that is split.
+    skeleton: Option<Unit<'a>>,
+    /// Lists that many entries may share.
+    budget: RefCell<Budget>,
+    /// The abbreviations read last, by their offset.
+    table: RefCell<Table>,
+    abbreviations: RefCell<Option<(usize, Arc<Abbreviations>)>>,
     /// Units that were opened.
     units: RefCell<HashMap<usize, Rc<Open<'a>>>>,
 }
@@ -86,9 +95,35 @@ type Found<'a> = (Rc<Open<'a>>, Entry<'a>);
 impl<'a> Variables<'a> {
     pub(crate) fn new(container: &'a Container, info: InfoSection<'a>) -> Self {
         let get = |id| container.debug.get(id, false);
+        let locations = [get(SectionId::DebugLoc), get(SectionId::DebugLocLists)];
+        Self::with(info, locations, None)
+    }
+
+    /// Creates those of a split unit, with its sections.
+    pub(crate) fn of_split(
+        info: InfoSection<'a>,
+        locations: [&'a [u8]; 2],
+        skeleton: Unit<'a>,
+    ) -> Self {
+        Self::with(info, locations, Some(skeleton))
+    }
+
+    fn with(info: InfoSection<'a>, locations: [&'a [u8]; 2], skeleton: Option<Unit<'a>>) -> Self {
+        let sections = &info.sections;
+        let lists = [
+            sections.ranges,
+            sections.rnglists,
+            locations[0],
+            locations[1],
+        ];
+        let len = lists.iter().map(|list| list.len()).sum();
         Variables {
             info,
-            locations: [get(SectionId::DebugLoc), get(SectionId::DebugLocLists)],
+            locations,
+            skeleton,
+            budget: RefCell::new(Budget::of(len)),
+            table: RefCell::default(),
+            abbreviations: RefCell::default(),
             units: RefCell::default(),
         }
     }
@@ -111,8 +146,13 @@ impl<'a> Variables<'a> {
     }
 
     fn read(&self, start: usize) -> Option<Open<'a>> {
-        let sections = self.sections();
-        let own = Unit::read(sections, start, &mut Table::default()).ok()?;
+        let table = &mut *self.table.borrow_mut();
+        table.check(self.sections()).ok()?;
+        let mut own = Unit::read(self.sections(), start, table).ok()?;
+        if let Some(skeleton) = &self.skeleton {
+            own.adopt(skeleton);
+        }
+        let sections = &own.sections;
         let info = sections.info.from(start)?;
         let dwarf = Dwarf::load(|id| {
             let bytes = match id {
@@ -130,11 +170,23 @@ impl<'a> Variables<'a> {
             };
             Ok::<_, gimli::Error>(sections.slice(bytes))
         });
-        let dwarf = dwarf.ok()?;
+        let mut dwarf = dwarf.ok()?;
+        let file_type = match sections.split {
+            true => DwarfFileType::Dwo,
+            false => DwarfFileType::Main,
+        };
+        dwarf.file_type = file_type;
         let header = dwarf.units().next().ok()??;
+        let offset = header.debug_abbrev_offset().0;
+        let last = self.abbreviations.borrow_mut().take();
+        let abbreviations = match last {
+            Some((last, abbreviations)) if last == offset => abbreviations,
+            _ => dwarf.abbreviations(&header).ok()?,
+        };
+        *self.abbreviations.borrow_mut() = Some((offset, Arc::clone(&abbreviations)));
         // gimli would read the line table, of which a compressed section has parts only.
         let mut unit = gimli::Unit {
-            abbreviations: dwarf.abbreviations(&header).ok()?,
+            abbreviations,
             name: None,
             comp_dir: None,
             low_pc: own.low_pc,
@@ -142,7 +194,7 @@ impl<'a> Variables<'a> {
             addr_base: own.addr_base,
             loclists_base: DebugLocListsBase::default_for_encoding_and_file(
                 header.encoding(),
-                DwarfFileType::Main,
+                file_type,
             ),
             rnglists_base: own.rnglists_base,
             line_program: None,
@@ -168,7 +220,7 @@ impl<'a> Variables<'a> {
     pub(crate) fn locals(&self, start: usize, address: u64) -> Vec<LocalVariable> {
         let mut locals = Vec::new();
         if let Some(open) = self.open(start)
-            && let Some(function) = open.function(address)
+            && let Some(function) = open.function(address, &self.budget)
         {
             // Damaged data is read up to the damage.
             _ = self.add_locals(&open, function, &mut locals);
@@ -225,7 +277,7 @@ impl<'a> Variables<'a> {
         function: Option<String>,
         base: Option<u16>,
     ) -> LocalVariable {
-        let frame_offset = open.locations(entry).into_iter();
+        let frame_offset = open.locations(entry, &self.budget).into_iter();
         let frame_offset = frame_offset
             .filter_map(|location| frame_offset_of(location, open, base))
             .next();
@@ -275,7 +327,7 @@ impl<'a> Variables<'a> {
             if entry.tag() != dw::DW_TAG_variable {
                 continue;
             }
-            let locations = open.locations(entry).into_iter();
+            let locations = open.locations(entry, &self.budget).into_iter();
             let start = locations
                 .filter_map(|location| fixed_address(location, open))
                 .next();
@@ -375,9 +427,11 @@ impl<'a> Variables<'a> {
             AttributeValue::FileIndex(index) => *index,
             value => value.udata_value()?,
         };
-        let read = || LineProgram::read(&open.own).ok().flatten();
+        // The files of a split unit are in the line table of its skeleton.
+        let unit = self.skeleton.as_ref().unwrap_or(&open.own);
+        let read = || LineProgram::read(unit).ok().flatten();
         let lines = open.lines.get_or_init(read).as_ref()?;
-        let path = lines.path(&open.own, u32::try_from(index).ok()?)?;
+        let path = lines.path(unit, u32::try_from(index).ok()?, false)?;
         Some(chronosym_types::copied_text(&path))
     }
 
@@ -427,7 +481,7 @@ impl<'a> Variables<'a> {
 
 impl<'a> Open<'a> {
     /// Returns the innermost function or inlined call that contains an address.
-    fn function(&self, address: u64) -> Option<UnitOffset> {
+    fn function(&self, address: u64, budget: &RefCell<Budget>) -> Option<UnitOffset> {
         let mut innermost = None;
         let mut entries = self.unit.entries();
         while let Ok(Some(entry)) = entries.next_dfs() {
@@ -442,6 +496,9 @@ impl<'a> Open<'a> {
                 continue;
             };
             while let Ok(Some(range)) = ranges.next() {
+                if budget.borrow_mut().take(1).is_err() {
+                    return None;
+                }
                 if (range.begin..range.end).contains(&address) {
                     innermost = Some(entry.offset());
                 }
@@ -451,7 +508,7 @@ impl<'a> Open<'a> {
     }
 
     /// Returns the expressions of a variable's locations.
-    fn locations(&self, entry: &Entry<'a>) -> Vec<Expression<Slice<'a>>> {
+    fn locations(&self, entry: &Entry<'a>, budget: &RefCell<Budget>) -> Vec<Expression<Slice<'a>>> {
         match entry.attr_value(dw::DW_AT_location) {
             Some(AttributeValue::Exprloc(expression)) => vec![expression],
             Some(AttributeValue::Block(bytes)) => vec![Expression(bytes)],
@@ -460,6 +517,9 @@ impl<'a> Open<'a> {
                 let list = self.dwarf.attr_locations(&self.unit, value);
                 if let Ok(Some(mut list)) = list {
                     while let Ok(Some(location)) = list.next() {
+                        if budget.borrow_mut().take(1).is_err() {
+                            return Vec::new();
+                        }
                         expressions.push(location.data);
                     }
                 }

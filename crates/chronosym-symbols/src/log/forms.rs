@@ -188,6 +188,9 @@ const ROWS: &[(Kind, &str)] = &[
     // Command lines, and what ClickHouse writes of the data that a fault accessed.
     (Other, "Command Line: "),
     (Other, "Address: {0xh}. Access"),
+    // Memory that glibc complains of.
+    (Other, "^*** glibc detected *** "),
+    (Other, "^*** Error in `"),
     // HotSpot.
     (Code, "[«{file}+{0xrva}»] {function}+{0x+}"),
     (Code, "[«{file}+{0xrva}»]"),

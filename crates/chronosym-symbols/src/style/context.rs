@@ -1,4 +1,4 @@
-//! Source text around a line, as llvm-symbolizer prints it.
+//! Source text around a line.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,9 +10,12 @@ use crate::store::local_path;
 /// Maximum size of a source file in bytes.
 const MAX_SIZE: u64 = 16 << 20;
 
-/// Prints the line and those around it, `count` in total; nothing if the file is not available at
-/// its absolute path.
-pub(super) fn print(out: &mut impl Write, path: &str, line: u32, count: u32) -> io::Result<()> {
+/// Prints a line and those around it, `count` in total, as llvm-symbolizer does; nothing if the file
+/// is not available at its absolute path.
+///
+/// # Errors
+/// Those of the writer.
+pub fn print(out: &mut impl Write, path: &str, line: u32, count: u32) -> io::Result<()> {
     let Some(text) = read(path).filter(|_| line > 0 && count > 0) else {
         return Ok(());
     };

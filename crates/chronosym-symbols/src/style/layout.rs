@@ -11,6 +11,9 @@ use super::context;
 use super::shape::Shape;
 use crate::demangle::Dialect;
 
+/// Marks a line of earlier code, as llvm-symbolizer does.
+pub(super) const APPROXIMATE_LINE: &str = " (approximate)";
+
 /// A style of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -155,6 +158,9 @@ fn llvm<'a>(
         for n in [frame.line, frame.column] {
             out.write_all(b":")?;
             number(out, n.unwrap_or(0))?;
+        }
+        if frame.mark == APPROXIMATE_LINE {
+            out.write_all(frame.mark.as_bytes())?;
         }
         out.write_all(b"\n")?;
         if let (Some(file), Some(line), 1..) = (frame.file, frame.line, shape.context_lines) {

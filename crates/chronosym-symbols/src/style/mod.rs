@@ -1,6 +1,6 @@
 //! Prints answers: as text, as JSON, or as llvm-symbolizer and addr2line print them.
 
-mod context;
+pub mod context;
 mod layout;
 mod shape;
 
@@ -15,6 +15,7 @@ use crate::answer::{Answer, Answers, Frame, Missing, NameId, Source};
 use crate::demangle::{Unreadable, demangle_as};
 use crate::identity::BuildId;
 
+use layout::APPROXIMATE_LINE;
 pub use layout::{Style, print};
 pub use shape::{Functions, Shape};
 
@@ -232,6 +233,7 @@ impl<'a> Printer<'a> {
             object.label = Some(format!("{name}+{offset:#x}").into());
         }
         object.mark = match frame.source() {
+            _ if frame.line_approximate() => APPROXIMATE_LINE,
             _ if other_build => OTHER_BUILD,
             _ if frame.line_uncertain() => " [line may be an inlined function's]",
             Source::DebugInfo | Source::PublicSymbols => "",

@@ -37,14 +37,16 @@ pub enum Functions {
 }
 
 impl Shape {
-    pub(super) fn path<'p>(&self, path: &'p str) -> &'p str {
+    /// Returns a path as it is printed.
+    pub fn path<'p>(&self, path: &'p str) -> &'p str {
         match self.has_base_names {
             true => path.rsplit(['/', '\\']).next().unwrap_or(path),
             false => path,
         }
     }
 
-    pub(super) fn name<'n>(&self, name: &'n str) -> Option<Cow<'n, str>> {
+    /// Returns the name of a function as it is printed; `None` if it is not.
+    pub fn name<'n>(&self, name: &'n str) -> Option<Cow<'n, str>> {
         match self.functions {
             Functions::None => None,
             Functions::Short => Some(short(name).into()),
