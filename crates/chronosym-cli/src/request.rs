@@ -43,6 +43,12 @@ impl<'a> AddressRequest<'a> {
         }
     }
 
+    /// Returns the address to print.
+    pub fn shown_address(&self) -> Option<u64> {
+        let address = self.target.and_then(|target| target.address());
+        self.address.or(address)
+    }
+
     fn read(text: &'a str, number: impl Fn(&str) -> Option<u64>) -> Self {
         if is_command(text) {
             let line = protocol::llvm(text, false, number);

@@ -85,6 +85,7 @@ const LINES: &[&str] = &[
     "x[7]: segfault at 0 ip {A16} sp 00007ffd1234 error 4 in {F}[{R},{B}+2000]",
     "x[7]: segfault at 0 ip {A16} sp 00007ffd1234 error 4 in {F}[{B}+2000]",
     "traps: x[7] general protection fault ip:{A} sp:7ffd1234 error:0 in {F}[{B}+2000]",
+    " [<{A16}>] {N}+0x{O}/0x{S} [{F}]",
     // gdb, lldb
     "{N} + {O10} in section .text of {P}",
     "    frame #0: 0x{A16} {F}`{N} + {O10}",
@@ -110,6 +111,8 @@ const LINES: &[&str] = &[
     // perf script
     "\t    {A} {N}+0x{O} ({P})",
     "\t    {A} [unknown] ({P}+0x{R})",
+    // bpftrace
+    "\t{A} {N}+{O10} ({P})",
 ];
 
 /// Lines that need a list of images.
@@ -126,6 +129,11 @@ const OF_PROCESS: &[&str] = &[
     " 2: 0x{A} f(int) [{F}]",
     "1 [ra] 0x{A16} <unknown> in {F}",
     "\t    {A} [unknown] ({P})",
+    "PC=0x{A16} m=0 sigcode=1",
+    "    1 1 @ 0x{A}",
+    "0: {N} - 0x{A16}",
+    "0x{A16} ({F}): (filename not available): (function-name not available)",
+    "wine: Unhandled page fault on read access to 0000000000000000 at address {A16} (thread 0024)",
     "SIGSEGV (0xb) at pc=0x{A16}, pid=1, tid=2",
     "{\"pc\": \"0x{A16}\", \"symbol\": \"{N} [{P}]\"}",
 ];
@@ -156,6 +164,15 @@ const OTHERS: &[&str] = &[
     "Timestamp: 2026-11-24 10:32:16.123456789+0100",
     "wrote {R16} bytes",
     "pid 0000{R}",
+    "\t    {A16} x (inlined)",
+    "runtime.cgocall(0x{A}, 0xc00005fe88)",
+    "\t/srv/main.go:12 +0x{R}",
+    "rip    0x{A}",
+    "RIP=0x{A16}, EFLAGS=0x0000000000010246",
+    "Faulting process id: 0x{R}",
+    "   at N.T.M() + 0x{O} offset",
+    "id 0000{R}-{R}-8000-0000{A}",
+    "*** glibc detected *** x: double free or corruption (fasttop): 0x{A16} ***",
     "some text without numbers",
     "",
 ];

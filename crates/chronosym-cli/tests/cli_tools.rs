@@ -30,6 +30,17 @@ int main(int count, char **) {
 }
 ";
 
+/// A program some of whose code belongs to no line.
+const LINE_ZERO_PROGRAM: &str = r"
+#include <map>
+std::map<int, int> counts;
+static int count(int n) { return counts[n] += n; }
+int main(int n, char **) {
+    auto twice = [&](int k) { return count(n + k); };
+    return twice(n) + twice(3);
+}
+";
+
 /// Options of addr2line.
 const GNU: &[&[&str]] = &[
     &[],
@@ -45,6 +56,10 @@ const GNU: &[&[&str]] = &[
     &["--basenames", "--addresses", "--pretty-print"],
     &["-j", ".text", "-f"],
     &["--section=.text", "-fi"],
+    &[
+        "--func", "--inl", "--dem", "--basen", "--addr", "--pr", "--no-r",
+    ],
+    &["--sect", ".text", "--f"],
 ];
 
 /// Options of llvm-symbolizer.
@@ -64,6 +79,20 @@ const LLVM: &[&[&str]] = &[
     &["--relative-address"],
     &["--print-source-context-lines=3"],
     &["--print-source-context-lines", "12", "-p", "-a"],
+    &["--relativenames"],
+    &["--output-style=JSON"],
+    &["--output-style=JSON", "-p", "--relativenames"],
+    &["--output-style=JSON", "--no-inlines"],
+    &["--output-style=JSON", "--functions=none", "--basenames"],
+    &["--output-style=JSON", "--functions=short"],
+    &["--output-style=JSON", "--print-source-context-lines=3"],
+];
+
+/// Options for code that belongs to no line, which LLVM 14 and 19 do not have.
+const LINE_ZERO: &[&[&str]] = &[
+    &["--skip-line-zero"],
+    &["--skip-line-zero", "-p", "-a"],
+    &["--skip-line-zero", "--output-style=JSON"],
 ];
 
 fn main() -> ExitCode {
@@ -88,6 +117,88 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
+/// A program in which some code belongs to no line.
+fn beside_line_zero(tool: &str, program: &Program) -> Result<(), Failed> {
+    // Only clang writes such lines.
+    std::fs::write(program.folder.path().join("zero.cpp"), LINE_ZERO_PROGRAM)?;
+    let mut compiler = Command::new("clang++");
+    compiler.args(["-g", "-O2", "zero.cpp", "-o", "zero.out"]);
+    let done = compiler.current_dir(program.folder.path()).output();
+    if !done.is_ok_and(|done| done.status.success()) {
+        return Ok(());
+    }
+    let code = program.symbols_of("zero.out", "tTwW")?;
+    let lines = code
+        .iter()
+        .flat_map(|(start, size)| *start..start + size)
+        .map(|address| format!("{address:#x}\n"));
+    let input: String = lines.collect();
+    for options in LINE_ZERO {
+        let options = [options, &["--obj=zero.out"][..]].concat();
+        let theirs = program.answer(Command::new(tool), &options, &input)?;
+        let own = program.answer(ours("llvm"), &options, &input)?;
+        if !own.contains("pproximate") {
+            return Err(format!("{options:?}: no approximate line: {own}").into());
+        }
+        same(&options, &own, &theirs)?;
+        // A single address is looked up in another way.
+        for line in input.lines().step_by(41) {
+            let options = [&options[..], &[line]].concat();
+            let theirs = program.answer(Command::new(tool), &options, "")?;
+            same(
+                &options,
+                &program.answer(ours("llvm"), &options, "")?,
+                &theirs,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Symbolizer markup of a process with the program at 0x10000.
+fn beside_markup(tool: &str, program: &Program, code: &[u64]) -> Result<(), Failed> {
+    const ID: &str = "00112233445566778899aabbccddeeff00112233";
+    let folder = program.folder.path();
+    program.compile(
+        &[
+            "-g",
+            "-O2",
+            "-Wl,--build-id=0x00112233445566778899aabbccddeeff00112233",
+        ],
+        "id.out",
+    )?;
+    let store = folder.join("debug/.build-id/00");
+    std::fs::create_dir_all(&store)?;
+    std::fs::copy(
+        folder.join("id.out"),
+        store.join(format!("{}.debug", &ID[2..])),
+    )?;
+    let mut input = format!(
+        "no markup {{{{{{ \n{{{{{{reset}}}}}}\nlog: {{{{{{module:0:prog:elf:{ID}}}}}}}\n\
+         {{{{{{mmap:0x10000:0x5000:load:0:RX:0}}}}}}\n{{{{{{mmap:0x8000:4096:load:0:rw:0x8000}}}}}}\n\
+         {{{{{{module:1:lost:elf:C0FFEE}}}}}} more\nx {{{{{{mmap:0x80000:010000:load:1:r:0x0}}}}}} y\r\n\
+         {{{{{{pc:0x80010}}}}}} {{{{{{symbol:_ZN1a1bEv}}}}}} {{{{{{symbol:main}}}}}} {{{{{{data:0x99}}}}}}\n\
+         {{{{{{bt:0:0x80010}}}}}} {{{{{{other:1}}}}}} {{{{{{bt}}}}}} {{{{{{pc:0x11111:no}}}}}}\n\
+         \x1b[1mbold\x1b[0m {{{{{{module:0:again:elf:aa}}}}}}\n{{{{{{mmap:0x10800:1:load:0:r:0}}}}}}\n"
+    );
+    for (at, address) in code.iter().map(|address| address + 0x10000).enumerate() {
+        input += &match at % 4 {
+            0 => format!("at {{{{{{pc:{address:#x}}}}}}}\n"),
+            1 => format!("{{{{{{bt:{at}:{address:#x}}}}}}} end\n"),
+            2 => format!("{{{{{{bt:{at}:{address:#x}:pc}}}}}} {{{{{{pc:{address}:ra}}}}}}\n"),
+            _ => format!("data {{{{{{data:{address:#x}}}}}}}\n"),
+        };
+    }
+    input += "{{{mmap:0x90000:4096:load:1:r:0x0}}}\nend {{{reset}}}\n{{{pc:0x11111}}}\n{{{reset}}}\n{{{module:0:a:elf:aa}}}\n";
+    let options = ["--filter-markup", "--debug-file-directory=debug"];
+    let theirs = program.answer(Command::new(tool), &options, &input)?;
+    let own = program.answer(ours("llvm"), &options, &input)?;
+    if !own.contains(" main ") || !own.contains("[[[ELF module #0x1 \"lost\"; BuildID=c0ffee [") {
+        return Err(own.into());
+    }
+    same(&options, &own, &theirs)
+}
+
 /// The program, compiled.
 struct Program {
     folder: tempfile::TempDir,
@@ -97,21 +208,29 @@ impl Program {
     fn build() -> Result<Self, Failed> {
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("program.cpp"), PROGRAM)?;
+        let program = Program { folder };
+        program.compile(&["-g", "-O2"], "a.out")?;
+        Ok(program)
+    }
+
+    fn compile(&self, options: &[&str], output: &str) -> Result<(), Failed> {
         let mut compiler = Command::new("g++");
-        compiler.args(["-g", "-O2", "program.cpp", "-o", "a.out"]);
-        let done = compiler.current_dir(folder.path()).output()?;
-        if !done.status.success() {
-            return Err(String::from_utf8_lossy(&done.stderr).into_owned().into());
+        compiler.args(options).args(["program.cpp", "-o", output]);
+        let done = compiler.current_dir(self.folder.path()).output()?;
+        match done.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&done.stderr).into_owned().into()),
         }
-        Ok(Program { folder })
     }
 
     /// The symbols of these kinds, with their sizes.
     fn symbols(&self, kinds: &str) -> Result<Vec<(u64, u64)>, Failed> {
+        self.symbols_of("a.out", kinds)
+    }
+
+    fn symbols_of(&self, file: &str, kinds: &str) -> Result<Vec<(u64, u64)>, Failed> {
         let mut command = Command::new("nm");
-        command
-            .args(["-S", "a.out"])
-            .current_dir(self.folder.path());
+        command.args(["-S", file]).current_dir(self.folder.path());
         let listed = command.output()?;
         let text = String::from_utf8(listed.stdout)?;
         let symbols = text.lines().filter_map(|line| {
@@ -235,6 +354,12 @@ fn beside_llvm(tool: &str, is_14: bool) -> Result<(), Failed> {
         let own = program.answer(ours("llvm"), &named, "")?;
         same(&named, &own, &theirs)?;
     }
+    if !is_14 {
+        beside_markup(tool, &program, &code)?;
+    }
+    if tool.ends_with("22") {
+        beside_line_zero(tool, &program)?;
+    }
     // Between sections, LLVM extends symbols without a size: addresses in functions only.
     let options = ["--adjust-vma=0x10", "-a", "-e", "a.out", "0x1150", "0x1160"];
     let theirs = program.answer(Command::new(tool), &options, "")?;
@@ -256,9 +381,13 @@ fn beside_llvm(tool: &str, is_14: bool) -> Result<(), Failed> {
             _ => format!("CODE \"my program\"  {address:#x}\n"),
         };
     }
-    let theirs = program.answer(Command::new(tool), &[], &input)?;
-    let own = program.answer(ours("llvm"), &[], &input)?;
-    same(&["files"], &own, &theirs)?;
+    for options in [&[][..], &["--output-style=JSON"]] {
+        // In JSON, LLVM reports a missing file once.
+        let input = input.strip_prefix("CODE missing 0x10\n").unwrap_or(&input);
+        let theirs = program.answer(Command::new(tool), options, input)?;
+        let own = program.answer(ours("llvm"), options, input)?;
+        same(options, &own, &theirs)?;
+    }
     // Variables. LLVM 14 does not print where they are declared, later versions not for all.
     let variables = program.symbols("bBdDrRtT")?;
     let lines = variables
@@ -295,13 +424,30 @@ fn beside_llvm(tool: &str, is_14: bool) -> Result<(), Failed> {
         .iter()
         .map(|address| format!("FRAME a.out {address:#x}\n"));
     let input: String = lines.collect();
-    for options in [&[][..], &["-a"]] {
+    for options in [&[][..], &["-a"], &["--output-style=JSON"]] {
         let theirs = program.answer(Command::new(tool), options, &input)?;
         let own = program.answer(ours("llvm"), options, &input)?;
-        if !own.contains("/program.cpp:") {
+        if !own.contains("/program.cpp") {
             return Err("no local variables".into());
         }
         same(&["FRAME"], &own, &theirs)?;
+    }
+    // LLVM prints none of a split unit.
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        program.compile(&["-g", "-O2", version], "whole.out")?;
+        program.compile(&["-g", "-O2", version, "-gsplit-dwarf"], "split.out")?;
+        let whole = input.replace(" a.out ", " whole.out ");
+        let theirs = program.answer(Command::new(tool), &[], &whole)?;
+        let options = ["--output-style=JSON", "-e", "split.out", "0x1060", "0x1190"];
+        let json = program.answer(Command::new(tool), &options, "")?;
+        same(
+            &options,
+            &program.answer(ours("llvm"), &options, "")?,
+            &json,
+        )?;
+        let split = input.replace(" a.out ", " split.out ");
+        let own = program.answer(ours("llvm"), &[], &split)?;
+        same(&["FRAME", "-gsplit-dwarf", version], &own, &theirs)?;
     }
     Ok(())
 }

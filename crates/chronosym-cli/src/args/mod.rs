@@ -141,8 +141,8 @@ impl Cli {
         Ok(Self::parse_words(words.collect())?.0.command)
     }
 
-    /// Returns whether an option of `symbolize` has a value.
-    fn symbolize_takes_value(name: &str) -> bool {
+    /// Returns whether an option of `symbolize` has a value; `None` if there is no such option.
+    fn symbolize_takes_value(name: &str) -> Option<bool> {
         let mut command = Self::command();
         command.build();
         let symbolize = command.find_subcommand("symbolize");
@@ -150,7 +150,7 @@ impl Cli {
         let is_it = |option: &&clap::Arg| option.get_long() == name.strip_prefix("--");
         options
             .find(is_it)
-            .is_some_and(|option| option.get_action().takes_values())
+            .map(|option| option.get_action().takes_values())
     }
 }
 

@@ -24,6 +24,14 @@ pub struct Tool {
     pub adjust: u64,
     /// The build ID of the file that addresses are in.
     pub build_id: Option<String>,
+    /// Whether paths are printed without the compilation directory.
+    pub relative_paths: bool,
+    /// Whether code that belongs to no line has that of earlier code.
+    pub skip_line_zero: bool,
+    /// Whether answers are llvm-symbolizer's JSON.
+    pub is_json: bool,
+    /// Whether standard input is a text with symbolizer markup.
+    pub filters_markup: bool,
 }
 
 /// A tool's command line, translated.
@@ -56,6 +64,9 @@ enum Means {
     Offline,
     Output,
     SourceText,
+    RelativeNames,
+    SkipLineZero,
+    Markup,
     Help,
     Version,
     /// Has no effect here; with the number of its values.
@@ -66,8 +77,8 @@ enum Means {
 
 use Means::{
     Addresses, Adjust, BaseNames, BuildId, Demangle, Folder, Functions as Function, Help, Inlines,
-    NoDemangle, NoInlines, Nothing, NothingOfValue, Object, Offline, Output, Package, Pretty,
-    Processor, Rva, Section, SourceText, Unsupported, Version,
+    Markup, NoDemangle, NoInlines, Nothing, NothingOfValue, Object, Offline, Output, Package,
+    Pretty, Processor, RelativeNames, Rva, Section, SkipLineZero, SourceText, Unsupported, Version,
 };
 
 /// Options of addr2line (binutils 2.40).
@@ -90,14 +101,18 @@ const GNU: &[(&str, Means)] = &[
     ("--pretty-print", Pretty),
     ("-r", Nothing),
     ("--no-recurse-limit", Nothing),
+    ("--no-recursion-limit", Nothing),
     ("-R", Nothing),
     ("--recurse-limit", Nothing),
+    ("--recursion-limit", Nothing),
     ("-s", BaseNames),
     ("--basenames", BaseNames),
     ("-h", Help),
     ("-H", Help),
+    ("--help", Help),
     ("-v", Version),
     ("-V", Version),
+    ("--version", Version),
 ];
 
 /// Options of llvm-symbolizer (14 to 22).
@@ -139,12 +154,15 @@ const LLVM: &[(&str, Means)] = &[
     ("--verbose", Nothing),
     ("--cache-size", NothingOfValue),
     ("--dwp", Package),
-    ("--filter-markup", Unsupported),
+    ("--filter-markup", Markup),
+    ("--color", Nothing),
     ("--gsym-file-directory", Unsupported),
     ("--print-source-context-lines", SourceText),
-    ("--relativenames", Unsupported),
-    ("--skip-line-zero", Unsupported),
+    ("--relativenames", RelativeNames),
+    ("--skip-line-zero", SkipLineZero),
+    ("--help", Help),
     ("-v", Version),
+    ("--version", Version),
 ];
 
 impl Means {
@@ -167,13 +185,13 @@ impl Means {
 }
 
 /// Translates a command line of `symbolize` in the style of a tool; `None` for all others.
-/// `takes_value` states whether an option of this program has a value.
+/// `takes_value` states whether an option of this program has a value; `None` for other options.
 ///
 /// # Errors
 /// An option of the tool is not supported, or its value is invalid.
 pub fn translate(
     args: &[OsString],
-    takes_value: &dyn Fn(&str) -> bool,
+    takes_value: &dyn Fn(&str) -> Option<bool>,
 ) -> Result<Option<Translated>> {
     let is_it = |arg: &OsString| arg == "symbolize";
     let Some(start) = args.iter().skip(1).position(is_it) else {
@@ -217,9 +235,14 @@ fn with_files(args: &[OsString]) -> Result<VecDeque<OsString>> {
     Ok(all)
 }
 
+fn find(table: &[(&str, Means)], name: &str) -> Option<Means> {
+    let found = table.iter().find(|(own, _)| *own == name);
+    found.map(|(_, means)| *means)
+}
+
 struct Reader<'t> {
     style: Style,
-    takes_value: &'t dyn Fn(&str) -> bool,
+    takes_value: &'t dyn Fn(&str) -> Option<bool>,
     out: Vec<OsString>,
     tool: Tool,
     /// Whether any option states a source of symbols.
@@ -231,7 +254,7 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    fn new(style: Style, takes_value: &'t dyn Fn(&str) -> bool) -> Self {
+    fn new(style: Style, takes_value: &'t dyn Fn(&str) -> Option<bool>) -> Self {
         Reader {
             style,
             takes_value,
@@ -249,12 +272,7 @@ impl<'t> Reader<'t> {
 
     fn read(&mut self, mut args: VecDeque<OsString>) -> Result<()> {
         let table = if self.style == Style::Gnu { GNU } else { LLVM };
-        let find = |name: &str| {
-            let mut options = table.iter();
-            options
-                .find(|(own, _)| *own == name)
-                .map(|(_, means)| *means)
-        };
+        let find = |name: &str| find(table, name);
         while let Some(arg) = args.pop_front() {
             let Some(text) = arg.to_str().filter(|text| text.len() > 1) else {
                 self.out.push(arg);
@@ -273,7 +291,11 @@ impl<'t> Reader<'t> {
             let long = format!("--{}", name.trim_start_matches('-'));
             let is_long = self.style == Style::Llvm && name.len() > 2 && find(&long).is_some();
             if text.starts_with("--") || text.starts_with('-') && is_long {
-                match find(&long) {
+                let means = match find(&long) {
+                    None if self.style == Style::Gnu => self.abbreviated(&long)?,
+                    means => means,
+                };
+                match means {
                     Some(means) => self.option(&long, means, value.map(Into::into), &mut args)?,
                     None => self.other(&arg, name, value.is_some(), &mut args),
                 }
@@ -284,6 +306,21 @@ impl<'t> Reader<'t> {
             }
         }
         Ok(())
+    }
+
+    /// Finds an option of addr2line by the start of its name.
+    fn abbreviated(&self, name: &str) -> Result<Option<Means>> {
+        if (self.takes_value)(name).is_some() {
+            return Ok(None);
+        }
+        let starts = |(own, _): &&(&str, Means)| own.starts_with(name);
+        let mut meant: Vec<Means> = GNU.iter().filter(starts).map(|(_, means)| *means).collect();
+        meant.dedup();
+        match *meant {
+            [] => Ok(None),
+            [means] => Ok(Some(means)),
+            _ => bail!(Usage(format!("{name} is ambiguous"))),
+        }
     }
 
     /// An option of ours.
@@ -300,7 +337,7 @@ impl<'t> Reader<'t> {
         ];
         self.has_source |= SOURCES.contains(&name);
         self.out.push(arg.to_owned());
-        if !has_value && (self.takes_value)(name) {
+        if !has_value && (self.takes_value)(name) == Some(true) {
             self.out.extend(args.pop_front());
         }
     }
@@ -407,12 +444,14 @@ impl<'t> Reader<'t> {
             }
             Offline => self.out.push("--offline".into()),
             Output => match text().as_deref() {
-                Some("LLVM") => {}
+                Some("LLVM") => self.tool.is_json = false,
+                Some("JSON") => self.tool.is_json = true,
                 Some("GNU") => self.out.push("--style=gnu".into()),
-                _ => bail!(Usage(format!(
-                    "{name}: LLVM and GNU are supported; see --style json"
-                ))),
+                _ => bail!(Usage(format!("{name} is one of LLVM, GNU and JSON"))),
             },
+            RelativeNames => self.tool.relative_paths = true,
+            SkipLineZero => self.tool.skip_line_zero = true,
+            Markup => self.tool.filters_markup = true,
             SourceText => {
                 let number = text().and_then(|text| text.parse().ok());
                 let number = number.ok_or_else(|| Usage(format!("{name} needs a number")))?;
@@ -471,7 +510,11 @@ mod tests {
     fn translated(line: &str) -> (String, Tool) {
         let args = ["chronosym", "symbolize"].into_iter();
         let args: Vec<OsString> = args.chain(line.split(' ')).map(Into::into).collect();
-        let takes_value = |name: &str| matches!(name, "--symbols" | "--style" | "--obj");
+        let takes_value = |name: &str| match name {
+            "--symbols" | "--style" | "--obj" | "--base" => Some(true),
+            "--offline" => Some(false),
+            _ => None,
+        };
         let translated = translate(&args, &takes_value).unwrap().unwrap();
         let args = translated.args.iter().skip(2);
         let args: Vec<_> = args.map(|arg| arg.to_string_lossy()).collect();
@@ -516,8 +559,31 @@ mod tests {
     }
 
     #[test]
+    fn long_options_of_addr2line_are_abbreviated() {
+        let (args, tool) =
+            translated("--style gnu --exe=prog --func --inl --dem --no-r --sect .text");
+        assert_eq!(args, "--style gnu --obj prog");
+        assert!(tool.demangle && !tool.shape.is_innermost);
+        assert_eq!(tool.shape.functions, Functions::Linkage);
+        assert_eq!(tool.section.as_deref(), Some(".text"));
+        // An option of ours is not an abbreviation.
+        let (args, tool) = translated("--style gnu --obj prog --base 10 --offline --p");
+        assert_eq!(args, "--style gnu --base 10 --offline --obj prog");
+        assert!(tool.shape.is_pretty && !tool.shape.has_base_names);
+        let args = ["chronosym", "symbolize", "--style", "gnu", "--e"].map(OsString::from);
+        assert!(
+            translate(&args, &|_| None)
+                .unwrap_err()
+                .to_string()
+                .contains("needs a value")
+        );
+        let args = ["chronosym", "symbolize", "--style", "gnu", "--"].map(OsString::from);
+        assert!(translate(&args, &|_| None).is_ok());
+    }
+
+    #[test]
     fn other_styles_are_not_translated() {
         let args = ["chronosym", "symbolize", "--style", "json", "-f"].map(OsString::from);
-        assert!(translate(&args, &|_| false).unwrap().is_none());
+        assert!(translate(&args, &|_| None).unwrap().is_none());
     }
 }

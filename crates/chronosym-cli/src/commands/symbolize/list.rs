@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use chronosym_symbols::style::Style;
 
 use super::lines::next_lines;
+use super::llvm_json::Array;
 use super::log::{self, Content};
 use super::ordered;
 use super::process::Process;
@@ -57,21 +58,69 @@ impl<'a> AddressList<'a> {
         Ok(requests)
     }
 
+    /// Prints the answers to the arguments, in their order.
+    pub fn answer_arguments<'t>(
+        &'t self,
+        requests: Vec<AddressRequest<'t>>,
+        source: &mut dyn Source,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let Layout::LlvmObjects(shape) = self.layout() else {
+            return self.answer(requests, source, out);
+        };
+        let array = Array {
+            is_pretty: shape.is_pretty,
+        };
+        out.write_all(array.start().as_bytes())?;
+        let complete = |index, from, out: &mut Vec<u8>| array.add(index, from, out);
+        self.answer_each(requests, source, complete, out)?;
+        Ok(out.write_all(array.end().as_bytes())?)
+    }
+
     /// Prints the answers in the order of the requests.
-    pub fn answer<'t>(
+    fn answer<'t>(
+        &'t self,
+        requests: Vec<AddressRequest<'t>>,
+        source: &mut dyn Source,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let is_object = matches!(self.layout(), Layout::LlvmObjects(_));
+        let complete = |_, _, out: &mut Vec<u8>| {
+            if is_object {
+                out.push(b'\n');
+            }
+        };
+        self.answer_each(requests, source, complete, out)
+    }
+
+    /// Prints each answer after `complete` got its index and where it starts in the text.
+    fn answer_each<'t>(
         &'t self,
         mut requests: Vec<AddressRequest<'t>>,
         source: &mut dyn Source,
+        complete: impl Fn(usize, usize, &mut Vec<u8>) + Sync,
         out: &mut dyn Write,
     ) -> Result<()> {
         for request in &mut requests {
             self.process.locate(request);
         }
-        let layout = Layout::Lines(self.args.style, self.args.shape());
         let count = requests.len();
-        let answers = source.answer(requests, layout)?;
-        let answer = |index, out: &mut Vec<u8>| _ = answers(index, out);
+        let answers = source.answer(requests, self.layout())?;
+        let answer = |index, out: &mut Vec<u8>| {
+            let start = out.len();
+            answers(index, out);
+            complete(index, start, out);
+        };
         Ok(ordered::write(count, answer, out)?)
+    }
+
+    fn layout(&self) -> Layout {
+        let tool = self.args.tool.as_ref();
+        let shape = self.args.shape();
+        match tool.is_some_and(|tool| tool.is_json) {
+            true => Layout::LlvmObjects(shape),
+            false => Layout::Lines(self.args.style, shape),
+        }
     }
 
     /// Answers the lines of a text as they become available, or all of it as a log if it starts like

@@ -2,8 +2,10 @@
 
 mod lines;
 mod list;
+mod llvm_json;
 mod log;
 mod managed;
+mod markup;
 mod modules;
 mod native;
 mod ordered;
@@ -69,7 +71,7 @@ pub fn run(args: &Symbolize) -> Result<()> {
     let layout = Layout::of_log(args.style);
     let mut notes = Vec::new();
     if !requests.is_empty() {
-        list.answer(requests, &mut *source, &mut out)?;
+        list.answer_arguments(requests, &mut *source, &mut out)?;
     } else if !logs.is_empty() {
         for log in &logs {
             let content = Content::open(Path::new(log))?;
@@ -78,7 +80,9 @@ pub fn run(args: &Symbolize) -> Result<()> {
         }
     } else {
         let stdin = BufReader::with_capacity(INPUT_BUFFER, io::stdin().lock());
-        if args.filter {
+        if args.tool.as_ref().is_some_and(|tool| tool.filters_markup) {
+            notes.extend(markup::rewrite(stdin, &mut *source, &mut out)?);
+        } else if args.filter {
             let unanswered = log::rewrite_stream(stdin, &process, &mut *source, layout, &mut out)?;
             notes.extend(unanswered.notes());
         } else {

@@ -8,7 +8,7 @@ use anyhow::Result;
 use chronosym::file_name;
 use chronosym::symbols::StoreConfig;
 use chronosym_symbols::ObjectPath;
-use chronosym_symbols::identity::{BuildId, Guid, PdbId, Wanted};
+use chronosym_symbols::identity::{BuildId, PdbId, Wanted};
 use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
 use chronosym_symbols::style::Style;
 
@@ -354,8 +354,13 @@ impl<'a> Modules<'a> {
             }
             _ => {}
         }
-        let breakpad = breakpad_id(id).map(Wanted::Breakpad);
-        wanted.extend(breakpad.map(|breakpad| (breakpad, symbol_file)));
+        let breakpad = match (&pdb, &build_id) {
+            (Some(pdb), _) if id.len() > 32 && id.len() < 40 => vec![Wanted::Breakpad(*pdb)],
+            (_, Some(id)) => Wanted::breakpad(id),
+            _ => Vec::new(),
+        };
+        let named = breakpad.into_iter().map(|breakpad| (breakpad, symbol_file));
+        wanted.extend(named);
         let mut why = Vec::new();
         for (wanted, name) in wanted {
             let is_breakpad = matches!(wanted, Wanted::Breakpad(_));
@@ -452,20 +457,6 @@ fn pdb_id(id: &str) -> Option<PdbId> {
     })
 }
 
-/// Returns the id of a module's Breakpad symbol file: that of the PDB, or the first 16 bytes of the
-/// build ID or UUID.
-fn breakpad_id(id: &str) -> Option<PdbId> {
-    if id.len() > 32 && id.len() < 40 {
-        return pdb_id(id);
-    }
-    let mut guid = [0; 16];
-    for (at, byte) in guid.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(id.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    let guid = Guid(guid);
-    Some(PdbId { guid, age: 0 })
-}
-
 /// Returns the name of the symbol file of a module that does not state one.
 fn symbol_file_of(file: &str) -> String {
     let name = file_name(file);
@@ -503,11 +494,11 @@ impl Source for Modules<'_> {
         mut questions: Vec<AddressRequest<'s>>,
         layout: Layout,
     ) -> Result<Answers<'s>> {
-        if matches!(layout, Layout::Lines(..)) {
+        if layout.is_list() {
             let requests = questions.iter_mut();
             requests.for_each(|request| self.prefer_files(request));
         }
-        self.is_log |= !matches!(layout, Layout::Lines(..));
+        self.is_log |= !layout.is_list();
         // Each module resolves all of its requests in one batch.
         let mut of_module: Vec<Vec<AddressRequest<'s>>> = Vec::new();
         let mut turns = Vec::with_capacity(questions.len());

@@ -8,6 +8,7 @@ use chronosym::file_name;
 use chronosym::symbols::{FileSymbols, StoreConfig};
 use chronosym_symbols::{Address, ObjectPath, Query};
 
+use super::llvm_json;
 use super::shown::{self, Layout, Why};
 use super::source::{Answers, Source};
 use super::variables::Variables;
@@ -54,6 +55,11 @@ impl NativeSource {
         query.line_share = crate::limits::get().line_share;
         let symbols = symbols?;
         let tool = args.tool.as_ref();
+        if let Some(tool) = tool {
+            query.relative_paths = tool.relative_paths;
+            query.skip_line_zero = tool.skip_line_zero;
+            query.declarations = tool.is_json;
+        }
         let section = tool.and_then(|tool| tool.section.as_deref());
         let start = section.map(|name| {
             let start = symbols.section(name);
@@ -217,6 +223,12 @@ impl Source for NativeSource {
             if request.wanted != Wanted::Code {
                 let shown = target.and_then(|target| target.address());
                 let lookup = shown.map(|address| own.moved(address));
+                if let Layout::LlvmObjects(shape) = layout {
+                    let found = (&own.symbols, lookup);
+                    let demangle = own.demangle;
+                    llvm_json::write_variables(request, symbol_file, &shape, found, demangle, out);
+                    return None;
+                }
                 let variables = own.variables(layout);
                 match request.wanted {
                     Wanted::Data => variables.write_global(shown, lookup, out),
@@ -234,6 +246,12 @@ impl Source for NativeSource {
                     if located.is_certain && (is_number || !shape.has_addresses) =>
                 {
                     _ = printer.print(out, located.shown, &answer);
+                    None
+                }
+                (Ok((located, answer)), Layout::LlvmObjects(shape)) => {
+                    let entries = answer.frames().map(Some).chain(std::iter::repeat(None));
+                    let frames = printer.frames(located.shown, &answer).zip(entries);
+                    llvm_json::write(request, symbol_file, &shape, frames, out);
                     None
                 }
                 (Ok((located, answer)), _) => {

@@ -6,6 +6,7 @@ use chronosym::{Frame, NameReason, Timeline, file_name};
 use chronosym_symbols::style::{self, Shape, Style};
 use chronosym_types::json::{FrameObject, HexNumber};
 
+use super::llvm_json::{self, Failure};
 use crate::output::printable;
 use crate::request::{AddressRequest, Form};
 
@@ -18,6 +19,8 @@ pub enum Layout {
     InText,
     /// One JSON object for each address of a text.
     Objects,
+    /// llvm-symbolizer's JSON objects.
+    LlvmObjects(Shape),
 }
 
 impl Layout {
@@ -32,7 +35,7 @@ impl Layout {
     /// Returns the parts that the styles of other tools print.
     pub fn shape(self) -> Shape {
         match self {
-            Layout::Lines(_, shape) => shape,
+            Layout::Lines(_, shape) | Layout::LlvmObjects(shape) => shape,
             _ => Shape::default(),
         }
     }
@@ -43,7 +46,13 @@ impl Layout {
             Layout::Lines(style, _) => style,
             Layout::InText => Style::Text,
             Layout::Objects => Style::Json,
+            Layout::LlvmObjects(_) => Style::Llvm,
         }
+    }
+
+    /// Returns whether the input is a list of addresses, not a log.
+    pub fn is_list(self) -> bool {
+        matches!(self, Layout::Lines(..) | Layout::LlvmObjects(_))
     }
 
     /// Appends the frames of one answer, innermost first; `address` precedes them. In a log,
@@ -58,12 +67,19 @@ impl Layout {
         match self {
             // Writing to memory does not fail.
             Layout::Lines(style, shape) => {
-                let number = address_of(question).map(|address| style.address(&shape, address));
+                let number = question
+                    .shown_address()
+                    .map(|address| style.address(&shape, address));
                 let address = match style {
                     Style::Llvm | Style::Gnu => number.as_deref().unwrap_or_default(),
                     _ => address,
                 };
                 _ = style::print(style, &shape, out, address, frames);
+                None
+            }
+            Layout::LlvmObjects(shape) => {
+                let frames = frames.into_iter().map(|frame| (frame, None));
+                llvm_json::write(question, "", &shape, frames, out);
                 None
             }
             Layout::Objects => {
@@ -104,14 +120,17 @@ impl Layout {
         why: Why,
         out: &mut Vec<u8>,
     ) -> Option<Unknown> {
+        if let Layout::LlvmObjects(shape) = self {
+            let failure = match why {
+                OTHER_FILE => Failure::NoFile,
+                NO_ADDRESS => Failure::NoAddress,
+                _ => Failure::Nothing,
+            };
+            llvm_json::write_unknown(question, &shape, failure, out);
+            return None;
+        }
         self.write(question, address, [unknown(question, why)], out)
     }
-}
-
-/// Returns the requested address as a number.
-fn address_of(question: &AddressRequest<'_>) -> Option<u64> {
-    let address = question.target.and_then(|target| target.address());
-    question.address.or(address)
 }
 
 /// Returns the frame of an unresolved request.
