@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use chronosym::symbols::{FoundFile, NoFile, StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
-    Certainty, Code, Evidence, Frame, NameReason, Position, ProcessIndex, SampleSelection, Session,
-    SymbolSource, Timeline,
+    Certainty, Code, Evidence, Frame, NameReason, NativeFrame, Position, ProcessIndex,
+    SampleSelection, Session, SymbolSource, Timeline,
 };
 use chronosym_etl::Reader as EtlReader;
 use chronosym_pdb::pe::PeImage;
@@ -406,6 +406,68 @@ fn frames_of_an_elf_image() {
     image.build_id = Some(&other);
     let reason = found.native(&image, code.start).expect_err("a reason");
     assert_eq!(reason, NameReason::SymbolFileMismatch);
+}
+
+/// A symbol file of Breakpad for a module, with one function at RVA 0x1000.
+fn breakpad(module: &str) -> String {
+    format!(
+        "MODULE {module}\nFILE 0 /src/a.c\nFUNC 1000 40 0 work(int)\n1000 20 7 0\n1020 20 8 0\n"
+    )
+}
+
+/// The name and the line of the only frame.
+fn only(frames: Result<Vec<NativeFrame>, NameReason>) -> (String, u32) {
+    let frames = frames.expect("frames");
+    let [frame] = &*frames else {
+        panic!("{frames:?}");
+    };
+    let line = frame.line.as_ref().expect("a line");
+    (frame.name.to_string(), line.line)
+}
+
+/// Stores of Breakpad have `NAME/ID/NAME.sym`.
+#[test]
+fn images_have_symbol_files_of_breakpad() {
+    let exe = read(&small("x86_64").join("small.exe"));
+    let pe = PeImage::parse(&exe).expect("an image");
+    let (timeline, process) = trace(&Told::of(&pe));
+    let index = timeline.images(process).next().expect("the image").index;
+    let mut image = timeline.image_ref(process, index).expect("an image");
+    let store = |name: &str, id: &str, file: &str, text: &str| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().join(name).join(id);
+        std::fs::create_dir_all(&own).expect("a folder");
+        std::fs::write(own.join(file), text).expect("a file");
+        folder
+    };
+    // By the id of the PDB.
+    let id = pe.native_codeview().expect("a PDB id").id;
+    let id = format!("{:#}{:X}", id.guid, id.age);
+    let module = format!("windows x86_64 {id} small.pdb");
+    let folder = store("small.pdb", &id, "small.sym", &breakpad(&module));
+    let found = symbols(folder.path());
+    assert_eq!(only(found.native(&image, 0x1024)), ("work(int)".into(), 8));
+    found.prepare(&image, &[0x1004]);
+    assert_eq!(only(found.native(&image, 0x1004)), ("work(int)".into(), 7));
+    // By a build ID.
+    image.path = "/srv/libapp.so";
+    (image.pdb, image.timestamp) = (None, None);
+    image.build_id = Some("1a3b4b9d8f2cd100838ed98914e9b7ff01234567");
+    let id = "9D4B3B1A2C8F00D1838ED98914E9B7FF0";
+    let text = breakpad(&format!("Linux x86_64 {id} libapp.so"));
+    let folder = store("libapp.so", id, "libapp.so.sym", &text);
+    let found = symbols(folder.path());
+    assert_eq!(only(found.native(&image, 0x1024)), ("work(int)".into(), 8));
+    // By a UUID.
+    image.path = "/Applications/App.app/Contents/MacOS/App";
+    image.build_id = Some("3dcf5bf3a1b2c3d4838ed98914e9b7ff");
+    let id = "3DCF5BF3A1B2C3D4838ED98914E9B7FF0";
+    let text = breakpad(&format!("mac arm64 {id} App"));
+    let folder = store("App", id, "App.sym", &text);
+    let found = symbols(folder.path());
+    assert_eq!(only(found.native(&image, 0x1004)), ("work(int)".into(), 7));
+    image.build_id = Some("3dcf5bf3a1b2c3d4838ed98914e9b700");
+    assert!(found.native(&image, 0x1004).is_err());
 }
 
 /// A file at a path in the trace is reported, and opened only if paths of the trace are trusted.

@@ -74,7 +74,8 @@ impl ElfFile {
         let own = mapped.as_ref().and_then(SymbolFile::build_id).cloned();
         let by_id = stated.clone().or(own.clone()).map(|id| {
             let mapped = mapped.clone().filter(|_| own.as_ref() == Some(&id));
-            find(image, id, mapped, files)
+            let found = find(image, id.clone(), mapped, files);
+            breakpad(image, &id, &found.0, files).unwrap_or(found)
         });
         let (symbols, addressing) = match (by_id, mapped) {
             (Some((symbols, addressing)), mapped) => {
@@ -137,6 +138,47 @@ impl ElfFile {
             );
         }
     }
+}
+
+/// Finds the Breakpad symbol file of an image, if there is no file with symbols other than dynamic
+/// ones.
+fn breakpad(
+    image: &ImageRef<'_>,
+    id: &BuildId,
+    found: &SymbolFile,
+    files: &Files,
+) -> Option<(SymbolFile, ElfAddressing)> {
+    if found.found.is_ok() && !found.is_stripped() {
+        return None;
+    }
+    let wanted = Wanted::breakpad(id).into_iter();
+    let mut other = wanted
+        .map(|wanted| {
+            let mut other = SymbolFile::unidentified();
+            let request = FileRequest::at(wanted, image.path);
+            files.search.everywhere(&mut other, &request, ANY);
+            other
+        })
+        .find(|other| other.found.is_ok())?;
+    // Addresses of symbol files count from the base of the image, which only the image states.
+    let own = found
+        .file()
+        .and_then(|at| files.open::<ObjectFile>(at).ok());
+    let base = own.as_ref().map_or(0, |own| own.symbols.base());
+    let bias = match image.addressing {
+        Addressing::Rva => 0,
+        Addressing::Virtual => base.wrapping_neg(),
+        Addressing::FileOffset => {
+            let mapping = Mapping {
+                file_offset: image.file_offset,
+                size: image.size,
+            };
+            own?.symbols.offset_bias(mapping)?.wrapping_sub(base)
+        }
+    };
+    other.attempts.splice(0..0, found.attempts.iter().cloned());
+    let addressing = Addressing::Virtual;
+    Some((other, ElfAddressing { addressing, bias }))
 }
 
 /// Finds the symbol file of an image by its build ID: its debug file, or the image itself, which

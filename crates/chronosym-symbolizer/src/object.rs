@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use chronosym_symbols::identity::Wanted;
+use chronosym_symbols::identity::{FileIdentity, Wanted};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::{
-    Address, Answer, Answers, DebugFileSearch, Frame, Missing, NativeSymbols, Query, Source,
+    Address, Answer, Answers, DebugFileSearch, Frame, Missing, NativeSymbols, ObjectPath, Query,
+    Source,
 };
 
 use crate::files::{FileError, Files, Frames, Open};
@@ -27,7 +28,14 @@ pub(super) struct ObjectFile {
 impl Open for ObjectFile {
     fn open(at: &FileAt, _: FileData, search: &Search) -> Result<Self, FileError> {
         let debug_files = DebugFileSearch::configured(&at.path, &search.config());
-        let mut symbols = NativeSymbols::open_path_with(&at.path, debug_files)?;
+        // One image of a universal file has the UUID.
+        let path = match &at.id {
+            Some(FileIdentity::Elf {
+                build_id: Some(id), ..
+            }) => ObjectPath::with_uuid(at.path.clone(), id),
+            _ => at.path.clone(),
+        };
+        let mut symbols = NativeSymbols::open_path_with(&path, debug_files)?;
         if let Some(cache) = search.config().symbol_cache() {
             symbols.use_cache(cache);
         }

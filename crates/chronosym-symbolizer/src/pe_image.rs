@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use chronosym_core::{ImageRef, LineReason, NameReason, NativeFrame, file_name};
 use chronosym_symbols::Address;
-use chronosym_symbols::identity::Wanted;
+use chronosym_symbols::identity::{FileIdentity, Wanted};
 
 use crate::files::{Files, Frames};
 use crate::managed::{PdbFile, PdbRequest};
@@ -81,9 +81,16 @@ impl PeFiles {
 
     /// Resolves many addresses in advance. PDBs gain nothing from it.
     pub(super) fn prepare(&self, files: &Files, rvas: &[u64]) {
-        if let (Err(_), Some(at)) = (&self.pdb.found, self.image.file.file()) {
+        let breakpad = self.pdb.file().filter(|_| self.is_breakpad());
+        let image = self.image.file.file();
+        if let Some(at) = breakpad.or(image.filter(|_| self.pdb.found.is_err())) {
             object::prepare(files, at, rvas.iter().map(|&rva| Address::Rva(rva)));
         }
+    }
+
+    /// Returns whether the symbol file is Breakpad's instead of a PDB.
+    fn is_breakpad(&self) -> bool {
+        matches!(self.pdb.id, Some(FileIdentity::Breakpad(_)))
     }
 
     /// Returns the frames that the image's tables and its PDB have at an RVA; `None` if only the
@@ -92,6 +99,10 @@ impl PeFiles {
         let rva = u32::try_from(rva).ok()?;
         if let Some(frame) = self.image.frame(files, rva) {
             return Some(Ok(vec![frame]));
+        }
+        if self.is_breakpad() {
+            let address = Address::Rva(rva.into());
+            return Some(object::frames(files, self.pdb.file()?, address));
         }
         match files.open::<Pdb>(self.pdb.file()?).as_deref() {
             Ok(Pdb::Windows(pdb)) => Some(pdb.frames(rva)),
@@ -113,6 +124,15 @@ fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
     let path = image.pdb.map_or("", |pdb| &pdb.path);
     let request = FileRequest::pdb(wanted, path, image.path);
     files.search.everywhere(&mut symbols, &request, ANY);
+    if symbols.found.is_err() {
+        let mut other = SymbolFile::unidentified();
+        let request = FileRequest::pdb(Wanted::Breakpad(id), path, image.path);
+        files.search.everywhere(&mut other, &request, ANY);
+        if other.found.is_ok() {
+            other.attempts.splice(0..0, symbols.attempts);
+            return other;
+        }
+    }
     // A PDB that does not state its section addresses is useful only if the image supplies them.
     if let Some(at) = symbols.file().cloned()
         && let Ok(pdb) = files.open::<Pdb>(&at)
