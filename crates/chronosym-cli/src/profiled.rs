@@ -1,5 +1,6 @@
 //! Shared by commands that use samples.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use chronosym::runtime::{keep_for_durations, keep_tasks, weigh_by_duration};
 use chronosym::symbols::Symbolizer;
-use chronosym::{Filter, Options, Profile, SampleSelection};
+use chronosym::{Filter, Options, Profile, Resolver, SampleSelection};
 use chronosym_export::{
     AsyncProfile, CallTree, Granularity, Pattern, Series, Shape, TableOptions, TreeOptions, Wakers,
     WeightUnit,
@@ -30,6 +31,8 @@ pub struct Sampled {
     selection: Selection,
     /// Whether symbol servers may be queried.
     may_fetch: bool,
+    /// Set once patterns without effect were reported.
+    noted: OnceCell<()>,
 }
 
 impl Sampled {
@@ -106,6 +109,7 @@ impl Sampled {
             shape,
             selection: selection.clone(),
             may_fetch,
+            noted: OnceCell::new(),
         })
     }
 
@@ -126,8 +130,20 @@ impl Sampled {
         if self.may_fetch {
             self.note_servers(&profile);
         }
+        self.note_unmatched(&profile.resolver);
         self.shape.apply(&mut profile);
         profile
+    }
+
+    /// Reports patterns of modules that match none.
+    fn note_unmatched(&self, resolver: &Resolver) {
+        self.noted.get_or_init(|| {
+            for pattern in self.shape.unmatched_modules(resolver) {
+                progress::note(&format!(
+                    "no module on a stack matches --my-modules {pattern}; `chronosym top --by module TRACE` lists them"
+                ));
+            }
+        });
     }
 
     /// Returns the profile with logical callers of async methods, and reports what is unknown.
@@ -247,6 +263,7 @@ impl Sampled {
         let symbols = self.symbols.clone();
         let mut profile = self.loaded.timeline.counts(&self.filter, Some(symbols));
         note_limit(&profile);
+        self.note_unmatched(&profile.resolver);
         self.shape.apply(&mut profile);
         profile
     }
@@ -255,13 +272,15 @@ impl Sampled {
     pub fn series(&self, granularity: Granularity) -> Series {
         let timeline = &self.loaded.timeline;
         let symbols = self.symbols.clone();
-        Series::new(
+        let series = Series::new(
             timeline,
             &self.filter,
             Some(symbols),
             &self.shape,
             granularity,
-        )
+        );
+        self.note_unmatched(&series.resolver);
+        series
     }
 }
 

@@ -63,6 +63,9 @@ const MISTAKES: &[(i32, &str, &[&str])] = &[
     (2, "stakcs TRACE", &["a similar subcommand exists: 'stacks'"]),
     (2, "version", &["use `chronosym --version`"]),
     (2, "collect -p 1", &["use `chronosym record`"]),
+    (2, "record app --config x", &["`chronosym record -- app --config x` starts the program; `--name app` records"]),
+    (2, "record --duration 5s bin/app.dll", &["`chronosym record --duration 5s -- dotnet bin/app.dll` starts"]),
+    (2, "record 1234", &["use `--pid 1234`"]),
     (2, "convert TRACE", &["use `chronosym stacks TRACE -o FILE`"]),
     (2, "report TRACE", &["-o report.html"]),
     (2, "flamegraph TRACE", &["-o flame.svg"]),
@@ -104,6 +107,9 @@ const MISTAKES: &[(i32, &str, &[&str])] = &[
     // Names.
     (2, "top --include /[/ TRACE", &["regular expression"]),
     (0, "top --include NoSuchThing TRACE", &["no sample passes --include NoSuchThing", "chronosym top TRACE"]),
+    (0, "top --my-modules NoSuch TRACE", &["no module on a stack matches --my-modules NoSuch", "--by module"]),
+    (0, "stacks --my-modules NoSuch --format html -o r.html TRACE", &["matches --my-modules NoSuch"]),
+    (2, "--nosuch TRACE", &["unexpected argument '--nosuch'"]),
     (0, "stacks --exclude * TRACE", &["no sample passes --exclude *"]),
     (0, "stacks --to 1ns TRACE", &["no sample passes --to 0.000000s", "chronosym info TRACE"]),
     (0, "stacks --include Spin --to 1ns TRACE", &["no sample passes --to 0.000000s"]),
@@ -158,6 +164,27 @@ fn run_in(folder: &Path, args: &[&str]) -> Run {
     command.args(args).current_dir(folder);
     command.env("HOME", folder).env("XDG_CACHE_HOME", folder);
     finish(command.output().unwrap())
+}
+
+/// Without a command, options may come first.
+#[test]
+fn options_may_precede_a_trace() {
+    let trace = arg("clr10/traces/linux.nettrace.zip");
+    let after = run(&[&trace, "--offline"]);
+    after.assert_ended_well("TRACE --offline");
+    assert_eq!(run(&["--offline", &trace]).stdout, after.stdout);
+    let folder = arg("clr10/workload");
+    let symbols = run(&["-q", "--symbols", &folder, "--offline", &trace]);
+    symbols.assert_ended_well("--symbols DIR TRACE");
+    assert!(symbols.stdout.contains("Workload"));
+    // The option of a command is still rejected before it.
+    let before = run(&["--offline", "top", &trace]);
+    assert_eq!(before.status, 2);
+    assert!(
+        before.stderr.contains("'--offline' is an option of"),
+        "{}",
+        before.stderr
+    );
 }
 
 /// Whole seconds, whole nanoseconds and zero are unambiguous.

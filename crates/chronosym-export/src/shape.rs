@@ -116,6 +116,15 @@ impl Shape {
         Ok(self)
     }
 
+    /// Returns the patterns of [`Shape::my_modules`] that match no module or image so far.
+    pub fn unmatched_modules(&self, resolver: &Resolver) -> impl Iterator<Item = &Pattern> {
+        let names = self.mine.iter().flatten();
+        names.filter(|mine| {
+            let mut binaries = resolver.binaries().iter();
+            !binaries.any(|binary| mine.is_match(binary.name()))
+        })
+    }
+
     /// Merges inlinees into the functions that contain them.
     pub fn no_inlines(mut self) -> Self {
         self.no_inlines = true;

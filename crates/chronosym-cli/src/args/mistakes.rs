@@ -93,6 +93,11 @@ pub fn advise(mut error: Error, program: &Command, words: &[OsString]) -> Error 
             {
                 error.remove(ContextKind::SuggestedArg);
                 tip_is(&mut error, &format!("use `{tip}`"));
+            } else if command.is_some_and(|command| command.get_name() == "record")
+                && let Some(tip) = program_to_record(&word, words)
+            {
+                error.remove(ContextKind::SuggestedArg);
+                tip_is(&mut error, &tip);
             } else if !word.starts_with('-') {
                 tip_is(&mut error, "options go before or after all other arguments");
             } else if error.get(ContextKind::SuggestedArg).is_none() {
@@ -116,6 +121,28 @@ pub fn advise(mut error: Error, program: &Command, words: &[OsString]) -> Error 
         _ => {}
     }
     error
+}
+
+/// Returns the command line that records a program that was given without `--`.
+fn program_to_record(word: &str, words: &[OsString]) -> Option<String> {
+    if word.starts_with('-') {
+        return None;
+    }
+    if word.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(format!("use `--pid {word}`"));
+    }
+    let at = words.iter().position(|it| *it == *word)?;
+    let (options, target) = words.get(1..)?.split_at_checked(at.checked_sub(1)?)?;
+    let mut line: Vec<_> = options.iter().map(|word| word.to_string_lossy()).collect();
+    line.push("--".into());
+    if word.ends_with(".dll") {
+        line.push("dotnet".into());
+    }
+    line.extend(target.iter().map(|word| word.to_string_lossy()));
+    let line = line.join(" ");
+    Some(format!(
+        "`chronosym {line}` starts the program; `--name {word}` records one that runs"
+    ))
 }
 
 fn text(error: &Error, kind: ContextKind) -> Option<String> {

@@ -92,7 +92,7 @@ impl Cli {
         let parse = |words: &[OsString]| program.clone().try_get_matches_from(words);
         let mut matches = parse(&words);
         if let Err(error) = &matches
-            && let Some(at) = trace_for_command(error, &words)
+            && let Some(at) = trace_for_command(error, &program, &words)
         {
             words.insert(at, "summary".into());
             matches = parse(&words);
@@ -179,8 +179,19 @@ impl Files {
     }
 }
 
-/// Returns the position of a file in place of a command.
-fn trace_for_command(error: &clap::Error, args: &[OsString]) -> Option<usize> {
+/// Returns the position where a command is missing before a file, or before options and a file.
+fn trace_for_command(
+    error: &clap::Error,
+    program: &clap::Command,
+    words: &[OsString],
+) -> Option<usize> {
+    if error.kind() == ErrorKind::UnknownArgument {
+        let has_command = words
+            .iter()
+            .any(|word| program.find_subcommand(word).is_some());
+        let has_file = words.iter().skip(1).any(|word| Path::new(word).exists());
+        return (has_file && !has_command).then_some(1);
+    }
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
     }
@@ -188,7 +199,7 @@ fn trace_for_command(error: &clap::Error, args: &[OsString]) -> Option<usize> {
         return None;
     };
     let is_path = word == "-" || word.contains(['.', '/', '\\']) || Path::new(word).exists();
-    let at = || args.iter().position(|arg| arg.to_string_lossy() == *word);
+    let at = || words.iter().position(|arg| arg.to_string_lossy() == *word);
     is_path.then(at).flatten()
 }
 
@@ -201,7 +212,7 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Summarize a trace in at most ten sentences: what ran, where the time went, what to do next.
+    /// Summarize a trace in at most ten lines: what ran, where the time went, what to do next.
     ///
     /// `chronosym TRACE` is the short form. Nothing is downloaded unless --symbol-path names a
     /// server; servers in _NT_SYMBOL_PATH and DEBUGINFOD_URLS are not contacted.

@@ -1,7 +1,10 @@
 //! Runs the program and finds test data.
 #![allow(dead_code)]
 
+pub mod names;
+pub mod served;
 pub mod server;
+pub mod terminal;
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
