@@ -1,4 +1,4 @@
-//! A summary of a trace in at most ten sentences.
+//! A summary of a trace in at most ten lines.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
 
-use crate::fit::wrap;
+use crate::fit::{fit, wrap};
 use crate::function_groups::FunctionGroups;
 use crate::reasons::{line_reason, needs_file};
 use crate::suspensions::{Suspensions, suspensions};
@@ -266,19 +266,29 @@ impl TraceSummary {
         }
     }
 
-    /// Returns the sentences that the trace supports, at most ten. `trace` is its path in the
+    /// Returns the sentences that the trace supports, at most eight. `trace` is its path in the
     /// commands that they contain.
     pub fn sentences(&self, trace: &str) -> Vec<String> {
-        let mut all = vec![self.what_ran()];
-        all.extend(self.what_is_too_little());
-        all.extend(self.where_user_code_spends_time());
-        all.extend(self.what_blocks());
-        all.extend(self.what_the_runtime_did());
-        all.extend(self.what_sampling_costs());
-        all.extend(self.what_is_unnamed());
-        all.extend(self.what_was_lost());
-        all.push(self.what_is_next(trace));
-        all
+        let all = self.ranked(trace).into_iter();
+        all.map(|(_, sentence)| sentence).collect()
+    }
+
+    /// Returns the sentences, each with its rank: those of the highest rank matter least.
+    fn ranked(&self, trace: &str) -> Vec<(u8, String)> {
+        let all = [
+            (0, Some(self.what_ran())),
+            (0, self.what_is_too_little()),
+            (0, self.where_user_code_spends_time()),
+            (1, self.what_blocks()),
+            (2, self.what_the_runtime_did()),
+            (3, self.what_sampling_costs()),
+            (0, self.what_is_missing()),
+            (0, Some(self.what_is_next(trace))),
+        ];
+        let supported = all.into_iter();
+        supported
+            .filter_map(|(rank, sentence)| Some((rank, sentence?)))
+            .collect()
     }
 
     fn what_ran(&self) -> String {
@@ -298,30 +308,26 @@ impl TraceSummary {
         let runtime = runtime.map_or(String::new(), |it| format!(" on {it}"));
         let lasts = match self.duration_ns {
             0 => String::new(),
-            ns => format!("; the recording lasts {}", show_span(ns)),
+            ns => format!("; {} recorded", show_span(ns)),
         };
-        let mut text = format!("{process}{others} ran{runtime}{lasts}");
         let span = self.span_ns.max(1) as f64;
-        match (self.sample_kind, self.sampled_ns, self.processors) {
-            _ if self.is_small() => {}
+        let used = match (self.sample_kind, self.sampled_ns, self.processors) {
+            _ if self.is_small() => String::new(),
             (Some("cpu"), Some(ns), Some(processors)) => {
-                let used = ns as f64 / span;
-                text.push_str(&format!(", using {used:.2} of {processors} processors"));
+                format!(", {:.2} of {processors} CPUs used", ns as f64 / span)
             }
             (Some("wall"), _, Some(processors)) if self.cpu_usage.is_some() => {
                 let used = self.cpu_usage.unwrap_or_default() * f64::from(processors) / 100.0;
-                text.push_str(&format!(", using {used:.2} of {processors} processors"));
+                format!(", {used:.2} of {processors} CPUs used")
             }
             (Some("wall"), Some(ns), processors) if self.flag_is_reliable => {
                 let runnable = ns as f64 / span * self.runnable.unwrap_or_default();
-                let of = processors.map_or(String::new(), |n| format!(" for {n} processors"));
-                text.push_str(&format!(
-                    ", with {runnable:.1} threads runnable on average{of}"
-                ));
+                let of = processors.map_or(String::new(), |n| format!(" on {n} CPUs"));
+                format!(", {runnable:.1} threads runnable{of}")
             }
-            _ => {}
-        }
-        text + "."
+            _ => String::new(),
+        };
+        format!("{process}{others} ran{runtime}{lasts}{used}.")
     }
 
     /// Whether shares of the samples are hardly better than guesses.
@@ -337,49 +343,36 @@ impl TraceSummary {
         })
     }
 
-    fn where_user_code_spends_time(&self) -> Vec<String> {
-        let percent = |share: f64| format!("{:.1} %", share * 100.0);
-        let mut all = Vec::new();
+    fn where_user_code_spends_time(&self) -> Option<String> {
         let of = match self.sample_kind {
             Some("wall") => "thread time",
             Some("cpu") => "CPU time",
             _ => "events",
         };
-        match (&self.hottest, self.hottest_share) {
-            (Some(hottest), Some(share)) => {
-                let at = hottest.position.as_ref();
-                let at = at.map_or(String::new(), |at| format!(" ({})", at.text()));
-                let user = percent(self.user_code.unwrap_or_default());
-                all.push(format!(
-                    "User code and the framework code that it calls take {user} of {of}; the hottest user method is {}{at} with {}.",
-                    hottest.label.text(),
-                    percent(share)
-                ));
-                if let Some(reason) = self.no_lines {
-                    let why = match needs_file(reason) {
-                        true => "`chronosym symbols` lists the files to get",
-                        false => line_reason(reason).0,
-                    };
-                    all.push(format!("Its source lines are unknown: {why}."));
-                }
-            }
-            _ => {
-                if let Some(method) = &self.hottest_of_all {
-                    all.push(format!(
-                        "No user code was found on the stacks; the hottest method is {method}."
-                    ));
-                }
-            }
-        }
-        all
+        let (Some(hottest), Some(share)) = (&self.hottest, self.hottest_share) else {
+            let method = fit(self.hottest_of_all.as_ref()?, Some(NAME));
+            return Some(format!(
+                "No user code was found on the stacks; the hottest method is {method}."
+            ));
+        };
+        let at = hottest.position.as_ref();
+        let at = at.map_or(String::new(), |at| format!(" ({})", at.text()));
+        let user = self.user_code.unwrap_or_default();
+        let label = hottest.label.text();
+        Some(format!(
+            "User code and the framework code it calls take {} of {of}; hottest is {}{at} with {}.",
+            percent(user),
+            fit(&label, Some(NAME)),
+            percent(share)
+        ))
     }
 
     fn what_blocks(&self) -> Option<String> {
         let share = self.blocked.filter(|&share| share >= 0.01)?;
-        let method = self.blocked_in.as_ref()?;
+        let method = fit(self.blocked_in.as_ref()?, Some(NAME));
         Some(format!(
-            "Threads are blocked for {:.1} % of thread time, most of it in {method}: `chronosym top --waiting`.",
-            share * 100.0
+            "Threads are blocked for {}, mostly in {method}: `chronosym top --waiting`.",
+            percent(share)
         ))
     }
 
@@ -387,17 +380,12 @@ impl TraceSummary {
         let mut parts = Vec::new();
         if let Some(count) = self.collections {
             let pause = self.collection_pause_ns;
-            let pause = pause.map_or(String::new(), |ns| {
-                format!(" that paused it for {}", show_span(ns))
-            });
-            parts.push(format!("{}{pause}", counted(count, "garbage collection")));
+            let pause = pause.map_or(String::new(), |ns| format!(" ({} paused)", show_span(ns)));
+            parts.push(format!("{}{pause}", counted(count, "collection")));
         }
         if let (Some(count), Some(ns)) = (self.compiled, self.compilation_ns) {
-            parts.push(format!(
-                "{} compiled in {}",
-                counted(count, "method"),
-                show_span(ns)
-            ));
+            let methods = counted(count, "method");
+            parts.push(format!("{methods} compiled in {}", show_span(ns)));
         }
         if let Some(count) = self.exceptions {
             let most = self.exception_type.as_ref();
@@ -406,23 +394,18 @@ impl TraceSummary {
             } else {
                 "mostly "
             };
-            let most = most.map_or(String::new(), |name| format!(" ({all}{name})"));
-            parts.push(format!("{} thrown{most}", counted(count, "exception")));
+            let most = most.map_or(String::new(), |name| {
+                let name = name.rsplit('.').next().unwrap_or(name);
+                format!(" ({all}{})", fit(name, Some(NAME)))
+            });
+            parts.push(format!("{}{most}", counted(count, "exception")));
         }
         if let (Some(count), Some(ns)) = (self.contentions, self.contention_ns) {
-            parts.push(format!(
-                "{} for locks of {}",
-                counted(count, "wait"),
-                show_span(ns)
-            ));
+            let waits = counted(count, "lock wait");
+            parts.push(format!("{waits} of {}", show_span(ns)));
         }
-        if parts.is_empty() {
-            return None;
-        }
-        Some(format!(
-            "The runtime recorded {}: `chronosym runtime`.",
-            parts.join(", ")
-        ))
+        let parts = (!parts.is_empty()).then(|| parts.join(", "))?;
+        Some(format!("The runtime had {parts}: `chronosym runtime`."))
     }
 
     fn what_sampling_costs(&self) -> Option<String> {
@@ -430,42 +413,46 @@ impl TraceSummary {
         let share = ns as f64 * 100.0 / self.duration_ns.max(1) as f64;
         (share >= 1.0).then(|| {
             format!(
-                "Sampling itself stopped all threads {} times, for {:.2} s or {share:.0} % of the recording.",
+                "Sampling itself stopped all threads {} times, {share:.0} % of the time.",
                 show_count(count),
-                ns as f64 / 1e9
             )
         })
     }
 
-    fn what_is_unnamed(&self) -> Option<String> {
-        let share = self.unnamed.filter(|&share| share >= 0.01)?;
-        let percent = format!("{:.1} % of self is unnamed", share * 100.0);
-        Some(match &self.unnamed_module {
-            Some(module) => format!(
-                "{percent}, most of it in {module}: `chronosym symbols` lists the symbol files to get."
-            ),
-            None => format!("{percent}: `chronosym info` says why."),
-        })
-    }
-
-    fn what_was_lost(&self) -> Option<String> {
-        (self.lost_events > 0).then(|| {
-            let were = if self.lost_events == 1 { "was" } else { "were" };
-            format!(
-                "{} {were} lost while recording, so that names may be missing or uncertain: `chronosym info`.",
-                counted(self.lost_events, "event")
-            )
-        })
+    fn what_is_missing(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if let Some(reason) = self.no_lines {
+            let why = match needs_file(reason) {
+                true => "`chronosym symbols`",
+                false => line_reason(reason).0,
+            };
+            parts.push(format!("the hottest method's source lines ({why})"));
+        }
+        if let Some(share) = self.unnamed.filter(|&share| share >= 0.01) {
+            let of = percent(share);
+            parts.push(match &self.unnamed_module {
+                Some(module) => {
+                    let module = fit(module, Some(NAME));
+                    format!("the names of {of} of self, mostly in {module} (`chronosym symbols`)")
+                }
+                None => format!("the names of {of} of self (`chronosym info`)"),
+            });
+        }
+        if self.lost_events > 0 {
+            let lost = counted(self.lost_events, "lost event");
+            parts.push(format!("{lost}, so that names may be uncertain"));
+        }
+        (!parts.is_empty()).then(|| format!("Missing: {}.", parts.join("; ")))
     }
 
     fn what_is_next(&self, trace: &str) -> String {
         match (&self.hottest, &self.stacks_of) {
             (Some(hottest), _) if hottest.position.is_some() => format!(
-                "Next: `chronosym lines {trace} '{}'` shows its source with the time per line, `chronosym top {trace}` all methods.",
+                "Next: `chronosym lines {trace} '{}'` shows the time of its lines.",
                 hottest.label.name
             ),
             _ if self.samples > 0 => format!(
-                "Next: `chronosym top {trace}` lists the methods, `chronosym stacks -o app.html {trace}` writes a report."
+                "Next: `chronosym top {trace}` lists the methods; `stacks -o app.html` instead of `top` writes a report."
             ),
             (_, Some(event)) => format!(
                 "The trace has no profiler samples. Next: `chronosym stacks --event '{event}' {trace}` shows the stacks of its events."
@@ -476,16 +463,39 @@ impl TraceSummary {
         }
     }
 
-    /// Writes the sentences, wrapped at `width` columns.
+    /// Writes the sentences, wrapped at `width` columns, in at most ten lines if those that matter
+    /// most fit: in a narrow terminal, or with long names, others are left out.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn write(&self, trace: &str, width: usize, out: &mut impl Write) -> io::Result<()> {
-        for sentence in self.sentences(trace) {
-            writeln!(out, "{}", wrap(&terminal(&sentence), width, "  "))?;
+        let shown = self.ranked(trace).into_iter();
+        let mut shown: Vec<(u8, String)> = shown
+            .map(|(rank, sentence)| (rank, wrap(&terminal(&sentence), width, "  ")))
+            .collect();
+        let lines = |(_, text): &(u8, String)| text.lines().count();
+        while shown.iter().map(lines).sum::<usize>() > MOST_LINES {
+            let ranks = shown.iter().enumerate().map(|(at, (rank, _))| (*rank, at));
+            match ranks.max() {
+                Some((1.., least)) => drop(shown.remove(least)),
+                _ => break,
+            }
+        }
+        for (_, text) in shown {
+            writeln!(out, "{text}")?;
         }
         Ok(())
     }
+}
+
+/// A screen shows them with the command line and a prompt.
+const MOST_LINES: usize = 10;
+
+/// The columns of a name in a sentence: it fits into a line with what is said of it.
+const NAME: usize = 60;
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
 }
 
 /// Returns the type of events with the most stacks, except those that list code at the end of a
