@@ -145,3 +145,23 @@ fn a_folder_of_a_recorder_with_threads_is_read_as_one_recording() {
         assert_eq!(run_on(folder), expected);
     }
 }
+
+/// An IL map is missing only for managed code; a recorder's symbols of native code have no lines.
+#[test]
+fn native_code_lacks_no_il_map() {
+    let mut seen = [0, 0];
+    let trace = common::arg(common::LINUX);
+    for sample in common::json_lines(&["stacks", "--offline", "--format", "jsonl", &trace]) {
+        for frame in sample["frames"].as_array().unwrap() {
+            let reason = match frame["module"].as_str() {
+                _ if frame["evidence"] != "ProcessSymbol" => continue,
+                Some("libc" | "ld-linux-x86-64" | "libstdc++" | "vmlinux") => "NoLineInfo",
+                Some(_) => "NoILMap",
+                None => continue,
+            };
+            assert_eq!(frame["line_reason"], reason, "{frame}");
+            seen[usize::from(reason == "NoILMap")] += 1;
+        }
+    }
+    assert!(seen.iter().all(|&count| count > 1_000), "{seen:?}");
+}

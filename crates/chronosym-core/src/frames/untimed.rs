@@ -31,6 +31,7 @@ impl FrameBuilder<'_> {
         let function = self.timeline_function(binary.as_ref(), symbol.name, at.address);
         let wants_lines = self.symbols.is_none_or(|symbols| symbols.wants_lines());
         let line = match symbol.line {
+            (_, 0) if symbol.tier.is_none() && self.is_native(at) => Err(LineReason::NoLineInfo),
             (_, 0) => Err(LineReason::NoILMap),
             _ if !wants_lines => Err(LineReason::LinesDisabled),
             (file, line) => Ok(self.functions.line(SourceLine {
@@ -49,5 +50,16 @@ impl FrameBuilder<'_> {
             certainty: Some(Certainty::Inferred.or_guess(is_contested)),
             ..Frame::bare(at.address, function, NameReason::NoName)
         }
+    }
+
+    /// Returns whether an image without managed code has an address.
+    fn is_native(&self, at: AddressAt) -> bool {
+        let mut images = self.timeline.images_at(at.process, at.address);
+        images.any(|view| {
+            let image = &view.image;
+            let path = image.path.to_ascii_lowercase();
+            let is_pe = path.ends_with(".dll") || path.ends_with(".exe");
+            !is_pe && image.part.is_none() && image.pdb.is_none()
+        })
     }
 }
