@@ -55,18 +55,12 @@ pub fn write_perfetto(series: &Series, out: &mut impl Write) -> io::Result<()> {
             comma = ",";
         }
         let group = |stack| groups.of_frame(series.resolver.frame(series.resolver.leaf(stack)));
-        calls(series, &track, group, |begun, time| {
-            let time = micros(time);
-            match begun {
-                Some(group) => {
-                    let name = &labels[group];
-                    write!(
-                        out,
-                        ",\n{{\"ph\":\"B\",{ids},\"ts\":{time},\"name\":{name}}}"
-                    )
-                }
-                None => write!(out, ",\n{{\"ph\":\"E\",{ids},\"ts\":{time}}}"),
-            }
+        calls(series, &track, group, |phase, group, time| {
+            let (name, time) = (&labels[group], micros(time));
+            write!(
+                out,
+                ",\n{{\"ph\":\"{phase}\",{ids},\"ts\":{time},\"name\":{name}}}"
+            )
         })?;
         for marker in markers.take(track.thread) {
             number += 1;
@@ -99,13 +93,13 @@ fn write_marker(
     }
 }
 
-/// Passes the calls of a track in time order: a function that begins, or `None` for the end of the
-/// innermost one, and the time in ns.
+/// Passes the calls of a track in time order: `B` where a function begins or `E` where the innermost
+/// one ends, the function, and the time in ns.
 fn calls(
     series: &Series,
     track: &Track<'_>,
     group: impl Fn(ResolvedStack) -> usize,
-    mut call: impl FnMut(Option<usize>, u64) -> io::Result<()>,
+    mut call: impl FnMut(char, usize, u64) -> io::Result<()>,
 ) -> io::Result<()> {
     // Functions that have begun, outermost first.
     let mut open: Vec<usize> = Vec::new();
@@ -122,15 +116,18 @@ fn calls(
         stack.reverse();
         let both = open.iter().zip(&stack);
         let common = both.take_while(|(open, called)| open == called).count();
-        open.drain(common..).try_for_each(|_| call(None, at))?;
+        let mut ended = open.drain(common..).rev();
+        ended.try_for_each(|function| call('E', function, at))?;
+        drop(ended);
         for &function in &stack[common..] {
-            call(Some(function), at)?;
+            call('B', function, at)?;
             open.push(function);
         }
         add(&mut at, sample.weight);
         let gap = next.and_then(|next| gap(at, sample, next));
         if gap.is_some() || next.is_none() {
-            open.drain(..).try_for_each(|_| call(None, at))?;
+            let mut ended = open.drain(..).rev();
+            ended.try_for_each(|function| call('E', function, at))?;
         }
         at = gap.map_or(at, |gap| gap.end);
     }

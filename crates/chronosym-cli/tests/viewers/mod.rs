@@ -124,7 +124,7 @@ pub fn of_perfetto(file: &Value) -> Leaves {
         *last = time;
         match phase {
             "B" => open.push(event["name"].as_str().unwrap().to_owned()),
-            "E" => drop(open.pop().unwrap()),
+            "E" => assert_eq!(open.pop().unwrap(), event["name"].as_str().unwrap()),
             _ => panic!("{event}"),
         }
     }
