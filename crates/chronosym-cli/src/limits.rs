@@ -50,6 +50,7 @@ limits! {
     "BYTES" max_perf_map_bytes perf_map_bytes: u64, "Limit the size of a perf map.";
     "N" max_tree_nodes tree_nodes: u32, "Limit the number of nodes in a call tree.";
     "N" max_markers markers: usize, "Limit the number of runtime events in pictures.";
+    "N" max_report_samples report_samples: usize, "Limit the number of samples in a report; further ones are merged.";
     "BYTES" max_download_bytes download_bytes: u64, "Limit the size of a download.";
     "BYTES" max_open_symbol_bytes open_symbol_bytes: u64, "Limit the total size of open symbol files.";
     "BYTES" max_symbol_memory_bytes symbol_memory_bytes: u64, "Limit the cache of decoded symbol data.";

@@ -7,83 +7,16 @@ use std::path::Path;
 use std::process::Output;
 
 use chronosym_support::etl::{At, EtlWriter, Image, Op, Options, Process};
-use chronosym_support::nettrace::NettraceWriter;
-use chronosym_support::payload::{Method, Module};
 use chronosym_support::perf::{PerfAttr, PerfWriter};
 use chronosym_types::escape::is_hostile;
+use common::names::{NAMES, event_pipe, names, start};
 use common::*;
 use serde_json::Value;
-
-const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
-
-/// Hostile names of methods.
-const NAMES: [&str; 15] = [
-    // Terminals: colours, the title, the screen; by C1 codes, too.
-    "\u{1b}[31mred\u{1b}]0;title\u{7}",
-    "\u{9b}2J\u{7f}\u{8}",
-    // Text that deceives readers: reordered, and invisible.
-    "\u{202e}gnp.exe\u{2066}x\u{2069}",
-    "in\u{200b}vi\u{feff}si\u{200f}b\u{61c}l\u{2060}e\u{fffe}",
-    "so\u{ad}ft\u{115f}\u{180e}\u{3164}\u{fe0f}\u{fff9}\u{e0041}",
-    // Lines.
-    "a\r\nb\tc",
-    "a\u{2028}b\u{2029}c",
-    // Browsers.
-    "</script><script>alert(1)</script>",
-    "\" onload=\"alert(1)\" x='",
-    "]]></text><image href=x onerror=alert(1)>",
-    "--><!--&lt;&#60;script&#62;",
-    // Programs that read values.
-    "\",\"x\":\"\\",
-    "x;y;z 7",
-    // Spreadsheets and shells.
-    "=cmd|' /C calc'!A0",
-    "$(touch x)`touch x`%n%s",
-];
-
-fn start(index: usize) -> u64 {
-    0x1_0000 + 0x1000 * index as u64
-}
-
-/// Everything that has a name is called one of them, and each method is sampled once.
-fn event_pipe() -> Vec<u8> {
-    let mut writer = NettraceWriter::v4();
-    let module = writer.event_type(RUNTIME, 152, 2);
-    let load = writer.event_type(RUNTIME, 143, 2);
-    let sample = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
-    for (index, name) in NAMES.into_iter().enumerate() {
-        let (id, time) = (index as u64 + 1, 100 * index as i64);
-        let path = format!("/{name}/{name}.dll");
-        let loaded = Module {
-            id,
-            il_path: &path,
-            native_path: &path,
-            managed_pdb: ([1; 16], 1, &path),
-            ..Module::default()
-        };
-        let other = writer.event_type(name, 1, 0);
-        writer.event(other, time, 1, &[], &[]);
-        writer.event(module, time, 1, &[], &loaded.encode(2));
-        let method = Method {
-            id,
-            module: id,
-            start: start(index),
-            size: 0x100,
-            token: 0x0600_0001,
-            flags: 1,
-            names: Some((name, name, name)),
-            ..Method::default()
-        };
-        writer.event(load, time + 1, 1, &[], &method.encode(2));
-        writer.event(sample, time + 2, 1, &[start(index) + 0x10], &[2, 0, 0, 0]);
-    }
-    writer.finish()
-}
 
 /// Processes, images and command lines of such names.
 fn etw() -> Vec<u8> {
     let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
-    for (index, name) in NAMES.into_iter().enumerate() {
+    for (index, name) in names().iter().enumerate() {
         let (pid, tid) = (100 + index as u32, 200 + index as u32);
         let at = At::us(10 * (index as i64 + 1)).pid(pid).tid(tid);
         let process = Process {
@@ -118,7 +51,7 @@ fn perf() -> Vec<u8> {
         let body = writer.body().u32(text.len() as u32 + 1).name(&text);
         writer.feature(feature, body.bytes);
     }
-    for (index, name) in NAMES.into_iter().enumerate() {
+    for (index, name) in names().iter().enumerate() {
         let (time, pid) = (1_000 * (index as u64 + 1), 100 + index as u32);
         writer.comm(time, pid, pid, name);
         writer.mmap2(
@@ -150,6 +83,8 @@ enum Kind {
 fn outputs(trace: &str) -> Vec<(Vec<&str>, Kind)> {
     use Kind::{Binary, Json, Page, Text};
     let mut outputs = vec![
+        (vec!["summary"], Text),
+        (vec!["summary", "--format", "json"], Json),
         (vec!["info"], Text),
         (vec!["info", "--format", "json"], Json),
         (vec!["top", "-n", "100"], Text),
@@ -159,15 +94,37 @@ fn outputs(trace: &str) -> Vec<(Vec<&str>, Kind)> {
         (vec!["threads"], Text),
         (vec!["threads", "--format", "json"], Json),
         (vec!["symbols"], Text),
+        (vec!["symbols", "--format", "json"], Json),
+        (vec!["inlining"], Text),
+        (vec!["inlining", "--format", "json"], Json),
+        (vec!["runtime"], Text),
+        (vec!["runtime", "--format", "json"], Json),
         (vec!["events"], Text),
         (vec!["events", "--format", "jsonl"], Json),
         (vec!["modules"], Text),
+        (vec!["modules", "--format", "json"], Json),
         (vec!["methods"], Text),
+        (vec!["methods", "--format", "json"], Json),
         (vec!["diff", trace], Text),
         (vec!["diff", trace, "--format", "json"], Json),
         (vec!["stacks", "--process", "nobody"], Text),
+        (vec!["diff", trace, "--format", "svg"], Page),
+        (vec!["diff", trace, "--format", "html"], Page),
         (vec!["explain"], Text),
+        (vec!["explain", "--format", "json"], Json),
     ];
+    for kind in [
+        "gc",
+        "jit",
+        "exceptions",
+        "allocations",
+        "contention",
+        "threadpool",
+        "counters",
+    ] {
+        outputs.push((vec!["runtime", kind], Text));
+        outputs.push((vec!["runtime", kind, "--format", "json"], Json));
+    }
     for by in ["module", "thread", "process", "line", "tier"] {
         outputs.push((vec!["top", "--by", by], Text));
         outputs.push((vec!["top", "--by", by, "--format", "json"], Json));
@@ -180,6 +137,7 @@ fn outputs(trace: &str) -> Vec<(Vec<&str>, Kind)> {
         ("html", Page),
         ("speedscope", Json),
         ("firefox", Json),
+        ("perfetto", Json),
         ("pprof", Binary),
         ("otlp", Binary),
     ] {
@@ -247,14 +205,16 @@ fn names_stay_names_in_every_output() {
         let trace = file(&bytes);
         let trace = trace.to_str().unwrap();
         for (mut args, kind) in outputs(trace) {
-            args.insert(1, trace);
+            // A report comes before the traces.
+            let is_report = args[0] == "runtime" && args.get(1).is_some_and(|it| *it != "--format");
+            args.insert(if is_report { 2 } else { 1 }, trace);
             if args[0] == "explain" {
                 args.push("0x10010");
             }
             check(&args, kind);
         }
         let folded = check(&["stacks", "--format", "folded", trace], Kind::Text);
-        assert_eq!(folded.lines().count(), NAMES.len(), "{format}: {folded}");
+        assert_eq!(folded.lines().count(), names().len(), "{format}: {folded}");
         for line in folded.lines() {
             let depth = line.split(';').count();
             assert_eq!(depth, 3, "{format}: process, thread, frame: {line}");

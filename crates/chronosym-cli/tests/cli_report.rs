@@ -11,9 +11,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use chronosym_types::escape::is_hostile;
 use serde_json::Value;
 
 use common::chronosym;
+use common::served::Served;
 use viewers::{has, list, runs, trace};
 
 const TARGET: &str = "Workload!Workload.Spin.Work";
@@ -29,13 +31,18 @@ fn playwright() -> Option<PathBuf> {
 
 /// Returns the result of a script of `viewers` in a page.
 fn drive(script: &str, library: &Path, page: &Path) -> Value {
+    drive_with(script, library, page, TARGET)
+}
+
+/// As [`drive`], with another method to look at.
+fn drive_with(script: &str, library: &Path, page: &Path, target: &str) -> Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/viewers");
     let mut command = Command::new("node");
     command
         .arg(folder.join(script))
         .arg(library)
         .arg(page)
-        .arg(TARGET);
+        .arg(target);
     command.args(std::env::var_os("CHRONOSYM_SCREENSHOTS"));
     let out = command.output().unwrap();
     let stderr = String::from_utf8_lossy(&out.stderr);
@@ -68,6 +75,37 @@ fn top(trace: &Path, options: &[&str]) -> BTreeMap<String, (u64, u64)> {
         sums.insert(label, (of("self"), of("total")));
     }
     sums
+}
+
+/// Self in ns by file and line, which `top` divides by method.
+fn lines_of_top(trace: &Path, options: &[&str]) -> BTreeMap<(String, u64), u64> {
+    let mut command = chronosym();
+    command.args(["-q", "top", "--offline", "--by", "line", "--format", "json"]);
+    command.args(["-n", "100000"]).arg(trace).args(options);
+    let object: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let mut lines: BTreeMap<(String, u64), u64> = BTreeMap::new();
+    let rows = list(&object["rows"]).iter();
+    for row in rows.filter(|row| row["file"].is_string()) {
+        let file = row["file"].as_str().unwrap().to_owned();
+        let key = (file, row["line"].as_u64().unwrap());
+        *lines.entry(key).or_default() += row["self"]["time_ns"].as_u64().unwrap();
+    }
+    lines
+}
+
+/// As [`lines_of_top`], of a report.
+fn lines_of(files: &Value) -> BTreeMap<(String, u64), u64> {
+    let mut lines = BTreeMap::new();
+    for file in list(files) {
+        for line in list(&file[1]) {
+            let key = (
+                file[0].as_str().unwrap().to_owned(),
+                line[0].as_u64().unwrap(),
+            );
+            lines.insert(key, line[1].as_u64().unwrap());
+        }
+    }
+    lines
 }
 
 fn of_table(rows: &Value) -> BTreeMap<String, (u64, u64)> {
@@ -164,38 +202,8 @@ fn every_view_has_the_totals_of_top() {
     assert_eq!(seen["rangeCallees"], ranged[TARGET].1);
     assert_eq!(seen["rangeAgain"], seen["range"]);
 
-    // Self by line, which `top` divides by method.
-    let mut command = chronosym();
-    command.args([
-        "-q", "top", "--by", "line", "--format", "json", "-n", "100000",
-    ]);
-    let out = command
-        .args(["--offline"])
-        .arg(&trace)
-        .args(&symbols[..2])
-        .output()
-        .unwrap();
-    let object: Value = serde_json::from_slice(&out.stdout).unwrap();
-    let mut lines: BTreeMap<(String, u64), u64> = BTreeMap::new();
-    for row in list(&object["rows"])
-        .iter()
-        .filter(|row| row["file"].is_string())
-    {
-        let file = row["file"].as_str().unwrap().to_owned();
-        let key = (file, row["line"].as_u64().unwrap());
-        *lines.entry(key).or_default() += row["self"]["time_ns"].as_u64().unwrap();
-    }
-    let mut shown = BTreeMap::new();
-    for file in list(&seen["sources"]) {
-        for line in list(&file[1]) {
-            let key = (
-                file[0].as_str().unwrap().to_owned(),
-                line[0].as_u64().unwrap(),
-            );
-            shown.insert(key, line[1].as_u64().unwrap());
-        }
-    }
-    assert_eq!(shown, lines);
+    let lines = lines_of_top(&trace, &symbols[..2]);
+    assert_eq!(lines_of(&seen["sources"]), lines);
     assert!(seen["hotLines"].as_u64().unwrap() > 0);
     assert!(seen["text"].as_str().unwrap().contains("static"));
 
@@ -276,6 +284,92 @@ fn is_accessible(seen: &Value) {
     assert_eq!(seen["sortFocus"], "total ▾");
 }
 
+/// Sums by name without parameters: which names need them depends on the other functions.
+fn merged(sums: BTreeMap<String, (u64, u64)>) -> BTreeMap<String, (u64, u64)> {
+    let mut merged = BTreeMap::new();
+    for (name, (own, total)) in sums {
+        let name = name.split_once('(').map_or(&*name, |(name, _)| name);
+        let sum: &mut (u64, u64) = merged.entry(name.to_owned()).or_default();
+        *sum = (sum.0 + own, sum.1 + total);
+    }
+    merged
+}
+
+/// A page that has a few samples of all: its server answers what is selected.
+#[test]
+fn every_selection_of_a_served_report_has_the_totals_of_top() {
+    let Some(library) = playwright() else {
+        return;
+    };
+    // One of every few samples, or merged in slices.
+    for (name, symbols, target, most, is_sliced) in [
+        (
+            "clr10/traces/all.nettrace.zip",
+            "clr10/workload",
+            TARGET,
+            "100",
+            false,
+        ),
+        (
+            "clr8/shop/shop.nettrace.zip",
+            "clr8/shop",
+            "Shop!Shop.Catalog.Distance",
+            "20000",
+            true,
+        ),
+    ] {
+        let (trace, folder) = (trace(name), common::arg(symbols));
+        let symbols = ["--symbols", &folder];
+        let mut command = chronosym();
+        command.args(["-q", "serve", "--offline", "--max-report-samples", most]);
+        let served = Served::report({
+            command.arg(&trace).args(symbols);
+            command
+        });
+        let page = served.ask("GET", &served.own("/"), &[], "").body;
+        let header = viewers::report_header(&page);
+        assert_eq!(header["slice"].is_u64(), is_sliced);
+        assert_eq!(header["every"].as_u64().unwrap() > 1, !is_sliced);
+        let url = format!("http://{}/{}/", served.host, served.token);
+        let seen = drive_with("live.mjs", &library, Path::new(&url), target);
+        let few: u64 = most.parse().unwrap();
+        assert!(seen["merged"].as_u64().unwrap() <= few + few / 4);
+        let top = |options: &[&str]| merged(top(&trace, &[&symbols[..], options].concat()));
+        let of_table = |rows: &Value| merged(of_table(rows));
+        let sum = |sums: &BTreeMap<String, (u64, u64)>| sums.values().map(|it| it.0).sum::<u64>();
+        assert_eq!(of_table(&seen["all"]), top(&[]));
+        assert!(!seen["status"].as_str().unwrap().contains("approximate"));
+
+        let range = list(&seen["range"]).iter();
+        let range: Vec<String> = range.map(|ns| format!("{ns}ns")).collect();
+        let range = ["--from", &range[0], "--to", &range[1]];
+        let ranged = top(&range);
+        assert_eq!(of_table(&seen["table"]), ranged);
+        assert_eq!(seen["graph"], sum(&ranged));
+        assert_eq!(seen["callees"], ranged[target].1);
+        let lines = lines_of_top(&trace, &[&symbols[..], &range].concat());
+        assert_eq!(lines_of(&seen["lines"]), lines);
+        let running = top(&[&range[..], &["--running"]].concat());
+        assert_eq!(of_table(&seen["running"]), running);
+        assert!(sum(&running) < sum(&ranged));
+        let tid = seen["tid"].as_str().unwrap();
+        let thread = top(&[&range[..], &["--tid", tid]].concat());
+        assert_eq!(of_table(&seen["thread"]), thread);
+        assert_eq!(of_table(&seen["again"]), thread);
+        assert!(sum(&thread) > 0 && sum(&thread) < sum(&ranged));
+
+        // Only queries to the server; the one that was prevented is an error of the console.
+        let requests = list(&seen["requests"]).iter();
+        let mut requests = requests.map(|url| url.as_str().unwrap());
+        assert!(
+            requests
+                .all(|url| url.starts_with("#raw=1") || url.starts_with("query") || url.is_empty())
+        );
+        assert_eq!(list(&seen["errors"]).len(), 1, "{}", seen["errors"]);
+        assert!(seen["failure"].as_str().unwrap().contains("no answer"));
+    }
+}
+
 #[test]
 fn source_is_in_the_report_only_if_it_may() {
     let folder = tempfile::tempdir().unwrap();
@@ -318,6 +412,93 @@ fn source_is_in_the_report_only_if_it_may() {
         "{}",
         &text[..40]
     );
+}
+
+/// Inlined and rejected calls are those of `lines`.
+#[test]
+fn source_lines_mark_calls_that_the_jit_inlined_or_rejected() {
+    let Some(library) = playwright() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace("clr8/known/inlining.nettrace.zip");
+    let known = common::arg("clr8/known");
+    let options = ["--symbols", &known, "--sources", &known];
+    let mut command = chronosym();
+    command.args(["-q", "lines", "--offline", "--format", "json"]);
+    let out = command.args(options).arg(&trace).arg("Known.*").output();
+    let object: Value = serde_json::from_slice(&out.unwrap().stdout).unwrap();
+    let mut expected: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for call in list(&list(&object["files"])[0]["calls"]) {
+        let callee = call["callee"].as_str().unwrap();
+        let text = match call["rejected"].as_str() {
+            None => format!("{callee} is inlined"),
+            Some(reason) => format!("{callee} is not inlined: {reason}"),
+        };
+        let line = expected.entry(call["line"].as_u64().unwrap()).or_default();
+        line.push(text);
+    }
+    let file = report(&trace, &options, folder.path());
+    let marks = drive("source.mjs", &library, &file);
+    let mut shown = BTreeMap::new();
+    for mark in list(&marks) {
+        let (line, text) = (mark[0].as_u64().unwrap(), mark[2].as_str().unwrap());
+        let lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
+        let has = |part: &str| lines.iter().any(|line| line.contains(part));
+        let sign = mark[1].as_str().unwrap();
+        assert_eq!(sign.contains('⤵'), has(" is inlined"), "{mark}");
+        assert_eq!(sign.contains('✕'), has(" is not inlined: "), "{mark}");
+        assert_eq!(mark[2], mark[3]);
+        shown.insert(line, lines);
+    }
+    assert_eq!(shown, expected);
+    assert!(
+        shown
+            .values()
+            .flatten()
+            .any(|line| line.contains("noinline"))
+    );
+}
+
+/// Names of a trace and fragments of an address are text wherever the page shows them.
+#[test]
+fn hostile_names_and_fragments_steer_no_view() {
+    let Some(library) = playwright() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("x.nettrace");
+    std::fs::write(&trace, common::names::event_pipe()).unwrap();
+    let pair = folder.path().join("pair.html");
+    let mut command = chronosym();
+    command.args(["-q", "diff", "-o"]).arg(&pair);
+    let out = command.args([&trace, &trace]).output().unwrap();
+    assert!(out.status.success());
+    for file in [report(&trace, &[], folder.path()), pair] {
+        let seen = drive("names.mjs", &library, &file);
+        for kind in ["requests", "errors", "dialogs"] {
+            assert_eq!(seen[kind], Value::Array(Vec::new()), "{kind}");
+        }
+        let texts = list(&seen["texts"]);
+        for text in texts.iter().map(|text| text.as_str().unwrap()) {
+            let line = text.lines().find(|line| line.contains(is_hostile));
+            assert_eq!(line, None);
+        }
+        let shown = |part: &str| {
+            texts
+                .iter()
+                .any(|text| text.as_str().unwrap().contains(part))
+        };
+        assert!(shown("</script><script>alert(1)</script>"));
+        // Only the script of the page.
+        assert!(list(&seen["scripts"]).iter().all(|count| *count == 1));
+        let fits = |over: &Value| over.as_i64().unwrap() <= 0;
+        assert!(list(&seen["overflow"]).iter().all(fits));
+        for state in list(&seen["states"]) {
+            assert!(["flame", "table"].iter().any(|view| state["view"] == *view));
+            assert!(state["function"].is_null() && state["file"].is_null());
+        }
+    }
 }
 
 #[test]

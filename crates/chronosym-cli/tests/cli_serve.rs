@@ -5,7 +5,7 @@ mod common;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use chronosym_pdb::pe::PeImage;
@@ -14,6 +14,7 @@ use chronosym_support::etl::{At, EtlWriter, Image, Op, Options, Process};
 use serde_json::{Value, json};
 
 use common::chronosym;
+use common::served::Served;
 
 const VIEWER: &str = "https://profiler.firefox.com";
 
@@ -21,20 +22,6 @@ fn testdata(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../testdata/clr10")
         .join(name)
-}
-
-/// A running server; it ends with the test.
-struct Served {
-    child: Child,
-    host: String,
-    token: String,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn serve(options: &[&Path]) -> Served {
@@ -47,77 +34,30 @@ fn serve_trace(trace: &Path, options: &[&Path]) -> Served {
     let mut command = chronosym();
     command.args(["-q", "serve", "--offline", "--viewer", "firefox"]);
     command.args(options).arg(trace);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    let stdout = child.stdout.take().unwrap();
-    BufReader::new(stdout).read_line(&mut line).unwrap();
-    let (page, server) = line.trim().split_once("/?symbolServer=").unwrap();
-    let server = server
-        .replace("%3A", ":")
-        .replace("%2F", "/")
-        .replace("%2E", ".");
-    let profile = page.strip_prefix(&format!("{VIEWER}/from-url/")).unwrap();
-    let profile = profile
-        .replace("%3A", ":")
-        .replace("%2F", "/")
-        .replace("%2E", ".");
-    assert_eq!(profile, format!("{server}/profile.json"));
-    let (host, token) = server
-        .strip_prefix("http://")
-        .unwrap()
-        .split_once('/')
-        .unwrap();
-    assert!(host.starts_with("127.0.0.1:"), "{host}");
-    assert_eq!(token.len(), 32);
-    Served {
-        host: host.to_owned(),
-        token: token.to_owned(),
-        child,
-    }
+    Served::start(command, |line| {
+        let (page, server) = line.split_once("/?symbolServer=").unwrap();
+        let plain = |url: &str| {
+            let url = url.replace("%3A", ":").replace("%2F", "/");
+            url.replace("%2E", ".")
+        };
+        let server = plain(server);
+        let profile = page.strip_prefix(&format!("{VIEWER}/from-url/")).unwrap();
+        assert_eq!(plain(profile), format!("{server}/profile.json"));
+        server
+    })
 }
 
-struct Reply {
-    status: u16,
-    head: String,
-    body: String,
-}
-
-impl Served {
-    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
-        let mut stream = TcpStream::connect(&self.host).unwrap();
-        // If a header occurs twice, the first is used.
-        let mut text = format!("{method} {path} HTTP/1.0\r\n");
-        for (name, value) in headers.iter().chain(&[("Host", self.host.as_str())]) {
-            text.push_str(&format!("{name}: {value}\r\n"));
-        }
-        text.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-        stream.write_all(text.as_bytes()).unwrap();
-        let mut reply = Vec::new();
-        stream.read_to_end(&mut reply).unwrap();
-        let reply = String::from_utf8(reply).unwrap();
-        let (head, body) = reply.split_once("\r\n\r\n").unwrap();
-        Reply {
-            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
-            head: head.to_ascii_lowercase(),
-            body: body.to_owned(),
-        }
-    }
-
-    fn own(&self, path: &str) -> String {
-        format!("/{}{path}", self.token)
-    }
-
-    fn question(&self, path: &str, question: &Value) -> Value {
-        let origin = [("Origin", VIEWER)];
-        let reply = self.ask("POST", &self.own(path), &origin, &question.to_string());
-        assert_eq!(reply.status, 200, "{}", reply.head);
-        assert!(
-            reply
-                .head
-                .contains(&format!("access-control-allow-origin: {VIEWER}"))
-        );
-        serde_json::from_str(&reply.body).unwrap()
-    }
+/// Returns the viewer's answer to a question.
+fn reply_to(served: &Served, path: &str, question: &Value) -> Value {
+    let origin = [("Origin", VIEWER)];
+    let reply = served.ask("POST", &served.own(path), &origin, &question.to_string());
+    assert_eq!(reply.status, 200, "{}", reply.head);
+    assert!(
+        reply
+            .head
+            .contains(&format!("access-control-allow-origin: {VIEWER}"))
+    );
+    serde_json::from_str(&reply.body).unwrap()
 }
 
 #[test]
@@ -155,7 +95,8 @@ fn the_viewer_gets_profile_symbols_and_source() {
                 |index: &Value| thread["stringArray"][index.as_u64().unwrap() as usize].clone();
             let (name, file) = (text(&functions["name"][function]), text(&json!(file)));
             let address = frames["address"][row].as_u64().unwrap();
-            let answer = served.question(
+            let answer = reply_to(
+                &served,
                 "/symbolicate/v5",
                 &json!({"jobs": [{
                     "memoryMap": [[lib["debugName"], lib["breakpadId"]], ["no-such-library", "0"]],
@@ -183,7 +124,8 @@ fn the_viewer_gets_profile_symbols_and_source() {
             );
             assert!(result["stacks"][0][1].get("function").is_none());
             assert!(result["stacks"][0][2].get("function").is_none());
-            let answer = served.question(
+            let answer = reply_to(
+                &served,
                 "/source/v1",
                 &json!({
                     "debugName": lib["debugName"], "debugId": lib["breakpadId"],
@@ -212,7 +154,7 @@ fn the_viewer_gets_profile_symbols_and_source() {
             .find(|lib| lib["name"] == "Workload")
             .unwrap();
         let question = json!({"debugName": "Workload", "debugId": lib["breakpadId"], "moduleOffset": "0x0", "file": file});
-        let answer = served.question("/source/v1", &question);
+        let answer = reply_to(&served, "/source/v1", &question);
         assert_eq!(
             answer["error"],
             "the profile has no such file in this library"
@@ -222,21 +164,21 @@ fn the_viewer_gets_profile_symbols_and_source() {
     let question = json!({
         "debugName": lib["debugName"], "debugId": lib["breakpadId"], "startAddress": "0x1000", "size": "0x10",
     });
-    let answer = served.question("/asm/v1", &question);
+    let answer = reply_to(&served, "/asm/v1", &question);
     assert!(
         answer["error"]
             .as_str()
             .unwrap()
             .contains("no image of that name")
     );
-    let answer = served.question("/asm/v1", &json!({}));
+    let answer = reply_to(&served, "/asm/v1", &json!({}));
     assert!(
         answer["error"]
             .as_str()
             .unwrap()
             .contains("invalid request")
     );
-    let answer = served.question("/symbolicate/v5", &json!({"jobs": 7}));
+    let answer = reply_to(&served, "/symbolicate/v5", &json!({"jobs": 7}));
     assert!(
         answer["error"]
             .as_str()
@@ -304,7 +246,7 @@ fn the_viewer_gets_instructions_of_images_at_hand() {
         "debugName": lib["debugName"], "debugId": lib["breakpadId"], "name": lib["name"], "codeId": null,
         "startAddress": format!("{start:#x}"), "size": "0x1", "continueUntilFunctionEnd": true,
     });
-    let answer = served.question("/asm/v1", &question);
+    let answer = reply_to(&served, "/asm/v1", &question);
     assert_eq!(
         (&answer["arch"], &answer["syntax"][0]),
         (&"x86_64".into(), &"Intel".into())
@@ -329,11 +271,11 @@ fn the_viewer_gets_instructions_of_images_at_hand() {
     assert!(start + offsets[offsets.len() - 1] + 15 > last);
     let mut one = question.clone();
     one["continueUntilFunctionEnd"] = json!(false);
-    let answer = served.question("/asm/v1", &one);
+    let answer = reply_to(&served, "/asm/v1", &one);
     assert_eq!(answer["instructions"].as_array().unwrap().len(), 1);
 
     let served = serve_trace(&trace, &[]);
-    let answer = served.question("/asm/v1", &question);
+    let answer = reply_to(&served, "/asm/v1", &question);
     let error = answer["error"].as_str().unwrap();
     assert!(
         error.contains("Workload.dll") || error.contains("no image"),
@@ -351,7 +293,7 @@ fn source_is_read_only_where_it_may_be() {
     let question = json!({
         "debugName": "Workload", "debugId": lib["breakpadId"], "moduleOffset": "0x0", "file": "/src/workload/Program.cs",
     });
-    let answer = served.question("/source/v1", &question);
+    let answer = reply_to(&served, "/source/v1", &question);
     assert!(
         answer["error"].as_str().unwrap().contains("--sources"),
         "{answer}"
@@ -409,18 +351,7 @@ fn the_report_is_served() {
     let mut command = chronosym();
     command.args(["-q", "serve", "--offline"]);
     command.arg(testdata("traces/all.nettrace.zip"));
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    let stdout = child.stdout.take().unwrap();
-    BufReader::new(stdout).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("http://").unwrap();
-    let (host, token) = address.split_once('/').unwrap();
-    let served = Served {
-        host: host.to_owned(),
-        token: token.strip_suffix('/').unwrap().to_owned(),
-        child,
-    };
-    assert_eq!(served.token.len(), 32);
+    let served = Served::report(command);
     let reply = served.ask("GET", &served.own("/"), &[], "");
     assert_eq!(reply.status, 200);
     assert!(
@@ -456,6 +387,58 @@ fn the_report_is_served() {
         assert_eq!((reply.status, reply.body.as_str()), (403, ""), "{header:?}");
     }
     assert_eq!(served.ask("POST", &served.own("/"), &[], "{}").status, 405);
+}
+
+/// A page that lacks samples may request sums of them: with its token only.
+#[test]
+fn sums_are_served_if_the_page_lacks_samples() {
+    let serve = |options: &[&str]| {
+        let mut command = chronosym();
+        command.args(["-q", "serve", "--offline"]).args(options);
+        command.arg(testdata("traces/all.nettrace.zip"));
+        Served::report(command)
+    };
+    let policy = "connect-src 'self'";
+    let page = |served: &Served| served.ask("GET", &served.own("/"), &[], "").body;
+    let whole = serve(&[]);
+    assert!(!page(&whole).contains(policy));
+    let reply = whole.ask("GET", &whole.own("/query"), &[], "");
+    assert_eq!((reply.status, reply.body.as_str()), (404, ""));
+
+    let served = serve(&["--max-report-samples", "100"]);
+    assert!(page(&served).contains(policy));
+    let ask = |path: &str| served.ask("GET", path, &[], "");
+    let all = ask(&served.own("/query"));
+    assert_eq!(all.status, 200);
+    assert!(all.head.contains("content-type: text/plain"));
+    let part = ask(&served.own("/query?from=1000000000&to=1500000000"));
+    assert!(part.body.len() < all.body.len());
+    // Times before, after and in the wrong order select nothing.
+    let lengths = ["from=0&to=0", "from=99999999999999", "from=9&to=3"].map(|times| {
+        let reply = ask(&served.own(&format!("/query?{times}")));
+        assert_eq!(reply.status, 200, "{times}");
+        reply.body.len()
+    });
+    assert!(lengths.iter().all(|&length| length < part.body.len()));
+    for wrong in [
+        "from=-1",
+        "from=x",
+        "to=99999999999999999999",
+        "at=3",
+        "from",
+    ] {
+        let reply = ask(&served.own(&format!("/query?{wrong}")));
+        assert_eq!((reply.status, reply.body.as_str()), (400, ""), "{wrong}");
+    }
+    assert_eq!(ask("/query").status, 404);
+    assert_eq!(ask(&format!("/{}/query", "0".repeat(32))).status, 404);
+    let foreign = [("Origin", "https://example.org")];
+    let reply = served.ask("GET", &served.own("/query"), &foreign, "");
+    assert_eq!((reply.status, reply.body.as_str()), (403, ""));
+    assert_eq!(
+        served.ask("POST", &served.own("/query"), &[], "").status,
+        405
+    );
 }
 
 /// It is always stopped by force: its files have no names.

@@ -34,6 +34,9 @@ pub struct Limits {
     /// Runtime events (collections, exceptions, compilations, …) in one output. 1,000,000, about 40
     /// MB and their text: a service that compiles 100,000 methods has a quarter of that.
     pub markers: usize,
+    /// Samples in one report. 2,000,000, which take about 8 MB: further ones are merged. `serve` has
+    /// all of them.
+    pub report_samples: usize,
     /// Bytes of one file from a symbol server, packed or unpacked. 4 GiB: no PDB in common use is
     /// larger.
     pub download_bytes: u64,
@@ -60,6 +63,7 @@ impl Default for Limits {
             memory: None,
             tree_nodes: 1_500_000,
             markers: 1_000_000,
+            report_samples: 2_000_000,
             download_bytes: 4 << 30,
             open_symbol_bytes: 4 << 30,
             symbol_memory_bytes: 512 << 20,

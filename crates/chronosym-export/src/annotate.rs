@@ -141,7 +141,7 @@ impl MethodLines {
     /// Adds to each line the calls that are inlined there, and those that are not: `pattern` is
     /// that of [`MethodLines::new`].
     pub fn mark_calls(&mut self, profile: &Profile, pattern: &Pattern, decisions: &JitDecisions) {
-        let mut calls = line_calls(profile, pattern, decisions);
+        let mut calls = line_calls(profile, Some(pattern), decisions);
         for file in &mut self.files {
             file.calls = calls.remove(&file.file).into_iter().flatten().collect();
         }

@@ -85,7 +85,10 @@ pub use pattern::{Pattern, PatternError};
 pub use perfetto::write_perfetto;
 pub use plumbing::fold_plumbing;
 pub use pprof::write_pprof;
-pub use report::{NamedFile, ReportFacts, ReportSource, write_diff_report, write_report};
+pub use report::{
+    NamedFile, ReportFacts, ReportQueries, ReportSource, write_diff_report, write_report,
+    write_served_report,
+};
 pub use runtime::{Inlining, RuntimeOverview, RuntimeReport};
 pub use series::{Granularity, Series, TimedSample};
 pub use shape::{FRAMEWORK, Shape, Shaper};

@@ -33,16 +33,18 @@ impl fmt::Display for LineCall {
     }
 }
 
-/// By source file, the calls of the methods that match a pattern in the stacks of a profile: those
-/// that are inlined there, and those that the JIT's events state as rejected for the calling body.
+/// By source file, the calls of the methods that match a pattern, or of all, in the stacks of a
+/// profile: those that are inlined there, and those that the JIT's events state as rejected for the
+/// calling body.
 pub(crate) fn line_calls(
     profile: &Profile,
-    pattern: &Pattern,
+    pattern: Option<&Pattern>,
     decisions: &JitDecisions,
 ) -> BTreeMap<String, BTreeSet<LineCall>> {
     let resolver = &profile.resolver;
     let groups = FunctionGroups::new(resolver, false);
-    let wanted = groups.matching(pattern);
+    let matching = pattern.map(|pattern| groups.matching(pattern));
+    let is_wanted = |group: usize| matching.as_ref().is_none_or(|wanted| wanted[group]);
     let (by_address, _) = bodies_of(resolver.timeline());
     let mut rejected = BTreeMap::new();
     for body in &decisions.bodies {
@@ -60,7 +62,7 @@ pub(crate) fn line_calls(
                 continue;
             };
             let (callee, caller) = (resolver.frame(of), resolver.frame(id));
-            let (Ok(line), true) = (&caller.line, wanted[groups.of_frame(caller)]) else {
+            let (Ok(line), true) = (&caller.line, is_wanted(groups.of_frame(caller))) else {
                 continue;
             };
             let name = callee.function.recorded_name();

@@ -4,8 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use chronosym::Profile;
-use chronosym_export::{NamedFile, ReportFacts, ReportSource, Series, write_report};
+use chronosym::runtime::JitDecisions;
+use chronosym::{Options, Profile};
+use chronosym_export::{
+    NamedFile, ReportFacts, ReportQueries, ReportSource, Series, write_report, write_served_report,
+};
 
 use super::pictures;
 use crate::args::SourceOptions;
@@ -20,12 +23,30 @@ pub fn check_sources(folders: &[PathBuf]) -> Result<()> {
     }
 }
 
+/// Returns the options of a session for a report.
+pub fn options() -> Options {
+    let mut options = JitDecisions::options();
+    options.markers = limits::get().markers;
+    options
+}
+
 /// Returns the facts about traces for a report.
 pub fn facts(traces: &[PathBuf], sampled: &Sampled, profile: &Profile, raw: bool) -> ReportFacts {
     let diagnostics = sampled.loaded.diagnostics.list.clone();
     let mut facts = ReportFacts::new(pictures::name(traces), profile, diagnostics);
-    facts.max_nodes = limits::get().tree_nodes;
+    let limits = limits::get();
+    facts.max_samples = limits.report_samples;
+    facts.max_nodes = limits.tree_nodes;
     facts.raw = raw;
+    facts
+}
+
+/// As [`facts()`], with the calls that the JIT inlined or rejected.
+fn facts_with_calls(traces: &[PathBuf], sampled: &Sampled, raw: bool) -> ReportFacts {
+    let profile = sampled.profile();
+    let mut facts = facts(traces, sampled, &profile, raw);
+    let decisions = JitDecisions::new(&sampled.loaded.timeline, &sampled.filter);
+    facts.mark_calls(&profile, &decisions);
     facts
 }
 
@@ -39,9 +60,32 @@ pub fn write(
     raw: bool,
     out: &mut impl Write,
 ) -> Result<()> {
-    let facts = facts(traces, sampled, &sampled.profile(), raw);
+    let facts = facts_with_calls(traces, sampled, raw);
+    write_report(series, &facts, source(sampled, options), out)?;
+    Ok(())
+}
+
+/// As [`write()`], for a server, which answers the queries of the report if it has some.
+pub fn write_served(
+    series: Series,
+    sampled: &Sampled,
+    traces: &[PathBuf],
+    options: &SourceOptions,
+    raw: bool,
+    out: &mut impl Write,
+) -> Result<Option<ReportQueries>> {
+    let facts = facts_with_calls(traces, sampled, raw);
+    let source = source(sampled, options);
+    Ok(write_served_report(series, &facts, source, out)?)
+}
+
+/// Returns the source of the text of files.
+fn source(
+    sampled: &Sampled,
+    options: &SourceOptions,
+) -> impl Fn(NamedFile<'_>) -> Option<ReportSource> {
     let timeline = &sampled.loaded.timeline;
-    let source = |file: NamedFile<'_>| {
+    move |file: NamedFile<'_>| {
         if options.no_source {
             return None;
         }
@@ -58,7 +102,5 @@ pub fn write(
             (None, None) => "the PDB".to_owned(),
         };
         Some(ReportSource::new(found.text, from))
-    };
-    write_report(series, &facts, source, out)?;
-    Ok(())
+    }
 }

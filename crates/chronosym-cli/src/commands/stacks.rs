@@ -43,12 +43,14 @@ pub fn run(args: &Stacks) -> Result<()> {
     let counts_samples = format == StackFormat::Folded
         && args.weight.unwrap_or_default() == WeightUnit::Samples
         && !args.async_chains;
-    let mut options = Options::default();
-    options.skip_outside = counts_samples;
-    options.markers = match format {
-        StackFormat::Firefox | StackFormat::Html | StackFormat::Perfetto => limits.markers,
-        _ => 0,
+    let mut options = match format {
+        StackFormat::Html => report::options(),
+        _ => Options::default(),
     };
+    options.skip_outside = counts_samples;
+    if matches!(format, StackFormat::Firefox | StackFormat::Perfetto) {
+        options.markers = limits.markers;
+    }
     let (input, selection) = (&args.input, &args.selection.with_async(args.async_chains));
     let is_presented = matches!(format, StackFormat::Text | StackFormat::Svg);
     let symbols = input

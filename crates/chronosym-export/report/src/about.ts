@@ -20,6 +20,7 @@ export function about(model: Model): Node[] {
         "totals of the whole trace are exact, those of a selected time are exact to a slice",
     );
   }
+  if (header.live) notes.push("the server of this page sums all samples of each selection: every figure but those of the time axis is exact");
   if (header.cut_stacks) notes.push(`the innermost frames of ${header.cut_stacks} stacks are left out (--max-tree-nodes)`);
   const processes = header.processes.map((process) =>
     el(
@@ -43,7 +44,7 @@ export function about(model: Model): Node[] {
 
 /** Innermost frames by reason. */
 function missing(model: Model, column: 3 | 4, title: string, reasons: [string, string, string][]): Node[] {
-  const { stacks, frames, samples, header, functions } = model.trace;
+  const { stacks, frames, samples, header, functions } = model.selected;
   const sums = new Map<number, { weight: number; modules: Map<string, number> }>();
   forEachSample(samples, model.selection, (i) => {
     const frame = stacks.frame[samples.stack[i]];

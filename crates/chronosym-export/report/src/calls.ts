@@ -25,9 +25,13 @@ export interface Selection {
   threads: ReadonlySet<number> | null;
   /** Bits by activity. */
   activities: number;
+  /** Threads whose samples of unknown activity count as running: their runtime's flag is unreliable. */
+  loose?: ReadonlySet<number>;
 }
 
 export const ALL_ACTIVITIES = 15;
+export const RUNNING = 0b0011;
+const UNKNOWN = 0b1000;
 
 /**
  * How frames are presented: as recorded; with the time of the runtime's helpers charged to their
@@ -47,20 +51,15 @@ export function callTree(trace: Trace, presentation: Presentation): CallTree {
   const helper = functions.map((f) => isCharged && (f.flags & FunctionFlag.Helper) !== 0);
   // The row that callees of each stack are below, and the row of its own samples.
   const below = new Int32Array(size);
-  const own = new Int32Array(size).fill(-1);
-  const used = new Uint8Array(size);
-  const { stack } = trace.samples;
-  for (let i = 0; i < stack.length; i++) used[stack[i]] = 1;
-  // The callers of helpers get samples of their own.
+  const own = new Int32Array(size);
   const isChargedTo = (i: number) => helper[frames.func[stacks.frame[i]]] && stacks.parent[i] >= 0;
-  for (let i = size - 1; i >= 0; i--) if (used[i] && isChargedTo(i)) used[stacks.parent[i]] = 1;
   const rows = new Rows(size);
   for (let i = 0; i < size; i++) {
     const func = frames.func[stacks.frame[i]];
     const caller = stacks.parent[i] < 0 ? -1 : below[stacks.parent[i]];
     if (plumbing[func]) {
       below[i] = caller;
-      if (used[i]) own[i] = rows.child(caller, func);
+      own[i] = rows.child(caller, func);
     } else if (isFolded && caller >= 0 && rows.func[caller] === func && functions[func].kind === "unnamed") {
       below[i] = own[i] = caller;
     } else {
@@ -129,7 +128,7 @@ function inPreorder(rows: Rows, own: Int32Array, isUser: boolean[]): CallTree {
     end: new Uint32Array(count),
     outermost: new Uint8Array(count),
     user: new Int32Array(count),
-    of: Uint32Array.from(own, (row) => (row < 0 ? 0 : place[row])),
+    of: Uint32Array.from(own, (row) => place[row]),
   };
   for (let i = 0; i < count; i++) {
     tree.func[place[i]] = rows.func[i];
@@ -169,10 +168,12 @@ export function forEachSample(
   for (let thread = 0; thread + 1 < samples.start.length; thread++) {
     if (selection.threads && !selection.threads.has(thread)) continue;
     const [start, end] = [samples.start[thread], samples.start[thread + 1]];
+    const isLoose = selection.activities === RUNNING && selection.loose?.has(thread);
+    const activities = isLoose ? RUNNING | UNKNOWN : selection.activities;
     const first = lowerBound(samples.time, start, end, selection.from);
     const last = lowerBound(samples.time, first, end, selection.to);
     for (let i = first; i < last; i++) {
-      if ((selection.activities >> samples.activity[i]) & 1) each(i);
+      if ((activities >> samples.activity[i]) & 1) each(i);
     }
   }
 }
@@ -268,6 +269,7 @@ export function byLine(
     if (!line) continue;
     const before = onPath.get(line) ?? 0;
     onPath.set(line, before + 1);
+    if (!total[i]) continue;
     const sum = lines.get(line) ?? { self: 0, total: 0 };
     sum.self += self[i];
     if (!before) sum.total += total[i];

@@ -2,19 +2,21 @@
 
 import { callees, callers } from "./boxes.ts";
 import { about, keys } from "./about.ts";
+import { RUNNING } from "./calls.ts";
 import { family, familyOf, shade, type FamilyName } from "./colors.ts";
 import { details } from "./details.ts";
 import { DiffPage } from "./diff.ts";
 import { el } from "./dom.ts";
 import { Flame } from "./flame.ts";
 import { Frame, toggle } from "./frame.ts";
+import { Live } from "./live.ts";
 import { amount, duration, instant, percent } from "./labels.ts";
 import { Model } from "./model.ts";
 import { Source } from "./source.ts";
 import { fromFragment, toFragment, type Group, type State, type View } from "./state.ts";
 import { Table } from "./table.ts";
 import { ACTIVITIES, ACTIVITY_COLORS, Timeline } from "./timeline.ts";
-import { inflate, parse, type Trace } from "./trace.ts";
+import { inflate, parse, type Samples, type Trace } from "./trace.ts";
 
 const TITLES: Record<View, string> = {
   flame: "Flame graph",
@@ -41,7 +43,6 @@ const KEYS: [string, string][] = [
   ["Escape", "undo one thing: search, zoom, time, threads"],
   ["?", "this list"],
 ];
-const RUNNING = 0b0011;
 const BLOCKED = 0b0100;
 const ALL = 0b1111;
 
@@ -54,6 +55,8 @@ class Page {
   readonly table: Table;
   readonly source: Source;
   private readonly frame: Frame<View>;
+  private readonly live: Live | null = null;
+  private failure = "";
   private subZoom: { callers: number[]; callees: number[] } = { callers: [], callees: [] };
 
   constructor(trace: Trace) {
@@ -86,7 +89,17 @@ class Page {
     this.source = new Source(model);
     this.frame = this.build();
     model.listen((changed) => this.changed(changed));
+    if (trace.header.live) {
+      this.live = new Live(trace.header.threads.length, (range, sums) => this.answered(range, sums));
+      void this.live.ask(model.state.range);
+    }
     this.show();
+  }
+
+  private answered(range: State["range"], sums: Samples | string): void {
+    this.failure = typeof sums === "string" ? sums : "";
+    if (typeof sums === "string") this.showStatus();
+    else this.model.takeSums(range, sums);
   }
 
   /** The graphs of callers and callees are made once for each selection. */
@@ -175,6 +188,7 @@ class Page {
       this.callers.reset();
       this.callees.reset();
     }
+    if (!this.model.isExact && changed.has("range")) void this.live?.ask(this.model.state.range);
     this.show();
     const fragment = toFragment(this.model.state, this.model.trace.header.raw);
     history.replaceState(null, "", fragment ? `#${fragment}` : location.pathname + location.search);
@@ -277,6 +291,10 @@ class Page {
     ];
     const chip = (text: string, change: Partial<State>) =>
       el("button", { class: "chip", title: "Remove", click: () => this.model.update(change) }, `${text} ×`);
+    if (!this.model.isExact) {
+      const why = this.failure ? `the server does not answer: ${this.failure}` : "the server is summing all samples";
+      parts.unshift(el("span", { class: "muted", title: why }, this.failure ? "approximate (no answer) " : "approximate … "));
+    }
     if (state.range) {
       const [a, b] = state.range;
       parts.push(chip(`${instant(a)} – ${instant(b)} (${duration(b - a)})`, { range: null, zoom: [] }));

@@ -5,7 +5,7 @@ import type { CallTree, FunctionWeights, Presentation, Selection, Weights } from
 import { graph, graphOfParts, type Box } from "./boxes.ts";
 import { matcher } from "./labels.ts";
 import { initial, type Group, type State } from "./state.ts";
-import type { Trace } from "./trace.ts";
+import type { Samples, Trace } from "./trace.ts";
 
 export class Model {
   state: State;
@@ -13,9 +13,16 @@ export class Model {
   legend: () => HTMLElement = () => document.createElement("ul");
   private listeners: ((changed: Set<keyof State>) => void)[] = [];
   private kept = new Map<string, { key: string; value: unknown }>();
+  /** The sums of a server, and the times that they are of. */
+  private sums: { times: string; samples: Samples } | null = null;
+
+  private readonly loose: ReadonlySet<number>;
 
   constructor(readonly trace: Trace) {
-    this.state = initial(trace.header.raw);
+    const { raw, threads, processes } = trace.header;
+    this.state = initial(raw);
+    const loose = threads.map(({ process }, thread) => (processes[process].unknown_runs ? thread : -1));
+    this.loose = new Set(loose.filter((thread) => thread >= 0));
   }
 
   listen(listener: (changed: Set<keyof State>) => void): void {
@@ -30,6 +37,23 @@ export class Model {
     if (!changed.size) return;
     this.state = { ...this.state, ...change };
     for (const listener of this.listeners) listener(changed);
+  }
+
+  /** Takes all samples of some times, summed, instead of the merged ones of the page. */
+  takeSums(range: State["range"], samples: Samples): void {
+    this.sums = { times: `${range}`, samples };
+    for (const listener of this.listeners) listener(new Set(["range"]));
+  }
+
+  /** Whether sums are those of all samples, rather than of merged ones. */
+  get isExact(): boolean {
+    return !this.trace.header.live || this.sums?.times === `${this.state.range}`;
+  }
+
+  /** The trace with the samples of the selected times. */
+  get selected(): Trace {
+    const { trace, sums } = this;
+    return sums && this.isExact ? { ...trace, samples: sums.samples } : trace;
   }
 
   private keep<T>(name: string, key: string, make: () => T): T {
@@ -47,12 +71,13 @@ export class Model {
       to: range?.[1] ?? Infinity,
       threads: threads && new Set(threads),
       activities,
+      loose: this.loose,
     };
   }
 
   get selectionKey(): string {
     const { range, threads, activities } = this.state;
-    return JSON.stringify([range, threads, activities]);
+    return JSON.stringify([range, threads, activities, this.isExact]);
   }
 
   private treeOf(presentation: Presentation): CallTree {
@@ -61,7 +86,7 @@ export class Model {
 
   private weightsOf(presentation: Presentation): Weights {
     return this.keep(`weights.${presentation}`, this.selectionKey, () =>
-      weigh(this.trace, this.treeOf(presentation), this.selection),
+      weigh(this.selected, this.treeOf(presentation), this.selection),
     );
   }
 
@@ -110,7 +135,7 @@ export class Model {
     });
     return labels.flatMap((label, index) => {
       if (!members[index].size) return [];
-      const weights = weigh(this.trace, this.tree, { ...selection, threads: members[index] });
+      const weights = weigh(this.selected, this.tree, { ...selection, threads: members[index] });
       return weights.whole ? [{ index, label, weights }] : [];
     });
   }

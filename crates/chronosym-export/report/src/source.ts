@@ -92,7 +92,7 @@ export class Source {
     const key = `${file} ${state.raw} ${this.model.selectionKey}`;
     if (key === this.key) return;
     this.key = key;
-    this.lines = trace.header.files.length ? byLine(trace, file, this.model.selection, state.raw) : new Map();
+    this.lines = trace.header.files.length ? byLine(this.model.selected, file, this.model.selection, state.raw) : new Map();
     const source = trace.header.sources[file];
     this.text = source ? source.text.split("\n") : [];
     const known = [...this.lines.keys()].sort((a, b) => a - b);
@@ -134,7 +134,7 @@ export class Source {
     this.body.style.height = `${this.numbers.length * ROW}px`;
     let most = 0;
     for (const { self } of this.lines.values()) most = Math.max(most, self);
-    const inlined = this.inlinedLines();
+    const calls = this.callsByLine();
     const rows: HTMLElement[] = [];
     for (let i = first; i < last; i++) {
       const line = this.numbers[i];
@@ -154,7 +154,7 @@ export class Source {
           cell(sums?.total),
           el("span", { class: "cell share", role: "cell" }, sums ? percent(sums.total, whole) : ""),
           el("span", { class: "cell number line-number", role: "rowheader" }, `${line}`),
-          el("span", { class: "mark", role: "cell", title: inlined.has(line) ? "a call here is inlined" : "" }, inlined.has(line) ? "⤵" : ""),
+          mark(calls.get(line) ?? []),
           el("code", { role: "cell" }, this.text[line - 1] ?? ""),
         ),
       );
@@ -162,16 +162,26 @@ export class Source {
     this.body.replaceChildren(...rows);
   }
 
-  /** The lines of the file that call inlined functions. */
-  private inlinedLines(): Set<number> {
-    const { stacks, frames, header } = this.model.trace;
-    const lines = new Set<number>();
-    for (let i = 0; i < stacks.frame.length; i++) {
-      const isInlined = header.facts[frames.facts[stacks.frame[i]]][5] & 1;
-      if (!isInlined || stacks.parent[i] < 0) continue;
-      const host = stacks.frame[stacks.parent[i]];
-      if (frames.file[host] === this.shownFile + 1) lines.add(frames.line[host]);
+  /** The calls on each line of the file that the JIT inlined or rejected. */
+  private callsByLine(): Map<number, Call[]> {
+    const lines = new Map<number, Call[]>();
+    for (const [line, callee, reason] of this.model.trace.header.calls[this.shownFile] ?? []) {
+      lines.set(line, [...(lines.get(line) ?? []), { callee, reason }]);
     }
     return lines;
   }
+}
+
+interface Call {
+  callee: string;
+  reason: string | null;
+}
+
+/** ⤵ for inlined calls, ✕ for rejected ones. */
+function mark(calls: Call[]): HTMLElement {
+  const lines = calls.map(({ callee, reason }) => (reason === null ? `${callee} is inlined` : `${callee} is not inlined: ${reason}`));
+  const signs = [calls.some(({ reason }) => reason === null) ? "⤵" : "", calls.some(({ reason }) => reason !== null) ? "✕" : ""];
+  const text = lines.join("\n");
+  const spoken: Record<string, string> = text ? { "aria-label": text } : {};
+  return el("span", { class: "mark", role: "cell", title: text, ...spoken }, signs.join(""));
 }

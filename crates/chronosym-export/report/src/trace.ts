@@ -30,16 +30,20 @@ export interface Header {
   slice: number | null;
   /** The number of samples of a thread of which the first one is kept; 1 for all. */
   every: number;
+  /** Whether the server of the page sums all samples of a selection. */
+  live: boolean;
   cut_stacks: number;
   weight_until_next: boolean;
   raw: boolean;
   modules: string[];
   kinds: string[];
-  processes: { label: string; runtimes: string[]; command_line: string | null }[];
+  processes: { label: string; runtimes: string[]; command_line: string | null; unknown_runs: boolean }[];
   threads: { label: string; process: number }[];
   functions: FunctionRow[];
   files: string[];
   sources: Record<string, { text: string; from: string }>;
+  /** By file: line, called method, and why it was not inlined; absent if it was. */
+  calls: Record<string, [number, string, string | null][]>;
   facts: FactsRow[];
   evidence: [string, string][];
   certainty: string[];
@@ -152,18 +156,30 @@ export function sums(values: Float64Array): Float64Array {
   return values;
 }
 
-export function parse(bytes: Uint8Array): Trace {
+type Column = (name: string) => Float64Array;
+
+/** Reads the length of the header in four bytes, the header, the columns. */
+function table<H extends Pick<Header, "columns">>(bytes: Uint8Array): [H, Column] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const length = view.getUint32(0, true);
-  const header: Header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  const header: H = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   const columns = new Map<string, Float64Array>();
   let at = 4 + length;
   for (const { name, count, bytes: width } of header.columns) {
     columns.set(name, unsigned(bytes, at, count, width));
     at += count * width;
   }
-  const column = (name: string): Float64Array => columns.get(name) ?? new Float64Array(0);
+  return [header, (name) => columns.get(name) ?? new Float64Array(0)];
+}
 
+/** Reads sums of samples, which a server sends in the form of samples. */
+export function parseSums(bytes: Uint8Array, threads: number): Samples {
+  const [header, column] = table<Pick<Header, "columns" | "weight_until_next">>(bytes);
+  return samplesOf(header.weight_until_next, threads, column);
+}
+
+export function parse(bytes: Uint8Array): Trace {
+  const [header, column] = table<Header>(bytes);
   const functions = header.functions.map((row): FunctionInfo => {
     const [label, module, kind, flags, namespace, type, method, args] = row;
     const inType = type ? `${type}.${method}` : method;
@@ -193,7 +209,7 @@ export function parse(bytes: Uint8Array): Trace {
     address: Array.from(high, (half, i) => (BigInt(half) << 32n) | BigInt(low[i])),
   };
   const stacks = stacksOf(sums(column("stack.depth")), Uint32Array.from(column("stack.frame")));
-  const samples = samplesOf(header, column);
+  const samples = samplesOf(header.weight_until_next, header.threads.length, column);
   const markers: Markers = {
     kind: Uint8Array.from(column("marker.kind")),
     start: sums(column("marker.start")),
@@ -223,10 +239,9 @@ export function stacksOf(depth: ArrayLike<number>, frame: Uint32Array): Stacks {
 }
 
 /** Reads samples by time, and sorts them by thread. */
-function samplesOf(header: Header, column: (name: string) => Float64Array): Samples {
+function samplesOf(isUntilNext: boolean, threads: number, column: Column): Samples {
   const numbers = column("sample.thread");
   const size = numbers.length;
-  const threads = header.threads.length;
   const order = new Uint32Array(size);
   const start = new Uint32Array(threads + 1);
   const follower = new Int32Array(threads);
@@ -250,7 +265,6 @@ function samplesOf(header: Header, column: (name: string) => Float64Array): Samp
   const [times, stacks] = [column("sample.time"), column("sample.stack")];
   const [activities, counts] = [column("sample.activity"), column("sample.count")];
   const weights = column("sample.weight");
-  const isUntilNext = header.weight_until_next;
   const next = start.slice();
   const stack = new Float64Array(threads);
   for (let i = 0, time = 0, weight = 0; i < size; i++) {

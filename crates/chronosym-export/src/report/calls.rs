@@ -89,20 +89,35 @@ impl<'s> Calls<'s> {
             path.push(stack);
             at = resolver.caller(stack);
         }
-        while let Some(stack) = path.pop() {
-            let frame = self.frame(resolver.leaf(stack));
+        while let Some(at) = path.pop() {
+            let frame = self.frame(resolver.leaf(at));
             let key = (frame, node);
             let known = self.nodes.get_index_of(&key);
             if known.is_none() && self.nodes.len() >= self.max_nodes {
-                let rest = self.left_out();
-                self.cut += 1;
-                return self.nodes.insert_full((rest, node)).0 as u32;
+                let index = self.left_out_below(node);
+                self.node_of.insert(stack, index);
+                return index;
             }
             let index = known.unwrap_or_else(|| self.nodes.insert_full(key).0) as u32;
-            self.node_of.insert(stack, index);
+            self.node_of.insert(at, index);
             node = Some(index);
         }
         node.unwrap_or_default()
+    }
+
+    /// Returns the node of the frames that are left out below `node`.
+    fn left_out_below(&mut self, node: Option<u32>) -> u32 {
+        self.cut += 1;
+        let rest = self.left_out();
+        match node {
+            Some(node) if self.nodes[node as usize].0 == rest => node,
+            _ => self.nodes.insert_full((rest, node)).0 as u32,
+        }
+    }
+
+    /// Returns the node of each stack.
+    pub fn into_nodes(self) -> FxHashMap<ResolvedStack, u32> {
+        self.node_of
     }
 
     fn left_out(&mut self) -> u32 {

@@ -1,9 +1,13 @@
 //! The input of a report in addition to its samples.
 
-use chronosym_core::{Diagnostic, Profile};
+use std::collections::{BTreeMap, BTreeSet};
+
+use chronosym_core::{Diagnostic, Limits, Profile};
+use chronosym_runtime::JitDecisions;
 use serde::Serialize;
 
 use crate::header::describe;
+use crate::line_calls::{LineCall, line_calls};
 
 /// Facts about a trace in a report, and the limits of the report.
 #[derive(Clone, Debug)]
@@ -20,23 +24,33 @@ pub struct ReportFacts {
     pub raw: bool,
     /// The maximum number of samples. Beyond it, samples of one thread with equal stacks are merged
     /// in slices of up to a thousandth of the time; if too many remain, some of the samples of each
-    /// thread are kept with the weight of all. The default is 2,000,000.
+    /// thread are kept with the weight of all. The default is [`Limits::report_samples`].
     pub max_samples: usize,
-    /// The maximum number of distinct stacks with their callers; the default is 1,500,000.
+    /// The maximum number of distinct stacks with their callers; the default is
+    /// [`Limits::tree_nodes`].
     pub max_nodes: u32,
+    /// By source file, calls that the JIT inlined or rejected.
+    pub calls: BTreeMap<String, BTreeSet<LineCall>>,
 }
 
 impl ReportFacts {
     /// Returns the facts of a trace by name.
     pub fn new(name: impl Into<String>, profile: &Profile, diagnostics: Vec<Diagnostic>) -> Self {
+        let limits = Limits::default();
         ReportFacts {
             name: name.into(),
             summary: describe(profile).lines().map(str::to_owned).collect(),
             diagnostics,
             raw: false,
-            max_samples: 2_000_000,
-            max_nodes: 1_500_000,
+            max_samples: limits.report_samples,
+            max_nodes: limits.tree_nodes,
+            calls: BTreeMap::new(),
         }
+    }
+
+    /// Sets the calls of the methods on the stacks of a profile.
+    pub fn mark_calls(&mut self, profile: &Profile, decisions: &JitDecisions) {
+        self.calls = line_calls(profile, None, decisions);
     }
 }
 

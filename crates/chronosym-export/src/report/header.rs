@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chronosym_core::{Certainty, Evidence, LineReason, MarkerKind, NameReason};
+use chronosym_core::{Certainty, Evidence, LineReason, MarkerKind, NameReason, WallFlag};
 use chronosym_pdb::csharp::SourceName;
 use chronosym_types::escape::terminal;
 use serde::Serialize;
@@ -31,6 +31,7 @@ pub(super) struct Header<'a> {
     start_unix_ms: Option<f64>,
     slice: Option<u64>,
     every: u64,
+    live: bool,
     cut_stacks: u64,
     weight_until_next: bool,
     raw: bool,
@@ -41,6 +42,7 @@ pub(super) struct Header<'a> {
     functions: Vec<FunctionRow>,
     files: Vec<String>,
     sources: BTreeMap<usize, ReportSource>,
+    calls: BTreeMap<usize, Vec<CallRow>>,
     facts: Vec<FactsRow>,
     evidence: Vec<(&'static str, &'static str)>,
     certainty: Vec<&'static str>,
@@ -56,6 +58,8 @@ struct ProcessRow {
     label: String,
     runtimes: Vec<String>,
     command_line: Option<String>,
+    /// Whether `--running` selects threads of unknown activity, too (rule 22).
+    unknown_runs: bool,
 }
 
 #[derive(Serialize)]
@@ -67,6 +71,10 @@ struct ThreadRow {
 /// Label as in `top`, module from 1, kind, flags, and the parts of its name.
 #[derive(Serialize)]
 struct FunctionRow(String, usize, usize, u8, String, String, String, String);
+
+/// Line, callee, and the reason for which the call was not inlined.
+#[derive(Serialize)]
+struct CallRow(u32, String, Option<String>);
 
 const APPROXIMATE: u8 = 1;
 const USER: u8 = 2;
@@ -108,13 +116,13 @@ impl<'a> Header<'a> {
         series: &Series,
         facts: &ReportFacts,
         calls: &Calls<'_>,
-        samples: &Samples,
+        (samples, is_live): (&Samples, bool),
+        place: &[u32],
         sources: BTreeMap<usize, ReportSource>,
         columns: &'a mut Columns,
     ) -> Self {
         let timeline = series.resolver.timeline();
-        let place = calls.write(columns);
-        let weight_until_next = samples.write(&place, columns);
+        let weight_until_next = samples.write(place, columns);
         let (processes, threads) = threads(series, samples);
         let marker_texts = markers::write(series, samples, columns);
         let mut modules = Numbered::default();
@@ -134,6 +142,7 @@ impl<'a> Header<'a> {
             start_unix_ms: start_unix.map(|ns| ns as f64 / 1e6),
             slice: samples.slice_ns,
             every: samples.every,
+            live: is_live,
             cut_stacks: calls.cut,
             weight_until_next,
             raw: facts.raw,
@@ -147,6 +156,7 @@ impl<'a> Header<'a> {
             functions,
             files: calls.files.iter().map(|file| text(file)).collect(),
             sources: sources.collect(),
+            calls: calls_by_file(calls, facts),
             facts: calls.facts.iter().map(FactsRow::new).collect(),
             evidence: Evidence::ALL
                 .map(|it| (it.as_str(), evidence_text(it)))
@@ -165,6 +175,19 @@ impl<'a> Header<'a> {
     }
 }
 
+fn calls_by_file(calls: &Calls<'_>, facts: &ReportFacts) -> BTreeMap<usize, Vec<CallRow>> {
+    let files = calls.files.iter().enumerate();
+    let with_calls = files.filter_map(|(file, path)| Some((file, facts.calls.get(&**path)?)));
+    let rows = with_calls.map(|(file, calls)| {
+        let rows = calls.iter().map(|call| {
+            let reason = call.rejected.as_deref().map(text);
+            CallRow(call.line, text(&call.callee), reason)
+        });
+        (file, rows.collect())
+    });
+    rows.collect()
+}
+
 fn threads(series: &Series, samples: &Samples) -> (Vec<ProcessRow>, Vec<ThreadRow>) {
     let timeline = series.resolver.timeline();
     let mut processes = Numbered::default();
@@ -181,6 +204,9 @@ fn threads(series: &Series, samples: &Samples) -> (Vec<ProcessRow>, Vec<ThreadRo
         let view = process.and_then(|process| timeline.process_view(process));
         let runtimes = view.as_ref().map(|view| view.runtimes.as_slice());
         let command_line = view.as_ref().and_then(|view| view.command_line);
+        let flag = view
+            .as_ref()
+            .and_then(|view| timeline.wall_flag(view.index));
         ProcessRow {
             label: view
                 .as_ref()
@@ -191,6 +217,7 @@ fn threads(series: &Series, samples: &Samples) -> (Vec<ProcessRow>, Vec<ThreadRo
                 .map(|it| text(it))
                 .collect(),
             command_line: command_line.map(text),
+            unknown_runs: flag.is_some_and(|flag| flag != WallFlag::Trusted),
         }
     });
     (processes.collect(), threads)

@@ -5,6 +5,7 @@ mod calls;
 mod columns;
 mod facts;
 mod header;
+mod live;
 mod markers;
 mod samples;
 
@@ -18,6 +19,8 @@ use self::calls::Calls;
 use self::columns::Columns;
 pub use self::facts::{ReportFacts, ReportSource};
 use self::header::Header;
+use self::live::Index;
+pub use self::live::ReportQueries;
 use self::samples::Samples;
 use crate::annotate::module_of;
 use crate::series::Series;
@@ -52,9 +55,28 @@ pub fn write_report(
     source: impl FnMut(NamedFile<'_>) -> Option<ReportSource>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    begin(&facts.name, out)?;
-    write_data("trace", series, facts, source, out)?;
+    begin(&facts.name, false, out)?;
+    write_data("trace", series, facts, false, source, out)?;
     end(out)
+}
+
+/// Writes a report for a server. If the page has merged samples, it requests those of each
+/// selection from the relative URL `query`, and [`ReportQueries`] answers.
+///
+/// # Errors
+///
+/// Errors of writing to `out`.
+pub fn write_served_report(
+    series: Series,
+    facts: &ReportFacts,
+    source: impl FnMut(NamedFile<'_>) -> Option<ReportSource>,
+    out: &mut impl Write,
+) -> io::Result<Option<ReportQueries>> {
+    let is_live = series.samples.len() > facts.max_samples;
+    begin(&facts.name, is_live, out)?;
+    let index = write_data("trace", &series, facts, is_live, source, out)?;
+    end(out)?;
+    Ok(is_live.then(|| ReportQueries::new(series, index)))
 }
 
 /// Writes a report of two traces: their time axes and flame graphs side by side, and the methods
@@ -68,20 +90,22 @@ pub fn write_diff_report(
     after: (&Series, &ReportFacts),
     out: &mut impl Write,
 ) -> io::Result<()> {
-    begin(&format!("{} → {}", before.1.name, after.1.name), out)?;
-    write_data("trace", before.0, before.1, |_| None, out)?;
-    write_data("after", after.0, after.1, |_| None, out)?;
+    begin(&format!("{} → {}", before.1.name, after.1.name), false, out)?;
+    write_data("trace", before.0, before.1, false, |_| None, out)?;
+    write_data("after", after.0, after.1, false, |_| None, out)?;
     end(out)
 }
 
-fn begin(name: &str, out: &mut impl Write) -> io::Result<()> {
-    // The policy forbids every request, whatever a trace contains.
+fn begin(name: &str, is_live: bool, out: &mut impl Write) -> io::Result<()> {
+    // The policy forbids every request, whatever a trace contains, except queries to the server
+    // that the page is from.
+    let queries = if is_live { "; connect-src 'self'" } else { "" };
     writeln!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\
+         script-src 'unsafe-inline'; style-src 'unsafe-inline'{queries}\">\
          <title>{}</title>\n<style>{STYLE}</style></head><body>\n\
          <noscript>This report is drawn by a script in this file, which needs no network.</noscript>",
         xml(name)
@@ -92,18 +116,33 @@ fn write_data(
     id: &str,
     series: &Series,
     facts: &ReportFacts,
+    is_live: bool,
     source: impl FnMut(NamedFile<'_>) -> Option<ReportSource>,
     out: &mut impl Write,
-) -> io::Result<()> {
+) -> io::Result<Index> {
     let mut calls = Calls::new(series, facts.max_nodes);
     let samples = Samples::new(series, &mut calls, facts.max_samples);
     let sources = sources(series, &calls, source);
     let mut columns = Columns::default();
-    let header = Header::new(series, facts, &calls, &samples, sources, &mut columns);
+    let place = calls.write(&mut columns);
+    let header = Header::new(
+        series,
+        facts,
+        &calls,
+        (&samples, is_live),
+        &place,
+        sources,
+        &mut columns,
+    );
     let header = chronosym_types::json::to_string(&header)?;
     write!(out, "<script type=\"text/plain\" id=\"{id}\">")?;
     columns.write(&header, out)?;
-    writeln!(out, "</script>")
+    writeln!(out, "</script>")?;
+    Ok(Index {
+        threads: samples.threads,
+        nodes: calls.into_nodes(),
+        place,
+    })
 }
 
 fn end(out: &mut impl Write) -> io::Result<()> {

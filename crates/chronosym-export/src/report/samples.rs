@@ -1,25 +1,47 @@
 //! The samples of a report by time, merged if there are too many.
 
-use chronosym_core::ThreadIndex;
+use std::collections::hash_map::Entry;
+
+use chronosym_core::{Activity, ResolvedStack, ThreadIndex};
 use rustc_hash::FxHashMap;
 
 use super::calls::Calls;
 use super::columns::{Columns, deltas, zigzag};
-use crate::series::Series;
+use crate::series::{Series, TimedSample};
 use crate::tables::Numbered;
 use crate::weight::add;
 
 /// One sample, or samples of a thread with equal stacks and activities in one time slice.
 #[derive(Clone, Copy)]
-struct Sample {
+pub(super) struct Sample {
     /// An index of [`Samples::threads`].
-    thread: u32,
-    time_ns: u64,
+    pub thread: u32,
+    pub time_ns: u64,
     /// A node of [`Calls`].
-    node: u32,
-    activity: u8,
-    weight: u64,
-    count: u64,
+    pub node: u32,
+    pub activity: u8,
+    pub weight: u64,
+    pub count: u64,
+}
+
+impl Sample {
+    fn of(sample: &TimedSample, thread: usize, node: u32) -> Self {
+        Sample {
+            thread: thread as u32,
+            time_ns: sample.time_ns,
+            node,
+            // The index in the list of activities, which the script has, too.
+            activity: sample.activity as u8,
+            weight: sample.weight,
+            count: 1,
+        }
+    }
+
+    /// Adds a sample of the same thread, stack and activity.
+    fn add(&mut self, sample: &Sample) {
+        add(&mut self.weight, sample.weight);
+        self.count += sample.count;
+    }
 }
 
 pub(super) struct Samples {
@@ -74,78 +96,109 @@ impl Samples {
     /// Adds the samples by time to `columns`; `place` has the place of each node. Returns whether
     /// weights are stated as differences to the time until the thread's next sample.
     pub fn write(&self, place: &[u32], columns: &mut Columns) -> bool {
-        let of = |part: fn(&Sample) -> u64| self.samples.iter().map(part);
-        columns.add("sample.time", deltas(of(|sample| sample.time_ns)));
-        columns.add("sample.thread", self.thread_numbers());
-        // Stacks of one thread resemble each other.
-        let mut last = vec![0; self.threads.len()];
-        let nodes = self.samples.iter().map(|sample| {
-            let node = i64::from(place[sample.node as usize]);
-            let before = std::mem::replace(&mut last[sample.thread as usize], node);
-            zigzag(node - before)
-        });
-        columns.add("sample.stack", nodes);
-        columns.add("sample.activity", of(|sample| sample.activity.into()));
-        columns.add("sample.count", of(|sample| sample.count));
-        let plain: Vec<u64> = deltas(of(|sample| sample.weight)).collect();
-        let until_next = self.weights_until_next();
-        let bytes = |values: &[u64]| -> u64 {
-            let bits = values
-                .iter()
-                .map(|value| u64::from(64 - value.leading_zeros()));
-            bits.map(|bits| bits / 7 + 1).sum()
-        };
-        let is_until_next = bytes(&until_next) < bytes(&plain);
-        columns.add(
-            "sample.weight",
-            if is_until_next { until_next } else { plain },
-        );
-        is_until_next
+        write(&self.samples, self.threads.len(), place, columns)
     }
+}
 
-    /// Returns the thread of each sample: 0 for the one that followed the sample before it the last
-    /// time, else its index from 1. A profiler visits threads in the same order repeatedly.
-    fn thread_numbers(&self) -> Vec<u64> {
-        let mut follower = vec![None; self.threads.len()];
-        let mut before: Option<usize> = None;
-        let number = |sample: &Sample| {
-            let thread = sample.thread;
-            let expected = before.and_then(|before| follower[before].replace(thread));
-            before = Some(thread as usize);
-            if expected == Some(thread) {
-                0
-            } else {
-                u64::from(thread) + 1
-            }
-        };
-        self.samples.iter().map(number).collect()
-    }
+/// As [`Samples::write`].
+pub(super) fn write(
+    samples: &[Sample],
+    threads: usize,
+    place: &[u32],
+    columns: &mut Columns,
+) -> bool {
+    let of = |part: fn(&Sample) -> u64| samples.iter().map(part);
+    columns.add("sample.time", deltas(of(|sample| sample.time_ns)));
+    columns.add("sample.thread", thread_numbers(samples, threads));
+    // Stacks of one thread resemble each other.
+    let mut last = vec![0; threads];
+    let nodes = samples.iter().map(|sample| {
+        let node = i64::from(place[sample.node as usize]);
+        let before = std::mem::replace(&mut last[sample.thread as usize], node);
+        zigzag(node - before)
+    });
+    columns.add("sample.stack", nodes);
+    columns.add("sample.activity", of(|sample| sample.activity.into()));
+    columns.add("sample.count", of(|sample| sample.count));
+    let plain: Vec<u64> = deltas(of(|sample| sample.weight)).collect();
+    let until_next = weights_until_next(samples, threads);
+    let bytes = |values: &[u64]| -> u64 {
+        let bits = values
+            .iter()
+            .map(|value| u64::from(64 - value.leading_zeros()));
+        bits.map(|bits| bits / 7 + 1).sum()
+    };
+    let is_until_next = bytes(&until_next) < bytes(&plain);
+    columns.add(
+        "sample.weight",
+        if is_until_next { until_next } else { plain },
+    );
+    is_until_next
+}
 
-    fn weights_until_next(&self) -> Vec<u64> {
-        let mut next: Vec<Option<u64>> = vec![None; self.threads.len()];
-        let differences = self.samples.iter().rev().map(|sample| {
-            let next = next[sample.thread as usize].replace(sample.time_ns);
-            let expected = next.map_or(0, |next| next - sample.time_ns);
-            zigzag(sample.weight.wrapping_sub(expected) as i64)
-        });
-        let mut differences: Vec<u64> = differences.collect();
-        differences.reverse();
-        differences
-    }
+/// Returns the thread of each sample: 0 for the one that followed the sample before it the last
+/// time, else its index from 1. A profiler visits threads in the same order repeatedly.
+fn thread_numbers(samples: &[Sample], threads: usize) -> Vec<u64> {
+    let mut follower = vec![None; threads];
+    let mut before: Option<usize> = None;
+    let number = |sample: &Sample| {
+        let thread = sample.thread;
+        let expected = before.and_then(|before| follower[before].replace(thread));
+        before = Some(thread as usize);
+        if expected == Some(thread) {
+            0
+        } else {
+            u64::from(thread) + 1
+        }
+    };
+    samples.iter().map(number).collect()
+}
+
+fn weights_until_next(samples: &[Sample], threads: usize) -> Vec<u64> {
+    let mut next: Vec<Option<u64>> = vec![None; threads];
+    let differences = samples.iter().rev().map(|sample| {
+        let next = next[sample.thread as usize].replace(sample.time_ns);
+        let expected = next.map_or(0, |next| next - sample.time_ns);
+        zigzag(sample.weight.wrapping_sub(expected) as i64)
+    });
+    let mut differences: Vec<u64> = differences.collect();
+    differences.reverse();
+    differences
 }
 
 /// Returns the samples of a series.
 fn all(series: &Series, calls: &mut Calls<'_>, threads: &mut Numbered<ThreadIndex>) -> Vec<Sample> {
-    let samples = series.samples.iter().map(|sample| Sample {
-        thread: threads.insert_full(sample.thread).0 as u32,
-        time_ns: sample.time_ns,
-        node: calls.node(sample.stack),
-        // The index in the list of activities, which the script has, too.
-        activity: sample.activity as u8,
-        weight: sample.weight,
-        count: 1,
+    let samples = series.samples.iter().map(|sample| {
+        let thread = threads.insert_full(sample.thread).0;
+        Sample::of(sample, thread, calls.node(sample.stack))
     });
     samples.collect()
+}
+
+/// Returns the sums of samples of equal thread, stack and activity, at one time.
+pub(super) fn sums(
+    samples: &[TimedSample],
+    time_ns: u64,
+    threads: &Numbered<ThreadIndex>,
+    nodes: &FxHashMap<ResolvedStack, u32>,
+) -> Vec<Sample> {
+    let mut sums: FxHashMap<(ThreadIndex, ResolvedStack, Activity), Sample> = FxHashMap::default();
+    for sample in samples {
+        match sums.entry((sample.thread, sample.stack, sample.activity)) {
+            Entry::Occupied(mut sum) => sum.get_mut().add(&Sample::of(sample, 0, 0)),
+            Entry::Vacant(first) => {
+                let thread = threads.get_index_of(&sample.thread);
+                let node = nodes.get(&sample.stack);
+                if let (Some(thread), Some(&node)) = (thread, node) {
+                    let own = Sample::of(sample, thread, node);
+                    first.insert(Sample { time_ns, ..own });
+                }
+            }
+        }
+    }
+    let mut sums: Vec<Sample> = sums.into_values().collect();
+    sums.sort_unstable_by_key(|sum| (sum.thread, sum.node, sum.activity));
+    sums
 }
 
 /// Merges samples in slices of time; `samples` are in the order of slices.
@@ -160,10 +213,7 @@ fn merged(samples: &mut [Sample], slice_ns: u64) -> Vec<Sample> {
                 count: 0,
                 ..same[0]
             };
-            for sample in same {
-                add(&mut sum.weight, sample.weight);
-                sum.count += sample.count;
-            }
+            same.iter().for_each(|sample| sum.add(sample));
             merged.push(sum);
         }
     }
@@ -177,10 +227,7 @@ fn thinned(samples: &[Sample], n: u64) -> Vec<Sample> {
     let mut kept: Vec<Sample> = Vec::new();
     for sample in samples {
         match last.get(&sample.thread).map(|&last| &mut kept[last]) {
-            Some(sum) if sum.count < n => {
-                add(&mut sum.weight, sample.weight);
-                sum.count += sample.count;
-            }
+            Some(sum) if sum.count < n => sum.add(sample),
             _ => {
                 last.insert(sample.thread, kept.len());
                 kept.push(*sample);

@@ -16,7 +16,7 @@ use chronosym_types::Hex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use self::api::Api;
-use self::server::{Origin, Service};
+use self::server::{Answers, Origin, Service};
 use super::report;
 use crate::args::Serve;
 use crate::profiled::Sampled;
@@ -24,8 +24,9 @@ use crate::{output, progress};
 
 pub fn run(args: &Serve) -> Result<()> {
     report::check_sources(&args.source.sources)?;
-    let (selection, markers) = (&args.selection, crate::limits::get().markers);
-    let sampled = Sampled::read(&args.traces, &args.symbols, selection, markers)?;
+    let selection = &args.selection;
+    let sampled = Sampled::read_with(&args.traces, &args.symbols, selection, report::options())?;
+    sampled.check_samples()?;
     let granularity = Granularity {
         addresses: selection.samples.addresses,
         ..Granularity::default()
@@ -37,13 +38,20 @@ pub fn run(args: &Serve) -> Result<()> {
     // Nameless: nothing stays of it when the server is stopped.
     let content = tempfile::tempfile().context("cannot keep the report")?;
     let mut out = BufWriter::new(&content);
-    match args.viewer {
-        Some(_) => chronosym_export::write_firefox(&series, &mut out)?,
+    let answers = match args.viewer {
+        Some(_) => {
+            chronosym_export::write_firefox(&series, &mut out)?;
+            let folders = args.source.sources.clone();
+            Answers::Viewer(Api::new(series.resolver, sampled.symbols, folders))
+        }
         None => {
             let raw = selection.samples.raw;
-            report::write(&series, &sampled, &args.traces, &args.source, raw, &mut out)?;
+            let (traces, source) = (&args.traces, &args.source);
+            Answers::Report(report::write_served(
+                series, &sampled, traces, source, raw, &mut out,
+            )?)
         }
-    }
+    };
     out.flush()?;
     drop(out);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
@@ -62,15 +70,7 @@ pub fn run(args: &Serve) -> Result<()> {
     // Kept while the server runs.
     let _page = is_opened.then(|| browser::open(&url)).flatten();
     progress::hint("serving until stopped (Ctrl+C); open the address above in a browser");
-    let has_viewer = args.viewer.is_some();
-    let api = has_viewer.then(|| {
-        Api::new(
-            series.resolver,
-            sampled.symbols,
-            args.source.sources.clone(),
-        )
-    });
-    server::run(listener, Service::new(origin, content, api))
+    server::run(listener, Service::new(origin, content, answers))
 }
 
 /// 128 random bits, which every request must contain.

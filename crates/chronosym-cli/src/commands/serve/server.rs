@@ -3,10 +3,12 @@
 use std::convert::Infallible;
 use std::fs::File;
 use std::net::TcpListener;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use chronosym_export::ReportQueries;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -31,7 +33,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Includes sending the profile to a viewer that reads slowly.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(600);
-/// Threads that look up symbols and source.
+/// Threads that look up symbols and source, or sum samples. Further requests wait.
 const WORKERS: usize = 4;
 /// Pause after a failure to accept a connection, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -50,7 +52,14 @@ pub struct Service {
     origin: Origin,
     /// The report, or the viewer's profile.
     content: Arc<File>,
-    api: Option<Api>,
+    answers: Answers,
+}
+
+/// What answers requests other than those for the content.
+pub enum Answers {
+    /// Queries of a report that lacks samples.
+    Report(Option<ReportQueries>),
+    Viewer(Api),
 }
 
 /// Serves until the process is stopped.
@@ -100,11 +109,11 @@ async fn accept(listener: TcpListener, service: Arc<Service>) -> Result<()> {
 }
 
 impl Service {
-    pub fn new(origin: Origin, content: File, api: Option<Api>) -> Self {
+    pub fn new(origin: Origin, content: File, answers: Answers) -> Self {
         Service {
             origin,
             content: Arc::new(content),
-            api,
+            answers,
         }
     }
 
@@ -119,11 +128,12 @@ impl Service {
         let mut response = Response::new(ResponseBody::Text(Bytes::new()));
         match answer {
             Ok(body) => {
-                *response.body_mut() = body;
-                let kind = match self.origin.viewer {
-                    Some(_) => "application/json",
-                    None => "text/html; charset=utf-8",
+                let kind = match (&self.answers, &body) {
+                    (Answers::Viewer(_), _) => "application/json",
+                    (Answers::Report(_), ResponseBody::File { .. }) => "text/html; charset=utf-8",
+                    (Answers::Report(_), ResponseBody::Text(_)) => "text/plain",
                 };
+                *response.body_mut() = body;
                 add(&mut response, header::CONTENT_TYPE, kind);
             }
             Err(status) => *response.status_mut() = status,
@@ -165,9 +175,9 @@ impl Service {
     ) -> Result<ResponseBody, StatusCode> {
         let path = self.strip_token(request.uri().path());
         let path = path.ok_or(StatusCode::NOT_FOUND)?.to_owned();
-        let file = match self.api {
-            Some(_) => "/profile.json",
-            None => "/",
+        let file = match self.answers {
+            Answers::Viewer(_) => "/profile.json",
+            Answers::Report(_) => "/",
         };
         let content = || ResponseBody::file(Arc::clone(&self.content));
         match (request.method(), path.as_str()) {
@@ -178,18 +188,29 @@ impl Service {
                 Method::OPTIONS => StatusCode::NO_CONTENT,
                 _ => StatusCode::METHOD_NOT_ALLOWED,
             }),
-            _ if self.api.is_none() => Err(StatusCode::NOT_FOUND),
+            (method, "/query") if matches!(self.answers, Answers::Report(Some(_))) => {
+                if method != Method::GET {
+                    return Err(StatusCode::METHOD_NOT_ALLOWED);
+                }
+                let times = times(request.uri().query()).ok_or(StatusCode::BAD_REQUEST)?;
+                self.work(move |service| {
+                    let mut answer = Vec::new();
+                    if let Answers::Report(Some(queries)) = &service.answers {
+                        // Nothing fails to be written to memory.
+                        _ = queries.write(times, &mut answer);
+                    }
+                    answer.into()
+                })
+                .await
+            }
+            _ if matches!(self.answers, Answers::Report(_)) => Err(StatusCode::NOT_FOUND),
             (&Method::POST, "/symbolicate/v5" | "/source/v1" | "/asm/v1") => {
                 let question = read_body(request).await?;
-                let service = Arc::clone(self);
-                let answer = move || {
-                    let api = service.api.as_ref();
-                    api.map(|api| api.answer(&path, &question))
-                        .unwrap_or_default()
-                };
-                let answer = tokio::task::spawn_blocking(answer).await;
-                let answer = answer.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
-                Ok(ResponseBody::Text(answer.into()))
+                self.work(move |service| match &service.answers {
+                    Answers::Viewer(api) => api.answer(&path, &question).into(),
+                    Answers::Report(_) => Bytes::new(),
+                })
+                .await
             }
             (method, "/symbolicate/v5" | "/source/v1" | "/asm/v1") => Err(match *method {
                 Method::OPTIONS => StatusCode::NO_CONTENT,
@@ -197,6 +218,17 @@ impl Service {
             }),
             _ => Err(StatusCode::NOT_FOUND),
         }
+    }
+
+    /// Makes an answer on one of the threads.
+    async fn work(
+        self: &Arc<Self>,
+        answer: impl FnOnce(&Self) -> Bytes + Send + 'static,
+    ) -> Result<ResponseBody, StatusCode> {
+        let service = Arc::clone(self);
+        let answer = tokio::task::spawn_blocking(move || answer(&service)).await;
+        let answer = answer.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+        Ok(ResponseBody::Text(answer))
     }
 
     /// Returns the part of a path after the token, if that is right.
@@ -208,6 +240,20 @@ impl Service {
         let difference = bytes.fold(0, |all, (a, b)| all | (a ^ b));
         (difference == 0).then_some(rest)
     }
+}
+
+/// Returns the times of `from=NS&to=NS`, each optional.
+fn times(query: Option<&str>) -> Option<Range<u64>> {
+    let mut times = 0..u64::MAX;
+    for part in query.unwrap_or_default().split('&') {
+        match part.split_once('=') {
+            Some(("from", ns)) => times.start = ns.parse().ok()?,
+            Some(("to", ns)) => times.end = ns.parse().ok()?,
+            _ if part.is_empty() => {}
+            _ => return None,
+        }
+    }
+    Some(times)
 }
 
 async fn read_body(request: Request<Incoming>) -> Result<Bytes, StatusCode> {
