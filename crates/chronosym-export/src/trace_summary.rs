@@ -491,7 +491,7 @@ impl TraceSummary {
 /// A screen shows them with the command line and a prompt.
 const MOST_LINES: usize = 10;
 
-/// The columns of a name in a sentence: it fits into a line with what is said of it.
+/// The columns of a name in a sentence: with the rest of the sentence it fits into two lines.
 const NAME: usize = 60;
 
 fn percent(share: f64) -> String {
