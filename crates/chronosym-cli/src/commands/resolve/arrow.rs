@@ -17,7 +17,7 @@ pub fn resolve(input: impl Read, mut names: Names, out: &mut dyn Write) -> Resul
     loop {
         queries.clear();
         let more = reader.next_batch(|key, time, address| {
-            let key = names.key(key);
+            let key = names.key(key.as_bytes());
             queries.push(Query { key, time, address });
         })?;
         if !more {

@@ -22,7 +22,7 @@ pub struct Names {
     max_open: usize,
     position: Position,
     symbols: Arc<Symbolizer>,
-    keys: HashMap<Box<str>, u32>,
+    keys: HashMap<Box<[u8]>, u32>,
     /// By number of the key.
     processes: Vec<Process>,
     /// Counts batches, to close the timelines that were not used for longest.
@@ -66,14 +66,14 @@ impl Names {
     }
 
     /// Returns the number of a key.
-    pub fn key(&mut self, key: &str) -> u32 {
+    pub fn key(&mut self, key: &[u8]) -> u32 {
         if let Some(&number) = self.keys.get(key) {
             return number;
         }
         let number = self.processes.len() as u32;
         self.keys.insert(key.into(), number);
         self.processes.push(Process {
-            key: key.into(),
+            key: String::from_utf8_lossy(key).into(),
             open: Err(CLOSED),
             stamp: None,
             used: 0,

@@ -19,7 +19,7 @@ const INPUT: usize = 1 << 21;
 pub fn resolve(mut input: impl Read, mut names: Names, out: &mut impl Write) -> Result<()> {
     let mut bytes = vec![0; INPUT];
     let mut held = 0;
-    let (mut queries, mut answers) = (Vec::new(), Answers::default());
+    let (mut queries, mut answers, mut text) = (Vec::new(), Answers::default(), Vec::new());
     loop {
         let read = input.read(&mut bytes[held..])?;
         if read == 0 {
@@ -38,14 +38,16 @@ pub fn resolve(mut input: impl Read, mut names: Names, out: &mut impl Write) -> 
                 break;
             }
             names.resolve(&queries, &mut answers);
+            text.clear();
             for row in 0..answers.len() {
                 let frames = answers.of(row);
-                write_length(frames.len(), out)?;
+                push_length(frames.len(), &mut text);
                 for name in frames {
-                    write_length(name.len(), out)?;
-                    out.write_all(name.as_bytes())?;
+                    push_length(name.len(), &mut text);
+                    text.extend_from_slice(name.as_bytes());
                 }
             }
+            out.write_all(&text)?;
         }
         out.flush()?;
         let left = rest.len();
@@ -82,7 +84,7 @@ fn row(bytes: &mut &[u8], names: &mut Names) -> Result<Option<Query>> {
     };
     *bytes = after;
     Ok(Some(Query {
-        key: names.key(&String::from_utf8_lossy(key)),
+        key: names.key(key),
         time: number(0) as i64,
         address: number(8),
     }))
@@ -104,11 +106,11 @@ fn length(bytes: &mut &[u8]) -> Result<Option<usize>> {
     bail!("the length of a key has more than 5 bytes: expected rows of String, Int64, UInt64")
 }
 
-fn write_length(mut value: usize, out: &mut impl Write) -> Result<()> {
+/// Appends a LEB128 number.
+fn push_length(mut value: usize, out: &mut Vec<u8>) {
     while value >= 0x80 {
-        out.write_all(&[value as u8 | 0x80])?;
+        out.push(value as u8 | 0x80);
         value >>= 7;
     }
-    out.write_all(&[value as u8])?;
-    Ok(())
+    out.push(value as u8);
 }
