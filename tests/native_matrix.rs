@@ -184,6 +184,8 @@ fn main() -> ExitCode {
     );
     add("split-in-a-trace", &["g++"], Box::new(split_in_a_trace));
     add("linked-name", &["g++", "objcopy"], Box::new(linked_name));
+    let tools = ["gcc", "addr2line", "llvm-symbolizer"];
+    add("reserved-names", &tools, Box::new(reserved_names));
     add(
         "shared-elsewhere",
         &["g++", "dwz"],
@@ -675,6 +677,68 @@ fn linked_name() -> Result<(), Failed> {
     #[cfg(unix)]
     std::os::unix::fs::symlink(&program.path, &link)?;
     assert_eq!(answers_with(&link, |_| {})?, expected);
+    Ok(())
+}
+
+/// A function whose debug information has a name that C reserves for its implementation has the
+/// name that programs use, unless a tool's names are wanted. A different function that was merged
+/// with it does not count.
+fn reserved_names() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(
+        at("reserved.c"),
+        r#"
+        #define ALIAS(of) __attribute__((alias(#of)))
+        int __GI___libc_work(int n) { return n * 3; }
+        int work(int n) ALIAS(__GI___libc_work);
+        int __libc_work(int n) ALIAS(__GI___libc_work);
+        static int libc_work(int n) ALIAS(__GI___libc_work);
+        int __merged_one(int n) { return n * 7; }
+        int other(int n) ALIAS(__merged_one);
+        int __lonely(int n) { return n * 11; }
+        int _internal(int n) { return n * 13; }
+        int internal(int n) ALIAS(_internal);
+        int main(void) { return work(1) + libc_work(2); }
+        "#,
+    )?;
+    run(Command::new("gcc").current_dir(&folder).args([
+        "-g",
+        "-O0",
+        "-o",
+        "reserved",
+        "reserved.c",
+    ]))?;
+    let path = at("reserved");
+    converted::object(&path, false)?;
+    let symbols = NativeSymbols::open_path(&path)?;
+    for (debug_name, name) in [
+        ("__GI___libc_work", "work"),
+        ("__merged_one", "__merged_one"),
+        ("__lonely", "__lonely"),
+        ("_internal", "_internal"),
+        ("main", "main"),
+    ] {
+        let mut functions = symbols.functions();
+        let (_, code) = functions
+            .find(|it| it.0 == debug_name.as_bytes())
+            .ok_or(debug_name)?;
+        let start = code.start;
+        let addresses = [start, start + 4];
+        let ours = answers(&symbols, &addresses)?;
+        assert_eq!(ours, llvm(&path, &addresses)?);
+        let theirs = gnu(&path, None, &addresses)?;
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert!(like_gnu(ours, theirs), "{ours:?} {theirs:?}");
+        }
+        let mut found = Answers::new();
+        let asked = addresses.map(Address::VirtualAddress);
+        symbols.find_all(&asked, &Query::default(), &mut found);
+        for answer in found.iter() {
+            let frames: Vec<_> = answer.frames().map(|frame| frame.name()).collect();
+            assert_eq!(frames, [Some(name)], "{debug_name}");
+        }
+    }
     Ok(())
 }
 

@@ -430,14 +430,23 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Adds the name from the symbol table, if there is no other or if it was requested.
+    /// Adds the name from the symbol table, if there is no other or if it was requested. Without a
+    /// request, a function with a reserved name has the name that programs use.
     fn add_symbol(&self, f: &mut StoredAnswer, names: &mut SymbolNames, out: &mut Answers) {
         let own = f.start as usize..f.start.saturating_add(f.len) as usize;
         let last = out.frames.get_mut(own).and_then(<[_]>::last_mut);
-        let named = last.as_ref().is_some_and(|frame| frame.name.is_some());
-        let own = (!named)
-            .then(|| self.symbols.symbols().find(f.address))
-            .flatten();
+        let name = last.as_ref().and_then(|frame| frame.name);
+        let named = name.is_some();
+        let own = match last.as_ref().zip(name) {
+            None => self.symbols.symbols().find(f.address),
+            Some((frame, name)) => {
+                let name = out.names.get(name.get()).as_bytes();
+                let wanted = self.query.symbol_names.is_none() && is_reserved(name);
+                let start = frame.function;
+                let symbol = wanted.then(|| self.symbols.symbols().find(start)).flatten();
+                symbol.filter(|symbol| symbol.start == start && is_alias(symbol, name))
+            }
+        };
         let tool = self.query.symbol_names;
         let tool = tool.and_then(|dialect| self.symbols.tool_symbols(dialect).find(f.address));
         let mut intern = |symbol: Symbol<'_>, table| {
@@ -471,9 +480,10 @@ impl<'a> Sweep<'a> {
         match last {
             Some(frame) => {
                 frame.symbol = name;
-                frame.file = frame.file.or(file);
-                if !named {
+                if own.is_some() {
                     frame.name = alias;
+                }
+                if !named {
                     frame.source = symbol.source;
                     if !frame.has_function {
                         (frame.function, frame.has_function) = (symbol.start, true);
@@ -509,6 +519,22 @@ impl<'a> Sweep<'a> {
             self.symbols.debug().data.release(start..end);
         }
     }
+}
+
+/// Returns true for the names that C reserves for its implementation, such as `__GI___libc_malloc`;
+/// those that start with `__Z` are mangled.
+fn is_reserved(name: &[u8]) -> bool {
+    name.starts_with(b"__") && !name.starts_with(b"__Z")
+}
+
+/// Returns true if a symbol at the start of the function `name` is another name of it, and not the
+/// name of a different function that the linker merged with it.
+fn is_alias(symbol: &Symbol<'_>, name: &[u8]) -> bool {
+    let plain = symbol.alias.iter().position(|&byte| byte != b'_');
+    let plain = plain.and_then(|plain| symbol.alias.get(plain..));
+    symbol.source != Source::Plt
+        && !symbol.alias.contains(&b'@')
+        && plain.is_some_and(|plain| memchr::memmem::find(name, plain).is_some())
 }
 
 /// The interned texts of symbols, by key.
