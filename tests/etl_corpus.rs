@@ -66,6 +66,14 @@ fn main() -> ExitCode {
     for (name, _) in baselined {
         cases.push(case(
             CORPUS,
+            format!("{name}_without_a_buffer_reports_it_missing"),
+            move |corpus| {
+                let trace = unzip(&corpus.join(format!("{name}.etl.zip")), ".etl")?;
+                without_a_buffer(&trace)
+            },
+        ));
+        cases.push(case(
+            CORPUS,
             format!("{name}_reads_as_far_as_it_goes_when_cut"),
             move |corpus| truncations(&unzip(&corpus.join(format!("{name}.etl.zip")), ".etl")?),
         ));
@@ -484,6 +492,30 @@ fn truncations(trace: &[u8]) -> Result<(), Failed> {
         let expected = (u64::from(in_last > 0), in_last > 0);
         if damage != expected && !trace[edges[last]..cut].iter().all(|byte| *byte == 0) {
             return Err(format!("cut at {cut}: counted {damage:?}, not {expected:?}").into());
+        }
+    }
+    Ok(())
+}
+
+/// A complete file lacks no buffer; without one of its buffers, or with a cut at a buffer's edge,
+/// it lacks what was removed.
+fn without_a_buffer(trace: &[u8]) -> Result<(), Failed> {
+    let edges = edges(trace);
+    let (_, found) = records(trace)?;
+    if found.lost_anything() || found.missing_buffers != 0 {
+        return Err(format!("the complete file: {found:?}").into());
+    }
+    let last = edges.len() - 2;
+    for removed in (1..=last).step_by(last.div_ceil(20)).chain([last]) {
+        let (before, after) = (&trace[..edges[removed]], &trace[edges[removed + 1]..]);
+        let (_, found) = records(&[before, after].concat())?;
+        if found.missing_buffers != 1 || !found.lost_anything() {
+            return Err(format!("without buffer {removed}: {found:?}").into());
+        }
+        let missing = (last + 1 - removed) as u64;
+        let (_, found) = records(before)?;
+        if found.missing_buffers != missing || found.is_damaged() {
+            return Err(format!("cut before buffer {removed}: {found:?}").into());
         }
     }
     Ok(())

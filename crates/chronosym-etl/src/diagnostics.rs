@@ -51,8 +51,8 @@ pub struct Diagnostics {
     pub gaps: Gaps,
     /// Buffers whose records were out of time order; they were sorted.
     pub unordered_buffers: u64,
-    /// Places where buffers are missing from the file: their numbers skip some, or the file has
-    /// fewer than its header states.
+    /// Buffers that the session wrote and the file lacks, by their numbers and the count in its
+    /// header; not counted if parts of the file cannot be read.
     pub missing_buffers: u64,
     /// Buffers that occur twice in the file, by their number and time; skipped the second time.
     pub repeated_buffers: u64,

@@ -79,6 +79,23 @@ impl LogFileMode {
         self.0 & 0x0400_0000 != 0
     }
 
+    /// Returns the number of bytes of a size in the header, in MB or KB.
+    fn bytes(self, size: u32) -> u64 {
+        const KBYTES: u32 = 0x2000;
+        u64::from(size) << if self.0 & KBYTES != 0 { 10 } else { 20 }
+    }
+
+    /// Returns whether a file of the session has all its buffers, which are numbered from 0: not if
+    /// it was appended to, is one of several, or if buffers were delivered in real time or kept in
+    /// memory, too.
+    fn numbers_buffers(self) -> bool {
+        const APPEND: u32 = 0x4;
+        const NEW_FILE: u32 = 0x8;
+        const REAL_TIME: u32 = 0x100;
+        const BUFFERING: u32 = 0x400;
+        self.0 & (APPEND | NEW_FILE | REAL_TIME | BUFFERING) == 0 && !self.is_private()
+    }
+
     /// All processors shared the buffers: records in a buffer need not be in time order.
     pub fn is_shared_by_processors(self) -> bool {
         self.0 & 0x1000_0000 != 0
@@ -147,6 +164,38 @@ impl TraceHeader {
         } else {
             Ok(frequency)
         }
+    }
+
+    /// Returns the number of buffers that the session wrote to the file; `None` if it was not
+    /// stopped, or if a program that rewrote the file does not state it.
+    fn stated_buffers(&self) -> Option<u32> {
+        Some(self.buffers_written).filter(|&count| count > 0 && self.end_time.is_some())
+    }
+
+    /// Returns how many buffers are missing from a file that has those with these numbers.
+    ///
+    /// Programs that merge or rewrite files may keep the numbers of other sessions or the count of
+    /// another file: if numbers repeat or exceed the count, nothing is known.
+    pub(crate) fn missing_buffers(&self, mut numbers: Vec<i64>) -> u64 {
+        let mode = self.log_file_mode;
+        let stated = self.stated_buffers();
+        // A circular file has all buffers until it has its maximum size.
+        let bytes = u64::from(stated.unwrap_or(u32::MAX)) * u64::from(self.buffer_size);
+        let is_overwritten = mode.is_circular() && bytes > mode.bytes(self.max_file_size);
+        if is_overwritten || !mode.numbers_buffers() {
+            return 0;
+        }
+        numbers.sort_unstable();
+        let is_distinct = numbers.is_sorted_by(|a, b| a < b);
+        let range = (numbers.first().copied(), numbers.last().copied());
+        let (Some(0..), Some(last)) = range else {
+            return 0;
+        };
+        let written = stated.map_or(last.saturating_add(1), i64::from);
+        if !is_distinct || last >= written {
+            return 0;
+        }
+        written.unsigned_abs().saturating_sub(numbers.len() as u64)
     }
 
     /// Length of the recording in ns; `None` if it was not stopped.

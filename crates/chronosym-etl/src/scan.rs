@@ -73,7 +73,10 @@ pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, Error> {
         scan.diagnostics.gaps.add(gap);
         scan.failure = Some(Error::Io { offset, source });
     }
-    scan.find_missing_buffers();
+    if scan.diagnostics.gaps.is_empty() {
+        let numbers = std::mem::take(&mut scan.numbers);
+        scan.diagnostics.missing_buffers = scan.header.missing_buffers(numbers);
+    }
     Ok(scan)
 }
 
@@ -145,19 +148,6 @@ impl Scan {
                 .add(Gap::new(lost.from, length, cause));
         }
         Ok(())
-    }
-
-    /// Counts the places where buffers are missing. Sessions number their buffers from 0; those of
-    /// a circular file begin later, and programs that rewrite files may leave 0 in all of them.
-    fn find_missing_buffers(&mut self) {
-        self.numbers.sort_unstable();
-        let pairs = self.numbers.iter().zip(self.numbers.iter().skip(1));
-        let skips = pairs.filter(|&(&before, &after)| before > 0 && after - before > 1);
-        self.diagnostics.missing_buffers = skips.count() as u64;
-        let is_short = self.diagnostics.buffers < u64::from(self.header.buffers_written);
-        if is_short && !self.header.log_file_mode.is_circular() {
-            self.diagnostics.missing_buffers = self.diagnostics.missing_buffers.max(1);
-        }
     }
 
     /// The buffer at `offset` states too large a size: another one starts inside it, at `end`.

@@ -556,22 +556,99 @@ fn repeated_buffers_are_left_out_and_counted() {
     }
 }
 
+/// The buffers of a small trace that states how many buffers were written, in this mode.
+fn numbered(mode: u32, written: impl Fn(u32) -> u32) -> Vec<Vec<u8>> {
+    let file = trace(false);
+    let mut parts: Vec<Vec<u8>> = buffers(&file).iter().map(|part| part.to_vec()).collect();
+    let written = written(parts.len() as u32);
+    // Mode and count are adjacent in the payload of the log file header.
+    let at = 72 + 32 + 32;
+    parts[0][at..at + 4].copy_from_slice(&mode.to_le_bytes());
+    parts[0][at + 4..at + 8].copy_from_slice(&written.to_le_bytes());
+    parts
+}
+
 #[test]
-fn missing_buffers_are_noticed_by_their_numbers() {
-    let whole = trace(false);
-    let all = buffers(&whole);
-    assert!(all.len() > 4);
-    assert!(!read(&whole).1.lost_anything());
-    for missing in 2..all.len() - 1 {
-        let kept = all
-            .iter()
-            .enumerate()
-            .filter(|(number, _)| *number != missing);
-        let bytes: Vec<u8> = kept
-            .flat_map(|(_, buffer)| buffer.iter().copied())
-            .collect();
-        let (_, diagnostics) = read(&bytes);
-        assert_eq!(diagnostics.missing_buffers, 1, "{missing}");
-        assert!(diagnostics.lost_anything() && !diagnostics.is_damaged());
+fn missing_buffers_are_counted() {
+    let missing = |parts: &[Vec<u8>]| read(&parts.concat()).1.missing_buffers;
+    let sequential = || numbered(1, |count| count);
+    let all = sequential();
+    assert_eq!(missing(&all), 0);
+    for removed in 1..all.len() {
+        let mut parts = all.clone();
+        parts.remove(removed);
+        let (_, found) = read(&parts.concat());
+        assert_eq!(found.missing_buffers, 1, "{removed}");
+        assert!(found.lost_anything() && !found.is_damaged() && !found.is_clean());
+        assert_eq!(missing(&all[..removed]), (all.len() - removed) as u64);
     }
+    // Buffers without records count, too.
+    let mut empty = all.clone();
+    empty[3][0x30..0x34].copy_from_slice(&72_u32.to_le_bytes());
+    assert_eq!(missing(&empty), 0);
+    // Each file of a recording has its own buffers.
+    let file = |parts: &[Vec<u8>]| Reader::new(parts.concat(), Default::default()).unwrap();
+    let merged = Reader::merge(vec![file(&all[..5]), file(&all[..4])]).unwrap();
+    assert_eq!(
+        merged.diagnostics().missing_buffers,
+        2 * all.len() as u64 - 9
+    );
+}
+
+#[test]
+fn buffers_are_not_missing_from_files_that_may_be_complete() {
+    let missing = |mut parts: Vec<Vec<u8>>| {
+        parts.remove(3);
+        read(&parts.concat()).1.missing_buffers
+    };
+    assert_eq!(missing(numbered(0x0001_0001, |count| count)), 1);
+    // Circular with an unknown size, appended to, one file of several, delivered or buffered as well,
+    // inside a process.
+    for mode in [2, 4, 8, 0x100, 0x400, 0x800] {
+        assert_eq!(missing(numbered(mode, |count| count)), 0, "{mode:#x}");
+    }
+    // A circular file of up to 1 MB; then of three buffers and more.
+    let circular = |written: u32| {
+        let mut parts = numbered(2, |_| written);
+        parts[0][72 + 32 + 28] = 1;
+        missing(parts)
+    };
+    let count = numbered(1, |count| count).len() as u32;
+    assert_eq!(
+        (circular(count), circular(1024), circular(1025)),
+        (1, 1025 - count as u64, 0)
+    );
+    // The header has the count of another file.
+    for written in [1, 5] {
+        assert_eq!(missing(numbered(1, |_| written)), 0, "{written}");
+    }
+    let with = |change: fn(&mut Vec<Vec<u8>>)| {
+        let mut parts = numbered(1, |count| count);
+        change(&mut parts);
+        missing(parts)
+    };
+    // The numbers of a program that writes 0 or those of two sessions, or counts from elsewhere.
+    let renumber = |part: &mut [u8], number: i64| {
+        part[0x18..0x20].copy_from_slice(&number.to_le_bytes());
+    };
+    assert_eq!(with(|parts| parts[4][0x18] = 5), 0);
+    assert_eq!(with(|parts| parts[4][0x18] = 200), 0);
+    assert_eq!(with(|parts| parts[4][0x18..0x20].fill(0xff)), 0);
+    let mut parts = numbered(1, |count| count);
+    parts.iter_mut().for_each(|part| renumber(part, 0));
+    assert_eq!(missing(parts), 0);
+    // Without a count, in a session that was not stopped, too, the highest number is the last.
+    assert_eq!(missing(numbered(1, |_| 0)), 1);
+    assert_eq!(with(|parts| parts[0][72 + 32 + 16..][..8].fill(0)), 1);
+    let mut unstopped = numbered(1, |_| 0);
+    unstopped.pop();
+    assert_eq!(read(&unstopped.concat()).1.missing_buffers, 0);
+    // The missing buffer is a part of the file that cannot be read, which is counted as such.
+    let mut damaged = numbered(1, |count| count);
+    damaged[3].fill(0xee);
+    let (_, found) = read(&damaged.concat());
+    assert!(
+        found.is_damaged() && found.missing_buffers == 0,
+        "{found:?}"
+    );
 }

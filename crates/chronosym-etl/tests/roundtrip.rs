@@ -337,9 +337,10 @@ fn merged_files_keep_their_order_and_their_counts() {
 
 #[test]
 fn each_kind_of_loss_is_one() {
-    let kinds: [fn(&mut Diagnostics); 5] = [
+    let kinds: [fn(&mut Diagnostics); 6] = [
         |found| found.events_lost = 1,
         |found| found.buffers_lost = 1,
+        |found| found.missing_buffers = 1,
         |found| found.lost_event_records = 1,
         |found| found.buffers_with_lost_events = 1,
         |found| found.buffers_after_lost_buffer = 1,

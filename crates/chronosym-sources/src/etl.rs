@@ -26,10 +26,10 @@ fn diagnostics(counted: &chronosym_etl::Diagnostics) -> Diagnostics {
     let counts = [
         (counted.events_lost, LostEvents, "events were lost while recording"),
         (counted.buffers_lost, Lost, "buffers were lost while recording"),
+        (counted.missing_buffers, Lost, "buffers that the session wrote are missing in the file"),
         (counted.buffers_with_lost_events, Lost, "buffers are marked: events around them were lost"),
         (counted.buffers_after_lost_buffer, Lost, "buffers are marked: a buffer before them was lost"),
         (counted.lost_event_records, Lost, "times a real-time consumer was too slow and events were lost"),
-        (counted.missing_buffers, Lost, "times that buffers are missing from the file, by their numbers or by the count in its header"),
         (counted.repeated_buffers, Damage, "buffers are duplicates and were skipped"),
         (counted.clamped_times, Unused, "records have times before the start or long after the end, and were moved there"),
         (counted.unordered_buffers, Unused, "buffers had records out of time order, which were sorted"),
@@ -127,7 +127,7 @@ impl<S: ReadAt> EtlStream<S> {
         if counted.lost_anything() {
             // The trace does not state when events were lost.
             let mut loss = Loss::of_events(0, u64::MAX, counted.events_lost);
-            loss.buffers = counted.buffers_lost;
+            loss.buffers = counted.buffers_lost.saturating_add(counted.missing_buffers);
             loss.notices = counted.lost_event_records;
             session.lost(loss);
         }
