@@ -297,6 +297,45 @@ fn the_system_s_configuration() {
     );
 }
 
+#[test]
+fn the_configuration_of_windows_10() {
+    let config = |opcode, payload: Bytes| kernel(classes::SYSTEM_CONFIG, opcode, 2, &payload);
+    assert_eq!(
+        config(29, bytes().u32s(&[0x2003])),
+        "CodeIntegrityInfo=0x2003"
+    );
+    assert_eq!(
+        config(30, bytes().u32s(&[0xa]).raw(&[0; 12])),
+        "MachineId=0000000a-0000-0000-0000-000000000000"
+    );
+    assert_eq!(
+        config(33, bytes().u64s(&[0xa]).u32s(&[3, 2])),
+        "UAPInfo=0xa, DeviceFamily=3, DeviceForm=2"
+    );
+    assert_eq!(
+        config(34, bytes().text("U").text("FX:1,FX:2")),
+        "UpdateId=U, FlightIdList=FX:1,FX:2"
+    );
+    let processor = bytes()
+        .u32s(&[1, 0x3d, 2304])
+        .text_in("CPU", 64)
+        .text_in("Vendor", 16)
+        .text_in("Family 6", 128);
+    assert_eq!(
+        config(35, processor),
+        "ProcessorIndex=1, FeatureSet=0x3d, ProcessorSpeed=2304, ProcessorName=CPU, VendorIdentifier=Vendor, \
+         ProcessorIdentifier=Family 6"
+    );
+    assert_eq!(
+        config(36, bytes().raw(&[1, 0, 1, 0])),
+        "VbsEnabled=1, HvciEnabled=0, HyperVisorEnabled=1, Reserved=0"
+    );
+    assert_eq!(
+        config(37, bytes().u64s(&[0x10]).u32s(&[2]).raw(&[1, 1, 0, 0])),
+        "BootFlags=0x10, FirmwareType=2, SecureBootEnabled=1, SecureBootCapable=1, Reserved1=0, Reserved2=0"
+    );
+}
+
 /// The CLR copies C structs into the payload, with their padding.
 #[test]
 fn structs_of_the_collector_are_aligned() {
