@@ -41,7 +41,6 @@ mod series;
 mod shape;
 mod source_position;
 mod speedscope;
-mod suspensions;
 mod symbol_commands;
 mod symbol_file;
 mod table;

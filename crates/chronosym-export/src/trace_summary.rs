@@ -8,7 +8,7 @@ use chronosym_core::{
     Activity, Diagnostics, EventTypeInfo, Filter, LineReason, MarkerKind, ProcessIndex, Profile,
     SampleKind, Timeline, WallFlag,
 };
-use chronosym_runtime::Counters;
+use chronosym_runtime::{Counters, SuspensionTotals};
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
@@ -16,7 +16,6 @@ use serde_with::skip_serializing_none;
 use crate::fit::{fit, wrap};
 use crate::function_groups::FunctionGroups;
 use crate::reasons::{line_reason, needs_file};
-use crate::suspensions::{Suspensions, suspensions};
 use crate::units::{counted, show_count, show_span};
 use crate::user_methods::{UserMethod, user_methods_in};
 use crate::weight::{WeightUnit, add};
@@ -229,8 +228,8 @@ impl TraceSummary {
                 *thrown.entry(name).or_default() += 1;
             }
         }
-        let suspensions = suspensions(timeline, &markers);
-        let suspended = |passes: fn(&Suspensions) -> bool| {
+        let suspensions = SuspensionTotals::of(timeline, &markers);
+        let suspended = |passes: fn(&SuspensionTotals) -> bool| {
             let those = suspensions.iter().filter(|it| passes(it));
             those.fold((0, 0), |(count, ns), it| {
                 (count + it.count, ns + it.time_ns)

@@ -9,7 +9,7 @@ use crate::events::{RuntimeEvent, for_each, passes};
 use crate::numbers::{GcReason, GcType, SuspensionReason};
 use crate::report::{Report, id};
 use crate::stacks::Stacks;
-use crate::suspensions::{Suspension, Suspensions};
+use crate::suspensions::{Suspension, Suspensions, Turns};
 use crate::unused::Unused;
 
 /// The garbage collections of a trace.
@@ -140,6 +140,7 @@ impl Collections {
         let mut reader = Reader {
             stacks: Stacks::new(timeline),
             processes: HashMap::default(),
+            turns: Turns::default(),
             gc: Collections::default(),
         };
         let mut unused = Unused::default();
@@ -203,6 +204,7 @@ impl GcReason {
 struct Reader {
     stacks: Stacks,
     processes: HashMap<ProcessIndex, State>,
+    turns: Turns,
     gc: Collections,
 }
 
@@ -214,8 +216,6 @@ struct State {
     suspensions: HashMap<ThreadIndex, OpenSuspension>,
     /// The thread that has suspended all others.
     suspender: Option<ThreadIndex>,
-    /// End of the last suspension, ns.
-    last_restart_ns: u64,
     /// Started and not ended, by number.
     open: HashMap<u64, usize>,
     background: Option<usize>,
@@ -324,11 +324,11 @@ impl Reader {
 
     /// Charges a suspension to the collections that it is part of, each moment once.
     fn close(&mut self, event: &RuntimeEvent<'_>, open: OpenSuspension) {
-        let state = self.processes.entry(event.process).or_default();
-        // Until then another suspension paused the program.
-        let start_ns = open.start_ns.max(state.last_restart_ns);
-        state.last_restart_ns = event.time_ns;
-        let background = state.background;
+        let start_ns = self
+            .turns
+            .start(event.process, open.start_ns, event.time_ns);
+        let state = self.processes.get(&event.process);
+        let background = state.and_then(|state| state.background);
         let suspension = Suspension {
             process: event.process,
             thread: event.thread,

@@ -41,7 +41,7 @@ pub use numbers::{
 };
 pub use percentiles::Percentiles;
 pub use report::Report;
-pub use suspensions::{Suspension, Suspensions};
+pub use suspensions::{Suspension, SuspensionTotals, Suspensions};
 pub use tasks::{Task, TaskEvent, TaskIndex, Tasks, is_of_tasks, keep_tasks};
 pub use threadpool::{Adjustment, QueueLatency, ThreadPool, WorkerCount};
 pub use unused::Unused;

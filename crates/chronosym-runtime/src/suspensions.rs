@@ -1,6 +1,10 @@
 //! Suspensions of all threads of a process.
 
-use chronosym_core::{ProcessIndex, ThreadIndex};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use chronosym_core::{Marker, MarkerKind, ProcessIndex, ThreadIndex, Timeline};
+use chronosym_types::hash::HashMap;
 
 use crate::numbers::SuspensionReason;
 use crate::percentiles::Percentiles;
@@ -66,5 +70,73 @@ impl Suspensions {
     pub fn suspending_ns(&self) -> u64 {
         let known = self.list.iter().filter_map(Suspension::suspending_ns);
         known.fold(0, u64::saturating_add)
+    }
+}
+
+/// The suspensions of a process for one cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SuspensionTotals {
+    /// The process.
+    pub process: ProcessIndex,
+    /// Whether they were for wall-clock samples.
+    pub by_sampler: bool,
+    /// The cause in words.
+    pub cause: String,
+    /// Their number.
+    pub count: u64,
+    /// Time in ns of those whose end is in the trace; no two overlap.
+    pub time_ns: u64,
+}
+
+impl SuspensionTotals {
+    /// Returns the suspensions among the markers of a timeline by process and cause, longest first.
+    pub fn of(timeline: &Timeline, markers: &[Marker<'_>]) -> Vec<Self> {
+        let seen = markers.iter().filter_map(|marker| {
+            let cause = match marker.kind {
+                MarkerKind::SamplerPause => None,
+                MarkerKind::Pause => Some(marker.text.unwrap_or("for an unknown reason")),
+                _ => return None,
+            };
+            let process = timeline.thread_view(marker.thread)?.process;
+            let end_ns = marker.end_ns.unwrap_or(marker.start_ns);
+            Some((end_ns, process, marker.start_ns, cause))
+        });
+        let mut seen: Vec<_> = seen.collect();
+        seen.sort_unstable();
+        let mut of: BTreeMap<(ProcessIndex, Option<&str>), (u64, u64)> = BTreeMap::new();
+        let mut turns = Turns::default();
+        for (end_ns, process, requested_ns, cause) in seen {
+            let start_ns = turns.start(process, requested_ns, end_ns);
+            let (count, time_ns) = of.entry((process, cause)).or_default();
+            *count += 1;
+            *time_ns += end_ns.saturating_sub(start_ns);
+        }
+        let mut all: Vec<_> = of
+            .into_iter()
+            .map(|((process, cause), (count, time_ns))| SuspensionTotals {
+                process,
+                by_sampler: cause.is_none(),
+                cause: cause.unwrap_or("by the sampler").to_owned(),
+                count,
+                time_ns,
+            })
+            .collect();
+        all.sort_by_key(|it| Reverse(it.time_ns));
+        all
+    }
+}
+
+/// The end of the last suspension of each process, ns: threads that suspend at the same time wait
+/// for each other.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(HashMap<ProcessIndex, u64>);
+
+impl Turns {
+    /// Returns the start of the suspension that ends next, ns: its request or, if another one lasted
+    /// then, the end of that one.
+    pub fn start(&mut self, process: ProcessIndex, requested_ns: u64, end_ns: u64) -> u64 {
+        let before = self.0.insert(process, end_ns);
+        requested_ns.max(before.unwrap_or(0))
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use chronosym_core::{EventTypeInfo, FileGap, JoinedRecording, ProcessMatch, ProcessView};
+use chronosym_runtime::SuspensionTotals;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::overview::Overview;
@@ -35,7 +36,10 @@ impl Fields for Overview<'_> {
             .objects("processes", processes)
             .objects("events", types.filter(|t| t.count > 0))
             .object("frames", Some(&Frames(self)))
-            .some_objects("suspensions", &self.suspensions)
+            .some_objects(
+                "suspensions",
+                &self.suspensions().map(Suspended).collect::<Vec<_>>(),
+            )
             .some("symbol_files", files)
             .field("diagnostics", diagnostics)
             .some_objects("gaps", &self.diagnostics.gaps)
@@ -57,6 +61,21 @@ impl Fields for JoinedRecording {
                 "process_match",
                 self.process_match.map(ProcessMatch::as_str),
             );
+    }
+}
+
+/// Suspensions with the pid of their process.
+struct Suspended<'o>((Option<u32>, &'o SuspensionTotals));
+
+impl Fields for Suspended<'_> {
+    fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
+        let (pid, of) = self.0;
+        object
+            .some("pid", pid)
+            .field("cause", &of.cause)
+            .field("by_sampler", of.by_sampler)
+            .field("count", of.count)
+            .field("time_ns", of.time_ns);
     }
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use chronosym_core::{Diagnostics, Filter, ProcessView, SymbolSource, Timeline};
+use chronosym_runtime::SuspensionTotals;
 use chronosym_symbolizer::Symbolizer;
 
 use super::advice::advice;
 use super::summary::Summary;
-use crate::suspensions::{Suspensions, suspensions};
 use crate::trace_summary::with_most_stacks;
 
 /// An overview of a trace: its content, its samples, how their frames are named, its diagnostics,
@@ -17,7 +17,7 @@ pub struct Overview<'t> {
     pub(super) timeline: &'t Timeline,
     pub(super) diagnostics: &'t Diagnostics,
     pub(super) summary: Summary,
-    pub(super) suspensions: Vec<Suspensions>,
+    pub(super) suspensions: Vec<SuspensionTotals>,
     pub(super) advice: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl<'t> Overview<'t> {
             diagnostics,
             advice: advice(timeline, diagnostics, &summary),
             summary,
-            suspensions: suspensions(timeline, &timeline.markers()),
+            suspensions: SuspensionTotals::of(timeline, &timeline.markers()),
         }
     }
 
@@ -49,6 +49,12 @@ impl<'t> Overview<'t> {
             Some(with_stacks) => format!("stacks --event '{}'", with_stacks.label()),
             None => "events".to_owned(),
         }
+    }
+
+    /// Returns the suspensions with the pid of each.
+    pub(super) fn suspensions(&self) -> impl Iterator<Item = (Option<u32>, &SuspensionTotals)> {
+        let pid_of = |it: &SuspensionTotals| self.timeline.process_view(it.process)?.pid;
+        self.suspensions.iter().map(move |it| (pid_of(it), it))
     }
 
     /// Returns the number of samples of a process.

@@ -143,16 +143,14 @@ impl Overview<'_> {
 
     /// Writes the total time of suspensions, by reason.
     fn write_suspensions(&self, out: &mut impl Write) -> io::Result<()> {
-        let several = self
-            .suspensions
-            .iter()
-            .any(|it| it.pid != self.suspensions[0].pid);
+        let first = self.suspensions().next().map(|(pid, _)| pid);
+        let several = self.suspensions().any(|(pid, _)| Some(pid) != first);
         let duration = self.timeline.facts().duration_ns.max(1);
         if !self.suspensions.is_empty() {
             writeln!(out, "\nsuspensions of all threads")?;
         }
-        for it in &self.suspensions {
-            let pid = it.pid.filter(|_| several);
+        for (pid, it) in self.suspensions() {
+            let pid = pid.filter(|_| several);
             let pid = pid.map_or(String::new(), |pid| format!(", pid {pid}"));
             text_line!(
                 out,
