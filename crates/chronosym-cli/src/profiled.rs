@@ -76,6 +76,7 @@ impl Sampled {
             events => SampleSelection::Events(events.to_vec()),
         };
         options.switches = samples.activity.is_some();
+        options.activity_ids = samples.activity_ids;
         keep_for_durations(&mut options);
         if samples.async_chains {
             keep_tasks(&mut options);
@@ -331,13 +332,13 @@ pub fn tree(profile: &Profile, mut options: TreeOptions) -> CallTree {
 
 /// Returns the profile of a trace, its symbols, and a note on how it is presented.
 pub fn profile(args: &OfTrace) -> Result<(Profile, Arc<Symbolizer>, Option<String>)> {
-    profile_with(args, false)
+    profile_of(args, &args.selection)
 }
 
-/// As [`profile`]; with logical callers of async methods if `async_chains`.
-pub fn profile_with(
+/// As [`profile`], of these samples.
+pub fn profile_of(
     args: &OfTrace,
-    async_chains: bool,
+    selection: &Selection,
 ) -> Result<(Profile, Arc<Symbolizer>, Option<String>)> {
     let input = &args.input;
     let raw = args.selection.samples.raw || args.format != InfoFormat::Text;
@@ -349,8 +350,7 @@ pub fn profile_with(
         let (profile, note) = sampled.wakers(method, raw);
         return Ok((profile, sampled.symbols, note));
     }
-    let selection = args.selection.with_async(async_chains);
-    let sampled = Sampled::read(&input.traces, &symbols, &selection, 0)?;
+    let sampled = Sampled::read(&input.traces, &symbols, selection, 0)?;
     let (profile, note) = sampled.presented(raw);
     if profile.entries.is_empty() {
         sampled.note_empty();

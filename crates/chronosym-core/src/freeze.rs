@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::activity_ids::ActivityIds;
 use crate::budget::Budget;
 use crate::ids::ProcessIndex;
 use crate::kept::KeptEvents;
@@ -40,6 +41,7 @@ impl Timeline {
             losses,
             markers,
             kept,
+            mut activity_ids,
             thread_times,
             seen_addresses,
             kernel,
@@ -54,6 +56,7 @@ impl Timeline {
             budget,
             ..
         } = machine;
+        activity_ids.finish();
         counters.unpaired_switches += thread_times.unpaired;
         let thread_times = thread_times.sorted(|tid| {
             let process = kernel.owner_before(tid.try_into().ok()?)?;
@@ -81,6 +84,7 @@ impl Timeline {
             losses,
             markers,
             kept,
+            activity_ids,
             thread_times,
             counters,
             facts,
@@ -111,6 +115,7 @@ impl Timeline {
             losses: session.losses.clone(),
             markers: Markers::default(),
             kept: KeptEvents::default(),
+            activity_ids: ActivityIds::default(),
             thread_times: Vec::new(),
             counters: session.machine.counters.clone(),
             facts: session.machine.facts.clone(),

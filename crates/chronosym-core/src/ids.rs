@@ -32,6 +32,11 @@ index_type! {
 }
 
 index_type! {
+    /// An activity that events state by its id.
+    ActivityIdIndex
+}
+
+index_type! {
     /// A code body of one process, dense from 0 in the order of first events.
     BodyIndex
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chronosym_events::{DecodeError, EventSchema};
 
+use crate::activity_ids::{ActivityPhase, EventActivity};
 use crate::facts::{Action, At, IlMap, Method, Symbol};
 use crate::ids::{EventTypeId, ProcessIndex, StackId, ThreadIndex};
 use crate::images::FileMapping;
@@ -196,6 +197,26 @@ impl Session {
             ns,
             waker,
         });
+    }
+
+    /// Records the activity ids of an event that was pushed, or of one without any. Those of a thread
+    /// must be in time order.
+    pub fn event_activity(&mut self, id: EventTypeId, at: At, activity: EventActivity) {
+        let Some(info) = self.info(id) else { return };
+        // Wall-clock samples and rundown events are written by other threads, and state none.
+        let states_none = info.meaning.role == Role::ThreadSample
+            || info.schema.provider_name().ends_with("Rundown");
+        if !self.options.activity_ids || states_none {
+            return;
+        }
+        let phase = ActivityPhase::of(&info.schema);
+        let pid = at.process.or(self.machine.facts.process_id);
+        let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+        let types = &self.types.all;
+        let subject = |id: EventTypeId| ActivityPhase::subject(&types[id.index()].schema);
+        let at = (thread, at.time_ns);
+        self.activity_ids
+            .event(at, (id, phase), activity, |by| subject(by) == subject(id));
     }
 
     /// Records that context switches before a time are missing, which the following ones prove.

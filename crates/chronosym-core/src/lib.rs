@@ -18,6 +18,7 @@
 #![deny(missing_docs)]
 
 mod activity;
+mod activity_ids;
 mod answers;
 mod batch;
 mod body;
@@ -98,6 +99,7 @@ mod weights;
 mod window;
 
 pub use activity::{Activity, ActivityEvidence, ThreadActivity, WallFlag};
+pub use activity_ids::{ActivityId, EventActivity};
 pub use batch::{AddressQuery, BatchQuery, QueryProcess, ResolvedBatch, StackQuery};
 pub use budget::{Budget, Share};
 pub use chronosym_events;
@@ -116,8 +118,8 @@ pub use frame_table::{FrameTable, TableFrame, TextId};
 pub use frames::{Answer, Candidate, When};
 pub use functions::{Binary, Function};
 pub use ids::{
-    BinaryId, BodyIndex, EventTypeId, FrameId, FunctionId, ImageIndex, ModuleIndex, ProcessIndex,
-    StackId, ThreadIndex,
+    ActivityIdIndex, BinaryId, BodyIndex, EventTypeId, FrameId, FunctionId, ImageIndex,
+    ModuleIndex, ProcessIndex, StackId, ThreadIndex,
 };
 pub use il_map::{IlOffset, IlSource};
 pub use images::{FileMapping, PerfMapId, file_name, is_anonymous, simple_name};

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::activity::{Activity, ThreadActivity};
 use crate::answers::Answers;
 use crate::filter::{ActivityFilter, Filter};
-use crate::ids::{EventTypeId, ThreadIndex};
+use crate::ids::{ActivityIdIndex, EventTypeId, ThreadIndex};
 use crate::resolve::ALWAYS;
 use crate::resolver::{ResolvedStack, Resolver};
 use crate::samples::{ClassIndex, SampleClass};
@@ -29,6 +29,9 @@ pub struct ProfileEntry {
     pub kind: SampleKind,
     /// The activity of the thread.
     pub activity: Activity,
+    /// The activity that the thread carried, by the id that its events state
+    /// ([`Options::activity_ids`](crate::Options::activity_ids)).
+    pub activity_id: Option<ActivityIdIndex>,
     /// Number of samples.
     pub samples: u64,
     /// Sum of the times, in ns, of the samples whose time is known.
@@ -137,6 +140,7 @@ impl Profile {
 struct Slot<K> {
     class: ClassIndex,
     slot: usize,
+    activity_id: Option<ActivityIdIndex>,
     key: K,
 }
 
@@ -147,6 +151,9 @@ impl Timeline {
         filter: &Filter,
         symbols: Option<Arc<dyn SymbolSource>>,
     ) -> Profile {
+        if !self.activity_ids.is_empty() {
+            return self.profile_by(filter, symbols, |_, _| Some(())).0;
+        }
         let passes = self.passing(filter);
         let samples = self
             .weighed()
@@ -183,15 +190,26 @@ impl Timeline {
         mut key_of: impl FnMut(&SampleClass, u64) -> Option<K>,
     ) -> (Profile, Vec<K>) {
         let passes = self.passing(filter);
-        let mut slots: FxHashMap<(ClassIndex, K), usize> = FxHashMap::default();
+        let mut slots: FxHashMap<_, usize> = FxHashMap::default();
         let samples = self.weighed().filter_map(|(class, time, weight)| {
+            let of = &self.samples.classes()[class as usize];
             let key = match passes(class, time) {
-                true => key_of(&self.samples.classes()[class as usize], time)?,
+                true => key_of(of, time)?,
                 false => return None,
             };
+            let activity_id = match self.activity_ids.is_empty() {
+                true => None,
+                false => self.activity_id_at(of.thread, time),
+            };
             let next = slots.len();
-            let slot = *slots.entry((class, key)).or_insert(next);
-            Some((Slot { class, slot, key }, time, weight))
+            let slot = *slots.entry((class, activity_id, key)).or_insert(next);
+            let slot = Slot {
+                class,
+                slot,
+                activity_id,
+                key,
+            };
+            Some((slot, time, weight))
         });
         self.profile_of_slots(samples, 0, true, self.resolver(filter, symbols))
     }
@@ -287,8 +305,13 @@ impl Timeline {
         resolver: Resolver,
     ) -> Profile {
         let samples = samples.map(|(class, time, weight)| {
-            let (slot, key) = (class as usize, ());
-            (Slot { class, slot, key }, time, weight)
+            let slot = Slot {
+                class,
+                slot: class as usize,
+                activity_id: None,
+                key: (),
+            };
+            (slot, time, weight)
         });
         let slots = self.samples.classes().len();
         self.profile_of_slots(samples, slots, activities, resolver)
@@ -308,13 +331,18 @@ impl Timeline {
         answers.resize_with(slots, Answers::default);
         let mut entries: Vec<ProfileEntry> = Vec::new();
         let mut keys: Vec<K> = Vec::new();
-        let mut index: FxHashMap<(ThreadIndex, ResolvedStack, SampleKind, Activity, K), usize> =
-            FxHashMap::default();
+        let mut index: FxHashMap<_, usize> = FxHashMap::default();
         let activities = activities.then(|| self.class_activities());
         let activity = |class: usize| activities.map_or(Activity::Unknown, |of| of[class].activity);
         let (mut first, mut last) = (u64::MAX, 0);
         let mut counters: Vec<EventTypeId> = Vec::new();
-        for (Slot { class, slot, key }, time, weight) in samples {
+        for (of, time, weight) in samples {
+            let Slot {
+                class,
+                slot,
+                activity_id,
+                key,
+            } = of;
             if slot >= answers.len() {
                 answers.resize_with(slot + 1, Answers::default);
             }
@@ -333,7 +361,10 @@ impl Timeline {
                 continue;
             };
             let entry = *index
-                .entry((class.thread, stack, class.kind, activity(at), key))
+                .entry((
+                    (class.thread, stack, class.kind, activity(at)),
+                    (activity_id, key),
+                ))
                 .or_insert_with(|| {
                     keys.push(key);
                     entries.push(ProfileEntry {
@@ -341,6 +372,7 @@ impl Timeline {
                         stack,
                         kind: class.kind,
                         activity: activity(at),
+                        activity_id,
                         samples: 0,
                         time_ns: 0,
                         untimed: 0,

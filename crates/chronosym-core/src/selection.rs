@@ -111,6 +111,9 @@ pub struct Options {
     /// Whether context switches become intervals in which threads are blocked or runnable
     /// ([`Timeline::thread_times`](crate::Timeline::thread_times)).
     pub switches: bool,
+    /// Whether the activity ids of events are stored
+    /// ([`Timeline::activity_id_at`](crate::Timeline::activity_id_at)). All events are read then.
+    pub activity_ids: bool,
     /// Maximum number of marker events to store ([`Timeline::markers`](crate::Timeline::markers));
     /// 0 for none. Each takes 40 bytes and its text.
     pub markers: usize,
@@ -185,6 +188,10 @@ impl Options {
             Role::ThreadSample => self.wants_profilers(),
             role => role.states_code(),
         };
-        means_something || meaning.mark.is_some() || self.selects(schema) || self.keeps(schema)
+        self.activity_ids
+            || means_something
+            || meaning.mark.is_some()
+            || self.selects(schema)
+            || self.keeps(schema)
     }
 }

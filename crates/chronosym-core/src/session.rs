@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chronosym_events::{Event, EventKey, EventSchema, PointerSize, RawEvent, ThreadSampleType};
 use chronosym_types::hash::HashSet;
 
+use crate::activity_ids::ActivityIds;
 use crate::clr;
 use crate::event_types::{EventTypeInfo, EventTypes};
 use crate::facts::{At, Fact, Sample};
@@ -78,6 +79,7 @@ pub struct Session {
     pub(crate) losses: Vec<Loss>,
     pub(crate) markers: Markers,
     pub(crate) kept: KeptEvents,
+    pub(crate) activity_ids: ActivityIds,
     /// Some addresses of stacks of a 32-bit machine, from which its architecture is inferred.
     pub(crate) seen_addresses: HashSet<u64>,
     /// The first recording read into the session.

@@ -7,13 +7,14 @@ use chronosym_events::OptimizationTier;
 use chronosym_types::hash::HashSet;
 
 use crate::activity::Activities;
+use crate::activity_ids::{ActivityId, ActivityIds};
 use crate::body::CodeBody;
 use crate::budget::Budget;
 use crate::counters::Counters;
 use crate::diagnostic::Diagnostic;
 use crate::event_types::EventTypeInfo;
 use crate::ids::NameId;
-use crate::ids::{BodyIndex, ProcessIndex, ThreadIndex};
+use crate::ids::{ActivityIdIndex, BodyIndex, ProcessIndex, ThreadIndex};
 use crate::kept::{KeptEvent, KeptEvents};
 use crate::markers::{Marker, Markers};
 use crate::names::NameTable;
@@ -50,6 +51,7 @@ pub struct Timeline {
     pub(crate) losses: Vec<Loss>,
     pub(crate) markers: Markers,
     pub(crate) kept: KeptEvents,
+    pub(crate) activity_ids: ActivityIds,
     /// Sorted.
     pub(crate) thread_times: Vec<(ThreadIndex, ThreadTime)>,
     pub(crate) counters: Counters,
@@ -202,6 +204,22 @@ impl Timeline {
     /// [`Options::max_kept_bytes`](crate::Options::max_kept_bytes).
     pub fn kept_events_left_out(&self) -> u64 {
         self.kept.left_out
+    }
+
+    /// Returns the activity that a thread carried at a time (ns), by its id, if
+    /// [`Options::activity_ids`](crate::Options::activity_ids) requests it: its last event before and
+    /// its first one after that time state it, and no event was lost meanwhile.
+    pub fn activity_id_at(&self, thread: ThreadIndex, time_ns: u64) -> Option<ActivityIdIndex> {
+        // A loss of unknown time says nothing about any.
+        let is_dated = |loss: &&Loss| loss.to_ns < u64::MAX;
+        let mut losses = self.losses.iter().filter(is_dated);
+        let is_lost = losses.any(|loss| loss.from_ns <= time_ns && time_ns <= loss.to_ns);
+        self.activity_ids.at(thread, time_ns).filter(|_| !is_lost)
+    }
+
+    /// Returns an activity of this timeline.
+    pub fn activity_id(&self, activity: ActivityIdIndex) -> Option<ActivityId> {
+        self.activity_ids.get(activity)
     }
 
     /// Replaces weights of samples, before the timeline is shared: `weight` returns that of a

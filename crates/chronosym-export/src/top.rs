@@ -1,10 +1,12 @@
-//! Hotspots: weights by method, module, thread, process, line or tier.
+//! Hotspots: weights by method, module, thread, process, line, tier or activity.
 
 use std::cmp::Reverse;
 use std::hash::Hash;
 use std::io::{self, Write};
 
-use chronosym_core::{Code, Frame, NameReason, Profile, ProfileEntry};
+use chronosym_core::{
+    ActivityIdIndex, Code, EventTypeId, Frame, NameReason, Profile, ProfileEntry, Timeline,
+};
 use chronosym_types::closed_list;
 use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
@@ -38,6 +40,8 @@ closed_list! {
         Line = "line",
         /// Optimization tiers.
         Tier = "tier",
+        /// Activities of EventSources, such as requests, by the ids of events.
+        Activity = "activity",
     }
 }
 
@@ -124,6 +128,11 @@ pub fn hotspots(profile: &Profile, by: By, sort: Sort, addresses: bool) -> Vec<H
             |entry| timeline.thread_view(entry.thread).map(|t| t.process),
             |process| Some(timeline.process_view(process?)?.label()),
         ),
+        By::Activity => hotspots_by_entry(
+            profile,
+            |entry| entry.activity_id,
+            |activity| Some(activity_label(timeline, activity)),
+        ),
     };
     let unit = WeightUnit::of(profile);
     let key = |it: &Hotspot| {
@@ -137,6 +146,26 @@ pub fn hotspots(profile: &Profile, by: By, sort: Sort, addresses: bool) -> Vec<H
     let name = |it: &Hotspot| (it.label.name.clone(), it.position.clone());
     hotspots.sort_by_cached_key(|it| (Reverse(key(it)), name(it)));
     hotspots
+}
+
+/// Returns the label of an activity: the event that started it, and the id.
+fn activity_label(timeline: &Timeline, activity: Option<ActivityIdIndex>) -> String {
+    let Some(activity) = activity.and_then(|activity| timeline.activity_id(activity)) else {
+        return "[no activity]".to_owned();
+    };
+    let of_type = |event: EventTypeId| timeline.event_types().get(event.index());
+    match activity.started_by.and_then(of_type) {
+        Some(by) => {
+            let schema = &by.schema;
+            format!(
+                "{}/{} {}",
+                schema.provider_name(),
+                schema.name(),
+                activity.id
+            )
+        }
+        None => activity.id.to_string(),
+    }
 }
 
 fn position(frame: &Frame) -> Option<SourcePosition> {
@@ -310,7 +339,7 @@ pub fn write_top(
     table.more(hotspots.len(), by.as_str())?;
     match by {
         By::Method | By::Module | By::Line => write_unnamed(profile, &mut table),
-        By::Thread | By::Process | By::Tier => Ok(()),
+        By::Thread | By::Process | By::Tier | By::Activity => Ok(()),
     }
 }
 

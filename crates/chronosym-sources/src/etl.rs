@@ -3,6 +3,7 @@
 use chronosym_etl::{Clock, ExtendedItem, ReadAt, Reader, Record, TraceHeader};
 use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode, classes};
 use chronosym_events::{Event, EventKey, EventSchema, PointerSize, Provider, RawEvent};
+use chronosym_types::Guid;
 use chronosym_types::hash::HashMap;
 
 use super::etw_processes;
@@ -14,8 +15,8 @@ use crate::stream::{EventStream, StreamEvent};
 use chronosym_core::DiagnosticKind::{Damage, Loss as Lost, LostEvents, Unused};
 use chronosym_core::facts::{At, Sample};
 use chronosym_core::{
-    ClassIndex, Diagnostics, EventTypeId, Loss, Payload, RecordingId, Returned, Role, SampleClass,
-    SampleKind, SampleSelection, Session, StackId, ThreadIndex, Weight,
+    ClassIndex, Diagnostics, EventActivity, EventTypeId, Loss, Payload, RecordingId, Returned,
+    Role, SampleClass, SampleKind, SampleSelection, Session, StackId, ThreadIndex, Weight,
 };
 
 /// Converts the diagnostics of the .etl reader.
@@ -228,6 +229,19 @@ fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'a> {
     }
 }
 
+fn activity(record: &Record<'_>) -> EventActivity {
+    /// `EVENT_HEADER_EXT_TYPE_RELATED_ACTIVITYID`.
+    const RELATED: u16 = 1;
+    let related = record.extended_items().find_map(|item| match item {
+        ExtendedItem::Other(RELATED, bytes) => Some(Guid(bytes.try_into().ok()?)),
+        _ => None,
+    });
+    EventActivity {
+        id: record.activity_id,
+        related: related.filter(|id| !id.is_zero()),
+    }
+}
+
 /// The owner of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Owner {
@@ -325,6 +339,9 @@ impl Importer {
                     bytes: raw.payload,
                 };
                 session.push(id, at, payload, None);
+                if let EventKey::Manifest { .. } | EventKey::Named { .. } = raw.schema.key() {
+                    session.event_activity(id, at, activity(record));
+                }
                 if !self.has_kernel_logger {
                     self.other_processes(raw, session);
                 }

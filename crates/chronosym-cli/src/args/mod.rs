@@ -606,7 +606,7 @@ pub struct OfTrace {
 pub struct Top {
     #[command(flatten)]
     pub of: OfTrace,
-    /// Group samples by KEY.
+    /// Group samples by KEY. `activity` takes the activity ids of events (docs/time.md).
     #[arg(long, value_parser = one_of::<By>(By::ALL.map(By::as_str)), default_value = "method", value_name = "KEY")]
     pub by: By,
     /// Show async methods below the methods that await them, not below those that resumed them. It

@@ -251,6 +251,9 @@ pub struct Samples {
     /// Whether async methods are called by the methods that await them.
     #[arg(skip)]
     pub async_chains: bool,
+    /// Whether the activity ids of events matter.
+    #[arg(skip)]
+    pub activity_ids: bool,
 }
 
 impl Samples {

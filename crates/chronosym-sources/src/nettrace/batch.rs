@@ -9,7 +9,7 @@ use chronosym_nettrace::{Count, Records, Region};
 
 use super::types::OfTypes;
 use chronosym_core::facts::At;
-use chronosym_core::{ClassIndex, EventTypeId, Payload, Role, Session, StackId};
+use chronosym_core::{ClassIndex, EventActivity, EventTypeId, Payload, Role, Session, StackId};
 
 /// Limits of a batch: records, and approximately bytes of payload. A larger region takes several
 /// batches, so that their memory stays small.
@@ -28,6 +28,8 @@ pub(super) struct Batch {
     last_ns: u64,
     records: Vec<BatchRecord>,
     payloads: Vec<u8>,
+    /// The activity ids of records by position, if they are wanted.
+    activities: Vec<(usize, EventActivity)>,
     /// Whether this is the first batch of its region, which holds the stacks of all of them.
     starts_region: bool,
     stacks: Stacks,
@@ -114,6 +116,8 @@ pub(super) struct Filler {
     /// The number of each of the reader's types.
     numbers: OfTypes<u32>,
     types: u32,
+    /// Whether activity ids are wanted.
+    pub(super) activity_ids: bool,
 }
 
 impl Filler {
@@ -125,6 +129,7 @@ impl Filler {
         batch.counted.clear();
         batch.records.clear();
         batch.payloads.clear();
+        batch.activities.clear();
         let mut number = |schema| {
             batch.types.push(Arc::new(schema));
             self.types += 1;
@@ -135,6 +140,13 @@ impl Filler {
         batch.last_ns = region.last_time_ns();
         for record in cursor.records.by_ref() {
             let event_type = *self.numbers.of(types, &record, &mut number);
+            if self.activity_ids {
+                let activity = EventActivity {
+                    id: record.activity_id(),
+                    related: record.related_activity_id(),
+                };
+                batch.activities.push((batch.records.len(), activity));
+            }
             let payload_at = batch.payloads.len() as u32;
             batch.payloads.extend_from_slice(record.payload);
             batch.records.push(BatchRecord {
@@ -254,6 +266,16 @@ impl Importer {
         time_ns.saturating_add_signed(self.began_ns)
     }
 
+    fn at_of(&self, record: &BatchRecord) -> At {
+        let process = match record.process_id {
+            own if own == self.own_id => self.process,
+            other => other.or(self.process),
+        };
+        At::new(self.at(record.time_ns))
+            .of(process, Some(record.thread_id))
+            .written_by(record.capture_thread)
+    }
+
     /// Converts times of the session to the trace's.
     pub(super) fn own_times(&self, times: &Range<u64>) -> Range<u64> {
         let own = |ns: u64| match ns {
@@ -283,6 +305,11 @@ impl Importer {
             session.see_addresses(self.stacks.addresses.iter().copied());
         }
         self.batches += 1;
+        for &(position, activity) in &batch.activities {
+            let record = &batch.records[position];
+            let id = self.types[record.event_type as usize];
+            session.event_activity(id, self.at_of(record), activity);
+        }
         // Only events about code must be applied in time order.
         let mut ordered = std::mem::take(&mut self.ordered);
         ordered.clear();
@@ -346,13 +373,7 @@ impl Importer {
         if stack.is_none() && record.stack.is_some() {
             session.count(id, 0, 1, 0);
         }
-        let process = match record.process_id {
-            own if own == self.own_id => self.process,
-            other => other.or(self.process),
-        };
-        let at = At::new(self.at(record.time_ns))
-            .of(process, Some(record.thread_id))
-            .written_by(record.capture_thread);
+        let at = self.at_of(record);
         let payload = Payload {
             pointer_size: self.pointer_size,
             bytes: batch.payload(record),

@@ -117,6 +117,7 @@ impl<R: Read> NettraceStream<R> {
         };
         // The reader only counts events that the session does not use.
         let wanted = session.options().clone();
+        self.filler.activity_ids = wanted.activity_ids;
         if let Some(times) = &wanted.times {
             let (wanted, times) = (wanted.clone(), importer.own_times(times));
             self.reader
