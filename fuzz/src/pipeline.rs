@@ -76,7 +76,14 @@ pub fn check(timeline: &Arc<Timeline>) -> u64 {
     let profile = timeline.profile(&filter, None);
     check_frames(timeline, &profile);
     let samples = profile.samples();
-    let series = Series::new(timeline, &filter, None, &Shape::default(), GRANULARITY);
+    let series = Series::new(
+        timeline,
+        &filter,
+        None,
+        &Shape::default(),
+        GRANULARITY,
+        None,
+    );
     assert_eq!(series.samples.len() as u64, samples);
     check_texts(&profile, samples);
     check_json(timeline, &series, samples);
@@ -162,7 +169,7 @@ fn check_json(timeline: &Arc<Timeline>, series: &Series, samples: u64) {
     let lines = |stacks| {
         text(|out| {
             let (filter, shape) = (Filter::default(), Shape::default());
-            chronosym_export::write_json_lines(timeline, &filter, None, &shape, stacks, out)
+            chronosym_export::write_json_lines(timeline, &filter, None, &shape, stacks, None, out)
                 .map(drop)
         })
     };

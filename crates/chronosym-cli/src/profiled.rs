@@ -12,8 +12,8 @@ use chronosym::runtime::{keep_for_durations, keep_tasks, weigh_by_duration};
 use chronosym::symbols::Symbolizer;
 use chronosym::{Filter, Options, Profile, Resolver, SampleSelection};
 use chronosym_export::{
-    AsyncProfile, CallTree, Granularity, Pattern, Series, Shape, TableOptions, TreeOptions, Wakers,
-    WeightUnit,
+    AsyncStacks, CallTree, Granularity, JsonStacks, Pattern, Series, Shape, TableOptions,
+    TreeOptions, Wakers, WeightUnit,
 };
 
 use chronosym_symbols::store::SearchLocation;
@@ -123,10 +123,13 @@ impl Sampled {
     /// Returns the profile.
     pub fn profile(&self) -> Profile {
         let symbols = self.symbols.clone();
-        let mut profile = match self.selection.samples.async_chains {
-            true => self.async_profile(),
-            false => self.loaded.timeline.profile(&self.filter, Some(symbols)),
+        let timeline = &self.loaded.timeline;
+        let mut async_stacks = self.async_stacks();
+        let mut profile = match &mut async_stacks {
+            Some(stacks) => stacks.profile(timeline, &self.filter, Some(symbols)),
+            None => timeline.profile(&self.filter, Some(symbols)),
         };
+        note_async(async_stacks.as_ref());
         note_limit(&profile);
         if self.may_fetch {
             self.note_servers(&profile);
@@ -147,31 +150,30 @@ impl Sampled {
         });
     }
 
-    /// Returns the profile with logical callers of async methods, and reports what is unknown.
-    fn async_profile(&self) -> Profile {
+    /// Returns the logical callers of async methods, if they are requested.
+    fn async_stacks(&self) -> Option<AsyncStacks> {
         let events = &self.selection.filters.event;
-        let symbols = self.symbols.clone();
         let is_selected = |schema: &_| events.iter().any(|event| event.matches(schema));
-        let timeline = &self.loaded.timeline;
-        let all = AsyncProfile::new(timeline, &self.filter, Some(symbols), is_selected);
-        if !all.has_tasks {
-            progress::hint(
-                "the trace has no events about tasks, so that callers of resumed async methods are unknown; record with `chronosym record --profile async`",
-            );
-        }
-        let of = all.joined + all.without_caller + all.contradicted;
-        for (count, what) in [
-            (all.without_caller, "have no recorded caller"),
-            (
-                all.contradicted,
-                "do not show the task that their thread executed",
-            ),
-        ] {
-            if count > 0 {
-                progress::note(&format!("{count} of {of} samples of tasks {what}"));
-            }
-        }
-        all.profile
+        self.selection
+            .samples
+            .async_chains
+            .then(|| AsyncStacks::new(&self.loaded.timeline, is_selected))
+    }
+
+    /// Writes the samples as JSON lines; returns their number.
+    pub fn write_json_lines(&self, stacks: JsonStacks, out: &mut impl Write) -> io::Result<u64> {
+        let mut async_stacks = self.async_stacks();
+        let written = chronosym_export::write_json_lines(
+            &self.loaded.timeline,
+            &self.filter,
+            Some(self.symbols.clone()),
+            &self.shape,
+            stacks,
+            async_stacks.as_mut(),
+            out,
+        );
+        note_async(async_stacks.as_ref());
+        written
     }
 
     /// Reports symbol servers that failed, once each.
@@ -271,17 +273,40 @@ impl Sampled {
 
     /// Returns the samples in time order.
     pub fn series(&self, granularity: Granularity) -> Series {
-        let timeline = &self.loaded.timeline;
-        let symbols = self.symbols.clone();
+        let mut async_stacks = self.async_stacks();
         let series = Series::new(
-            timeline,
+            &self.loaded.timeline,
             &self.filter,
-            Some(symbols),
+            Some(self.symbols.clone()),
             &self.shape,
             granularity,
+            async_stacks.as_mut(),
         );
+        note_async(async_stacks.as_ref());
         self.note_unmatched(&series.resolver);
         series
+    }
+}
+
+/// Reports what is unknown of logical callers.
+fn note_async(stacks: Option<&AsyncStacks>) {
+    let Some(stacks) = stacks else { return };
+    if !stacks.has_tasks() {
+        progress::hint(
+            "the trace has no events about tasks, so that callers of resumed async methods are unknown; record with `chronosym record --profile async`",
+        );
+    }
+    let of = stacks.joined + stacks.without_caller + stacks.contradicted;
+    for (count, what) in [
+        (stacks.without_caller, "have no recorded caller"),
+        (
+            stacks.contradicted,
+            "do not show the task that their thread executed",
+        ),
+    ] {
+        if count > 0 {
+            progress::note(&format!("{count} of {of} samples of tasks {what}"));
+        }
     }
 }
 

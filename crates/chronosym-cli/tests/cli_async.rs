@@ -5,10 +5,30 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{run, testdata};
+use serde_json::Value;
 
 const CHAIN: &str = "clr8/chain/chain.nettrace.zip";
 
-/// Returns the samples of each stack, as far as it is in the program: without kick-off methods.
+/// Returns the methods of the program on a stack, outermost first: without kick-off methods.
+fn methods<'s>(outermost_first: impl IntoIterator<Item = &'s str>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for frame in outermost_first {
+        let frame = frame.strip_prefix("Chain!").unwrap_or(frame);
+        // `+<Load>d__4.MoveNext`, `+<>c.<Load>b__8_0`, `.Load`.
+        let Some(frame) = frame.strip_prefix("Chain") else {
+            continue;
+        };
+        let frame = frame.trim_start_matches(['+', '.', '<']);
+        let name = frame.strip_prefix(">c.<").unwrap_or(frame);
+        let name = name.split(['>', '.', '(']).next().unwrap();
+        if names.last() != Some(&name) {
+            names.push(name);
+        }
+    }
+    names.join(" ")
+}
+
+/// Returns the samples of each stack that ends in `Spin`.
 fn chains(args: &[&str], trace: &str) -> BTreeMap<String, u64> {
     let trace = testdata(trace).display().to_string();
     let stacks = ["stacks", "--format", "folded", "--no-threads", "--offline"];
@@ -17,20 +37,7 @@ fn chains(args: &[&str], trace: &str) -> BTreeMap<String, u64> {
     let mut chains: BTreeMap<String, u64> = BTreeMap::new();
     for line in result.stdout.lines() {
         let (stack, samples) = line.rsplit_once(' ').unwrap();
-        let frames = stack
-            .split(';')
-            .filter_map(|frame| frame.strip_prefix("Chain!Chain"));
-        let mut names: Vec<&str> = Vec::new();
-        for frame in frames {
-            // `+<Load>d__4.MoveNext`, `+<>c.<Load>b__8_0`, `.Load`.
-            let frame = frame.trim_start_matches(['+', '.', '<']);
-            let name = frame.strip_prefix(">c.<").unwrap_or(frame);
-            let name = name.split(['>', '.']).next().unwrap();
-            if names.last() != Some(&name) {
-                names.push(name);
-            }
-        }
-        *chains.entry(names.join(" ")).or_default() += samples.parse::<u64>().unwrap();
+        *chains.entry(methods(stack.split(';'))).or_default() += samples.parse::<u64>().unwrap();
     }
     chains.retain(|names, _| names.ends_with(" Spin"));
     chains
@@ -103,13 +110,90 @@ fn a_trace_without_tasks_loses_only_plumbing_and_says_so() {
     assert!(starts(&plain.stdout) && !starts(&logical.stdout));
 }
 
-#[test]
-fn formats_that_have_each_sample_refuse_it() {
+/// Runs `stacks` in a format and parses each line.
+fn json(format: &str, args: &[&str]) -> Vec<Value> {
     let trace = testdata(CHAIN).display().to_string();
-    let result = run(&["stacks", "--async", "--format", "jsonl", &trace]);
-    assert_eq!(result.status, 2);
+    let stacks = ["stacks", "--format", format, "--offline", &trace];
+    let result = run(&[&stacks[..], args].concat());
+    assert_eq!(result.status, 0, "{}", result.stderr);
+    let lines = result.stdout.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn json_lines_keep_their_frames_and_add_the_logical_ones() {
+    let mut chains: BTreeMap<String, u64> = BTreeMap::new();
+    let mut lines = json("jsonl", &["--async"]);
+    for line in &mut lines {
+        let stack = line.as_object_mut().unwrap().remove("async_frames");
+        let stack = stack.unwrap_or(line["frames"].clone());
+        let frames = stack.as_array().unwrap().iter().rev();
+        let names = methods(frames.filter_map(|frame| frame["name"].as_str()));
+        *chains.entry(names).or_default() += 1;
+    }
+    chains.retain(|names, _| names.ends_with(" Spin"));
+    assert_eq!(chains, self::chains(&["--async"], CHAIN));
+    assert_eq!(lines, json("jsonl", &[]));
+    // In lines of their own, as many stacks.
+    let table = json("jsonl", &["--async", "--stacks", "table"]);
+    let samples = table.iter().filter(|line| line["time_ns"].is_u64());
+    let logical = samples.filter_map(|line| line["async_stack"].as_u64());
+    let is_known = |stack| table.iter().any(|line| line["stack_id"] == stack);
+    let logical: Vec<u64> = logical.collect();
+    assert!(!logical.is_empty() && logical.into_iter().all(is_known));
+}
+
+#[test]
+fn formats_with_a_time_axis_show_logical_callers() {
+    let trace = testdata(CHAIN).display().to_string();
+    let of_speedscope = |args: &[&str]| {
+        let mut chains: BTreeMap<String, u64> = BTreeMap::new();
+        let file = json("speedscope", args).remove(0);
+        let frames = file["shared"]["frames"].as_array().unwrap();
+        let name = |frame: &Value| frames[frame.as_u64().unwrap() as usize]["name"].as_str();
+        for profile in file["profiles"].as_array().unwrap() {
+            for stack in profile["samples"].as_array().unwrap() {
+                let names = stack.as_array().unwrap().iter().filter_map(name);
+                *chains.entry(methods(names)).or_default() += 1;
+            }
+        }
+        chains.retain(|names, _| names.ends_with(" Spin"));
+        chains
+    };
+    assert_eq!(of_speedscope(&["--async"]), chains(&["--async"], CHAIN));
+    assert_eq!(of_speedscope(&[]), chains(&[], CHAIN));
+    let dir = tempfile::tempdir().unwrap();
+    for format in ["firefox", "perfetto", "html"] {
+        let written = |args: &[&str]| {
+            let path = dir.path().join("out");
+            let path = path.to_str().unwrap();
+            let stacks = [
+                "stacks",
+                "--format",
+                format,
+                "-o",
+                path,
+                "--offline",
+                &trace,
+            ];
+            let result = run(&[&stacks[..], args].concat());
+            assert_eq!(result.status, 0, "{}", result.stderr);
+            std::fs::read(path).unwrap()
+        };
+        assert!(written(&["--async"]) != written(&[]), "{format}");
+    }
+}
+
+#[test]
+fn a_trace_without_activity_ids_says_what_to_record() {
+    let trace = testdata(CHAIN).display().to_string();
+    let result = run(&["top", "--by", "activity", "--offline", &trace]);
+    assert_eq!(result.status, 0);
+    assert!(result.stdout.contains("[no activity]"), "{}", result.stdout);
     assert!(
-        result.stderr.contains("--async applies to text"),
+        result.stderr.contains("Microsoft-AspNetCore-Hosting"),
         "{}",
         result.stderr
     );

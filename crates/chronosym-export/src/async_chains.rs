@@ -4,22 +4,18 @@
 use std::sync::Arc;
 
 use chronosym_core::{
-    EventSchema, Filter, FrameId, Position, Profile, ResolvedStack, Resolver, SampleKind,
-    SymbolSource, Timeline, When,
+    EventSchema, Filter, FrameId, Position, Profile, ResolvedStack, Resolver, SampleClass,
+    SampleKind, SymbolSource, Timeline, WeighedSample, When,
 };
 use chronosym_runtime::{Task, TaskEvent, TaskIndex, Tasks, is_of_tasks};
 use rustc_hash::FxHashMap;
 
-use crate::plumbing::fold_plumbing;
+use crate::plumbing::Plumbing;
 
-/// A profile whose async methods are called by those that await them.
+/// Stacks whose async methods are called by those that await them.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct AsyncProfile {
-    /// The samples.
-    pub profile: Profile,
-    /// Whether the trace has events about tasks. Without them, only plumbing is left out.
-    pub has_tasks: bool,
+pub struct AsyncStacks {
     /// Samples of resumed methods with a logical caller.
     pub joined: u64,
     /// Samples of resumed methods whose caller no event states.
@@ -27,64 +23,118 @@ pub struct AsyncProfile {
     /// Samples in which the stack does not show the task that the events state. They keep their
     /// stacks.
     pub contradicted: u64,
+    tasks: Tasks,
+    /// By event type, whether its stacks are samples.
+    is_sample: Vec<bool>,
+    callers: FxHashMap<TaskIndex, Option<ResolvedStack>>,
+    joins: FxHashMap<(ResolvedStack, TaskIndex), Join>,
+    plumbing: Plumbing,
 }
 
-impl AsyncProfile {
-    /// Counts the samples that pass a filter. The session must have kept the events that
+/// The result for the stack of a task.
+#[derive(Clone, Copy, Debug)]
+enum Join {
+    Joined(ResolvedStack),
+    WithoutCaller,
+    Contradicted,
+}
+
+impl AsyncStacks {
+    /// Reads the tasks of a timeline whose session kept the events that
     /// [`keep_tasks`](chronosym_runtime::keep_tasks) selects. `is_selected` returns whether the
     /// stacks of an event type are samples themselves.
-    pub fn new(
-        timeline: &Arc<Timeline>,
-        filter: &Filter,
-        symbols: Option<Arc<dyn SymbolSource>>,
-        is_selected: impl Fn(&EventSchema) -> bool,
-    ) -> Self {
-        let tasks = Tasks::new(timeline);
+    pub fn new(timeline: &Timeline, is_selected: impl Fn(&EventSchema) -> bool) -> Self {
         let types = timeline.event_types().iter();
-        let is_sample: Vec<bool> = types
-            .map(|info| !is_of_tasks(&info.schema) || is_selected(&info.schema))
-            .collect();
-        let (profile, keys) = timeline.profile_by(filter, symbols, |class, time_ns| {
-            let is_sample = is_sample.get(class.event.index()).is_none_or(|&it| it);
-            (class.kind != SampleKind::Event || is_sample)
-                .then(|| tasks.executed_by(class.thread, time_ns))
-        });
-        let mut all = AsyncProfile {
-            profile,
-            has_tasks: !tasks.is_empty(),
+        let is_sample = types.map(|info| !is_of_tasks(&info.schema) || is_selected(&info.schema));
+        AsyncStacks {
             joined: 0,
             without_caller: 0,
             contradicted: 0,
-        };
-        all.join(&tasks, &keys);
-        if !all.has_tasks {
-            fold_plumbing(&mut all.profile);
+            tasks: Tasks::new(timeline),
+            is_sample: is_sample.collect(),
+            callers: FxHashMap::default(),
+            joins: FxHashMap::default(),
+            plumbing: Plumbing::default(),
         }
-        all
     }
 
-    fn join(&mut self, tasks: &Tasks, keys: &[Option<TaskIndex>]) {
-        let Profile {
-            resolver, entries, ..
-        } = &mut self.profile;
-        let mut chains = Chains {
-            tasks,
-            callers: FxHashMap::default(),
-        };
-        for (entry, key) in entries.iter_mut().zip(keys) {
-            let Some(task) = *key else { continue };
-            let Some(frames) = own_frames(resolver, entry.stack, tasks.get(task)) else {
-                self.contradicted += entry.samples;
-                continue;
+    /// Returns whether the trace has events about tasks. Without them, only plumbing is left out.
+    pub fn has_tasks(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// Counts the samples that pass a filter by logical stack.
+    pub fn profile(
+        &mut self,
+        timeline: &Arc<Timeline>,
+        filter: &Filter,
+        symbols: Option<Arc<dyn SymbolSource>>,
+    ) -> Profile {
+        let (mut profile, tasks) = timeline.profile_by(filter, symbols, |class, time_ns| {
+            self.task_of(class, time_ns)
+        });
+        for (entry, task) in profile.entries.iter_mut().zip(tasks) {
+            entry.stack = self.join(&mut profile.resolver, entry.stack, task, entry.samples);
+        }
+        profile
+    }
+
+    /// Returns the logical stack of a sample; `None` if it is an event that only states a task.
+    ///
+    /// # Panics
+    ///
+    /// If the stack belongs to another resolver. All calls must pass the same one.
+    pub fn stack(
+        &mut self,
+        resolver: &mut Resolver,
+        sample: &WeighedSample<'_>,
+        stack: ResolvedStack,
+    ) -> Option<ResolvedStack> {
+        let task = self.task_of(sample.class, sample.time_ns)?;
+        Some(self.join(resolver, stack, task, 1))
+    }
+
+    /// Returns the task of a sample; the outer `None` if it is an event that only states a task.
+    fn task_of(&self, class: &SampleClass, time_ns: u64) -> Option<Option<TaskIndex>> {
+        let is_sample = self.is_sample.get(class.event.index());
+        (class.kind != SampleKind::Event || is_sample.is_none_or(|&it| it))
+            .then(|| self.tasks.executed_by(class.thread, time_ns))
+    }
+
+    fn join(
+        &mut self,
+        resolver: &mut Resolver,
+        stack: ResolvedStack,
+        task: Option<TaskIndex>,
+        samples: u64,
+    ) -> ResolvedStack {
+        let Some(task) = task else {
+            return match self.has_tasks() {
+                true => stack,
+                false => self.plumbing.fold(resolver, stack),
             };
-            match chains.callers_of(resolver, task) {
-                Some(callers) => {
-                    self.joined += entry.samples;
-                    let frames = frames.into_iter().rev();
-                    let call = |callers, frame| Some(resolver.calling(callers, frame));
-                    entry.stack = frames.fold(Some(callers), call).unwrap_or(callers);
-                }
-                None => self.without_caller += entry.samples,
+        };
+        let join = match self.joins.get(&(stack, task)) {
+            Some(&join) => join,
+            None => {
+                let (tasks, callers) = (&self.tasks, &mut self.callers);
+                let join = Chains { tasks, callers }.join(resolver, stack, task);
+                self.joins.insert((stack, task), join);
+                join
+            }
+        };
+        match join {
+            Join::Joined(joined) => {
+                self.joined += samples;
+                joined
+            }
+            Join::WithoutCaller => {
+                self.without_caller += samples;
+                stack
+            }
+            Join::Contradicted => {
+                self.contradicted += samples;
+                stack
             }
         }
     }
@@ -136,7 +186,7 @@ fn name(resolver: &Resolver, frame: FrameId) -> Option<&str> {
 /// Logical callers by task.
 struct Chains<'t> {
     tasks: &'t Tasks,
-    callers: FxHashMap<TaskIndex, Option<ResolvedStack>>,
+    callers: &'t mut FxHashMap<TaskIndex, Option<ResolvedStack>>,
 }
 
 /// The frames at an event of a task, and the task that executes them.
@@ -149,6 +199,20 @@ struct Link {
 }
 
 impl Chains<'_> {
+    /// Replaces the callers of a task's frames by its logical callers.
+    fn join(&mut self, resolver: &mut Resolver, stack: ResolvedStack, task: TaskIndex) -> Join {
+        let Some(frames) = own_frames(resolver, stack, self.tasks.get(task)) else {
+            return Join::Contradicted;
+        };
+        let Some(callers) = self.callers_of(resolver, task) else {
+            return Join::WithoutCaller;
+        };
+        let frames = frames.into_iter().rev();
+        Join::Joined(frames.fold(callers, |callers, frame| {
+            resolver.calling(Some(callers), frame)
+        }))
+    }
+
     /// Returns the logical callers of a task: where it is awaited, and so on.
     fn callers_of(&mut self, resolver: &mut Resolver, task: TaskIndex) -> Option<ResolvedStack> {
         // Up to a task whose callers are known, then down again.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use crate::async_chains::AsyncStacks;
 use crate::shape::{Shape, Shaper};
 use chronosym_core::{
     Code, Filter, Frame, ResolvedStack, Resolver, SymbolSource, ThreadIndex, Timeline, Weight,
@@ -93,6 +94,8 @@ struct SampleObject<'a> {
     weight: u64,
     stack: Option<u32>,
     frames: Option<Frames<'a>>,
+    async_stack: Option<u32>,
+    async_frames: Option<Frames<'a>>,
 }
 
 closed_list! {
@@ -168,7 +171,8 @@ impl Serialize for Frames<'_> {
 }
 
 /// Writes an object for each sample that passes `filter`, in time order, with its stack shaped by
-/// `shape`; frames are where `stacks` says. Returns the number of samples.
+/// `shape`; frames are where `stacks` says. If `async_stacks` is given, samples of resumed async
+/// methods also have their logical stacks. Returns the number of samples.
 ///
 /// # Errors
 ///
@@ -193,6 +197,7 @@ impl Serialize for Frames<'_> {
 ///     None,
 ///     &Shape::default(),
 ///     JsonStacks::Inline,
+///     None,
 ///     &mut lines,
 /// )?;
 /// assert_eq!(samples, 1);
@@ -205,6 +210,7 @@ pub fn write_json_lines(
     symbols: Option<Arc<dyn SymbolSource>>,
     shape: &Shape,
     stacks: JsonStacks,
+    mut async_stacks: Option<&mut AsyncStacks>,
     out: &mut impl Write,
 ) -> io::Result<u64> {
     let mut shaper = Shaper::new(shape);
@@ -214,6 +220,7 @@ pub fn write_json_lines(
     let mut threads: FxHashMap<ThreadIndex, Option<(Option<u32>, u64)>> = FxHashMap::default();
     let mut rendered: Vec<Option<Box<RawValue>>> = Vec::new();
     let (mut line, mut lines) = (Vec::new(), StackLines::default());
+    let has_tasks = async_stacks.as_ref().is_some_and(|it| it.has_tasks());
     let mut result = Ok(0);
     timeline.for_each_weighed_sample(filter, |sample| {
         let (class, time) = (sample.class, sample.time_ns);
@@ -226,34 +233,55 @@ pub fn write_json_lines(
         else {
             return;
         };
-        let Some(stack) = shaper.shape(&mut resolver, stack) else {
+        let logical = match &mut async_stacks {
+            None => Some(stack),
+            Some(stacks) => stacks.stack(&mut resolver, &sample, stack),
+        };
+        let Some(logical) = logical else { return };
+        let Some(shaped) = shaper.shape(&mut resolver, stack) else {
             return;
         };
+        let logical = match logical == stack || !has_tasks {
+            true => None,
+            false => shaper.shape(&mut resolver, logical),
+        };
+        let resolver = &resolver;
         rendered.resize_with(resolver.frames().len(), || None);
         let mut write = || -> io::Result<()> {
             line.clear();
-            let number = (stacks == JsonStacks::Table).then(|| lines.number(stack));
-            let is_known = matches!(number, Some((_, false)));
-            for frame in resolver.stack(stack).filter(|_| !is_known) {
-                let slot = &mut rendered[frame.index()];
-                if slot.is_none() {
-                    let mut object = frame_object(resolver.frame(frame), timeline);
-                    object.stands_for = resolver.stands_for(frame);
-                    let frame_id = frame.index();
-                    let frame: &RawValue = slot.insert(json::to_raw_value(&object)?);
-                    if number.is_some() {
-                        push_line(&mut line, &FrameLine { frame_id, frame })?;
+            let mut render = |stack| -> io::Result<Option<u32>> {
+                let number = (stacks == JsonStacks::Table).then(|| lines.number(stack));
+                let is_known = matches!(number, Some((_, false)));
+                for frame in resolver.stack(stack).filter(|_| !is_known) {
+                    let slot = &mut rendered[frame.index()];
+                    if slot.is_none() {
+                        let mut object = frame_object(resolver.frame(frame), timeline);
+                        object.stands_for = resolver.stands_for(frame);
+                        let frame_id = frame.index();
+                        let frame: &RawValue = slot.insert(json::to_raw_value(&object)?);
+                        if number.is_some() {
+                            push_line(&mut line, &FrameLine { frame_id, frame })?;
+                        }
                     }
                 }
-            }
-            if let Some((stack_id, true)) = number {
-                lines.frames.clear();
-                lines
-                    .frames
-                    .extend(resolver.stack(stack).map(|frame| frame.index()));
-                let frames = &lines.frames;
-                push_line(&mut line, &StackLine { stack_id, frames })?;
-            }
+                if let Some((stack_id, true)) = number {
+                    lines.frames.clear();
+                    lines
+                        .frames
+                        .extend(resolver.stack(stack).map(|frame| frame.index()));
+                    let frames = &lines.frames;
+                    push_line(&mut line, &StackLine { stack_id, frames })?;
+                }
+                Ok(number.map(|(number, _)| number))
+            };
+            let number = render(shaped)?;
+            let async_number = logical.map(&mut render).transpose()?.flatten();
+            let frames = |stack| Frames {
+                stack,
+                resolver,
+                rendered: &rendered,
+            };
+            let is_inline = stacks == JsonStacks::Inline;
             let (weight_ns, weight) = match sample.weight {
                 Weight::Ns(ns) => (Some(ns), 1),
                 Weight::Count(n) | Weight::Bytes(n) => (None, n),
@@ -270,12 +298,10 @@ pub fn write_json_lines(
                 activity_evidence: activity.evidence.map(|evidence| evidence.as_str()),
                 weight_ns,
                 weight,
-                stack: number.map(|(number, _)| number),
-                frames: number.is_none().then_some(Frames {
-                    stack,
-                    resolver: &resolver,
-                    rendered: &rendered,
-                }),
+                stack: number,
+                frames: is_inline.then(|| frames(shaped)),
+                async_stack: async_number,
+                async_frames: logical.filter(|_| is_inline).map(frames),
             };
             push_line(&mut line, &object)?;
             out.write_all(&line)

@@ -59,7 +59,7 @@ mod weight;
 mod wire;
 
 pub use annotate::{FileLines, Line, MethodLines, Source, module_of, write_lines};
-pub use async_chains::AsyncProfile;
+pub use async_chains::AsyncStacks;
 pub use binaries::Binaries;
 pub use bodies::Bodies;
 pub use butterfly::{Butterfly, Neighbour, write_butterfly};

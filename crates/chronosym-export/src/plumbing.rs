@@ -59,33 +59,52 @@ pub(crate) fn is_plumbing(name: &str) -> bool {
 /// Removes plumbing of async methods from stacks, unless it is innermost: self times stay. The state
 /// machine of an async method replaces the method that started it, if both have one name.
 pub fn fold_plumbing(profile: &mut Profile) {
-    let functions = profile.resolver.functions().iter();
-    let plumbing = functions.map(|function| function.recorded_name().is_some_and(is_plumbing));
-    let plumbing: Vec<bool> = plumbing.collect();
-    let resolver = &mut profile.resolver;
-    // By stack, what its callees are called by.
-    let mut folded: FxHashMap<ResolvedStack, Option<ResolvedStack>> = FxHashMap::default();
-    let mut path = Vec::new();
+    let mut plumbing = Plumbing::default();
     for entry in &mut profile.entries {
+        entry.stack = plumbing.fold(&mut profile.resolver, entry.stack);
+    }
+}
+
+/// Removes plumbing from the stacks of one resolver, as [`fold_plumbing`].
+#[derive(Debug, Default)]
+pub(crate) struct Plumbing {
+    /// By function, whether it is plumbing.
+    functions: Vec<Option<bool>>,
+    /// By stack, what its callees are called by.
+    folded: FxHashMap<ResolvedStack, Option<ResolvedStack>>,
+    path: Vec<ResolvedStack>,
+}
+
+impl Plumbing {
+    pub fn fold(&mut self, resolver: &mut Resolver, stack: ResolvedStack) -> ResolvedStack {
         let mut callers = None;
-        let mut next = resolver.caller(entry.stack);
+        let mut next = resolver.caller(stack);
         while let Some(stack) = next {
-            if let Some(&known) = folded.get(&stack) {
+            if let Some(&known) = self.folded.get(&stack) {
                 callers = known;
                 break;
             }
-            path.push(stack);
+            self.path.push(stack);
             next = resolver.caller(stack);
         }
-        while let Some(stack) = path.pop() {
+        while let Some(stack) = self.path.pop() {
             let frame = resolver.leaf(stack);
-            if !plumbing[resolver.frame(frame).function.id().index()] {
+            if !self.has(&resolver.frame(frame).function) {
                 callers = Some(call(resolver, callers, frame));
             }
-            folded.insert(stack, callers);
+            self.folded.insert(stack, callers);
         }
-        let leaf = resolver.leaf(entry.stack);
-        entry.stack = call(resolver, callers, leaf);
+        let leaf = resolver.leaf(stack);
+        call(resolver, callers, leaf)
+    }
+
+    fn has(&mut self, function: &Function) -> bool {
+        let index = function.id().index();
+        if index >= self.functions.len() {
+            self.functions.resize(index + 1, None);
+        }
+        *self.functions[index]
+            .get_or_insert_with(|| function.recorded_name().is_some_and(is_plumbing))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::async_chains::AsyncStacks;
 use crate::shape::{Shape, Shaper};
 use chronosym_core::{
     Activity, EventTypeId, Filter, ResolvedStack, Resolver, SampleKind, SymbolSource, ThreadIndex,
@@ -83,13 +84,15 @@ pub(crate) struct Track<'s> {
 }
 
 impl Series {
-    /// Returns the samples that pass `filter`, with their stacks shaped by `shape`.
+    /// Returns the samples that pass `filter`, with their stacks shaped by `shape`. Async methods are
+    /// called by those that await them if `async_stacks` is given.
     pub fn new(
         timeline: &Arc<Timeline>,
         filter: &Filter,
         symbols: Option<Arc<dyn SymbolSource>>,
         shape: &Shape,
         granularity: Granularity,
+        mut async_stacks: Option<&mut AsyncStacks>,
     ) -> Self {
         let mut resolver = Resolver::new(timeline, symbols);
         resolver.prepare(filter);
@@ -98,8 +101,13 @@ impl Series {
         let of_counter = |event: Option<EventTypeId>| timeline.counter(event?);
         timeline.for_each_weighed_sample(filter, |sample| {
             let (class, time_ns) = (sample.class, sample.time_ns);
+            let resolver = &mut resolver;
             let stack = resolver.resolve(class, time_ns).map(|(stack, _)| stack);
-            let Some(stack) = stack.and_then(|stack| shaper.shape(&mut resolver, stack)) else {
+            let stack = stack.and_then(|stack| match &mut async_stacks {
+                Some(stacks) => stacks.stack(resolver, &sample, stack),
+                None => Some(stack),
+            });
+            let Some(stack) = stack.and_then(|stack| shaper.shape(resolver, stack)) else {
                 return;
             };
             let (own, weight) = WeightUnit::of_sample(sample.weight);

@@ -44,7 +44,7 @@ fn timeline(samples: impl Fn(&mut Session)) -> Arc<Timeline> {
 
 fn series(timeline: &Arc<Timeline>, granularity: Granularity) -> Series {
     let (filter, shape) = (Filter::default(), Shape::default());
-    Series::new(timeline, &filter, None, &shape, granularity)
+    Series::new(timeline, &filter, None, &shape, granularity, None)
 }
 
 fn tree(profile: &Profile, granularity: Granularity) -> CallTree {

@@ -31,12 +31,6 @@ pub fn run(args: &Stacks) -> Result<()> {
                 .to_owned()
         ));
     }
-    if args.async_chains && !counts_stacks(format) {
-        bail!(Usage(
-            "--async applies to text, folded, svg, pprof and otlp, which count samples by stack"
-                .to_owned()
-        ));
-    }
     report::check_sources(&args.source.sources)?;
     let limits = crate::limits::get();
     // Of folded stacks, neither times nor activities matter.
@@ -71,17 +65,8 @@ pub fn run(args: &Stacks) -> Result<()> {
     };
     let is_empty = match format {
         StackFormat::Jsonl => {
-            let symbols = sampled.symbols.clone();
-            let (filter, shape) = (&sampled.filter, &sampled.shape);
-            let written = chronosym_export::write_json_lines(
-                timeline,
-                filter,
-                Some(symbols),
-                shape,
-                args.stacks,
-                &mut output::FirstLines::new(&mut out, args.max_lines),
-            )?;
-            written == 0
+            let mut first = output::FirstLines::new(&mut out, args.max_lines);
+            sampled.write_json_lines(args.stacks, &mut first)? == 0
         }
         StackFormat::Speedscope
         | StackFormat::Firefox
@@ -208,18 +193,6 @@ fn thin(args: &Stacks, format: StackFormat, series: &mut Series) {
             show_count(all),
         ));
     }
-}
-
-/// Returns whether a format has samples counted by stack, not each for itself.
-fn counts_stacks(format: StackFormat) -> bool {
-    matches!(
-        format,
-        StackFormat::Folded
-            | StackFormat::Text
-            | StackFormat::Svg
-            | StackFormat::Pprof
-            | StackFormat::Otlp
-    )
 }
 
 /// Returns whether `--weight` has an effect on a format.
