@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use chronosym::runtime::{keep_for_durations, keep_tasks, weigh_by_duration};
+use chronosym::runtime::{keep_counters, keep_for_durations, keep_tasks, weigh_by_duration};
 use chronosym::symbols::Symbolizer;
 use chronosym::{Filter, Options, Profile, Resolver, SampleSelection};
 use chronosym_export::{
@@ -78,6 +78,7 @@ impl Sampled {
         options.switches = samples.activity.is_some();
         options.activity_ids = samples.activity_ids;
         keep_for_durations(&mut options);
+        keep_counters(&mut options);
         if samples.async_chains {
             keep_tasks(&mut options);
         }

@@ -238,6 +238,12 @@ fn counters_state_the_processors_that_were_used() {
     let summary = run(&["summary", "--offline", &trace]).stdout;
     assert!(summary.contains(", using 0."), "{summary}");
     assert!(summary.contains(" of 2 processors."), "{summary}");
+    for command in ["info", "top", "stacks"] {
+        let text = run(&[command, "--offline", &trace]).stdout;
+        let line = "by EventCounters: cpu-usage ";
+        assert!(text.contains(line), "{command}: {text}");
+        assert!(text.contains("; thread pool: at most "), "{text}");
+    }
     let text = run(&["runtime", "counters", &trace]).stdout;
     assert!(text.contains("% of 2 processors: "), "{text}");
     let none = run(&[

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use chronosym_core::{Activity, Profile, SampleKind};
 use chronosym_types::escape::terminal;
 
+use crate::counter_line::counter_line;
 use crate::units::{counted, show_count};
 use crate::weight::WeightUnit;
 
 /// Describes the samples of a profile in a few lines: their kind and number, the number of threads
-/// and the duration, the requested and the actual interval, and how much ran and waited.
+/// and the duration, the requested and the actual interval, how much ran and waited, and what
+/// EventCounters state.
 pub fn describe(profile: &Profile) -> String {
     let samples = profile.samples();
     if samples == 0 {
@@ -100,6 +102,7 @@ pub fn describe(profile: &Profile) -> String {
             lines.push(format!("{} bytes in total", show_count(bytes)));
         }
     }
+    lines.extend(counter_line(profile));
     lines.join("\n")
 }
 

@@ -12,6 +12,7 @@ mod binaries;
 mod bodies;
 mod butterfly;
 mod call_tree;
+mod counter_line;
 mod diff;
 mod explain;
 mod firefox;

@@ -40,6 +40,13 @@ pub struct TraceSummary {
     pub processors: Option<u32>,
     /// The share of all processors that the process used, in percent, by its counter `cpu-usage`.
     pub cpu_usage: Option<f64>,
+    /// The share of the time that the process spent in collections, in percent, by its counter
+    /// `time-in-gc`.
+    pub time_in_gc: Option<f64>,
+    /// The largest number of threads of its thread pool, by a counter.
+    pub pool_threads: Option<u64>,
+    /// The largest number of work items in the queue of its thread pool, by a counter.
+    pub pool_queue: Option<u64>,
     /// The number of samples.
     pub samples: u64,
     /// The kind of samples: `cpu`, `wall`, or `event`.
@@ -145,7 +152,11 @@ impl TraceSummary {
         if let Some(view) = process {
             self.process = view.name.map(str::to_owned);
             self.pid = view.pid;
-            self.cpu_usage = Counters::new(timeline, &Filter::default()).cpu_usage(view.index);
+            let counters = Counters::new(timeline, &Filter::default());
+            self.cpu_usage = counters.cpu_usage(view.index);
+            self.time_in_gc = counters.time_in_gc(view.index);
+            self.pool_threads = counters.most_pool_threads(view.index);
+            self.pool_queue = counters.longest_queue(view.index);
             self.runtime = (!view.runtimes.is_empty()).then(|| view.runtimes.join(", "));
         }
     }
@@ -381,6 +392,16 @@ impl TraceSummary {
             let pause = self.collection_pause_ns;
             let pause = pause.map_or(String::new(), |ns| format!(" ({} paused)", show_span(ns)));
             parts.push(format!("{}{pause}", counted(count, "collection")));
+        }
+        if let Some(percent) = self.time_in_gc.filter(|&percent| percent >= 0.1) {
+            parts.push(format!("{percent:.1} % of the time in collections"));
+        }
+        if let (Some(queue @ 1..), Some(threads)) = (self.pool_queue, self.pool_threads) {
+            parts.push(format!(
+                "up to {} waiting for the thread pool of up to {}",
+                counted(queue, "work item"),
+                counted(threads, "thread")
+            ));
         }
         if let (Some(count), Some(ns)) = (self.compiled, self.compilation_ns) {
             let methods = counted(count, "method");

@@ -63,6 +63,10 @@ pub struct CounterValue {
     pub value: f64,
 }
 
+/// The provider of the runtime's own counters.
+const SYSTEM_RUNTIME: &str = "System.Runtime";
+const CPU_USAGE: &str = "cpu-usage";
+
 /// Makes a session keep the events that [`Counters`] needs.
 pub fn keep_counters(options: &mut Options) {
     options.keep.extend(EventSelector::parse(COUNTERS));
@@ -73,8 +77,36 @@ impl Counters {
     /// Returns the share of all processors that a process used, in percent, if the runtime
     /// published it as `cpu-usage`.
     pub fn cpu_usage(&self, process: ProcessIndex) -> Option<f64> {
+        self.of_runtime(process, CPU_USAGE)?.mean()
+    }
+
+    /// Returns the share of the time that a process spent in collections, in percent, if the runtime
+    /// published it as `time-in-gc`.
+    pub fn time_in_gc(&self, process: ProcessIndex) -> Option<f64> {
+        self.of_runtime(process, "time-in-gc")?.mean()
+    }
+
+    /// Returns the largest number of threads of a process's thread pool, if the runtime published it
+    /// as `threadpool-thread-count`.
+    pub fn most_pool_threads(&self, process: ProcessIndex) -> Option<u64> {
+        self.most(process, "threadpool-thread-count")
+    }
+
+    /// Returns the largest number of work items that waited for the thread pool of a process, if the
+    /// runtime published it as `threadpool-queue-length`.
+    pub fn longest_queue(&self, process: ProcessIndex) -> Option<u64> {
+        self.most(process, "threadpool-queue-length")
+    }
+
+    /// Returns a counter of `System.Runtime`.
+    pub fn of_runtime(&self, process: ProcessIndex, name: &str) -> Option<&Counter> {
         let mut of_process = self.counters.iter().filter(|it| it.process == process);
-        of_process.find(|it| it.is_cpu_usage())?.mean()
+        of_process.find(|it| (&*it.provider, &*it.name) == (SYSTEM_RUNTIME, name))
+    }
+
+    fn most(&self, process: ProcessIndex, name: &str) -> Option<u64> {
+        let (_, most) = self.of_runtime(process, name)?.range()?;
+        Some(most.max(0.0).round() as u64)
     }
 
     /// Reads the values that were published within a filter.
@@ -121,7 +153,7 @@ impl Counters {
 impl Counter {
     /// Returns whether it is the runtime's `cpu-usage`, a share of all processors in percent.
     pub fn is_cpu_usage(&self) -> bool {
-        (&*self.provider, &*self.name) == ("System.Runtime", "cpu-usage")
+        (&*self.provider, &*self.name) == (SYSTEM_RUNTIME, CPU_USAGE)
     }
 
     /// Returns the mean of the values, each weighted by its interval; for increments, the increase

@@ -7,6 +7,7 @@ use serde::ser::SerializeMap;
 
 use super::context::{Context, Notes, nothing};
 use super::grid::{Grid, or_unknown, sentence};
+use crate::counter_line::capacity;
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
 use crate::units::counted;
@@ -85,19 +86,6 @@ impl CountersView {
         grid.write(options, out)?;
         self.notes.write(options, out)
     }
-}
-
-/// Returns a sentence on the processors that a process used, if a counter states it: the runtime
-/// publishes `cpu-usage` as a share of all processors.
-pub(crate) fn capacity(counter: &Counter, processors: Option<u32>) -> Option<String> {
-    let percent = counter.mean().filter(|_| counter.is_cpu_usage())?;
-    Some(match processors {
-        Some(processors) => {
-            let used = percent * f64::from(processors) / 100.0;
-            format!("cpu-usage {percent:.0} % of {processors} processors: {used:.2} processors")
-        }
-        None => format!("cpu-usage {percent:.0} % of all processors"),
-    })
 }
 
 fn show(value: f64) -> String {

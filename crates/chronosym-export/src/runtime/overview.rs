@@ -11,8 +11,8 @@ use chronosym_runtime::{
 use serde::ser::SerializeMap;
 
 use super::context::nothing;
-use super::counters::capacity;
 use super::grid::{ms, sentence};
+use crate::counter_line::capacity;
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
 use crate::units::{counted, show_count, show_rounded};
