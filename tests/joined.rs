@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use chronosym::unwind::{CallFrames, ImageFiles, Registers, Step};
 use chronosym::{
-    CallerProof, Certainty, ClockMatch, Diagnostics, Evidence, Filter, Frame, ImageRef, Input,
-    LineReason, OpenError, Opener, Options, Position, ProcessMatch, Resolver, SampleKind,
-    SampleSelection, SymbolSource, Timeline,
+    Activity, ActivityEvidence, ActivityFilter, CallerProof, Certainty, ClockMatch, Diagnostics,
+    Evidence, Filter, Frame, ImageRef, Input, LineReason, OpenError, Opener, Options, Position,
+    ProcessMatch, Resolver, SampleKind, SampleSelection, SymbolSource, Timeline,
 };
 use chronosym_support::etl::{At as EtlAt, EtlWriter, Op, Options as EtlOptions, Process, Stack};
 use chronosym_support::nettrace::NettraceWriter;
@@ -910,6 +910,69 @@ fn ticks_are_used_only_without_perf_samples() {
     let recording = Opener::new().open(inputs).expect("two");
     let (selected, _) = recording.timeline(samples).expect("two");
     assert_eq!(selected.samples().len(), 10);
+}
+
+// Rule 22.
+#[test]
+fn cpu_samples_show_which_ticks_found_a_thread_on_a_processor() {
+    const MS: u64 = 1_000_000;
+    const TICKS: u64 = 50;
+    let mut perf = profile();
+    let mut random = 7_u64;
+    let mut cpu: Vec<(u32, u64)> = (0..40)
+        .map(|_| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (7 + (random >> 40) as u32 % 3, (random >> 33) % (TICKS * MS))
+        })
+        .collect();
+    // A thread of the same id in another process, and the very start and end of a tick.
+    cpu.extend([(7, 10 * MS), (8, 21 * MS - 1)]);
+    cpu.sort_by_key(|&(_, time)| time);
+    for &(tid, time) in &cpu {
+        perf.sample(SECOND + time, PID, tid, &[JIT]);
+        perf.sample(SECOND + time, 50, tid + 1, &[JIT]);
+    }
+    let mut writer = NettraceWriter::v4().info(started_at(SECOND));
+    let tick = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    for time in 0..TICKS {
+        for thread in [7, 8, 10] {
+            writer.event(tick, (time * MS) as i64, thread, &[JIT], &[1, 0, 0, 0]);
+        }
+    }
+    let inputs = [("perf.data", perf.file()), ("one", writer.finish())];
+    let inputs = inputs.map(|(name, bytes)| Input::stream(name, Cursor::new(bytes)));
+    let selector = chronosym::EventSelector::parse("Microsoft-DotNETCore-SampleProfiler");
+    let samples = SampleSelection::Events(selector.into_iter().collect());
+    let recording = Opener::new().open(inputs).expect("two");
+    let (timeline, _) = recording.timeline(samples).expect("two");
+    let mut found = Vec::new();
+    timeline.for_each_weighed_sample(&Filter::default(), |sample| {
+        let tid = timeline.thread_view(sample.class.thread).unwrap().tid;
+        let activity = timeline.activity(&sample);
+        let on_cpu = activity.activity == Activity::OnCpu;
+        assert_eq!(
+            on_cpu,
+            activity.evidence == Some(ActivityEvidence::CpuSample)
+        );
+        found.push((sample.time_ns, tid, on_cpu));
+    });
+    found.sort_unstable();
+    let is_on_cpu = |thread: u64, tick: u64| {
+        let times = tick * MS..(tick + 1) * MS;
+        let mut cpu = cpu.iter();
+        cpu.any(|&(tid, time)| u64::from(tid) == thread && times.contains(&time))
+    };
+    let all = (0..TICKS).flat_map(|tick| [7, 8, 10].map(|thread| (tick, thread)));
+    let expected = all.map(|(tick, thread)| (tick * MS, thread, is_on_cpu(thread, tick)));
+    let expected: Vec<_> = expected.collect();
+    assert_eq!(found, expected);
+    let count = expected.iter().filter(|it| it.2).count() as u64;
+    assert!(count > 20, "{count}");
+    let mut filter = Filter::default();
+    filter.activity = Some(ActivityFilter::Only(Activity::OnCpu));
+    assert_eq!(timeline.profile(&filter, None).samples(), count);
 }
 
 #[test]

@@ -21,7 +21,8 @@ closed_list! {
     /// The evidence for an [`Activity`].
     #[non_exhaustive]
     ActivityEvidence {
-        /// A CPU sample: the thread was interrupted on a processor.
+        /// A CPU sample: the thread was interrupted on a processor. For a wall-clock sample: a CPU
+        /// sample of a joined recording in the time that it represents.
         CpuSample = "cpu_sample",
         /// Context switches.
         ContextSwitch = "context_switch",

@@ -26,7 +26,10 @@ impl Session {
         self.thread_times.finish(end_ns, &mut self.samples);
         self.samples.join_classes();
         self.has_room(usize::MAX);
-        Arc::new(Timeline::freeze(self))
+        let on_cpu = std::mem::take(&mut self.on_cpu);
+        let mut timeline = Timeline::freeze(self);
+        on_cpu.mark(&mut timeline);
+        Arc::new(timeline)
     }
 }
 

@@ -184,6 +184,7 @@ impl Session {
             event,
             kind: SampleKind::Wakeup,
             idle: false,
+            on_cpu: false,
         };
         Some(self.samples.class(class))
     }
@@ -217,6 +218,21 @@ impl Session {
         let at = (thread, at.time_ns);
         self.activity_ids
             .event(at, (id, phase), activity, |by| subject(by) == subject(id));
+    }
+
+    /// Returns whether CPU samples that are not stored are evidence of the activity of wall-clock
+    /// samples: only the latter are selected.
+    pub fn wants_on_cpu(&self) -> bool {
+        self.on_cpu.is_wanted
+    }
+
+    /// Records a CPU sample as evidence that a thread was on a processor, if it is wanted.
+    pub fn on_cpu(&mut self, at: At) {
+        if self.on_cpu.is_wanted {
+            let pid = at.process.or(self.machine.facts.process_id);
+            let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+            self.on_cpu.seen.push((thread, at.time_ns));
+        }
     }
 
     /// Records that context switches before a time are missing, which the following ones prove.

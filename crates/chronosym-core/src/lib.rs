@@ -60,6 +60,7 @@ mod markers;
 mod meaning;
 mod memory;
 mod names;
+mod on_cpu;
 mod pending_samples;
 mod prepare;
 mod process;

@@ -162,7 +162,10 @@ impl Session {
             (self.types.all.len(), EVENT_TYPE),
             (self.markers.len(), 96),
             (self.kept.memory_bytes(), 1),
-            (self.activity_ids.memory_bytes(), 1),
+            (
+                self.activity_ids.memory_bytes() + self.on_cpu.memory_bytes(),
+                1,
+            ),
             (machine.names.memory_bytes(), 1),
             (
                 machine.processes.all.count(),

@@ -27,6 +27,9 @@ pub struct SampleClass {
     pub kind: SampleKind,
     /// Whether the processor was idle.
     pub idle: bool,
+    /// Whether CPU samples of a joined recording show the thread on a processor in the time that
+    /// the sample represents.
+    pub on_cpu: bool,
 }
 
 /// Index of a [`SampleClass`] in a [`SampleLog`], dense from 0.
@@ -82,6 +85,7 @@ impl SampleClass {
             event,
             kind,
             idle,
+            on_cpu: false,
         }
     }
 
@@ -314,6 +318,30 @@ impl SampleLog {
         self.weights = weights;
     }
 
+    /// Marks samples, in order of arrival, as taken while their thread was on a processor.
+    pub(crate) fn mark_on_cpu(&mut self, marks: impl Iterator<Item = bool>) {
+        let mut marked = SampleLog::default();
+        for ((class, time_ns, change), on_cpu) in self.weighed().zip(marks) {
+            let class = SampleClass {
+                on_cpu,
+                ..self.classes[class as usize]
+            };
+            marked.push_weighing(class, time_ns, self.weight(change));
+        }
+        marked.wakeups = std::mem::take(&mut self.wakeups);
+        for wakeup in &mut marked.wakeups {
+            for class in [&mut wakeup.wait, &mut wakeup.waker] {
+                let of = self.classes[*class as usize];
+                let next = marked.classes.len() as ClassIndex;
+                *class = *marked.index.entry(of).or_insert_with_key(|&of| {
+                    marked.classes.push(of);
+                    next
+                });
+            }
+        }
+        *self = marked;
+    }
+
     /// Returns the number of samples, those outside of a time window among them.
     pub fn len(&self) -> u64 {
         self.len
@@ -381,6 +409,7 @@ mod tests {
             event: EventTypeId(0),
             kind: SampleKind::Cpu,
             idle: false,
+            on_cpu: false,
         }
     }
 

@@ -16,6 +16,7 @@ use crate::kernel::KernelState;
 use crate::machine::Machine;
 use crate::markers::Markers;
 use crate::meaning::Role;
+use crate::on_cpu::OnCpu;
 use crate::recording::{Loss, TraceFacts};
 use crate::recording_id::{AnotherRecording, RecordingId};
 use crate::room::Room;
@@ -80,6 +81,7 @@ pub struct Session {
     pub(crate) markers: Markers,
     pub(crate) kept: KeptEvents,
     pub(crate) activity_ids: ActivityIds,
+    pub(crate) on_cpu: OnCpu,
     /// Some addresses of stacks of a 32-bit machine, from which its architecture is inferred.
     pub(crate) seen_addresses: HashSet<u64>,
     /// The first recording read into the session.
@@ -106,6 +108,7 @@ impl Session {
             serial: next_serial(),
             ..Session::default()
         };
+        session.on_cpu = OnCpu::of(&session.options);
         if let Some(times) = session.options.times.clone() {
             session.samples.limit_to(times);
         }
@@ -292,6 +295,9 @@ impl Session {
         };
         self.count(id, 1, u64::from(leaf_first.len() > 0), at.time_ns);
         self.see_addresses(leaf_first.clone().map(|frame| frame.address));
+        if sample.kind == SampleKind::Cpu && !sample.idle {
+            self.on_cpu(at);
+        }
         if leaf_first.len() == 0 || !selected && !self.options.wants_profilers() {
             return;
         }
@@ -471,6 +477,7 @@ impl Session {
             event,
             kind: sample.kind,
             idle: sample.idle,
+            on_cpu: false,
         });
         self.log_class(class, at.time_ns, sample.weight);
         class

@@ -300,6 +300,7 @@ impl ThreadTimes {
                     event,
                     kind,
                     idle: false,
+                    on_cpu: false,
                 };
                 let wait = samples.class(class);
                 samples.log(wait, current.since_ns, Weight::Ns(ns));

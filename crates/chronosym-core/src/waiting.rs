@@ -167,6 +167,9 @@ impl Timeline {
                         && stay.is_unchanged()
                 };
                 match class.kind {
+                    _ if class.on_cpu => {
+                        ThreadActivity::new(Activity::OnCpu, ActivityEvidence::CpuSample)
+                    }
                     SampleKind::Cpu => {
                         ThreadActivity::new(Activity::OnCpu, ActivityEvidence::CpuSample)
                     }

@@ -158,9 +158,10 @@ fn split(profile: &Profile) -> String {
         if unit != WeightUnit::Time {
             return Some(format!("{what} {share:.1}%"));
         }
-        // The flag states that a thread was in managed code, not that it was on a processor.
+        // The flag states that a thread was in managed code, not that it was on a processor; a CPU
+        // sample, that it was at one moment.
         let exceeded = capacity(profile)
-            .filter(|it| activity == Activity::Runnable && weight > it.0)
+            .filter(|it| matches!(activity, Activity::OnCpu | Activity::Runnable) && weight > it.0)
             .map(|(ns, processors)| {
                 let processors = counted(processors.into(), "processor");
                 format!("; at most {} of it on {processors}", seconds(ns))

@@ -229,6 +229,17 @@ fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'a> {
     }
 }
 
+/// Records a CPU sample as evidence only.
+fn on_cpu(raw: &RawEvent<'_>, session: &mut Session) {
+    if let Ok(Some(Event::Kernel(KernelEvent::SampledProfile(sample)))) = raw.decode()
+        && !sample.is_idle()
+    {
+        let pid = session.process_of_thread(sample.thread_id);
+        let at = At::new(raw.time_ns).of(pid, Some(sample.thread_id.into()));
+        session.on_cpu(at);
+    }
+}
+
 fn activity(record: &Record<'_>) -> EventActivity {
     /// `EVENT_HEADER_EXT_TYPE_RELATED_ACTIVITYID`.
     const RELATED: u16 = 1;
@@ -331,6 +342,9 @@ impl Importer {
             }
             Role::TimerSample | Role::CounterSample | Role::Stack => {
                 session.count(id, 1, 0, raw.time_ns);
+                if role == Role::TimerSample && session.wants_on_cpu() {
+                    on_cpu(raw, session);
+                }
             }
             _ => {
                 let at = At::new(raw.time_ns).of(raw.process_id, raw.thread_id);

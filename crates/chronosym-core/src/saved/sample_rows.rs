@@ -46,6 +46,7 @@ impl Default for ClassRow {
             event: EventTypeId(0),
             kind: SampleKind::Cpu,
             idle: false,
+            on_cpu: false,
         })
     }
 }
@@ -55,7 +56,10 @@ pub(super) fn class(coder: &mut Coder<'_>, ClassRow(class): &mut ClassRow) {
     coder.delta(&mut class.stack.0);
     coder.number(&mut class.event.0);
     coder.member(&SampleKind::ALL, &mut class.kind);
-    coder.flag(&mut class.idle);
+    let mut flags = u8::from(class.idle) | u8::from(class.on_cpu) << 1;
+    coder.number(&mut flags);
+    coder.check(flags <= 3);
+    (class.idle, class.on_cpu) = (flags & 1 != 0, flags & 2 != 0);
 }
 
 /// A sample: class, time in ns, weight.
