@@ -107,6 +107,46 @@ fn heap_stats(size: u64, promoted: u64) -> Payload {
     counts.u64(1000).u64(2000)
 }
 
+/// GCGlobalHeapHistory and, of each heap, GCPerHeapHistory: bytes of its generations after the
+/// collection.
+fn heap_history(trace: &mut Trace, time: i64, heaps: &[&[u64]]) {
+    let global = Payload::new().u64(0).u32(heaps.len() as u32);
+    let global = (0..3).fold(global, |p, _| p.u32(0)).u32(0).u16(7);
+    trace.event((205, 2), (time, 1), global.u32(0).u32(0));
+    for (index, sizes) in heaps.iter().enumerate() {
+        let head = (0..6).fold(Payload::new().u16(7), |p, _| p.u64(0));
+        let head = (0..5).fold(head, |p, _| p.u32(0)).u32(index as u32);
+        let head = head.u64(0).u32(sizes.len() as u32);
+        let heap = sizes.iter().fold(head, |p, &size| {
+            let before = (0..3).fold(p, |p, _| p.u64(9));
+            (0..6).fold(before.u64(size), |p, _| p.u64(9))
+        });
+        trace.event((204, 3), (time + 1, 1), heap);
+    }
+}
+
+#[test]
+fn collections_of_server_gc_have_the_sizes_of_each_heap() {
+    let mut trace = Trace::new();
+    trace.event((1, 2), (100, 1), gc_start(1, 2, 1, 1));
+    trace.event((1, 2), (200, 1), gc_start(2, 0, 1, 2));
+    heap_history(&mut trace, 210, &[&[1, 2], &[30, 40, 50]]);
+    trace.event((2, 1), (220, 1), gc_end(2));
+    heap_history(&mut trace, 290, &[&[5], &[6], &[7]]);
+    trace.event((2, 1), (300, 1), gc_end(1));
+    let timeline = trace.read(Report::Gc);
+    let gc = Collections::new(&timeline, &all());
+    let heaps = gc.collections.iter();
+    let heaps: Vec<_> = heaps
+        .map(|it| (it.number, it.heaps, it.heap_sizes.clone()))
+        .collect();
+    assert_eq!(
+        heaps,
+        [(1, Some(3), vec![5, 6, 7]), (2, Some(2), vec![3, 120])]
+    );
+    assert_eq!(gc.unused.incomplete, 0);
+}
+
 #[test]
 fn collections_have_their_pauses_heaps_and_triggers() {
     let mut trace = Trace::new();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chronosym_core::{Filter, ProcessIndex, StackId, ThreadIndex, Timeline};
+use chronosym_events::Value;
 use chronosym_types::hash::HashMap;
 
 use crate::events::{RuntimeEvent, for_each, passes};
@@ -78,6 +79,10 @@ pub struct Collection {
     pub suspending_ns: Option<u64>,
     /// The heap after it.
     pub heap: Option<HeapStats>,
+    /// Number of heaps (GCGlobalHeapHistory); server GC has one per processor.
+    pub heaps: Option<u32>,
+    /// Bytes of each heap after it (GCPerHeapHistory); empty if they are not in the trace.
+    pub heap_sizes: Vec<u64>,
     /// The reason that GCTriggered states, where a thread's own action triggered the collection.
     pub trigger: Option<GcReason>,
     /// The stack of GCTriggered.
@@ -237,7 +242,31 @@ struct Trigger {
     time_ns: u64,
 }
 
+/// Limit of heaps: the runtime has at most 1024.
+const MAX_HEAPS: u32 = 1024;
+
+/// Returns the bytes of a heap after a collection, of all its generations.
+fn size_after(event: &RuntimeEvent<'_>) -> Option<u64> {
+    let Value::Array(generations) = event.fields().get("Values")? else {
+        return None;
+    };
+    generations.iter().try_fold(0_u64, |sum, generation| {
+        let Value::Object(generation) = generation else {
+            return None;
+        };
+        match generation.get("SizeAfter")? {
+            Value::U64(size) | Value::Hex(size) => Some(sum.saturating_add(*size)),
+            _ => None,
+        }
+    })
+}
+
 impl State {
+    /// Returns the collection that started last of those that run or, if none does, that ended last.
+    fn latest(&self) -> Option<usize> {
+        self.open.values().copied().max().or(self.last_ended)
+    }
+
     /// Returns the suspension in which a thread starts a collection: its own, or that of another
     /// thread which has suspended all.
     fn suspended(&mut self, thread: ThreadIndex) -> Option<&mut OpenSuspension> {
@@ -313,6 +342,25 @@ impl Reader {
                     state.background = None;
                 }
             }
+            id::GC_GLOBAL_HEAP_HISTORY => {
+                if let Some(index) = state.latest() {
+                    collections[index].heaps = event.u32("NumHeaps");
+                }
+            }
+            id::GC_PER_HEAP_HISTORY => {
+                let known = event.u32("HeapIndex").zip(size_after(event));
+                let known = known.filter(|&(heap, _)| heap < MAX_HEAPS);
+                match (state.latest(), known) {
+                    (_, None) => unused.incomplete += 1,
+                    (None, _) => unused.without_start += 1,
+                    (Some(index), Some((heap, size))) => {
+                        let sizes = &mut collections[index].heap_sizes;
+                        let heap = heap as usize;
+                        sizes.resize(sizes.len().max(heap + 1), 0);
+                        sizes[heap] = size;
+                    }
+                }
+            }
             _ => {
                 // The heap after the collection that ended before.
                 if let Some(index) = state.last_ended {
@@ -382,6 +430,8 @@ impl Collection {
             pause_ns: None,
             suspending_ns: None,
             heap: None,
+            heaps: None,
+            heap_sizes: Vec::new(),
             trigger: trigger.as_ref().and_then(|trigger| trigger.reason),
             trigger_stack: trigger.as_ref().and_then(|trigger| trigger.stack),
             trigger_ns: trigger.map(|trigger| trigger.time_ns),

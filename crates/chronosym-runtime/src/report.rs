@@ -57,6 +57,8 @@ pub(crate) mod id {
     pub const INLINING_FAILED: u32 = 192;
     pub const R2R_GET_ENTRY_POINT: u32 = 159;
     pub const R2R_GET_ENTRY_POINT_START: u32 = 160;
+    pub const GC_PER_HEAP_HISTORY: u32 = 204;
+    pub const GC_GLOBAL_HEAP_HISTORY: u32 = 205;
     pub const EXCEPTION_CATCH_START: u32 = 250;
     pub const EXCEPTION_FINALLY_START: u32 = 252;
     pub const EXCEPTION_FINALLY_STOP: u32 = 253;
@@ -79,6 +81,8 @@ impl Report {
                 id::GC_SUSPEND_EE_END,
                 id::GC_SUSPEND_EE_BEGIN,
                 id::GC_TRIGGERED,
+                id::GC_PER_HEAP_HISTORY,
+                id::GC_GLOBAL_HEAP_HISTORY,
             ],
             Report::Jit => &[
                 id::METHOD_LOAD,

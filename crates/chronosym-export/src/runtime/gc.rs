@@ -95,6 +95,9 @@ impl GcView {
                 sentence(&text, options, out)?;
             }
         }
+        if let Some(text) = self.server_heaps() {
+            sentence(&text, options, out)?;
+        }
         if self.waited_ns > 0 {
             let text = format!(
                 "before that, collections waited {} ms for suspensions of others to end",
@@ -160,6 +163,22 @@ impl GcView {
         }
         grid.write(options, out)?;
         self.notes.write(options, out)
+    }
+
+    /// Returns a sentence on the heaps of server GC; `None` if no collection has several.
+    fn server_heaps(&self) -> Option<String> {
+        let mut last = self.rows.iter().rev();
+        let of = &last.find(|row| row.of.heaps > Some(1))?.of;
+        let heaps = counted(of.heaps?.into(), "heap");
+        let least = of.heap_sizes.iter().min().zip(of.heap_sizes.iter().max());
+        let sizes = least.map_or(String::new(), |(&least, &most)| {
+            let [least, most] = [least, most].map(show_rounded);
+            format!(
+                ", of {least} to {most} bytes after collection {}",
+                of.number
+            )
+        });
+        Some(format!("server GC: {heaps}{sizes}"))
     }
 }
 
@@ -254,6 +273,11 @@ impl Fields for Row {
             .some("promoted", of.heap.map(|heap| heap.total_promoted()))
             .some("heap_size", of.heap.map(|heap| heap.size()))
             .some("sizes", of.heap.map(|heap| heap.sizes))
+            .some("heaps", of.heaps)
+            .some(
+                "heap_sizes",
+                Some(&of.heap_sizes).filter(|sizes| !sizes.is_empty()),
+            )
             .some("pinned_objects", of.heap.map(|heap| heap.pinned_objects))
             .some("handles", of.heap.map(|heap| heap.handles))
             .some("trigger_reason", of.trigger.map(|it| it.to_string()))
