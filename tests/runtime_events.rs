@@ -9,7 +9,7 @@ use std::sync::Arc;
 use chronosym::runtime::{
     AdjustmentReason, AllocationEvent, AllocationKind, Allocations, Collections, Contention,
     Exceptions, GcReason, GcType, Jit, JitDecisions, Report, SuspensionReason, TailCallType,
-    ThreadPool, keep_for_durations, weigh_by_duration,
+    TailCallers, ThreadPool, keep_for_durations, weigh_by_duration,
 };
 use chronosym::{
     EventSelector, Filter, Options, Resolver, SampleSelection, Session, Timeline, Weight,
@@ -875,6 +875,49 @@ fn decisions_belong_to_the_next_load_of_their_thread() {
         (decisions.unused.without_end, decisions.unused.incomplete),
         (1, 1)
     );
+}
+
+#[test]
+fn frames_state_the_methods_that_call_theirs_by_a_tail_call() {
+    let mut trace = Trace::new();
+    let call = |of: &str, callee: &str| {
+        let caller = compiled(of).names(("<null>", "<null>", "<null>"));
+        caller.names(("App.Type", callee, "void ()"))
+    };
+    // By a helper, by a jump, and a loop, which leaves the frame.
+    trace.event((188, 0), (101, 1), call("C", "B").u32(1).u32(2).u16(7));
+    trace.event((188, 0), (102, 1), call("D", "B").u32(0).u32(0).u16(7));
+    trace.event((188, 0), (103, 1), call("B", "B").u32(0).u32(1).u16(7));
+    trace.event((143, 1), (110, 1), load(1, 64, 0x8 | 4 << 7, "A"));
+    trace.event((143, 1), (111, 1), load(2, 64, 0x8 | 4 << 7, "B"));
+    let sampler = trace
+        .writer
+        .event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    let stack = [0x2010, 0x1010];
+    trace.writer.event(sampler, 120, 1, &stack, &[2, 0, 0, 0]);
+    let mut options = Options::default();
+    TailCallers::keep(&mut options);
+    let timeline = read(&trace.writer.finish(), options);
+    let mut line = Vec::new();
+    chronosym_export::write_json_lines(
+        &timeline,
+        &all(),
+        None,
+        &chronosym_export::Shape::default(),
+        chronosym_export::JsonStacks::Inline,
+        None,
+        &mut line,
+    )
+    .unwrap();
+    let line: serde_json::Value = serde_json::from_slice(&line).unwrap();
+    let frames = &line["frames"];
+    assert_eq!(frames[0]["name"], "App.Type.B");
+    assert_eq!(
+        frames[0]["tail_callers"],
+        serde_json::json!(["App.Type.C", "App.Type.D"])
+    );
+    assert_eq!(frames[1]["name"], "App.Type.A");
+    assert!(frames[1]["tail_callers"].is_null());
 }
 
 // A program that counts its own events: testdata/clr8/known.

@@ -97,8 +97,7 @@ impl<'t> Explanation<'t> {
             .filter_map(|body| body.name.as_deref())
             .collect();
         let tail_calls = of_process().flat_map(|body| &body.tail_calls);
-        let lost =
-            tail_calls.filter(|call| call.outcome.as_ref().is_ok_and(|it| it.leaves_caller()));
+        let lost = tail_calls.filter(|call| call.leaves_caller());
         self.tail_callers = lost
             .filter(|call| names.contains(&*call.callee))
             .map(|call| call.caller.clone())

@@ -9,6 +9,7 @@ use crate::shape::{Shape, Shaper};
 use chronosym_core::{
     Code, Filter, Frame, ResolvedStack, Resolver, SymbolSource, ThreadIndex, Timeline, Weight,
 };
+use chronosym_runtime::TailCallers;
 use chronosym_types::closed_list;
 use chronosym_types::escape;
 use chronosym_types::json::{self, FrameObject, Token};
@@ -156,6 +157,25 @@ fn push_line(line: &mut Vec<u8>, object: &impl Serialize) -> io::Result<()> {
     Ok(())
 }
 
+/// A frame of a stack.
+#[derive(Serialize)]
+struct StackFrame<'a> {
+    #[serde(flatten)]
+    frame: FrameObject<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tail_callers: Vec<&'a str>,
+}
+
+/// Returns the methods whose frames may be missing after a frame.
+fn tail_callers_of<'t>(tail_callers: &'t TailCallers, frame: &Frame) -> Vec<&'t str> {
+    match (frame.code, frame.function.recorded_name()) {
+        (Code::Body(process, _) | Code::Precompiled(process, _), Some(name)) if !frame.inlined => {
+            tail_callers.of(process, name).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// The frames of a stack, each rendered once.
 struct Frames<'a> {
     stack: ResolvedStack,
@@ -172,7 +192,8 @@ impl Serialize for Frames<'_> {
 
 /// Writes an object for each sample that passes `filter`, in time order, with its stack shaped by
 /// `shape`; frames are where `stacks` says. If `async_stacks` is given, samples of resumed async
-/// methods also have their logical stacks. Returns the number of samples.
+/// methods also have their logical stacks. Frames have their tail callers if the session kept the
+/// events ([`TailCallers::keep`]). Returns the number of samples.
 ///
 /// # Errors
 ///
@@ -219,6 +240,7 @@ pub fn write_json_lines(
     let labels: Vec<String> = timeline.event_types().iter().map(|t| t.label()).collect();
     let mut threads: FxHashMap<ThreadIndex, Option<(Option<u32>, u64)>> = FxHashMap::default();
     let mut rendered: Vec<Option<Box<RawValue>>> = Vec::new();
+    let tail_callers = TailCallers::new(timeline, filter);
     let (mut line, mut lines) = (Vec::new(), StackLines::default());
     let has_tasks = async_stacks.as_ref().is_some_and(|it| it.has_tasks());
     let mut result = Ok(0);
@@ -255,8 +277,12 @@ pub fn write_json_lines(
                 for frame in resolver.stack(stack).filter(|_| !is_known) {
                     let slot = &mut rendered[frame.index()];
                     if slot.is_none() {
-                        let mut object = frame_object(resolver.frame(frame), timeline);
-                        object.stands_for = resolver.stands_for(frame);
+                        let resolved = resolver.frame(frame);
+                        let mut object = StackFrame {
+                            frame: frame_object(resolved, timeline),
+                            tail_callers: tail_callers_of(&tail_callers, resolved),
+                        };
+                        object.frame.stands_for = resolver.stands_for(frame);
                         let frame_id = frame.index();
                         let frame: &RawValue = slot.insert(json::to_raw_value(&object)?);
                         if number.is_some() {

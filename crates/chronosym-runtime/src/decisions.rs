@@ -87,6 +87,13 @@ pub struct TailCall {
     pub outcome: Result<TailCallType, Arc<str>>,
 }
 
+impl TailCall {
+    /// Returns whether the caller's frame is missing from stacks of the callee.
+    pub fn leaves_caller(&self) -> bool {
+        self.outcome.as_ref().is_ok_and(|it| it.leaves_caller())
+    }
+}
+
 const EVENTS: [u32; 8] = [
     id::METHOD_LOAD,
     id::METHOD_LOAD_VERBOSE,
@@ -144,25 +151,20 @@ impl Reader {
         if matches!(event.id, id::METHOD_LOAD | id::METHOD_LOAD_VERBOSE) {
             return self.load(event);
         }
-        let caller = match event.id {
-            id::INLINING_SUCCEEDED | id::INLINING_FAILED | id::INLINING_FAILED_ANSI => "Inliner",
-            _ => "Caller",
+        let (caller, callee) = match event.id {
+            id::INLINING_SUCCEEDED | id::INLINING_FAILED | id::INLINING_FAILED_ANSI => {
+                ("Inliner", "Inlinee")
+            }
+            _ => ("Caller", "Callee"),
         };
-        let callee = if caller == "Inliner" {
-            "Inlinee"
-        } else {
-            "Callee"
-        };
-        let compiled = self.method(event, "MethodBeingCompiled");
+        let compiled = method(&mut self.texts, event, "MethodBeingCompiled");
         let signature = event.text("MethodBeingCompiledNameSignature");
-        let (Some(compiled), Some(callee)) = (compiled, self.method(event, callee)) else {
+        let callee = method(&mut self.texts, event, callee);
+        let (Some(compiled), Some(callee)) = (compiled, callee) else {
             unused.incomplete += 1;
             return;
         };
-        // A tail call of the compiled method itself states no caller.
-        let caller = self
-            .method(event, caller)
-            .unwrap_or_else(|| compiled.clone());
+        let caller = method(&mut self.texts, event, caller).unwrap_or_else(|| compiled.clone());
         let signature = self.texts.share(&signature.unwrap_or_default());
         let reason = event.text("FailReason").map(|text| self.texts.share(&text));
         let key = (event.thread, compiled.clone(), signature.clone());
@@ -193,19 +195,10 @@ impl Reader {
                     always: event.flag("FailAlways").unwrap_or(false),
                 });
             }
-            _ => {
-                let made = event.u32("TailCallType").map(TailCallType);
-                let Some(outcome) = made.map(Ok).or(reason.map(Err)) else {
-                    unused.incomplete += 1;
-                    return;
-                };
-                body.tail_calls.push(TailCall {
-                    caller,
-                    callee,
-                    is_explicit: event.flag("TailPrefix").unwrap_or(false),
-                    outcome,
-                });
-            }
+            _ => match tail_call(&mut self.texts, event) {
+                Some(call) => body.tail_calls.push(call),
+                None => unused.incomplete += 1,
+            },
         }
     }
 
@@ -213,7 +206,7 @@ impl Reader {
     /// times, they belong to the next load.
     fn load(&mut self, event: &RuntimeEvent<'_>) {
         let (Some(name), Some(start)) = (
-            self.method(event, "Method"),
+            method(&mut self.texts, event, "Method"),
             event.number("MethodStartAddress"),
         ) else {
             return;
@@ -232,18 +225,32 @@ impl Reader {
             .and_then(|flags| MethodFlags(flags).tier());
         self.bodies.push(body);
     }
+}
 
-    /// Namespace and name of a method whose fields start with `role`.
-    fn method(&mut self, event: &RuntimeEvent<'_>, role: &str) -> Option<Arc<str>> {
-        let known = |text: &String| text != "<null>";
-        let name = event.text(&format!("{role}Name")).filter(known)?;
-        let namespace = match role {
-            "Method" => "MethodNameSpace".to_owned(),
-            role => format!("{role}Namespace"),
-        };
-        Some(match event.text(&namespace).filter(known) {
-            Some(namespace) => self.texts.share(&format!("{namespace}.{name}")),
-            None => self.texts.share(&name),
-        })
-    }
+/// Returns the tail call that an event states, made or not. One by the compiled method itself states
+/// no caller.
+pub(crate) fn tail_call(texts: &mut Texts, event: &RuntimeEvent<'_>) -> Option<TailCall> {
+    let reason = event.text("FailReason").map(|text| texts.share(&text));
+    let made = event.u32("TailCallType").map(TailCallType);
+    let caller = method(texts, event, "Caller");
+    Some(TailCall {
+        caller: caller.or_else(|| method(texts, event, "MethodBeingCompiled"))?,
+        callee: method(texts, event, "Callee")?,
+        is_explicit: event.flag("TailPrefix").unwrap_or(false),
+        outcome: made.map(Ok).or(reason.map(Err))?,
+    })
+}
+
+/// Returns namespace and name of a method whose fields start with `role`.
+fn method(texts: &mut Texts, event: &RuntimeEvent<'_>, role: &str) -> Option<Arc<str>> {
+    let known = |text: &String| text != "<null>";
+    let name = event.text(&format!("{role}Name")).filter(known)?;
+    let namespace = match role {
+        "Method" => "MethodNameSpace".to_owned(),
+        role => format!("{role}Namespace"),
+    };
+    Some(match event.text(&namespace).filter(known) {
+        Some(namespace) => texts.share(&format!("{namespace}.{name}")),
+        None => texts.share(&name),
+    })
 }

@@ -21,6 +21,7 @@ mod percentiles;
 mod report;
 mod stacks;
 mod suspensions;
+mod tail_callers;
 mod tasks;
 mod texts;
 mod threadpool;
@@ -42,6 +43,7 @@ pub use numbers::{
 pub use percentiles::Percentiles;
 pub use report::Report;
 pub use suspensions::{Suspension, SuspensionTotals, Suspensions};
+pub use tail_callers::TailCallers;
 pub use tasks::{Task, TaskEvent, TaskIndex, Tasks, is_of_tasks, keep_tasks};
 pub use threadpool::{Adjustment, QueueLatency, ThreadPool, WorkerCount};
 pub use unused::Unused;

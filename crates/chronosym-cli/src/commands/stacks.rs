@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::{Result, bail};
+use chronosym::runtime::TailCallers;
 use chronosym::{LimitReached, Options, Profile};
 use chronosym_export::{Granularity, JsonStacks, Series, TreeOptions, WeightUnit, show_count};
 
@@ -42,6 +43,9 @@ pub fn run(args: &Stacks) -> Result<()> {
         _ => Options::default(),
     };
     options.skip_outside = counts_samples;
+    if format == StackFormat::Jsonl {
+        TailCallers::keep(&mut options);
+    }
     if matches!(format, StackFormat::Firefox | StackFormat::Perfetto) {
         options.markers = limits.markers;
     }
