@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use chronosym::symbols::{FoundFile, NoFile, StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
-    Certainty, Code, Evidence, Frame, NameReason, NativeFrame, Position, ProcessIndex,
-    SampleSelection, Session, SymbolSource, Timeline,
+    Addressing, Certainty, Code, Evidence, Frame, ImageRef, NameReason, NativeFrame, Position,
+    ProcessIndex, SampleSelection, Session, SymbolSource, Timeline,
 };
 use chronosym_etl::Reader as EtlReader;
 use chronosym_pdb::pe::PeImage;
@@ -468,6 +468,46 @@ fn images_have_symbol_files_of_breakpad() {
     assert_eq!(only(found.native(&image, 0x1004)), ("work(int)".into(), 7));
     image.build_id = Some("3dcf5bf3a1b2c3d4838ed98914e9b700");
     assert!(found.native(&image, 0x1004).is_err());
+}
+
+/// A universal file has an image for each processor, each with its UUID.
+#[test]
+fn frames_of_an_image_in_a_universal_file() {
+    let macho = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/macho");
+    for processor in ["arm64", "x86_64"] {
+        let dsym = "app.dSYM/Contents/Resources/DWARF/app";
+        let path = macho.join(format!("universal/{dsym}:{processor}"));
+        let own = NativeSymbols::open_path(&path).expect("an image");
+        let id = own.build_id().expect("a UUID").to_string();
+        let mut image = ImageRef::new("/srv/app");
+        image.build_id = Some(&id);
+        image.addressing = Addressing::Rva;
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::copy(
+            macho.join("universal").join(dsym),
+            folder.path().join("app"),
+        )
+        .expect("a file");
+        let found = symbols(folder.path());
+        let start = own.code()[0].start;
+        let mut answers = Answers::new();
+        let mut named = 0;
+        for address in (start..start + 0x400).step_by(4) {
+            own.find(
+                Address::VirtualAddress(address),
+                &Query::default(),
+                &mut answers,
+            );
+            let answer = answers.get(0).expect("an answer");
+            let names: Vec<&str> = answer.frames().filter_map(|f| f.demangled()).collect();
+            let ours = found
+                .native(&image, address - own.base())
+                .expect("the file");
+            assert_eq!(ours.iter().map(|f| &*f.name).collect::<Vec<_>>(), names);
+            named += names.len();
+        }
+        assert!(named > 50, "{processor}: {named} names");
+    }
 }
 
 /// A file at a path in the trace is reported, and opened only if paths of the trace are trusted.

@@ -3,10 +3,9 @@
 use std::any::{Any, TypeId};
 use std::sync::Arc;
 
-use chronosym_symbols::identity::FileIdentity;
 use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::store::{StoreConfig, identity_of};
+use chronosym_symbols::store::{StoreConfig, has_identity};
 
 use crate::options::SymbolOptions;
 use crate::search::{FileAt, Search};
@@ -93,7 +92,7 @@ impl Files {
             let data = FileData::map(&at.path).map_err(FileError::from);
             let mut weight = data.as_ref().map_or(0, |data| data.len() as u64);
             let opened = data.and_then(|data| {
-                let same = |id: &FileIdentity| identity_of(&data).is_ok_and(|now| now == *id);
+                let same = |id| has_identity(&data, id);
                 if !at.id.as_ref().is_none_or(same) {
                     return Err(FileError::Replaced);
                 }

@@ -55,9 +55,25 @@ pub fn read_identity(path: &Path, wanted: &Wanted) -> Result<FileIdentity, Ident
         Wanted::ElfDebug(id) | Wanted::ElfImage(id) => Choice::Uuid(id),
         _ => Choice::Only,
     };
-    match universal::image(&data, choice).map_err(damaged)? {
+    identity_in(&data, choice)
+}
+
+/// Returns whether a file that had an identity still has it: in a universal file, the image with
+/// the same UUID.
+pub fn has_identity(data: &FileData, known: &FileIdentity) -> bool {
+    let choice = match known {
+        FileIdentity::Elf {
+            build_id: Some(id), ..
+        } => Choice::Uuid(id),
+        _ => Choice::Only,
+    };
+    identity_in(data, choice).is_ok_and(|now| now == *known)
+}
+
+fn identity_in(data: &FileData, choice: Choice<'_>) -> Result<FileIdentity, IdentifyError> {
+    match universal::image(data, choice).map_err(damaged)? {
         Some(image) => identity_of(&data.part(image)),
-        None => identity_of(&data),
+        None => identity_of(data),
     }
 }
 

@@ -49,7 +49,7 @@ use std::time::Duration;
 pub use config::{FetchLimits, StoreConfig};
 pub use disk::Disk;
 pub use driver::{Driver, Fetched, NotFetched};
-pub use identify::{Identify, IdentifyError, identity_of, read_identity};
+pub use identify::{Identify, IdentifyError, has_identity, identity_of, read_identity};
 pub use key::server_paths;
 pub use local::local_path;
 pub use name::FileName;
