@@ -64,6 +64,8 @@ pub(crate) struct FunctionGroup {
     unnamed: Option<Unnamed>,
     /// The names of most of its frames are guesses.
     is_approximate: bool,
+    /// Lost events could refute most of them.
+    is_in_doubt: bool,
     kind: Option<CodeKind>,
 }
 
@@ -99,9 +101,18 @@ impl FunctionGroup {
     }
 }
 
+impl FunctionGroup {
+    /// Returns the mark of a name that lost events could refute. Formats of data have no other:
+    /// guesses by a rule are the same in every recording.
+    pub(crate) fn doubt(&self) -> &'static str {
+        if self.is_in_doubt { "~" } else { "" }
+    }
+}
+
 /// `module!name`, `module!?`, or the bare address.
 impl fmt::Display for FunctionGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.doubt())?;
         match (&self.unnamed, self.function.binary()) {
             (Some(Unnamed::Image), Some(binary)) => write!(f, "{}!?", binary.name()),
             _ => f.write_str(self.function.label()),
@@ -114,6 +125,7 @@ impl fmt::Display for FunctionGroup {
 struct FrameStats {
     frames: u32,
     approximate: u32,
+    in_doubt: u32,
     unnamed: Option<Unnamed>,
     kind: Option<CodeKind>,
 }
@@ -127,6 +139,7 @@ fn frame_stats(resolver: &Resolver, addresses: bool) -> Vec<FrameStats> {
         seen.frames += 1;
         seen.kind.get_or_insert_with(|| CodeKind::of(frame));
         seen.approximate += u32::from(frame.is_guess());
+        seen.in_doubt += u32::from(frame.after_loss && frame.name().is_ok());
         let Err(reason) = frame.name() else {
             continue;
         };
@@ -145,6 +158,13 @@ fn frame_stats(resolver: &Resolver, addresses: bool) -> Vec<FrameStats> {
     }
     seen
 }
+
+/// The first function of a group, and the balances of guessed frames and of those in doubt:
+/// positive if most are.
+type Balances = (usize, i64, i64);
+
+/// The label and signature of a group, and its balances.
+type KeyedGroup<'a> = ((&'a str, &'a str), Balances);
 
 impl FunctionGroups {
     /// Groups all functions. Unnamed code is grouped by image or, with `addresses`, by address.
@@ -165,33 +185,32 @@ impl FunctionGroups {
         for (key, signature) in keys.iter().zip(&signatures) {
             alike.entry(key).or_default().insert(signature);
         }
-        // The first function of each group, and the balance of guessed frames: positive if most
-        // are.
-        let mut groups: IndexMap<(&str, &str), (usize, i64), RandomState> = IndexMap::default();
+        let mut groups: IndexMap<_, Balances, RandomState> = IndexMap::default();
         let of = (0..functions.len()).map(|index| {
             let key = &*keys[index];
             // Functions without a signature are not overloads.
             let is_overloaded = alike[key].iter().filter(|s| !s.is_empty()).nth(1).is_some();
-            let group = groups.entry((
-                key,
-                if is_overloaded {
-                    &signatures[index]
-                } else {
-                    ""
-                },
-            ));
+            let signature = if is_overloaded {
+                &*signatures[index]
+            } else {
+                ""
+            };
+            let group = groups.entry((key, signature));
             let number = group.index() as u32;
-            let (_, guesses) = group.or_insert((index, 0));
-            *guesses += 2 * i64::from(seen[index].approximate) - i64::from(seen[index].frames);
+            let (_, guesses, doubts) = group.or_insert((index, 0, 0));
+            let frames = i64::from(seen[index].frames);
+            *guesses += 2 * i64::from(seen[index].approximate) - frames;
+            *doubts += 2 * i64::from(seen[index].in_doubt) - frames;
             number
         });
         let of = of.collect();
-        let group = |((key, signature), (index, guesses)): ((&str, &str), (usize, i64))| {
+        let group = |((key, signature), (index, guesses, doubts)): KeyedGroup<'_>| {
             Arc::new(FunctionGroup {
                 function: Arc::clone(&functions[index]),
                 signature: shown(signature, &alike[key]),
                 unnamed: seen[index].unnamed.clone(),
                 is_approximate: guesses > 0 && functions[index].name().is_some(),
+                is_in_doubt: doubts > 0,
                 kind: seen[index].kind,
             })
         };

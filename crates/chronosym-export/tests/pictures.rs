@@ -382,3 +382,33 @@ fn too_many_samples_keep_their_place_in_time() {
     assert_eq!((&varied["every"], &time["count"]), (&5.into(), &400.into()));
     assert!(varied["slice"].is_null());
 }
+
+#[test]
+fn names_that_lost_events_could_refute_are_marked() {
+    let at = |time| At::new(time).process(42).thread(7);
+    for has_loss in [false, true] {
+        let timeline = timeline(|session| {
+            for (id, name) in [(1, "Old"), (2, "New")] {
+                if has_loss && id == 2 {
+                    session.lost(chronosym_core::Loss::between(20, 30));
+                }
+                let method = Method::new(Action::Load, 10 + id, id * 0x20000, 0x100);
+                session.apply(at(id * 20 - 10), method.named("T", name, "void ()"));
+            }
+            let sample = Sample::cpu().weighing(Weight::Ns(100));
+            session.sample(at(40), &[0x20010, 0x40010], sample);
+        });
+        let profile = timeline.profile(&Filter::default(), None);
+        let series = series(&timeline, Granularity::default());
+        let tree = tree(&profile, Granularity::default());
+        for text in [
+            text(|out| chronosym_export::write_folded(&tree, out)),
+            text(|out| chronosym_export::write_speedscope(&series, out)),
+            text(|out| chronosym_export::write_firefox(&series, out)),
+        ] {
+            assert!(text.contains("T.Old") && text.contains("T.New"), "{text}");
+            assert_eq!(text.contains("~T.Old"), has_loss, "{text}");
+            assert!(!text.contains("~T.New"), "{text}");
+        }
+    }
+}

@@ -37,10 +37,9 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     // The viewer shows the library next to the function's name.
     let labels = labels.map(|(label, group)| {
         let own = group.function.binary().and_then(|binary| {
-            label
-                .strip_prefix(binary.name())?
-                .strip_prefix('!')
-                .map(str::to_owned)
+            let own = label.strip_prefix(group.doubt())?;
+            let own = own.strip_prefix(binary.name())?.strip_prefix('!')?;
+            Some(format!("{}{own}", group.doubt()))
         });
         own.unwrap_or(label)
     });
