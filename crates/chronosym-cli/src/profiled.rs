@@ -33,6 +33,8 @@ pub struct Sampled {
     may_fetch: bool,
     /// Set once patterns without effect were reported.
     noted: OnceCell<()>,
+    /// Whether unknown callers of async methods were reported.
+    async_noted: OnceCell<()>,
 }
 
 impl Sampled {
@@ -112,6 +114,7 @@ impl Sampled {
             selection: selection.clone(),
             may_fetch,
             noted: OnceCell::new(),
+            async_noted: OnceCell::new(),
         })
     }
 
@@ -130,7 +133,7 @@ impl Sampled {
             Some(stacks) => stacks.profile(timeline, &self.filter, Some(symbols)),
             None => timeline.profile(&self.filter, Some(symbols)),
         };
-        note_async(async_stacks.as_ref());
+        self.note_async(async_stacks.as_ref());
         note_limit(&profile);
         if self.may_fetch {
             self.note_servers(&profile);
@@ -161,6 +164,30 @@ impl Sampled {
             .then(|| AsyncStacks::new(&self.loaded.timeline, is_selected))
     }
 
+    /// Reports once what is unknown of logical callers.
+    fn note_async(&self, stacks: Option<&AsyncStacks>) {
+        let Some(stacks) = stacks else { return };
+        self.async_noted.get_or_init(|| {
+            if !stacks.has_tasks() {
+                progress::hint(
+                    "the trace has no events about tasks, so that callers of resumed async methods are unknown; record with `chronosym record --profile async`",
+                );
+            }
+            let of = stacks.joined + stacks.without_caller + stacks.contradicted;
+            for (count, what) in [
+                (stacks.without_caller, "have no recorded caller"),
+                (
+                    stacks.contradicted,
+                    "do not show the task that their thread executed",
+                ),
+            ] {
+                if count > 0 {
+                    progress::note(&format!("{count} of {of} samples of tasks {what}"));
+                }
+            }
+        });
+    }
+
     /// Writes the samples as JSON lines; returns their number.
     pub fn write_json_lines(&self, stacks: JsonStacks, out: &mut impl Write) -> io::Result<u64> {
         let mut async_stacks = self.async_stacks();
@@ -173,7 +200,7 @@ impl Sampled {
             async_stacks.as_mut(),
             out,
         );
-        note_async(async_stacks.as_ref());
+        self.note_async(async_stacks.as_ref());
         written
     }
 
@@ -283,31 +310,9 @@ impl Sampled {
             granularity,
             async_stacks.as_mut(),
         );
-        note_async(async_stacks.as_ref());
+        self.note_async(async_stacks.as_ref());
         self.note_unmatched(&series.resolver);
         series
-    }
-}
-
-/// Reports what is unknown of logical callers.
-fn note_async(stacks: Option<&AsyncStacks>) {
-    let Some(stacks) = stacks else { return };
-    if !stacks.has_tasks() {
-        progress::hint(
-            "the trace has no events about tasks, so that callers of resumed async methods are unknown; record with `chronosym record --profile async`",
-        );
-    }
-    let of = stacks.joined + stacks.without_caller + stacks.contradicted;
-    for (count, what) in [
-        (stacks.without_caller, "have no recorded caller"),
-        (
-            stacks.contradicted,
-            "do not show the task that their thread executed",
-        ),
-    ] {
-        if count > 0 {
-            progress::note(&format!("{count} of {of} samples of tasks {what}"));
-        }
     }
 }
 
