@@ -156,6 +156,29 @@ fn a_summary_has_ten_lines() {
     }
 }
 
+/// No row is wider than the terminal; a wider one has longer bars and names.
+#[test]
+fn top_fits_the_terminal() {
+    if !viewers::runs("script", "--version") {
+        return;
+    }
+    let trace = arg("clr8/shop/shop.nettrace.zip");
+    let [narrow, wide] = [80, 160].map(|columns| {
+        let text = run_in_terminal(columns, &["-q", "top", "--offline", "-n", "20", &trace]);
+        let wider = text.lines().find(|line| line.chars().count() > columns);
+        assert_eq!(wider, None, "{columns}");
+        let bars = text.lines().map(|line| line.matches('█').count());
+        let bars = bars.max().unwrap_or(0);
+        let row = text.lines().find(|line| line.contains("WaitNative"));
+        (bars, row.expect("a row").trim_end().chars().count())
+    });
+    assert!(
+        narrow.0 >= 4 && wide.0 > 2 * narrow.0,
+        "{narrow:?} {wide:?}"
+    );
+    assert!(wide.1 > 80 && narrow.1 > 60, "{narrow:?} {wide:?}");
+}
+
 /// Names are those of `top`.
 #[test]
 fn the_summary_spells_names_as_in_csharp() {
