@@ -13,6 +13,9 @@ type Layer<K, V> = HashMap<K, Values<V>>;
 /// Layers are not merged beyond this number of keys: a large merge would delay the writer.
 const LARGEST: usize = 1 << 16;
 
+/// Number of values of a key in a layer that may be out of order.
+const NEWEST: usize = 8;
+
 /// Key → values. Values added after a snapshot go to a new layer, and layers of similar size are
 /// merged: there are few layers, and each value moves a few times only.
 #[derive(Clone, Debug)]
@@ -48,6 +51,20 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
             .filter_map(move |layer| layer.get(&key))
             .flat_map(|values| values.as_slice())
             .copied()
+    }
+
+    /// Returns the last value of a key for which `is` is true. Values for which it is true come
+    /// before those for which it is not, except among the newest of a layer: the older ones are
+    /// searched in logarithmic time.
+    pub(crate) fn last_where(&self, key: K, is: impl Fn(V) -> bool) -> Option<V> {
+        let layers = self.old.iter().map(AsRef::as_ref).chain([&self.new]).rev();
+        let mut values = layers.filter_map(|layer| layer.get(&key));
+        values.find_map(|values| {
+            let (older, newest) = values.split_at(values.len().saturating_sub(NEWEST));
+            let newest = newest.iter().rev().find(|&&value| is(value));
+            let older = || older[..older.partition_point(|&value| is(value))].last();
+            newest.or_else(older).copied()
+        })
     }
 
     /// Returns a copy that later changes do not affect.
@@ -136,6 +153,11 @@ mod tests {
             }
         }
         assert_eq!(methods.of((0, 3)).next_back(), Some(BodyIndex(997)));
+        for last in [3, 10, 500, 997] {
+            let found = methods.last_where((0, 3), |body| body.0 <= last);
+            assert_eq!(found, Some(BodyIndex(last - (last - 3) % 7)), "{last}");
+        }
+        assert_eq!(methods.last_where((0, 3), |body| body.0 < 3), None);
         methods.retain(|_, body| body.0 >= 990 && body.0 % 7 != 3);
         assert_eq!(of(&methods, 2), [996]);
         assert!(of(&methods, 3).is_empty());

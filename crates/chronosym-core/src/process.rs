@@ -106,11 +106,11 @@ impl Processes {
 
     /// Returns the incarnation of `pid` for events of `time_ns`, if there is one.
     pub fn find(&self, pid: Option<u32>, time_ns: u64) -> Option<ProcessIndex> {
-        let started = |i: &ProcessIndex| {
+        let started = |i: ProcessIndex| {
             let start = self.all[i.index()].start;
             start.is_none_or(|start| start <= time_ns)
         };
-        let last = self.by_pid.of(pid).rev().find(started);
+        let last = self.by_pid.last_where(pid, started);
         last.or_else(|| self.by_pid.of(pid).next())
     }
 
@@ -167,9 +167,8 @@ impl Processes {
                 .is_some_and(|start| start <= time_ns)
         };
         let has_ended = |&(index, process): &(ProcessIndex, &Process)| {
-            let mut later = self
-                .incarnations(process.pid)
-                .filter(|&other| other > index);
+            let incarnations = self.incarnations(process.pid).rev();
+            let mut later = incarnations.take_while(|&other| other > index);
             process.end.is_some_and(|end| end <= time_ns) || later.any(started)
         };
         all.filter(has_ended).map(|(index, _)| index).collect()
