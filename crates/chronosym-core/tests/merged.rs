@@ -18,7 +18,7 @@ const BEGAN_UNIX_NS: i128 = 1_700_000_000_000_000_000;
 type Step = (u8, u64, u64);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec((0_u8..10, 0_u64..6, 0_u64..8), 0..30)
+    prop::collection::vec((0_u8..14, 0_u64..6, 0_u64..8), 0..30)
 }
 
 fn at(time_ns: u64) -> At {
@@ -43,7 +43,14 @@ fn apply(session: &mut Session, time_ns: u64, &(what, id, slot): &Step) {
         6 => image(Action::Load).into(),
         7 => image(Action::Unload).into(),
         8 => Symbol::new(0x1000 + slot * 0x80, 0x1020 + slot * 0x80, "stub").into(),
-        _ => Fact::ThreadName(["", "main", "worker"][(id % 3) as usize].into()),
+        9 => Fact::ThreadName(["", "main", "worker"][(id % 3) as usize].into()),
+        _ => {
+            let action = [Action::Load, Action::Unload, Action::DCStart, Action::DCEnd];
+            let path = format!("/app/module{}.dll", 1 + id % 2);
+            let module = Module::new(action[usize::from(what - 10)], 1 + id % 2, &*path);
+            session.apply(at(time_ns), module);
+            return;
+        }
     };
     session.apply(at(time_ns), fact);
 }
@@ -101,13 +108,21 @@ proptest! {
         list_core(&mut whole, 0);
         list_core(&mut halves[0], 0);
         list_core(&mut halves[1], 0);
-        let (mut mapped, mut unloaded) = (BTreeSet::new(), BTreeSet::new());
+        let mut mapped = BTreeSet::new();
+        let (mut loaded, mut unloaded) = (BTreeSet::new(), BTreeSet::new());
         for (index, step) in steps.iter().enumerate() {
             let time = index as u64 * STEP_NS;
-            // A method is unloaded once, and an image is mapped once.
+            // An image is mapped once, and a module loaded once before its unload. After it, the
+            // module is neither unloaded nor listed, and has no code.
             match *step {
-                (3, id, slot) if !unloaded.insert((id, slot)) => continue,
-                (0..=2 | 4 | 5, id, slot) => _ = unloaded.remove(&(id, slot)),
+                (0..=5 | 11.., id, _) if unloaded.contains(&(id % 2)) => continue,
+                (10, id, _) if !loaded.insert(id % 2) => continue,
+                (10, id, _) => _ = unloaded.remove(&(id % 2)),
+                (11, id, _) => {
+                    unloaded.insert(id % 2);
+                    loaded.remove(&(id % 2));
+                }
+                (12.., id, _) => _ = loaded.insert(id % 2),
                 (6, id, slot) if !mapped.insert((id, slot)) => continue,
                 (7, id, slot) => _ = mapped.remove(&(id, slot)),
                 _ => {}
@@ -160,6 +175,43 @@ fn a_list_of_earlier_code_completes_a_recording() {
             "listed in the other recording"
         );
     }
+}
+
+fn name_at(timeline: &Timeline, address: u64, time_ns: u64) -> Option<String> {
+    let process = timeline.find_process(PID, None).expect("the process");
+    let frames = timeline.frames(process, address, time_ns, Position::Exact, None);
+    frames[0].name().ok().map(str::to_owned)
+}
+
+#[test]
+fn a_repeated_unload_adds_no_lifetime() {
+    let (mut first, mut second) = (recording(0), recording(4 * STEP_NS));
+    for session in [&mut first, &mut second] {
+        list_core(session, 0);
+    }
+    first.apply(at(0), method(Action::Load, 1, 1));
+    first.apply(at(STEP_NS), method(Action::Unload, 1, 1));
+    second.apply(at(STEP_NS), method(Action::Unload, 1, 1));
+    let merged = merged(&[&save(first), &save(second)]).expect("one process");
+    let name = |step| name_at(&merged, 0x1088, step * STEP_NS + STEP_NS / 2);
+    assert_eq!(name(0).as_deref(), Some("Ns.Type.Second"));
+    assert_eq!([name(2), name(4)], [None, None]);
+}
+
+#[test]
+fn code_ends_with_a_module_that_another_recording_unloads() {
+    let (mut first, mut second) = (recording(0), recording(2 * STEP_NS));
+    for session in [&mut first, &mut second] {
+        list_core(session, 0);
+    }
+    first.apply(at(0), method(Action::Load, 1, 1));
+    second.apply(at(0), Module::new(Action::Unload, 2, "/app/m.dll"));
+    let image = Image::new(Action::Load, 0x1000, 0x1000, "/app/other.dll");
+    second.apply(at(2 * STEP_NS), image);
+    let merged = merged(&[&save(first), &save(second)]).expect("one process");
+    let name = |step| name_at(&merged, 0x1088, step * STEP_NS + STEP_NS / 2);
+    assert_eq!(name(1).as_deref(), Some("Ns.Type.Second"));
+    assert_eq!(name(2), None, "unloaded with its module");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::body::{CodeBody, Module};
 use crate::ids::{BodyIndex, ModuleIndex, NameId};
 use crate::images::Image;
 use crate::known::{Known, first_seen, join_lifetimes};
-use crate::lifetime::floor;
+use crate::lifetime::{floor, has_ended};
 use crate::strings::StringId;
 
 /// Runtime instance, module id, path, assembly.
@@ -122,8 +122,10 @@ impl ProcessCode {
             if let End::At(time) = self.modules[index.index()].end {
                 let bodies: Vec<_> = self.modules[index.index()].bodies.iter().copied().collect();
                 for body in bodies {
-                    if self.bodies[body.index()].confirmed <= time {
-                        self.close(body, time);
+                    let CodeBody { confirmed, end, .. } = self.bodies[body.index()];
+                    // An image may have been mapped over it later.
+                    if confirmed <= time && !has_ended(end, time) {
+                        self.bodies[body.index()].end = End::At(time);
                     }
                 }
             }
@@ -157,7 +159,10 @@ impl ProcessCode {
         let (index, old) = self.current(body.clr_instance, body.method_id, body.start)?;
         let agrees = old.agrees(body.size, body.name, body.native_code_version);
         let lifetimes = [old, body].map(|it| (it.loaded, it.end));
-        let joined = join_lifetimes(lifetimes[0], lifetimes[1], slack_ns)?;
+        let joined = join_lifetimes(lifetimes[0], lifetimes[1], slack_ns);
+        // A second unload of the same load states nothing.
+        let is_repeated = !old.is_alive() && is_only_unloaded(body);
+        let joined = joined.or(is_repeated.then_some(lifetimes[0]))?;
         agrees.then_some((index, joined))
     }
 
@@ -165,7 +170,7 @@ impl ProcessCode {
         let body = &self.bodies[index.index()];
         // The other recording stated it first.
         if let Some((other, lifetime)) = self.same(body, slack_ns)
-            && body.is_alive() != self.bodies[other.index()].is_alive()
+            && (is_only_unloaded(body) || body.is_alive() != self.bodies[other.index()].is_alive())
         {
             for body in [index, other] {
                 let body = &mut self.bodies[body.index()];
@@ -217,4 +222,9 @@ impl ProcessCode {
             self.bodies[index.index()].rare_mut().stub = Some(stub);
         }
     }
+}
+
+/// Returns whether an unload is the only event about the lifetime of a body.
+fn is_only_unloaded(body: &CodeBody) -> bool {
+    matches!((body.loaded, body.end), (Start::Before(seen), End::At(ended)) if seen == ended)
 }
