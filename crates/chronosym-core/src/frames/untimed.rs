@@ -30,8 +30,12 @@ impl FrameBuilder<'_> {
             });
         let function = self.timeline_function(binary.as_ref(), symbol.name, at.address);
         let wants_lines = self.symbols.is_none_or(|symbols| symbols.wants_lines());
+        // Perf maps name compiled code; in a recorder's symbols it has a tier, or no module.
+        let is_recorded = symbol.evidence == Evidence::ProcessSymbol
+            && symbol.tier.is_none()
+            && !module.is_empty();
         let line = match symbol.line {
-            (_, 0) if symbol.tier.is_none() && self.is_native(at) => Err(LineReason::NoLineInfo),
+            (_, 0) if is_recorded && self.is_native(at) => Err(LineReason::NoLineInfo),
             (_, 0) => Err(LineReason::NoILMap),
             _ if !wants_lines => Err(LineReason::LinesDisabled),
             (file, line) => Ok(self.functions.line(SourceLine {
