@@ -99,9 +99,7 @@ impl FunctionGroup {
             kind: self.kind,
         }
     }
-}
 
-impl FunctionGroup {
     /// Returns the mark of a name that lost events could refute. Formats of data have no other:
     /// guesses by a rule are the same in every recording.
     pub(crate) fn doubt(&self) -> &'static str {
