@@ -79,6 +79,8 @@ fn main() -> ExitCode {
     trials.push(
         Trial::test("offsets_of_traces_and_files", offsets_are_the_same).with_ignored_flag(ignored),
     );
+    let ignored = !required && ["g++", "objcopy"].iter().any(absent);
+    trials.push(Trial::test("home_folder", the_home_folder_is_private).with_ignored_flag(ignored));
     let ignored = !required && ["g++", "objcopy", "llvm-objcopy"].iter().any(absent);
     trials
         .push(Trial::test("image_after_debug_file", image_answers_next).with_ignored_flag(ignored));
@@ -141,6 +143,43 @@ fn image_answers_next() -> Result<(), Failed> {
         by_debug_file > 40 && by_image > 0,
         "{by_debug_file}, {by_image}"
     );
+    Ok(())
+}
+
+/// A profile that uses a debug file of perf's cache in the home folder does not state the folder;
+/// the lists of the symbol files that were found do.
+fn the_home_folder_is_private() -> Result<(), Failed> {
+    let program = Program::compile(LAYOUTS[0])?;
+    let debug = program.split(Split::Objcopy("objcopy"))?;
+    let home = program.at("private-person");
+    let (start, rest) = program.build_id.split_at(2);
+    let inner = home.join(".debug/.build-id").join(start).join(rest);
+    std::fs::create_dir_all(&inner)?;
+    std::fs::rename(&debug, inner.join("debug"))?;
+    let output = |args: &[&str]| -> Result<String, Failed> {
+        let mut command = chronosym();
+        let command = command.args(args).arg(&program.trace).env("HOME", &home);
+        let output = command.env_remove("XDG_CACHE_HOME").output()?;
+        Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    for format in ["folded", "jsonl", "html", "firefox", "speedscope", "pprof"] {
+        let text = output(&["stacks", "--format", format])?;
+        assert!(!text.contains("private-person"), "{format}");
+        if format == "folded" {
+            assert!(text.contains("program!main"), "{text:.500}");
+        }
+    }
+    for args in [
+        &["top"][..],
+        &["top", "--format", "json"],
+        &["symbols"],
+        &["threads"],
+    ] {
+        assert!(!output(args)?.contains("private-person"), "{args:?}");
+    }
+    for args in [&["info"][..], &["modules"]] {
+        assert!(output(args)?.contains("private-person"), "{args:?}");
+    }
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use std::io::Write;
 
 use bounded::{bounded, holds, path};
 use chronosym_support::ctf::{CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
-use chronosym_support::etl::{At, CLR_RUNTIME, EtlWriter, Event, Options, guid};
+use chronosym_support::etl::{At, CLR_RUNTIME, EtlWriter, Event, Op, Options, Process, guid};
 use chronosym_support::netperf::NetperfWriter;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::perf::{Bytes, JitdumpWriter, PerfAttr, PerfWriter};
@@ -149,6 +149,27 @@ fn etl() {
             });
         }
     }
+    holds(
+        "a process id that is used again and again",
+        INFO,
+        3_000,
+        |n| {
+            let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+            let process = Process {
+                pid: 5,
+                image: "a.exe",
+                ..Process::default()
+            };
+            for us in 0..n as i64 {
+                let at = |part: i64| At::ns(us * 1_000 + part * 100).pid(5).tid(6);
+                w.process(at(0), Op::Start, &process).unwrap();
+                w.thread(at(1), Op::Start, 5, 6).unwrap();
+                w.sample(at(2), 0x1000, 6).unwrap();
+                w.process(at(3), Op::Stop, &process).unwrap();
+            }
+            w.finish().unwrap()
+        },
+    );
     holds("a processor an event, all at once", INFO, 300, |n| {
         let options = Options {
             cpus: n as u16,
