@@ -203,11 +203,14 @@ impl Session {
     /// Records the activity ids of an event that was pushed, or of one without any. Those of a thread
     /// must be in time order.
     pub fn event_activity(&mut self, id: EventTypeId, at: At, activity: EventActivity) {
-        let Some(info) = self.info(id) else { return };
+        let is_wanted = self.options.activity_ids;
+        let Some(info) = self.info(id).filter(|_| is_wanted) else {
+            return;
+        };
         // Wall-clock samples and rundown events are written by other threads, and state none.
-        let states_none = info.meaning.role == Role::ThreadSample
-            || info.schema.provider_name().ends_with("Rundown");
-        if !self.options.activity_ids || states_none {
+        if info.meaning.role == Role::ThreadSample
+            || info.schema.provider_name().ends_with("Rundown")
+        {
             return;
         }
         let phase = ActivityPhase::of(&info.schema);

@@ -229,48 +229,49 @@ impl Timeline {
             }
             valid = meet(&valid, &between(&images.neighbours(address, time)));
         }
-        let reason = self.why_nothing(process, space, address, time);
+        let (reason, times) = self.why_nothing(process, space, address, time);
         Location {
             code: CodeAt::Nothing(reason),
             certainty: Certainty::Inferred,
             after_loss: false,
             looked_up: address,
-            valid,
+            valid: meet(&valid, &times),
         }
     }
 
-    /// Returns the first reason that applies to an address without code.
+    /// Returns the first reason that applies to an address without code, and the times for which it
+    /// does as long as no code is there.
     fn why_nothing(
         &self,
         process: ProcessIndex,
         space: &AddressSpace,
         address: u64,
         time: u64,
-    ) -> NameReason {
+    ) -> (NameReason, Range<u64>) {
         const LOWEST: u64 = 0x1000;
         if address < LOWEST {
-            return NameReason::InvalidAddress;
+            return (NameReason::InvalidAddress, ALWAYS);
         }
         let near = [&space.bodies, &space.images].map(|map| map.neighbours(address, time));
         // Code that was dropped precedes everything still stored.
         if space.forgotten.contains(address) || near.iter().any(|near| near.before.is_some()) {
-            return NameReason::AfterUnload;
+            return (NameReason::AfterUnload, ALWAYS);
         }
         if near.iter().any(|near| near.after.is_some()) {
-            return NameReason::BeforeFirstLoad;
+            return (NameReason::BeforeFirstLoad, ALWAYS);
         }
         // A runtime lists the code of its process only.
         let is_user = !self.is_surely_kernel(address);
         let is_unlisted = is_user && self.is_managed(process) && !self.has_rundown(process);
-        // Without a rundown, only events before `time` could have described the code.
-        let could_describe = |loss: &Loss| !is_unlisted || loss.from_ns < time;
-        if self.losses.iter().any(could_describe) {
-            return NameReason::EventsLost;
+        let first_loss = self.losses.iter().map(|loss| loss.from_ns).min();
+        match first_loss.map(|loss| loss.saturating_add(1)) {
+            // Without a rundown, only events before `time` could have described the code.
+            Some(loss) if is_unlisted && time < loss => (NameReason::NoRundown, 0..loss),
+            Some(loss) if is_unlisted => (NameReason::EventsLost, loss..u64::MAX),
+            Some(_) => (NameReason::EventsLost, ALWAYS),
+            None if is_unlisted => (NameReason::NoRundown, ALWAYS),
+            None => (NameReason::NoCodeAtAddress, ALWAYS),
         }
-        if is_unlisted {
-            return NameReason::NoRundown;
-        }
-        NameReason::NoCodeAtAddress
     }
 }
 

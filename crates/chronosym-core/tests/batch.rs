@@ -6,8 +6,8 @@ use std::sync::Arc;
 use allocation_counter::measure;
 use chronosym_core::facts::{At, Fact, IlMap, Image, Method, Module, Process, Stub, Symbol};
 use chronosym_core::{
-    Action, AddressQuery, Frame, FrameTable, LiveSession, Loss, Options, Position, QueryProcess,
-    ResolvedBatch, Resolver, Session, StackQuery, TableFrame, Timeline, When,
+    Action, AddressQuery, Frame, FrameTable, LiveSession, Loss, NameReason, Options, Position,
+    QueryProcess, ResolvedBatch, Resolver, Session, StackQuery, TableFrame, Timeline, When,
 };
 use proptest::prelude::*;
 
@@ -180,6 +180,29 @@ fn frozen(count: u64) -> Arc<Timeline> {
         session.apply(at, method.named("Type", &*name, ""));
     }
     session.finish()
+}
+
+/// Without a rundown, a loss after an address was sampled could not have described its code.
+#[test]
+fn the_reason_for_no_code_changes_at_a_loss() {
+    let mut session = Session::new(Options::default());
+    let method = Method::new(Action::Load, 1, 0x1000, 0x80).named("Type", "Run", "");
+    session.apply(At::new(10).process(7).thread(1), method);
+    session.lost(Loss::between(100, 120));
+    let mut resolver = Resolver::new(&session.finish(), None);
+    let mut batch = ResolvedBatch::default();
+    let queries = [50, 100, 101, 200, 50].map(|time_ns| AddressQuery {
+        address: 0x9000,
+        time_ns,
+        ..query(0)
+    });
+    resolver.resolve_batch(&queries, &mut batch);
+    let reasons = batch
+        .frames()
+        .iter()
+        .map(|frame| resolver.frame_table().reason()[frame.index()]);
+    let [before, after] = [NameReason::NoRundown, NameReason::EventsLost].map(Some);
+    assert!(reasons.eq([before, before, after, after, before]));
 }
 
 fn query(number: u64) -> AddressQuery {

@@ -353,7 +353,9 @@ impl Importer {
                     bytes: raw.payload,
                 };
                 session.push(id, at, payload, None);
-                if let EventKey::Manifest { .. } | EventKey::Named { .. } = raw.schema.key() {
+                if session.options().activity_ids
+                    && let EventKey::Manifest { .. } | EventKey::Named { .. } = raw.schema.key()
+                {
                     session.event_activity(id, at, activity(record));
                 }
                 if !self.has_kernel_logger {
