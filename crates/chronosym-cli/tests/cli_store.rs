@@ -3,8 +3,11 @@
 
 mod common;
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
 
 use common::server::Server;
 use common::*;
@@ -129,17 +132,82 @@ fn a_symbol_file_is_fetched_once_and_then_kept() {
     );
 }
 
+/// Copies a PDB into a folder, as old as one that is converted: one that was just written is not.
+fn settled_pdb(folder: &Path) -> PathBuf {
+    let pdb = folder.join("small.pdb");
+    std::fs::copy(arg("pdb-small/x86_64/small.pdb"), &pdb).unwrap();
+    let hour = SystemTime::now() - Duration::from_secs(3600);
+    let file = File::options().append(true).open(&pdb).unwrap();
+    file.set_modified(hour).unwrap();
+    pdb
+}
+
+/// Returns the files of converted symbols in a cache folder.
+fn converted(cache: &Path) -> Vec<PathBuf> {
+    let groups = std::fs::read_dir(cache.join("converted")).into_iter();
+    let groups = groups.flatten().map(|group| group.unwrap().path());
+    let files = groups.flat_map(|group| std::fs::read_dir(group).unwrap());
+    files.map(|file| file.unwrap().path()).collect()
+}
+
+#[test]
+fn processes_convert_symbols_into_one_cache_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pdb = settled_pdb(folder.path());
+    let cache = folder.path().join("cache");
+    let symbolize = |when: &str| {
+        let mut command = chronosym();
+        command.args(["symbolize", "--pdb"]).arg(&pdb);
+        command.arg("--cache").arg(&cache);
+        command.args(["--symbol-cache", when, "0x1000", "0x1021", "0x10a0", "0x1"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let answer = |when: &str| {
+        let run = finish(symbolize(when).output().unwrap());
+        assert_eq!((run.status, &*run.stderr), (0, ""));
+        run.stdout
+    };
+    let expected = answer("off");
+    for _ in 0..4 {
+        let all: Vec<_> = (0..8)
+            .map(|_| symbolize("always").spawn().unwrap())
+            .collect();
+        for process in all {
+            let run = finish(process.wait_with_output().unwrap());
+            assert_eq!((run.status, &*run.stderr), (0, ""));
+            assert_eq!(run.stdout, expected);
+        }
+        let [file] = &converted(&cache)[..] else {
+            panic!("{:?}", converted(&cache));
+        };
+        assert_eq!(answer("auto"), expected);
+        std::fs::remove_file(file).unwrap();
+    }
+    // Killed at any moment, the last ones after they have ended.
+    for ms in 0..40 {
+        let mut process = symbolize("always").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(ms));
+        _ = process.kill();
+        process.wait().unwrap();
+        assert_eq!(answer("auto"), expected, "killed after {ms} ms");
+        for file in converted(&cache) {
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+    // Killed while it writes.
+    std::fs::write(cache.join(".killed.part"), b"chronsym").unwrap();
+    assert_eq!(answer("always"), expected);
+    assert_eq!(answer("auto"), expected);
+    assert_eq!(converted(&cache).len(), 1);
+}
+
 #[test]
 fn converted_symbols_answer_like_the_symbol_file() {
     let folder = tempfile::tempdir().unwrap();
-    let pdb = folder.path().join("small.pdb");
-    std::fs::copy(arg("pdb-small/x86_64/small.pdb"), &pdb).unwrap();
-    // A file that was just written is not converted.
-    let hour = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
-    let file = std::fs::File::options().append(true).open(&pdb).unwrap();
-    file.set_modified(hour).unwrap();
+    let pdb = settled_pdb(folder.path());
     let cache = folder.path().join("cache");
-    let (pdb, stored) = (pdb.to_str().unwrap(), cache.join("converted"));
+    let pdb = pdb.to_str().unwrap();
     let symbolize = |when: &str, style: &str| {
         let cache = cache.to_str().unwrap();
         let source = [
@@ -162,7 +230,5 @@ fn converted_symbols_answer_like_the_symbol_file() {
         assert_eq!(symbolize("auto", style), expected, "{style}");
     }
     // Text and JSON make the same query.
-    let groups = std::fs::read_dir(stored).unwrap();
-    let files = groups.flat_map(|group| std::fs::read_dir(group.unwrap().path()).unwrap());
-    assert_eq!(files.count(), 3);
+    assert_eq!(converted(&cache).len(), 3);
 }
