@@ -568,7 +568,7 @@ mod tests {
         assert_eq!(tool.section.as_deref(), Some(".text"));
         // An option of ours is not an abbreviation.
         let (args, tool) = translated("--style gnu --obj prog --base 10 --offline --p");
-        assert_eq!(args, "--style gnu --base 10 --offline --obj prog");
+        assert_eq!(args, "--style gnu --obj prog --base 10 --offline");
         assert!(tool.shape.is_pretty && !tool.shape.has_base_names);
         let args = ["chronosym", "symbolize", "--style", "gnu", "--e"].map(OsString::from);
         assert!(
