@@ -72,10 +72,12 @@ fn complete(trace: &Trace, least: u64) -> Result<(), Failed> {
     enough(&report, least)
 }
 
-/// Frames with a name have the right one; the others have one of `reasons`.
-fn incomplete(trace: &Trace, reasons: &[NameReason], least: u64) -> Result<(), Failed> {
+/// Frames with a name have the right one; the others lack it because of what is missing from the
+/// trace: the rundown, or events that could have described their code.
+fn incomplete(trace: &Trace, least: u64) -> Result<(), Failed> {
+    const REASONS: [NameReason; 2] = [NameReason::NoRundown, NameReason::EventsLost];
     let report = report(trace);
-    let other = report.unnamed.iter().filter(|(r, _)| !reasons.contains(r));
+    let other = report.unnamed.iter().filter(|(r, _)| !REASONS.contains(r));
     let faults: Vec<&str> = report
         .wrong
         .iter()
@@ -134,7 +136,7 @@ fn cut_in_its_rundown() -> Result<(), Failed> {
         if diagnostics.list.is_empty() {
             return Err("nothing says that the trace is cut short".into());
         }
-        incomplete(&trace, &[NameReason::NoRundown], 20)?;
+        incomplete(&trace, 20)?;
     }
     if cuts == 0 {
         return Err("no cut fell into the rundown".into());
@@ -147,7 +149,7 @@ fn buffers_too_small() -> Result<(), Failed> {
     if diagnostics.lost_events() == 0 {
         return Err("nothing was lost".into());
     }
-    incomplete(&trace, &[NameReason::EventsLost], 1)
+    incomplete(&trace, 1)
 }
 
 #[cfg(unix)]
@@ -291,7 +293,7 @@ mod attached {
             let (bytes, _) = record(&mut workload, |workload, _, _| {
                 workload.kill().map_err(io::Error::other)
             })?;
-            incomplete(&read(&bytes).0, &[NameReason::NoRundown], 1).map_err(Stop::Failed)
+            incomplete(&read(&bytes).0, 1).map_err(Stop::Failed)
         })
     }
 }

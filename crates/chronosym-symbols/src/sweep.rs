@@ -480,7 +480,8 @@ impl<'a> Sweep<'a> {
         match last {
             Some(frame) => {
                 frame.symbol = name;
-                if own.is_some() {
+                frame.file = frame.file.or(file);
+                if !named || own.is_some() {
                     frame.name = alias;
                 }
                 if !named {
