@@ -489,7 +489,7 @@ impl<'a> Open<'a> {
                 entry.tag(),
                 dw::DW_TAG_subprogram | dw::DW_TAG_inlined_subroutine
             );
-            if !is_function {
+            if !is_function || self.overflows(entry) {
                 continue;
             }
             let Ok(mut ranges) = self.dwarf.die_ranges(&self.unit, entry) else {
@@ -505,6 +505,19 @@ impl<'a> Open<'a> {
             }
         }
         innermost
+    }
+
+    /// Returns whether the code of an entry would end beyond the last address: gimli does not check
+    /// it.
+    fn overflows(&self, entry: &Entry<'a>) -> bool {
+        let low = entry.attr_value(dw::DW_AT_low_pc);
+        let low = low.and_then(|it| self.dwarf.attr_address(&self.unit, it).ok().flatten());
+        match entry.attr_value(dw::DW_AT_high_pc) {
+            Some(AttributeValue::Udata(size)) => {
+                low.is_some_and(|low| low.checked_add(size).is_none())
+            }
+            _ => false,
+        }
     }
 
     /// Returns the expressions of a variable's locations.
