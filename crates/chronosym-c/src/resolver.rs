@@ -50,7 +50,10 @@ pub struct chronosym_query {
 }
 
 impl BatchQuery for chronosym_query {
-    /// Other positions than these were refused before.
+    fn is_valid(&self) -> bool {
+        self.position <= 1
+    }
+
     fn query(&self) -> AddressQuery {
         AddressQuery {
             process: QueryProcess::Pid(self.pid),
@@ -320,10 +323,12 @@ pub unsafe extern "C" fn chronosym_resolve(
     with_resolver(resolver, |object| {
         // SAFETY: as the caller states.
         let queries = unsafe { pointers::array(queries, count, "queries")? };
-        for query in queries {
-            position_of(query.position)?;
-        }
         object.resolver.resolve_batch(queries, &mut object.batch);
+        if object.batch.len() < queries.len() {
+            for query in queries {
+                position_of(query.position)?;
+            }
+        }
         // SAFETY: as the caller states.
         unsafe { pointers::write_versioned(rows, object.rows()) }
     })

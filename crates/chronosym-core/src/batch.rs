@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -43,6 +44,11 @@ pub struct AddressQuery {
 pub trait BatchQuery: Sync {
     /// Returns the query.
     fn query(&self) -> AddressQuery;
+
+    /// Returns false for one with values that mean nothing: its batch gets no answers.
+    fn is_valid(&self) -> bool {
+        true
+    }
 }
 
 impl BatchQuery for AddressQuery {
@@ -135,7 +141,8 @@ impl Resolver {
     /// [`frame_table`](Self::frame_table).
     ///
     /// The frames are those of [`Timeline::frames`]. Addresses that were resolved before are looked
-    /// up on all cores in large batches; nothing is allocated for each query.
+    /// up on all cores in large batches; nothing is allocated for each query. If a query is not valid
+    /// ([`BatchQuery::is_valid`]), `batch` is empty.
     ///
     /// # Examples
     ///
@@ -164,7 +171,9 @@ impl Resolver {
     /// assert!(table.reason()[unknown].is_some());
     /// ```
     pub fn resolve_batch<Q: BatchQuery>(&mut self, queries: &[Q], batch: &mut ResolvedBatch) {
-        self.find_frames(queries, batch);
+        if !self.find_frames(queries, batch) {
+            return batch.start(0);
+        }
         batch.start(queries.len());
         for &(first, count) in batch.cached.iter().flatten() {
             self.push_table_frames(first, count, &mut batch.frames);
@@ -234,11 +243,14 @@ impl Resolver {
         &self.table
     }
 
-    /// Finds the frames of each address: cached ones on all cores, then the others.
-    fn find_frames<Q: BatchQuery>(&mut self, queries: &[Q], batch: &mut ResolvedBatch) {
+    /// Finds the frames of each address: cached ones on all cores, then the others. Returns whether
+    /// all queries are valid.
+    fn find_frames<Q: BatchQuery>(&mut self, queries: &[Q], batch: &mut ResolvedBatch) -> bool {
         batch.cached.clear();
         batch.cached.resize(queries.len(), None);
-        look_up_all(self.cache(), queries, &mut batch.cached);
+        if !look_up_all(self.cache(), queries, &mut batch.cached) {
+            return false;
+        }
         let timeline = self.timeline().clone();
         let mut processes = Processes::new(&timeline);
         for (query, cached) in queries.iter().zip(&mut batch.cached) {
@@ -248,6 +260,7 @@ impl Resolver {
             }
         }
         self.fill_table();
+        true
     }
 
     #[inline]
@@ -266,7 +279,11 @@ impl Resolver {
 }
 
 /// Like [`look_up`]; large batches use all cores.
-fn look_up_all<Q: BatchQuery>(cache: FrameCache<'_>, queries: &[Q], cached: &mut [Option<Cached>]) {
+fn look_up_all<Q: BatchQuery>(
+    cache: FrameCache<'_>,
+    queries: &[Q],
+    cached: &mut [Option<Cached>],
+) -> bool {
     if queries.len() < 2 * THREAD {
         return look_up(cache, queries, cached);
     }
@@ -276,9 +293,12 @@ fn look_up_all<Q: BatchQuery>(cache: FrameCache<'_>, queries: &[Q], cached: &mut
     let others = chunks.len().saturating_sub(1);
     let chunks = Mutex::new(chunks);
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let are_valid = AtomicBool::new(true);
     let work = || {
         while let Some((queries, cached)) = next() {
-            look_up(cache, queries, cached);
+            if !look_up(cache, queries, cached) {
+                are_valid.store(false, Ordering::Relaxed);
+            }
         }
     };
     thread::scope(|scope| {
@@ -287,15 +307,23 @@ fn look_up_all<Q: BatchQuery>(cache: FrameCache<'_>, queries: &[Q], cached: &mut
         (0..others).all(spawn);
         work();
     });
+    are_valid.into_inner()
 }
 
-/// Looks up the cached frames of addresses.
-fn look_up<Q: BatchQuery>(cache: FrameCache<'_>, queries: &[Q], cached: &mut [Option<Cached>]) {
+/// Looks up the cached frames of addresses. Returns whether all queries are valid.
+fn look_up<Q: BatchQuery>(
+    cache: FrameCache<'_>,
+    queries: &[Q],
+    cached: &mut [Option<Cached>],
+) -> bool {
     let mut processes = Processes::new(cache.timeline);
+    let mut are_valid = true;
     for (query, cached) in queries.iter().zip(cached) {
+        are_valid &= query.is_valid();
         let frames = cache.frames(processes.at(&query.query()));
         *cached = frames.map(|frames| (frames.start, frames.len() as u32));
     }
+    are_valid
 }
 
 /// Finds the processes of queries; most have the same process as the preceding query.
