@@ -6,8 +6,9 @@ use std::sync::Arc;
 use allocation_counter::measure;
 use chronosym_core::facts::{At, Fact, IlMap, Image, Method, Module, Process, Stub, Symbol};
 use chronosym_core::{
-    Action, AddressQuery, Frame, FrameTable, LiveSession, Loss, NameReason, Options, Position,
-    QueryProcess, ResolvedBatch, Resolver, Session, StackQuery, TableFrame, Timeline, When,
+    Action, AddressQuery, BatchQuery, Frame, FrameTable, LiveSession, Loss, NameReason, Options,
+    Position, QueryProcess, ResolvedBatch, Resolver, Session, StackQuery, TableFrame, Timeline,
+    When,
 };
 use proptest::prelude::*;
 
@@ -211,6 +212,34 @@ fn query(number: u64) -> AddressQuery {
         address: 0x1000 + number % 500 * 0x80,
         time_ns: 20,
         position: Position::Exact,
+    }
+}
+
+/// A query in a layout of its own.
+struct Own(AddressQuery, bool);
+
+impl BatchQuery for Own {
+    fn query(&self) -> AddressQuery {
+        self.0
+    }
+
+    fn is_valid(&self) -> bool {
+        self.1
+    }
+}
+
+#[test]
+fn batches_with_an_invalid_query_have_no_answers() {
+    let mut resolver = Resolver::new(&frozen(200), None);
+    let mut batch = ResolvedBatch::default();
+    // One thread, and several.
+    for count in [10, 200_000] {
+        let mut queries: Vec<_> = (0..count).map(|it| Own(query(it), true)).collect();
+        resolver.resolve_batch(&queries, &mut batch);
+        assert_eq!(batch.len(), queries.len());
+        queries.last_mut().expect("a query").1 = false;
+        resolver.resolve_batch(&queries, &mut batch);
+        assert!(batch.is_empty() && batch.frames().is_empty());
     }
 }
 
