@@ -9,19 +9,15 @@ use std::time::{Duration, Instant};
 use allocation_counter::measure;
 use chronosym::facts::{Action, At, Fact, Image, Method};
 use chronosym::{AddressQuery, LiveSession, Options, Position, QueryProcess, Session, Timeline};
+use chronosym_benches::workload::profile_like;
 
 const PID: u32 = 7;
 const BASE: u64 = 0x7000_0000_0000;
 /// Bytes from one method to the next.
 const STEP: u64 = 0x200;
 
-/// Without optimization, where the bench only shows that it works, a hundredth.
-fn size(full: u64) -> u64 {
-    if cfg!(debug_assertions) {
-        full / 100
-    } else {
-        full
-    }
+fn size(full: usize) -> u64 {
+    chronosym_benches::size(full) as u64
 }
 
 fn at(pid: u32, time_ns: u64) -> At {
@@ -103,27 +99,14 @@ fn publish_one(live: &mut LiveSession, methods: u64) -> f64 {
 
 /// Returns the least time of a batch of queries as in a profile, in ms.
 fn batch(timeline: &Arc<Timeline>, methods: u64) -> f64 {
-    let mut random = 42_u64;
-    let mut below = |bound: u64| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (random >> 33) % bound
+    let query = |(method, place)| AddressQuery {
+        process: QueryProcess::Pid(PID),
+        address: BASE + method * STEP + place * 0x40,
+        time_ns: methods,
+        position: Position::Return,
     };
-    let query = |_| {
-        let method = if below(8) == 0 {
-            below(methods.min(50_000))
-        } else {
-            below(2_000)
-        };
-        AddressQuery {
-            process: QueryProcess::Pid(PID),
-            address: BASE + method * STEP + below(4) * 0x40,
-            time_ns: methods,
-            position: Position::Return,
-        }
-    };
-    let queries: Vec<AddressQuery> = (0..size(10_000_000)).map(query).collect();
+    let samples = profile_like(methods.min(50_000)).take(chronosym_benches::size(10_000_000));
+    let queries: Vec<AddressQuery> = samples.map(query).collect();
     let mut resolver = chronosym::Resolver::new(timeline, None);
     let mut found = chronosym::ResolvedBatch::default();
     let pass = |_| {

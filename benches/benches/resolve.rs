@@ -10,6 +10,7 @@ use chronosym::{
 };
 use chronosym_benches::measure::measure;
 use chronosym_benches::size;
+use chronosym_benches::workload::profile_like;
 use criterion::Criterion;
 
 const PID: u32 = 7;
@@ -26,29 +27,15 @@ fn timeline() -> Arc<Timeline> {
     session.finish()
 }
 
-/// Most of a few thousand addresses, again and again, and some of all.
 fn queries() -> Vec<AddressQuery> {
-    let mut random = 42_u64;
-    let mut below = |bound: u64| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (random >> 33) % bound
+    let query = |(number, (method, place))| AddressQuery {
+        process: QueryProcess::Pid(PID),
+        address: 0x7000_0000_0000 + method * 0x400 + place * 0x40,
+        time_ns: METHODS + number,
+        position: Position::Return,
     };
-    let query = |number| {
-        let method = if below(8) == 0 {
-            below(METHODS)
-        } else {
-            below(2_000)
-        };
-        AddressQuery {
-            process: QueryProcess::Pid(PID),
-            address: 0x7000_0000_0000 + method * 0x400 + below(4) * 0x40,
-            time_ns: METHODS + number,
-            position: Position::Return,
-        }
-    };
-    (0..size(10_000_000) as u64).map(query).collect()
+    let samples = (0..size(10_000_000) as u64).zip(profile_like(METHODS));
+    samples.map(query).collect()
 }
 
 fn main() {

@@ -35,6 +35,17 @@ impl Random {
     }
 }
 
+/// Returns methods of which a profile has samples, each with one of its 4 places: most are of the first
+/// 2,000, again and again, and some are of all.
+pub fn profile_like(methods: u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut random = Random(42);
+    std::iter::repeat_with(move || {
+        let all = random.below(8) == 0;
+        let method = random.below(if all { methods } else { 2_000 });
+        (method, random.below(4))
+    })
+}
+
 /// The base of synthetic code.
 const BASE: u64 = 0x7f3a_0000_0000;
 /// Lifetime of a generation of bodies.

@@ -144,12 +144,7 @@ fn beside_line_zero(tool: &str, program: &Program) -> Result<(), Failed> {
         // A single address is looked up in another way.
         for line in input.lines().step_by(41) {
             let options = [&options[..], &[line]].concat();
-            let theirs = program.answer(Command::new(tool), &options, "")?;
-            same(
-                &options,
-                &program.answer(ours("llvm"), &options, "")?,
-                &theirs,
-            )?;
+            answers_like(program, tool, &options)?;
         }
     }
     Ok(())
@@ -284,6 +279,13 @@ fn ours(style: &str) -> Command {
     command
 }
 
+/// Compares the answers to arguments.
+fn answers_like(program: &Program, tool: &str, options: &[&str]) -> Result<(), Failed> {
+    let theirs = program.answer(Command::new(tool), options, "")?;
+    let own = program.answer(ours("llvm"), options, "")?;
+    same(options, &own, &theirs)
+}
+
 fn same(options: &[&str], ours: &str, theirs: &str) -> Result<(), Failed> {
     let differs = ours
         .lines()
@@ -362,12 +364,7 @@ fn beside_llvm(tool: &str, is_14: bool) -> Result<(), Failed> {
     }
     // Between sections, LLVM extends symbols without a size: addresses in functions only.
     let options = ["--adjust-vma=0x10", "-a", "-e", "a.out", "0x1150", "0x1160"];
-    let theirs = program.answer(Command::new(tool), &options, "")?;
-    same(
-        &options,
-        &program.answer(ours("llvm"), &options, "")?,
-        &theirs,
-    )?;
+    answers_like(&program, tool, &options)?;
     // Lines that name the file.
     let copy: PathBuf = program.folder.path().join("my program");
     std::fs::copy(program.folder.path().join("a.out"), &copy)?;
@@ -439,12 +436,7 @@ fn beside_llvm(tool: &str, is_14: bool) -> Result<(), Failed> {
         let whole = input.replace(" a.out ", " whole.out ");
         let theirs = program.answer(Command::new(tool), &[], &whole)?;
         let options = ["--output-style=JSON", "-e", "split.out", "0x1060", "0x1190"];
-        let json = program.answer(Command::new(tool), &options, "")?;
-        same(
-            &options,
-            &program.answer(ours("llvm"), &options, "")?,
-            &json,
-        )?;
+        answers_like(&program, tool, &options)?;
         let split = input.replace(" a.out ", " split.out ");
         let own = program.answer(ours("llvm"), &[], &split)?;
         same(&["FRAME", "-gsplit-dwarf", version], &own, &theirs)?;

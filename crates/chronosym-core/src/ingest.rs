@@ -59,6 +59,14 @@ impl Session {
         self.machine.processes.thread(process, tid)
     }
 
+    /// Returns the thread of an event.
+    pub(crate) fn thread_at(&mut self, at: At) -> ThreadIndex {
+        let process = self.machine.process_at(at);
+        self.machine
+            .processes
+            .thread(process, at.thread.unwrap_or(0))
+    }
+
     /// Names a process that has no name.
     pub fn name_process(&mut self, pid: u32, name: &[u8]) {
         if let Some(journal) = &mut self.journal {
@@ -214,8 +222,7 @@ impl Session {
             return;
         }
         let phase = ActivityPhase::of(&info.schema);
-        let pid = at.process.or(self.machine.facts.process_id);
-        let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+        let thread = self.thread_at(at);
         let types = &self.types.all;
         let subject = |id: EventTypeId| ActivityPhase::subject(&types[id.index()].schema);
         let at = (thread, at.time_ns);
@@ -232,8 +239,7 @@ impl Session {
     /// Records a CPU sample as evidence that a thread was on a processor, if it is wanted.
     pub fn on_cpu(&mut self, at: At) {
         if self.on_cpu.is_wanted {
-            let pid = at.process.or(self.machine.facts.process_id);
-            let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+            let thread = self.thread_at(at);
             self.on_cpu.seen.push((thread, at.time_ns));
         }
     }

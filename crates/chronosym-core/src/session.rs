@@ -445,8 +445,7 @@ impl Session {
 
     /// Stores an event that is kept, or is a marker. One that does not decode is not a marker.
     fn note(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
-        let pid = at.process.or(self.machine.facts.process_id);
-        let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+        let thread = self.thread_at(at);
         let info = &self.types.all[id.index()];
         if info.kept {
             let event = KeptEvent {
@@ -469,8 +468,7 @@ impl Session {
     }
 
     fn log(&mut self, event: EventTypeId, at: At, stack: StackId, sample: Sample) -> ClassIndex {
-        let pid = at.process.or(self.machine.facts.process_id);
-        let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+        let thread = self.thread_at(at);
         let class = self.samples.class(SampleClass {
             thread,
             stack,
