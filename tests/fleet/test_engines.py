@@ -28,6 +28,11 @@ def test_duckdb(lake, expected_of_fleet):
     assert named(duckdb.sql(sql("duckdb", lake)).fetchall()) == expected_of_fleet
 
 
+def test_duckdb_over_sums(fleet, command, expected_of_fleet, tmp_path):
+    command("export", "--sums", *sorted(fleet.glob("*.nettrace")), "-o", tmp_path)
+    assert named(duckdb.sql(sql("duckdb-sums", tmp_path)).fetchall()) == expected_of_fleet
+
+
 def test_datafusion(lake, expected_of_fleet):
     context = datafusion.SessionContext()
     for table in ("samples", "stacks", "frames"):

@@ -57,7 +57,7 @@ def test_totals_are_those_of_the_command(spark, traces, expected):
 
 
 def test_totals_of_a_fleet_are_the_sum(spark, fleet, expected_of_fleet):
-    samples = load(spark, fleet / "*.nettrace", stacks="true")
+    samples = load(spark, fleet / "*.nettrace", table="profiles")
     assert samples.rdd.getNumPartitions() == len(list(fleet.glob("*.nettrace")))
     assert totals(samples) == expected_of_fleet
 

@@ -110,3 +110,34 @@ fn tables_show_what_the_trace_shows() {
         assert!(report.metadata().unwrap().len() > 10_000);
     }
 }
+
+/// Both are named sums of the same samples.
+#[cfg(feature = "fleet")]
+#[test]
+fn sums_are_smaller_than_a_compressed_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["all", "linux", "memory", "rich", "reuse"] {
+        let trace = arg(&format!("clr10/traces/{name}.nettrace.zip"));
+        let tables = folder.path().join(name);
+        let profile = folder.path().join("profile.pb.gz");
+        let export = ["export", "--sums", &trace, "-o", tables.to_str().unwrap()];
+        let stacks = ["stacks", "--format", "pprof", &trace, "-o"];
+        for args in [
+            export.as_slice(),
+            &[stacks.as_slice(), &[profile.to_str().unwrap()]].concat(),
+        ] {
+            let run = run(args);
+            assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{args:?}");
+        }
+        let files = ["profiles", "diagnostics"].map(|table| {
+            let mut files = std::fs::read_dir(tables.join(table)).unwrap();
+            files.next().unwrap().unwrap().metadata().unwrap().len()
+        });
+        let bytes: u64 = files.iter().sum();
+        let of_profile = profile.metadata().unwrap().len();
+        assert!(
+            bytes <= of_profile,
+            "{name}: {bytes}, pprof.gz {of_profile}"
+        );
+    }
+}

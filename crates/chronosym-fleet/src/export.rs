@@ -7,9 +7,10 @@ use chronosym_types::Hex;
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
-use crate::format::{Format, FrameNames};
+use crate::format::{Detail, Format, FrameNames};
 use crate::frames::Stacks;
 use crate::listings::{self, Owner};
+use crate::profiles;
 use crate::samples;
 use crate::table::{Layout, Table};
 use crate::trace::Trace;
@@ -51,6 +52,7 @@ pub struct Exporter {
     folder: PathBuf,
     format: Format,
     names: FrameNames,
+    detail: Detail,
 }
 
 impl Exporter {
@@ -60,6 +62,7 @@ impl Exporter {
             folder: folder.into(),
             format: Format::default(),
             names: FrameNames::default(),
+            detail: Detail::default(),
         }
     }
 
@@ -75,8 +78,14 @@ impl Exporter {
         self
     }
 
-    /// Exports a recording. Files of an earlier export of the same name are replaced; `samples` is
-    /// the last, so that every sample in the folder has its stack.
+    /// Sets how much is kept of samples.
+    pub fn detail(mut self, detail: Detail) -> Self {
+        self.detail = detail;
+        self
+    }
+
+    /// Exports a recording. Files of an earlier export of the same name are replaced; `samples`
+    /// or `profiles` is the last, so that every sample in the folder has its stack.
     ///
     /// # Errors
     ///
@@ -94,8 +103,16 @@ impl Exporter {
             FrameNames::Addresses => None,
         };
         let mut stacks = Stacks::new(trace.timeline, symbols, self.names);
-        let mut samples_table = self.table(trace.name, &samples::layout())?;
-        exported.samples = samples::write(trace, &owner, &mut stacks, &mut samples_table)?;
+        let layout = match self.detail {
+            Detail::Samples => samples::layout(),
+            Detail::Sums => profiles::layout(),
+        };
+        let mut samples_table = self.table(trace.name, &layout)?;
+        let write = match self.detail {
+            Detail::Samples => samples::write,
+            Detail::Sums => profiles::write,
+        };
+        exported.samples = write(trace, &owner, &mut stacks, &mut samples_table)?;
 
         let mut diagnostics = trace.diagnostics.to_vec();
         if trace.timeline.facts().start_unix_ns.is_none() {
@@ -106,20 +123,34 @@ impl Exporter {
             diagnostics.push(Diagnostic::new(DiagnosticKind::Limit, limit));
         }
         exported.bytes += self.write_diagnostics(&owner, &diagnostics)?;
-        let mut table = self.table(trace.name, &Stacks::frames())?;
-        stacks.write_frames(trace.name, &mut table)?;
-        exported.bytes += table.finish()?;
-        let mut table = self.table(trace.name, &Stacks::stacks())?;
-        stacks.write_stacks(&mut table)?;
-        exported.bytes += table.finish()?;
-        let mut table = self.table(trace.name, &listings::processes())?;
-        listings::write_processes(trace, &owner, &mut table)?;
-        exported.bytes += table.finish()?;
-        let mut table = self.table(trace.name, &listings::modules())?;
-        listings::write_modules(trace, &owner, &mut table)?;
-        exported.bytes += table.finish()?;
+        if self.detail == Detail::Samples {
+            exported.bytes += self.write_context(trace, &owner, &mut stacks)?;
+        }
         exported.bytes += samples_table.finish()?;
         Ok(exported)
+    }
+
+    /// Writes the tables to which rows of `samples` refer.
+    fn write_context(
+        &self,
+        trace: &Trace<'_>,
+        owner: &Owner<'_>,
+        stacks: &mut Stacks,
+    ) -> Result<u64, Error> {
+        let mut bytes = 0;
+        let mut table = self.table(trace.name, &Stacks::frames())?;
+        stacks.write_frames(trace.name, &mut table)?;
+        bytes += table.finish()?;
+        let mut table = self.table(trace.name, &Stacks::stacks())?;
+        stacks.write_stacks(&mut table)?;
+        bytes += table.finish()?;
+        let mut table = self.table(trace.name, &listings::processes())?;
+        listings::write_processes(trace, owner, &mut table)?;
+        bytes += table.finish()?;
+        let mut table = self.table(trace.name, &listings::modules())?;
+        listings::write_modules(trace, owner, &mut table)?;
+        bytes += table.finish()?;
+        Ok(bytes)
     }
 
     /// Exports the reason why a recording cannot be read, as its only diagnostic.

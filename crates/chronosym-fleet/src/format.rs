@@ -34,3 +34,15 @@ pub enum FrameNames {
     /// Addresses only: those in an image with its identity and the bytes from its base.
     Addresses,
 }
+
+/// How much is kept of samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Detail {
+    /// Each sample with its time, in the table `samples`, beside the other tables.
+    #[default]
+    Samples,
+    /// The sums of samples that differ in time and weight only, with the labels of their stacks, in
+    /// the table `profiles`. Beside it is `diagnostics` only.
+    Sums,
+}

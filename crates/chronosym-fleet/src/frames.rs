@@ -61,7 +61,8 @@ pub struct Stacks {
     id_of: Vec<Option<i64>>,
     /// Each id once, with the id of its callers and the frame; callers precede.
     stacks: Vec<(i64, Option<i64>, i64)>,
-    seen: HashMap<i64, ()>,
+    /// The position of each id in `stacks`.
+    position_of: HashMap<i64, u32>,
     path: Vec<ResolvedStack>,
 }
 
@@ -80,7 +81,7 @@ impl Stacks {
             texts: RowTexts::default(),
             id_of: Vec::new(),
             stacks: Vec::new(),
-            seen: HashMap::default(),
+            position_of: HashMap::default(),
             path: Vec::new(),
         }
     }
@@ -105,7 +106,8 @@ impl Stacks {
         for stack in path.drain(..).rev() {
             let frame = self.frame_id(self.resolver.leaf(stack));
             let id = stack_id(frame, caller);
-            if self.seen.insert(id, ()).is_none() {
+            let next = self.stacks.len() as u32;
+            if *self.position_of.entry(id).or_insert(next) == next {
                 self.stacks.push((id, caller, frame));
             }
             if self.id_of.len() <= stack.index() {
@@ -116,6 +118,23 @@ impl Stacks {
         }
         self.path = path;
         caller
+    }
+
+    /// Returns the numbers of the labels of a stack that [`id`](Self::id) returned, innermost
+    /// first.
+    pub fn labels(&self, mut stack: Option<i64>) -> impl Iterator<Item = i32> {
+        std::iter::from_fn(move || {
+            let position = *self.position_of.get(&stack?)?;
+            let (_, caller, frame) = self.stacks[position as usize];
+            stack = caller;
+            let row = *self.row_of_id.get(&frame)?;
+            Some(self.rows[row as usize].label)
+        })
+    }
+
+    /// Returns the column of these labels.
+    pub fn label_column(&mut self, numbers: Vec<Option<i32>>) -> ArrayRef {
+        self.texts.labels.column(numbers)
     }
 
     /// Returns whether frames were left out because of the limit on memory.

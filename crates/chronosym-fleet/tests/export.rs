@@ -10,7 +10,7 @@ use chronosym::facts::{At, Image, Method, Sample};
 use chronosym::{
     Action, Diagnostics, Filter, Options, SampleKind, Session, SymbolSource, Timeline, Weight,
 };
-use chronosym_fleet::{Exporter, Format, FrameNames, Trace};
+use chronosym_fleet::{Detail, Exporter, Format, FrameNames, Trace};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use tables::{Rows, Value};
 
@@ -92,6 +92,83 @@ fn totals_are_those_of_the_trace() {
             assert_eq!(totals_in(folder.path()), expected, "{name}, {format:?}");
         }
     }
+}
+
+fn export_sums(folder: &Path, format: Format, timeline: &Arc<Timeline>) {
+    let exporter = Exporter::new(folder).format(format).detail(Detail::Sums);
+    exporter.export(&Trace::new("x", timeline)).unwrap();
+}
+
+#[test]
+fn sums_have_the_totals_of_the_trace_in_one_table() {
+    for name in ["all", "linux", "memory", "rich", "reuse", "norundown"] {
+        let (timeline, _) = open(&format!("{name}.nettrace.zip"));
+        for format in [Format::Parquet, Format::Arrow] {
+            let folder = tempfile::tempdir().unwrap();
+            export_sums(folder.path(), format, &timeline);
+            let mut totals = Totals::new();
+            let rows = tables::read(folder.path(), "profiles");
+            for row in &rows {
+                let labels = match &row["stack"] {
+                    Value::List(labels) => labels.as_slice(),
+                    _ => &[],
+                };
+                let labels: Vec<String> = labels.iter().map(|it| it.text().to_owned()).collect();
+                let is_time = row["unit"] == Value::Text("ns".to_owned());
+                let weight = row["weight"].some_number().filter(|_| is_time);
+                let samples = row["count"].number() as u64;
+                add(&mut totals, &labels, samples, weight.unwrap_or(0) as u64);
+            }
+            assert_eq!(totals, totals_of(&timeline), "{name}, {format:?}");
+            let keys = rows.iter().map(|row| {
+                let mut row = row.clone();
+                row.remove("weight");
+                row.remove("count");
+                format!("{row:?}")
+            });
+            let keys: BTreeSet<String> = keys.collect();
+            assert_eq!(keys.len(), rows.len(), "a row for each sum");
+            let mut folders: Vec<_> = std::fs::read_dir(folder.path())
+                .unwrap()
+                .map(|it| it.unwrap().file_name())
+                .collect();
+            folders.sort();
+            assert_eq!(folders, ["diagnostics", "profiles"]);
+        }
+    }
+}
+
+#[test]
+fn sums_keep_threads_and_activities_apart() {
+    let mut session = Session::new(Options::default());
+    let at = |thread, time| At::new(time).process(42).thread(thread);
+    let run = Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Run", "");
+    session.apply(at(1, 0), run);
+    let sample = |kind, ns| Sample::new(kind).weighing(Weight::Ns(ns));
+    for (thread, time, kind, ns) in [
+        (1, 10, SampleKind::Cpu, 5),
+        (2, 20, SampleKind::Cpu, 7),
+        (1, 30, SampleKind::Cpu, 11),
+    ] {
+        session.sample(at(thread, time), &[0x1010], sample(kind, ns));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    export_sums(folder.path(), Format::Parquet, &session.finish());
+    let rows = tables::read(folder.path(), "profiles");
+    let shown = rows.iter().map(|row| {
+        let of = |name: &str| row[name].number();
+        [
+            of("tid"),
+            of("weight"),
+            of("count"),
+            of("last") - of("first"),
+        ]
+    });
+    assert_eq!(shown.collect::<Vec<_>>(), [[1, 16, 2, 20], [2, 7, 1, 20]]);
+    assert_eq!(
+        rows[0]["stack"],
+        Value::List(vec![Value::Text("Ns.Type.Run".to_owned())])
+    );
 }
 
 #[test]

@@ -48,6 +48,9 @@ __all__ = ["ChronosymDataSource", "register", "resolve"]
 _SCHEMAS = {
     "samples": "trace string, host string, boot string, pid bigint, start bigint, process string, tid bigint, thread string, "
     "time bigint, event string, kind string, activity string, weight bigint, unit string, stack_id bigint",
+    "profiles": "trace string, host string, boot string, pid bigint, start bigint, process string, tid bigint, thread string, "
+    "first bigint, last bigint, event string, kind string, activity string, weight bigint, unit string, count bigint, "
+    "stack array<string>",
     "stacks": "stack_id bigint, caller_id bigint, frame_id bigint",
     "frames": "trace string, frame_id bigint, label string, module string, method string, signature string, file string, "
     "line int, inlined boolean, identity string, rva bigint, token bigint, address bigint, evidence string, certainty string, "
@@ -77,7 +80,8 @@ class _Recording(InputPartition):
 class ChronosymDataSource(DataSource):
     """`spark.read.format("chronosym").load(GLOB)`. Options:
 
-    - `table`: `samples` (default), `stacks`, `frames`, `processes`, `modules` or `diagnostics`;
+    - `table`: `samples` (default), `profiles` (sums of samples with their stacks), `stacks`, `frames`, `processes`, `modules` or
+      `diagnostics`;
     - `stacks`: with `true`, samples have a column `stack`, the labels of their frames, innermost first;
     - `event`: an event instead of profiler samples, as `--event` of the command;
     - `symbols`: a folder with symbol files; `host`: the machine's name for recordings that do not state it;
@@ -114,6 +118,8 @@ class _Reader(DataSourceReader):
         for option in ("event", "symbols", "host"):
             if option in options:
                 self.arguments += [f"--{option}", options[option]]
+        if self.table == "profiles":
+            self.arguments.append("--sums")
         self.pattern = options.get("path", "")
         self.filters: list[tuple[str, Any, Any]] = []
 
@@ -121,7 +127,7 @@ class _Reader(DataSourceReader):
         for one in filters:
             column = one.attribute[0] if hasattr(one, "attribute") and len(one.attribute) == 1 else None
             is_known = type(one) in _COMPARISONS or isinstance(one, In)
-            if self.table == "samples" and column in _FILTERED and is_known:
+            if self.table in ("samples", "profiles") and column in _FILTERED and is_known:
                 self.filters.append((column, type(one), one.value))
             else:
                 yield one
@@ -182,7 +188,9 @@ class _Reader(DataSourceReader):
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """A column of texts without its dictionary."""
+    """A column of texts, or of lists of them, without its dictionary."""
+    if pa.types.is_list(column.type):
+        return column.cast(pa.list_(pa.string()))
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 

@@ -530,6 +530,10 @@ pub struct Export {
     /// Write addresses of frames only: those in images with the image's identity.
     #[arg(long, conflicts_with = "named")]
     pub addresses: bool,
+    /// Write the sums of samples that differ in time and weight only, with their stacks: one table,
+    /// profiles, in place of all but diagnostics.
+    #[arg(long)]
+    pub sums: bool,
     /// Read all traces as one recording of one machine and time.
     #[arg(long)]
     pub join: bool,

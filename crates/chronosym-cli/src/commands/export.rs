@@ -35,7 +35,7 @@ mod with_fleet {
 
     use anyhow::Result;
     use chronosym::Host;
-    use chronosym_fleet::{Exporter, Format, FrameNames, Trace};
+    use chronosym_fleet::{Detail, Exporter, Format, FrameNames, Trace};
 
     use crate::args::{Export, ExportFormat, Selection};
     use crate::profiled::Sampled;
@@ -51,6 +51,10 @@ mod with_fleet {
             .names(match args.addresses {
                 true => FrameNames::Addresses,
                 false => FrameNames::Named,
+            })
+            .detail(match args.sums {
+                true => Detail::Sums,
+                false => Detail::Samples,
             });
         let names: Vec<_> = traces.iter().map(|path| path.to_string_lossy()).collect();
         let name = names.join(", ");

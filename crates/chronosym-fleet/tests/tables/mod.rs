@@ -17,6 +17,7 @@ pub enum Value {
     Number(i64),
     Text(String),
     Flag(bool),
+    List(Vec<Value>),
 }
 
 impl Value {
@@ -91,6 +92,10 @@ fn value(column: &ArrayRef, row: usize) -> Value {
             let column = column.as_dictionary::<Int32Type>();
             let key = column.keys().value(row) as usize;
             Value::Text(column.values().as_string::<i32>().value(key).to_owned())
+        }
+        DataType::List(_) => {
+            let list = column.as_list::<i32>().value(row);
+            Value::List((0..list.len()).map(|row| value(&list, row)).collect())
         }
         other => panic!("{other}"),
     }
