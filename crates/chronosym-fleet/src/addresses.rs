@@ -4,14 +4,17 @@ use std::io::{BufReader, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::types::{Int32Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Int64Array, ListArray, RecordBatch, StringArray, UInt64Array,
+};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
+use crate::columns::text;
 use crate::error::Error;
 use crate::read::{Texts, guarded, numbers};
 
@@ -38,51 +41,83 @@ impl<R: Read> AddressReader<R> {
         Ok(AddressReader { reader })
     }
 
-    /// Reads a batch and calls `each` with the key, time and address of every row. Returns false
-    /// after the last batch.
+    /// Reads a batch; `None` after the last one.
     ///
     /// # Errors
     ///
     /// [`Error::Read`] if the batch is damaged, lacks a column or has a null.
-    pub fn next_batch(&mut self, mut each: impl FnMut(&str, i64, u64)) -> Result<bool, Error> {
+    pub fn next_batch(&mut self) -> Result<Option<AddressBatch>, Error> {
         let next = || self.reader.next().transpose().map_err(|it| it.to_string());
         let Some(batch) = guarded(next).map_err(failed)? else {
-            return Ok(false);
+            return Ok(None);
         };
-        let keys = Texts::of(&batch, "key").map_err(failed)?;
-        let times = numbers(&batch, "time").map_err(failed)?;
-        let addresses = batch.column_by_name("address");
-        let addresses = addresses.ok_or_else(|| failed("it has no column address"))?;
-        let signed = numbers(&batch, "address");
-        let unsigned = addresses.as_primitive_opt::<UInt64Type>();
-        for row in 0..batch.num_rows() {
-            let address = match (unsigned, &signed) {
-                (Some(addresses), _) => addresses.value(row),
-                (None, Ok(addresses)) => addresses.value(row) as u64,
-                (None, Err(error)) => return Err(failed(error)),
-            };
-            let key = keys
-                .get(row)
-                .filter(|_| times.is_valid(row) && addresses.is_valid(row));
-            let key = key.ok_or_else(|| failed("a row has a null"))?;
-            each(key, times.value(row), address);
-        }
-        Ok(true)
+        let column = |name: &str| {
+            let column = batch.column_by_name(name).cloned();
+            let column = column.ok_or_else(|| failed(format!("it has no column {name}")))?;
+            match column.logical_null_count() {
+                0 => Ok(column),
+                _ => Err(failed("a row has a null")),
+            }
+        };
+        let addresses = column("address")?;
+        let addresses = match addresses.as_primitive_opt::<UInt64Type>() {
+            Some(addresses) => addresses.clone(),
+            None => {
+                let signed = numbers(&batch, "address").map_err(failed)?;
+                signed.unary(|address| address as u64)
+            }
+        };
+        // Its type is checked where its texts are used.
+        Texts::of(&batch, "key").map_err(failed)?;
+        Ok(Some(AddressBatch {
+            keys: column("key")?,
+            times: numbers(&batch, "time").map_err(failed)?.clone(),
+            addresses,
+        }))
     }
 
     /// Creates the writer of the answers: a batch for each batch, with the column `names`, a list
-    /// of texts.
+    /// of dictionary-encoded texts.
     ///
     /// # Errors
     ///
     /// [`Error::Encode`] if `out` cannot be written.
     pub fn writer<W: Write>(&self, out: W) -> Result<NamesWriter<W>, Error> {
-        let element = Field::new("item", DataType::Utf8, true);
+        let element = text("item");
         let names = Field::new("names", DataType::List(Arc::new(element)), false);
         let schema = Arc::new(Schema::new(vec![names]));
         let writer = StreamWriter::try_new(out, &schema);
         let writer = writer.map_err(Error::encode(Path::new("standard output")))?;
         Ok(NamesWriter { writer, schema })
+    }
+}
+
+/// Rows of addresses.
+pub struct AddressBatch {
+    keys: ArrayRef,
+    times: Int64Array,
+    addresses: UInt64Array,
+}
+
+impl AddressBatch {
+    /// Returns the keys to which [`rows`](Self::rows) refer: each once, if they are
+    /// dictionary-encoded.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        let texts = match self.keys.as_any_dictionary_opt() {
+            Some(keys) => keys.values(),
+            None => &self.keys,
+        };
+        let texts = texts.as_string_opt::<i32>();
+        texts.into_iter().flatten().map(Option::unwrap_or_default)
+    }
+
+    /// Returns the position of the key, the time and the address of every row.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = (usize, i64, u64)> {
+        let positions = self.keys.as_dictionary_opt::<Int32Type>();
+        (0..self.times.len()).map(move |row| {
+            let key = positions.map_or(row, |keys| keys.keys().value(row) as usize);
+            (key, self.times.value(row), self.addresses.value(row))
+        })
     }
 }
 
@@ -93,25 +128,32 @@ pub struct NamesWriter<W: Write> {
 }
 
 impl<W: Write> NamesWriter<W> {
-    /// Writes the names of the rows of a batch.
+    /// Writes the names of the rows of a batch, as numbers of `texts`.
     ///
     /// # Errors
     ///
     /// [`Error::Encode`] if they cannot be written.
-    pub fn write<'n>(
+    pub fn write<'t>(
         &mut self,
-        rows: impl Iterator<Item = impl Iterator<Item = &'n str>>,
+        texts: impl Iterator<Item = &'t str>,
+        rows: impl Iterator<Item = impl Iterator<Item = u32>>,
     ) -> Result<(), Error> {
-        let mut names = ListBuilder::new(StringBuilder::new());
+        let mut numbers = ListBuilder::new(Int32Builder::new());
         for row in rows {
-            row.for_each(|name| names.values().append_value(name));
-            names.append(true);
+            row.for_each(|number| numbers.values().append_value(number as i32));
+            numbers.append(true);
         }
-        let column: ArrayRef = Arc::new(names.finish());
-        let batch = RecordBatch::try_new(self.schema.clone(), vec![column]);
-        let written = batch.and_then(|batch| self.writer.write(&batch));
-        let written = written.and_then(|()| self.writer.flush());
-        written.map_err(Error::encode(Path::new("standard output")))
+        let (_, offsets, numbers, _) = numbers.finish().into_parts();
+        let numbers = numbers.as_primitive::<Int32Type>().clone();
+        let texts: ArrayRef = Arc::new(texts.map(Some).collect::<StringArray>());
+        let error = Error::encode(Path::new("standard output"));
+        let written = DictionaryArray::try_new(numbers, texts).and_then(|names| {
+            let names = ListArray::try_new(Arc::new(text("item")), offsets, Arc::new(names), None)?;
+            let batch = RecordBatch::try_new(self.schema.clone(), vec![Arc::new(names)])?;
+            self.writer.write(&batch)?;
+            self.writer.flush()
+        });
+        written.map_err(error)
     }
 
     /// Ends the stream.

@@ -91,7 +91,7 @@ class AddressResolver:
         self._process.stdin.flush()
         if self._reader is None:
             self._reader = pa.ipc.open_stream(self._process.stdout)
-        return self._reader.read_next_batch().column("names")
+        return self._reader.read_next_batch().column("names").cast(NAMES)
 
     def _stop(self) -> None:
         if self._process is not None:

@@ -7,24 +7,20 @@ use chronosym_fleet::AddressReader;
 
 use super::answers::Answers;
 use super::names::Names;
-use super::query::Query;
 
 /// Resolves batches as they arrive.
 pub fn resolve(input: impl Read, mut names: Names, out: &mut dyn Write) -> Result<()> {
     let mut reader = AddressReader::new(input)?;
     let mut writer = reader.writer(out)?;
-    let (mut queries, mut answers) = (Vec::new(), Answers::default());
-    loop {
-        queries.clear();
-        let more = reader.next_batch(|key, time, address| {
-            let key = names.key(key.as_bytes());
-            queries.push(Query { key, time, address });
-        })?;
-        if !more {
-            break;
+    let mut answers = Answers::default();
+    while let Some(batch) = reader.next_batch()? {
+        let keys: Vec<u32> = batch.keys().map(|it| names.key(it.as_bytes())).collect();
+        for (key, time, address) in batch.rows() {
+            names.ask(keys[key], time, address);
         }
-        names.resolve(&queries, &mut answers);
-        writer.write((0..answers.len()).map(|row| answers.of(row)))?;
+        names.resolve(&mut answers);
+        let (texts, rows) = answers.numbered();
+        writer.write(texts, rows)?;
     }
     writer.finish()?;
     Ok(())

@@ -5,7 +5,7 @@ mod answers;
 mod arrow;
 mod names;
 mod open;
-mod query;
+mod pool;
 mod row_binary;
 
 use std::io::{self, Write};

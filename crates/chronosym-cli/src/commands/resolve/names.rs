@@ -11,8 +11,8 @@ use chronosym::symbols::{SymbolOptions, Symbolizer};
 use chronosym_types::hash::HashMap;
 
 use super::answers::Answers;
-use super::open::Open;
-use super::query::Query;
+use super::open::{Asked, Open};
+use super::pool::Pool;
 use crate::args::Resolve;
 use crate::{limits, symbols};
 
@@ -25,6 +25,9 @@ pub struct Names {
     keys: HashMap<Box<[u8]>, u32>,
     /// By number of the key.
     processes: Vec<Process>,
+    /// Keys of the batch, and the number of its rows.
+    used: Vec<u32>,
+    rows: u32,
     /// Counts batches, to close the timelines that were not used for longest.
     clock: u64,
 }
@@ -37,7 +40,7 @@ struct Process {
     stamp: Option<Stamp>,
     used: u64,
     /// Its rows of the batch.
-    rows: Vec<usize>,
+    asked: Vec<Asked>,
 }
 
 /// Size and time of a file: another one means other content.
@@ -61,6 +64,8 @@ impl Names {
             symbols: Arc::new(symbols),
             keys: HashMap::default(),
             processes: Vec::new(),
+            used: Vec::new(),
+            rows: 0,
             clock: 0,
         })
     }
@@ -77,31 +82,42 @@ impl Names {
             open: Err(CLOSED),
             stamp: None,
             used: 0,
-            rows: Vec::new(),
+            asked: Vec::new(),
         });
         number
     }
 
-    /// Resolves a batch.
-    pub fn resolve(&mut self, queries: &[Query], answers: &mut Answers) {
-        self.clock += 1;
-        answers.clear(queries.len());
-        let mut used = Vec::new();
-        for (row, query) in queries.iter().enumerate() {
-            let process = &mut self.processes[query.key as usize];
-            if process.used != self.clock {
-                process.used = self.clock;
-                used.push(query.key);
-            }
-            process.rows.push(row);
+    /// Adds a row to the batch.
+    pub fn ask(&mut self, key: u32, time: i64, address: u64) {
+        let process = &mut self.processes[key as usize];
+        if process.asked.is_empty() {
+            process.used = self.clock;
+            self.used.push(key);
         }
-        for key in used {
+        let row = self.rows;
+        self.rows += 1;
+        process.asked.push(Asked { row, time, address });
+    }
+
+    /// Resolves the batch, and starts the next one.
+    pub fn resolve(&mut self, answers: &mut Answers) {
+        answers.clear(self.rows as usize);
+        self.rows = 0;
+        if answers.pool.is_full() {
+            answers.pool = Pool::default();
+            let all = self.processes.iter_mut();
+            let open = all.filter_map(|process| process.open.as_mut().ok());
+            open.for_each(|open| open.forget_names());
+        }
+        // The rows of a process together: its code is in the processor's caches.
+        for key in std::mem::take(&mut self.used) {
             self.close_least_used(key);
             let (folder, symbols) = (&self.folder, &self.symbols);
             let process = &mut self.processes[key as usize];
             process.refresh(folder, symbols);
-            process.resolve(queries, self.position, answers);
+            process.resolve(self.position, answers);
         }
+        self.clock += 1;
     }
 
     /// Closes the timeline that was not used for longest, if another one is to be opened.
@@ -147,16 +163,16 @@ impl Process {
         };
     }
 
-    fn resolve(&mut self, queries: &[Query], position: Position, answers: &mut Answers) {
+    fn resolve(&mut self, position: Position, answers: &mut Answers) {
         match &mut self.open {
-            Ok(open) => open.resolve(&self.rows, queries, position, answers),
+            Ok(open) => open.resolve(&self.asked, position, answers),
             Err(problem) => {
-                for &row in &self.rows {
-                    let address = queries[row].address;
-                    answers.push(row, &format!("{address:#x} ({problem})"));
+                for Asked { row, address, .. } in &self.asked {
+                    let name = answers.own(format!("{address:#x} ({problem})"));
+                    answers.set(*row, name);
                 }
             }
         }
-        self.rows.clear();
+        self.asked.clear();
     }
 }

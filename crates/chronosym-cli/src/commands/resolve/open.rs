@@ -7,15 +7,22 @@ use std::sync::Arc;
 use chronosym::symbols::Symbolizer;
 use chronosym::{
     AddressAt, AddressQuery, BodyIndex, Input, Opener, Options, Position, ProcessIndex,
-    QueryProcess, ResolvedBatch, Resolver, SampleSelection, TableFrame,
+    QueryProcess, ResolvedBatch, Resolver, SampleSelection,
 };
 
 use super::answers::Answers;
-use super::query::Query;
+use super::pool::Name;
 use crate::{limits, progress};
 
 const UNREADABLE: &str = "UnreadableTimeline";
 const WHICH_PROCESS: &str = "NoSuchProcess";
+
+/// A row of a batch: an address, and a time in ns since 1970-01-01 UTC.
+pub struct Asked {
+    pub row: u32,
+    pub time: i64,
+    pub address: u64,
+}
 
 /// A process whose timeline is open.
 pub struct Open {
@@ -23,27 +30,22 @@ pub struct Open {
     process: ProcessIndex,
     /// ns since 1970-01-01 UTC.
     start: i128,
-    /// The text of each frame of the resolver's table; `None` for those without a name.
-    texts: Vec<Option<Box<str>>>,
-    /// What is known of each body so far.
-    names: Vec<BodyName>,
+    /// The name of each frame of the resolver's table, if it has one.
+    frames: Vec<Option<Name>>,
+    /// The only name of each body, [`UNKNOWN`] or [`SEVERAL`].
+    bodies: Vec<Name>,
     at: Vec<AddressAt>,
-    bodies: Vec<Option<BodyIndex>>,
+    found: Vec<Option<BodyIndex>>,
     /// Positions of the addresses of a batch that the names of bodies do not answer, and their queries.
     others: Vec<usize>,
     queries: Vec<AddressQuery>,
     batch: ResolvedBatch,
 }
 
-/// The names at the addresses of a body.
-#[derive(Clone, Copy)]
-enum BodyName {
-    Unknown,
-    /// All have the one name of this frame.
-    One(TableFrame),
-    /// They differ: the body has an inline tree.
-    Several,
-}
+/// Of a body whose name is not known yet.
+const UNKNOWN: Name = Name(u32::MAX);
+/// Of a body with an inline tree: names differ between its addresses.
+const SEVERAL: Name = Name(u32::MAX - 1);
 
 impl Open {
     /// Reads the timeline of a process.
@@ -74,10 +76,10 @@ impl Open {
             start: timeline.facts().start_unix_ns.unwrap_or(0),
             resolver: Resolver::new(&timeline, Some(symbols.clone())),
             process,
-            texts: Vec::new(),
-            names: Vec::new(),
-            at: Vec::new(),
+            frames: Vec::new(),
             bodies: Vec::new(),
+            at: Vec::new(),
+            found: Vec::new(),
             others: Vec::new(),
             queries: Vec::new(),
             batch: ResolvedBatch::default(),
@@ -85,45 +87,45 @@ impl Open {
     }
 
     /// Names the rows of a batch that belong to this process.
-    pub fn resolve(
-        &mut self,
-        rows: &[usize],
-        queries: &[Query],
-        position: Position,
-        answers: &mut Answers,
-    ) {
-        let time_ns = |time: i64| {
-            let time = i128::from(time) - self.start;
+    pub fn resolve(&mut self, asked: &[Asked], position: Position, answers: &mut Answers) {
+        let (process, start) = (self.process, self.start);
+        let time_ns = |asked: &Asked| {
+            let time = i128::from(asked.time) - start;
             time.clamp(0, i128::from(u64::MAX)) as u64
         };
+        let at = |it: &Asked| AddressAt::new(process, it.address, time_ns(it), position);
         self.at.clear();
-        self.at.extend(rows.iter().map(|&row| {
-            let Query { time, address, .. } = queries[row];
-            AddressAt::new(self.process, address, time_ns(time), position)
-        }));
-        self.bodies.clear();
-        self.bodies.resize(rows.len(), None);
+        self.at.extend(asked.iter().map(at));
+        self.found.clear();
+        self.found.resize(asked.len(), None);
         let timeline = self.resolver.timeline();
-        timeline.bodies_of_batch(&self.at, &mut self.bodies);
+        timeline.bodies_of_batch(&self.at, &mut self.found);
         self.others.clear();
         self.queries.clear();
-        for (at, (&row, body)) in rows.iter().zip(&self.bodies).enumerate() {
-            if let Some(name) = body.and_then(|body| self.name_of(body)) {
-                answers.push(row, name);
-                continue;
+        for (number, (asked, body)) in asked.iter().zip(&self.found).enumerate() {
+            let name = body.and_then(|body| self.bodies.get(body.index()));
+            match name {
+                Some(&name) if name != UNKNOWN && name != SEVERAL => answers.set(asked.row, name),
+                _ => {
+                    self.others.push(number);
+                    self.queries.push(AddressQuery {
+                        process: QueryProcess::Index(process),
+                        address: asked.address,
+                        time_ns: time_ns(asked),
+                        position,
+                    });
+                }
             }
-            let Query { time, address, .. } = queries[row];
-            self.others.push(at);
-            self.queries.push(AddressQuery {
-                process: QueryProcess::Index(self.process),
-                address,
-                time_ns: time_ns(time),
-                position,
-            });
         }
         if !self.others.is_empty() {
-            self.resolve_others(rows, answers);
+            self.resolve_others(asked, answers);
         }
+    }
+
+    /// Forgets names, which the pool does not have any more.
+    pub fn forget_names(&mut self) {
+        self.frames.clear();
+        self.bodies.clear();
     }
 
     /// Whether answers were left out because a limit was reached.
@@ -131,78 +133,73 @@ impl Open {
         self.resolver.limit().is_some()
     }
 
-    /// The name at every address of a body, if there is one and it is known.
-    fn name_of(&self, body: BodyIndex) -> Option<&str> {
-        match self.names.get(body.index())? {
-            BodyName::One(frame) => self.texts[frame.index()].as_deref(),
-            _ => None,
-        }
-    }
-
     /// Names the addresses that the names of bodies do not answer.
-    fn resolve_others(&mut self, rows: &[usize], answers: &mut Answers) {
+    fn resolve_others(&mut self, asked: &[Asked], answers: &mut Answers) {
         self.resolver.resolve_batch(&self.queries, &mut self.batch);
-        self.add_texts();
-        for query in 0..self.others.len() {
-            let at = self.others[query];
+        self.add_names(answers);
+        let others = std::mem::take(&mut self.others);
+        for (query, &number) in others.iter().enumerate() {
+            let row = asked[number].row;
             let frames = self.batch.frames_of(query);
-            let texts = frames.iter().map(|it| self.texts[it.index()].as_deref());
-            if texts.clone().all(|text| text.is_some()) {
-                texts
-                    .flatten()
-                    .for_each(|text| answers.push(rows[at], text));
-                if let (Some(body), &[frame]) = (self.bodies[at], frames) {
-                    self.learn(body, frame);
-                }
-            } else {
-                self.push_unnamed(&self.queries[query], rows[at], answers);
+            let mut names = frames.iter().map(|it| self.frames[it.index()]);
+            if !names.clone().all(|name| name.is_some()) {
+                self.set_unnamed(&self.queries[query], row, answers);
+                continue;
+            }
+            answers.set_all(row, names.clone().flatten());
+            if let (Some(body), 1, Some(Some(name))) =
+                (self.found[number], frames.len(), names.next())
+            {
+                self.learn(body, name);
             }
         }
+        self.others = others;
     }
 
     /// Keeps the name at an address of a body if it is that of the whole body.
-    fn learn(&mut self, body: BodyIndex, frame: TableFrame) {
-        if self.names.len() <= body.index() {
-            self.names.resize(body.index() + 1, BodyName::Unknown);
+    fn learn(&mut self, body: BodyIndex, name: Name) {
+        if self.bodies.len() <= body.index() {
+            self.bodies.resize(body.index() + 1, UNKNOWN);
         }
-        if let BodyName::Unknown = self.names[body.index()] {
+        if self.bodies[body.index()] == UNKNOWN {
             let is_one = self.resolver.inlinees(self.process, body).is_empty();
-            self.names[body.index()] = match is_one {
-                true => BodyName::One(frame),
-                false => BodyName::Several,
+            self.bodies[body.index()] = match is_one {
+                true => name,
+                false => SEVERAL,
             };
         }
     }
 
-    /// Makes the texts of frames that are new in the table.
-    fn add_texts(&mut self) {
+    /// Names the frames that are new in the table.
+    fn add_names(&mut self, answers: &mut Answers) {
         let table = self.resolver.frame_table();
-        for frame in self.texts.len()..table.len() {
+        for frame in self.frames.len()..table.len() {
             let module = table.text(table.module()[frame]);
-            let text = match (module, table.text(table.method()[frame])) {
+            let name = match (module, table.text(table.method()[frame])) {
                 (_, "") => None,
-                ("", method) => Some(method.into()),
-                (module, method) => Some(format!("{module}!{method}").into()),
+                ("", method) => Some(answers.pool.name(method)),
+                (module, method) => Some(answers.pool.name(&format!("{module}!{method}"))),
             };
-            self.texts.push(text);
+            self.frames.push(name);
         }
     }
 
-    /// Adds frames of which one has no name, with the reason.
-    fn push_unnamed(&self, query: &AddressQuery, row: usize, answers: &mut Answers) {
+    /// Sets the names of frames of which one has no name: it has the reason in its place.
+    fn set_unnamed(&self, query: &AddressQuery, row: u32, answers: &mut Answers) {
         let QueryProcess::Index(process) = query.process else {
             return;
         };
         let symbols = self.resolver.symbols().map(|it| &**it);
         let (address, time) = (query.address, query.time_ns);
         let timeline = self.resolver.timeline();
-        for frame in timeline.frames(process, address, time, query.position, symbols) {
-            match frame.name() {
-                Ok(_) => answers.push(row, frame.label()),
-                Err(reason) => {
-                    answers.push(row, &format!("{} ({})", frame.label(), reason.as_str()))
-                }
-            }
-        }
+        let frames = timeline.frames(process, address, time, query.position, symbols);
+        let names: Vec<Name> = frames
+            .iter()
+            .map(|frame| match frame.name() {
+                Ok(_) => answers.own(frame.label().to_owned()),
+                Err(reason) => answers.own(format!("{} ({})", frame.label(), reason.as_str())),
+            })
+            .collect();
+        answers.set_all(row, names);
     }
 }

@@ -6,7 +6,6 @@ use anyhow::{Result, bail};
 
 use super::answers::Answers;
 use super::names::Names;
-use super::query::Query;
 
 /// Bytes of a key.
 const MAX_KEY: usize = 4096;
@@ -14,12 +13,14 @@ const MAX_KEY: usize = 4096;
 const ROWS: usize = 1 << 16;
 /// Bytes that are read at once.
 const INPUT: usize = 1 << 21;
+/// Bytes that are written at once.
+const OUTPUT: usize = 1 << 17;
 
 /// Resolves rows as they arrive: what has been read is answered before the next read waits.
 pub fn resolve(mut input: impl Read, mut names: Names, out: &mut impl Write) -> Result<()> {
     let mut bytes = vec![0; INPUT];
     let mut held = 0;
-    let (mut queries, mut answers, mut text) = (Vec::new(), Answers::default(), Vec::new());
+    let (mut answers, mut text) = (Answers::default(), Vec::new());
     loop {
         let read = input.read(&mut bytes[held..])?;
         if read == 0 {
@@ -28,26 +29,29 @@ pub fn resolve(mut input: impl Read, mut names: Names, out: &mut impl Write) -> 
         held += read;
         let mut rest = &bytes[..held];
         loop {
-            queries.clear();
-            while queries.len() < ROWS
-                && let Some(query) = row(&mut rest, &mut names)?
-            {
-                queries.push(query);
+            let mut rows = 0;
+            while rows < ROWS && row(&mut rest, &mut names)? {
+                rows += 1;
             }
-            if queries.is_empty() {
+            if rows == 0 {
                 break;
             }
-            names.resolve(&queries, &mut answers);
-            text.clear();
+            names.resolve(&mut answers);
             for row in 0..answers.len() {
-                let frames = answers.of(row);
-                push_length(frames.len(), &mut text);
-                for name in frames {
+                let names = answers.of(row);
+                push_length(names.len(), &mut text);
+                for &name in names {
+                    let name = answers.text(name);
                     push_length(name.len(), &mut text);
                     text.extend_from_slice(name.as_bytes());
                 }
+                if text.len() >= OUTPUT {
+                    out.write_all(&text)?;
+                    text.clear();
+                }
             }
             out.write_all(&text)?;
+            text.clear();
         }
         out.flush()?;
         let left = rest.len();
@@ -60,11 +64,11 @@ pub fn resolve(mut input: impl Read, mut names: Names, out: &mut impl Write) -> 
     Ok(())
 }
 
-/// Reads a row, if it is there as a whole.
-fn row(bytes: &mut &[u8], names: &mut Names) -> Result<Option<Query>> {
+/// Reads a row, if it is there as a whole. Returns whether it is.
+fn row(bytes: &mut &[u8], names: &mut Names) -> Result<bool> {
     let mut rest = *bytes;
     let Some(length) = length(&mut rest)? else {
-        return Ok(None);
+        return Ok(false);
     };
     if length > MAX_KEY {
         bail!(
@@ -72,10 +76,10 @@ fn row(bytes: &mut &[u8], names: &mut Names) -> Result<Option<Query>> {
         );
     }
     let Some((key, after)) = rest.split_at_checked(length) else {
-        return Ok(None);
+        return Ok(false);
     };
     let Some((numbers, after)) = after.split_first_chunk::<16>() else {
-        return Ok(None);
+        return Ok(false);
     };
     let number = |at: usize| {
         let mut number = [0; 8];
@@ -83,11 +87,9 @@ fn row(bytes: &mut &[u8], names: &mut Names) -> Result<Option<Query>> {
         u64::from_le_bytes(number)
     };
     *bytes = after;
-    Ok(Some(Query {
-        key: names.key(key),
-        time: number(0) as i64,
-        address: number(8),
-    }))
+    let key = names.key(key);
+    names.ask(key, number(0) as i64, number(8));
+    Ok(true)
 }
 
 /// Reads a LEB128 number, if it is there as a whole.
