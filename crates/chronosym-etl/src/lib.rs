@@ -10,6 +10,7 @@
     )
 )]
 
+mod ahead;
 mod buffer;
 mod clock;
 mod diagnostics;

@@ -8,10 +8,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::io;
+use std::mem;
+use std::sync::Arc;
 
 use chronosym_types::{GapCause, PointerSize};
 
-use crate::buffer::{Buffer, Index};
+use crate::ahead::{Ahead, Files, Start};
+use crate::buffer::{Buffer, Contents};
 use crate::record::{Record, RecordContext};
 use crate::scan::scan;
 use crate::{Clock, Diagnostics, Error, Options, ReadAt, TraceHeader};
@@ -21,11 +25,9 @@ use crate::{Clock, Diagnostics, Error, Options, ReadAt, TraceHeader};
 /// Opening walks over the buffer headers; after that only the buffers whose records are next are in
 /// memory: one for each processor of the recorded machine.
 pub struct Reader<S> {
-    sources: Vec<S>,
+    files: Arc<Files<S>>,
     headers: Vec<TraceHeader>,
     clock: Clock,
-    /// In the order in which they are needed.
-    buffers: Vec<Buffer>,
     scanned: Diagnostics,
     diagnostics: Diagnostics,
     next_buffer: usize,
@@ -41,6 +43,10 @@ pub struct Reader<S> {
     max_open_bytes: u64,
     options: Options,
     compressed: Vec<u8>,
+    /// Loads the next buffers, once it has started.
+    ahead: Option<Ahead>,
+    /// Starts loading ahead, if that is wanted.
+    start_ahead: Option<Start<S>>,
     /// Errors that ended the search for buffers, returned after the last record.
     failures: Vec<Error>,
 }
@@ -71,8 +77,7 @@ struct Position {
 /// An open buffer.
 #[derive(Default)]
 struct OpenBuffer {
-    bytes: Vec<u8>,
-    index: Index,
+    contents: Contents,
     next: usize,
     rank: u32,
     cpu: u16,
@@ -81,7 +86,7 @@ struct OpenBuffer {
 
 impl OpenBuffer {
     fn key(&self) -> Option<Key> {
-        let &(time, offset) = self.index.records.get(self.next)?;
+        let &(time, offset) = self.contents.index.records.get(self.next)?;
         Some(Key {
             time,
             rank: self.rank,
@@ -161,10 +166,9 @@ impl<S: ReadAt> Reader<S> {
         scanned.repeated_buffers += (count - buffers.len()) as u64;
         buffers.sort_unstable_by_key(|b| (b.first_time, b.rank));
         Self {
-            sources,
+            files: Arc::new(Files { sources, buffers }),
             headers,
             clock,
-            buffers,
             diagnostics: scanned.clone(),
             scanned,
             next_buffer: 0,
@@ -178,6 +182,8 @@ impl<S: ReadAt> Reader<S> {
             max_open_bytes,
             options,
             compressed: Vec::new(),
+            ahead: None,
+            start_ahead: None,
             failures: Vec::new(),
         }
     }
@@ -219,17 +225,12 @@ impl<S: ReadAt> Reader<S> {
             .map(|reader| (reader.clock, reader.options))
             .ok_or(Error::Empty)?;
         let mut last_ns = 0;
-        let mut whole = Self::of(
-            Vec::new(),
-            Vec::new(),
-            start,
-            Vec::new(),
-            Diagnostics::default(),
-            options,
-        );
+        let mut headers: Vec<TraceHeader> = Vec::new();
+        let (mut sources, mut buffers) = (Vec::new(), Vec::new());
+        let (mut scanned, mut failures) = (Diagnostics::default(), Vec::new());
         for (index, reader) in readers.into_iter().enumerate() {
             let header = reader.header();
-            if let Some(first) = whole.headers.first() {
+            if let Some(first) = headers.first() {
                 let different = |what| Err(Error::NotOneRecording { index, what });
                 if header.clock_type != first.clock_type {
                     return different("clock type");
@@ -240,18 +241,24 @@ impl<S: ReadAt> Reader<S> {
                 }
             }
             let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-            let (file, rank) = (count(whole.sources.len()), count(whole.buffers.len()));
-            let mut buffers = reader.buffers;
-            for buffer in &mut buffers {
-                buffer.file += file;
-                buffer.rank += rank;
-            }
+            let (file, rank) = (count(sources.len()), count(buffers.len()));
             last_ns = last_ns.max(reader.clock.last_ns);
-            whole.buffers.append(&mut buffers);
-            whole.sources.extend(reader.sources);
-            whole.headers.extend(reader.headers);
-            whole.scanned.add_scan(&reader.scanned, file);
-            whole.failures.extend(reader.failures);
+            // The thread shares the files until it has ended.
+            drop(reader.ahead);
+            let files = Arc::into_inner(reader.files);
+            let Files {
+                sources: own,
+                buffers: found,
+            } = files.ok_or(Error::Empty)?;
+            buffers.extend(found.into_iter().map(|buffer| Buffer {
+                file: buffer.file + file,
+                rank: buffer.rank + rank,
+                ..buffer
+            }));
+            sources.extend(own);
+            headers.extend(reader.headers);
+            scanned.add_scan(&reader.scanned, file);
+            failures.extend(reader.failures);
         }
         let clock = Clock::new(
             start.start_raw,
@@ -259,18 +266,17 @@ impl<S: ReadAt> Reader<S> {
             start.frequency,
             last_ns,
         );
-        let merged = Self::of(
-            whole.sources,
-            whole.headers,
-            clock,
-            whole.buffers,
-            whole.scanned,
-            options,
-        );
-        Ok(Self {
-            failures: whole.failures,
-            ..merged
-        })
+        let merged = Self::of(sources, headers, clock, buffers, scanned, options);
+        Ok(Self { failures, ..merged })
+    }
+
+    /// Reads and decompresses buffers on another thread, ahead of the records that are taken, if
+    /// there is a second processor.
+    pub fn read_ahead(&mut self)
+    where
+        S: Send + Sync + 'static,
+    {
+        self.start_ahead = Some(Ahead::start);
     }
 
     /// Header of the trace; of the first file if several were merged.
@@ -296,6 +302,7 @@ impl<S: ReadAt> Reader<S> {
     /// Starts again with the first record.
     pub fn rewind(&mut self) {
         self.next_buffer = 0;
+        self.ahead = None;
         self.heap.clear();
         self.current = None;
         self.last_raw = i64::MIN;
@@ -370,7 +377,11 @@ impl<S: ReadAt> Reader<S> {
             pointer_size: slot.pointer_size.unwrap_or(PointerSize::Eight),
         };
         // Framing has accepted the record: reading it cannot fail.
-        let bytes = slot.bytes.get(offset as usize..).unwrap_or_default();
+        let bytes = slot
+            .contents
+            .bytes
+            .get(offset as usize..)
+            .unwrap_or_default();
         let record = Record::read(bytes, context);
         if let Some(record) = &record {
             self.diagnostics.count(record);
@@ -397,7 +408,7 @@ impl<S: ReadAt> Reader<S> {
             };
             let slot = &mut self.slots[current];
             let Some(key) = slot.key() else {
-                self.open_bytes -= slot.bytes.len() as u64;
+                self.open_bytes -= slot.contents.bytes.len() as u64;
                 self.free.push(current);
                 self.current = None;
                 continue;
@@ -417,7 +428,7 @@ impl<S: ReadAt> Reader<S> {
                     .filter(|first| first.0.0 <= limit)
                     .map(|mut first| {
                         // Swaps the two.
-                        std::mem::replace(&mut *first, Reverse((key, current))).0.1
+                        mem::replace(&mut *first, Reverse((key, current))).0.1
                     });
             if self.current.is_some() {
                 self.limit = self.next_limit();
@@ -454,7 +465,7 @@ impl<S: ReadAt> Reader<S> {
     /// Returns the position of the first record of the next unopened buffer in the order of
     /// records.
     fn unopened(&self) -> Option<Key> {
-        let buffer = self.buffers.get(self.next_buffer)?;
+        let buffer = self.files.buffers.get(self.next_buffer)?;
         let wait = self.open_bytes > self.max_open_bytes && !self.heap.is_empty();
         (!wait).then_some(Key {
             time: buffer.first_time,
@@ -464,30 +475,29 @@ impl<S: ReadAt> Reader<S> {
     }
 
     /// Reads a buffer into a free slot and puts it on the heap, unless nothing in it can be read.
+    /// Buffers are opened in their order.
     fn open_buffer(&mut self, number: usize) -> Result<(), Error> {
-        let buffer = self.buffers[number];
+        let buffer = self.files.buffers[number];
         let at = self.free.pop().unwrap_or_else(|| {
             self.slots.push(OpenBuffer::default());
             self.slots.len() - 1
         });
+        let read = self.load(&buffer, number, at);
         let slot = &mut self.slots[at];
-        let file = buffer.file as usize;
         (slot.next, slot.rank, slot.cpu) = (0, buffer.rank, buffer.cpu);
-        slot.pointer_size = Some(self.headers[file].pointer_size);
-        let read = buffer.read(&self.sources[file], &mut self.compressed, &mut slot.bytes);
+        slot.pointer_size = Some(self.headers[buffer.file as usize].pointer_size);
         if let Err(source) = read {
-            slot.bytes.clear();
             self.free.push(at);
             let gap = buffer.gap(0, GapCause::Unreadable);
             self.diagnostics.gaps.add(gap);
             let offset = buffer.offset;
             return Err(Error::Io { offset, source });
         }
-        slot.index.build(&slot.bytes, buffer.first_time);
-        self.diagnostics.unordered_buffers += u64::from(slot.index.unordered);
-        let used = slot.bytes.len() - slot.index.dropped;
-        let is_short = slot.bytes.len() < buffer.valid as usize;
-        if buffer.cut || is_short || slot.index.dropped > 0 {
+        let Contents { bytes, index } = &slot.contents;
+        self.diagnostics.unordered_buffers += u64::from(index.unordered);
+        let used = bytes.len() - index.dropped;
+        let is_short = bytes.len() < buffer.valid as usize;
+        if buffer.cut || is_short || index.dropped > 0 {
             let cause = match buffer.compressed && is_short {
                 _ if buffer.cut => GapCause::CutShort,
                 true => GapCause::BadCompression,
@@ -497,11 +507,31 @@ impl<S: ReadAt> Reader<S> {
         }
         match slot.key() {
             Some(key) => {
-                self.open_bytes += slot.bytes.len() as u64;
+                self.open_bytes += bytes.len() as u64;
                 self.heap.push(Reverse((key, at)));
             }
             None => self.free.push(at),
         }
         Ok(())
+    }
+
+    /// Loads a buffer into a slot, or takes it from the thread that loads ahead.
+    fn load(&mut self, buffer: &Buffer, number: usize, slot: usize) -> io::Result<()> {
+        if self.ahead.is_none() {
+            let start = self.start_ahead;
+            self.ahead = start.and_then(|start| start(&self.files, number));
+            if self.ahead.is_none() {
+                self.start_ahead = None;
+            }
+        }
+        let contents = &mut self.slots[slot].contents;
+        let loaded = (self.ahead.as_ref()).and_then(|ahead| ahead.next(mem::take(contents)));
+        match loaded {
+            Some(loaded) => {
+                *contents = loaded?;
+                Ok(())
+            }
+            None => (self.files).load(buffer, &mut self.compressed, contents),
+        }
     }
 }

@@ -2,6 +2,11 @@
 
 mod common;
 
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
 use chronosym_etl::{Diagnostics, Error, Gap, GapCause, ReadAt, Reader};
 use chronosym_support::etl::{At, CLR_RUNTIME, EtlWriter, Options, Stack, buffers};
 use proptest::prelude::*;
@@ -275,11 +280,11 @@ fn io_error(error: &Error) -> (u64, String) {
 }
 
 /// A source with a part that cannot be read once the headers have been.
-struct Rotting<'a>(&'a [u8], std::cell::Cell<bool>, std::ops::Range<u64>);
+struct Rotting(Vec<u8>, AtomicBool, Range<u64>);
 
-impl ReadAt for Rotting<'_> {
+impl ReadAt for Rotting {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
-        if self.1.get() && self.2.contains(&offset) {
+        if self.1.load(Relaxed) && self.2.contains(&offset) {
             return Err(std::io::Error::other("bad sector"));
         }
         self.0.read_at(offset, buf)
@@ -294,23 +299,54 @@ impl ReadAt for Rotting<'_> {
 fn a_buffer_that_cannot_be_read_is_an_error_and_the_next_one_is_read() {
     let file = trace(false);
     let (whole, _) = read(&file);
-    let source = Rotting(&file, std::cell::Cell::new(false), 1024..1025);
-    let mut reader = Reader::new(&source, Default::default()).unwrap();
-    source.1.set(true);
-    let (mut times, mut errors) = (Vec::new(), Vec::new());
-    loop {
-        match reader.next_record() {
-            Ok(Some(record)) => times.push(record.raw_time),
-            Ok(None) => break,
-            Err(error) => errors.push(io_error(&error)),
+    for ahead in [false, true] {
+        let source = Rotting(file.clone(), AtomicBool::new(false), 1024..1025);
+        let source = Arc::new(source);
+        let mut reader = Reader::new(Arc::clone(&source), Default::default()).unwrap();
+        if ahead {
+            reader.read_ahead();
+        }
+        source.1.store(true, Relaxed);
+        let (mut times, mut errors) = (Vec::new(), Vec::new());
+        loop {
+            match reader.next_record() {
+                Ok(Some(record)) => times.push(record.raw_time),
+                Ok(None) => break,
+                Err(error) => errors.push(io_error(&error)),
+            }
+        }
+        assert_eq!(errors, [(1024, "bad sector".to_owned())]);
+        assert!(!times.is_empty() && times.len() < whole.len());
+        assert_eq!(times.last(), whole.last());
+        let found = reader.diagnostics();
+        assert_eq!(found.gaps.listed()[0].offset, 1024);
+        assert!(!found.is_clean());
+    }
+}
+
+/// Whole, cut off and damaged; from the start, and again from the middle.
+#[test]
+fn reading_ahead_changes_nothing() {
+    for compress in [false, true] {
+        let file = trace(compress);
+        let mut damaged = file.clone();
+        let middle = damaged.len() / 2;
+        damaged[middle..middle + 300].fill(0xff);
+        for file in [&file[..], &file[..middle + 100], &damaged[..]] {
+            let (times, diagnostics) = read(file);
+            let mut reader = Reader::new(file.to_vec(), Default::default()).unwrap();
+            reader.read_ahead();
+            for _ in 0..times.len() / 2 {
+                reader.next_record().unwrap();
+            }
+            reader.rewind();
+            let mut again = Vec::new();
+            while let Some(record) = reader.next_record().unwrap() {
+                again.push(record.raw_time);
+            }
+            assert_eq!((again, reader.diagnostics()), (times, &diagnostics));
         }
     }
-    assert_eq!(errors, [(1024, "bad sector".to_owned())]);
-    assert!(!times.is_empty() && times.len() < whole.len());
-    assert_eq!(times.last(), whole.last());
-    let found = reader.diagnostics();
-    assert_eq!(found.gaps.listed()[0].offset, 1024);
-    assert!(!found.is_clean());
 }
 
 #[test]

@@ -9,8 +9,8 @@ use chronosym_etl::ReadAt;
 pub type ByteStream = Box<dyn Read + Send>;
 
 /// A source of this library that can be read at any position.
-pub trait Positioned: Read + Seek + ReadAt + Send {}
-impl<T: Read + Seek + ReadAt + Send> Positioned for T {}
+pub trait Positioned: Read + Seek + ReadAt + Send + Sync {}
+impl<T: Read + Seek + ReadAt + Send + Sync> Positioned for T {}
 
 /// A source that can be read sequentially and at any position.
 pub type FileBytes = Box<dyn Positioned>;

@@ -305,7 +305,7 @@ fn merge(files: Vec<(String, FileBytes)>) -> Result<EtlReader<FileBytes>, OpenEr
             EtlReader::new(file, Default::default()).map_err(|error| of_etl(name, error))?;
         readers.push(reader);
     }
-    EtlReader::merge(readers).map_err(|error| match error {
+    let merged = EtlReader::merge(readers).map_err(|error| match error {
         EtlError::NotOneRecording { index, what } => OpenError::DifferentRecordings {
             first: names[0].clone(),
             second: names[index].clone(),
@@ -313,7 +313,10 @@ fn merge(files: Vec<(String, FileBytes)>) -> Result<EtlReader<FileBytes>, OpenEr
         },
         EtlError::Empty => OpenError::NoInput,
         error => of_etl(&names[0], error),
-    })
+    });
+    let mut reader = merged?;
+    reader.read_ahead();
+    Ok(reader)
 }
 
 fn of_etl(name: &str, error: EtlError) -> OpenError {
