@@ -13,6 +13,8 @@ import pytest
 TRACES = Path(os.environ.get("CHRONOSYM_TRACES") or Path(__file__).parents[2] / "testdata/clr10/traces")
 GUIDE = Path(__file__).parents[2] / "docs/fleet"
 RECORDINGS = int(os.environ.get("CHRONOSYM_RECORDINGS") or 200)
+# Writes nettrace recordings of any size; built with the tests.
+WRITER = Path(__file__).parents[2] / "target/debug/examples/nettrace_samples"
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "chronosym")
 
 

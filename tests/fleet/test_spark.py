@@ -3,35 +3,22 @@
 import os
 import shutil
 import signal
-import sys
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import cluster
 import pytest
-
-from conftest import block, label, named
-from pyspark.sql import SparkSession
+from conftest import WRITER, block, label, named
 from pyspark.sql import functions as F
 
-from chronosym.spark import register, resolve
+from chronosym.spark import resolve
+
 
 @pytest.fixture(scope="session")
 def spark():
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    workers = os.environ.get("CHRONOSYM_WORKERS") or "2"
-    builder = SparkSession.builder.master(f"local-cluster[{workers},1,2048]").appName("chronosym")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.executor.memory": "1g",
-        "spark.sql.shuffle.partitions": "4",
-    }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    register(session)
+    session = cluster.session(os.environ.get("CHRONOSYM_WORKERS") or "2")
     yield session
     session.stop()
 
@@ -95,6 +82,20 @@ def test_a_recording_beyond_its_memory_costs_only_its_rows(spark, traces, tmp_pa
     assert rows == 0
     row, = load(spark, tmp_path / "*.nettrace", memory=str(4 << 20), table="diagnostics").collect()
     assert "rich.nettrace" in row.trace and row.kind == "damage", row
+
+
+def test_a_large_recording_stays_within_its_memory(spark, traces, tmp_path):
+    """Its first part is read, and the limit is a diagnostic; the other recording is whole."""
+    shutil.copy(traces / "rich.nettrace", tmp_path)
+    with open(tmp_path / "large.nettrace", "wb") as out:
+        subprocess.run([WRITER, "50", "50", "2000000"], stdout=out, check=True)
+    memory = str(48 << 20)
+    rows = load(spark, tmp_path / "*.nettrace", memory=memory, table="profiles").groupBy("trace").agg(F.sum("count").alias("samples"))
+    samples = {Path(row.trace).name: row.samples for row in rows.collect()}
+    assert samples["rich.nettrace"] == load(spark, traces / "rich.nettrace").count()
+    assert 500_000 < samples["large.nettrace"] < 2_000_000
+    diagnostics = load(spark, tmp_path / "*.nettrace", memory=memory, table="diagnostics").collect()
+    assert [(Path(row.trace).name, row.kind) for row in diagnostics] == [("large.nettrace", "limit")]
 
 
 def executors():
