@@ -3,6 +3,7 @@
 #![allow(missing_docs)]
 
 use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,11 +25,16 @@ fn at(pid: u32, time_ns: u64) -> At {
     At::new(time_ns).process(pid).thread(1)
 }
 
-/// Loads methods with names of their own, ten in a type.
-fn load(pid: u32, methods: std::ops::Range<u64>, mut apply: impl FnMut(At, Fact<'_>)) {
+/// Loads methods with names of their own, ten in a type, each at another address.
+fn load(pid: u32, methods: Range<u64>, apply: impl FnMut(At, Fact<'_>)) {
+    load_at(pid, methods, u64::MAX, apply);
+}
+
+/// Loads methods as [`load`], at this many addresses in turns.
+fn load_at(pid: u32, methods: Range<u64>, places: u64, mut apply: impl FnMut(At, Fact<'_>)) {
     for id in methods {
         let (namespace, name) = (format!("Name.Space.Type{}", id / 10), format!("Method{id}"));
-        let method = Method::new(Action::Load, id, BASE + id * STEP, 0x180);
+        let method = Method::new(Action::Load, id, BASE + id % places * STEP, 0x180);
         let method = method.named(&*namespace, &*name, "void  (int32)");
         apply(at(pid, id), method.into());
     }
@@ -60,26 +66,58 @@ fn live(methods: u64) -> LiveSession {
     live
 }
 
-/// Returns the least time of a lookup of any address, in ns.
-fn lookup(timeline: &Timeline, methods: u64) -> f64 {
+/// Returns the time of a lookup of any address, in ns: the tenth percentile of short passes, most
+/// of which no other program interrupts. With several methods an address, at any time.
+fn lookup(timeline: &Timeline, methods: u64, places: u64) -> f64 {
     let process = timeline.find_process(PID, None).expect("the process");
     let mut random = 42_u64;
-    let addresses: Vec<u64> = (0..size(1_000_000))
+    let mut below = |most| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % most
+    };
+    let queries: Vec<(u64, u64)> = (0..size(1_000_000))
         .map(|_| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            BASE + random % (methods * STEP)
+            let address = BASE + below(places * STEP);
+            (
+                address,
+                if places < methods {
+                    below(methods)
+                } else {
+                    methods
+                },
+            )
         })
         .collect();
-    let pass = || {
+    let pass = |queries: &[(u64, u64)]| {
         let begin = Instant::now();
-        for &address in &addresses {
-            black_box(timeline.body(process, address, methods, Position::Exact));
+        for &(address, time) in queries {
+            black_box(timeline.body(process, address, time, Position::Exact));
         }
-        begin.elapsed().as_nanos() as f64 / addresses.len() as f64
+        begin.elapsed().as_nanos() as f64 / queries.len() as f64
     };
-    (0..5).map(|_| pass()).fold(f64::INFINITY, f64::min)
+    let mut times: Vec<f64> = (0..4)
+        .flat_map(|_| queries.chunks(10_000).map(pass))
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 10]
+}
+
+/// Prints the times of lookups in sessions of a number of methods and methods an address.
+fn lookups(methods: u64, versions: u64) {
+    let places = methods / versions;
+    let mut session = Session::new(Options::default());
+    load_at(PID, 0..methods, places, |at, fact| session.apply(at, fact));
+    let frozen_ns = lookup(&session.finish(), methods, places);
+    let mut session = LiveSession::new();
+    load_at(PID, 0..methods, places, |at, fact| session.apply(at, fact));
+    session.publish();
+    let live_ns = lookup(&session.reader().timeline(), methods, places);
+    println!(
+        "lookup, {methods} methods, {versions} an address: {frozen_ns:.0} ns frozen, {live_ns:.0} ns live: {:.1} times",
+        live_ns / frozen_ns
+    );
 }
 
 /// Returns the median time to load a method and to publish it, in µs.
@@ -119,12 +157,19 @@ fn batch(timeline: &Arc<Timeline>, methods: u64) -> f64 {
 
 fn main() {
     let methods = size(1_000_000);
+    for (methods, versions) in [
+        (10_000, 1),
+        (100_000, 1),
+        (1_000_000, 1),
+        (1_000_000, 2),
+        (1_000_000, 50),
+    ] {
+        lookups(size(methods), versions);
+    }
     let (timeline, build, frozen_bytes) = timed(|| frozen(methods));
-    let frozen_ns = lookup(&timeline, methods);
     drop(timeline);
     let (mut session, publish, live_bytes) = timed(|| live(methods));
     let timeline = session.reader().timeline();
-    let live_ns = lookup(&timeline, methods);
     let per = |bytes: i64| bytes as f64 / methods as f64;
     let [build, publish] = [build, publish].map(|it| it.as_secs_f64());
     println!(
@@ -135,10 +180,6 @@ fn main() {
         "memory a method: {:.0} B frozen, {:.0} B live",
         per(frozen_bytes),
         per(live_bytes)
-    );
-    println!(
-        "lookup of any address: {frozen_ns:.0} ns frozen, {live_ns:.0} ns live: {:.1} times",
-        live_ns / frozen_ns
     );
     println!(
         "10 M queries in a batch: {:.0} ms live",

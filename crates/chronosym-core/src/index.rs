@@ -10,6 +10,15 @@ pub(crate) enum Index {
 }
 
 impl Index {
+    /// Returns the occupant at an address and time.
+    #[inline]
+    pub(crate) fn id(&self, address: u64, time: u64) -> Option<Id> {
+        match self {
+            Index::Frozen(map) => map.lookup(address, time),
+            Index::Live(map) => map.id(address, time),
+        }
+    }
+
     /// Returns the occupant at an address and time, with its lifetime.
     pub(crate) fn find(&self, address: u64, time: u64) -> Option<(Id, Lifetime)> {
         match self {

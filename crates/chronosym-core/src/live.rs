@@ -430,7 +430,7 @@ impl Timeline {
         // address.
         let address = position.looked_up(self.normalise(address));
         self.space(process).is_some_and(|space| {
-            time_ns >= self.watermark || space.bodies.find(address, time_ns).is_none()
+            time_ns >= self.watermark || space.bodies.id(address, time_ns).is_none()
         })
     }
 }

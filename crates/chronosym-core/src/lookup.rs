@@ -26,7 +26,7 @@ impl Timeline {
         let address = self.normalise(address);
         let time = AddressAt::new(process, address, time_ns, position).time;
         let find = |address| {
-            let (id, _) = bodies.find(address, time)?;
+            let id = bodies.id(address, time)?;
             Some(BodyIndex(id.index() as u32))
         };
         match position {

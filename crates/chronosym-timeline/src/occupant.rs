@@ -178,6 +178,11 @@ impl Id {
         (self.0.get() - 1) as usize
     }
 
+    /// Returns the form that indices store.
+    pub(crate) const fn raw(self) -> u32 {
+        self.0.get()
+    }
+
     /// Returns the id of the form that indices store: 0 for no occupant.
     pub(crate) const fn from_raw(raw: u32) -> Option<Self> {
         match NonZeroU32::new(raw) {

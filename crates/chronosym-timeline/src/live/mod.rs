@@ -1,5 +1,6 @@
 //! A map that grows while it is read: one writer and any number of readers that never wait.
 
+mod keys;
 mod occupants;
 mod segment;
 mod snapshot;

@@ -1,5 +1,8 @@
 //! Segments of the address space: addresses with the same occupants at all times.
 
+use std::iter::once;
+use std::sync::Arc;
+
 use super::tree::{Key, Tree};
 use crate::occupant::{Id, Lifetime};
 
@@ -30,6 +33,7 @@ impl Version {
 
 impl Key for Version {
     type Order = Order;
+    type Keys = Vec<Self>;
 
     fn order(&self) -> Order {
         (self.instant, self.id)
@@ -41,8 +45,13 @@ impl Key for Version {
 pub(crate) enum Versions {
     None,
     One(Version),
+    /// At most [`FEW`].
+    Few(Arc<[Version]>),
     Many(Tree<Version, ()>),
 }
+
+/// An insertion copies this many at most.
+const FEW: usize = 64;
 
 /// A segment; the tree of segments has its first address. Addresses outside of all segments never
 /// had an occupant.
@@ -59,13 +68,20 @@ impl Versions {
         matches!(self, Versions::None)
     }
 
-    /// Returns the newest one.
-    #[inline]
-    pub(crate) fn newest(&self) -> Option<&Version> {
+    /// Returns the first that ends after a time, or the newest one.
+    #[inline(always)]
+    pub(crate) fn ending_after(&self, time: u64) -> Option<&Version> {
         match self {
             Versions::None => None,
             Versions::One(version) => Some(version),
-            Versions::Many(all) => Some(all.last(|_| true)?.0),
+            Versions::Few(all) => {
+                let at = all.partition_point(|version| version.to <= time);
+                all.get(at.min(all.len().checked_sub(1)?))
+            }
+            Versions::Many(all) => {
+                let (newest, next) = all.divide(|version| version.to <= time);
+                Some(next.or(newest)?.0)
+            }
         }
     }
 
@@ -79,6 +95,10 @@ impl Versions {
             Versions::None => (None, None),
             Versions::One(version) if before(version) => (Some(version), None),
             Versions::One(version) => (None, Some(version)),
+            Versions::Few(all) => {
+                let at = all.partition_point(before);
+                (at.checked_sub(1).map(|last| &all[last]), all.get(at))
+            }
             Versions::Many(all) => {
                 let (last, next) = all.divide(before);
                 (last.map(|it| it.0), next.map(|it| it.0))
@@ -101,11 +121,22 @@ impl Versions {
         match self {
             Versions::None => *self = Versions::One(version),
             Versions::One(one) if one.order() == version.order() => *one = version,
-            Versions::One(one) => {
-                let mut all = Tree::new();
-                all.insert(*one, ());
-                all.insert(version, ());
-                *self = Versions::Many(all);
+            Versions::One(one) if one.order() < version.order() => {
+                *self = Versions::Few(Arc::new([*one, version]));
+            }
+            Versions::One(one) => *self = Versions::Few(Arc::new([version, *one])),
+            Versions::Few(all) => {
+                let at = all.partition_point(|it| it.order() < version.order());
+                if all.get(at).is_some_and(|it| it.order() == version.order()) {
+                    Arc::make_mut(all)[at] = version;
+                    return;
+                }
+                let (before, after) = all.split_at(at);
+                let all = before.iter().chain(once(&version)).chain(after).copied();
+                *self = match before.len() + after.len() {
+                    FEW.. => Versions::Many(all.map(|version| (version, ())).collect()),
+                    _ => Versions::Few(all.collect()),
+                };
             }
             Versions::Many(all) => all.insert(version, ()),
         }
@@ -118,6 +149,18 @@ impl Versions {
                 if one.order() == order {
                     *self = Versions::None;
                 }
+            }
+            Versions::Few(all) => {
+                let kept: Arc<[Version]> = all
+                    .iter()
+                    .filter(|it| it.order() != order)
+                    .copied()
+                    .collect();
+                *self = match *kept {
+                    [] => Versions::None,
+                    [one] => Versions::One(one),
+                    _ => Versions::Few(kept),
+                };
             }
             Versions::Many(all) => {
                 all.remove(&order);
@@ -135,7 +178,59 @@ impl Versions {
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Versions::None | Versions::One(_) => 0,
+            Versions::Few(all) => size_of_val(&**all),
             Versions::Many(all) => all.memory_bytes(&|()| 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Occupants of one address follow one another.
+    fn version(index: usize) -> Version {
+        let instant = index as u64 / 2 * 10;
+        Version {
+            instant,
+            from: instant,
+            to: instant + [0, 7][index % 2],
+            id: Id::from_index(index).expect("few"),
+            from_known: true,
+            to_known: true,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn is_sorted_for_any_number(
+            changes in prop::collection::vec((0..3 * FEW, prop::bool::weighted(0.8)), 0..600)
+        ) {
+            let (mut versions, mut model) = (Versions::None, BTreeMap::new());
+            for (step, &(index, adds)) in changes.iter().enumerate() {
+                let mut version = version(index);
+                if adds {
+                    version.to_known = step % 2 == 0;
+                    versions.insert(version);
+                    model.insert(version.order(), version.to_known);
+                } else {
+                    versions.remove(version.order());
+                    model.remove(&version.order());
+                }
+            }
+            prop_assert_eq!(versions.is_empty(), model.is_empty());
+            let oldest = versions.divide(|_| false).1;
+            let all = std::iter::successors(oldest, |it| versions.newer(it.order()));
+            prop_assert!(all.map(|it| (it.order(), it.to_known)).eq(model));
+            let newest = versions.divide(|_| true).0.map(Version::order);
+            for time in 0..30 * FEW as u64 {
+                let next = versions.divide(|it| it.to <= time).1.map(Version::order);
+                prop_assert_eq!(versions.ending_after(time).map(Version::order), next.or(newest));
+            }
         }
     }
 }

@@ -37,8 +37,9 @@ impl Snapshot {
     ///
     /// An occupant is final before the watermark. A lookup without an occupant is final only when
     /// the map is finished: an occupant with an unknown start may still be inserted.
+    #[inline]
     pub fn lookup(&self, addr: u64, time: u64) -> LiveAnswer {
-        let id = self.find(addr, time).map(|(id, _)| id);
+        let id = self.id(addr, time);
         LiveAnswer {
             id,
             provisional: !self.finished && (id.is_none() || time >= self.watermark),
@@ -49,14 +50,26 @@ impl Snapshot {
     /// and does not allocate.
     #[inline]
     pub fn find(&self, addr: u64, time: u64) -> Option<(Id, Lifetime)> {
-        let versions = self.versions(addr)?;
-        let newest = versions.newest()?;
-        // Most lookups are for the present.
-        let version = match newest.from <= time || newest.to <= time {
-            true => newest,
-            false => versions.divide(|version| version.to <= time).1?,
-        };
-        Some(occupant(version)).filter(|(_, lifetime)| lifetime.contains(time))
+        let (version, is_alive) = self.version(addr, time)?;
+        is_alive.then(|| occupant(version))
+    }
+
+    /// Returns the occupant that was alive at `addr` at `time`, as [`find`](Self::find) without its
+    /// lifetime, but faster.
+    #[inline]
+    pub fn id(&self, addr: u64, time: u64) -> Option<Id> {
+        let (version, is_alive) = self.version(addr, time)?;
+        // A branch here would be mispredicted often, and only after all loads.
+        Id::from_raw(version.id.raw() * u32::from(is_alive))
+    }
+
+    /// Returns the occupant that may have been alive at `addr` at `time`, and whether it was.
+    #[inline(always)]
+    fn version(&self, addr: u64, time: u64) -> Option<(&Version, bool)> {
+        let (_, segment) = self.tree.last(|start| *start <= addr)?;
+        let version = segment.versions.ending_after(time)?;
+        let is_alive = (addr <= segment.last) & (version.from <= time) & (time < version.to);
+        Some((version, is_alive))
     }
 
     /// Returns the occupants of `addr` whose lifetimes are nearest to `time`, without forgotten

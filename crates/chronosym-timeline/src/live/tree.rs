@@ -2,33 +2,36 @@
 
 use std::sync::Arc;
 
+use super::keys::{Addresses, FULL, Keys};
+
 /// A key of a tree, which may have fields besides those that order it.
 pub(crate) trait Key: Copy {
     type Order: Ord;
+    /// The keys of a node.
+    type Keys: Keys<Self>;
 
     fn order(&self) -> Self::Order;
 }
 
 impl Key for u64 {
     type Order = u64;
+    type Keys = Addresses;
 
     fn order(&self) -> u64 {
         *self
     }
 }
 
-/// Largest number of keys of a node.
-const FULL: usize = 32;
-
 /// Keys are apart from values: a search reads few cache lines.
 #[derive(Clone)]
-struct Node<K, V> {
-    keys: Vec<K>,
+#[repr(C)] // The lines that a search reads are adjacent.
+struct Node<K: Key, V> {
     below: Below<K, V>,
+    keys: K::Keys,
 }
 
 #[derive(Clone)]
-enum Below<K, V> {
+enum Below<K: Key, V> {
     Values(Vec<V>),
     /// The key of a child is its first one.
     Children(Vec<Arc<Node<K, V>>>),
@@ -42,7 +45,7 @@ pub(crate) type Divided<'t, K, V> = (Option<Entry<'t, K, V>>, Option<Entry<'t, K
 
 /// The tree. Clones share nodes until one of them changes.
 #[derive(Clone)]
-pub(crate) struct Tree<K, V> {
+pub(crate) struct Tree<K: Key, V> {
     root: Arc<Node<K, V>>,
 }
 
@@ -50,7 +53,7 @@ impl<K: Key, V> Tree<K, V> {
     pub(crate) fn new() -> Self {
         Self {
             root: Arc::new(Node {
-                keys: Vec::new(),
+                keys: K::Keys::default(),
                 below: Below::Values(Vec::new()),
             }),
         }
@@ -61,7 +64,7 @@ impl<K: Key, V> Tree<K, V> {
     pub(crate) fn divide(&self, before: impl Fn(&K) -> bool) -> Divided<'_, K, V> {
         let (mut node, mut next) = (&*self.root, None);
         loop {
-            let at = node.keys.partition_point(&before);
+            let at = node.keys.rank(&before);
             match &node.below {
                 Below::Values(_) => {
                     let last = at.checked_sub(1).and_then(|last| node.entry(last));
@@ -83,7 +86,7 @@ impl<K: Key, V> Tree<K, V> {
     pub(crate) fn last(&self, before: impl Fn(&K) -> bool) -> Option<Entry<'_, K, V>> {
         let mut node = &*self.root;
         loop {
-            let last = node.keys.partition_point(&before).checked_sub(1)?;
+            let last = node.keys.rank(&before).checked_sub(1)?;
             match &node.below {
                 Below::Values(values) => return Some((&node.keys[last], &values[last])),
                 Below::Children(children) => node = &children[last],
@@ -102,12 +105,12 @@ impl<K: Key, V> Tree<K, V> {
     }
 }
 
-impl<K: Key + Clone, V: Clone> Tree<K, V> {
+impl<K: Key, V: Clone> Tree<K, V> {
     /// Returns the value of a key to be changed.
     pub(crate) fn get_mut(&mut self, order: &K::Order) -> Option<&mut V> {
         let mut node = Arc::make_mut(&mut self.root);
         loop {
-            let last = node.keys.partition_point(|key| key.order() <= *order);
+            let last = node.keys.rank(|key| key.order() <= *order);
             let last = last.checked_sub(1)?;
             match &mut node.below {
                 Below::Values(values) => {
@@ -121,9 +124,11 @@ impl<K: Key + Clone, V: Clone> Tree<K, V> {
     /// Inserts an entry; replaces one with a key of the same order.
     pub(crate) fn insert(&mut self, key: K, value: V) {
         if let Some((upper_key, upper)) = Arc::make_mut(&mut self.root).insert(key, value) {
-            let keys = self.root.keys.first().copied().into_iter();
+            let mut keys = K::Keys::default();
+            keys.insert(0, self.root.keys[0]);
+            keys.insert(1, upper_key);
             self.root = Arc::new(Node {
-                keys: keys.chain([upper_key]).collect(),
+                keys,
                 below: Below::Children(vec![self.root.clone(), upper]),
             });
         }
@@ -139,6 +144,16 @@ impl<K: Key + Clone, V: Clone> Tree<K, V> {
                 .cloned()
                 .unwrap_or_else(|| Tree::new().root);
         }
+    }
+}
+
+impl<K: Key, V: Clone> FromIterator<(K, V)> for Tree<K, V> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let mut tree = Self::new();
+        for (key, value) in entries {
+            tree.insert(key, value);
+        }
+        tree
     }
 }
 
@@ -158,7 +173,7 @@ impl<K: Key, V> Node<K, V> {
     }
 
     fn memory_bytes(&self, of_value: &impl Fn(&V) -> usize) -> usize {
-        let own = size_of::<Self>() + self.keys.capacity() * size_of::<K>();
+        let own = size_of::<Self>() + self.keys.memory_bytes();
         own + match &self.below {
             Below::Values(values) => {
                 values.capacity() * size_of::<V>() + values.iter().map(of_value).sum::<usize>()
@@ -177,22 +192,22 @@ impl<K: Key, V: Clone> Node<K, V> {
         let Node { keys, below } = self;
         let (upper_keys, below) = match below {
             Below::Values(values) => {
-                let at = keys.partition_point(|it| it.order() < key.order());
+                let at = keys.rank(|it| it.order() < key.order());
                 if keys.get(at).is_some_and(|it| it.order() == key.order()) {
                     (keys[at], values[at]) = (key, value);
                     return None;
                 }
-                let (keys, values) = add(keys, values, at, (key, value))?;
+                let (keys, values) = add::<K, _>(keys, values, at, (key, value))?;
                 (keys, Below::Values(values))
             }
             Below::Children(children) => {
-                let at = keys.partition_point(|it| it.order() <= key.order());
+                let at = keys.rank(|it| it.order() <= key.order());
                 let at = at.saturating_sub(1);
                 if key.order() <= keys[at].order() {
                     keys[at] = key;
                 }
                 let upper = Arc::make_mut(&mut children[at]).insert(key, value)?;
-                let (keys, children) = add(keys, children, at + 1, upper)?;
+                let (keys, children) = add::<K, _>(keys, children, at + 1, upper)?;
                 (keys, Below::Children(children))
             }
         };
@@ -206,7 +221,7 @@ impl<K: Key, V: Clone> Node<K, V> {
     /// Removes below. Drops a child that becomes empty, and merges two small ones.
     fn remove(&mut self, order: &K::Order) {
         let Node { keys, below } = self;
-        let at = keys.partition_point(|key| key.order() <= *order);
+        let at = keys.rank(|key| key.order() <= *order);
         let Some(at) = at.checked_sub(1) else {
             return;
         };
@@ -240,7 +255,7 @@ impl<K: Key, V: Clone> Node<K, V> {
 
     /// Appends the contents of another node of the same level.
     fn append(&mut self, other: Self) {
-        self.keys.extend(other.keys);
+        self.keys.append(&other.keys);
         match (&mut self.below, other.below) {
             (Below::Values(values), Below::Values(more)) => values.extend(more),
             (Below::Children(children), Below::Children(more)) => children.extend(more),
@@ -251,12 +266,12 @@ impl<K: Key, V: Clone> Node<K, V> {
 
 /// Adds an entry to a node at a position; if the node is full, splits off and returns its upper
 /// part. A node stays full if keys come in ascending order.
-fn add<K, T>(
-    keys: &mut Vec<K>,
+fn add<K: Key, T>(
+    keys: &mut K::Keys,
     items: &mut Vec<T>,
     at: usize,
     (key, item): (K, T),
-) -> Option<(Vec<K>, Vec<T>)> {
+) -> Option<(K::Keys, Vec<T>)> {
     if keys.len() < FULL {
         keys.insert(at, key);
         items.insert(at, item);
