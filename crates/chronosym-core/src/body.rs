@@ -140,9 +140,23 @@ pub(crate) struct Module {
     pub native_pdb: Option<PdbReference>,
     pub loaded: Start,
     pub end: End,
+    /// Unloads before `end`: a trace may repeat an unload, or list the module again.
+    pub unloads: Vec<u64>,
     pub evidence: EvidenceSet,
     pub bodies: Chunked<BodyIndex>,
     pub app_domain: Option<u64>,
+}
+
+impl Module {
+    /// Sets the end that an event states.
+    pub fn set_end(&mut self, end: End) {
+        if let End::At(time) = self.end
+            && self.end != end
+        {
+            self.unloads.push(time);
+        }
+        self.end = end;
+    }
 }
 
 /// The entry point of a precompiled method of unknown size.

@@ -1,9 +1,9 @@
 //! Two recordings of one process, merged, answer as one recording with the data of both.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chronosym_core::facts::{At, Fact, Image, Method, Module, Process, ProcessKey, Symbol};
+use chronosym_core::facts::{At, Fact, IlMap, Image, Method, Module, Process, ProcessKey, Symbol};
 use chronosym_core::{
     Action, MergeError, Options, Position, SaveOptions, SavedTimeline, Session, Timeline, merge,
 };
@@ -18,7 +18,7 @@ const BEGAN_UNIX_NS: i128 = 1_700_000_000_000_000_000;
 type Step = (u8, u64, u64);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec((0_u8..14, 0_u64..6, 0_u64..8), 0..30)
+    prop::collection::vec((0_u8..15, 0_u64..6, 0_u64..8), 0..30)
 }
 
 fn at(time_ns: u64) -> At {
@@ -28,7 +28,8 @@ fn at(time_ns: u64) -> At {
 fn method<'a>(action: Action, id: u64, slot: u64) -> Method<'a> {
     let (start, size) = (0x1000 + slot * 0x80, 0x40 + 0x30 * (id as u32 % 3));
     let name = ["First", "Second", "Third"][(id % 3) as usize];
-    let method = Method::new(action, id, start, size).in_module(1 + id % 2, 0x600_0001);
+    let mut method = Method::new(action, id, start, size).in_module(1 + id % 2, 0x600_0001);
+    method.native_code_version = 1 + slot;
     method.named("Ns.Type", name, "void ()")
 }
 
@@ -43,6 +44,13 @@ fn apply(session: &mut Session, time_ns: u64, &(what, id, slot): &Step) {
         6 => image(Action::Load).into(),
         7 => image(Action::Unload).into(),
         8 => Symbol::new(0x1000 + slot * 0x80, 0x1020 + slot * 0x80, "stub").into(),
+        14 => {
+            let entries = [(0, 0), (1 + slot as i32, 4), (20, 0x20)];
+            let mut map = IlMap::new(Action::Load, id, &entries);
+            map.version = Some(1 + slot);
+            session.apply(at(time_ns), map);
+            return;
+        }
         9 => Fact::ThreadName(["", "main", "worker"][(id % 3) as usize].into()),
         _ => {
             let action = [Action::Load, Action::Unload, Action::DCStart, Action::DCEnd];
@@ -90,7 +98,9 @@ fn names(timeline: &Timeline, steps: u64) -> Vec<String> {
     for address in (0x0f80..0x1800).step_by(0x58) {
         for time in (0..=steps).map(|step| step * STEP_NS + STEP_NS / 2) {
             let frames = timeline.frames(process, address, time, Position::Exact, None);
-            let names: Vec<_> = frames.iter().map(|it| it.name().ok()).collect();
+            let names: Vec<_> = (frames.iter())
+                .map(|it| (it.name().ok(), it.il_offset))
+                .collect();
             all.push(format!("{address:#x} at {time}: {names:?}"));
         }
     }
@@ -109,28 +119,42 @@ proptest! {
         list_core(&mut halves[0], 0);
         list_core(&mut halves[1], 0);
         let mut mapped = BTreeSet::new();
-        let (mut loaded, mut unloaded) = (BTreeSet::new(), BTreeSet::new());
+        let mut loaded = BTreeSet::new();
+        let (mut loads, mut methods) = ([0; 2], BTreeMap::new());
+        let mut loaded_before = None;
         for (index, step) in steps.iter().enumerate() {
             let time = index as u64 * STEP_NS;
-            // An image is mapped once, and a module loaded once before its unload. After it, the
-            // module is neither unloaded nor listed, and has no code.
-            match *step {
-                (0..=5 | 11.., id, _) if unloaded.contains(&(id % 2)) => continue,
-                (10, id, _) if !loaded.insert(id % 2) => continue,
-                (10, id, _) => _ = unloaded.remove(&(id % 2)),
-                (11, id, _) => {
-                    unloaded.insert(id % 2);
-                    loaded.remove(&(id % 2));
+            let method_before = std::mem::take(&mut loaded_before);
+            let mut step = *step;
+            // An image is mapped once, and a module loaded once before its unload. Only the methods
+            // of the module that is loaded are listed or unloaded. An IL map follows the load of
+            // its method.
+            if let (0..=5, id, slot) = step {
+                let load = loads[id as usize % 2];
+                let before = methods.get(&(id, slot)).copied().unwrap_or(load);
+                if step.0 > 2 && before != load {
+                    continue;
                 }
-                (12.., id, _) => _ = loaded.insert(id % 2),
+                methods.insert((id, slot), load);
+            }
+            match step {
+                (0..=2 | 5, id, slot) => loaded_before = Some((id, slot)),
+                (10, id, _) if !loaded.insert(id % 2) => continue,
+                (10, id, _) => loads[id as usize % 2] += 1,
+                (11, id, _) => _ = loaded.remove(&(id % 2)),
+                (12 | 13, id, _) => _ = loaded.insert(id % 2),
+                (14, ..) => match method_before {
+                    Some((id, slot)) => (step.1, step.2) = (id, slot),
+                    None => continue,
+                },
                 (6, id, slot) if !mapped.insert((id, slot)) => continue,
                 (7, id, slot) => _ = mapped.remove(&(id, slot)),
                 _ => {}
             }
-            apply(&mut whole, time, step);
+            apply(&mut whole, time, &step);
             match index < split {
-                true => apply(&mut halves[0], time, step),
-                false => apply(&mut halves[1], time - split_ns, step),
+                true => apply(&mut halves[0], time, &step),
+                false => apply(&mut halves[1], time - split_ns, &step),
             }
         }
         let halves = halves.map(save);
@@ -212,6 +236,71 @@ fn code_ends_with_a_module_that_another_recording_unloads() {
     let name = |step| name_at(&merged, 0x1088, step * STEP_NS + STEP_NS / 2);
     assert_eq!(name(1).as_deref(), Some("Ns.Type.Second"));
     assert_eq!(name(2), None, "unloaded with its module");
+}
+
+#[test]
+fn an_il_map_is_joined_to_the_load_in_another_recording() {
+    let (mut first, mut second) = (recording(0), recording(STEP_NS));
+    for session in [&mut first, &mut second] {
+        list_core(session, 0);
+    }
+    first.apply(at(STEP_NS / 2), method(Action::Load, 1, 1));
+    let map = (14, 1, 1);
+    apply(&mut second, 0, &map);
+    let second = save(second);
+    let merged = merged(&[&save(first), &second]).expect("one process");
+    let process = merged.find_process(PID, None).expect("the process");
+    let frames = merged.frames(process, 0x1088, STEP_NS, Position::Exact, None);
+    assert_eq!(frames[0].il_offset.map(|it| it.offset), Some(2));
+    assert!(
+        merged.diagnostics().is_empty(),
+        "{:?}",
+        merged.diagnostics()
+    );
+    let alone = Timeline::open(&second).expect("saved");
+    let unused = |timeline: &Timeline| {
+        timeline
+            .diagnostics()
+            .iter()
+            .map(|it| it.count)
+            .sum::<u64>()
+    };
+    assert_eq!(unused(&alone), 1);
+}
+
+#[test]
+fn code_ends_with_the_first_of_two_unloads_of_its_module() {
+    let (mut first, mut second) = (recording(0), recording(2 * STEP_NS));
+    for session in [&mut first, &mut second] {
+        list_core(session, 0);
+    }
+    first.apply(at(0), method(Action::Load, 1, 1));
+    for step in [0, 2] {
+        second.apply(
+            at(step * STEP_NS),
+            Module::new(Action::Unload, 2, "/app/m.dll"),
+        );
+    }
+    let merged = merged(&[&save(first), &save(second)]).expect("one process");
+    let name = |step| name_at(&merged, 0x1088, step * STEP_NS + STEP_NS / 2);
+    assert_eq!(name(1).as_deref(), Some("Ns.Type.Second"));
+    assert_eq!([name(2), name(5)], [None, None]);
+}
+
+#[test]
+fn code_is_in_the_latest_module_of_its_id() {
+    let (mut first, mut second) = (recording(0), recording(3 * STEP_NS));
+    for session in [&mut first, &mut second] {
+        list_core(session, 0);
+    }
+    for (action, step) in [(Action::Load, 0), (Action::Unload, 1), (Action::Load, 2)] {
+        first.apply(at(step * STEP_NS), Module::new(action, 2, "/app/m.dll"));
+    }
+    second.apply(at(0), method(Action::DCStart, 1, 1));
+    let merged = merged(&[&save(first), &save(second)]).expect("one process");
+    let name = |step| name_at(&merged, 0x1088, step * STEP_NS + STEP_NS / 2);
+    assert_eq!([name(0), name(1)], [None, None], "before the module");
+    assert_eq!(name(2).as_deref(), Some("Ns.Type.Second"));
 }
 
 #[test]

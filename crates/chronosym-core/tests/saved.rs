@@ -294,8 +294,8 @@ fn truncated_or_changed_files_are_rejected() {
     longer.push(0);
     assert!(open(&longer, Options::default()).is_err());
     let mut newer = bytes;
-    newer[8] = 3;
-    let error = SavedError::NewerVersion { found: 3, known: 2 };
+    newer[8] = 4;
+    let error = SavedError::NewerVersion { found: 4, known: 3 };
     assert_eq!(open(&newer, Options::default()).err(), Some(error));
 }
 
@@ -377,7 +377,7 @@ fn diagnostics_of_the_trace_are_kept() {
 #[test]
 #[ignore = "writes a file"]
 fn write_the_example() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version2.chrono");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version3.chrono");
     std::fs::write(path, example()).expect("a writable folder");
 }
 
@@ -386,6 +386,7 @@ fn write_the_example() {
 fn every_version_is_read() {
     is_read(include_bytes!("data/version1.chrono"));
     is_read(include_bytes!("data/version2.chrono"));
+    is_read(include_bytes!("data/version3.chrono"));
 }
 
 fn is_read(bytes: &[u8]) {

@@ -1,5 +1,6 @@
 //! Joins the code of one process from two recordings.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use chronosym_timeline::{End, Start};
@@ -61,11 +62,19 @@ impl KnownModules {
             .near(&module_key(&module), first_seen(module.loaded));
         for index in near {
             let old = &code.modules[index.index()];
-            let Some((loaded, end)) = join_lifetimes((old.loaded, old.end), own, self.slack_ns)
-            else {
+            let old = (old.loaded, old.end);
+            let joined = join_lifetimes(old, own, self.slack_ns)
+                .or_else(|| repeated(old, own))
+                .or_else(|| repeated(own, old));
+            let Some((loaded, end)) = joined else {
                 continue;
             };
             let old = code.module_mut(index);
+            let unloads = old.unloads.iter().chain(&module.unloads).copied();
+            let ends = [old.end, module.end].into_iter().filter_map(unloaded_at);
+            old.unloads = unloads
+                .chain(ends.filter(|&at| end != End::At(at)))
+                .collect();
             (old.loaded, old.end) = (loaded, end);
             old.evidence = old.evidence.and(module.evidence);
             old.managed_pdb = old.managed_pdb.take().or(module.managed_pdb);
@@ -76,6 +85,26 @@ impl KnownModules {
             return index;
         }
         code.add_module(module)
+    }
+}
+
+/// Returns the lifetime of a module that one recording unloads, and that another has without a
+/// load later: a trace may repeat an unload, or list the module again.
+fn repeated((loaded, end): (Start, End), later: (Start, End)) -> Option<(Start, End)> {
+    let (End::At(ended), Start::Before(seen)) = (end, later.0) else {
+        return None;
+    };
+    let end = match later.1 {
+        End::Open => end,
+        stated => stated,
+    };
+    (ended <= seen).then_some((loaded, end))
+}
+
+fn unloaded_at(end: End) -> Option<u64> {
+    match end {
+        End::At(time) => Some(time),
+        End::After(_) | End::Open => None,
     }
 }
 
@@ -115,18 +144,26 @@ impl ProcessCode {
                 Step::Image(image) => self.image_mapped(image.base, image.last(), time),
             }
         }
-        let modules: Vec<_> = self.modules.indexed().map(|(index, _)| index).collect();
-        for index in modules {
-            let index = ModuleIndex(index as u32);
+        let modules = self.modules.indexed();
+        let mut modules: Vec<_> = modules
+            .map(|(index, module)| (first_seen(module.loaded), ModuleIndex(index as u32)))
+            .collect();
+        // Of the modules with one id, the latest one before a body has it.
+        modules.sort_by_key(|&(time, _)| Reverse(time));
+        for (_, index) in modules {
             self.adopt_since(index);
-            if let End::At(time) = self.modules[index.index()].end {
-                let bodies: Vec<_> = self.modules[index.index()].bodies.iter().copied().collect();
-                for body in bodies {
-                    let CodeBody { confirmed, end, .. } = self.bodies[body.index()];
-                    // An image may have been mapped over it later.
-                    if confirmed <= time && !has_ended(end, time) {
-                        self.bodies[body.index()].end = End::At(time);
-                    }
+            let module = &self.modules[index.index()];
+            let ends = module.unloads.iter().copied();
+            let mut ends: Vec<u64> = ends.chain(unloaded_at(module.end)).collect();
+            ends.sort_unstable();
+            let bodies: Vec<_> = module.bodies.iter().copied().collect();
+            for body in bodies.iter().filter(|_| !ends.is_empty()) {
+                let CodeBody { confirmed, end, .. } = self.bodies[body.index()];
+                // An image may have been mapped over it later.
+                if let Some(&time) = ends.iter().find(|&&time| confirmed <= time)
+                    && !has_ended(end, time)
+                {
+                    self.bodies[body.index()].end = End::At(time);
                 }
             }
         }

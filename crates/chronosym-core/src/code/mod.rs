@@ -40,8 +40,10 @@ pub(crate) struct ProcessCode {
     /// Number of stubs at the last call of `forget`.
     old_stubs: usize,
     pub entry_points: BTreeMap<u64, EntryPoint>,
-    /// IL maps without a body.
+    /// Number of IL maps without a body, including lone ones.
     pub unbound_maps: u64,
+    /// Those whose body another recording may have, by time.
+    pub lone_maps: Arc<Vec<LoneMap>>,
     /// The bodies of each method: (clr, method id) → bodies.
     pub by_method: Layers<(u16, u64), BodyIndex>,
     module_by_id: Arc<HashMap<(u16, u64), ModuleIndex>>,
@@ -81,6 +83,17 @@ struct Closed {
 
 /// Runtime instance, method, native code version, extent.
 type VersionKey = (u16, u64, u64, Extent);
+
+/// A map whose body had no event in the recording.
+#[derive(Clone, Debug)]
+pub(crate) struct LoneMap {
+    pub time: u64,
+    pub clr_instance: u16,
+    pub method_id: u64,
+    pub version: u64,
+    pub extent: Extent,
+    pub map: Arc<IlMap>,
+}
 
 /// A map that waits for its body's event.
 #[derive(Debug)]
@@ -434,6 +447,7 @@ impl ProcessCode {
             by_method: self.by_method.snapshot(),
             module_by_id: self.module_by_id.clone(),
             unbound_maps: self.unbound_maps,
+            lone_maps: self.lone_maps.clone(),
             ..ProcessCode::default()
         }
     }

@@ -46,7 +46,7 @@ impl ProcessCode {
                 old.evidence.insert(evidence);
                 match module.action {
                     Action::Load | Action::DCStart => {}
-                    Action::Unload | Action::DCEnd => old.end = end,
+                    Action::Unload | Action::DCEnd => old.set_end(end),
                 }
                 if old.managed_pdb.is_none() {
                     old.managed_pdb.clone_from(&module.managed_pdb);
@@ -73,6 +73,7 @@ impl ProcessCode {
                 native_pdb: module.native_pdb.clone(),
                 loaded,
                 end,
+                unloads: Vec::new(),
                 evidence: EvidenceSet::of(evidence),
                 bodies: Chunked::default(),
                 app_domain: None,

@@ -9,7 +9,7 @@ use chronosym_timeline::Start;
 use chronosym_types::hash::HashMap;
 use smallvec::SmallVec;
 
-use super::{Pending, ProcessCode, VersionKey};
+use super::{LoneMap, Pending, ProcessCode, VersionKey};
 use crate::facts::{self, At};
 use crate::ids::BodyIndex;
 use crate::il_map::IlMap;
@@ -151,6 +151,7 @@ impl ProcessCode {
         // event.
         waiting.sort_by_key(|pending| Reverse((pending.time, pending.before)));
         let versions = self.versions(&waiting);
+        let mut lone = Vec::new();
         for pending in waiting {
             let bodies = pending.version.and_then(|key| versions.get(&key));
             match bodies.and_then(|bodies| self.alive_then(bodies.as_slice(), pending.time)) {
@@ -159,9 +160,37 @@ impl ProcessCode {
                     let is_other = *il_map.get_or_insert(Arc::clone(&pending.map)) != pending.map;
                     self.unbound_maps += u64::from(is_other);
                 }
-                None => self.unbound_maps += 1,
+                None => {
+                    self.unbound_maps += 1;
+                    lone.extend(pending.lone());
+                }
             }
         }
+        lone.reverse();
+        Arc::make_mut(&mut self.lone_maps).extend(lone);
+    }
+
+    /// Applies a map whose body had no event in the recording that has it. Call it in the order of
+    /// times, when the bodies of other recordings are known.
+    pub fn restore_map(&mut self, lone: LoneMap) {
+        let LoneMap {
+            time,
+            clr_instance,
+            method_id,
+            version,
+            extent,
+            map,
+        } = lone;
+        let pending = Pending {
+            time,
+            method_id,
+            extent,
+            version: Some((clr_instance, method_id, version, extent)),
+            map,
+            before: self.il_maps,
+        };
+        self.il_maps += 1;
+        self.bind_alone(pending);
     }
 
     /// Returns the bodies of the versions of these maps, in the order of their first events.
@@ -190,6 +219,21 @@ impl ProcessCode {
         let last = last.filter(|(_, body)| !has_ended(body.end, time));
         let next = body(after).filter(|(_, body)| matches!(body.loaded, Start::Before(_)));
         last.or(next).map(|(index, _)| index)
+    }
+}
+
+impl Pending {
+    /// Returns the map for another recording, if its version is known.
+    fn lone(self) -> Option<LoneMap> {
+        let (clr_instance, method_id, version, extent) = self.version?;
+        Some(LoneMap {
+            time: self.time,
+            clr_instance,
+            method_id,
+            version,
+            extent,
+            map: self.map,
+        })
     }
 }
 

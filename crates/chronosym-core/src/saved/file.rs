@@ -40,6 +40,7 @@ closed_list! {
         Bodies = "code bodies",
         Methods = "inlined methods",
         Precompiled = "precompiled code",
+        LoneMaps = "IL maps without code",
         Symbols = "symbols without times",
         Details = "method details",
         Types = "type names",
@@ -56,7 +57,12 @@ closed_list! {
 impl Table {
     /// Returns whether files of a version have the table.
     fn is_in(self, version: u32) -> bool {
-        version > 1 || self != Table::Precompiled
+        version
+            >= match self {
+                Table::Precompiled => 2,
+                Table::LoneMaps => 3,
+                _ => 1,
+            }
     }
 }
 

@@ -79,6 +79,7 @@ impl SavedTimeline<'_> {
             self.read_modules(machine, texts, base, None)?;
             self.read_images(machine, texts, base, None)?;
             self.read_bodies(machine, texts, base)?;
+            self.read_lone_maps(machine, base)?;
             self.read_symbols(machine, texts, base)?;
             self.read_details(machine, texts, base, None)?;
             self.read_samples(session, texts, base, &types)
@@ -136,6 +137,8 @@ impl SavedTimeline<'_> {
         let mut session = Session::new(SampleSelection::None);
         let diagnostics = self.read_recording(&mut session)?;
         self.read_event_types(&mut session)?;
+        // No address is answered by them.
+        session.machine.counters.unbound_il_maps += self.rows(Table::LoneMaps) as u64;
         let base = &mut Base::default();
         let mask = AddressMask::of(&session.machine.facts, &session.seen_addresses);
         // Without a call before it, a return address is looked up itself.
@@ -309,6 +312,7 @@ impl SavedTimeline<'_> {
     ) -> Result<(), SavedError> {
         for mut row in self.read_of(Table::Modules, texts, processes, rows::module)? {
             base.lifetime(&mut row.it.loaded, &mut row.it.end);
+            base.times(&mut row.it.unloads);
             let process = &mut base.processes[row.process as usize];
             let code = &mut machine.state(process.index).code;
             let module = match &process.known {
@@ -492,6 +496,15 @@ impl SavedTimeline<'_> {
         }
         self.add_bodies(machine, base, bodies)?;
         Ok(!are_jitted)
+    }
+
+    fn read_lone_maps(&self, machine: &mut Machine, base: &Base) -> Result<(), SavedError> {
+        for mut row in self.read_of(Table::LoneMaps, &mut NoTexts, None, rows::lone_map)? {
+            base.times([&mut row.it.time]);
+            let state = machine.state(base.process(row.process));
+            state.code.restore_map(row.it);
+        }
+        Ok(())
     }
 
     fn read_symbols(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chronosym_events::{Guid, OptimizationTier};
+use chronosym_events::{Extent, Guid, OptimizationTier};
 use chronosym_timeline::{End, Start};
 use chronosym_types::{ByOffset, PdbId};
 
@@ -10,6 +10,7 @@ use super::coder::Coder;
 use super::ranks::TextSource;
 use crate::body::{CodeBody, Module};
 use crate::clr_state::Details;
+use crate::code::LoneMap;
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::ids::{ModuleIndex, NameId};
 use crate::il_map::IlMap;
@@ -289,6 +290,9 @@ pub(super) fn module(coder: &mut Coder<'_>, row: &mut Module) {
     pdb_reference(coder, &mut row.native_pdb);
     lifetime(coder, &mut row.loaded, &mut row.end, &mut 0);
     evidence(coder, &mut row.evidence);
+    if coder.version > 2 {
+        coder.list(&mut row.unloads, 1, Coder::delta);
+    }
 }
 
 pub(super) fn image(coder: &mut Coder<'_>, row: &mut Image) {
@@ -431,6 +435,32 @@ pub(super) fn method(coder: &mut Coder<'_>, row: &mut MethodRow) {
 /// The row of a precompiled body of a module.
 pub(super) fn precompiled(coder: &mut Coder<'_>, row: &mut u32) {
     coder.delta(row);
+}
+
+impl Default for LoneMap {
+    fn default() -> Self {
+        LoneMap {
+            time: 0,
+            clr_instance: 0,
+            method_id: 0,
+            version: 0,
+            extent: Extent::default(),
+            map: Arc::new(IlMap::of(Vec::new())),
+        }
+    }
+}
+
+pub(super) fn lone_map(coder: &mut Coder<'_>, row: &mut LoneMap) {
+    coder.delta(&mut row.time);
+    coder.number(&mut row.clr_instance);
+    coder.delta(&mut row.method_id);
+    coder.number(&mut row.version);
+    coder.member(&[Extent::Hot, Extent::Cold], &mut row.extent);
+    let mut entries = row.map.entries().to_vec();
+    il_map(coder, &mut entries);
+    if coder.reads() {
+        row.map = Arc::new(IlMap::of(entries));
+    }
 }
 
 /// A runtime's record of a method.

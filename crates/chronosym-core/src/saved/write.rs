@@ -120,7 +120,9 @@ impl<W: Write> Saver<'_, W> {
         let timeline = self.timeline;
         let mut counters = timeline.counters.clone();
         counters.of_saved = counters.of_events(&timeline.types).collect();
-        counters.unbound_il_maps = timeline.unbound_il_maps();
+        let lone = timeline.spaces.iter();
+        let lone = lone.map(|space| space.state.code.lone_maps.len() as u64);
+        counters.unbound_il_maps = timeline.unbound_il_maps() - lone.sum::<u64>();
         let mut facts = timeline.facts.clone();
         facts.lacks_samples = !options.samples;
         let recording = RecordingRow {
@@ -250,6 +252,19 @@ impl<W: Write> Saver<'_, W> {
             Table::Precompiled,
             precompiled,
             rows::of(count, rows::precompiled),
+        )?;
+        let maps = spaces.iter().flat_map(|&(process, space)| {
+            let maps = space.state.code.lone_maps.iter().cloned();
+            maps.zip(0..).map(move |(it, number)| Of {
+                process,
+                number,
+                it,
+            })
+        });
+        self.keyed(
+            Table::LoneMaps,
+            maps.collect(),
+            rows::of(count, rows::lone_map),
         )?;
         let mut pending = Pending::new(Table::Symbols, rows::of(count, rows::symbol));
         for &(process, space) in &spaces {
