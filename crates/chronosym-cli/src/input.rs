@@ -11,7 +11,7 @@ use chronosym::open::Format;
 use chronosym::{Input, LimitReached, OpenError, Opener, Recording};
 
 use crate::args::{InputFormat, Symbols};
-use crate::{limits, progress, symbols};
+use crate::{interrupt, limits, progress, symbols};
 
 /// Opens traces as one recording; `-` is standard input.
 pub fn open(paths: &[PathBuf], args: &Symbols) -> Result<Recording, OpenError> {
@@ -68,6 +68,7 @@ impl Rereadable {
             };
             let mut kept =
                 tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
+            interrupt::remove_on_signal(kept.path());
             let max = limits::get().unpacked_bytes;
             let copied = io::copy(&mut source.take(max.saturating_add(1)), &mut kept)
                 .with_context(|| format!("cannot read {name}"))?;

@@ -4,25 +4,25 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
-static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static HANDLER: Once = Once::new();
 /// Whether the next signal is counted instead of ending the process.
 static CATCHES: AtomicBool = AtomicBool::new(false);
 static CAUGHT: AtomicBool = AtomicBool::new(false);
 
-/// The status that shells report for a program ended by Ctrl+C.
-const INTERRUPTED: i32 = 130;
+/// Shells report a program ended by a signal with this status and the number of the signal.
+const ENDED_BY_SIGNAL: i32 = 128;
 
-/// Removes a file if SIGINT, SIGTERM or SIGHUP (on Windows Ctrl+C or closing the console) ends the process.
+/// Removes a file or folder if SIGINT, SIGTERM or SIGHUP (on Windows Ctrl+C) ends the process.
 pub fn remove_on_signal(path: &Path) {
-    with_files(|files| files.push(path.to_owned()));
+    with_paths(|paths| paths.push(path.to_owned()));
     // Without a handler the signal still ends the process, and the file stays.
-    HANDLER.call_once(|| _ = ctrlc::set_handler(end));
+    HANDLER.call_once(handle_signals);
 }
 
 /// Takes back [`remove_on_signal`].
 pub fn keep(path: &Path) {
-    with_files(|files| files.retain(|file| file != path));
+    with_paths(|paths| paths.retain(|kept| kept != path));
 }
 
 /// Counts a signal instead of ending the process, until [`release`]. A second one ends the process.
@@ -30,7 +30,7 @@ pub fn keep(path: &Path) {
 pub fn catch() {
     CAUGHT.store(false, Ordering::Relaxed);
     CATCHES.store(true, Ordering::Relaxed);
-    HANDLER.call_once(|| _ = ctrlc::set_handler(end));
+    HANDLER.call_once(handle_signals);
 }
 
 /// Returns whether a signal came since [`catch`].
@@ -45,20 +45,53 @@ pub fn release() {
     CATCHES.store(false, Ordering::Relaxed);
 }
 
+#[cfg(unix)]
+fn handle_signals() {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+
+    let ignored = ignored_signals();
+    let handled = [SIGINT, SIGTERM, SIGHUP].into_iter();
+    let handled = handled.filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let Ok(mut signals) = Signals::new(handled) else {
+        return;
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    _ = thread.spawn(move || signals.forever().for_each(end));
+}
+
+/// Returns the signals that the process ignores, as bits: those of background jobs, and SIGHUP of
+/// `nohup`. Elsewhere than on Linux it is unknown.
+#[cfg(unix)]
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+#[cfg(not(unix))]
+fn handle_signals() {
+    const INTERRUPT: i32 = 2;
+    _ = ctrlc::set_handler(|| end(INTERRUPT));
+}
+
 /// Runs on a thread of its own.
-fn end() {
+fn end(signal: i32) {
     if CATCHES.swap(false, Ordering::Relaxed) {
         CAUGHT.store(true, Ordering::Relaxed);
         return;
     }
-    with_files(|files| {
-        for file in files.drain(..) {
-            _ = std::fs::remove_file(file);
+    with_paths(|paths| {
+        for path in paths.drain(..) {
+            if std::fs::remove_file(&path).is_err() {
+                _ = std::fs::remove_dir_all(&path);
+            }
         }
-        std::process::exit(INTERRUPTED)
+        std::process::exit(ENDED_BY_SIGNAL + signal)
     })
 }
 
-fn with_files<T>(act: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
-    act(&mut FILES.lock().unwrap_or_else(PoisonError::into_inner))
+fn with_paths<T>(act: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
+    act(&mut PATHS.lock().unwrap_or_else(PoisonError::into_inner))
 }

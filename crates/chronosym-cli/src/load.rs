@@ -19,7 +19,7 @@ use chronosym_types::escape;
 
 use crate::args::{self, AddressQuery, Filters, Symbols, Usage};
 use crate::units::show_time;
-use crate::{absent, exported, input, limits};
+use crate::{absent, exported, input, interrupt, limits};
 
 /// A trace and its timeline.
 pub struct Loaded {
@@ -46,7 +46,11 @@ pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -
         Some(diagnostics) => (SymbolEntries::default(), diagnostics),
         None => {
             let recording = input::open(paths, symbols)?;
-            (recording.symbol_entries(), recording.read(&mut session)?)
+            let symbol_entries = recording.symbol_entries();
+            symbol_entries
+                .folder()
+                .inspect(|folder| interrupt::remove_on_signal(folder));
+            (symbol_entries, recording.read(&mut session)?)
         }
     };
     let mut strange = Vec::new();

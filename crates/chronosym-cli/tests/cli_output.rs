@@ -3,8 +3,10 @@
 mod common;
 
 use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use common::*;
 
@@ -228,17 +230,46 @@ fn results_are_complete_if_notes_cannot_be_written() {
     assert_eq!(run_to(&["stacks", "no-such-file"]).status.code(), Some(1));
 }
 
+/// Sends a signal, and returns how the program ended.
+#[cfg(unix)]
+fn ended_by(signal: &str, child: &mut Child) -> ExitStatus {
+    let kill = format!("kill -{signal} {}", child.id());
+    let sent = Command::new("sh").args(["-c", &kill]).status().unwrap();
+    assert!(sent.success());
+    child.wait().unwrap()
+}
+
+/// Waits for a file in a folder of `before` files.
+#[cfg(unix)]
+fn wait_for_file(folder: &Path, before: usize, child: &mut Child) {
+    while count_files(folder) == before {
+        assert!(child.try_wait().unwrap().is_none(), "it ended early");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn count_files(folder: &Path) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+/// Writes a trace without its end, for which the program keeps waiting.
+fn send_start(bytes: &[u8], child: &mut Child) -> std::process::ChildStdin {
+    let mut stdin = child.stdin.take().unwrap();
+    for part in bytes[..bytes.len() - 1].chunks(1 << 16) {
+        stdin.write_all(part).unwrap();
+    }
+    stdin
+}
+
+#[cfg(unix)]
+const SIGNALS: [(&str, i32); 3] = [("INT", 130), ("TERM", 143), ("HUP", 129)];
+
 /// A signal that ends the program leaves neither a part of the result nor a temporary file.
 #[cfg(unix)]
 #[test]
 fn signals_leave_no_temporary_files() {
-    use std::io::Write;
-    use std::os::unix::process::ExitStatusExt;
-    use std::process::{Command, Stdio};
-    use std::time::Duration;
-
     let bytes = unzipped(LINUX);
-    for signal in ["INT", "TERM", "HUP"] {
+    for (signal, status) in SIGNALS {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.jsonl");
         std::fs::write(&path, "before").unwrap();
@@ -249,29 +280,78 @@ fn signals_leave_no_temporary_files() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Without its end the trace keeps the program waiting, with a part of the result written.
-        let mut stdin = child.stdin.take().unwrap();
-        let files = || std::fs::read_dir(folder.path()).unwrap().count();
-        for part in bytes[..bytes.len() - 1].chunks(1 << 16) {
-            stdin.write_all(part).unwrap();
-        }
-        while files() < 2 {
-            assert!(child.try_wait().unwrap().is_none(), "it ended early");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let kill = format!("kill -{signal} {}", child.id());
-        assert!(
-            Command::new("sh")
-                .args(["-c", &kill])
-                .status()
-                .unwrap()
-                .success()
-        );
-        let status = child.wait().unwrap();
-        assert!(!status.success() && status.signal().is_none(), "{status}");
-        assert_eq!(files(), 1, "{signal}");
+        let _stdin = send_start(&bytes, &mut child);
+        wait_for_file(folder.path(), 1, &mut child);
+        let ended = ended_by(signal, &mut child);
+        assert_eq!(ended.code(), Some(status), "{signal}: {ended}");
+        assert_eq!(count_files(folder.path()), 1, "{signal}");
         assert_eq!(std::fs::read(&path).unwrap(), b"before");
     }
+}
+
+/// Nor do they leave the copy of a pipe that is read twice, or the symbol files of an archive.
+#[cfg(unix)]
+#[test]
+fn signals_leave_no_temporary_input() {
+    let bytes = unzipped(LINUX);
+    let pdb = std::fs::read(testdata("clr10/workload/Workload.pdb")).unwrap();
+    let archive = zipped(&[("a.nettrace", &bytes), ("symbols/Workload.pdb", &pdb)]);
+    let archive = file(&archive);
+    for (signal, status) in SIGNALS {
+        let folder = tempfile::tempdir().unwrap();
+        let start = |args: &[&str]| {
+            let mut command = chronosym();
+            command.args(args).env("TMPDIR", folder.path());
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+            command.stderr(Stdio::null()).spawn().unwrap()
+        };
+        let mut copying = start(&["events", "--process", "*", "-"]);
+        let _stdin = send_start(&bytes, &mut copying);
+        wait_for_file(folder.path(), 0, &mut copying);
+        assert_eq!(ended_by(signal, &mut copying).code(), Some(status));
+        assert_eq!(count_files(folder.path()), 0, "{signal}");
+
+        let mut serving = start(&["serve", "--offline", archive.to_str().unwrap()]);
+        wait_for_file(folder.path(), 0, &mut serving);
+        let mut url = String::new();
+        let mut stdout = BufReader::new(serving.stdout.take().unwrap());
+        stdout.read_line(&mut url).unwrap();
+        assert!(count_files(folder.path()) > 0, "{url}");
+        assert_eq!(ended_by(signal, &mut serving).code(), Some(status));
+        assert_eq!(count_files(folder.path()), 0, "{signal}");
+    }
+}
+
+/// A background job, as under `nohup`, ignores the signals that its parent made it ignore.
+#[cfg(target_os = "linux")]
+#[test]
+fn ignored_signals_stay_ignored() {
+    let bytes = unzipped(LINUX);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    let program = chronosym();
+    let mut child = Command::new("sh")
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+        .arg(program.get_program())
+        .args(["-q", "events", "--format", "jsonl", "-", "-o"])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = send_start(&bytes, &mut child);
+    wait_for_file(folder.path(), 0, &mut child);
+    let kill = format!("kill -HUP {}", child.id());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &kill])
+            .status()
+            .unwrap()
+            .success()
+    );
+    stdin.write_all(&bytes[bytes.len() - 1..]).unwrap();
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    assert!(std::fs::metadata(&path).unwrap().len() > 0);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! be resumed.
 
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::Receiver;
 use std::thread;
@@ -24,7 +25,7 @@ pub struct Suspended {
     port: Port,
     first: Option<Started>,
     started: Receiver<Started>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Suspended {
@@ -64,12 +65,17 @@ impl Suspended {
             port: port.clone(),
             first: None,
             started,
-            _folder: folder,
+            folder,
         };
         let thread = thread::Builder::new().name("port".to_owned());
         let thread = thread.spawn(move || port.accept(&listener));
         thread.map_err(RecordError::io("start a thread"))?;
         Ok(suspended)
+    }
+
+    /// Returns the temporary folder of the port, which is removed with this value.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Waits for the first runtime, which [`next`](Self::next) then returns.

@@ -125,6 +125,7 @@ fn start(args: &Record, recorder: &Recorder) -> Result<Recordings> {
     let name = stem.to_string_lossy();
     let cannot = || format!("cannot record {}", program.display());
     let mut suspended = Suspended::spawn(command).with_context(cannot)?;
+    interrupt::remove_on_signal(suspended.folder());
     let pid = suspended.pid();
     let mut perf = match args.perf {
         Some(_) => perf::proceed(pid, || {
