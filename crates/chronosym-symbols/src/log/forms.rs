@@ -25,9 +25,13 @@ pub(super) enum Kind {
     Image,
     /// Numbers that are not addresses of code.
     Other,
+    /// From here on, only lines of known forms have addresses of code.
+    OnlyForms,
 }
 
-use Kind::{Code, CodeOfModule, Image, Module, NextIsModule, NextIsOffset, Other, Value};
+use Kind::{
+    Code, CodeOfModule, Image, Module, NextIsModule, NextIsOffset, OnlyForms, Other, Value,
+};
 
 /// The forms. The first that matches applies.
 const ROWS: &[(Kind, &str)] = &[
@@ -87,6 +91,11 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "{address} {function}+{+10} ({path})$"),
     (Other, "{address} {function}+{0xh} ([{any}"),
     (Other, "{address} [unknown] ([{any}"),
+    // Data that sanitizers describe.
+    (Other, "^{0xh} is located "),
+    (Other, "^=>{0xh}:"),
+    (Other, "^Location is "),
+    (Other, "^Mutex M{n} ({0xh}) "),
     // glibc, sanitizers, Chromium, LLVM, musl.
     (Code, "(«{path}+{0xrva}») (BuildId: {id})"),
     (Code, "{path}(«+{0xrva}»)~[{0xh}]"),
@@ -191,7 +200,13 @@ const ROWS: &[(Kind, &str)] = &[
     // Memory that glibc complains of.
     (Other, "^*** glibc detected *** "),
     (Other, "^*** Error in `"),
-    // HotSpot.
+    // HotSpot: registers, stacks and heaps of `hs_err_pid.log`.
+    (
+        OnlyForms,
+        "# A fatal error has been detected by the Java Runtime Environment:",
+    ),
+    (Code, " at pc={0xaddress}, pid={n}"),
+    (Code, "Instructions: (pc={0xaddress})"),
     (Code, "[«{file}+{0xrva}»] {function}+{0x+}"),
     (Code, "[«{file}+{0xrva}»]"),
     // macOS: crash reports, samples; Swift; lldb.

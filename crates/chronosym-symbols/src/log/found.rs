@@ -45,6 +45,8 @@ pub(super) struct Sink<'a> {
     pub(super) module: Option<&'a str>,
     /// The meaning of the next line's value.
     pub(super) next: Option<Kind>,
+    /// Whether only lines of known forms have addresses of code.
+    pub(super) only_forms: bool,
     /// Steps of matching so far.
     pub(super) steps: usize,
 }

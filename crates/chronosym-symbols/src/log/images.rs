@@ -40,9 +40,43 @@ pub struct Images {
     list: Vec<Image>,
     /// Indexes of the images with addresses, by address.
     by_address: Vec<usize>,
-    /// Indexes of the images with an identity, by name in lower case.
-    by_name: HashMap<String, Vec<usize>>,
+    /// By name in lower case.
+    by_name: HashMap<String, Named>,
     listed: HashMap<u32, usize>,
+}
+
+/// What the images with one name state. `Some(None)` if they disagree.
+#[derive(Debug, Default)]
+struct Named {
+    /// The first one with an identity.
+    with_id: Option<Option<usize>>,
+    /// The first one with a path.
+    with_path: Option<Option<usize>>,
+}
+
+impl Named {
+    fn add(&mut self, list: &[Image], at: usize) {
+        let Some(image) = list.get(at) else { return };
+        let agree = |known: Option<Option<usize>>, is_equal: fn(&Image, &Image) -> bool| match known
+        {
+            None => Some(Some(at)),
+            Some(first) => {
+                let first =
+                    first.filter(|&at| list.get(at).is_some_and(|other| is_equal(other, image)));
+                Some(first)
+            }
+        };
+        if image.id.is_some() {
+            self.with_id = agree(self.with_id, |a, b| a.id == b.id);
+        }
+        if is_path(&image.path) {
+            self.with_path = agree(self.with_path, |a, b| a.path == b.path);
+        }
+    }
+}
+
+fn is_path(name: &str) -> bool {
+    name.contains(['/', '\\'])
 }
 
 /// Maximum size in bytes of an image whose end is not stated: x86-64 code cannot be larger.
@@ -55,20 +89,19 @@ impl Images {
     pub(super) fn new(mut list: Vec<Image>) -> Self {
         list.truncate(MAX_IMAGES);
         let mut by_address: Vec<usize> = Vec::new();
-        let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut by_name: HashMap<String, Named> = HashMap::new();
         let mut listed = HashMap::new();
         for (at, image) in list.iter().enumerate() {
             if image.start.is_some() {
                 by_address.push(at);
             }
-            if image.id.is_some() {
-                let mut names =
-                    [&image.path, &image.name].map(|name| file_name(name).to_lowercase());
-                names.sort_unstable();
-                let [first, second] = &names;
-                let second = (first != second).then_some(second);
-                for name in [Some(first), second].into_iter().flatten() {
-                    by_name.entry(name.clone()).or_default().push(at);
+            let mut names = [&image.path, &image.name].map(|name| file_name(name).to_lowercase());
+            names.sort_unstable();
+            let [first, second] = &names;
+            let second = (first != second).then_some(second);
+            for name in [Some(first), second].into_iter().flatten() {
+                if !name.is_empty() {
+                    by_name.entry(name.clone()).or_default().add(&list, at);
                 }
             }
             if let Some(index) = image.index {
@@ -121,16 +154,24 @@ impl Images {
     /// Returns the image with a name and a stated identity, if all images with the name have the
     /// same.
     pub fn of_name(&self, name: &str) -> Option<&Image> {
-        let all = self.by_name.get(&file_name(name).to_lowercase())?;
-        let mut images = all.iter().filter_map(|&at| self.list.get(at));
-        let first = images.next()?;
-        images.all(|image| image.id == first.id).then_some(first)
+        let named = self.by_name.get(&file_name(name).to_lowercase())?;
+        self.list.get(named.with_id??)
+    }
+
+    /// Returns the path of the images with a name, if all have the same.
+    fn path_of(&self, name: &str) -> Option<&str> {
+        let named = self.by_name.get(&name.to_lowercase())?;
+        Some(&self.list.get(named.with_path??)?.path)
     }
 
     /// Adds to a target what the images state: the module of an address of the process, and the
-    /// identity of a module. Returns the image, and whether an address of the process was converted
+    /// path and identity of a module. Returns the image, and whether an address of the process was converted
     /// to one of the image.
     pub fn complete<'s>(&'s self, target: &mut Target<'s>) -> Option<(&'s Image, bool)> {
+        let name = target.file.filter(|name| !is_path(name));
+        if let Some(path) = name.and_then(|name| self.path_of(name)) {
+            target.file = Some(path);
+        }
         let (image, at) = match target.at {
             At::Address(address) | At::Mapped { address, .. } => match self.find(address) {
                 Some((image, at)) if target.file.is_none_or(|file| image.is_called(file)) => {

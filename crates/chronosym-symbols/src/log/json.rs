@@ -27,6 +27,8 @@ enum Key {
     DebugFile,
     Symbol,
     SymbolOffset,
+    /// Whether a handle of libuv is active: its address is one of data.
+    Handle,
 }
 
 fn key(name: &str) -> Option<Key> {
@@ -53,6 +55,7 @@ fn key(name: &str) -> Option<Key> {
         "debug_file" => Key::DebugFile,
         "symbol" | "function" => Key::Symbol,
         "symbolLocation" => Key::SymbolOffset,
+        "is_active" => Key::Handle,
         _ => return None,
     })
 }
@@ -241,6 +244,9 @@ fn lines<'a>(text: &'a str, string: &'a str, sink: &mut Sink<'a>) {
 }
 
 fn object<'a>(text: &'a str, level: &Level<'a>, list: Option<&Level<'a>>, sink: &mut Sink<'a>) {
+    if level.get(Key::Handle).is_some() {
+        return;
+    }
     match level.get(Key::Rva).or(level.get(Key::Address)) {
         Some(value) => frame(text, level, value, sink),
         None => sink.images.extend(image(level, list)),

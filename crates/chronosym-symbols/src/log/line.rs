@@ -17,8 +17,12 @@ const STEPS_PER_BYTE: usize = 32;
 /// A line, at `start` in the text.
 pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
     let has_digit = line.bytes().any(|b| b.is_ascii_digit());
-    let is_of_module = || line.contains("build-id") || line.contains("Module Name");
-    if !has_digit && !is_of_module() {
+    let has = |text| line.contains(text);
+    if !has_digit
+        && !["build-id", "Module Name", "fatal error"]
+            .into_iter()
+            .any(has)
+    {
         return;
     }
     if is_hex_dump(line) {
@@ -46,7 +50,7 @@ pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>)
     }
     sink.steps = sink.steps.saturating_add(most.saturating_sub(steps));
     // Of a line that ran out of steps it is unknown which module it names.
-    if form.is_none() && steps > 0 {
+    if form.is_none() && steps > 0 && !sink.only_forms {
         words::find(line, start, sink);
     }
 }
@@ -56,6 +60,7 @@ fn add<'a>(row: &Row, line: &'a str, matched: &Match, start: usize, sink: &mut S
     let fields = Fields { line, matched };
     match row.kind {
         Kind::Other => {}
+        Kind::OnlyForms => sink.only_forms = true,
         Kind::Module => sink.module = fields.file(),
         Kind::Image => sink.images.extend(fields.image()),
         Kind::Code => fields.code(fields.file(), start, &mut sink.found),
@@ -112,7 +117,7 @@ impl<'a> Fields<'a, '_> {
         // A library in an archive: `base.apk!libc.so`.
         let file = file.rsplit('!').next().unwrap_or(file);
         let is_unknown = matches!(file, "" | "n/a" | "??" | "???" | "<unknown>");
-        (!is_unknown).then_some(file)
+        (!is_unknown && !words::is_operand(file)).then_some(file)
     }
 
     fn image(&self) -> Option<Image> {

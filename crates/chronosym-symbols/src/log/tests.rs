@@ -105,6 +105,42 @@ fn forms_of_other_tools_are_known() {
         ),
         // Not addresses of code, or not whole ones.
         (
+            "lea rax,[rip+0x2f1a]; mov 0x11c1(%rip),%rax; 0x0 - <unknown>",
+            "lea rax,[rip+0x2f1a]; mov 0x11c1(%rip),%rax; 0x0 - <unknown>",
+        ),
+        (
+            "0x602000000014 is located 4 bytes inside of 16-byte region [0x602000000010,0x602000000020)",
+            "0x602000000014 is located 4 bytes inside of 16-byte region [0x602000000010,0x602000000020)",
+        ),
+        (
+            "  Location is global 'x' at 0x555556a4f6a8 (prog+0x14fb6a8)",
+            "  Location is global 'x' at 0x555556a4f6a8 (prog+0x14fb6a8)",
+        ),
+        (
+            "=>0x0c047fff8000: fa fa[fd]fd fa fa",
+            "=>0x0c047fff8000: fa fa[fd]fd fa fa",
+        ),
+        (
+            "  Mutex M0 (0x7fffffffe5c0) created at:",
+            "  Mutex M0 (0x7fffffffe5c0) created at:",
+        ),
+        (
+            "# A fatal error has been detected by the Java Runtime Environment:\n\
+            #  SIGSEGV (0xb) at pc=0x7f48aacd2f94, pid=9345, tid=9346\n\
+            XMM[0]=0x0 0x7f48ab03a720\nStack: [0x7f48a9ce0000,0x7f48a9de0000]\n\
+            RDI=0x7f48a4 points into readable memory: 0x7f48ab0e3500\n\
+            C  [libjli.so+0x4592]  JavaMain+0xd82\nInstructions: (pc=0x7f48aacd2f94)",
+            "# A fatal error has been detected by the Java Runtime Environment:\n\
+            #  SIGSEGV (0xb) at pc=<7f48aacd2f94>, pid=9345, tid=9346\n\
+            XMM[0]=0x0 0x7f48ab03a720\nStack: [0x7f48a9ce0000,0x7f48a9de0000]\n\
+            RDI=0x7f48a4 points into readable memory: 0x7f48ab0e3500\n\
+            C  [<libjli.so +4592>]  JavaMain+0xd82\nInstructions: (pc=<7f48aacd2f94>)",
+        ),
+        (
+            r#"{"type": "async", "is_active": true, "address": "0x566fa00"}"#,
+            r#"{"type": "async", "is_active": true, "address": "0x566fa00"}"#,
+        ),
+        (
             "rip=0x7f001234, 0xbc90h 0x12zz",
             "rip=0x7f001234, 0xbc90h 0x12zz",
         ),
@@ -584,4 +620,33 @@ fn steps_are_few() {
     // It names a module further on than the steps reach.
     let text = format!("0x11c1 {} (in other) ", "x+7 (app) ".repeat(1000));
     assert_eq!(requests(&text), []);
+}
+
+/// A name without a path is completed by the list of images, unless two files have it.
+#[test]
+fn images_state_paths() {
+    let text = b"7f0000-7f1000 r-xp 00002000 fe:00 31 /usr/lib/libjli.so\n\
+        7f1000-7f2000 r--p 00003000 fe:00 31 /usr/lib/libjli.so\n\
+        7f2000-7f3000 r-xp 00002000 fe:00 32 /usr/lib/a/libx.so\n\
+        7f4000-7f5000 r-xp 00002000 fe:00 33 /usr/lib/b/libx.so\n\
+        C  [libjli.so+0x4592]  JavaMain+0xd82\nC  [libx.so+0x10]\nC  [other.so+0x10]\n";
+    let scan = scan(text);
+    let files: Vec<_> = scan
+        .found
+        .iter()
+        .filter(|found| !found.is_alternative)
+        .map(|found| {
+            let mut target = found.target;
+            scan.images.complete(&mut target);
+            target.file
+        })
+        .collect();
+    assert_eq!(
+        files,
+        [
+            Some("/usr/lib/libjli.so"),
+            Some("libx.so"),
+            Some("other.so")
+        ]
+    );
 }

@@ -125,6 +125,10 @@ impl<'a> Line<'a> {
         let (before, after) = (part(0..range.start), part(range.end..self.text.len()));
         let (before, after) = (last_part(before), first_part(after));
         target.file = self.module;
+        // The end of a stack.
+        if target.at == At::Address(0) {
+            return false;
+        }
         let own = part(range);
         // `Fault address: 00401185 01:00000185 C:\\x\\app.exe` is code, with its module.
         let is_fault =
@@ -192,6 +196,12 @@ fn is_register(word: &str) -> bool {
     is_numbered || x86.len() == 2 && is_listed(NOT_CODE, x86)
 }
 
+/// Detects the register of an operand of x86 code, as in `[rip+0x2f1a]`.
+pub(super) fn is_operand(name: &str) -> bool {
+    let plain = name.strip_prefix(['r', 'e']);
+    plain.is_some_and(|plain| plain == "ip" || plain.len() == 2 && is_listed(NOT_CODE, plain))
+}
+
 /// Returns whether the words around a number allow it to be an address of code, and the module they
 /// name.
 fn is_code(before: &str, own: &str, after: &str, is_argument: bool) -> bool {
@@ -215,7 +225,8 @@ fn is_code(before: &str, own: &str, after: &str, is_argument: bool) -> bool {
     if before.ends_with("+ ") || is_listed(NOT_CODE, &last) || is_register(&last) {
         return false;
     }
-    if own.ends_with('h') || is_kind_of_fault(&last) || is_data(before, after) {
+    let is_data = is_data(before, after) || after.starts_with("(%");
+    if own.ends_with('h') || is_kind_of_fault(&last) || is_data {
         return false;
     }
     !is_argument
@@ -374,6 +385,9 @@ fn path_start(line: &str, floor: usize, end: usize) -> usize {
 fn address(line: &str, floor: usize, word: Range<usize>) -> Option<(Range<usize>, Target<'_>)> {
     let own = line.get(word.clone())?;
     let (module, number) = split(own);
+    if is_operand(module) {
+        return None;
+    }
     if is_prefixed(number) {
         let start = match module {
             "" => word.start,
