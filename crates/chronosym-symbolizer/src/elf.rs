@@ -74,8 +74,8 @@ impl ElfFile {
         let own = mapped.as_ref().and_then(SymbolFile::build_id).cloned();
         let by_id = stated.clone().or(own.clone()).map(|id| {
             let mapped = mapped.clone().filter(|_| own.as_ref() == Some(&id));
-            let found = find(image, id.clone(), mapped, files);
-            breakpad(image, &id, &found.0, files).unwrap_or(found)
+            let (mut symbols, addressing) = find(image, id.clone(), mapped, files);
+            breakpad(image, &id, &mut symbols, files).unwrap_or((symbols, addressing))
         });
         let (symbols, addressing) = match (by_id, mapped) {
             (Some((symbols, addressing)), mapped) => {
@@ -145,21 +145,27 @@ impl ElfFile {
 fn breakpad(
     image: &ImageRef<'_>,
     id: &BuildId,
-    found: &SymbolFile,
+    found: &mut SymbolFile,
     files: &Files,
 ) -> Option<(SymbolFile, ElfAddressing)> {
     if found.found.is_ok() && !found.is_stripped() {
         return None;
     }
-    let wanted = Wanted::breakpad(id).into_iter();
-    let mut other = wanted
-        .map(|wanted| {
-            let mut other = SymbolFile::unidentified();
-            let request = FileRequest::at(wanted, image.path);
-            files.search.everywhere(&mut other, &request, ANY);
-            other
-        })
-        .find(|other| other.found.is_ok())?;
+    let search = |wanted| {
+        let mut other = SymbolFile::unidentified();
+        let request = FileRequest::at(wanted, image.path);
+        files.search.everywhere(&mut other, &request, ANY);
+        let mut attempts = found.attempts.clone();
+        attempts.append(&mut other.attempts);
+        match other.found {
+            Ok(_) => Some(SymbolFile { attempts, ..other }),
+            Err(_) => {
+                found.attempts = attempts;
+                None
+            }
+        }
+    };
+    let other = Wanted::breakpad(id).into_iter().find_map(search)?;
     // Addresses of symbol files count from the base of the image, which only the image states.
     let own = found
         .file()
@@ -176,7 +182,6 @@ fn breakpad(
             own?.symbols.offset_bias(mapping)?.wrapping_sub(base)
         }
     };
-    other.attempts.splice(0..0, found.attempts.iter().cloned());
     let addressing = Addressing::Virtual;
     Some((other, ElfAddressing { addressing, bias }))
 }

@@ -132,6 +132,7 @@ fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
             other.attempts.splice(0..0, symbols.attempts);
             return other;
         }
+        symbols.attempts.append(&mut other.attempts);
     }
     // A PDB that does not state its section addresses is useful only if the image supplies them.
     if let Some(at) = symbols.file().cloned()

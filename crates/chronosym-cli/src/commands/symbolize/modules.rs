@@ -361,7 +361,7 @@ impl<'a> Modules<'a> {
         };
         let named = breakpad.into_iter().map(|breakpad| (breakpad, symbol_file));
         wanted.extend(named);
-        let mut why = Vec::new();
+        let mut why: Vec<String> = Vec::new();
         for (wanted, name) in wanted {
             let is_breakpad = matches!(wanted, Wanted::Breakpad(_));
             let outcome = stores.acquire(&Request::new(wanted, name), &read_identity);
@@ -377,11 +377,13 @@ impl<'a> Modules<'a> {
                     let module = Module::open(image, pdb, &self.config, self.args);
                     return module.map_err(|error| vec![format!("{error:#}")]);
                 }
-                Err(reason) if why.is_empty() => {
-                    why.push(reason.to_string());
-                    why.extend(outcome.attempts.iter().map(ToString::to_string));
+                Err(reason) => {
+                    let first = why.is_empty().then(|| reason.to_string());
+                    why.extend(first);
+                    let attempts = outcome.attempts.iter().map(ToString::to_string);
+                    let new: Vec<_> = attempts.filter(|text| !why.contains(text)).collect();
+                    why.extend(new);
                 }
-                Err(_) => {}
             }
         }
         Err(why)
