@@ -79,6 +79,15 @@ const LLVM: &[&[&str]] = &[
     &["--relative-address"],
     &["--print-source-context-lines=3"],
     &["--print-source-context-lines", "12", "-p", "-a"],
+    &["--verbose"],
+    &[
+        "--verbose",
+        "-p",
+        "-a",
+        "-s",
+        "--print-source-context-lines=3",
+    ],
+    &["--verbose", "--no-inlines", "--functions=short"],
     &["--relativenames"],
     &["--output-style=JSON"],
     &["--output-style=JSON", "-p", "--relativenames"],
@@ -92,6 +101,7 @@ const LLVM: &[&[&str]] = &[
 const LINE_ZERO: &[&[&str]] = &[
     &["--skip-line-zero"],
     &["--skip-line-zero", "-p", "-a"],
+    &["--skip-line-zero", "--verbose"],
     &["--skip-line-zero", "--output-style=JSON"],
 ];
 
@@ -216,6 +226,17 @@ impl Program {
             true => Ok(()),
             false => Err(String::from_utf8_lossy(&done.stderr).into_owned().into()),
         }
+    }
+
+    /// Replaces a split unit by a package.
+    fn pack(&self, unit: &str, package: &str) -> Result<(), Failed> {
+        let mut packer = Command::new("llvm-dwp");
+        packer.args([unit, "-o", package]);
+        let done = packer.current_dir(self.folder.path()).output()?;
+        if !done.status.success() {
+            return Err(String::from_utf8_lossy(&done.stderr).into_owned().into());
+        }
+        Ok(std::fs::remove_file(self.folder.path().join(unit))?)
     }
 
     /// The symbols of these kinds, with their sizes.
@@ -440,6 +461,10 @@ fn beside_llvm(tool: &str, is_14: bool) -> Result<(), Failed> {
         let split = input.replace(" a.out ", " split.out ");
         let own = program.answer(ours("llvm"), &[], &split)?;
         same(&["FRAME", "-gsplit-dwarf", version], &own, &theirs)?;
+        program.pack("split.out-program.dwo", "split.out.dwp")?;
+        let own = program.answer(ours("llvm"), &[], &split)?;
+        same(&["FRAME", "package", version], &own, &theirs)?;
+        std::fs::remove_file(program.folder.path().join("split.out.dwp"))?;
     }
     Ok(())
 }

@@ -15,6 +15,8 @@ use std::sync::OnceLock;
 use chronosym_types::hash::{HashMap, RandomState};
 use hashbrown::HashTable;
 
+use chronosym_types::json::FunctionStart;
+
 use crate::demangle::{Unreadable, demangle};
 use crate::name_limit::{is_cut, limited};
 
@@ -434,18 +436,6 @@ pub struct Frame<'a> {
     index: usize,
 }
 
-/// Where a function is declared, and the first address that its entry states.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Declaration<'a> {
-    /// The source path.
-    pub file: Option<&'a str>,
-    /// The line, from 1.
-    pub line: Option<NonZeroU32>,
-    /// `DW_AT_low_pc`; functions of several ranges have none.
-    pub low_pc: Option<u64>,
-}
-
 impl<'a> Frame<'a> {
     /// Returns the name of the function as in the file, mangled: its linkage name, else its plain
     /// name, else that of the symbol.
@@ -511,13 +501,13 @@ impl<'a> Frame<'a> {
 
     /// Returns where the function is declared, if the query wanted it
     /// ([`Query::declarations`](crate::Query::declarations)).
-    pub fn declaration(&self) -> Declaration<'a> {
+    ///
+    /// The address is `DW_AT_low_pc`: functions of several ranges have none.
+    pub fn declaration(&self) -> FunctionStart<'a> {
         let detail = self.detail();
-        Declaration {
-            file: detail.file.map(|id| self.all.files.get(id.get())),
-            line: NonZeroU32::new(detail.line),
-            low_pc: detail.low_pc,
-        }
+        let file = detail.file.map(|id| self.all.files.get(id.get()));
+        let line = NonZeroU32::new(detail.line).map(NonZeroU32::get);
+        FunctionStart::new(file, line, detail.low_pc)
     }
 
     fn detail(&self) -> FrameDetail {

@@ -37,7 +37,7 @@ mod sweep;
 mod unpack_limit;
 pub mod unwind;
 
-pub use answer::{Address, Answer, Answers, Declaration, FileId, Frame, Missing, NameId, Source};
+pub use answer::{Address, Answer, Answers, FileId, Frame, Missing, NameId, Source};
 pub use code::elf_code;
 pub use dwarf::variables::LocalVariable;
 pub use elf::bundle::ObjectPath;

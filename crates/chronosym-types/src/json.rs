@@ -153,6 +153,32 @@ pub struct FrameObject<'a> {
     /// DWARF's discriminator of several blocks on one line; 0 for none.
     #[serde(skip)]
     pub discriminator: u32,
+    /// Where its function starts, if that was requested.
+    #[serde(skip)]
+    pub start: FunctionStart<'a>,
+}
+
+/// Where a function starts in its source, and its first address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FunctionStart<'a> {
+    /// The source path of its declaration.
+    pub file: Option<&'a str>,
+    /// The line of its declaration, from 1.
+    pub line: Option<u32>,
+    /// Its first address, if the debug information states one.
+    pub address: Option<u64>,
+}
+
+impl<'a> FunctionStart<'a> {
+    /// Creates the start of a function.
+    pub fn new(file: Option<&'a str>, line: Option<u32>, address: Option<u64>) -> Self {
+        FunctionStart {
+            file,
+            line,
+            address,
+        }
+    }
 }
 
 impl FrameObject<'_> {

@@ -66,19 +66,22 @@ enum Means {
     SourceText,
     RelativeNames,
     SkipLineZero,
+    Verbose,
     Markup,
     Help,
     Version,
     /// Has no effect here; with the number of its values.
     Nothing,
     NothingOfValue,
+    /// GSYM files.
     Unsupported,
 }
 
 use Means::{
     Addresses, Adjust, BaseNames, BuildId, Demangle, Folder, Functions as Function, Help, Inlines,
     Markup, NoDemangle, NoInlines, Nothing, NothingOfValue, Object, Offline, Output, Package,
-    Pretty, Processor, RelativeNames, Rva, Section, SkipLineZero, SourceText, Unsupported, Version,
+    Pretty, Processor, RelativeNames, Rva, Section, SkipLineZero, SourceText, Unsupported, Verbose,
+    Version,
 };
 
 /// Options of addr2line (binutils 2.40).
@@ -151,7 +154,6 @@ const LLVM: &[(&str, Means)] = &[
     ("--no-untag-addresses", Nothing),
     ("--use-native-pdb-reader", Nothing),
     ("--use-symbol-table", Nothing),
-    ("--verbose", Nothing),
     ("--cache-size", NothingOfValue),
     ("--dwp", Package),
     ("--filter-markup", Markup),
@@ -160,6 +162,7 @@ const LLVM: &[(&str, Means)] = &[
     ("--print-source-context-lines", SourceText),
     ("--relativenames", RelativeNames),
     ("--skip-line-zero", SkipLineZero),
+    ("--verbose", Verbose),
     ("--help", Help),
     ("-v", Version),
     ("--version", Version),
@@ -451,6 +454,7 @@ impl<'t> Reader<'t> {
             },
             RelativeNames => self.tool.relative_paths = true,
             SkipLineZero => self.tool.skip_line_zero = true,
+            Verbose => {}
             Markup => self.tool.filters_markup = true,
             SourceText => {
                 let number = text().and_then(|text| text.parse().ok());
@@ -464,13 +468,16 @@ impl<'t> Reader<'t> {
                 args.clear();
             }
             Nothing | NothingOfValue => {}
-            Unsupported => bail!(Usage(format!("{name} is not supported"))),
+            Unsupported => bail!(Usage(format!(
+                "{name} is not supported: GSYM files are not read"
+            ))),
         }
         Ok(())
     }
 
     fn finish(mut self) -> Translated {
         let has = |means| self.given.contains(&means);
+        self.tool.shape.has_starts = self.tool.is_json || has(Verbose);
         // Without an option of addr2line, `--style gnu` prints all that it can.
         if self.style == Style::Gnu && (!self.given.is_empty() || !self.has_source) {
             if !has(Function) {

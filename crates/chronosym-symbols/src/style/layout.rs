@@ -12,7 +12,7 @@ use super::shape::Shape;
 use crate::demangle::Dialect;
 
 /// Marks a line of earlier code, as llvm-symbolizer does.
-pub(super) const APPROXIMATE_LINE: &str = " (approximate)";
+pub const APPROXIMATE_LINE: &str = " (approximate)";
 
 /// A style of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -152,8 +152,13 @@ fn llvm<'a>(
     frames: impl Iterator<Item = FrameObject<'a>>,
 ) -> io::Result<()> {
     before(shape, out, address)?;
-    for (at, frame) in frames.enumerate() {
+    let len = if shape.is_innermost { 1 } else { usize::MAX };
+    for (at, frame) in frames.enumerate().take(len) {
         name(shape, out, &frame, at > 0, " at ")?;
+        if shape.has_starts {
+            verbose(shape, out, &frame)?;
+            continue;
+        }
         put(out, shape.path(frame.file.unwrap_or("??")))?;
         for n in [frame.line, frame.column] {
             out.write_all(b":")?;
@@ -166,11 +171,37 @@ fn llvm<'a>(
         if let (Some(file), Some(line), 1..) = (frame.file, frame.line, shape.context_lines) {
             context::print(out, file, line, shape.context_lines)?;
         }
-        if shape.is_innermost {
-            break;
-        }
     }
     out.write_all(b"\n")
+}
+
+/// Prints the location of a frame and the start of its function, as `--verbose` does.
+fn verbose(shape: &Shape, out: &mut impl Write, frame: &FrameObject<'_>) -> io::Result<()> {
+    let mut path = |label: &str, path: &str| {
+        write!(out, "  {label}: ")?;
+        put(out, shape.path(path))?;
+        out.write_all(b"\n")
+    };
+    path("Filename", frame.file.unwrap_or("??"))?;
+    let start = &frame.start;
+    if let Some(line) = start.line {
+        // LLVM has two placeholders.
+        let unknown = if shape.is_innermost { "<invalid>" } else { "" };
+        path("Function start filename", start.file.unwrap_or(unknown))?;
+        writeln!(out, "  Function start line: {line}")?;
+    }
+    if let Some(address) = start.address {
+        writeln!(out, "  Function start address: {address:#x}")?;
+    }
+    let (line, column) = (frame.line.unwrap_or(0), frame.column.unwrap_or(0));
+    writeln!(out, "  Line: {line}\n  Column: {column}")?;
+    if frame.discriminator != 0 {
+        writeln!(out, "  Discriminator: {}", frame.discriminator)?;
+    }
+    if frame.mark == APPROXIMATE_LINE {
+        out.write_all(b"  Approximate: true\n")?;
+    }
+    Ok(())
 }
 
 /// Prints like `addr2line -f -i`.

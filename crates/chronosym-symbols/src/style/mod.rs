@@ -9,14 +9,13 @@ use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
-use chronosym_types::json::FrameObject;
+use chronosym_types::json::{FrameObject, FunctionStart};
 
 use crate::answer::{Answer, Answers, Frame, Missing, NameId, Source};
 use crate::demangle::{Unreadable, demangle_as};
 use crate::identity::BuildId;
 
-use layout::APPROXIMATE_LINE;
-pub use layout::{Style, print};
+pub use layout::{APPROXIMATE_LINE, Style, print};
 pub use shape::{Functions, Shape};
 
 const LIMIT_REACHED: &str = "LimitReached";
@@ -222,6 +221,9 @@ impl<'a> Printer<'a> {
         object.line = frame.line().map(NonZeroU32::get);
         object.column = frame.column().map(NonZeroU32::get);
         object.discriminator = frame.discriminator();
+        if self.shape.has_starts {
+            object.start = self.start(frame);
+        }
         object.inlined = frame.inlined();
         let other_build = self.image.as_ref().is_some_and(|image| image.other_build);
         let is_approximate =
@@ -243,6 +245,16 @@ impl<'a> Printer<'a> {
             Source::Plt => " [stub]",
         };
         object
+    }
+
+    /// Returns where a function starts. LLVM prints the start of the symbol for the outermost one.
+    fn start(&self, frame: &Frame<'a>) -> FunctionStart<'a> {
+        let mut start = frame.declaration();
+        let is_symbol = frame.source() != Source::DebugInfo || frame.symbol_id().is_some();
+        if is_symbol && !frame.inlined() && self.shape.functions == Functions::Linkage {
+            start.address = frame.function_start();
+        }
+        start
     }
 
     fn has_offsets(&self) -> bool {

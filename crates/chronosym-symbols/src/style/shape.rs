@@ -20,6 +20,9 @@ pub struct Shape {
     /// How many lines of source text follow each frame: they are read from the path that the symbol
     /// file states. Only in the style of llvm-symbolizer.
     pub context_lines: u32,
+    /// Whether the start of each function is printed, which needs
+    /// [`Query::declarations`](crate::Query::declarations). Only in the style of llvm-symbolizer.
+    pub has_starts: bool,
 }
 
 /// Which names of functions are printed.

@@ -2,8 +2,7 @@
 
 use chronosym::symbols::FileSymbols;
 use chronosym_symbols::demangle::{Dialect, demangle_as};
-use chronosym_symbols::style::{Functions, Shape, context};
-use chronosym_symbols::{Frame, Source};
+use chronosym_symbols::style::{APPROXIMATE_LINE, Shape, context};
 use chronosym_types::escape::is_hostile;
 use chronosym_types::json::{self, FrameObject, HexNumber};
 use serde::Serialize;
@@ -82,12 +81,12 @@ struct Variable {
     tag_offset: String,
 }
 
-/// Appends the frames of an address or symbol, each with its entry in the symbol file, if known.
+/// Appends the frames of an address or symbol.
 pub fn write<'a>(
     request: &AddressRequest<'_>,
     module: &str,
     shape: &Shape,
-    frames: impl Iterator<Item = (FrameObject<'a>, Option<Frame<'a>>)>,
+    frames: impl Iterator<Item = FrameObject<'a>>,
     out: &mut Vec<u8>,
 ) {
     let len = if shape.is_innermost { 1 } else { usize::MAX };
@@ -100,7 +99,7 @@ pub fn write<'a>(
     };
     let locations = frames
         .iter()
-        .map(|(frame, entry)| location(shape, context_lines, frame, entry.as_ref()))
+        .map(|frame| location(shape, context_lines, frame))
         .collect();
     let locations = Some(locations);
     match object.sym_name {
@@ -182,29 +181,15 @@ fn object<'a>(request: &'a AddressRequest<'_>, module: &'a str) -> Object<'a> {
     }
 }
 
-fn location<'a>(
-    shape: &Shape,
-    context_lines: u32,
-    frame: &'a FrameObject<'a>,
-    entry: Option<&Frame<'a>>,
-) -> Location<'a> {
-    let declaration = entry.map(Frame::declaration).unwrap_or_default();
-    // LLVM prints the start of the symbol for the outermost function.
-    let start = entry.and_then(|entry| {
-        let is_linkage = shape.functions == Functions::Linkage;
-        let is_symbol = entry.source() != Source::DebugInfo || entry.symbol_id().is_some();
-        match is_symbol && !entry.inlined() {
-            true if is_linkage => entry.function_start(),
-            _ => declaration.low_pc,
-        }
-    });
+fn location<'a>(shape: &Shape, context_lines: u32, frame: &'a FrameObject<'a>) -> Location<'a> {
+    let start = &frame.start;
     let mut source = Vec::new();
     if let (Some(file), Some(line), 1..) = (frame.file, frame.line, context_lines) {
         // Writing to memory does not fail.
         _ = context::print(&mut source, file, line, context_lines);
     }
     Location {
-        approximate: entry.is_some_and(Frame::line_approximate),
+        approximate: frame.mark == APPROXIMATE_LINE,
         column: frame.column.unwrap_or(0),
         discriminator: frame.discriminator,
         file_name: shape.path(frame.file.unwrap_or_default()),
@@ -213,9 +198,11 @@ fn location<'a>(
             .map_or(String::new(), |name| name.into_owned()),
         line: frame.line.unwrap_or(0),
         source: String::from_utf8_lossy(&source).into_owned(),
-        start_address: start.map_or(String::new(), |start| format!("{start:#x}")),
-        start_file_name: shape.path(declaration.file.unwrap_or_default()),
-        start_line: declaration.line.map_or(0, Into::into),
+        start_address: start
+            .address
+            .map_or(String::new(), |address| format!("{address:#x}")),
+        start_file_name: shape.path(start.file.unwrap_or_default()),
+        start_line: start.line.unwrap_or(0),
     }
 }
 

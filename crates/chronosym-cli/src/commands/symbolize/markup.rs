@@ -5,9 +5,8 @@ use std::io::{BufReader, Read, Write};
 
 use anyhow::Result;
 use chronosym_symbols::demangle::{Dialect, demangle_as};
-use chronosym_symbols::style::Shape;
-use serde_json::Value;
 
+use super::element::{fields, raw};
 use super::lines::next_lines;
 use super::shown::Layout;
 use super::source::Source;
@@ -79,20 +78,12 @@ enum Piece {
 
 struct Asked {
     element: String,
-    kind: Kind,
+    /// Whether it is the address of a variable.
+    is_data: bool,
     module: Module,
     /// The address in the process, and in the module.
     address: u64,
     rva: u64,
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    /// The function and its line.
-    Code,
-    /// The frame with a number.
-    Frame(u64),
-    Data,
 }
 
 /// A part of a line.
@@ -281,14 +272,11 @@ impl Filter {
                 let readable = readable.as_deref().unwrap_or(name);
                 return self.put(printable(readable).as_bytes());
             }
-            ("pc", fields) => self.address(element, Kind::Code, fields),
-            ("bt", [number, fields @ ..]) => {
-                let number = number
-                    .parse()
-                    .map_err(|_| "expected a frame number".to_owned());
-                number.and_then(|number| self.address(element, Kind::Frame(number), fields))
-            }
-            ("data", fields) => self.address(element, Kind::Data, fields),
+            ("pc" | "data", fields) => self.address(element, false, fields),
+            ("bt", [number, fields @ ..]) => match number.parse::<u64>() {
+                Ok(_) => self.address(element, true, fields),
+                Err(_) => Err("expected a frame number".to_owned()),
+            },
             ("bt", _) => Err("expected 2 fields".to_owned()),
             _ => return self.put(format!("{{{{{{{element}}}}}}}").as_bytes()),
         };
@@ -304,8 +292,9 @@ impl Filter {
         }
     }
 
-    /// Reads `ADDRESS[:ra|:pc]`. A return address stands for the call before it.
-    fn address(&self, element: &str, kind: Kind, fields: &[&str]) -> Result<Asked, String> {
+    /// Reads `ADDRESS[:ra|:pc]`. A return address, the default of a frame, stands for the call before
+    /// it.
+    fn address(&self, element: &str, is_frame: bool, fields: &[&str]) -> Result<Asked, String> {
         let [address, fields @ ..] = fields else {
             return Err("expected an address".to_owned());
         };
@@ -313,7 +302,7 @@ impl Filter {
         let is_return = match fields.first() {
             Some(&"ra") => true,
             Some(&"pc") => false,
-            None => matches!(kind, Kind::Frame(_)),
+            None => is_frame,
             Some(_) => return Err("expected ra or pc".to_owned()),
         };
         let address = address.wrapping_sub(is_return.into());
@@ -324,7 +313,7 @@ impl Filter {
         let within = address.wrapping_sub(mapping.start);
         Ok(Asked {
             element: element.to_owned(),
-            kind,
+            is_data: element.starts_with("data:"),
             module: module.clone(),
             address,
             rva: mapping.rva.wrapping_add(within),
@@ -338,17 +327,16 @@ impl Filter {
             Piece::Text(_) => None,
             Piece::Address(asked) => Some(asked.request()),
         });
-        let answers = source.answer(asked.collect(), Layout::LlvmObjects(Shape::default()))?;
+        let answers = source.answer(asked.collect(), Layout::Markup)?;
         let mut index = 0;
         for piece in &pieces {
             match piece {
                 Piece::Text(text) => out.write_all(text)?,
-                Piece::Address(asked) => {
+                Piece::Address(_) => {
                     let mut answer = Vec::new();
                     answers(index, &mut answer);
                     index += 1;
-                    let answer = serde_json::from_slice(&answer)?;
-                    out.write_all(asked.text(&answer).as_bytes())?;
+                    out.write_all(&answer)?;
                 }
             }
         }
@@ -367,81 +355,16 @@ impl Asked {
     fn request(&self) -> AddressRequest<'_> {
         let mut target = Target::new(Some(&self.module.name), At::Address(self.rva));
         target.id = Some(&self.module.id);
-        let wanted = match self.kind {
-            Kind::Data => Wanted::Data,
-            Kind::Code | Kind::Frame(_) => Wanted::Code,
+        let wanted = match self.is_data {
+            true => Wanted::Data,
+            false => Wanted::Code,
         };
         AddressRequest {
             wanted,
+            address: Some(self.address),
             ..AddressRequest::at(&self.element, Some(target))
         }
     }
-
-    /// Returns the text in place of the element.
-    fn text(&self, answer: &Value) -> String {
-        let text = |value: &Value| printable(value.as_str().unwrap_or_default()).into_owned();
-        // If only the function or only the line is known, the other has the tool's placeholder.
-        let parts = |frame: &Value| {
-            let parts = ["FunctionName", "FileName"].map(|part| text(&frame[part]));
-            let is_known = parts.iter().any(|part| !part.is_empty());
-            is_known.then(|| {
-                parts.map(|part| match part.is_empty() {
-                    true => "<invalid>".to_owned(),
-                    false => part,
-                })
-            })
-        };
-        let empty = Vec::new();
-        let frames = answer["Symbol"].as_array().unwrap_or(&empty);
-        let raw = || raw(&self.element);
-        if answer.get("Error").is_some() {
-            return raw();
-        }
-        match self.kind {
-            Kind::Data => match &*text(&answer["Data"]["Name"]) {
-                "" => raw(),
-                name => name.to_owned(),
-            },
-            Kind::Code => {
-                let inner = frames
-                    .first()
-                    .and_then(|frame| Some((frame, parts(frame)?)));
-                let outer = frames.last().and_then(parts);
-                match (inner, outer) {
-                    (Some((inner, [_, file])), Some([name, _])) => {
-                        format!("{name}[{file}:{}]", inner["Line"])
-                    }
-                    _ => raw(),
-                }
-            }
-            Kind::Frame(number) => {
-                let number = format!("#{number}");
-                let place = format!("({}+{:#x})", printable(&self.module.name), self.rva);
-                let last = frames.len().saturating_sub(1);
-                let lines = frames.iter().enumerate().map(|(at, frame)| {
-                    let inlined = if at < last {
-                        format!(".{:<2}", at + 1)
-                    } else {
-                        "   ".to_owned()
-                    };
-                    let start = format!("{number:>6}{inlined} {:#018x}", self.address);
-                    match parts(frame) {
-                        None => format!("{start} {place}"),
-                        Some([name, file]) => {
-                            let (line, column) = (&frame["Line"], &frame["Column"]);
-                            format!("{start} {name} {file}:{line}:{column} {place}")
-                        }
-                    }
-                });
-                lines.collect::<Vec<_>>().join("\n")
-            }
-        }
-    }
-}
-
-/// Returns an element that has no answer.
-fn raw(element: &str) -> String {
-    format!("[[[{}]]]", printable(element))
 }
 
 /// Parses an address, which starts with `0x` unless it is 0.
@@ -479,13 +402,6 @@ fn nodes(line: &str) -> Vec<Node<'_>> {
     }
     nodes.push(Node::Text(rest));
     nodes
-}
-
-/// Returns the tag and the fields of an element.
-fn fields(element: &str) -> (&str, Vec<&str>) {
-    let mut parts = element.split(':');
-    let tag = parts.next().unwrap_or_default();
-    (tag, parts.collect())
 }
 
 /// Removes colours (`ESC[1m`).

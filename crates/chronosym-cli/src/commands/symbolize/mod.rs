@@ -1,5 +1,6 @@
 //! `chronosym symbolize`: addresses to names, lines and inlined functions.
 
+mod element;
 mod lines;
 mod list;
 mod llvm_json;

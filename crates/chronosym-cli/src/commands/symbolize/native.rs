@@ -8,6 +8,7 @@ use chronosym::file_name;
 use chronosym::symbols::{FileSymbols, StoreConfig};
 use chronosym_symbols::{Address, ObjectPath, Query};
 
+use super::element;
 use super::llvm_json;
 use super::shown::{self, Layout, Why};
 use super::source::{Answers, Source};
@@ -58,7 +59,7 @@ impl NativeSource {
         if let Some(tool) = tool {
             query.relative_paths = tool.relative_paths;
             query.skip_line_zero = tool.skip_line_zero;
-            query.declarations = tool.is_json;
+            query.declarations = tool.shape.has_starts;
         }
         let section = tool.and_then(|tool| tool.section.as_deref());
         let start = section.map(|name| {
@@ -223,13 +224,18 @@ impl Source for NativeSource {
             if request.wanted != Wanted::Code {
                 let shown = target.and_then(|target| target.address());
                 let lookup = shown.map(|address| own.moved(address));
+                let variables = own.variables(layout);
+                if layout == Layout::Markup {
+                    let name = lookup.and_then(|address| variables.name_at(address));
+                    element::write_name(request, &name.unwrap_or_default(), out);
+                    return None;
+                }
                 if let Layout::LlvmObjects(shape) = layout {
                     let found = (&own.symbols, lookup);
                     let demangle = own.demangle;
                     llvm_json::write_variables(request, symbol_file, &shape, found, demangle, out);
                     return None;
                 }
-                let variables = own.variables(layout);
                 match request.wanted {
                     Wanted::Data => variables.write_global(shown, lookup, out),
                     _ => variables.write_locals(shown, lookup, out),
@@ -249,8 +255,7 @@ impl Source for NativeSource {
                     None
                 }
                 (Ok((located, answer)), Layout::LlvmObjects(shape)) => {
-                    let entries = answer.frames().map(Some).chain(std::iter::repeat(None));
-                    let frames = printer.frames(located.shown, &answer).zip(entries);
+                    let frames = printer.frames(located.shown, &answer);
                     llvm_json::write(request, symbol_file, &shape, frames, out);
                     None
                 }

@@ -6,6 +6,7 @@ use chronosym::{Frame, NameReason, Timeline, file_name};
 use chronosym_symbols::style::{self, Shape, Style};
 use chronosym_types::json::{FrameObject, HexNumber};
 
+use super::element;
 use super::llvm_json::{self, Failure};
 use crate::output::printable;
 use crate::request::{AddressRequest, Form};
@@ -21,6 +22,8 @@ pub enum Layout {
     Objects,
     /// llvm-symbolizer's JSON objects.
     LlvmObjects(Shape),
+    /// In place of an element of symbolizer markup.
+    Markup,
 }
 
 impl Layout {
@@ -46,7 +49,7 @@ impl Layout {
             Layout::Lines(style, _) => style,
             Layout::InText => Style::Text,
             Layout::Objects => Style::Json,
-            Layout::LlvmObjects(_) => Style::Llvm,
+            Layout::LlvmObjects(_) | Layout::Markup => Style::Llvm,
         }
     }
 
@@ -78,8 +81,11 @@ impl Layout {
                 None
             }
             Layout::LlvmObjects(shape) => {
-                let frames = frames.into_iter().map(|frame| (frame, None));
-                llvm_json::write(question, "", &shape, frames, out);
+                llvm_json::write(question, "", &shape, frames.into_iter(), out);
+                None
+            }
+            Layout::Markup => {
+                element::write(question, frames, out);
                 None
             }
             Layout::Objects => {
@@ -127,6 +133,10 @@ impl Layout {
                 _ => Failure::Nothing,
             };
             llvm_json::write_unknown(question, &shape, failure, out);
+            return None;
+        }
+        if self == Layout::Markup && [OTHER_FILE, NO_ADDRESS].contains(&why) {
+            out.extend(element::raw(question.text).bytes());
             return None;
         }
         self.write(question, address, [unknown(question, why)], out)

@@ -299,7 +299,7 @@ impl TraceSource {
                 out.push(b'\n');
             }
             // These layouts allow one answer only, and a wrong one is worse than none.
-            Layout::Lines(..) | Layout::LlvmObjects(_) => {
+            Layout::Lines(..) | Layout::LlvmObjects(_) | Layout::Markup => {
                 layout.write_unknown(question, address, AMBIGUOUS, out);
             }
         }

@@ -1,5 +1,6 @@
 //! Variables, as llvm-symbolizer prints them for `DATA` and `FRAME` lines.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 use chronosym::symbols::FileSymbols;
@@ -23,16 +24,14 @@ impl Variables<'_> {
     /// and its declaration. `shown` is the address as written, `lookup` that in the file.
     pub fn write_global(&self, shown: Option<u64>, lookup: Option<u64>, out: &mut Vec<u8>) {
         self.write_address(shown, out);
-        let symbol = lookup.and_then(|address| self.symbols.data_symbol(address));
-        let (name, start, size) = match symbol {
-            Some(symbol) => (&*symbol.name, symbol.start, symbol.size),
-            None => (UNKNOWN, 0, 0),
-        };
-        let readable = demangle_as(name, Dialect::Llvm)
-            .ok()
-            .filter(|_| self.demangle);
-        let name = printable(readable.as_deref().unwrap_or(name));
-        out.extend(format!("{name}\n{start} {size}\n").bytes());
+        match lookup.and_then(|address| self.symbols.data_symbol(address)) {
+            Some(symbol) => {
+                let name = self.readable(&symbol.name);
+                let (name, start, size) = (printable(&name), symbol.start, symbol.size);
+                out.extend(format!("{name}\n{start} {size}\n").bytes());
+            }
+            None => out.extend(format!("{UNKNOWN}\n0 0\n").bytes()),
+        }
         match lookup.and_then(|address| self.symbols.declaration(address)) {
             Some((file, line)) => out.extend(format!("{}:{line}\n\n", printable(&file)).bytes()),
             None => out.extend(b"??:?\n\n"),
@@ -63,6 +62,18 @@ impl Variables<'_> {
             out.extend(format!("{function}\n{name}\n{file}:{line}\n{numbers}\n").bytes());
         }
         out.push(b'\n');
+    }
+
+    /// Returns the name of the variable or function that contains an address.
+    pub fn name_at(&self, address: u64) -> Option<String> {
+        let symbol = self.symbols.data_symbol(address)?;
+        Some(self.readable(&symbol.name).into_owned())
+    }
+
+    fn readable<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        let readable = demangle_as(name, Dialect::Llvm).ok();
+        let readable = readable.filter(|_| self.demangle);
+        readable.map_or(name.into(), Cow::Owned)
     }
 
     fn write_address(&self, shown: Option<u64>, out: &mut Vec<u8>) {
