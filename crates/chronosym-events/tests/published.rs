@@ -336,6 +336,18 @@ fn the_configuration_of_windows_10() {
     );
 }
 
+/// `_ETW_PARTITION_INFO_EXTENSION` of the Windows kernel, of 48 bytes as in traces of Windows 10.
+#[test]
+fn the_partition_of_a_trace() {
+    let payload = bytes().u32s(&[2, 1]).u64s(&[u64::MAX]).u32s(&[0xa]);
+    let payload = payload.raw(&[0; 12]).u32s(&[0xb]).raw(&[0; 12]);
+    assert_eq!(
+        kernel(classes::EVENT_TRACE, 80, 2, &payload),
+        "EventVersion=2, Reserved=0, PartitionType=1, QpcOffsetFromRoot=-1, \
+         PartitionId=0000000a-0000-0000-0000-000000000000, ParentId=0000000b-0000-0000-0000-000000000000"
+    );
+}
+
 /// The CLR copies C structs into the payload, with their padding.
 #[test]
 fn structs_of_the_collector_are_aligned() {
