@@ -93,6 +93,27 @@ fn debug_information() {
     });
 }
 
+/// A file of 10 MB whose one function has a name of that length, printed for each address.
+#[test]
+fn a_long_name_of_a_function() {
+    const QUERIES: usize = 4_000;
+    let named = |n: usize| {
+        let abbreviations = [
+            UNIT,
+            &[2, 0x2e, 0, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0, 0],
+        ];
+        let range = [0x1000u64, 0x10000].map(u64::to_le_bytes).concat();
+        let entries = [&[2], &*vec![b'n'; n], &[0], &range, &[0]].concat();
+        dwarf(abbreviations.concat(), unit(0, &root(&entries)))
+    };
+    let ask = many(QUERIES);
+    let ask: Vec<&str> = ask.iter().map(String::as_str).collect();
+    for run in holds("a long name of a function", &ask, 10 << 17, named) {
+        assert_eq!(run.stdout.matches("nnn\u{2026}").count(), QUERIES);
+        assert!(run.stdout.len() < QUERIES * 4_200, "{}", run.stdout.len());
+    }
+}
+
 /// Returns arguments for every fourth address of the code, with a placeholder for the file.
 fn many(count: usize) -> Vec<String> {
     let addresses = (0..count).map(|at| format!("{:#x}", 0x1000 + 4 * at));

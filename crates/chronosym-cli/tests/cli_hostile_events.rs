@@ -334,6 +334,17 @@ fn names_of_the_maximum_length_of_an_event() {
     assert!(name.ends_with('\u{2026}'), "{:.40}", name);
     assert_eq!(frame["name_reason"], "LimitReached");
     assert!(run.stdout.len() < 100 << 20, "{}", run.stdout.len());
+    // Pictures have a name for each box.
+    for format in ["html", "svg"] {
+        let run = bounded::bounded(&["stacks", "--format", format, path]);
+        run.assert_ended_well(format);
+        assert!(run.stdout.len() > 10_000, "{format}");
+        assert!(
+            run.stdout.len() < 32 << 20,
+            "{format}: {}",
+            run.stdout.len()
+        );
+    }
 }
 
 /// Formats that repeat frames end at a size, whatever the stacks are.

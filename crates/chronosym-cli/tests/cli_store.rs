@@ -132,6 +132,32 @@ fn a_symbol_file_is_fetched_once_and_then_kept() {
     );
 }
 
+/// If the cache cannot keep a file, it is used for this run, and the server is not blamed.
+#[test]
+fn a_symbol_file_is_used_without_a_cache() {
+    let pdb = testdata("clr10/workload/memory/Workload.pdb");
+    let server = server_of(&pdb);
+    let trace = file(&unzipped(TRACE));
+    let cache = file(b"");
+    let path = format!("srv*{}", server.url);
+    let (fetched, _) = lines(&trace, &cache, &["--symbol-path", &path]);
+    assert!(fetched > 100, "only {fetched} lines");
+    let args = [
+        "info",
+        "--cache",
+        cache.to_str().unwrap(),
+        "--symbol-path",
+        &path,
+    ];
+    let run = run(&[&args[..], &[trace.to_str().unwrap()]].concat());
+    assert!(
+        run.stderr.contains("kept for this run only"),
+        "{}",
+        run.stderr
+    );
+    assert!(!run.stdout.contains("failed"), "{}", run.stdout);
+}
+
 /// Copies a PDB into a folder, as old as one that is converted: one that was just written is not.
 fn settled_pdb(folder: &Path) -> PathBuf {
     let pdb = folder.join("small.pdb");
