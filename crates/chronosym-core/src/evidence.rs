@@ -126,6 +126,22 @@ closed_list! {
     }
 }
 
+impl NameReason {
+    /// Returns the reason for which a frame that has a name has no line, if a symbol file gives
+    /// this one.
+    pub(crate) fn of_line(self) -> LineReason {
+        match self {
+            NameReason::NoSymbolFile => LineReason::NoSymbolFile,
+            NameReason::SymbolFileMismatch => LineReason::SymbolFileMismatch,
+            NameReason::SymbolFileDamaged => LineReason::SymbolFileDamaged,
+            NameReason::PathNotTrusted => LineReason::PathNotTrusted,
+            NameReason::Offline => LineReason::Offline,
+            NameReason::LimitReached => LineReason::LimitReached,
+            _ => LineReason::NoLineInfo,
+        }
+    }
+}
+
 impl Evidence {
     /// Returns the evidence that a method event with this action provides.
     pub(crate) fn of(action: Action) -> Self {

@@ -30,11 +30,14 @@ impl Resolver {
         let mut nodes = FxHashSet::default();
         let mut rvas: FxHashMap<(ProcessIndex, ImageIndex), HashSet<u64>> = FxHashMap::default();
         for (class, time) in timeline.samples.iter() {
-            let at = class as usize;
-            if !passing[at] || !filter.has_time(time) || std::mem::replace(&mut visited[at], true) {
+            let class = class as usize;
+            if !passing[class]
+                || !filter.has_time(time)
+                || std::mem::replace(&mut visited[class], true)
+            {
                 continue;
             }
-            let class = timeline.samples.classes()[at];
+            let class = timeline.samples.classes()[class];
             let process = timeline.thread(class.thread).process;
             let mut position = class.kind.leaf_position();
             let mut node = Some(class.stack);
@@ -42,7 +45,10 @@ impl Resolver {
             while let Some(stack) = node.filter(|&stack| nodes.insert((process, stack, position)))
                 && let Some((Walked { address, .. }, caller)) = timeline.stacks.split(stack)
             {
-                let location = self.locate(AddressAt::new(process, address, time, position));
+                let at = AddressAt::new(process, address, time, position);
+                let location = self.locate(at);
+                let image = timeline.image_of_symbol(at, location);
+                let location = image.as_ref().unwrap_or(location);
                 if let CodeAt::Image(owner, image) = location.code {
                     let rva = timeline.spaces[owner.index()].state.images[image.index()]
                         .rva(location.looked_up);

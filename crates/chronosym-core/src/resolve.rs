@@ -5,7 +5,7 @@ use std::ops::Range;
 use chronosym_timeline::{End, Neighbours, Start};
 
 use crate::body::CodeBody;
-use crate::evidence::{Certainty, NameReason};
+use crate::evidence::{Certainty, Evidence, NameReason};
 use crate::ids::{BodyIndex, ImageIndex, ProcessIndex};
 use crate::recording::Loss;
 use crate::space::AddressSpace;
@@ -206,7 +206,29 @@ impl Timeline {
                 valid: gap,
             };
         }
-        let mut valid = gap;
+        match self.image_location(process, address, time, gap) {
+            Ok(location) => location,
+            Err(valid) => {
+                let (reason, times) = self.why_nothing(process, space, address, time);
+                Location {
+                    code: CodeAt::Nothing(reason),
+                    certainty: Certainty::Inferred,
+                    after_loss: false,
+                    looked_up: address,
+                    valid: meet(&valid, &times),
+                }
+            }
+        }
+    }
+
+    /// Returns the image at an address within `valid`, or else the times at which there is none.
+    fn image_location(
+        &self,
+        process: ProcessIndex,
+        address: u64,
+        time: u64,
+        mut valid: Range<u64>,
+    ) -> Result<Location, Range<u64>> {
         for owner in self.image_owners(process, address) {
             let AddressSpace { images, state, .. } = &*self.spaces[owner.index()];
             if let Some((id, lifetime)) = images.find(address, time) {
@@ -218,25 +240,45 @@ impl Timeline {
                     confirmed: image.confirmed,
                 };
                 let (certainty, doubtful, sure) = bounds.certainty(lifetime, time, &self.losses);
-                return Location {
+                return Ok(Location {
                     code: CodeAt::Image(owner, ImageIndex(id.index() as u32)),
                     certainty,
                     // A kernel stays until the next boot.
                     after_loss: doubtful && image.addressing != Addressing::Rva,
                     looked_up: address,
                     valid: meet(&valid, &sure),
-                };
+                });
             }
             valid = meet(&valid, &between(&images.neighbours(address, time)));
         }
-        let (reason, times) = self.why_nothing(process, space, address, time);
-        Location {
-            code: CodeAt::Nothing(reason),
-            certainty: Certainty::Inferred,
-            after_loss: false,
-            looked_up: address,
-            valid: meet(&valid, &times),
+        Err(valid)
+    }
+
+    /// Returns the native image that has the code of an untimed symbol without a line: its symbol
+    /// file has what the recorder left out.
+    pub(crate) fn image_of_symbol(&self, at: AddressAt, location: &Location) -> Option<Location> {
+        let CodeAt::Untimed { index, .. } = location.code else {
+            return None;
+        };
+        let symbol = &self.spaces[at.process.index()].state.untimed.symbols[index];
+        // Perf maps name compiled code; in a recorder's symbols it has a tier, or no module.
+        let is_native = symbol.evidence == Evidence::ProcessSymbol
+            && symbol.tier.is_none()
+            && symbol.line.1 == 0
+            && !self.names.strings.get(symbol.module).is_empty();
+        if !is_native {
+            return None;
         }
+        let valid = location.valid.clone();
+        let found = self.image_location(at.process, location.looked_up, at.time, valid);
+        let found = found.ok()?;
+        let CodeAt::Image(owner, image) = found.code else {
+            return None;
+        };
+        let image = &self.spaces[owner.index()].state.images[image.index()];
+        let path = self.names.strings.get(image.path).to_ascii_lowercase();
+        let is_pe = path.ends_with(".dll") || path.ends_with(".exe");
+        (!is_pe && image.part.is_none() && image.pdb.is_none()).then_some(found)
     }
 
     /// Returns the first reason that applies to an address without code, and the times for which it

@@ -92,7 +92,7 @@ impl Symbolizer {
             let name = resolver.binaries()[binary.index()].name();
             self.lacking(profile, name, lack)
         };
-        let mut all: Vec<MissingSymbols> = lacks.into_iter().filter_map(missing).collect();
+        let mut all = joined(lacks.into_iter().filter_map(missing));
         let is_timed = profile.time_ns().is_some_and(|time| time > 0);
         let cost = |missing: &MissingSymbols| match is_timed {
             true => (missing.unnamed_ns, missing.without_line_ns),
@@ -132,7 +132,30 @@ impl Symbolizer {
     }
 }
 
+/// Joins the lacks of one file: names that a recorder wrote have another binary than its image.
+fn joined(missing: impl Iterator<Item = MissingSymbols>) -> Vec<MissingSymbols> {
+    let mut all: Vec<MissingSymbols> = Vec::new();
+    for own in missing {
+        let is_same = |it: &&mut MissingSymbols| {
+            own.file.wanted.is_some()
+                && (&it.name, &it.file.wanted) == (&own.name, &own.file.wanted)
+        };
+        match all.iter_mut().find(is_same) {
+            Some(same) => same.add(&own),
+            None => all.push(own),
+        }
+    }
+    all
+}
+
 impl MissingSymbols {
+    fn add(&mut self, other: &Self) {
+        self.unnamed += other.unnamed;
+        self.unnamed_ns = self.unnamed_ns.saturating_add(other.unnamed_ns);
+        self.without_line += other.without_line;
+        self.without_line_ns = self.without_line_ns.saturating_add(other.without_line_ns);
+    }
+
     /// Returns the reason in the frames' terms. An available file may be a stripped image.
     pub fn reason(&self) -> &'static str {
         let none = self.file.found.as_ref().err();
@@ -148,6 +171,14 @@ fn of(frame: &Frame, profile: &Profile) -> Option<Of> {
             Some(Of::Module(process, body.module_index?))
         }
         Code::Precompiled(process, module) => Some(Of::Module(process, module)),
+        // A recorder named it: a symbol file adds its line.
+        Code::Untimed(process, _) => {
+            let mut images = profile
+                .resolver
+                .timeline()
+                .images_at(process, frame.address);
+            Some(Of::Image(process, images.next()?.index))
+        }
         _ => None,
     }
 }

@@ -26,13 +26,15 @@ impl Run {
     }
 }
 
-/// The program with a fixed environment: no colours, no terminal, no symbol servers.
+/// The program with a fixed environment: no colours, no terminal, no symbol servers, and no symbol
+/// files that other tools have stored for the user.
 pub fn chronosym() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_chronosym"));
     command
         .env_remove("NO_COLOR")
         .env_remove("_NT_SYMBOL_PATH")
         .env_remove("DEBUGINFOD_URLS")
+        .env_remove("HOME")
         // Nothing is stored in the user's cache folder.
         .env("XDG_CACHE_HOME", "/dev/null")
         .stdin(Stdio::null());

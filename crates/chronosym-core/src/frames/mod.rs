@@ -177,7 +177,7 @@ impl<'a> FrameBuilder<'a> {
         match location.code {
             CodeAt::Body(body) => self.body_frames(at, body, &location, out),
             CodeAt::Untimed { index, contested } => {
-                out.push(self.untimed_frame(at, index, contested));
+                return self.untimed_frames(at, (index, contested), &location, out);
             }
             CodeAt::Image(owner, image) => self.image_frames(at, owner, image, &location, out),
             CodeAt::Nothing(reason) => out.push(self.nothing(at.address, reason)),
