@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use chronosym::open::{SymbolEntries, read_perf_map};
 use chronosym::{
-    Diagnostic, DiagnosticKind, Diagnostics, Filter, Options, ProcessIndex, ProcessView,
+    Diagnostic, DiagnosticKind, Diagnostics, Filter, Options, ProcessIndex, ProcessView, ReadError,
     SavedTimeline, Session, Timeline,
 };
 
@@ -72,6 +72,14 @@ pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -
         symbol_entries,
         folders: folders(paths),
     })
+}
+
+/// Rejects a saved timeline for reports about events.
+pub fn refuse_without_events(timeline: &Timeline) -> Result<()> {
+    if timeline.facts().lacks_events {
+        bail!(ReadError::NoEvents);
+    }
+    Ok(())
 }
 
 /// Quotes paths for a shell.

@@ -9,7 +9,10 @@ mod viewers;
 use common::terminal::run_in_terminal;
 use common::{arg, run, testdata};
 
-const TRACES: [&str; 4] = [
+const TRACES: [&str; 6] = [
+    // A web service, and asynchronous methods alone.
+    "clr8/shop/shop.nettrace.zip",
+    "clr8/chain/chain.nettrace.zip",
     "clr10/traces/all.nettrace.zip",
     "clr10/traces/linux.nettrace.zip",
     "clr10/traces/r2r.nettrace.zip",
@@ -26,12 +29,16 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_str(&stdout(args)).expect("json")
 }
 
+/// Modules of the test programs.
+const MODULES: [&str; 7] = [
+    "Chain", "Live", "Plugin", "PluginA", "PluginB", "Shop", "Workload",
+];
+
 /// Whether a frame is of the test programs' own modules.
 fn is_user(frame: &Value) -> bool {
     let module = frame["module"].as_str().unwrap_or_default();
     let name = frame["name"].as_str();
-    name.is_some_and(|name| !name.starts_with("dynamicClass."))
-        && ["Workload", "PluginA", "PluginB", "Live", "Plugin"].contains(&module)
+    name.is_some_and(|name| !name.starts_with("dynamicClass.")) && MODULES.contains(&module)
 }
 
 /// The time of each user method by one line a sample: without blocked threads, for the innermost
@@ -210,7 +217,7 @@ fn the_summary_says_why_lines_are_unknown() {
 /// The summary states the counts of the runtime's events.
 #[test]
 fn the_summary_counts_the_events_of_the_runtime() {
-    let trace = arg(TRACES[0]);
+    let trace = arg("clr10/traces/all.nettrace.zip");
     let summary = json(&["summary", "--format", "json", &trace]);
     let info = json(&["info", "--format", "json", &trace]);
     let events = |id: u64| {
@@ -237,4 +244,44 @@ fn traces_without_samples_are_summarized() {
     let trace = arg("clr10/traces/all.nettrace.zip");
     let text = stdout(&["summary", "--format", "text", &trace, "--max-markers", "0"]);
     assert!(text.contains("Next: "), "{text}");
+}
+
+/// A saved timeline is described as what it is, not as a recording without samples.
+#[test]
+fn a_saved_timeline_is_summarized() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = |options: &[&str]| {
+        let file = folder.path().join("x.chrono");
+        let file = file.to_str().unwrap().to_owned();
+        let trace = arg("clr10/traces/all.nettrace.zip");
+        stdout(&[&["save", "-o", &file, &trace], options].concat());
+        file
+    };
+    let file = saved(&[]);
+    let text = stdout(&[&file]).replace("\n  ", " ");
+    assert!(text.contains("saved without samples"), "{text}");
+    assert!(
+        text.contains(&format!("`chronosym methods {file}`")),
+        "{text}"
+    );
+    let info = stdout(&["info", &file]).replace("\n  ", " ");
+    assert!(info.contains("Save it again with --with-samples"), "{info}");
+    assert!(
+        info.contains(&format!("next: chronosym methods {file}")),
+        "{info}"
+    );
+
+    let file = saved(&["--with-samples"]);
+    let text = stdout(&[&file]).replace("\n  ", " ");
+    assert!(text.contains("The runtime had 32 collections"), "{text}");
+    assert!(!text.contains("chronosym runtime"), "{text}");
+    for report in [vec!["runtime"], vec!["runtime", "gc"], vec!["inlining"]] {
+        let run = run(&[&report[..], &[&file]].concat());
+        assert_eq!(run.status, 1, "{report:?}: {}", run.stdout);
+        assert!(
+            run.stderr.contains("a saved timeline has no events"),
+            "{}",
+            run.stderr
+        );
+    }
 }

@@ -102,6 +102,9 @@ pub struct TraceFacts {
     pub host: Option<Host>,
     /// Whether the timeline was saved without the samples of the trace.
     pub lacks_samples: bool,
+    /// Whether the timeline comes from a file that has no events: what they state is known only as
+    /// far as the timeline keeps it.
+    pub lacks_events: bool,
 }
 
 /// A machine from one boot to the next: process ids and times of two recordings are comparable if

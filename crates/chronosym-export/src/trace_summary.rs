@@ -107,6 +107,15 @@ pub struct TraceSummary {
     /// For a trace without samples: the type of events that has most stacks.
     #[serde(skip)]
     stacks_of: Option<String>,
+    /// Whether the timeline was saved without samples, and whether it has no events.
+    #[serde(skip)]
+    saved_without: SavedWithout,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct SavedWithout {
+    samples: bool,
+    events: bool,
 }
 
 impl TraceSummary {
@@ -121,6 +130,10 @@ impl TraceSummary {
             span_ns: profile.times.end - profile.times.start,
             sampled_ns: profile.time_ns().filter(|&ns| ns > 0),
             lost_events: diagnostics.lost_events(),
+            saved_without: SavedWithout {
+                samples: facts.lacks_samples,
+                events: facts.lacks_events,
+            },
             ..TraceSummary::default()
         };
         summary.add_process(profile);
@@ -425,7 +438,11 @@ impl TraceSummary {
             parts.push(format!("{waits} of {}", show_span(ns)));
         }
         let parts = (!parts.is_empty()).then(|| parts.join(", "))?;
-        Some(format!("The runtime had {parts}: `chronosym runtime`."))
+        let more = match self.saved_without.events {
+            true => "",
+            false => ": `chronosym runtime`",
+        };
+        Some(format!("The runtime had {parts}{more}."))
     }
 
     fn what_sampling_costs(&self) -> Option<String> {
@@ -473,6 +490,9 @@ impl TraceSummary {
             ),
             _ if self.samples > 0 => format!(
                 "Next: `chronosym top {trace}` lists the methods; `stacks -o app.html` instead of `top` writes a report."
+            ),
+            _ if self.saved_without.samples => format!(
+                "The timeline was saved without samples. Next: `chronosym methods {trace}` lists its code; to see where time goes, save it again with --with-samples."
             ),
             (_, Some(event)) => format!(
                 "The trace has no profiler samples. Next: `chronosym stacks --event '{event}' {trace}` shows the stacks of its events."

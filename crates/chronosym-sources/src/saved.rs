@@ -51,10 +51,12 @@ impl<R: Read> EventStream for SavedStream<R> {
                 self.diagnostics.push(cut_short);
             }
             session.facts().lacks_samples = true;
+            session.facts().lacks_events = true;
             return Ok(Some(u64::MAX));
         }
         let saved = SavedTimeline::open(&bytes)?;
         self.diagnostics = saved.read_into(session)?;
+        session.facts().lacks_events = true;
         Ok(Some(u64::MAX))
     }
 }

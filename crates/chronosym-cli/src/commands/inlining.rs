@@ -7,8 +7,8 @@ use chronosym::runtime::JitDecisions;
 use chronosym_export::{Inlining, Json, Pattern};
 
 use crate::args::{self, Selection, Usage};
-use crate::output;
 use crate::profiled::{Sampled, shown};
+use crate::{load, output};
 
 pub fn run(args: &args::Inlining) -> Result<()> {
     let input = &args.input;
@@ -23,6 +23,7 @@ pub fn run(args: &args::Inlining) -> Result<()> {
     };
     let kept = JitDecisions::options();
     let sampled = Sampled::read_with(traces, &input.symbols, &selection, kept)?;
+    load::refuse_without_events(&sampled.loaded.timeline)?;
     let decisions = JitDecisions::new(&sampled.loaded.timeline, &sampled.filter);
     let inlining = Inlining::new(&mut sampled.profile(), decisions, method.as_ref());
     if let Some(method) = method.filter(|_| inlining.lacks_method()) {

@@ -20,6 +20,7 @@ pub fn run(args: &Runtime) -> Result<()> {
     let loaded = load::load(traces, options, &args.input.symbols)?;
     progress::notes(&loaded.diagnostics.list);
     let timeline = &loaded.timeline;
+    load::refuse_without_events(timeline)?;
     absent::refuse_late(&args.filters, timeline)?;
     let filter = load::filter(&args.filters, timeline)?;
     let path = args.input.output.as_deref();

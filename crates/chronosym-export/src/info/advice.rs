@@ -77,7 +77,12 @@ pub(super) fn advice(
             summary.own.share(summary.shallow)
         ));
     }
-    if summary.own.total == 0 {
+    if timeline.facts().lacks_samples {
+        advice.push(
+            "NO SAMPLES: the timeline was saved without them. Save it again with --with-samples."
+                .to_owned(),
+        );
+    } else if summary.own.total == 0 {
         advice.push(format!(
             "NO SAMPLES of a profiler {}: `chronosym stacks --event PROVIDER/ID` shows the stacks of other events, if \
              they have any.",

@@ -46,6 +46,7 @@ impl<'t> Overview<'t> {
         match with_most_stacks(self.timeline) {
             _ if own.share(own.without_file()) >= 10.0 => "symbols".to_owned(),
             _ if own.total > 0 => "top".to_owned(),
+            _ if self.timeline.facts().lacks_samples => "methods".to_owned(),
             Some(with_stacks) => format!("stacks --event '{}'", with_stacks.label()),
             None => "events".to_owned(),
         }
