@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::payload::Payload;
 use chronosym_types::escape::is_hostile;
 use serde_json::Value;
 
@@ -218,6 +220,7 @@ fn every_view_has_the_totals_of_top() {
     assert_eq!((&seen["help"], &seen["unnamed"]), (&1.into(), &0.into()));
     for size in list(&seen["sizes"]) {
         assert!(size["overflow"].as_i64().unwrap() <= 0, "{size}");
+        assert!(list(&size["cut"]).is_empty(), "{size}");
         assert!(
             list(&size["panel"])
                 .iter()
@@ -458,6 +461,48 @@ fn source_lines_mark_calls_that_the_jit_inlined_or_rejected() {
             .flatten()
             .any(|line| line.contains("noinline"))
     );
+}
+
+/// What the page says of time is true of the samples, and the runtime's events have lanes without
+/// any sample.
+#[test]
+fn the_page_states_what_its_time_is_of() {
+    let Some(library) = playwright() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let words = |trace: &Path| drive("words.mjs", &library, &report(trace, &[], folder.path()));
+    for (name, of) in [
+        (common::LINUX, "of CPU time, "),
+        ("clr10/traces/all.nettrace.zip", "of thread time, "),
+    ] {
+        let seen = words(&trace(name));
+        assert_eq!(seen["errors"], Value::Array(Vec::new()));
+        assert!(seen["status"].as_str().unwrap().contains(of), "{seen}");
+    }
+    let collections = folder.path().join("collections.nettrace");
+    std::fs::write(&collections, without_samples()).unwrap();
+    let seen = words(&collections);
+    let lanes = list(&seen["lanes"])
+        .iter()
+        .map(|lane| lane.as_str().unwrap());
+    assert!(lanes.eq(["samples", "GC"]), "{seen}");
+    let details = seen["details"].as_str().unwrap();
+    assert!(details.starts_with("No samples"), "{details}");
+    assert!(details.contains("chronosym runtime"), "{details}");
+}
+
+/// A collection, and no sample.
+fn without_samples() -> Vec<u8> {
+    const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+    let mut writer = NettraceWriter::v4();
+    let start = writer.event_type(RUNTIME, 1, 2);
+    let stop = writer.event_type(RUNTIME, 2, 1);
+    let began = Payload::new().u32(1).u32(0).u32(0).u32(0).u16(0).u64(1);
+    writer.event(start, 1_000_000, 1, &[], &began.finish());
+    let ended = Payload::new().u32(1).u32(0).u16(0).finish();
+    writer.event(stop, 3_000_000, 1, &[], &ended);
+    writer.finish()
 }
 
 /// Names of a trace and fragments of an address are text wherever the page shows them.

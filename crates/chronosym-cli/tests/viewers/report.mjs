@@ -208,7 +208,7 @@ seen.sortFocus = await page.evaluate(() => document.activeElement.textContent);
 // Sizes and themes: nothing is cut off, and something is drawn.
 seen.sizes = [];
 for (const scheme of ["light", "dark"]) {
-  for (const [width, height] of [[480, 800], [1280, 800], [2560, 1300]]) {
+  for (const [width, height] of [[480, 800], [800, 900], [1280, 800], [2560, 1300]]) {
     await page.emulateMedia({ colorScheme: scheme });
     await page.setViewportSize({ width, height });
     for (const view of ["flame", "sandwich", "table", "source", "about"]) {
@@ -228,6 +228,8 @@ for (const scheme of ["light", "dark"]) {
           overflow: document.documentElement.scrollWidth - innerWidth,
           panel: [Math.round(panel.width), Math.round(panel.height)],
           colors: [...document.querySelectorAll(".plot canvas, .view canvas")].map(colors),
+          // Numbers that do not fit their columns.
+          cut: [...document.querySelectorAll(".row .number, .line .number")].filter((cell) => getComputedStyle(cell).visibility !== "hidden" && cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent),
           ground: getComputedStyle(document.body).backgroundColor,
         };
       });

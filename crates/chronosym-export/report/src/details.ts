@@ -17,7 +17,13 @@ export function details(model: Model, actions: Actions): Node[] {
   const { trace, state } = model;
   const func = state.func;
   if (func === null) {
-    if (!trace.samples.stack.length) return [el("h2", {}, "No sample"), el("p", { class: "muted" }, "The recording has no sample that passes the filters.")];
+    if (!trace.samples.stack.length) {
+      const lanes = trace.markers.kind.length ? " The lanes above show the runtime's events; chronosym runtime TRACE lists them." : "";
+      return [
+        el("h2", {}, "No samples"),
+        el("p", { class: "muted" }, `None was recorded, or none passes the filters; chronosym info TRACE shows what was recorded.${lanes}`),
+      ];
+    }
     return [
       el("h2", {}, model.weights.whole ? "No method selected" : "No sample is selected"),
       el("p", { class: "muted" }, "Click a box or a row. Drag over the time axis to select a time; press ? for all keys."),

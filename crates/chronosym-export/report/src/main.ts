@@ -45,6 +45,7 @@ const KEYS: [string, string][] = [
 ];
 const BLOCKED = 0b0100;
 const ALL = 0b1111;
+const ON_CPU = 0b0001;
 
 class Page {
   readonly model: Model;
@@ -280,6 +281,11 @@ class Page {
     this.frame.showControls(...buttons);
   }
 
+  /** CPU samples are of processors' time, others of threads', blocked or not. */
+  private get timeOf(): string {
+    return this.model.trace.samples.activities === ON_CPU ? "CPU time" : "thread time";
+  }
+
   private showStatus(): void {
     const { state, trace } = this.model;
     const { whole, samples } = this.model.weights;
@@ -287,7 +293,7 @@ class Page {
     const count = `${new Intl.NumberFormat("en").format(samples)} ${samples === 1 ? "sample" : "samples"}`;
     const parts: Node[] = [
       el("b", {}, unit === "samples" ? count : amount(whole, unit)),
-      document.createTextNode(unit === "samples" ? "" : ` ${unit === "time" ? "of thread time, " : ""}${count}`),
+      document.createTextNode(unit === "samples" ? "" : ` ${unit === "time" ? `of ${this.timeOf}, ` : ""}${count}`),
     ];
     const chip = (text: string, change: Partial<State>) =>
       el("button", { class: "chip", title: "Remove", click: () => this.model.update(change) }, `${text} ×`);

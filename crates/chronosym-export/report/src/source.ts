@@ -11,8 +11,8 @@ const HEAD = (): HTMLElement =>
   el(
     "div",
     { class: "source-head", role: "row" },
-    ...["self", "total", "share", "line"].map((title) =>
-      el("span", { class: `cell number${title === "share" ? " share" : ""}${title === "line" ? " line-number" : ""}`, role: "columnheader" }, title),
+    ...["self", "total", "total %", "line"].map((title) =>
+      el("span", { class: `cell number${title === "total %" ? " share" : ""}${title === "line" ? " line-number" : ""}`, role: "columnheader" }, title),
     ),
     el("span", { class: "mark" }),
     el("span", { role: "columnheader" }, "source"),

@@ -278,9 +278,13 @@ export class Timeline {
       }
     }
     if (isTime && whole > perPixel) {
-      c.fillStyle = style("--muted");
+      const peak = `${Math.round(whole / perPixel)}`;
       c.font = "10px system-ui, sans-serif";
-      c.fillText(`${Math.round(whole / perPixel)}`, 3, top + 7);
+      // Readable over lanes that are full, too.
+      c.fillStyle = style("--panel");
+      c.fillRect(0, top, c.measureText(peak).width + 6, 14);
+      c.fillStyle = style("--muted");
+      c.fillText(peak, 3, top + 7);
     }
   }
 

@@ -23,7 +23,8 @@ struct Merged<'t> {
     count: u64,
 }
 
-/// Adds the markers of the report's processes and times to `columns`; returns their texts.
+/// Adds the markers of the report's processes and times to `columns`, those of all processes if the
+/// trace has no samples; returns their texts.
 pub(super) fn write(series: &Series, samples: &Samples, columns: &mut Columns) -> Vec<String> {
     let timeline = series.resolver.timeline();
     let process = |thread| Some(timeline.thread_view(thread)?.process);
@@ -33,9 +34,10 @@ pub(super) fn write(series: &Series, samples: &Samples, columns: &mut Columns) -
         .map(|&thread| process(thread))
         .collect();
     let mut markers = timeline.markers();
+    let of_all = timeline.samples().is_empty();
     markers.retain(|marker| {
         let starts = series.times.contains(&marker.start_ns);
-        starts && processes.contains(&process(marker.thread))
+        starts && (of_all || processes.contains(&process(marker.thread)))
     });
     markers.sort_by_key(|marker| marker.start_ns);
     let markers = merged(&markers);
