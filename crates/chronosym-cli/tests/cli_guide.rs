@@ -1,4 +1,4 @@
-//! The guide: every chronosym command in it runs, and does what the guide states.
+//! The guide and the README: every chronosym command in them runs, and does what they state.
 
 mod common;
 
@@ -210,4 +210,56 @@ fn every_reason_is_reported() {
         let row = format!("| `{}` |", reason.as_str());
         assert_eq!(text.matches(&row).count(), 1, "{row}");
     }
+}
+
+fn readme() -> String {
+    fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap()
+}
+
+/// The commands of the README work as written, from the folder of a clone.
+#[cfg(unix)]
+#[test]
+fn every_command_of_the_readme_runs() {
+    let clone = tempfile::tempdir().unwrap();
+    let testdata = Path::new(ROOT).join("testdata").canonicalize().unwrap();
+    std::os::unix::fs::symlink(testdata, clone.path().join("testdata")).unwrap();
+    let readme = readme();
+    let mut ran = 0;
+    for block in readme.split("```sh\n").skip(1) {
+        for line in block.split_once("```").unwrap().0.lines() {
+            let built = line.strip_prefix("cargo run --release -p chronosym-cli -- ");
+            let Some(args) = built.or_else(|| line.strip_prefix("chronosym ")) else {
+                let known = ["cargo install --path ", "cargo test --workspace"];
+                assert!(known.iter().any(|known| line.starts_with(known)), "{line}");
+                continue;
+            };
+            let run = chronosym().current_dir(&clone).args(words(args)).output();
+            let run = run.unwrap();
+            let stderr = String::from_utf8_lossy(&run.stderr);
+            assert!(run.status.success(), "{line}: {stderr}");
+            ran += 1;
+        }
+    }
+    assert_eq!(ran, 3);
+    assert!(fs::metadata(clone.path().join("shop.html")).unwrap().len() > 100_000);
+}
+
+/// What the README prints below a command is what the command prints.
+#[test]
+fn the_output_in_the_readme_is_that_of_its_commands() {
+    let shop = Path::new(ROOT).join("testdata/clr8/shop");
+    let readme = readme();
+    let mut compared = 0;
+    for block in readme.split("```text\n$ chronosym ").skip(1) {
+        let (line, printed) = block.split_once('\n').unwrap();
+        let printed = printed.split_once("```").unwrap().0;
+        let (args, last) = line.split_once(" | tail -").unwrap_or((line, "999"));
+        let run = chronosym().current_dir(&shop).args(words(args)).output();
+        let stdout = String::from_utf8(run.unwrap().stdout).unwrap();
+        let lines: Vec<&str> = stdout.lines().collect();
+        let from = lines.len().saturating_sub(last.parse().unwrap());
+        assert_eq!(lines[from..].join("\n"), printed.trim_end(), "{line}");
+        compared += 1;
+    }
+    assert_eq!(compared, 2);
 }

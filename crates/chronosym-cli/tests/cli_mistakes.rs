@@ -13,6 +13,13 @@ fn folder() -> tempfile::TempDir {
     let trace = unzipped("clr10/traces/linux.nettrace.zip");
     let zip = std::fs::read(testdata("clr10/traces/linux.nettrace.zip")).unwrap();
     write("linux.nettrace.zip", &zip);
+    write("linux.nettrace.gz", &gzipped(&trace));
+    let all = std::fs::read(testdata("clr10/traces/all.nettrace.zip")).unwrap();
+    write("all.nettrace.zip", &all);
+    write(
+        "app.speedscope.json",
+        b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\"}",
+    );
     write("empty.nettrace", b"");
     write("text.nettrace", b"hello\n");
     write("random.etl", &[0x5f, 0xe8, 7, 0x45, 0xa, 0xa6, 0xf4, 0x58]);
@@ -28,12 +35,17 @@ fn folder() -> tempfile::TempDir {
     write("prof.json", b"{\"a\":1}");
     write("x.xz", b"\xfd7zXZ\0");
     std::fs::create_dir(folder.path().join("dir")).unwrap();
-    let pdb = testdata("clr10/workload/Workload.pdb");
-    std::fs::copy(pdb, folder.path().join("Workload.pdb")).unwrap();
+    for name in ["Workload.pdb", "Workload.dll"] {
+        let file = testdata("clr10/workload").join(name);
+        std::fs::copy(file, folder.path().join(name)).unwrap();
+    }
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("nowhere", folder.path().join("dangling.nettrace")).unwrap();
     folder
 }
 
-/// Exit status, command line, and what the message contains. TRACE is a trace of a small program.
+/// Exit status, command line, and what the message contains. TRACE and OTHER are traces of small
+/// programs. Lines without a message do what is asked.
 #[rustfmt::skip]
 const MISTAKES: &[(i32, &str, &[&str])] = &[
     // Files.
@@ -58,7 +70,14 @@ const MISTAKES: &[(i32, &str, &[&str])] = &[
     (1, "diff TRACE nosuch.nettrace", &["cannot open nosuch.nettrace"]),
     (1, "serve nosuch.nettrace", &["cannot open nosuch.nettrace"]),
     (1, "serve --port 22 dir", &["a directory without a trace"]),
+    (1, "info dangling.nettrace", &["cannot open dangling.nettrace"]),
+    (1, "top app.speedscope.json", &["found a speedscope profile"]),
+    (0, "info linux.nettrace.gz", &[]),
+    (1, "top TRACE OTHER", &["cannot be joined: read them one by one"]),
+    (0, "diff TRACE TRACE -n 2", &[]),
     // Commands.
+    (0, "help lines", &[]),
+    (0, "--version", &[]),
     (2, "tpo TRACE", &["a similar subcommand exists: 'top'"]),
     (2, "stakcs TRACE", &["a similar subcommand exists: 'stacks'"]),
     (2, "version", &["use `chronosym --version`"]),
@@ -123,10 +142,21 @@ const MISTAKES: &[(i32, &str, &[&str])] = &[
     (2, "explain 0x7faa364ed495 TRACE", &["the trace comes first"]),
     (2, "explain TRACE zzz", &["not an address", "chronosym methods --match"]),
     (2, "explain TRACE --offline 0x1", &["options go before or after"]),
+    (2, "explain TRACE Monitor.Wait", &["not an address", "chronosym methods --match"]),
+    (1, "lines TRACE System.Threading.Monitor.Wait", &["matches 'System.Threading.Monitor.Wait'", "chronosym top"]),
+    (0, "top --callers MoveNext -n 3 TRACE", &[]),
+    (0, "threads --running -n 2 TRACE", &[]),
+    (0, "top --include [ TRACE", &[]),
     // Events.
     (1, "top --event Foo/1 TRACE", &["no Foo/1 event; there are Universal.Events/cpu"]),
     (1, "events --event ExceptionThrwn TRACE", &["no ExceptionThrwn event; there are"]),
+    (1, "top --event Microsoft-Windows-DotNETRuntime/Exception OTHER", &["no Microsoft-Windows-DotNETRuntime/Exception event", "ExceptionThrown"]),
+    (1, "stacks --event Microsoft-Windows-DotNETRuntime/80 TRACE", &["there are Universal.Events/cpu"]),
+    (0, "top --event ExceptionThrown OTHER", &[]),
+    (0, "stacks --event Microsoft-Windows-DotNETRuntime/80 --format folded OTHER", &[]),
+    (0, "events --event Microsoft-Windows-DotNETRuntime OTHER", &[]),
     // Outputs.
+    (0, "top --output t.txt -n 1 TRACE", &[]),
     (2, "stacks -o x.png TRACE", &["x.png: the extension is none of .svg, .html"]),
     (2, "stacks -o x.json TRACE", &[".speedscope.json", "--format"]),
     (2, "top -o x.html TRACE", &[".json, .txt", "chronosym stacks"]),
@@ -137,6 +167,11 @@ const MISTAKES: &[(i32, &str, &[&str])] = &[
     (1, "top --symbols /nonexistent TRACE", &["there is no such folder"]),
     (0, "top --symbol-path srv*http://127.0.0.1:1/x TRACE", &["the symbol server http://127.0.0.1:1 failed", "chronosym symbols TRACE"]),
     (2, "symbolize 0x1234", &["--obj, --pdb, --trace"]),
+    (0, "top --symbols Workload.pdb -n 1 TRACE", &[]),
+    (0, "top --symbol-path https://127.0.0.1:1/symbols --offline -n 1 TRACE", &[]),
+    (0, "symbolize --obj Workload.dll 0x1234", &[]),
+    (0, "symbolize --pdb Workload.pdb 0x06000001", &[]),
+    (0, "symbolize --trace TRACE 0x7faa358e3918", &[]),
 ];
 
 #[test]
@@ -146,6 +181,7 @@ fn every_mistake_has_an_answer() {
     for (status, line, parts) in MISTAKES {
         let words = line.split(' ').map(|word| match word {
             "TRACE" => "linux.nettrace.zip",
+            "OTHER" => "all.nettrace.zip",
             word => word,
         });
         let run = run_in(folder.path(), &words.collect::<Vec<_>>());
@@ -157,6 +193,24 @@ fn every_mistake_has_an_answer() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(!folder.path().join("x.png").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn devices_are_no_traces() {
+    let top = |path: &str| run(&["top", path]);
+    let empty = top("/dev/null");
+    assert_eq!(empty.status, 1);
+    assert!(
+        empty
+            .stderr
+            .contains("/dev/null is empty: expected a .nettrace")
+    );
+    if Path::new("/proc/self/mem").exists() {
+        let unreadable = top("/proc/self/mem");
+        assert_eq!(unreadable.status, 1);
+        assert!(unreadable.stderr.contains("cannot read /proc/self/mem"));
+    }
 }
 
 fn run_in(folder: &Path, args: &[&str]) -> Run {

@@ -199,20 +199,30 @@ fn check(args: &[&str], kind: Kind) -> String {
     text
 }
 
+/// Checks every output of a trace.
+fn check_all(trace: &str) {
+    for (mut args, kind) in outputs(trace) {
+        // A report comes before the traces.
+        let is_report = args[0] == "runtime" && args.get(1).is_some_and(|it| *it != "--format");
+        args.insert(if is_report { 2 } else { 1 }, trace);
+        if args[0] == "explain" {
+            args.push("0x10010");
+        }
+        check(&args, kind);
+    }
+}
+
+/// The hostile traces by format.
+fn traces() -> [(Vec<u8>, &'static str); 3] {
+    [(event_pipe(), "nettrace"), (etw(), "etl"), (perf(), "perf")]
+}
+
 #[test]
 fn names_stay_names_in_every_output() {
-    for (bytes, format) in [(event_pipe(), "nettrace"), (etw(), "etl"), (perf(), "perf")] {
+    for (bytes, format) in traces() {
         let trace = file(&bytes);
         let trace = trace.to_str().unwrap();
-        for (mut args, kind) in outputs(trace) {
-            // A report comes before the traces.
-            let is_report = args[0] == "runtime" && args.get(1).is_some_and(|it| *it != "--format");
-            args.insert(if is_report { 2 } else { 1 }, trace);
-            if args[0] == "explain" {
-                args.push("0x10010");
-            }
-            check(&args, kind);
-        }
+        check_all(trace);
         let folded = check(&["stacks", "--format", "folded", trace], Kind::Text);
         assert_eq!(folded.lines().count(), names().len(), "{format}: {folded}");
         for line in folded.lines() {
@@ -220,6 +230,95 @@ fn names_stay_names_in_every_output() {
             assert_eq!(depth, 3, "{format}: process, thread, frame: {line}");
             assert!(line.ends_with(" 1"), "{format}: {line}");
         }
+    }
+}
+
+/// Files that the program writes and reads again: timelines with and without samples, joined ones,
+/// and profiles.
+#[test]
+fn names_stay_names_in_files_that_replace_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for (bytes, format) in traces() {
+        let trace = file(&bytes);
+        let trace = trace.to_str().unwrap();
+        let written = |file: &str, command: &[&str], read: &[&str]| {
+            let words = check(&[command, &["-o", file, trace]].concat(), Kind::Text);
+            assert_eq!(words, "", "{format}: {command:?}");
+            // As text it is escaped when it is shown, not before.
+            let top = [&["top", "-n", "100", file], read].concat();
+            let shown = check(&top, Kind::Text);
+            assert!(shown.contains("onerror=alert(1)"), "{top:?}: {shown}");
+        };
+        let saved = path("saved.chrono");
+        written(&saved, &["save", "--with-samples"], &[]);
+        check_all(&saved);
+        written(&path("merged.chrono"), &["merge", "--with-samples"], &[]);
+        let profile = path("profile.otlp");
+        let as_profile = ["--input", "otlp"];
+        written(&profile, &["stacks", "--format", "otlp"], &as_profile);
+        for (output, kind) in [
+            ("text", Kind::Text),
+            ("jsonl", Kind::Json),
+            ("html", Kind::Page),
+        ] {
+            let stacks = ["stacks", "--format", output, &profile];
+            check(&[&stacks[..], &as_profile].concat(), kind);
+        }
+        check(&["otlp", &profile], Kind::Binary);
+
+        let bare = path("bare.chrono");
+        check(&["save", "-o", &bare, trace], Kind::Text);
+        for command in ["summary", "info", "methods", "modules", "top"] {
+            check(&[command, &bare], Kind::Text);
+        }
+        let symbolize = ["symbolize", "--trace", &bare, "0x10010"];
+        check(&symbolize, Kind::Text);
+    }
+}
+
+/// Tables are named after the trace and the machine, and read in place of it.
+#[cfg(feature = "fleet")]
+#[test]
+fn names_stay_names_in_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    for (bytes, format) in traces() {
+        let tables = folder.path().join(format);
+        let tables = tables.to_str().unwrap();
+        let trace = file(&bytes);
+        let args = [
+            "export", "-o", tables, "--host", NAMES[0], "--boot", NAMES[2],
+        ];
+        check(
+            &[&args[..], &[trace.to_str().unwrap()]].concat(),
+            Kind::Text,
+        );
+        let shown = check(&["top", "-n", "100", tables], Kind::Text);
+        assert!(shown.contains("onerror=alert(1)"), "{format}: {shown}");
+        for command in ["summary", "stacks", "threads", "info", "modules"] {
+            check(&[command, tables], Kind::Text);
+        }
+        check(&["stacks", "--format", "html", tables], Kind::Page);
+    }
+}
+
+/// The name of the trace's own file is no more trusted than what is in it.
+#[cfg(unix)]
+#[test]
+fn the_name_of_a_file_stays_a_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let hostile = NAMES[..11].concat().replace('/', "") + ".nettrace";
+    for name in [&hostile, "</script><script>alert(1)</script>"].map(|name| name.replace('/', "")) {
+        let trace = folder.path().join(name);
+        std::fs::write(&trace, event_pipe()).unwrap();
+        check_all(trace.to_str().unwrap());
+        let missing = trace.with_extension("missing");
+        let run = private(&["top", missing.to_str().unwrap()]);
+        let words = String::from_utf8(run.stderr).unwrap();
+        assert!(
+            !words.lines().any(|line| line.contains(is_hostile)),
+            "{words:?}"
+        );
     }
 }
 
