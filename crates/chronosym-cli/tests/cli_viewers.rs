@@ -8,7 +8,7 @@
 mod common;
 mod viewers;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -468,54 +468,124 @@ impl Drop for Ends {
     }
 }
 
-#[test]
-fn the_site_of_speedscope_shows_each_thread() {
+/// The page of speedscope that shows a file of this name, if the site is there.
+fn speedscope(name: &str, bytes: &[u8]) -> Option<String> {
     let folder = std::env::var_os("CHRONOSYM_SPEEDSCOPE").map(PathBuf::from);
     let page = folder.map(|folder| folder.join("dist/release/index.html"));
     let page = page.filter(|page| page.is_file());
     if !has("speedscope", page.is_some()) || !runs("chromium", "--version") {
-        return;
+        return None;
     }
-    let page = page.unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let bytes = stacks(&trace(TRACES[0]), "speedscope");
-    let file: Value = serde_json::from_slice(&bytes).unwrap();
     let script = folder.path().join("profile.js");
     // The site takes base64; the alphabet is that of RFC 4648.
-    let base64 = base64(&bytes);
+    let base64 = base64(bytes);
     fs::write(
         &script,
-        format!("speedscope.loadFileFromBase64('a.speedscope.json', '{base64}')"),
+        format!("speedscope.loadFileFromBase64('{name}', '{base64}')"),
     )
     .unwrap();
-    let dom = chromium(&format!(
+    Some(chromium(&format!(
         "file://{}#localProfilePath={}",
-        page.display(),
+        page?.display(),
         script.display()
-    ));
+    )))
+}
+
+/// The page lists a profile of this name with this time.
+fn assert_profile(dom: &str, name: &str, ms: f64) {
+    let (_, row) = dom
+        .split_once(&format!("<span>{name}</span>"))
+        .unwrap_or_else(|| panic!("{name}: {dom}"));
+    let shown = row.split_once("</tr>").unwrap().0;
+    let time = if ms >= 1000.0 {
+        format!("{:.2}s", ms / 1e3)
+    } else {
+        format!("{ms:.2}ms")
+    };
+    assert!(shown.contains(&time), "{name}: {time} in {shown}");
+}
+
+#[test]
+fn the_site_of_speedscope_shows_each_thread() {
+    let bytes = stacks(&trace(TRACES[0]), "speedscope");
+    let file: Value = serde_json::from_slice(&bytes).unwrap();
+    let Some(dom) = speedscope("a.speedscope.json", &bytes) else {
+        return;
+    };
     let profiles = list(&file["profiles"]);
     assert!(profiles.len() > 2);
     for profile in profiles {
-        let name = profile["name"].as_str().unwrap();
         // Gaps have no stack, and are not counted.
         let stacks = list(&profile["samples"])
             .iter()
             .zip(list(&profile["weights"]));
         let seen = stacks.filter(|(stack, _)| !list(stack).is_empty());
         let ns: u64 = seen.map(|(_, weight)| weight.as_u64().unwrap()).sum();
-        let ms = ns as f64 / 1e6;
-        let (_, row) = dom
-            .split_once(&format!("<span>{name}</span>"))
-            .unwrap_or_else(|| panic!("{name}: {dom}"));
-        let shown = row.split_once("</tr>").unwrap().0;
-        let shown = shown.rsplit_once('>').map_or(shown, |_| shown);
-        let time = if ms >= 1000.0 {
-            format!("{:.2}s", ms / 1e3)
-        } else {
-            format!("{ms:.2}ms")
-        };
-        assert!(shown.contains(&time), "{name}: {time} in {shown}");
+        assert_profile(&dom, profile["name"].as_str().unwrap(), ns as f64 / 1e6);
     }
+}
+
+/// A file for Perfetto is one of Chrome's format, which speedscope opens, too. It takes a function
+/// that ends where the same function begins for an empty call: times of such threads are not compared.
+#[test]
+fn a_viewer_of_chrome_traces_shows_each_thread() {
+    let trace = trace(common::LINUX);
+    let bytes = stacks(&trace, "perfetto");
+    let Some(dom) = speedscope("a.json", &bytes) else {
+        return;
+    };
+    let file: Value = serde_json::from_slice(&bytes).unwrap();
+    let mut edges: HashMap<(u64, u64, &str), char> = HashMap::new();
+    let mut ambiguous = BTreeSet::new();
+    let events = list(&file["traceEvents"]).iter();
+    for event in events.filter(|event| event["ph"] == "B" || event["ph"] == "E") {
+        let tid = event["tid"].as_u64().unwrap();
+        let (name, phase) = (
+            event["name"].as_str().unwrap(),
+            event["ph"].as_str().unwrap(),
+        );
+        let time = event["ts"].as_f64().unwrap().to_bits();
+        let phase = phase.chars().next().unwrap();
+        if edges
+            .insert((tid, time, name), phase)
+            .is_some_and(|before| before != phase)
+        {
+            ambiguous.insert(tid);
+        }
+    }
+    let mut command = chronosym();
+    command.args([
+        "-q",
+        "threads",
+        "--offline",
+        "--format",
+        "json",
+        "-n",
+        "1000",
+    ]);
+    let threads = command.arg(&trace).output().unwrap();
+    let threads: Value = serde_json::from_slice(&threads.stdout).unwrap();
+    let threads = list(&threads["rows"]);
+    assert_eq!(threads.len(), 10);
+    let mut compared = 0;
+    for thread in threads {
+        let (pid, tid) = (&thread["pid"], &thread["tid"]);
+        let name = format!("Workload ({pid}) (pid {pid}), thread ({tid}) (tid {tid})");
+        assert!(
+            dom.contains(&format!("<span>{name}</span>")),
+            "{name}: {dom}"
+        );
+        if !ambiguous.contains(&tid.as_u64().unwrap()) {
+            assert_profile(
+                &dom,
+                &name,
+                thread["time_ns"].as_u64().unwrap() as f64 / 1e6,
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared >= 2, "{ambiguous:?}");
 }
 
 fn base64(bytes: &[u8]) -> String {
