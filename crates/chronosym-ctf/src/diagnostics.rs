@@ -48,11 +48,11 @@ pub struct Diagnostics {
     pub lost_events: u64,
     /// Packets that are missing, by their sequence numbers.
     pub lost_packets: u64,
-    /// When events were lost.
+    /// When events were lost or cannot be read.
     pub losses: Vec<Loss>,
 }
 
-/// An interval in which events of one stream were lost.
+/// An interval in which events of one stream were lost, or cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
@@ -60,7 +60,7 @@ pub struct Loss {
     pub from_ns: u64,
     /// ns on the clock of the first trace.
     pub to_ns: u64,
-    /// Events lost; `None` if whole packets are missing.
+    /// Events lost; `None` if packets are missing or cannot be read entirely.
     pub events: Option<u64>,
 }
 

@@ -129,6 +129,10 @@ impl<R: Read> Stream<R> {
             diagnostics.bad_packets += u64::from(!self.packet.is_cut);
             diagnostics.bytes_skipped += (end - self.packet.at).div_ceil(8);
             self.packet.at = end;
+            // Nothing follows a packet that is cut, and times beyond its end are wrong.
+            let is_known = |&end: &u64| !self.packet.is_cut && end > self.time;
+            let end_time = self.packet.end_time.filter(is_known);
+            self.unreadable(self.time, end_time, metadata, diagnostics);
         }
     }
 
@@ -193,6 +197,7 @@ impl<R: Read> Stream<R> {
                 false => diagnostics.bad_packets += 1,
             }
             diagnostics.bytes_skipped += self.window.drop_bytes(0, u64::MAX);
+            self.unreadable(self.time, None, metadata, diagnostics);
             return false;
         };
         let bytes = |bits: u64| bits.div_ceil(8);
@@ -221,10 +226,30 @@ impl<R: Read> Stream<R> {
         };
         self.decoded.start_packet(self.packet.content);
         self.count(&header, metadata, diagnostics);
+        if !is_sound || content > limit as u64 {
+            let from = header.start_time.unwrap_or(self.time);
+            self.unreadable(from, self.packet.end_time, metadata, diagnostics);
+        }
         if let Some(start) = header.start_time {
             self.time = start;
         }
         true
+    }
+
+    /// Adds the loss of events that cannot be read, after one time and up to another, or to the end.
+    fn unreadable(
+        &self,
+        from: u64,
+        to: Option<u64>,
+        metadata: &Metadata,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let clock = metadata.clock();
+        diagnostics.losses.push(Loss {
+            from_ns: clock.ns(from),
+            to_ns: to.map_or(u64::MAX, |to| clock.ns(to.max(from))),
+            events: None,
+        });
     }
 
     /// Decodes the header and context of a packet.

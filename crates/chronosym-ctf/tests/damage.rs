@@ -163,6 +163,36 @@ fn sizes_that_lie() {
 }
 
 #[test]
+fn what_cannot_be_read_is_lost_at_its_time() {
+    let trace = trace();
+    let (metadata, stream) = (metadata(&trace), stream(&trace));
+    let packet = stream.len() / 3;
+    let losses = |damaged: &[u8]| -> Vec<(u64, u64)> {
+        let (_, diagnostics) = read(&metadata, damaged);
+        let losses = diagnostics.losses.iter();
+        losses.map(|loss| (loss.from_ns, loss.to_ns)).collect()
+    };
+    let with = |at: usize, bytes: &[u8]| {
+        let mut damaged = stream.clone();
+        damaged[packet + at..][..bytes.len()].copy_from_slice(bytes);
+        losses(&damaged)
+    };
+    assert_eq!(losses(&stream), []);
+    // More content than packet: all of its events.
+    assert_eq!(with(48, &u64::MAX.to_le_bytes()), [(1000, 1039)]);
+    // A packet without a size: everything after the packet before it.
+    assert_eq!(with(56, &[0; 8]), [(39, u64::MAX)]);
+    // An event without a type, after which the packet is not read.
+    let damaged = with(packet / 2, &[0xff; 64]);
+    assert_eq!(damaged.len(), 1);
+    assert!((1010..1030).contains(&damaged[0].0) && damaged[0].1 == 1039);
+    // A stream that ends inside of a packet.
+    let cut = losses(&stream[..packet + packet / 2]);
+    assert_eq!(cut.len(), 1);
+    assert!((1010..1030).contains(&cut[0].0) && cut[0].1 == u64::MAX);
+}
+
+#[test]
 fn types_that_would_take_for_ever_are_refused() {
     let head = "/* CTF 1.8 */ trace { byte_order = le; }; stream { };\n";
     let parse = |text: String| {
