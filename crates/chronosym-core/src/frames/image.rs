@@ -21,10 +21,12 @@ impl FrameBuilder<'_> {
     ) {
         let timeline = self.timeline;
         let image = &timeline.spaces[process.index()].state.images[index.index()];
-        let rva = image.rva(timeline.normalise(at.address));
+        let own = timeline.normalise(at.address);
+        let rva = image.rva(own);
+        let mut looked_up = location.looked_up;
         let frames = match self.symbols {
             _ if image.is_function => Ok(vec![NativeFrame {
-                offset: Some(image.rva(location.looked_up)),
+                offset: Some(image.rva(looked_up)),
                 ..NativeFrame::new(self.text(image.path))
             }]),
             None => Err(NameReason::NoSymbolFile),
@@ -32,7 +34,19 @@ impl FrameBuilder<'_> {
                 let mut file = timeline.image_of(process, index);
                 let identity = || file.identity();
                 file.identity = Some(self.functions.identity_of(process, index, identity));
-                symbols.native(&file, image.rva(location.looked_up))
+                let called = symbols.native(&file, image.rva(looked_up));
+                let is_named = matches!(&called, Ok(frames) if !frames.is_empty());
+                match looked_up != own && !is_named {
+                    // Rule 9: a signal handler returns to the start of the trampoline.
+                    true => match symbols.native(&file, rva) {
+                        Ok(frames) if frames.last().is_some_and(|it| it.offset == Some(0)) => {
+                            looked_up = own;
+                            Ok(frames)
+                        }
+                        _ => called,
+                    },
+                    false => called,
+                }
             }
         };
         let binary = self
@@ -68,7 +82,7 @@ impl FrameBuilder<'_> {
         }
         let outermost = frames.len().saturating_sub(1);
         // Frames are reported at their own address; the call before it was looked up.
-        let back = self.distance(at.address, location.looked_up);
+        let back = self.distance(at.address, looked_up);
         for (i, native) in frames.into_iter().enumerate() {
             let function = match native.managed {
                 true => self.managed_function(binary.as_ref(), &native.name, None),
