@@ -8,6 +8,7 @@
 use chronosym_types::ByteOrder;
 use chronosym_types::hash::HashMap;
 
+use crate::buffers::Buffers;
 use crate::bytes::Cursor;
 use crate::kind::{event_type, record};
 
@@ -32,6 +33,11 @@ pub(crate) mod sample_type {
     /// Fields in the trailer of other records.
     pub(crate) const TRAILER: u64 = TID | TIME | ID | STREAM_ID | CPU | IDENTIFIER;
 }
+
+/// Bits of an attribute's flags that request records of processes, mappings or generated code:
+/// mmap, comm, task, mmap_data, mmap2, namespaces, ksymbol, bpf_event, text_poke.
+const DESCRIPTIONS: u64 =
+    1 << 8 | 1 << 9 | 1 << 13 | 1 << 17 | 1 << 23 | 1 << 28 | 1 << 29 | 1 << 30 | 1 << 33;
 
 const FREQUENCY: u64 = 1 << 10;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
@@ -110,6 +116,12 @@ impl EventAttr {
         Some((attr, Cursor::new(rest, order)))
     }
 
+    /// Returns whether the kernel describes processes, mappings or generated code in records of
+    /// this event.
+    pub(crate) fn describes_processes(&self) -> bool {
+        self.flags & DESCRIPTIONS != 0
+    }
+
     /// Returns whether samples have the field of a bit.
     #[inline]
     pub(crate) fn has(&self, bit: u64) -> bool {
@@ -185,9 +197,9 @@ fn default_name(kind: u32, config: u64) -> Option<&'static str> {
 /// The location of an event's id in a record.
 #[derive(Clone, Copy, Default)]
 enum IdLocation {
-    /// There is one event, or events cannot be distinguished.
+    /// Records have no id.
     #[default]
-    First,
+    None,
     /// First in a sample, last in other records.
     Identifier,
     /// The same position in all samples.
@@ -202,6 +214,7 @@ pub(crate) struct Attrs {
     list: Vec<EventAttr>,
     by_id: HashMap<u64, usize>,
     id_location: IdLocation,
+    pub(crate) buffers: Buffers,
     /// Fields in the samples of all events, and those in the samples of any event.
     in_all: u64,
     in_some: u64,
@@ -223,16 +236,14 @@ impl Attrs {
         self.in_all &= own;
         self.in_some |= own;
         self.list.push(attr);
-        self.id_location = if self.list.len() == 1 {
-            IdLocation::First
-        } else if self.in_all & sample_type::IDENTIFIER != 0 {
+        self.id_location = if self.in_all & sample_type::IDENTIFIER != 0 {
             IdLocation::Identifier
         } else if self.in_all != self.in_some {
             IdLocation::Nowhere
         } else if own & sample_type::ID != 0 {
             IdLocation::Field
         } else {
-            IdLocation::First
+            IdLocation::None
         };
     }
 
@@ -258,13 +269,29 @@ impl Attrs {
 
     #[inline]
     fn index_of(&self, record_kind: u32, body: &[u8], order: ByteOrder) -> Option<usize> {
+        let first = self.list.first()?;
+        match self.id_location {
+            IdLocation::None => return Some(0),
+            _ if self.list.len() == 1 => return Some(0),
+            IdLocation::Nowhere => return None,
+            _ if record_kind != record::SAMPLE && first.trailer_size() == 0 => return Some(0),
+            _ => {}
+        }
+        match self.id_of(record_kind, body, order)? {
+            0 => Some(0),
+            id => self.by_id.get(&id).copied(),
+        }
+    }
+
+    /// Returns the id of the event that wrote a record.
+    #[inline]
+    pub(crate) fn id_of(&self, record_kind: u32, body: &[u8], order: ByteOrder) -> Option<u64> {
         use sample_type::{ADDR, CPU, IDENTIFIER, IP, STREAM_ID, TID, TIME};
         let first = self.list.first()?;
         let is_sample = record_kind == record::SAMPLE;
         let at = match self.id_location {
-            IdLocation::First => return Some(0),
-            IdLocation::Nowhere => return None,
-            _ if !is_sample && first.trailer_size() == 0 => return Some(0),
+            IdLocation::None | IdLocation::Nowhere => return None,
+            _ if !is_sample && first.trailer_size() == 0 => return None,
             IdLocation::Identifier if is_sample => 0,
             IdLocation::Identifier => body.len().checked_sub(8)?,
             IdLocation::Field if is_sample => {
@@ -275,9 +302,6 @@ impl Attrs {
                 body.len().checked_sub(from_end)?
             }
         };
-        match Cursor::new(body.get(at..)?, order).u64()? {
-            0 => Some(0),
-            id => self.by_id.get(&id).copied(),
-        }
+        Cursor::new(body.get(at..)?, order).u64()
     }
 }

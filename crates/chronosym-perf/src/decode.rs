@@ -57,10 +57,10 @@ impl<'a> RawRecord<'a> {
         let flag = |bit| self.flags & bit != 0;
         Some(match self.kind {
             record::MMAP | record::MMAP2 => Event::Mmap(self.mmap(at)?),
-            record::LOST => {
-                at.u64()?;
-                Event::Lost { records: at.u64()? }
-            }
+            record::LOST => Event::Lost {
+                id: at.u64()?,
+                records: at.u64()?,
+            },
             record::COMM => Event::Comm(Comm {
                 pid: at.u32()?,
                 tid: at.u32()?,

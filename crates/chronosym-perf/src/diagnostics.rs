@@ -66,6 +66,8 @@ pub struct Diagnostics {
     pub aux_bytes: u64,
     /// Errors in hardware traces, and `AUX` records that lost data.
     pub aux_faults: u64,
+    /// When records were lost, complete at the end of the recording.
+    pub loss_windows: Vec<LossWindow>,
     /// Times after which, and up to which, records are missing because a part of the recording
     /// cannot be read, by the clock of the samples.
     pub missing_times: Vec<Range<u64>>,
@@ -88,5 +90,36 @@ impl Diagnostics {
     /// Records that the kernel lost.
     pub fn lost_events(&self) -> u64 {
         self.lost_records
+    }
+}
+
+/// A time window in which the kernel lost records, by the clock of the samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LossWindow {
+    /// Last record of the same ring buffer before the loss; `None` if it is unknown.
+    pub from_ns: Option<u64>,
+    /// First record of the same ring buffer after the loss; `None` if there is none.
+    pub to_ns: Option<u64>,
+    /// Records lost.
+    pub records: u64,
+    /// The process, if the buffer was that of a thread (`perf record --per-thread`).
+    pub process: Option<u32>,
+    /// Whether all of them were samples: the recorder states at the end how many records each event
+    /// lost, and the events that describe processes and mappings lost none.
+    pub only_samples: bool,
+}
+
+impl LossWindow {
+    /// Returns the window that contains both.
+    pub(crate) fn join(self, other: Self) -> Self {
+        let both = |a: Option<u64>, b: Option<u64>| Some((a?, b?));
+        Self {
+            from_ns: both(self.from_ns, other.from_ns).map(|(a, b)| a.min(b)),
+            to_ns: both(self.to_ns, other.to_ns).map(|(a, b)| a.max(b)),
+            records: self.records.saturating_add(other.records),
+            process: self.process.filter(|_| self.process == other.process),
+            only_samples: self.only_samples && other.only_samples,
+        }
     }
 }

@@ -194,6 +194,7 @@ impl Info {
                 attr.ids = { ids }.words(ids.rest().len() as u64 / 8)?.iter().collect();
                 attrs.push(attr);
             }
+            record::ID_INDEX => attrs.buffers.read(at)?,
             record::HEADER_BUILD_ID => self.build_ids.push(BuildIdEntry::read(at, flags)?),
             record::EVENT_UPDATE => {
                 const NAME: u64 = 2;

@@ -42,6 +42,7 @@
 )]
 
 mod attr;
+mod buffers;
 mod bytes;
 mod callchain;
 mod compressed;
@@ -52,6 +53,7 @@ mod header;
 mod info;
 pub mod jitdump;
 mod kind;
+mod losses;
 mod raw;
 mod reader;
 mod record;
@@ -63,7 +65,7 @@ pub use attr::EventAttr;
 pub use bytes::Words;
 pub use callchain::{Callchain, ChainPart, ChainParts};
 pub use chronosym_types::{ByteOrder, Gap, GapCause, Gaps};
-pub use diagnostics::Diagnostics;
+pub use diagnostics::{Diagnostics, LossWindow};
 pub use error::Error;
 pub use info::{BuildIdEntry, ClockData, Info, TimeConversion};
 pub use kind::{event_type, record_name};

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::header::{FileHeader, Header, MAX_SECTION_BYTES, Section};
 use crate::info::Info;
 use crate::kind::{LAST_OF_KERNEL, USER_TYPE_START, record};
+use crate::losses::Losses;
 use crate::raw::{RawRecord, misc};
 use crate::record::{Event, Record};
 use crate::round::Round;
@@ -80,6 +81,7 @@ struct Recording {
     info: Info,
     round: Round,
     diagnostics: Diagnostics,
+    losses: Losses,
     /// Time of the first delivered record that could not be decoded, until it is noted.
     bad_since: Option<u64>,
 }
@@ -145,6 +147,7 @@ impl<R: Read> Reader<R> {
                 info: Info::default(),
                 round: Round::default(),
                 diagnostics: Diagnostics::default(),
+                losses: Losses::default(),
                 bad_since: None,
             },
             round_limit: options.round_limit,
@@ -236,6 +239,7 @@ impl<R: Read> Reader<R> {
                     if self.recording.round.has_next() {
                         return Ok(());
                     }
+                    self.recording.finish_losses();
                     let offset = self.window.end_offset();
                     return match self.window.take_failure() {
                         Some(source) => Err(Error::Io { offset, source }),
@@ -566,6 +570,18 @@ impl Recording {
         self.diagnostics.missing_times.extend(times);
     }
 
+    /// Completes the losses once all records have been delivered.
+    fn finish_losses(&mut self) {
+        let counts = &mut self.diagnostics;
+        let bad = [
+            counts.bad_records,
+            counts.bad_sections,
+            counts.bad_compressed_bytes,
+        ];
+        let is_readable = counts.gaps.is_empty() && bad == [0; 3];
+        self.losses.finish(is_readable, &mut counts.loss_windows);
+    }
+
     /// Delivers the next record and counts losses it reports.
     #[inline]
     fn next(&mut self) -> Option<Record<'_>> {
@@ -578,6 +594,9 @@ impl Recording {
             let time = record.time_ns.unwrap_or_default();
             self.bad_since = Some(self.bad_since.map_or(time, |since| since.min(time)));
         }
+        let id = self.attrs.id_of(raw.kind, raw.body, raw.order);
+        let windows = &mut counts.loss_windows;
+        self.losses.take(&record, id, &self.attrs, windows);
         counts.unknown_records += u64::from(raw.kind > LAST_OF_KERNEL);
         match record.event {
             Event::Lost { records, .. } => {

@@ -47,6 +47,8 @@ pub enum Event<'a> {
     Exit(Task),
     /// The kernel lost records of the same buffer.
     Lost {
+        /// The id of an event of that buffer.
+        id: u64,
         /// Records missing.
         records: u64,
     },

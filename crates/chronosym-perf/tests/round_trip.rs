@@ -123,7 +123,7 @@ fn records_of_the_kernel_round_trip() {
                             (CpuMode::User, vec![0x10, 0x20])
                         );
                     }
-                    Event::Lost { records } => assert_eq!(records, 30),
+                    Event::Lost { id, records } => assert_eq!((id, records), (1, 30)),
                     Event::LostSamples { samples, filtered } => {
                         assert_eq!((samples, filtered), (4, true));
                     }

@@ -181,10 +181,20 @@ impl PerfWriter {
         self.data.extend(bytes);
     }
 
-    /// Writes a record of the kernel, with the trailer of the first event.
+    /// Writes a record of the kernel, with the trailer of the event that describes processes, or of
+    /// the first one.
     pub fn kernel_record(&mut self, kind: u32, misc: u16, body: Bytes, time: u64, pid: u32) {
-        let attr = &self.attrs[0];
+        const DESCRIBES: u64 = 1 << 8 | 1 << 9 | 1 << 13;
+        let mut attrs = self.attrs.iter();
+        let describes = attrs.find(|attr| attr.flags & DESCRIBES != 0);
+        let attr = describes.unwrap_or(&self.attrs[0]);
         let id = attr.ids.first().copied().unwrap_or(0);
+        self.record_of(id, kind, misc, body, (time, pid));
+    }
+
+    /// Writes a record of the event with an id, at a time of a process.
+    pub fn record_of(&mut self, id: u64, kind: u32, misc: u16, body: Bytes, at: (u64, u32)) {
+        let ((time, pid), attr) = (at, &self.attrs[0]);
         let has = |bit: u32| attr.flags & SAMPLE_ID_ALL != 0 && attr.sample_type >> bit & 1 != 0;
         let mut body = body;
         if has(1) {
@@ -229,10 +239,40 @@ impl PerfWriter {
         self.kernel_record(10, 2, body, time, pid);
     }
 
-    /// Adds a sample in user mode, in the layout of [`PerfAttr::default`].
+    /// Records that the buffer of the event with an id lost records.
+    pub fn lost(&mut self, time: u64, pid: u32, id: u64, records: u64) {
+        let body = self.body().words(&[id, records]);
+        self.record_of(id, 2, 0, body, (time, pid));
+    }
+
+    /// States how many records of the event with an id were lost, as the recorder does at the end.
+    pub fn lost_of_event(&mut self, id: u64, records: u64) {
+        let body = self.body().u64(records);
+        self.record_of(id, 13, 0, body, (0, 0));
+    }
+
+    /// States the buffer of each id: a processor or else a thread.
+    pub fn id_index(&mut self, ids: &[(u64, Result<u64, u64>)]) {
+        let body = self.body().u64(ids.len() as u64);
+        let body = ids.iter().fold(body, |body, &(id, buffer)| {
+            let (cpu, tid) = match buffer {
+                Ok(cpu) => (cpu, u64::MAX),
+                Err(tid) => (u64::MAX, tid),
+            };
+            body.words(&[id, cpu.min(tid), cpu, tid])
+        });
+        self.record(69, 0, body);
+    }
+
+    /// Adds a sample of the first event in user mode, in the layout of [`PerfAttr::default`]. The id
+    /// of the event may precede it (bit 16).
     pub fn sample(&mut self, time: u64, pid: u32, tid: u32, chain: &[u64]) {
         let ip = chain.first().copied().unwrap_or(0);
-        let body = self.body().u64(ip).u32(pid).u32(tid).u64(time);
+        let attr = &self.attrs[0];
+        let has_id = attr.sample_type >> 16 & 1 != 0;
+        let id = attr.ids.first().filter(|_| has_id);
+        let body = self.body().words(id.map_or(&[], std::slice::from_ref));
+        let body = body.u64(ip).u32(pid).u32(tid).u64(time);
         let body = body.u32(tid % 4).u32(0).u64(1_000_000);
         let body = body.u64(chain.len() as u64 + 1).u64(-512i64 as u64);
         self.record(9, 2, body.words(chain));
