@@ -190,6 +190,127 @@ fn forks_inherit_mappings_and_exec_drops_them() {
     assert_eq!(timeline.process_view(process).unwrap().end_ns, Some(700));
 }
 
+/// Returns whether the image and the jitted code are certain at times of a recording of which
+/// records are lost at 300 ns.
+fn certain_after_losses(perf: &[u8], runtime: &[u8]) -> [[bool; 2]; 3] {
+    let timeline = open(&[("perf.data", perf), ("app.nettrace", runtime)]);
+    [250, 350, 950].map(|time| {
+        let frames = [0x10_0010, JIT + 4].map(|address| frame(&timeline, PID, address, time));
+        assert_eq!(frames[0].module(), Some("libone"), "{time}");
+        assert_eq!(frames[1].name(), Ok("N.T.Run"), "{time}");
+        frames.map(|frame| frame.certainty == Some(Certainty::Exact))
+    })
+}
+
+#[test]
+fn a_loss_concerns_what_its_recording_describes() {
+    let perf = |has_loss| {
+        let attr = PerfAttr {
+            flags: PerfAttr::default().flags | 1 << 8,
+            ..PerfAttr::default()
+        };
+        let mut perf = PerfWriter::new(attr);
+        perf.comm(SECOND, PID, PID, "app");
+        let (start, size) = (0x10_0000, 0x1_0000);
+        perf.mmap2(SECOND + 1, PID, start, size, 0, "/lib/libone.so");
+        perf.sample(SECOND + 290, PID, 4, &[0x10_0010]);
+        if has_loss {
+            perf.lost(SECOND + 300, PID, 1, 5);
+        }
+        perf.sample(SECOND + 1_000, PID, PID, &[0x10_0010]);
+        perf.file()
+    };
+    let runtime = |has_loss, last| {
+        let mut writer = NettraceWriter::v4().info(started_at(SECOND));
+        let load = writer.event_type("Microsoft-Windows-DotNETRuntime", 143, 2);
+        let method = Method {
+            id: 1,
+            start: JIT,
+            size: 0x100,
+            flags: 8,
+            names: Some(("N.T", "Run", "void ()")),
+            ..Method::default()
+        };
+        writer.event(load, 10, 7, &[], &method.encode(2));
+        if has_loss {
+            writer.lose(7, 3);
+        }
+        let other = Method {
+            id: 2,
+            start: JIT + 0x1000,
+            ..method
+        };
+        writer.event(load, last, 7, &[], &other.encode(2));
+        writer.finish()
+    };
+    let certain = |loss_of_perf, loss_of_runtime, last| {
+        certain_after_losses(&perf(loss_of_perf), &runtime(loss_of_runtime, last))
+    };
+    assert_eq!(certain(false, false, 900), [[true; 2]; 3]);
+    // The runtime's recording shows that the process is the same, if it lasts that long.
+    let long = [[true, true], [false, true], [false, true]];
+    assert_eq!(certain(true, false, 900), long);
+    let short = [[true, true], [false, false], [false, false]];
+    assert_eq!(certain(true, false, 200), short);
+    assert_eq!(certain(false, true, 200), [[true, false]; 3]);
+    let both = [[true, false], [false, false], [false, false]];
+    assert_eq!(certain(true, true, 200), both);
+}
+
+#[test]
+fn a_loss_of_samples_leaves_everything_certain() {
+    let certain = |counts: &[(u64, u64)]| {
+        let attr = |ids: [u64; 1], flags| PerfAttr {
+            sample_type: PerfAttr::default().sample_type | 1 << 16,
+            flags: PerfAttr::default().flags | flags,
+            ids: ids.to_vec(),
+            ..PerfAttr::default()
+        };
+        let mut perf = PerfWriter::new(attr([1], 0));
+        perf.attr(attr([2], 1 << 8));
+        perf.id_index(&[(1, Ok(0)), (2, Ok(0))]);
+        perf.comm(SECOND, PID, PID, "app");
+        let (start, size) = (0x10_0000, 0x1_0000);
+        perf.mmap2(SECOND + 1, PID, start, size, 0, "/lib/libone.so");
+        perf.sample(SECOND + 200, PID, 4, &[0x10_0010]);
+        perf.lost(SECOND + 300, PID, 1, 5);
+        perf.sample(SECOND + 1_000, PID, 4, &[0x10_0010]);
+        for &(id, count) in counts {
+            perf.lost_of_event(id, count);
+        }
+        let timeline = open(&[("perf.data", &perf.file())]);
+        [150, 250, 950].map(|time| {
+            let frame = frame(&timeline, PID, 0x10_0010, time);
+            frame.certainty == Some(Certainty::Exact)
+        })
+    };
+    assert_eq!(certain(&[(1, 5)]), [true; 3]);
+    assert_eq!(certain(&[]), [true, false, false]);
+    assert_eq!(certain(&[(1, 4), (2, 1)]), [true, false, false]);
+}
+
+#[test]
+fn a_loss_of_a_thread_concerns_its_process() {
+    let attr = PerfAttr {
+        sample_type: PerfAttr::default().sample_type | 1 << 16,
+        flags: PerfAttr::default().flags | 1 << 8,
+        ids: vec![1, 2],
+        ..PerfAttr::default()
+    };
+    let mut perf = PerfWriter::new(attr);
+    perf.id_index(&[(1, Err(PID.into())), (2, Err(77))]);
+    for pid in [PID, 77] {
+        perf.comm(SECOND, pid, pid, "app");
+        perf.mmap2(SECOND + 1, pid, 0x10_0000, 0x1000, 0, "/lib/libone.so");
+    }
+    perf.lost(SECOND + 300, 77, 2, 5);
+    perf.sample(SECOND + 400, PID, PID, &[0x10_0010]);
+    let timeline = open(&[("perf.data", &perf.file())]);
+    let certainty = |pid| frame(&timeline, pid, 0x10_0010, 350).certainty;
+    assert_eq!(certainty(PID), Some(Certainty::Exact));
+    assert_eq!(certainty(77), Some(Certainty::Inferred));
+}
+
 #[test]
 fn kernels_modules_and_bpf_programs_have_addresses_and_lifetimes() {
     const TEXT: u64 = 0xffff_ffff_8100_0000;

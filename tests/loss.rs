@@ -2,8 +2,8 @@
 
 use chronosym::facts::{At, Fact, Image, Method, Module, Process, Sample};
 use chronosym::{
-    Action, Certainty, EventSelector, Filter, Frame, Loss, ModuleRef, NameReason, Options,
-    Position, Resolver, SampleKind, SampleSelection, Session, SymbolSource, Timeline,
+    Action, Certainty, EventSelector, Filter, Frame, Loss, LossScope, ModuleRef, NameReason,
+    Options, Position, Resolver, SampleKind, SampleSelection, Session, SymbolSource, Timeline,
 };
 
 const PID: u32 = 42;
@@ -94,6 +94,113 @@ fn a_mapping_that_was_inherited_after_a_loss_is_in_doubt() {
         };
         assert_eq!(frame.certainty, Some(expected));
     }
+}
+
+/// A loss of the system's recorder concerns images, one of a runtime the code of its process.
+#[test]
+fn a_loss_of_one_recording_leaves_answers_of_others_certain() {
+    let answers = |loss: Option<Loss>, complete_until: Option<u64>| {
+        let mut session = session();
+        let other = At::new(5).process(PID + 1);
+        session.apply(at(5), Image::new(Action::Load, 0x8000, 0x1000, "/lib/a.so"));
+        session.apply(other, Image::new(Action::Load, 0x8000, 0x1000, "/lib/a.so"));
+        session.apply(at(10), method(Action::Load, 1, 0x1000, "Run"));
+        session.apply(other.at(10), method(Action::Load, 1, 0x1000, "Run"));
+        if let Some(loss) = loss {
+            session.lost(loss);
+        }
+        session.sample(at(100), &[0x1010], Sample::cpu());
+        if let Some(until) = complete_until {
+            session.confirm_code(PID, until);
+        }
+        let timeline = session.finish();
+        let is_exact = |pid, address, time| {
+            let process = timeline.find_process(pid, None).expect("a process");
+            let frames = timeline.frames(process, address, time, Position::Exact, None);
+            assert!(frames[0].module().is_some() || frames[0].name().is_ok());
+            frames[0].certainty == Some(Certainty::Exact)
+        };
+        // Of each process its image and its code; its code after 90.
+        [
+            is_exact(PID, 0x8010, 60),
+            is_exact(PID, 0x1010, 60),
+            is_exact(PID + 1, 0x8010, 60),
+            is_exact(PID + 1, 0x1010, 60),
+            is_exact(PID, 0x1010, 95),
+        ]
+    };
+    let loss = Loss::between(40, 50);
+    let [system, runtime] = [LossScope::System, LossScope::Runtime].map(|it| loss.scope(it));
+    let own = |loss: Loss| Some(loss.of_process(Some(PID)));
+    assert_eq!(answers(None, None), [true; 5]);
+    assert_eq!(answers(Some(loss), None), [false; 5]);
+    assert_eq!(
+        answers(Some(system), None),
+        [false; 5],
+        "the process may be another"
+    );
+    assert_eq!(
+        answers(Some(runtime), None),
+        [true, false, true, false, false]
+    );
+    assert_eq!(
+        answers(own(runtime), None),
+        [true, false, true, true, false]
+    );
+    assert_eq!(
+        answers(own(system), None),
+        [false, false, true, true, false]
+    );
+    // Up to 90 the complete recording of the runtime confirms the code, and that it is the process.
+    assert_eq!(
+        answers(Some(system), Some(90)),
+        [false, true, false, false, true]
+    );
+    assert_eq!(
+        answers(own(system), Some(45)),
+        [false, false, true, true, false]
+    );
+}
+
+/// A loss is the reason if it may have contained the event that describes the code.
+#[test]
+fn the_reason_for_no_code_is_the_loss_that_covers_its_event() {
+    use NameReason::{EventsLost, NoCodeAtAddress, NoRundown};
+    let reasons = |loss: Loss, is_managed: bool, is_listed: bool| {
+        let mut session = session();
+        if is_managed {
+            session.apply(at(1), method(Action::Load, 1, 0x1000, "Run"));
+        }
+        session.lost(loss);
+        if is_listed {
+            session.apply(at(99), Fact::RundownComplete { clr_instance: 0 });
+        }
+        session.sample(at(100), &[0x1010], Sample::cpu());
+        let timeline = session.finish();
+        [40, 41].map(|time| frame(&timeline, 0x9000, time, None).name().err())
+    };
+    let whole = Loss::between(40, 50);
+    // The code may have been loaded in the loss, or is older than the recording.
+    assert_eq!(
+        reasons(whole, true, false),
+        [NoRundown, EventsLost].map(Some)
+    );
+    // The list at the end may have been lost, or a part of it.
+    let at_end = Loss::between(80, 100);
+    assert_eq!(reasons(at_end, true, false), [EventsLost; 2].map(Some));
+    assert_eq!(reasons(at_end, true, true), [EventsLost; 2].map(Some));
+    assert_eq!(reasons(whole, true, true), [EventsLost; 2].map(Some));
+    // The system's recorder describes images before they are used, and no code.
+    let system = whole.scope(LossScope::System);
+    assert_eq!(reasons(system, true, false), [NoRundown; 2].map(Some));
+    assert_eq!(
+        reasons(system, false, false),
+        [NoCodeAtAddress, EventsLost].map(Some)
+    );
+    // Another process lost events.
+    let other = whole.of_process(Some(PID + 1));
+    assert_eq!(reasons(other, true, false), [NoRundown; 2].map(Some));
+    assert_eq!(reasons(other, false, false), [NoCodeAtAddress; 2].map(Some));
 }
 
 // Rule 9.

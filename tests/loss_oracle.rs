@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         own("netperf_v3_all", of_v3, "clr10/traces/all.nettrace.zip"),
         Trial::test("etl_remapping", || of_etl(&etl::remapping())),
         Trial::test("perf_remapping", || of_perf(&perf::remapping())),
+        Trial::test("perf_two_events", || of_perf(&perf::remapping_of_two_events())),
         case(CORPUS, "nettrace_3_0_windows", |folder| of_nettrace(&unzip(&folder.join("eventpipe-dotnetcore3.0-win-x64-objver4.nettrace.zip"), ".nettrace")?)),
         case(CORPUS, "nettrace_5_macos", |folder| of_nettrace(&unzip(&folder.join("only_managed_samples.nettrace.zip"), ".nettrace")?)),
         case(CORPUS, "nettrace_v6_record_trace", |folder| of_nettrace(&std::fs::read(folder.join("record-trace.v6.nettrace"))?)),

@@ -1,5 +1,8 @@
-//! perf.data files without some of their records, as the kernel loses them.
+//! perf.data files without some of their records, as the kernel loses them: consecutive records of
+//! one ring buffer. A `LOST` record precedes the buffer's next one; a recorder that counts them
+//! states at the end how many records each event lost.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use chronosym_support::perf::{PerfAttr, PerfWriter};
@@ -8,13 +11,23 @@ use super::Random;
 
 const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
+const LOST_SAMPLES: u32 = 13;
 const USER_TYPES: u32 = 64;
+/// Fields of samples, as bits of `sample_type`.
+const TIME: u32 = 2;
+const ID: u32 = 6;
+const CPU: u32 = 7;
+const IDENTIFIER: u32 = 16;
+/// The bit of `read_format` that makes the recorder count lost records.
+const COUNTS_LOST: u64 = 1 << 4;
 
 /// The records of a file, in its order.
 pub struct Records<'a> {
     bytes: &'a [u8],
     data: Range<usize>,
     sample_type: u64,
+    counts_lost: bool,
+    first_id: u64,
     list: Vec<Record>,
 }
 
@@ -23,6 +36,8 @@ struct Record {
     kind: u32,
     time: u64,
     cpu: u32,
+    /// The id of its event.
+    id: u64,
 }
 
 impl Record {
@@ -40,9 +55,12 @@ impl<'a> Records<'a> {
     pub fn of(bytes: &'a [u8]) -> Self {
         let field = |at| word(bytes, at) as usize;
         let (attrs, data) = (field(24), field(40)..field(40) + field(48));
+        let ids = word(bytes, attrs + field(16) - 16) as usize;
         let mut records = Records {
             bytes,
             sample_type: word(bytes, attrs + 24),
+            counts_lost: word(bytes, attrs + 32) & COUNTS_LOST != 0,
+            first_id: word(bytes, ids),
             list: Vec::new(),
             data: data.clone(),
         };
@@ -79,9 +97,11 @@ impl<'a> Records<'a> {
             ..USER_TYPES => self.trailer_at(bit).map(|back| at.end - back),
             _ => None,
         };
+        let id = field(IDENTIFIER).or_else(|| field(ID));
         Record {
-            time: field(2).map_or(0, |at| word(self.bytes, at)),
-            cpu: field(7).map_or(0, |at| word(self.bytes, at) as u32),
+            time: field(TIME).map_or(0, |at| word(self.bytes, at)),
+            cpu: field(CPU).map_or(0, |at| word(self.bytes, at) as u32),
+            id: id.map_or(self.first_id, |at| word(self.bytes, at)),
             kind,
             at,
         }
@@ -96,50 +116,58 @@ impl<'a> Records<'a> {
         self.list[number].is_live() && self.list[number].kind != SAMPLE
     }
 
-    /// The file without up to `count` records of one processor from `number` on, and with a record
-    /// of the loss before that processor's next one; `None` if none follows.
+    /// The file without up to `count` records of one buffer from `number` on, and with a record of
+    /// the loss before that buffer's next one; `None` if none follows.
     pub fn lossy(&self, number: usize, count: usize) -> Option<Vec<u8>> {
         let first = self.list.get(number).filter(|first| first.is_live())?;
-        let numbers = number..self.list.len();
-        let mut same = numbers.filter(|&it| {
-            let record = &self.list[it];
-            record.is_live() && record.cpu == first.cpu
+        let rest = self.list[number..].iter().enumerate();
+        // Without processors, one buffer's records are consecutive as long as their times grow.
+        let is_stated = self.trailer_at(CPU).is_some();
+        let mut latest = first.time;
+        let piece = rest.take_while(|(_, record)| {
+            let is_later = record.is_live() && record.time >= latest;
+            latest = latest.max(record.time);
+            is_stated || is_later
         });
-        let lost: Vec<usize> = same.by_ref().take(count).collect();
-        let next = same.next()?;
+        let is_same = |record: &Record| record.is_live() && record.cpu == first.cpu;
+        let mut same = piece.filter(|(_, record)| is_same(record));
+        let lost: Vec<usize> = same
+            .by_ref()
+            .take(count)
+            .map(|(it, _)| number + it)
+            .collect();
+        let next = number + same.next()?.0;
         let mut data = Vec::new();
+        let mut counts = BTreeMap::new();
         for (it, record) in self.list.iter().enumerate() {
             if it == next {
-                data.extend(self.lost_record(record, lost.len()));
+                let body = [record.id, lost.len() as u64];
+                data.extend(self.kernel_record(LOST, &body, record.id, (record.time, record.cpu)));
             }
-            if !lost.contains(&it) {
-                data.extend_from_slice(&self.bytes[record.at.clone()]);
+            match lost.contains(&it) {
+                true => *counts.entry(record.id).or_insert(0) += 1,
+                false => data.extend_from_slice(&self.bytes[record.at.clone()]),
             }
+        }
+        for (id, count) in counts.into_iter().filter(|_| self.counts_lost) {
+            data.extend(self.kernel_record(LOST_SAMPLES, &[count], id, (0, 0)));
         }
         Some(self.with_data(&data))
     }
 
-    /// A record of a loss that is noticed before a record.
-    fn lost_record(&self, next: &Record, count: usize) -> Vec<u8> {
-        let size = |bit: u32| self.trailer_at(bit).unwrap_or_default();
-        let trailer = [1, 2, 6, 9, 7, 16]
-            .map(size)
-            .into_iter()
-            .max()
-            .unwrap_or_default();
-        let mut bytes = vec![0; 24 + trailer];
-        let end = bytes.len();
-        let head = u64::from(LOST) | (end as u64) << 48;
-        let mut put =
-            |at: usize, value: u64| bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
-        put(0, head);
-        put(16, count as u64);
-        for (bit, value) in [(2, next.time), (7, next.cpu.into())] {
+    /// A record of the event with an id, at a time of a processor.
+    fn kernel_record(&self, kind: u32, body: &[u64], id: u64, at: (u64, u32)) -> Vec<u8> {
+        let backs = (0..=IDENTIFIER).filter_map(|bit| self.trailer_at(bit));
+        let size = 8 + body.len() * 8 + backs.max().unwrap_or_default();
+        let mut words = vec![u64::from(kind) | (size as u64) << 48];
+        words.extend(body);
+        words.resize(size / 8, 0);
+        for (bit, value) in [(TIME, at.0), (CPU, at.1.into()), (ID, id), (IDENTIFIER, id)] {
             if let Some(back) = self.trailer_at(bit) {
-                put(end - back, value);
+                words[(size - back) / 8] = value;
             }
         }
-        bytes
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
     /// The file with other records. Sections after them have moved.
@@ -161,9 +189,33 @@ impl<'a> Records<'a> {
     }
 }
 
+/// The recording with an event for samples and one for processes, whose lost records are counted, as
+/// `perf record -a` makes it.
+pub fn remapping_of_two_events() -> Vec<u8> {
+    let samples = PerfAttr {
+        sample_type: PerfAttr::default().sample_type | 1 << IDENTIFIER,
+        read_format: COUNTS_LOST,
+        ids: vec![1, 2, 3, 4],
+        ..PerfAttr::default()
+    };
+    let processes = PerfAttr {
+        flags: samples.flags | 1 << 8 | 1 << 9 | 1 << 13,
+        ids: vec![5, 6, 7, 8],
+        ..samples.clone()
+    };
+    let mut perf = PerfWriter::new(samples);
+    perf.attr(processes);
+    let index: Vec<_> = (1..=8).map(|id| (id, Ok((id - 1) % 4))).collect();
+    perf.id_index(&index);
+    remap(perf)
+}
+
 /// A recording of processes that map libraries at the same addresses, fork and run other programs.
 pub fn remapping() -> Vec<u8> {
-    let mut perf = PerfWriter::new(PerfAttr::default());
+    remap(PerfWriter::new(PerfAttr::default()))
+}
+
+fn remap(mut perf: PerfWriter) -> Vec<u8> {
     let mut random = Random::new(2);
     for pid in 10..14 {
         perf.comm(1_000, pid, pid, "app");

@@ -251,6 +251,13 @@ impl Session {
         }
     }
 
+    /// Confirms the code of a process that is alive at a time: the recordings of its runtime last
+    /// until then and lost no event, so losses of other recordings do not concern it.
+    pub fn confirm_code(&mut self, pid: u32, until_ns: u64) {
+        let process = self.machine.process(Some(pid), until_ns);
+        self.machine.state(process).code.confirm_all(until_ns);
+    }
+
     /// Counts stacks that could not be stored.
     pub fn stacks_dropped(&mut self, count: u64) {
         self.machine.counters.stacks_dropped += count;

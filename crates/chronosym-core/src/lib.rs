@@ -133,7 +133,7 @@ pub use markers::Marker;
 pub use meaning::Role;
 pub use pending_samples::LiveSample;
 pub use profile::{Profile, ProfileEntry, WeighedSample};
-pub use recording::{ClockMatch, Host, JoinedRecording, Loss, ProcessMatch, TraceFacts};
+pub use recording::{ClockMatch, Host, JoinedRecording, Loss, LossScope, ProcessMatch, TraceFacts};
 pub use recording_id::{AnotherRecording, RecordingId};
 pub use resolve::AddressAt;
 pub use resolver::{ResolvedStack, Resolver};

@@ -4,6 +4,36 @@ use std::borrow::Cow;
 
 use chronosym_types::closed_list;
 
+/// What lost events described.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossScope {
+    /// Anything.
+    #[default]
+    Anything,
+    /// Processes and their images: the system's recorder, which describes no code of runtimes, lost
+    /// them.
+    System,
+    /// Code and modules of a runtime, which describes no images.
+    Runtime,
+}
+
+impl LossScope {
+    const ALL: [LossScope; 3] = [LossScope::Anything, LossScope::System, LossScope::Runtime];
+
+    /// Returns its number in saved timelines.
+    pub(crate) fn number(self) -> u64 {
+        self as u64
+    }
+
+    /// Returns the scope of a number; that of an unknown one is anything.
+    pub(crate) fn of_number(number: u64) -> Self {
+        let known = usize::try_from(number).ok();
+        let known = known.and_then(|index| Self::ALL.get(index).copied());
+        known.unwrap_or_default()
+    }
+}
+
 /// A loss of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -18,6 +48,10 @@ pub struct Loss {
     pub buffers: u64,
     /// Number of times the recorder reported a loss of unknown size.
     pub notices: u64,
+    /// What they described.
+    pub scope: LossScope,
+    /// The process that they described; `None` for any.
+    pub process: Option<u32>,
 }
 
 impl Loss {
@@ -39,7 +73,27 @@ impl Loss {
             events: self.events.saturating_add(other.events),
             buffers: self.buffers.saturating_add(other.buffers),
             notices: self.notices.saturating_add(other.notices),
+            scope: match self.scope == other.scope {
+                true => self.scope,
+                false => LossScope::Anything,
+            },
+            process: self.process.filter(|_| self.process == other.process),
         }
+    }
+
+    /// Returns this loss with another scope.
+    pub fn scope(self, scope: LossScope) -> Self {
+        Loss { scope, ..self }
+    }
+
+    /// Returns this loss as that of one process.
+    pub fn of_process(self, process: Option<u32>) -> Self {
+        Loss { process, ..self }
+    }
+
+    /// Returns whether it may be one of a process; the process of code in images may be unknown.
+    pub(crate) fn concerns(&self, process: Option<u32>) -> bool {
+        self.process.is_none() || process.is_none() || self.process == process
     }
 
     /// Creates a loss of a number of events.

@@ -7,7 +7,7 @@ use chronosym_timeline::{End, Neighbours, Start};
 use crate::body::CodeBody;
 use crate::evidence::{Certainty, Evidence, NameReason};
 use crate::ids::{BodyIndex, ImageIndex, ProcessIndex};
-use crate::recording::Loss;
+use crate::recording::{Loss, LossScope};
 use crate::space::AddressSpace;
 use crate::terms::{Addressing, Position};
 use crate::timeline::Timeline;
@@ -192,7 +192,7 @@ impl Timeline {
         address: u64,
         time: u64,
     ) -> Location {
-        let (body, gap) = space.body_at(address, time, &self.losses);
+        let (body, gap) = space.body_at(address, time, self.losses_of(process));
         if let Some(location) = body {
             return location.within(self.facts.clock_error_ns, time);
         }
@@ -239,7 +239,10 @@ impl Timeline {
                     end: image.end,
                     confirmed: image.confirmed,
                 };
-                let (certainty, doubtful, sure) = bounds.certainty(lifetime, time, &self.losses);
+                // A runtime describes no images.
+                let losses = self.losses_of(owner);
+                let losses = losses.filter(|loss| loss.scope != LossScope::Runtime);
+                let (certainty, doubtful, sure) = bounds.certainty(lifetime, time, losses);
                 return Ok(Location {
                     code: CodeAt::Image(owner, ImageIndex(id.index() as u32)),
                     certainty,
@@ -305,15 +308,31 @@ impl Timeline {
         // A runtime lists the code of its process only.
         let is_user = !self.is_surely_kernel(address);
         let is_unlisted = is_user && self.is_managed(process) && !self.has_rundown(process);
-        let first_loss = self.losses.iter().map(|loss| loss.from_ns).min();
-        match first_loss.map(|loss| loss.saturating_add(1)) {
-            // Without a rundown, only events before `time` could have described the code.
-            Some(loss) if is_unlisted && time < loss => (NameReason::NoRundown, 0..loss),
-            Some(loss) if is_unlisted => (NameReason::EventsLost, loss..u64::MAX),
-            Some(_) => (NameReason::EventsLost, ALWAYS),
-            None if is_unlisted => (NameReason::NoRundown, ALWAYS),
-            None => (NameReason::NoCodeAtAddress, ALWAYS),
+        // Events before `time` describe the code, and lists and unloads after it do. Without any
+        // list, a loss up to the end may have contained it.
+        let end_ns = self.facts.duration_ns;
+        let since = self.losses_of(process).filter_map(|loss| match loss.scope {
+            LossScope::System if is_unlisted => None,
+            LossScope::System => Some(loss.from_ns.saturating_add(1)),
+            _ if is_unlisted && loss.to_ns < end_ns => Some(loss.from_ns.saturating_add(1)),
+            _ => Some(0),
+        });
+        let otherwise = match is_unlisted {
+            true => NameReason::NoRundown,
+            false => NameReason::NoCodeAtAddress,
+        };
+        match since.min() {
+            Some(since) if time >= since => (NameReason::EventsLost, since..u64::MAX),
+            Some(since) => (otherwise, 0..since),
+            None => (otherwise, ALWAYS),
         }
+    }
+
+    /// Returns the losses that may have been events of a process.
+    fn losses_of(&self, process: ProcessIndex) -> impl Iterator<Item = &Loss> {
+        let first = self.losses.first();
+        let pid = first.and_then(|_| self.process(process).pid);
+        self.losses.iter().filter(move |loss| loss.concerns(pid))
     }
 }
 
@@ -324,10 +343,14 @@ fn between(near: &Neighbours) -> Range<u64> {
 }
 
 impl Timeline {
-    /// Returns whether events may have been lost after one time and before another.
-    pub(crate) fn lost_between(&self, after: u64, before: u64) -> bool {
-        let mut losses = self.losses.iter();
-        losses.any(|loss| loss.to_ns > after && loss.from_ns < before)
+    /// Returns whether events of a process's runtime may have been lost after one time and before
+    /// another.
+    pub(crate) fn lost_between(&self, process: ProcessIndex, after: u64, before: u64) -> bool {
+        let mut losses = self.losses_of(process);
+        losses.any(|loss| {
+            let is_between = loss.to_ns > after && loss.from_ns < before;
+            is_between && loss.scope != LossScope::System
+        })
     }
 }
 
@@ -337,7 +360,12 @@ impl AddressSpace {
     }
 
     /// Returns the body at an address and time, or else the time during which there is none.
-    fn body_at(&self, address: u64, time: u64, losses: &[Loss]) -> (Option<Location>, Range<u64>) {
+    fn body_at<'l>(
+        &self,
+        address: u64,
+        time: u64,
+        losses: impl Iterator<Item = &'l Loss>,
+    ) -> (Option<Location>, Range<u64>) {
         if let Some((id, lifetime)) = self.bodies.find(address, time) {
             let index = BodyIndex(id.index() as u32);
             let (body, lifetime) = (self.body(index), lifetime.from..lifetime.to);
@@ -405,11 +433,11 @@ struct Bounds {
 impl Bounds {
     /// Returns the certainty that the occupant was there at `time`, whether a lost event could
     /// refute it, and the part of its lifetime for which both are the same.
-    fn certainty(
+    fn certainty<'l>(
         &self,
         lifetime: Range<u64>,
         time: u64,
-        losses: &[Loss],
+        losses: impl Iterator<Item = &'l Loss>,
     ) -> (Certainty, bool, Range<u64>) {
         let first_seen = match self.start {
             Start::At(at) | Start::Before(at) => at,
@@ -434,7 +462,7 @@ impl Bounds {
             End::At(_) | End::Open => {}
         }
         // From its last own event on, the occupant may have been replaced by lost events.
-        let doubts = losses.iter().filter(|loss| loss.to_ns > self.confirmed);
+        let doubts = losses.filter(|loss| loss.to_ns > self.confirmed);
         match doubts.map(|loss| loss.from_ns.max(self.confirmed)).min() {
             Some(lost) if time >= lost && time > self.confirmed => {
                 let from = seen.start.max(lost).max(self.confirmed.saturating_add(1));

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use allocation_counter::measure;
-use chronosym_core::facts::{At, Fact, IlMap, Image, Method, Module, Process, Stub, Symbol};
+use chronosym_core::facts::{
+    At, Fact, IlMap, Image, Method, Module, Process, Sample, Stub, Symbol,
+};
 use chronosym_core::{
     Action, AddressQuery, BatchQuery, Frame, FrameTable, LiveSession, Loss, NameReason, Options,
     Position, QueryProcess, ResolvedBatch, Resolver, Session, StackQuery, TableFrame, Timeline,
@@ -190,6 +192,7 @@ fn the_reason_for_no_code_changes_at_a_loss() {
     let method = Method::new(Action::Load, 1, 0x1000, 0x80).named("Type", "Run", "");
     session.apply(At::new(10).process(7).thread(1), method);
     session.lost(Loss::between(100, 120));
+    session.sample(At::new(300).process(7), &[0x1010], Sample::cpu());
     let mut resolver = Resolver::new(&session.finish(), None);
     let mut batch = ResolvedBatch::default();
     let queries = [50, 100, 101, 200, 50].map(|time_ns| AddressQuery {

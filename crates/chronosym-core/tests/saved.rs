@@ -7,9 +7,9 @@ use chronosym_core::facts::{
     At, Fact, IlMap, Image, Method, MethodFlags, Module, Process, Sample, Stub, Symbol,
 };
 use chronosym_core::{
-    Action, DeltaReader, Diagnostics, Filter, LineReason, LiveSession, Loss, ModuleRef, Options,
-    Position, PrecompiledCode, SampleSelection, SaveOptions, SavedError, SavedTimeline, Session,
-    SymbolSource, Timeline, When,
+    Action, DeltaReader, Diagnostics, Filter, LineReason, LiveSession, Loss, LossScope, ModuleRef,
+    Options, Position, PrecompiledCode, SampleSelection, SaveOptions, SavedError, SavedTimeline,
+    Session, SymbolSource, Timeline, When,
 };
 use proptest::prelude::*;
 
@@ -294,8 +294,8 @@ fn truncated_or_changed_files_are_rejected() {
     longer.push(0);
     assert!(open(&longer, Options::default()).is_err());
     let mut newer = bytes;
-    newer[8] = 4;
-    let error = SavedError::NewerVersion { found: 4, known: 3 };
+    newer[8] = 5;
+    let error = SavedError::NewerVersion { found: 5, known: 4 };
     assert_eq!(open(&newer, Options::default()).err(), Some(error));
 }
 
@@ -373,11 +373,23 @@ fn diagnostics_of_the_trace_are_kept() {
     assert_eq!(read, Ok(diagnostics));
 }
 
+#[test]
+fn losses_keep_what_they_concern() {
+    let mut session = session(&[], Options::default());
+    let loss = Loss::of_events(10, 20, 3);
+    let of_process = loss.of_process(Some(0)).scope(LossScope::System);
+    let losses = [loss, of_process, loss.scope(LossScope::Runtime)];
+    losses.iter().for_each(|loss| session.lost(*loss));
+    let bytes = session.finish().save(Vec::new(), &SaveOptions::new());
+    let saved = open(&bytes.expect("memory"), Options::default()).expect("whole");
+    assert_eq!(saved.losses(), losses);
+}
+
 /// Makes the file that the next test reads, for a version of the format that is new.
 #[test]
 #[ignore = "writes a file"]
 fn write_the_example() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version3.chrono");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version4.chrono");
     std::fs::write(path, example()).expect("a writable folder");
 }
 
@@ -387,6 +399,7 @@ fn every_version_is_read() {
     is_read(include_bytes!("data/version1.chrono"));
     is_read(include_bytes!("data/version2.chrono"));
     is_read(include_bytes!("data/version3.chrono"));
+    is_read(include_bytes!("data/version4.chrono"));
 }
 
 fn is_read(bytes: &[u8]) {

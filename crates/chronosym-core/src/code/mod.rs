@@ -124,6 +124,17 @@ struct ThreadState {
 const LOAD_LAG_NS: u64 = 1_000_000;
 
 impl ProcessCode {
+    /// Confirms the bodies that are alive at a time.
+    pub fn confirm_all(&mut self, time: u64) {
+        let is_alive = |body: &CodeBody| body.first_seen() <= time && !has_ended(body.end, time);
+        let alive = self.bodies.indexed().filter(|(_, body)| is_alive(body));
+        let alive: Vec<_> = alive.map(|(index, _)| index).collect();
+        for index in alive {
+            let body = &mut self.bodies[index];
+            body.confirmed = body.confirmed.max(time);
+        }
+    }
+
     /// Applies a method event of the CLR.
     pub fn apply_method(&mut self, at: At, method: &facts::Method<'_>, names: &mut NameTable) {
         let current = self.current(method.clr_instance, method.id, method.start);

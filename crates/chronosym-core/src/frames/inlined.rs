@@ -93,8 +93,8 @@ impl<'a> FrameBuilder<'a> {
         let timeline = self.timeline;
         let state = &timeline.spaces[at.process.index()].state;
         let reused = |first: u64, last: u64| match first <= compiled {
-            true => timeline.lost_between(last, compiled),
-            false => timeline.lost_between(compiled, first),
+            true => timeline.lost_between(at.process, last, compiled),
+            false => timeline.lost_between(at.process, compiled, first),
         };
         // Method ids are reused: use the last body that was loaded before the time, or else the
         // first after it.

@@ -7,7 +7,7 @@ use crate::strings::StringId;
 use chronosym_types::Guid;
 
 /// The version of the rows that are written. Rows of earlier versions have fewer columns.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// One column of a block.
 #[derive(Default)]

@@ -9,7 +9,9 @@ use chronosym_types::{Gap, GapCause};
 use super::coder::Coder;
 use crate::counters::Counters;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, FileGap};
-use crate::recording::{ClockMatch, Host, JoinedRecording, Loss, ProcessMatch, TraceFacts};
+use crate::recording::{
+    ClockMatch, Host, JoinedRecording, Loss, LossScope, ProcessMatch, TraceFacts,
+};
 
 /// The properties of the whole recording.
 #[derive(Default)]
@@ -26,12 +28,19 @@ pub(super) struct RecordingRow {
 
 pub(super) fn recording(coder: &mut Coder<'_>, row: &mut RecordingRow) {
     facts(coder, &mut row.facts);
-    coder.list(&mut row.losses, 5, |coder, loss: &mut Loss| {
+    let columns = if coder.version > 3 { 8 } else { 5 };
+    coder.list(&mut row.losses, columns, |coder, loss: &mut Loss| {
         coder.delta(&mut loss.from_ns);
         coder.delta(&mut loss.to_ns);
         coder.number(&mut loss.events);
         coder.number(&mut loss.buffers);
         coder.number(&mut loss.notices);
+        if coder.version > 3 {
+            let mut scope = loss.scope.number();
+            coder.number(&mut scope);
+            loss.scope = LossScope::of_number(scope);
+            coder.option(&mut loss.process, 1, Coder::number);
+        }
     });
     row.counters.each(|count| coder.number(count));
     coder.list(&mut row.counters.of_saved, 7, diagnostic);

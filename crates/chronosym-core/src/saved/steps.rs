@@ -6,7 +6,7 @@ use chronosym_types::{FileNumber, Guid, MappedFile, PdbId, closed_list};
 use super::coder::Coder;
 use crate::evidence::Evidence;
 use crate::facts::{self, At, Fact, Text};
-use crate::recording::Loss;
+use crate::recording::{Loss, LossScope};
 use crate::symbol_identity::PdbReference;
 use crate::terms::Addressing;
 
@@ -93,6 +93,8 @@ impl Step {
                 loss.events,
                 loss.buffers,
                 loss.notices,
+                loss.scope.number(),
+                loss.process.map_or(0, |pid| u64::from(pid) + 1),
             ],
             ..Step::new(StepKind::Loss, At::default())
         }
@@ -435,6 +437,12 @@ impl Step {
         let mut loss = Loss::between(numbers.next()?, numbers.next()?);
         (loss.events, loss.buffers, loss.notices) =
             (numbers.next()?, numbers.next()?, numbers.next()?);
+        // Earlier journals state no scope.
+        loss.scope = LossScope::of_number(numbers.next().unwrap_or_default());
+        let process: u64 = numbers.next().unwrap_or_default();
+        loss.process = process
+            .checked_sub(1)
+            .and_then(|pid| u32::try_from(pid).ok());
         Some(loss)
     }
 }

@@ -191,6 +191,8 @@ pub(super) struct Importer {
     pub(super) process: Option<u32>,
     /// Whether wall-clock samples are wanted.
     pub(super) ticks: bool,
+    /// Time of the last event in the session.
+    pub(super) reached_ns: u64,
     types: Vec<EventTypeId>,
     /// The stacks of the current region.
     stacks: Stacks,
@@ -252,6 +254,7 @@ impl Importer {
             own_id: None,
             process: None,
             ticks: true,
+            reached_ns: 0,
             types: Vec::new(),
             stacks: Stacks::default(),
             interned: Vec::new(),
@@ -287,6 +290,7 @@ impl Importer {
 
     /// Pushes the events of a batch; returns the latest of their times.
     pub(super) fn take(&mut self, batch: &mut Batch, session: &mut Session) -> u64 {
+        self.reached_ns = self.reached_ns.max(self.at(batch.last_ns));
         for schemas in batch.types.chunks(CHUNK) {
             if !session.has_room(schemas.len()) {
                 return self.at(batch.last_ns);

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use chronosym_core::DiagnosticKind::{Damage, Limit, LostEvents, Unused};
-use chronosym_core::{Diagnostic, Diagnostics, Loss, RecordingId, Session};
+use chronosym_core::{Diagnostic, Diagnostics, Loss, LossScope, RecordingId, Session};
 use chronosym_events::EventSchema;
 use chronosym_nettrace::{Error, Format, LossWindow, Options, Reader, Region, TraceHeader};
 
@@ -129,6 +129,15 @@ impl<R: Read> NettraceStream<R> {
         Ok(())
     }
 
+    /// Returns the time in the session until which the process's code is known completely, after
+    /// all was read into it; `None` if events were lost.
+    pub(crate) fn complete_until_ns(&self) -> Option<u64> {
+        let counted = self.reader.diagnostics();
+        let is_complete = counted.loss_windows.is_empty() && counted.unfollowed_threads == 0;
+        let importer = self.importer.as_ref().filter(|_| is_complete);
+        importer.map(|importer| importer.reached_ns)
+    }
+
     /// Adds the losses since the last call to the session.
     fn note_losses(&mut self, session: &mut Session) {
         let Some(importer) = &self.importer else {
@@ -139,7 +148,11 @@ impl<R: Read> NettraceStream<R> {
         let grown = grown.filter(|last| self.last_loss.as_ref() != Some(*last));
         for window in grown.into_iter().chain(&windows[self.losses..]) {
             let (from, to) = (importer.at(window.from_ns), importer.at(window.to_ns));
-            session.lost(Loss::of_events(from, to, window.events));
+            let loss = Loss::of_events(from, to, window.events);
+            session.lost(match self.joined.and_then(|joined| joined.process) {
+                Some(pid) => loss.of_process(Some(pid)).scope(LossScope::Runtime),
+                None => loss,
+            });
         }
         self.losses = windows.len();
         self.last_loss = windows.last().copied();

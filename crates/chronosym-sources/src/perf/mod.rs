@@ -29,8 +29,8 @@ use chronosym_core::DiagnosticKind::{Damage, Limit, Loss as Lost, LostEvents, Un
 use chronosym_core::facts::{At, Image};
 use chronosym_core::unwind::{ImageFiles, JittedFrames, Thread, Unwinder};
 use chronosym_core::{
-    Addressing, CallerProof, Diagnostics, EventTypeId, Host, Loss, RecordingId, SampleKind,
-    Session, ThreadSwitch, Walked, file_name,
+    Addressing, CallerProof, Diagnostics, EventTypeId, Host, Loss, LossScope, RecordingId,
+    SampleKind, Session, ThreadSwitch, Walked, file_name,
 };
 
 pub(crate) use mapped::MappedProcess;
@@ -223,10 +223,19 @@ impl<R: Read> PerfStream<R> {
         let Some(importer) = &mut self.importer else {
             return;
         };
+        let began_ns = importer.began_ns.unwrap_or_default();
+        let windows = &self.reader.diagnostics().loss_windows;
+        // No answer depends on samples.
+        for window in windows.iter().filter(|window| !window.only_samples) {
+            let since = |ns: u64| ns.saturating_sub(began_ns);
+            let from = window.from_ns.map_or(0, since);
+            let to = window.to_ns.map_or(u64::MAX, since);
+            let loss = Loss::of_events(from, to, window.records);
+            session.lost(loss.of_process(window.process).scope(LossScope::System));
+        }
         importer.waiting.release_all(session);
         describe(self.reader.info(), self.reader.attrs(), session);
         if let Some(clock) = self.reader.info().clock {
-            let began_ns = importer.began_ns.unwrap_or_default();
             let began = i128::from(began_ns) - i128::from(clock.clock_ns);
             session.facts().start_unix_ns = Some(i128::from(clock.wall_ns) + began);
         }
@@ -243,7 +252,8 @@ impl<R: Read> PerfStream<R> {
             .take_while(|_| began_ns.is_some())
         {
             let since = |ns: u64| ns.saturating_sub(began_ns.unwrap_or_default());
-            session.lost(Loss::between(since(times.start), since(times.end)));
+            let loss = Loss::between(since(times.start), since(times.end));
+            session.lost(loss.scope(LossScope::System));
             importer.losses += 1;
         }
     }
@@ -362,8 +372,6 @@ struct Importer {
     profile: Option<(u32, u32)>,
     records: HashMap<u32, EventTypeId>,
     processes: Processes,
-    /// Time of each processor's last record.
-    last_ns: HashMap<u32, u64>,
     /// Number of parts of the recording that cannot be read and were added as losses.
     losses: usize,
     waiting: Waiting,
@@ -462,16 +470,8 @@ impl Importer {
                 }
             }
             Event::KernelSymbol(symbol) => self.kernel_symbol(at, is_live, symbol, session),
-            Event::Lost { records, .. } => {
-                let cpu = record.cpu.unwrap_or_default();
-                let from = self.last_ns.get(&cpu).copied().unwrap_or_default();
-                let to = if is_live { at.time_ns } else { u64::MAX };
-                session.lost(Loss::of_events(from, to, *records));
-            }
+            Event::Lost { .. } => session.switches_lost(at.time_ns),
             _ => {}
-        }
-        if let Some(cpu) = record.cpu {
-            self.last_ns.insert(cpu, at.time_ns);
         }
         at.time_ns
     }

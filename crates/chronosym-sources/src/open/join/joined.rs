@@ -29,6 +29,9 @@ pub(super) struct Join<'a> {
     pub of_runtimes: Option<Offset>,
     pub cycles: Option<TimeConversion>,
     pub perf: Outcome,
+    /// For each recording of a runtime its process, and the time until which it is complete unless
+    /// events were lost.
+    pub complete: Vec<(u32, Option<u64>)>,
 }
 
 impl Join<'_> {
@@ -39,6 +42,17 @@ impl Join<'_> {
     pub(super) fn cannot_read(&mut self, name: String, error: &str) {
         let damage = Diagnostic::of_file(DiagnosticKind::Damage, name, error);
         self.diagnostics.push(damage);
+    }
+
+    /// Confirms the code of processes of which no runtime's recording lost an event.
+    pub(super) fn confirm_code(&mut self) {
+        for (pid, until) in &self.complete {
+            let is_own = |&&(of, _): &&(u32, _)| of == *pid;
+            let mut all = self.complete.iter().filter(is_own);
+            if let Some(until) = until.filter(|_| all.all(|(_, until)| until.is_some())) {
+                self.session.confirm_code(*pid, until);
+            }
+        }
     }
 
     /// Adds diagnostics of a file.

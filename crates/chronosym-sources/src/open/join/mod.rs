@@ -108,6 +108,7 @@ impl Parts {
             of_runtimes: None,
             cycles: None,
             perf: perf::Outcome::default(),
+            complete: Vec::new(),
         };
         let mut profile = match (self.perf, self.etl) {
             (Some((name, source)), _) => Some(Profile::of_perf(name, source)?),
@@ -159,6 +160,7 @@ impl Parts {
         join.read_jitdumps(self.jitdumps)?;
         join.read_maps(self.maps)?;
         join.session.map_images_over_code();
+        join.confirm_code();
         let facts = join.session.facts();
         let errors = facts.recordings.iter().map(|part| part.error_ns);
         facts.clock_error_ns = errors.max().unwrap_or(0);

@@ -141,10 +141,14 @@ impl Join<'_> {
         };
         let mut stream = NettraceStream::joined(reader, joined);
         let end = stream.read_into(self.session);
+        let complete = process.map(|pid| (pid, stream.complete_until_ns()));
+        self.complete.extend(complete);
         self.found_in(&name, stream.diagnostics());
-        let gives = match has_ticks {
-            true => "code and samples of its process",
-            false => "code of its process",
+        let gives = match (own, has_ticks) {
+            (None, true) => "code and samples of all processes",
+            (None, false) => "code of all processes, found by their ids",
+            (Some(_), true) => "code and samples of its process",
+            (Some(_), false) => "code of its process",
         };
         let mut joined = offset.of(&name, gives);
         joined.own_pid = own.zip(process).filter(|(own, pid)| own != pid);
