@@ -43,8 +43,8 @@ pub(super) fn stubs(file: &object::File<'_>) -> Vec<Stub> {
     let mut slots: HashMap<u64, Option<SymbolIndex>> =
         jumps.iter().map(|(_, jump)| (jump.slot, None)).collect();
     for (slot, relocation) in file.dynamic_relocations().into_iter().flatten() {
-        if let Some(symbol) = slots.get_mut(&slot)
-            && let RelocationTarget::Symbol(index) = relocation.target()
+        if let RelocationTarget::Symbol(index) = relocation.target()
+            && let Some(symbol) = slots.get_mut(&slot)
         {
             *symbol = Some(index);
         }

@@ -42,11 +42,7 @@ struct SymbolEntry {
     /// 0 for the end of code without a name.
     name_len: u32,
     rank: u8,
-    /// Of two aliases with one address, rank and size, that with the higher number is the name that
-    /// programs use.
-    preference: u16,
-    /// Offset and length of the preferred alias.
-    alias: (usize, u32),
+    is_local: bool,
     source: Source,
     /// Index of the file with the name.
     file_index: u8,
@@ -54,13 +50,23 @@ struct SymbolEntry {
     file: usize,
 }
 
-/// Another name of a function.
+/// Another name of the symbol at an address.
 #[derive(Clone, Copy, Debug)]
 struct Alias {
     start: u64,
     /// Offset and length of the name.
     name: (usize, u32),
     file_index: u8,
+}
+
+impl From<&SymbolEntry> for Alias {
+    fn from(entry: &SymbolEntry) -> Self {
+        Self {
+            start: entry.start,
+            name: (entry.name, entry.name_len),
+            file_index: entry.file_index,
+        }
+    }
 }
 
 /// A symbol that covers an address.
@@ -84,6 +90,8 @@ pub(crate) struct SymbolTable {
     entries: Vec<SymbolEntry>,
     /// Other names of functions at the start of an entry.
     aliases: Vec<Alias>,
+    /// Of entries that programs call by another name: that name, by address.
+    preferred: Vec<Alias>,
     /// The files with the names.
     files: Vec<FileData>,
 }
@@ -158,24 +166,20 @@ impl SymbolTable {
                 entries.sort_by_key(|e| (e.start, e.rank, Reverse(covered(e))));
             }
         }
-        let mut aliases = Vec::new();
+        let (mut aliases, mut preferred) = (Vec::new(), Vec::new());
+        for group in entries.chunk_by(|a, b| a.start == b.start) {
+            if let Some((kept, others @ [_, ..])) = group.split_last() {
+                let others = others
+                    .iter()
+                    .filter(|e| e.rank == FUNCTION && e.source != Source::Plt);
+                aliases.extend(others.map(Alias::from));
+                preferred.extend(preferred_name(group, kept, &files));
+            }
+        }
         entries.dedup_by(|next, kept| {
             let same = next.start == kept.start;
             if same {
-                if kept.rank == FUNCTION && kept.source != Source::Plt {
-                    aliases.push(Alias {
-                        start: kept.start,
-                        name: (kept.name, kept.name_len),
-                        file_index: kept.file_index,
-                    });
-                }
-                let are_aliases = (kept.rank, kept.end, kept.file_index)
-                    == (next.rank, next.end, next.file_index);
-                let (preference, alias) = (kept.preference, kept.alias);
                 *kept = *next;
-                if are_aliases && preference > next.preference {
-                    (kept.preference, kept.alias) = (preference, alias);
-                }
             }
             same
         });
@@ -205,6 +209,7 @@ impl SymbolTable {
         Self {
             entries,
             aliases,
+            preferred,
             files,
         }
     }
@@ -217,24 +222,18 @@ impl SymbolTable {
 
     /// Returns all functions, under each of their names.
     pub(crate) fn functions(&self) -> impl Iterator<Item = (&[u8], Range<u64>)> {
-        let name = |file_index: u8, (offset, len): (usize, u32)| {
-            let data = self.files.get(usize::from(file_index))?;
-            data.get(offset..)?.get(..len as usize)
-        };
         let own = self
             .entries
             .iter()
             .filter(|entry| entry.rank > DATA && entry.name_len > 0 && entry.source != Source::Plt);
-        let own = own.filter_map(move |entry| {
-            let name = name(entry.file_index, (entry.name, entry.name_len))?;
-            Some((name, entry.start..entry.end))
-        });
-        let aliases = self.aliases.iter().filter_map(move |alias| {
+        let own = own
+            .filter_map(|entry| Some((text(&self.files, &entry.into())?, entry.start..entry.end)));
+        let aliases = self.aliases.iter().filter_map(|alias| {
             let at = self
                 .entries
                 .binary_search_by_key(&alias.start, |entry| entry.start);
             let entry = self.entries.get(at.ok()?)?;
-            Some((name(alias.file_index, alias.name)?, entry.start..entry.end))
+            Some((text(&self.files, alias)?, entry.start..entry.end))
         });
         own.chain(aliases)
     }
@@ -255,11 +254,15 @@ impl SymbolTable {
             return None;
         }
         let data = self.files.get(usize::from(entry.file_index))?;
-        let text = |offset: usize, len: u32| data.get(offset..)?.get(..len as usize);
+        let name = text(&self.files, &entry.into())?;
+        let preferred = self
+            .preferred
+            .binary_search_by_key(&entry.start, |alias| alias.start);
+        let preferred = preferred.ok().and_then(|at| self.preferred.get(at));
         Some(Symbol {
             start: entry.start,
-            name: text(entry.name, entry.name_len)?,
-            alias: text(entry.alias.0, entry.alias.1)?,
+            name,
+            alias: preferred.map_or(Some(name), |alias| text(&self.files, alias))?,
             file: data
                 .get(entry.file..)
                 .filter(|_| entry.file > 0)
@@ -271,6 +274,28 @@ impl SymbolTable {
             key,
         })
     }
+}
+
+fn text<'a>(files: &'a [FileData], alias: &Alias) -> Option<&'a [u8]> {
+    let (offset, len) = alias.name;
+    let data = files.get(usize::from(alias.file_index))?;
+    data.get(offset..)?.get(..len as usize)
+}
+
+/// Returns the name that programs use for the last symbol of a group at one address, if another
+/// symbol of its rank and size has it: global names before local ones, then those without a version
+/// and with fewer leading underscores, as perf does; then the last.
+fn preferred_name(group: &[SymbolEntry], last: &SymbolEntry, files: &[FileData]) -> Option<Alias> {
+    let kind = |e: &SymbolEntry| (e.rank, e.end, e.file_index);
+    let names = group.iter().rev().take_while(|e| kind(e) == kind(last));
+    let preference = |entry: &&SymbolEntry| {
+        let name = text(files, &Alias::from(*entry)).unwrap_or_default();
+        let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
+        let version = usize::from(name.contains(&b'@')).saturating_mul(128);
+        (entry.is_local, underscores.saturating_add(version).min(255))
+    };
+    let best = names.min_by_key(preference)?;
+    ((best.name, best.name_len) != (last.name, last.name_len)).then(|| best.into())
 }
 
 /// Collects the symbols of one or two files.
@@ -403,21 +428,13 @@ impl SymbolReader<'_> {
         let (Some(offset), Ok(name_len)) = (self.offset_of(name), u32::try_from(name.len())) else {
             return;
         };
-        // Global names before local ones, then those without a version and with fewer leading
-        // underscores, as perf does.
-        let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
-        let version = usize::from(name.contains(&b'@')).saturating_mul(128);
-        let underscores = underscores.saturating_add(version);
-        let underscores = u8::try_from(underscores).unwrap_or(u8::MAX);
-        let preference = u16::from_be_bytes([u8::from(!is_local), !underscores]);
         self.entries.push(SymbolEntry {
             start,
             end: start.saturating_add(size),
             name: offset,
             name_len,
             rank,
-            preference,
-            alias: (offset, name_len),
+            is_local,
             source: self.source,
             file_index: u8::try_from(self.files.len().saturating_sub(1)).unwrap_or(0),
             file,
