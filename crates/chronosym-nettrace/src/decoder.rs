@@ -69,6 +69,8 @@ pub(crate) struct EventBlock {
     follows: bool,
     /// Whether the file has those events twice.
     is_repeated: bool,
+    /// Whether an event that differs in type, stack and time alone needs no further check.
+    is_plain: bool,
 }
 
 impl Decoder {
@@ -151,6 +153,7 @@ impl Decoder {
             labels_missing: false,
             follows: false,
             is_repeated: false,
+            is_plain: false,
         })
     }
 
@@ -167,6 +170,7 @@ impl Decoder {
         let max_headers = self.limit / size_of::<EventHeader>();
         let readable = bytes.len().min(self.limit + 1);
         block.follows &= block.is_repeated;
+        block.is_plain = false;
         loop {
             if at >= readable {
                 return match bytes.len() {
@@ -274,6 +278,7 @@ impl Decoder {
         }
         if flags & flag::THREAD != 0 {
             block.thread = if self.v6 {
+                block.is_plain = false;
                 self.threads.find(block.header.thread)
             } else {
                 block.header.thread
@@ -282,6 +287,52 @@ impl Decoder {
         if flags & (flag::CAPTURE | flag::ACTIVITY | flag::RELATED_ACTIVITY) != 0 {
             self.change_context(block, blob, bytes);
         }
+        let header = &block.header;
+        if block.is_plain
+            && header.metadata_id != 0
+            && block.type_choice.event_type != NO_TYPE
+            && (block.stack != NO_BLOB || header.stack_id == 0)
+        {
+            self.sequences.next(header.sequence, header.time);
+        } else if !self.check(block, blob, bytes) {
+            return false;
+        }
+        let header = &block.header;
+        self.diagnostics.events += 1;
+        self.region.last_time = self.region.last_time.max(header.time);
+        // A label can make another event of it.
+        if self.types.is_counted(block.type_choice, header.time) && block.context.labels == NO_BLOB
+        {
+            self.region
+                .count(block.type_choice.event_type, block.stack < EMPTY_BLOB);
+            return false;
+        }
+        let context = match block.context_index {
+            Some(index) => index,
+            None => {
+                let index = self.region.context(&block.context);
+                block.context_index = Some(index);
+                index
+            }
+        };
+        self.region.headers.push(EventHeader {
+            time: header.time,
+            thread: block.thread,
+            capture_thread: header.capture_thread,
+            payload_at: blob.payload_at as u32,
+            payload_size: header.payload_size,
+            event_type: block.type_choice.event_type,
+            stack: block.stack,
+            sequence: header.sequence,
+            context,
+        });
+        true
+    }
+
+    /// Checks an event that may be the first one of its thread, incomplete or a definition; false if
+    /// it is none to be delivered.
+    #[inline(never)]
+    fn check(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) -> bool {
         let header = &block.header;
         if block.metadata || header.metadata_id == 0 && !self.v6 {
             let payload = bytes.get(blob.payload_at..).unwrap_or_default();
@@ -323,34 +374,7 @@ impl Decoder {
             self.diagnostics.unknown_threads += 1;
         }
         self.diagnostics.unknown_labels += u64::from(block.labels_missing);
-        self.diagnostics.events += 1;
-        self.region.last_time = self.region.last_time.max(header.time);
-        // A label can make another event of it.
-        if self.types.is_counted(block.type_choice, header.time) && block.context.labels == NO_BLOB
-        {
-            self.region
-                .count(block.type_choice.event_type, block.stack < EMPTY_BLOB);
-            return false;
-        }
-        let context = match block.context_index {
-            Some(index) => index,
-            None => {
-                let index = self.region.context(&block.context);
-                block.context_index = Some(index);
-                index
-            }
-        };
-        self.region.headers.push(EventHeader {
-            time: header.time,
-            thread: block.thread,
-            capture_thread: header.capture_thread,
-            payload_at: blob.payload_at as u32,
-            payload_size: header.payload_size,
-            event_type: block.type_choice.event_type,
-            stack: block.stack,
-            sequence: header.sequence,
-            context,
-        });
+        block.is_plain = !block.labels_missing && (block.thread != NO_THREAD || !self.v6);
         true
     }
 
@@ -358,6 +382,7 @@ impl Decoder {
     #[cold]
     fn change_context(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) {
         let before = block.context;
+        block.is_plain = false;
         block.follows &= blob.flags & flag::CAPTURE == 0;
         let context = &mut block.context;
         context.processor = block.header.processor;
