@@ -348,7 +348,9 @@ impl ProcessCode {
         let (start, last) = (body.start, body.last());
         let below = self.occupied.range(..=last).rev();
         let covered = below.take_while(|&(_, &(end, _))| end >= start);
-        let covered: SmallVec<[u64; 4]> = covered.map(|(&other, _)| other).collect();
+        // The one at the same start is replaced.
+        let others = covered.map(|(&other, _)| other);
+        let covered: SmallVec<[u64; 4]> = others.filter(|&other| other != start).collect();
         for other in covered {
             self.occupied.remove(&other);
         }
