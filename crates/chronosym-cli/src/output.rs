@@ -76,6 +76,16 @@ pub fn open(path: Option<&Path>) -> Box<dyn Write> {
     }
 }
 
+/// Opens standard output for bytes that are not lines, of which it would search the last end.
+pub fn open_binary() -> io::Result<impl Write> {
+    crate::progress::clear();
+    #[cfg(unix)]
+    let out = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned()?;
+    #[cfg(windows)]
+    let out = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned()?;
+    Ok(BufWriter::with_capacity(CAPACITY, File::from(out)))
+}
+
 /// An output that ends at the limit of its size: it repeats names and addresses of the input.
 pub struct Limited<W> {
     out: W,

@@ -3,15 +3,17 @@
 mod answers;
 #[cfg(feature = "fleet")]
 mod arrow;
+mod input;
 mod names;
 mod open;
 mod pool;
 mod row_binary;
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use anyhow::{Result, bail};
 
+use self::input::Input;
 use self::names::Names;
 use crate::args::{AddressFormat, Resolve, Usage};
 use crate::output;
@@ -24,11 +26,11 @@ pub fn run(args: &Resolve) -> Result<()> {
         )));
     }
     let names = Names::new(args)?;
-    let (input, mut out) = (io::stdin().lock(), output::open(None));
+    let mut out = output::open_binary()?;
     match args.stdin {
-        AddressFormat::Rowbinary => row_binary::resolve(input, names, &mut out)?,
+        AddressFormat::Rowbinary => row_binary::resolve(Input::start()?, names, &mut out)?,
         #[cfg(feature = "fleet")]
-        AddressFormat::Arrow => arrow::resolve(input, names, &mut out)?,
+        AddressFormat::Arrow => arrow::resolve(std::io::stdin().lock(), names, &mut out)?,
         #[cfg(not(feature = "fleet"))]
         AddressFormat::Arrow => bail!(output::WITHOUT_FLEET),
     }

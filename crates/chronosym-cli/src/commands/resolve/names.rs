@@ -23,6 +23,8 @@ pub struct Names {
     position: Position,
     symbols: Arc<Symbolizer>,
     keys: HashMap<Box<[u8]>, u32>,
+    /// The number of a key whose end has this hash, which saves most searches in `keys`.
+    recent: Vec<u32>,
     /// By number of the key.
     processes: Vec<Process>,
     /// Keys of the batch, and the number of its rows.
@@ -34,13 +36,28 @@ pub struct Names {
 
 /// A key, with its process while it is open.
 struct Process {
-    key: Box<str>,
+    key: Box<[u8]>,
     open: Result<Box<Open>, &'static str>,
     /// Of the file when it was opened.
     stamp: Option<Stamp>,
     used: u64,
     /// Its rows of the batch.
     asked: Vec<Asked>,
+}
+
+/// Number of hashes of keys.
+const RECENT: usize = 1 << 12;
+
+/// Returns a hash of the end of a key, which differs most between keys.
+fn slot(key: &[u8]) -> usize {
+    let (end, rest) = match key.split_last_chunk::<8>() {
+        Some((rest, &end)) => (u64::from_le_bytes(end), rest),
+        None => (0, key),
+    };
+    let add = |hash: u64, &byte: &u8| hash.rotate_left(5) ^ u64::from(byte);
+    let hash = rest.iter().rev().take(8).fold(end, add);
+    let hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (hash >> 48) as usize % RECENT
 }
 
 /// Size and time of a file: another one means other content.
@@ -63,6 +80,7 @@ impl Names {
             },
             symbols: Arc::new(symbols),
             keys: HashMap::default(),
+            recent: Vec::new(),
             processes: Vec::new(),
             used: Vec::new(),
             rows: 0,
@@ -72,13 +90,29 @@ impl Names {
 
     /// Returns the number of a key.
     pub fn key(&mut self, key: &[u8]) -> u32 {
+        let slot = slot(key);
+        if let Some(&number) = self.recent.get(slot)
+            && let Some(process) = self.processes.get(number as usize)
+            && *process.key == *key
+        {
+            return number;
+        }
+        let number = self.add_key(key);
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT, 0);
+        }
+        self.recent[slot] = number;
+        number
+    }
+
+    fn add_key(&mut self, key: &[u8]) -> u32 {
         if let Some(&number) = self.keys.get(key) {
             return number;
         }
         let number = self.processes.len() as u32;
         self.keys.insert(key.into(), number);
         self.processes.push(Process {
-            key: String::from_utf8_lossy(key).into(),
+            key: key.into(),
             open: Err(CLOSED),
             stamp: None,
             used: 0,
@@ -139,9 +173,10 @@ impl Names {
 impl Process {
     /// Opens the timeline, if it is not open or the file has changed.
     fn refresh(&mut self, folder: &Path, symbols: &Arc<Symbolizer>) {
-        let (name, pid) = match self.key.rsplit_once('#') {
+        let key = String::from_utf8_lossy(&self.key);
+        let (name, pid) = match key.rsplit_once('#') {
             Some((name, pid)) if pid.bytes().all(|it| it.is_ascii_digit()) => (name, Some(pid)),
-            _ => (&*self.key, None),
+            _ => (&*key, None),
         };
         // A key is data: it names files of the folder only.
         let is_inside = Path::new(name)

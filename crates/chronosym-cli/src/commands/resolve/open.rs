@@ -96,7 +96,6 @@ impl Open {
         let at = |it: &Asked| AddressAt::new(process, it.address, time_ns(it), position);
         self.at.clear();
         self.at.extend(asked.iter().map(at));
-        self.found.clear();
         self.found.resize(asked.len(), None);
         let timeline = self.resolver.timeline();
         timeline.bodies_of_batch(&self.at, &mut self.found);

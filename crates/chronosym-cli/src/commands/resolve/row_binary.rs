@@ -1,67 +1,53 @@
 //! Rows as ClickHouse's `RowBinary`: `key String, time Int64, address UInt64` to `Array(String)`.
 
-use std::io::{Read, Write};
+use std::io::Write;
 
 use anyhow::{Result, bail};
 
 use super::answers::Answers;
+use super::input::Input;
 use super::names::Names;
 
 /// Bytes of a key.
 const MAX_KEY: usize = 4096;
-/// Rows of a batch.
-const ROWS: usize = 1 << 16;
-/// Bytes that are read at once.
-const INPUT: usize = 1 << 21;
 /// Bytes that are written at once.
 const OUTPUT: usize = 1 << 17;
 
-/// Resolves rows as they arrive: what has been read is answered before the next read waits.
-pub fn resolve(mut input: impl Read, mut names: Names, out: &mut impl Write) -> Result<()> {
-    let mut bytes = vec![0; INPUT];
-    let mut held = 0;
-    let (mut answers, mut text) = (Answers::default(), Vec::new());
-    loop {
-        let read = input.read(&mut bytes[held..])?;
-        if read == 0 {
-            break;
+/// Resolves rows as they arrive: those that have been read are answered before it waits for others.
+pub fn resolve(mut input: Input, mut names: Names, out: &mut impl Write) -> Result<()> {
+    let (mut bytes, mut text) = (Vec::new(), Vec::new());
+    let mut answers = Answers::default();
+    while input.read(&mut bytes)? {
+        let mut rest = bytes.as_slice();
+        while row(&mut rest, &mut names)? {}
+        let used = bytes.len() - rest.len();
+        bytes.drain(..used);
+        names.resolve(&mut answers);
+        for row in 0..answers.len() {
+            push_names(row, &answers, &mut text);
+            if text.len() >= OUTPUT {
+                out.write_all(&text)?;
+                text.clear();
+            }
         }
-        held += read;
-        let mut rest = &bytes[..held];
-        loop {
-            let mut rows = 0;
-            while rows < ROWS && row(&mut rest, &mut names)? {
-                rows += 1;
-            }
-            if rows == 0 {
-                break;
-            }
-            names.resolve(&mut answers);
-            for row in 0..answers.len() {
-                let names = answers.of(row);
-                push_length(names.len(), &mut text);
-                for &name in names {
-                    let name = answers.text(name);
-                    push_length(name.len(), &mut text);
-                    text.extend_from_slice(name.as_bytes());
-                }
-                if text.len() >= OUTPUT {
-                    out.write_all(&text)?;
-                    text.clear();
-                }
-            }
-            out.write_all(&text)?;
-            text.clear();
-        }
+        out.write_all(&text)?;
+        text.clear();
         out.flush()?;
-        let left = rest.len();
-        bytes.copy_within(held - left..held, 0);
-        held = left;
     }
-    if held > 0 {
+    if !bytes.is_empty() {
         bail!("the input ends within a row");
     }
     Ok(())
+}
+
+fn push_names(row: usize, answers: &Answers, text: &mut Vec<u8>) {
+    let names = answers.of(row);
+    push_length(names.len(), text);
+    for &name in names {
+        let name = answers.text(name);
+        push_length(name.len(), text);
+        text.extend_from_slice(name.as_bytes());
+    }
 }
 
 /// Reads a row, if it is there as a whole. Returns whether it is.
