@@ -157,6 +157,11 @@ fn a_loss_of_one_recording_leaves_answers_of_others_certain() {
         [false, true, false, false, true]
     );
     assert_eq!(
+        answers(Some(loss), Some(90)),
+        [false; 5],
+        "events of the code may be lost, too"
+    );
+    assert_eq!(
         answers(own(system), Some(45)),
         [false, false, true, true, false]
     );

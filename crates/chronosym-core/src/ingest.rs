@@ -11,6 +11,7 @@ use crate::ids::{EventTypeId, ProcessIndex, StackId, ThreadIndex};
 use crate::images::FileMapping;
 use crate::machine::Machine;
 use crate::meaning::Role;
+use crate::recording::LossScope;
 use crate::samples::{ClassIndex, SampleClass, Wakeup};
 use crate::session::Session;
 use crate::stacks::Walked;
@@ -252,8 +253,13 @@ impl Session {
     }
 
     /// Confirms the code of a process that is alive at a time: the recordings of its runtime last
-    /// until then and lost no event, so losses of other recordings do not concern it.
+    /// until then and lost no event, so losses of processes and images do not concern it. Does
+    /// nothing if events of any kind were lost, as code may be known by other recordings.
     pub fn confirm_code(&mut self, pid: u32, until_ns: u64) {
+        let mut losses = self.losses.iter();
+        if losses.any(|loss| loss.scope == LossScope::Anything) {
+            return;
+        }
         let process = self.machine.process(Some(pid), until_ns);
         self.machine.state(process).code.confirm_all(until_ns);
     }
