@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 
 use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
@@ -17,6 +17,7 @@ use chronosym::{
     BodyView, Code, Evidence, Filter, Frame, Input, Opener, Options, Position, ProcessIndex,
     Timeline, UntimedView,
 };
+use chronosym_conformance::perf_record;
 use chronosym_events::OptimizationTier;
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -56,19 +57,8 @@ fn main() -> ExitCode {
 fn agrees(command: &[OsString], lines: u64) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let folder = folder.path();
-    let mut perf = Command::new("perf");
-    perf.args([
-        "record",
-        "-q",
-        "-k",
-        "mono",
-        "-e",
-        "cpu-clock",
-        "-F",
-        "499",
-        "-g",
-        "-o",
-    ]);
+    let mut perf = perf_record("cpu-clock");
+    perf.args(["-F", "499", "-g", "-o"]);
     perf.arg(folder.join("perf.data")).arg("--").args(command);
     let variables = [
         ("SYSTEM_GLOBALIZATION_INVARIANT", "1".into()),

@@ -7,7 +7,7 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-use chronosym_conformance::{TESTDATA, case, unzip};
+use chronosym_conformance::{TESTDATA, case, perf_record, unzip};
 use chronosym_perf::{
     CpuMode, Event, Gaps, Mmap, Options, Reader, Record, Sample, jitdump, script,
 };
@@ -217,10 +217,8 @@ fn run(command: &mut Command) -> Result<Vec<u8>, Failed> {
     Ok(output.stdout)
 }
 
-/// Records a program with the software clock, which every machine has.
 fn record(path: &Path, arguments: &[&str], program: &[&str]) -> Result<(), Failed> {
-    let mut command = Command::new("perf");
-    command.args(["record", "-q", "-k", "mono", "-e", "cpu-clock"]);
+    let mut command = perf_record("cpu-clock");
     if !arguments.contains(&"-o") {
         command.arg("-o").arg(path);
     }

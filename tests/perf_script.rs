@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{Code, Filter, Frame, Input, Opener, Options, Resolver, SampleSelection};
-use chronosym_conformance::{TESTDATA, case, unzip};
+use chronosym_conformance::{TESTDATA, case, perf_record, unzip};
 use chronosym_perf::script;
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -48,24 +48,13 @@ fn main() -> ExitCode {
 const WORK: &str =
     "for i in 1 2 3; do seq 100000 | sort -r | md5sum; ls -lR /usr/share/doc; done > /dev/null";
 
-/// Records a program with the software clock, which every machine has, and compares.
+/// Records a program, and compares.
 fn recorded(arguments: &[&str], program: &[&str], names: u64) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("perf.data");
-    let mut perf = Command::new("perf");
-    perf.args([
-        "record",
-        "-q",
-        "-k",
-        "mono",
-        "-e",
-        "cpu-clock:u",
-        "-F",
-        "4999",
-        "-o",
-    ]);
-    perf.arg(&path).args(arguments).arg("--").args(program);
-    let output = perf.output()?;
+    let mut perf = perf_record("cpu-clock:u");
+    perf.args(["-F", "4999", "-o"]).arg(&path);
+    let output = perf.args(arguments).arg("--").args(program).output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         println!("skipped: perf cannot record here: {said}");

@@ -13,7 +13,7 @@ use chronosym::{
     CallerProof, Code, Evidence, Filter, Frame, Input, LineReason, Opener, Options, Position,
     SymbolSource, Timeline, Weight,
 };
-use chronosym_conformance::{TESTDATA, case};
+use chronosym_conformance::{TESTDATA, case, perf_record};
 use chronosym_perf::script;
 use chronosym_support::perf::{PerfAttr, PerfWriter};
 use chronosym_symbols::NativeSymbols;
@@ -340,8 +340,7 @@ fn recorded(name: &str, run: impl FnOnce(&Path) -> Result<(), Failed> + Send + '
         let silent = command.stdout(Stdio::null()).stderr(Stdio::null());
         silent.status().is_ok_and(|status| status.success())
     };
-    let record = ["record", "-q", "-e", "cpu-clock", "-o", "/dev/null", "true"];
-    let can_record = works(Command::new("perf").args(record));
+    let can_record = works(perf_record("cpu-clock").args(["-o", "/dev/null", "true"]));
     let tool = if name.starts_with("node") {
         "node"
     } else {
@@ -366,11 +365,10 @@ fn record(folder: &Path, program: &[&str]) -> Result<(), Failed> {
 }
 
 fn record_with(folder: &Path, how: &[&str], program: &[&str]) -> Result<(), Failed> {
-    let arguments = ["record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "999"];
-    run(Command::new("perf")
+    run(perf_record("cpu-clock")
         .current_dir(folder)
         .env("HOME", folder)
-        .args(arguments)
+        .args(["-F", "999"])
         .args(how)
         .arg("--")
         .args(program))

@@ -1,7 +1,7 @@
 //! Conformance suites over real and synthetic traces.
 //!
 //! The suites themselves are test targets of this package; this library has what they share: the
-//! location of test data, and the declaration of cases that need it.
+//! location of test data, the declaration of cases that need it, and how they record.
 #![deny(missing_docs)]
 
 pub mod script;
@@ -10,6 +10,7 @@ use std::env;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use libtest_mimic::{Failed, Trial};
 
@@ -37,6 +38,14 @@ pub fn case(
         run(&folder)
     };
     Trial::test(name, run).with_ignored_flag(ignored)
+}
+
+/// Returns a command that records an event of the software clock, which every machine has, with the
+/// time that runtimes use; its arguments and the program follow.
+pub fn perf_record(event: &str) -> Command {
+    let mut command = Command::new("perf");
+    command.args(["record", "-q", "-k", "mono", "-e", event]);
+    command
 }
 
 /// The only member of a zip file whose name ends with `suffix`.
