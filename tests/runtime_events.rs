@@ -19,6 +19,7 @@ use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::{
     Payload, jitting_started, r2r_entry_point, r2r_entry_point_start,
 };
+use chronosym_support::random::Random;
 use chronosym_support::trace::TypeId;
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
@@ -67,19 +68,6 @@ fn read(bytes: &[u8], options: Options) -> Arc<Timeline> {
 
 fn all() -> Filter {
     Filter::default()
-}
-
-/// Small pseudo-random numbers, the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) % n
-    }
 }
 
 fn clr() -> Payload {
@@ -297,7 +285,7 @@ fn unpaired_events_are_counted() {
 /// No moment is charged twice, whatever the order of events.
 #[test]
 fn pauses_never_exceed_the_time_that_they_cover() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for _ in 0..200 {
         let mut trace = Trace::new();
         let (mut number, mut last) = (0, 0);
@@ -471,7 +459,7 @@ fn model_of_jit(steps: &[Step]) -> Vec<Option<u64>> {
 
 #[test]
 fn own_times_of_compilations_equal_the_model() {
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for _ in 0..300 {
         let mut time = 0;
         let steps: Vec<Step> = (0..24)
@@ -659,7 +647,7 @@ fn sampled_allocations_replace_ticks() {
 
 #[test]
 fn waits_end_with_the_next_stop_of_their_thread() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for _ in 0..200 {
         let mut trace = Trace::new();
         let mut steps: Vec<(u64, u64, bool)> = Vec::new();

@@ -227,6 +227,7 @@ mod etl {
     use chronosym_support::etl::{
         At, EtlWriter, Image, Op, Options as FileOptions, Process, Stack,
     };
+    use chronosym_support::random::Random;
 
     use super::*;
 
@@ -416,11 +417,7 @@ mod etl {
         with_threads(Op::DCStart, at(1, 0), &mut w);
         write(&schedule, &mut w);
         let file = w.finish().expect("memory");
-        let mut seed = 1u64;
-        let mut random = move |below: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) as usize % below
-        };
+        let mut random = Random::new(1);
         // Not in the header of the file, and not where buffers are empty.
         let is_filler = |&at: &usize| matches!(file[at], 0 | 0xff);
         let places = (0x400..file.len()).filter(|at| !is_filler(at));
@@ -428,8 +425,8 @@ mod etl {
         let (mut read_files, mut changed) = (0, 0);
         for _ in 0..200 {
             let mut damaged = file.clone();
-            for _ in 0..1 + random(40) {
-                damaged[places[random(places.len())]] = random(256) as u8;
+            for _ in 0..1 + random.below(40) {
+                damaged[places[random.index(places.len())]] = random.below(256) as u8;
             }
             let reader = chronosym_etl::Reader::new(damaged.as_slice(), Default::default());
             let Ok(reader) = reader else { continue };

@@ -12,6 +12,7 @@ pub mod netperf;
 pub mod nettrace;
 pub mod payload;
 pub mod perf;
+pub mod random;
 pub mod schedule;
 pub mod synthetic;
 pub mod trace;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::random::Random;
+
 /// Id of the first thread; the others follow.
 pub const FIRST: u32 = 100;
 /// Number of threads.
@@ -55,11 +57,9 @@ pub struct Schedule {
 
 impl Schedule {
     /// Makes a schedule of about this many steps.
-    pub fn random(mut seed: u64, steps: usize) -> Self {
-        let mut random = move |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) % below
-        };
+    pub fn random(seed: u64, steps: usize) -> Self {
+        let mut random = Random::new(seed);
+        let mut random = move |below| random.below(below);
         let mut schedule = Schedule::default();
         // The activity of each thread and its start; none before its first step.
         let mut doing: BTreeMap<u32, (Doing, u64)> = BTreeMap::new();
