@@ -229,7 +229,7 @@ for (const scheme of ["light", "dark"]) {
           panel: [Math.round(panel.width), Math.round(panel.height)],
           colors: [...document.querySelectorAll(".plot canvas, .view canvas")].map(colors),
           // Numbers that do not fit their columns.
-          cut: [...document.querySelectorAll(".row .number, .line .number")].filter((cell) => getComputedStyle(cell).visibility !== "hidden" && cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent),
+          cut: [...document.querySelectorAll(".row .number, .line .number, .source-head .number")].filter((cell) => getComputedStyle(cell).visibility !== "hidden" && cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent),
           ground: getComputedStyle(document.body).backgroundColor,
         };
       });
