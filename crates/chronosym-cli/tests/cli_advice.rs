@@ -3,8 +3,9 @@
 
 mod common;
 
+use chronosym_support::etl::{At, EtlWriter, Op, Options, Process};
 use chronosym_support::perf::{PerfAttr, PerfWriter};
-use common::run;
+use common::{LINUX, arg, run};
 
 const TEXT: u64 = 0xffff_ffff_8100_0000;
 const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/libwork.so.1";
@@ -75,4 +76,34 @@ fn no_two_commands_refer_to_each_other() {
     for (name, text) in [("top", top), ("symbols", symbols)] {
         assert!(!text.contains("chronosym info"), "{name}: {text}");
     }
+}
+
+/// What records the runtime's events depends on the recorder.
+#[test]
+fn missing_events_are_recorded_by_the_tool_of_the_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut etw = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    let process = Process {
+        pid: 42,
+        image: "app.exe",
+        ..Process::default()
+    };
+    etw.process(At::us(10).pid(42).tid(1), Op::Start, &process)
+        .unwrap();
+    let path = folder.path().join("app.etl");
+    std::fs::write(&path, etw.finish().unwrap()).unwrap();
+    let trace = path.to_str().unwrap();
+    for report in [vec!["runtime", trace], vec!["runtime", "gc", trace]] {
+        let text = run(&report).stdout;
+        let advice = "to record them: enable the provider Microsoft-Windows-DotNETRuntime:0x1:4";
+        assert!(
+            text.contains(advice) && !text.contains("dotnet-trace"),
+            "{text}"
+        );
+    }
+    let linux = run(&["runtime", "gc", &arg(LINUX)]).stdout;
+    assert!(
+        linux.contains("dotnet-trace collect --providers "),
+        "{linux}"
+    );
 }

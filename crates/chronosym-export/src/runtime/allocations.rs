@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chronosym_runtime::{Allocation, AllocationEvent, AllocationKind, Allocations, Report};
 use serde::ser::SerializeMap;
 
-use super::context::{Context, Notes, nothing};
+use super::context::{Context, Notes};
 use super::grid::{Grid, sentence};
 use super::sites::Site;
 use crate::object::{Fields, Object};
@@ -103,7 +103,7 @@ impl AllocationsView {
 
     pub fn write(&self, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
         let Some(event) = self.event else {
-            sentence(&nothing(Report::Allocations), options, out)?;
+            sentence(&self.notes.nothing(Report::Allocations), options, out)?;
             return self.notes.write(options, out);
         };
         let how = match event {

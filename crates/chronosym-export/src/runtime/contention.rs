@@ -8,7 +8,7 @@ use chronosym_core::ProcessIndex;
 use chronosym_runtime::{Contention, Percentiles, Report, Wait};
 use serde::ser::SerializeMap;
 
-use super::context::{Context, Durations, Notes, nothing, show_percentiles};
+use super::context::{Context, Durations, Notes, show_percentiles};
 use super::grid::{Grid, ms, or_unknown, sentence};
 use super::sites::Site;
 use crate::object::{Fields, Object};
@@ -86,7 +86,7 @@ impl ContentionView {
 
     pub fn write(&self, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
         if self.waits.is_empty() {
-            sentence(&nothing(Report::Contention), options, out)?;
+            sentence(&self.notes.nothing(Report::Contention), options, out)?;
             return self.notes.write(options, out);
         }
         let mut text = counted(self.waits.len() as u64, "lock wait");

@@ -73,6 +73,8 @@ pub(crate) struct Notes {
     unused: Unused,
     has_losses: bool,
     lost: u64,
+    /// Whether the recorder is one of Windows: `dotnet-trace` does not make its recordings.
+    is_etw: bool,
 }
 
 impl Notes {
@@ -83,7 +85,13 @@ impl Notes {
             unused: *unused,
             has_losses: !timeline.losses().is_empty(),
             lost,
+            is_etw: is_etw(timeline),
         }
+    }
+
+    /// Returns the sentence for a trace without the events of a report.
+    pub fn nothing(&self, report: Report) -> String {
+        nothing(report, self.is_etw)
     }
 
     /// Writes a sentence for each.
@@ -147,8 +155,12 @@ impl Fields for Notes {
     }
 }
 
-/// Returns the sentence for a trace without the events of a report.
-pub(crate) fn nothing(report: Report) -> String {
+pub(crate) fn is_etw(timeline: &Timeline) -> bool {
+    timeline.facts().format == "etl"
+}
+
+/// As [`Notes::nothing`].
+pub(crate) fn nothing(report: Report, is_etw: bool) -> String {
     let what = match report {
         Report::Gc => "garbage collections",
         Report::Jit => "compilations",
@@ -158,10 +170,12 @@ pub(crate) fn nothing(report: Report) -> String {
         Report::ThreadPool => "events of the thread pool",
         Report::Counters => "event counters",
     };
-    format!(
-        "no {what} in the trace; to record them: dotnet-trace collect --providers {}",
-        report.provider()
-    )
+    let how = match is_etw {
+        true => "enable the provider",
+        false => "dotnet-trace collect --providers",
+    };
+    let provider = report.provider();
+    format!("no {what} in the trace; to record them: {how} {provider}")
 }
 
 /// Percentiles as JSON.

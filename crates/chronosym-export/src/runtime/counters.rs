@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use chronosym_runtime::{Counter, CounterKind, CounterValue, Counters, Report};
 use serde::ser::SerializeMap;
 
-use super::context::{Context, Notes, nothing};
+use super::context::{Context, Notes};
 use super::grid::{Grid, or_unknown, sentence};
 use crate::counter_line::capacity;
 use crate::object::{Fields, Object};
@@ -42,7 +42,7 @@ impl CountersView {
 
     pub fn write(&self, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
         if self.rows.is_empty() {
-            sentence(&nothing(Report::Counters), options, out)?;
+            sentence(&self.notes.nothing(Report::Counters), options, out)?;
             return self.notes.write(options, out);
         }
         let values: usize = self.rows.iter().map(|row| row.of.values.len()).sum();

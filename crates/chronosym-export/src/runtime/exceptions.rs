@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chronosym_runtime::{Exceptions, Percentiles, Report};
 use serde::ser::SerializeMap;
 
-use super::context::{Context, Durations, Notes, nothing, show_percentiles};
+use super::context::{Context, Durations, Notes, show_percentiles};
 use super::grid::{Grid, ms, or_unknown, sentence};
 use super::sites::Site;
 use crate::object::{Fields, Object};
@@ -84,7 +84,7 @@ impl ExceptionsView {
 
     pub fn write(&self, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
         if self.count == 0 {
-            sentence(&nothing(Report::Exceptions), options, out)?;
+            sentence(&self.notes.nothing(Report::Exceptions), options, out)?;
             return self.notes.write(options, out);
         }
         let mut text = format!("{} thrown", counted(self.count, "exception"));

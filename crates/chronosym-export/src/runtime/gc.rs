@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use chronosym_runtime::{Collection, Collections, GenerationTotals, Percentiles, Report};
 use serde::ser::SerializeMap;
 
-use super::context::{Context, Durations, Notes, nothing, show_percentiles};
+use super::context::{Context, Durations, Notes, show_percentiles};
 use super::grid::{Grid, ms, or_unknown, sentence};
 use super::sites::Site;
 use crate::object::{Fields, Object};
@@ -73,7 +73,7 @@ impl GcView {
 
     pub fn write(&self, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
         match &self.pauses {
-            _ if self.rows.is_empty() => sentence(&nothing(Report::Gc), options, out)?,
+            _ if self.rows.is_empty() => sentence(&self.notes.nothing(Report::Gc), options, out)?,
             None => {
                 let count = counted(self.rows.len() as u64, "garbage collection");
                 let text =

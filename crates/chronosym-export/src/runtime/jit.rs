@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use chronosym_runtime::{Jit, JittedMethod, Report, ThreadJit};
 use serde::ser::SerializeMap;
 
-use super::context::{Context, Durations, Notes, nothing, show_percentiles};
+use super::context::{Context, Durations, Notes, show_percentiles};
 use super::grid::{Grid, ms, or_unknown, sentence};
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
@@ -104,7 +104,7 @@ impl JitView {
 
     pub fn write(&self, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
         if self.is_empty() {
-            sentence(&nothing(Report::Jit), options, out)?;
+            sentence(&self.notes.nothing(Report::Jit), options, out)?;
             return self.notes.write(options, out);
         }
         let timed = self.methods.iter().filter(|it| it.of.duration_ns.is_some());

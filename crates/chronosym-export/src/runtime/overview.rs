@@ -10,7 +10,7 @@ use chronosym_runtime::{
 };
 use serde::ser::SerializeMap;
 
-use super::context::nothing;
+use super::context::{is_etw, nothing};
 use super::grid::{ms, sentence};
 use crate::counter_line::capacity;
 use crate::object::{Fields, Object};
@@ -35,7 +35,7 @@ struct Line {
 impl RuntimeOverview {
     /// Summarizes the events within a filter.
     pub fn new(timeline: &Arc<Timeline>, filter: &Filter) -> Self {
-        let line = |report| match report {
+        let of = |report| match report {
             Report::Gc => gc(timeline, filter),
             Report::Jit => jit(timeline, filter),
             Report::Exceptions => exceptions(timeline, filter),
@@ -44,17 +44,20 @@ impl RuntimeOverview {
             Report::ThreadPool => threadpool(timeline, filter),
             Report::Counters => counters(timeline, filter),
         };
+        let line = |report| {
+            let mut line = of(report);
+            if line.count == 0 {
+                line.text = nothing(report, is_etw(timeline));
+            }
+            line
+        };
         RuntimeOverview(Report::ALL.into_iter().map(line).collect())
     }
 
     /// Writes a line for each report.
     pub fn write(&self, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
         for line in &self.0 {
-            let text = match line.count {
-                0 => nothing(line.report),
-                _ => line.text.clone(),
-            };
-            sentence(&format!("{:<12} {text}", line.report), options, out)?;
+            sentence(&format!("{:<12} {}", line.report, line.text), options, out)?;
         }
         Ok(())
     }

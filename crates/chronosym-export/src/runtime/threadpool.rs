@@ -8,7 +8,7 @@ use chronosym_runtime::{
 };
 use serde::ser::SerializeMap;
 
-use super::context::{Context, Durations, Notes, nothing, show_percentiles};
+use super::context::{Context, Durations, Notes, show_percentiles};
 use super::grid::{Grid, or_unknown, sentence};
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
@@ -72,7 +72,7 @@ impl ThreadPoolView {
 
     pub fn write(&self, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
         if self.is_empty() {
-            sentence(&nothing(Report::ThreadPool), options, out)?;
+            sentence(&self.notes.nothing(Report::ThreadPool), options, out)?;
             return self.notes.write(options, out);
         }
         let mut text = format!(
