@@ -90,26 +90,22 @@ impl<'a> Scratch<'a> {
                 next.get() < wanted.len() && contains(context.code, start)
             };
             let row = |from: u64, to: u64, row: &LineRow| {
-                let at = next.get();
-                let instead = before.get().filter(|_| skips_line_zero && row.line == 0);
-                if row.line != 0 {
+                if skips_line_zero && row.line != 0 {
                     before.set(Some(*row));
                 }
+                let at = next.get();
                 if wanted.get(at).is_none_or(|&va| va >= to) {
                     return;
                 }
                 let (Some(wanted), Some(rows)) = (wanted.get(at..), rows.get_mut(at..)) else {
                     return;
                 };
-                // After a jump back, earlier rows of the sequence keep their addresses.
-                let passed = wanted.iter().zip(rows).take_while(|(va, _)| **va < to);
-                let passed = (at..).zip(passed).map(|(index, (&va, own))| {
-                    if va >= from {
-                        *own = Some(instead.unwrap_or(*row));
-                        approximate.extend(instead.map(|_| index));
-                    }
+                let instead = before.get().filter(|_| row.line == 0);
+                let row = instead.as_ref().unwrap_or(row);
+                let passed = assign(row, from..to, wanted, rows, |index| {
+                    approximate.extend(instead.map(|_| at.saturating_add(index)));
                 });
-                next.set(at.saturating_add(passed.count()));
+                next.set(at.saturating_add(passed));
             };
             if let Err(error) = lines.run(enter, row) {
                 damage.note(out, "line table", error);
@@ -314,6 +310,31 @@ impl<'a> Scratch<'a> {
             each(out, i, start);
         }
     }
+}
+
+/// Gives the wanted addresses of a line row that row, and calls `each` with their indexes. Returns
+/// how many addresses are before the end of its range.
+// Few rows are of wanted addresses; inlined, this slows the others down.
+#[inline(never)]
+fn assign(
+    row: &LineRow,
+    range: Range<u64>,
+    wanted: &[u64],
+    rows: &mut [Option<LineRow>],
+    mut each: impl FnMut(usize),
+) -> usize {
+    let passed = wanted
+        .iter()
+        .zip(rows)
+        .take_while(|(va, _)| **va < range.end);
+    let passed = passed.enumerate().map(|(index, (&va, own))| {
+        // After a jump back, earlier rows of the sequence keep their addresses.
+        if va >= range.start {
+            *own = Some(*row);
+            each(index);
+        }
+    });
+    passed.count()
 }
 
 /// A unit, and what was read of it.
