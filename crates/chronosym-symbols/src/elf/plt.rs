@@ -4,7 +4,8 @@
 //! Sources: the System V psABI of x86-64, section 5.2.4, and that of AArch64, section 9.3.
 
 use chronosym_types::hash::HashMap;
-use object::read::{Object, ObjectSection, RelocationTarget};
+use object::read::elf::{ElfFile, FileHeader, Rela, SectionHeader};
+use object::read::{Object, ObjectSection};
 use object::{Architecture, SymbolIndex};
 
 /// A stub and the function that it calls.
@@ -42,12 +43,10 @@ pub(super) fn stubs(file: &object::File<'_>) -> Vec<Stub> {
     // Few of a file's relocations fill slots.
     let mut slots: HashMap<u64, Option<SymbolIndex>> =
         jumps.iter().map(|(_, jump)| (jump.slot, None)).collect();
-    for (slot, relocation) in file.dynamic_relocations().into_iter().flatten() {
-        if let RelocationTarget::Symbol(index) = relocation.target()
-            && let Some(symbol) = slots.get_mut(&slot)
-        {
-            *symbol = Some(index);
-        }
+    match file {
+        object::File::Elf32(elf) => fill(elf, &mut slots),
+        object::File::Elf64(elf) => fill(elf, &mut slots),
+        _ => {}
     }
     let stub = |(start, jump): (u64, Jump)| {
         let symbol = (*slots.get(&jump.slot)?)?;
@@ -58,6 +57,29 @@ pub(super) fn stubs(file: &object::File<'_>) -> Vec<Stub> {
         })
     };
     jumps.into_iter().filter_map(stub).collect()
+}
+
+/// Sets the symbols of the slots by the dynamic relocations, which have addends on these
+/// architectures.
+fn fill<'data, Elf: FileHeader>(
+    elf: &ElfFile<'data, Elf>,
+    slots: &mut HashMap<u64, Option<SymbolIndex>>,
+) {
+    let endian = elf.endian();
+    let symbols = elf.elf_dynamic_symbol_table().section();
+    for section in elf.elf_section_table().iter() {
+        let relocations = section.rela(endian, elf.data()).ok().flatten();
+        let relocations = relocations.filter(|&(_, table)| table == symbols);
+        for relocation in relocations.map_or(&[][..], |(relocations, _)| relocations) {
+            // Most relocations of a file only add its base.
+            let symbol = relocation.r_sym(endian, false);
+            if symbol > 0
+                && let Some(slot) = slots.get_mut(&relocation.r_offset(endian).into())
+            {
+                *slot = Some(SymbolIndex(symbol as usize));
+            }
+        }
+    }
 }
 
 /// A jump to the address in a slot.
