@@ -1,6 +1,6 @@
-//! Reads an EventPipe stream from standard input, and appends what names its code to a file, once a
-//! second: the part of a profiler that runs on the program's host. `namer` resolves addresses with
-//! the file, on any host.
+//! Reads an EventPipe stream from standard input, and appends what names its code to a file: the
+//! part of a profiler that runs on the program's host. `namer` resolves addresses with the file, on
+//! any host. A crash loses what was not read: each batch is appended at once.
 //!
 //! ```text
 //! agent app.deltas <app.nettrace
@@ -10,7 +10,6 @@
 use std::error::Error;
 use std::fs::File;
 use std::io::{Write, stdin};
-use std::time::{Duration, Instant};
 
 use chronosym::LiveSession;
 use chronosym::source::EventStream;
@@ -22,17 +21,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut stream = NettraceStream::new(stdin(), Default::default())?;
     let mut live = LiveSession::new();
     live.keep_deltas();
-    let mut last = Instant::now();
     while live
         .read_batch(|session| stream.read_batch(session))?
         .is_some()
     {
-        if last.elapsed() >= Duration::from_secs(1) {
-            last = Instant::now();
-            file.write_all(&live.take_delta())?;
-            // The agent's own memory follows what is alive.
-            live.forget_before(live.watermark());
-        }
+        file.write_all(&live.take_delta())?;
+        // The agent's own memory follows what is alive.
+        live.forget_before(live.watermark());
     }
     file.write_all(&live.take_delta())?;
     Ok(())
