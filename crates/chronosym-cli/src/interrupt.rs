@@ -13,7 +13,8 @@ static CAUGHT: AtomicBool = AtomicBool::new(false);
 /// Shells report a program ended by a signal with this status and the number of the signal.
 const ENDED_BY_SIGNAL: i32 = 128;
 
-/// Removes a file or folder if SIGINT, SIGTERM or SIGHUP (on Windows Ctrl+C) ends the process.
+/// Removes a file or folder if SIGINT, SIGTERM or SIGHUP (on Windows Ctrl+C or closing the console)
+/// ends the process.
 pub fn remove_on_signal(path: &Path) {
     with_paths(|paths| paths.push(path.to_owned()));
     // Without a handler the signal still ends the process, and the file stays.

@@ -160,6 +160,24 @@ fn mangled_names() {
 }
 
 #[test]
+fn images_of_one_name_in_a_log() {
+    let id = "00112233445566778899aabbccddeeff00112233";
+    let image = format!("Module /srv/x/prog with build-id {id}\n");
+    holds("images of one name", &["symbolize"], 2_000, |n| {
+        let frames = (0..n).map(|at| format!("#0  0x55d0c0a011c1 n/a (prog + {at:#x})\n"));
+        (image.repeat(n) + &frames.collect::<String>()).into_bytes()
+    });
+    let runs = holds("images of other names", &["symbolize"], 2_000, |n| {
+        let lines = (0..n).map(|at| {
+            format!("Module /srv/p{at} with build-id {id}\n#0  0x55d0c0a011c1 n/a (p{at} + 0x10)\n")
+        });
+        lines.collect::<String>().into_bytes()
+    });
+    let said = "11904 addresses not resolved, whose modules were not searched for: 4096 others have no file";
+    assert!(runs[1].stderr.contains(said), "{}", runs[1].stderr);
+}
+
+#[test]
 fn symbol_paths() {
     let trace = arg(LINUX);
     type Element = fn(usize) -> String;

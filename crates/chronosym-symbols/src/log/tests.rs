@@ -144,6 +144,10 @@ fn forms_of_other_tools_are_known() {
             "rip=0x7f001234, 0xbc90h 0x12zz",
             "rip=0x7f001234, 0xbc90h 0x12zz",
         ),
+        (
+            "ERROR_CODE: 0x1150, port 0x1150, ack 0x1150, ptr 0x1150; Instruction Pointer: 0x1150",
+            "ERROR_CODE: 0x1150, port 0x1150, ack 0x1150, ptr 0x1150; Instruction Pointer: <1150>",
+        ),
         ("no module (+0x10) x=+0x10", "no module (+0x10) x=+0x10"),
         ("0x10/srv/prog+0x1a", "<0x10/srv/prog +1a>"),
         (

@@ -11,9 +11,9 @@ use super::target::{At, Form, Target, file_name, split};
 const BARE_DIGITS: usize = 8;
 
 /// Words before a number that is not an address of code, registers among them.
-const NOT_CODE: &str = "alloc allocated build checksum code commit count crc date errno error flags gid handle \
-    hash id inode key len length mask md5 nid offset pid ppid process revision serial \
-    session sha sha1 sha256 signal size stamp status thread tid timestamp uid version ax bx \
+const NOT_CODE: &str = "ack alloc allocated build checksum code commit count crc date errno error flags gid handle \
+    hash id inode key len length mask md5 msg nid offset pid port ppid process ptr revision seq \
+    serial session sha sha1 sha256 signal size stamp status thread tid timestamp ttl uid version ax bx \
     cx dx si di bp sp fp rip eip cs ds es fs gs ss eflags efl rflags excvaddr lbeg lend";
 
 /// Phrases before the address of data that a fault accessed or that a text describes.
@@ -222,7 +222,9 @@ fn is_code(before: &str, own: &str, after: &str, is_argument: bool) -> bool {
     if trimmed.ends_with('=') {
         return last == "pc";
     }
-    if before.ends_with("+ ") || is_listed(NOT_CODE, &last) || is_register(&last) {
+    let (_, kind) = last.rsplit_once('_').unwrap_or_default();
+    let is_other = is_listed(NOT_CODE, &last) || is_listed("code id len size", kind);
+    if before.ends_with("+ ") || is_other || is_register(&last) {
         return false;
     }
     let is_data = is_data(before, after) || after.starts_with("(%");

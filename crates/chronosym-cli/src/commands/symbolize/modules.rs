@@ -23,7 +23,7 @@ use crate::symbols;
 /// Maximum number of files opened because a text names them.
 const MAX_FOUND: usize = 256;
 
-/// Maximum number of missing modules that are remembered and reported.
+/// Maximum number of missing modules: no others are searched for.
 const MAX_MISSED: usize = 4096;
 const MAX_NOTED: usize = 20;
 
@@ -36,6 +36,8 @@ pub struct Modules<'a> {
     given: usize,
     /// Names and ids for which no file was found.
     missed: BTreeMap<(String, String), Missing>,
+    /// Number of a log's addresses in modules that were not searched for.
+    unsearched: usize,
     /// Number of a log's addresses without a module.
     without_module: usize,
     /// Whether addresses came from a log, whose missing modules are reported.
@@ -168,6 +170,7 @@ impl<'a> Modules<'a> {
             given: open.len(),
             open,
             missed: BTreeMap::new(),
+            unsearched: 0,
             without_module: 0,
             is_log: false,
             notes: Vec::from_iter(perf_map),
@@ -265,6 +268,11 @@ impl<'a> Modules<'a> {
             missing.addresses += 1;
             return None;
         }
+        // A log may name any number of files.
+        if self.missed.len() >= MAX_MISSED {
+            self.unsearched += 1;
+            return None;
+        }
         let mut why = Vec::from_iter(self.other_build(target));
         if self.open.len() - self.given >= MAX_FOUND {
             why.push(format!(
@@ -299,10 +307,7 @@ impl<'a> Modules<'a> {
         }
         let why = why.join("; ");
         let addresses = 1;
-        // A log may name any number of files.
-        if self.missed.len() < MAX_MISSED {
-            self.missed.insert(key, Missing { why, addresses });
-        }
+        self.missed.insert(key, Missing { why, addresses });
         None
     }
 
@@ -427,6 +432,12 @@ impl<'a> Modules<'a> {
         let more = missing.len().saturating_sub(MAX_NOTED);
         if more > 0 {
             notes.push(format!("{more} more modules have no file"));
+        }
+        if self.unsearched > 0 {
+            notes.push(format!(
+                "{} not resolved, whose modules were not searched for: {MAX_MISSED} others have no file",
+                addresses(self.unsearched)
+            ));
         }
         if self.without_module > 0 {
             notes.push(format!(
