@@ -45,6 +45,9 @@ struct Process {
     asked: Vec<Asked>,
 }
 
+/// Rows of a process that are resolved at once: the next ones find the names of their bodies.
+const ROWS: usize = 1 << 10;
+
 /// Number of hashes of keys.
 const RECENT: usize = 1 << 12;
 
@@ -200,7 +203,11 @@ impl Process {
 
     fn resolve(&mut self, position: Position, answers: &mut Answers) {
         match &mut self.open {
-            Ok(open) => open.resolve(&self.asked, position, answers),
+            Ok(open) => {
+                for asked in self.asked.chunks(ROWS) {
+                    open.resolve(asked, position, answers);
+                }
+            }
             Err(problem) => {
                 for Asked { row, address, .. } in &self.asked {
                     let name = answers.own(format!("{address:#x} ({problem})"));
