@@ -1,13 +1,15 @@
 //! The activity ids of events: the requests, and other units of work, that threads carry.
 //!
 //! A thread carries an activity from an event that states its id to the next event of the thread, if
-//! that states it too. Between other events it may have carried any.
+//! that states it too, and a thread that resumes a task carries the task's activity until then.
+//! Between other events it may have carried any.
 
 use chronosym_events::EventSchema;
 use chronosym_types::Guid;
 use chronosym_types::hash::HashMap;
 
-use crate::ids::{ActivityIdIndex, EventTypeId, ThreadIndex};
+use crate::ids::{ActivityIdIndex, EventTypeId, ProcessIndex, ThreadIndex};
+use crate::task_activities::{TaskActivities, TaskStep};
 
 /// The activity ids of an event.
 ///
@@ -98,15 +100,16 @@ pub(crate) struct ActivityIds {
     index: HashMap<Guid, ActivityIdIndex>,
     threads: HashMap<ThreadIndex, Carried>,
     spans: Vec<Span>,
+    tasks: TaskActivities,
 }
 
 impl ActivityIds {
-    /// Takes the next event of a thread; `is_same` returns whether an event type starts what this
-    /// one stops.
+    /// Takes the next event of a thread, and what it states about tasks; `is_same` returns whether
+    /// an event type starts what this one stops.
     pub fn event(
         &mut self,
-        (thread, time_ns): (ThreadIndex, u64),
-        (event_type, phase): (EventTypeId, ActivityPhase),
+        (process, thread, time_ns): (ProcessIndex, ThreadIndex, u64),
+        (event_type, phase, step): (EventTypeId, ActivityPhase, Option<TaskStep>),
         activity: EventActivity,
         is_same: impl FnOnce(EventTypeId) -> bool,
     ) {
@@ -125,6 +128,8 @@ impl ActivityIds {
                 _ => {}
             }
         }
+        self.tasks
+            .event((process, thread, time_ns), step, before, after);
         let carried = self.threads.get(&thread).copied().unwrap_or_default();
         let continues =
             before.filter(|_| before == carried.activity && carried.since_ns <= time_ns);
@@ -173,6 +178,13 @@ impl ActivityIds {
 
     /// Ends the events: sorts for [`ActivityIds::at`].
     pub fn finish(&mut self) {
+        let tasks = std::mem::take(&mut self.tasks);
+        self.spans.extend(tasks.finish().map(|of| Span {
+            thread: of.thread,
+            activity: of.activity,
+            from_ns: of.from_ns,
+            to_ns: of.to_ns,
+        }));
         // Stable: of spans that start at one time, the last one lasts.
         self.spans.sort_by_key(|span| (span.thread, span.from_ns));
         (self.index, self.threads) = Default::default();
@@ -198,7 +210,10 @@ impl ActivityIds {
     pub fn memory_bytes(&self) -> usize {
         const ENTRY: usize = 40;
         let known = self.known.len() * (size_of::<Known>() + ENTRY);
-        self.spans.len() * size_of::<Span>() + known + self.threads.len() * ENTRY
+        self.spans.len() * size_of::<Span>()
+            + known
+            + self.threads.len() * ENTRY
+            + self.tasks.memory_bytes()
     }
 }
 
@@ -217,9 +232,10 @@ mod tests {
                 id: guid(id),
                 related: guid(related),
             };
-            let event = (EventTypeId(subject), phase);
+            let event = (EventTypeId(subject), phase, None);
             let is_same = |by: EventTypeId| by.0 == subject;
-            all.event((ThreadIndex(3), time_ns), event, activity, is_same);
+            let at = (ProcessIndex(0), ThreadIndex(3), time_ns);
+            all.event(at, event, activity, is_same);
         }
         all.finish();
         let id = |activity| all.get(activity).map_or(0, |it| it.id.0[0]);

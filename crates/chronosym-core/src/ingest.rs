@@ -16,6 +16,7 @@ use crate::samples::{ClassIndex, SampleClass, Wakeup};
 use crate::session::Session;
 use crate::stacks::Walked;
 use crate::strings::StringId;
+use crate::task_activities::TaskStep;
 use crate::terms::{SampleKind, Weight};
 use crate::thread_time::OffCpu;
 use crate::unwind::{Thread, Unwinder};
@@ -210,8 +211,14 @@ impl Session {
     }
 
     /// Records the activity ids of an event that was pushed, or of one without any. Those of a thread
-    /// must be in time order.
-    pub fn event_activity(&mut self, id: EventTypeId, at: At, activity: EventActivity) {
+    /// must be in time order. `payload` is the bytes of the event.
+    pub fn event_activity(
+        &mut self,
+        id: EventTypeId,
+        at: At,
+        activity: EventActivity,
+        payload: &[u8],
+    ) {
         let is_wanted = self.options.activity_ids;
         let Some(info) = self.info(id).filter(|_| is_wanted) else {
             return;
@@ -223,12 +230,15 @@ impl Session {
             return;
         }
         let phase = ActivityPhase::of(&info.schema);
+        let step = TaskStep::of(&info.schema, payload);
         let thread = self.thread_at(at);
+        let process = self.machine.process_at(at);
         let types = &self.types.all;
         let subject = |id: EventTypeId| ActivityPhase::subject(&types[id.index()].schema);
-        let at = (thread, at.time_ns);
+        let at = (process, thread, at.time_ns);
+        let event = (id, phase, step);
         self.activity_ids
-            .event(at, (id, phase), activity, |by| subject(by) == subject(id));
+            .event(at, event, activity, |by| subject(by) == subject(id));
     }
 
     /// Returns whether CPU samples that are not stored are evidence of the activity of wall-clock

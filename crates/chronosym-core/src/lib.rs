@@ -86,6 +86,7 @@ mod strings;
 mod symbol_identity;
 mod symbol_source;
 mod symbol_text;
+mod task_activities;
 mod terms;
 mod thread_time;
 mod ticks;

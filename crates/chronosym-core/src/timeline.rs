@@ -210,11 +210,12 @@ impl Timeline {
     /// [`Options::activity_ids`](crate::Options::activity_ids) requests it: its last event before and
     /// its first one after that time state it, and no event was lost meanwhile.
     pub fn activity_id_at(&self, thread: ThreadIndex, time_ns: u64) -> Option<ActivityIdIndex> {
+        let carried = self.activity_ids.at(thread, time_ns)?;
         // A loss of unknown time says nothing about any.
         let is_dated = |loss: &&Loss| loss.to_ns < u64::MAX;
         let mut losses = self.losses.iter().filter(is_dated);
         let is_lost = losses.any(|loss| loss.from_ns <= time_ns && time_ns <= loss.to_ns);
-        self.activity_ids.at(thread, time_ns).filter(|_| !is_lost)
+        (!is_lost).then_some(carried)
     }
 
     /// Returns an activity of this timeline.

@@ -29,6 +29,7 @@ mod published;
 mod schema;
 #[cfg(feature = "serde")]
 mod serialize;
+pub mod tasks;
 pub mod universal;
 mod value;
 

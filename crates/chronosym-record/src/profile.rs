@@ -23,8 +23,8 @@ const ALLOCATION_SAMPLING: u64 = 0x800_0000_0000;
 /// Keywords of the private provider.
 const RICH_DEBUG: u64 = 0x4_0000;
 /// Keywords of tasks: Tasks 2, AsyncCausalityOperation 8, AsyncCausalityRelation 0x10,
-/// AsyncCausalitySynchronousWork 0x20, TaskStops 0x40.
-const TASK_CAUSALITY: u64 = 0x7a;
+/// AsyncCausalitySynchronousWork 0x20, TaskStops 0x40, TasksFlowActivityIds 0x80.
+const TASK_CAUSALITY: u64 = 0xfa;
 
 const INFORMATIONAL: u32 = 4;
 const VERBOSE: u32 = 5;
@@ -51,7 +51,7 @@ pub enum Profile {
     Inlining,
     /// As `Cpu`, with compilations and first calls of precompiled methods.
     Startup,
-    /// As `Cpu`, with the causality of tasks.
+    /// As `Cpu`, with the causality of tasks, along which activities of EventSources flow.
     Async,
 }
 

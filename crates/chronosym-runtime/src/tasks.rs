@@ -1,14 +1,11 @@
 //! Tasks: what each thread executes, and who waits for it, by the events of TplEventSource.
-//!
-//! Event ids and fields are those of dotnet/runtime,
-//! `System/Threading/Tasks/TplEventSource.cs`; .NET Framework's are the same.
 
 use std::collections::BTreeMap;
 
 use chronosym_core::{
     EventSelector, Filter, Options, ProcessIndex, SampleSelection, StackId, ThreadIndex, Timeline,
 };
-use chronosym_events::EventSchema;
+use chronosym_events::{EventSchema, tasks as id};
 use chronosym_types::hash::HashMap;
 
 use crate::events::{RuntimeEvent, for_each_of};
@@ -16,16 +13,6 @@ use crate::report::MAX_KEPT_BYTES;
 use crate::stacks::Stacks;
 use crate::unused::Unused;
 
-/// The provider of the events about tasks.
-const PROVIDER: &str = "System.Threading.Tasks.TplEventSource";
-
-mod id {
-    pub const TASK_SCHEDULED: u32 = 7;
-    pub const TASK_WAIT_BEGIN: u32 = 10;
-    pub const OPERATION_BEGIN: u32 = 14;
-    pub const WORK_BEGIN: u32 = 17;
-    pub const WORK_END: u32 = 18;
-}
 const IDS: [u32; 5] = [
     id::TASK_SCHEDULED,
     id::TASK_WAIT_BEGIN,
@@ -33,9 +20,6 @@ const IDS: [u32; 5] = [
     id::WORK_BEGIN,
     id::WORK_END,
 ];
-/// `CausalitySynchronousWork.Execution`: the task's own code, not its completion.
-const EXECUTION: u64 = 2;
-
 /// Index of a task in [`Tasks`], dense from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskIndex(u32);
@@ -112,7 +96,7 @@ pub struct TaskEvent {
 /// Makes a session keep the events that [`Tasks`] needs, in addition to the samples that it selects.
 pub fn keep_tasks(options: &mut Options) {
     let selectors = || {
-        let selector = |id| EventSelector::parse(&format!("{PROVIDER}/{id}"));
+        let selector = |number: u32| EventSelector::parse(&format!("{}/{number}", id::PROVIDER));
         IDS.into_iter().filter_map(selector)
     };
     match &mut options.samples {
@@ -186,7 +170,7 @@ pub fn is_of_tasks(schema: &EventSchema) -> bool {
 }
 
 fn is_task_event(schema: &EventSchema, id: u32) -> bool {
-    &**schema.provider_name() == PROVIDER && IDS.contains(&id)
+    &**schema.provider_name() == id::PROVIDER && IDS.contains(&id)
 }
 
 struct Reader {
@@ -299,6 +283,8 @@ impl Reader {
     /// Returns the task of a thread's innermost execution.
     fn executed_by(&self, thread: ThreadIndex) -> Option<TaskIndex> {
         let mut works = self.open.get(&thread)?.iter().rev();
-        works.find(|it| it.0 == EXECUTION).map(|it| it.1)
+        works
+            .find(|it| it.0 == u64::from(id::EXECUTION))
+            .map(|it| it.1)
     }
 }

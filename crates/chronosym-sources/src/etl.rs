@@ -356,7 +356,7 @@ impl Importer {
                 if session.options().activity_ids
                     && let EventKey::Manifest { .. } | EventKey::Named { .. } = raw.schema.key()
                 {
-                    session.event_activity(id, at, activity(record));
+                    session.event_activity(id, at, activity(record), raw.payload);
                 }
                 if !self.has_kernel_logger {
                     self.other_processes(raw, session);

@@ -312,7 +312,8 @@ impl Importer {
         for &(position, activity) in &batch.activities {
             let record = &batch.records[position];
             let id = self.types[record.event_type as usize];
-            session.event_activity(id, self.at_of(record), activity);
+            let payload = batch.payload(record);
+            session.event_activity(id, self.at_of(record), activity, payload);
         }
         // Only events about code must be applied in time order.
         let mut ordered = std::mem::take(&mut self.ordered);
