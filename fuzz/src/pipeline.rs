@@ -25,6 +25,7 @@ const GRANULARITY: Granularity = Granularity {
     threads: true,
     lines: false,
     addresses: false,
+    activities: false,
 };
 
 /// Any bytes as a trace, by whatever reader takes them.

@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use chronosym::runtime::{keep_counters, keep_for_durations, keep_tasks, weigh_by_duration};
+use chronosym::runtime::{
+    JitDecisions, keep_counters, keep_for_durations, keep_tasks, weigh_by_duration,
+};
 use chronosym::symbols::Symbolizer;
 use chronosym::{Filter, Options, Profile, Resolver, SampleSelection};
 use chronosym_export::{
-    AsyncStacks, CallTree, Granularity, JsonStacks, Pattern, Series, Shape, TableOptions,
-    TreeOptions, Wakers, WeightUnit,
+    AsyncStacks, CallTree, CandidateInlinees, Granularity, JsonStacks, Pattern, Series, Shape,
+    TableOptions, TreeOptions, Wakers, WeightUnit,
 };
 
 use chronosym_symbols::store::SearchLocation;
@@ -21,6 +23,8 @@ use chronosym_symbols::store::SearchLocation;
 use crate::args::{ActivityChoice, Filters, InfoFormat, OfTrace, Selection, Symbols};
 use crate::load::{self, Loaded};
 use crate::{absent, emptied, limits, output, progress, symbolizer};
+
+const NO_CANDIDATES: &str = "no event of the JIT states inlined methods that call others; record with `chronosym record --profile inlining` (docs/runtime.md)";
 
 /// The samples of traces: filter, shape and symbols.
 pub struct Sampled {
@@ -67,7 +71,7 @@ impl Sampled {
         selection: &Selection,
         mut options: Options,
     ) -> Result<Self> {
-        let shape = selection.shaping.shape()?;
+        let mut shape = selection.shaping.shape()?;
         let (filters, samples) = (&selection.filters, &selection.samples);
         absent::refuse_empty_span(&filters.processes)?;
         if samples.managed_only {
@@ -83,6 +87,9 @@ impl Sampled {
         keep_counters(&mut options);
         if samples.async_chains {
             keep_tasks(&mut options);
+        }
+        if selection.shaping.approximate_inlines {
+            JitDecisions::keep(&mut options);
         }
         options.times = stored_times(traces, &filters.processes, &options);
         options.skip_outside &= is_filtered_by_time_only(selection);
@@ -106,6 +113,13 @@ impl Sampled {
         filter.tid = filters.tid;
         filter.activity = samples.activity();
         filter.idle = samples.idle;
+        if selection.shaping.approximate_inlines {
+            let candidates = CandidateInlinees::new(&loaded.timeline, &filter);
+            if candidates.is_empty() {
+                progress::hint(NO_CANDIDATES);
+            }
+            shape = shape.candidate_inlinees(candidates);
+        }
         Ok(Sampled {
             loaded,
             symbols,
@@ -116,6 +130,15 @@ impl Sampled {
             noted: OnceCell::new(),
             async_noted: OnceCell::new(),
         })
+    }
+
+    /// Returns whether the thread of any sample carried an activity.
+    pub fn has_activities(&self) -> bool {
+        let (timeline, mut found) = (&self.loaded.timeline, false);
+        timeline.for_each_sample(&self.filter, |class, time_ns| {
+            found |= timeline.activity_id_at(class.thread, time_ns).is_some();
+        });
+        found
     }
 
     /// States which filter leaves no sample.
@@ -314,6 +337,13 @@ impl Sampled {
         self.note_unmatched(&series.resolver);
         series
     }
+}
+
+/// Reports that no sample has an activity by the ids of events.
+pub fn note_no_activities() {
+    progress::hint(
+        "no sample was taken between events of its thread that state the same activity id; record an EventSource that starts and stops activities, and events about tasks, such as `chronosym record --profile async --providers Microsoft-AspNetCore-Hosting` (docs/time.md)",
+    );
 }
 
 /// Returns the times whose samples suffice, if a part of them does. Markers need all samples, and so

@@ -188,16 +188,22 @@ fn formats_with_a_time_axis_show_logical_callers() {
 }
 
 #[test]
-fn a_trace_without_activity_ids_says_what_to_record() {
+fn a_trace_without_the_needed_events_says_what_to_record() {
     let trace = testdata(CHAIN).display().to_string();
-    let result = run(&["top", "--by", "activity", "--offline", &trace]);
+    for command in ["top", "stacks"] {
+        let result = run(&[command, "--by", "activity", "--offline", &trace]);
+        assert_eq!(result.status, 0);
+        assert!(result.stdout.contains("[no activity]"), "{}", result.stdout);
+        assert!(
+            result.stderr.contains("Microsoft-AspNetCore-Hosting"),
+            "{}",
+            result.stderr
+        );
+    }
+    let result = run(&["stacks", "--approximate-inlines", "--offline", &trace]);
     assert_eq!(result.status, 0);
-    assert!(result.stdout.contains("[no activity]"), "{}", result.stdout);
-    assert!(
-        result.stderr.contains("Microsoft-AspNetCore-Hosting"),
-        "{}",
-        result.stderr
-    );
+    let profile = "chronosym record --profile inlining";
+    assert!(result.stderr.contains(profile), "{}", result.stderr);
 }
 
 #[test]

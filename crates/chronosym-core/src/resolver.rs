@@ -15,7 +15,7 @@ use crate::frame::Frame;
 use crate::frame_table::{FrameTable, TableFrame};
 use crate::frames::{FrameBuilder, When};
 use crate::functions::{Binary, Function, FunctionTable};
-use crate::ids::{BodyIndex, FrameId, ProcessIndex, StackId};
+use crate::ids::{BodyIndex, FrameId, ModuleIndex, ProcessIndex, StackId};
 use crate::inlinee::Inlinee;
 use crate::limits::LimitReached;
 use crate::resolve::{ALWAYS, AddressAt, Location, meet};
@@ -491,6 +491,34 @@ impl Resolver {
         let id = FrameId(self.frames.len() as u32 - 1);
         self.collapsed.insert(id, frames);
         id
+    }
+
+    /// Adds a frame without code, for a group of stacks.
+    pub fn add_group(&mut self, label: &str) -> FrameId {
+        let function = self.functions.collapsed(label, None);
+        let frame = Frame::bare(0, function, NameReason::NoName);
+        self.frames.push(frame);
+        FrameId(self.frames.len() as u32 - 1)
+    }
+
+    /// Adds a frame of a method that may be inlined into another frame, which is that of a body: its
+    /// name is a guess, and its module is one of the body's process.
+    pub fn add_candidate_inlinee(
+        &mut self,
+        into: FrameId,
+        name: &str,
+        module: Option<ModuleIndex>,
+    ) -> FrameId {
+        let timeline = Arc::clone(&self.timeline);
+        let into = self.frame(into).clone();
+        let mut builder = FrameBuilder {
+            timeline: &timeline,
+            symbols: self.symbols.as_deref(),
+            functions: &mut self.functions,
+        };
+        self.frames
+            .push(builder.candidate_inlinee(&into, name, module));
+        FrameId(self.frames.len() as u32 - 1)
     }
 
     /// Returns the number of original frames that a collapsed frame represents.

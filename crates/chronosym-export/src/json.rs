@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::async_chains::AsyncStacks;
 use crate::shape::{Shape, Shaper};
 use chronosym_core::{
-    Code, Filter, Frame, ResolvedStack, Resolver, SymbolSource, ThreadIndex, Timeline, Weight,
+    ActivityIdIndex, Code, Filter, Frame, ResolvedStack, Resolver, SymbolSource, ThreadIndex,
+    Timeline, Weight,
 };
 use chronosym_runtime::TailCallers;
 use chronosym_types::closed_list;
@@ -97,6 +98,7 @@ struct SampleObject<'a> {
     frames: Option<Frames<'a>>,
     async_stack: Option<u32>,
     async_frames: Option<Frames<'a>>,
+    activity_id: Option<&'a str>,
 }
 
 closed_list! {
@@ -241,6 +243,7 @@ pub fn write_json_lines(
     let mut threads: FxHashMap<ThreadIndex, Option<(Option<u32>, u64)>> = FxHashMap::default();
     let mut rendered: Vec<Option<Box<RawValue>>> = Vec::new();
     let tail_callers = TailCallers::new(timeline, filter);
+    let mut activity_ids: FxHashMap<ActivityIdIndex, String> = FxHashMap::default();
     let (mut line, mut lines) = (Vec::new(), StackLines::default());
     let has_tasks = async_stacks.as_ref().is_some_and(|it| it.has_tasks());
     let mut result = Ok(0);
@@ -263,6 +266,15 @@ pub fn write_json_lines(
         let Some(shaped) = shaper.shape(&mut resolver, stack) else {
             return;
         };
+        let carried = timeline.activity_id_at(class.thread, time);
+        let carried = carried.map(|of| {
+            let id = || {
+                timeline
+                    .activity_id(of)
+                    .map_or(String::new(), |of| of.id.to_string())
+            };
+            &**activity_ids.entry(of).or_insert_with(id)
+        });
         let logical = match logical == stack || !has_tasks {
             true => None,
             false => shaper.shape(&mut resolver, logical),
@@ -328,6 +340,7 @@ pub fn write_json_lines(
                 frames: is_inline.then(|| frames(shaped)),
                 async_stack: async_number,
                 async_frames: logical.filter(|_| is_inline).map(frames),
+                activity_id: carried,
             };
             push_line(&mut line, &object)?;
             out.write_all(&line)

@@ -6,12 +6,14 @@
 //! [`Series`], and a [`std::io::Write`].
 #![deny(missing_docs)]
 
+mod activities;
 mod annotate;
 mod async_chains;
 mod binaries;
 mod bodies;
 mod butterfly;
 mod call_tree;
+mod candidates;
 mod counter_line;
 mod diff;
 mod explain;
@@ -59,12 +61,14 @@ mod wakers;
 mod weight;
 mod wire;
 
+pub use activities::root_by_activity;
 pub use annotate::{FileLines, Line, MethodLines, Source, module_of, write_lines};
 pub use async_chains::AsyncStacks;
 pub use binaries::Binaries;
 pub use bodies::Bodies;
 pub use butterfly::{Butterfly, Neighbour, write_butterfly};
 pub use call_tree::{CallTree, TreeOptions};
+pub use candidates::CandidateInlinees;
 pub use diff::{Change, Diff, MethodDiff, MethodSamples, write_diff};
 pub use explain::Explanation;
 pub use firefox::{firefox_address, write_firefox};

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::activities::ActivityRoots;
 use crate::async_chains::AsyncStacks;
 use crate::shape::{Shape, Shaper};
 use chronosym_core::{
@@ -27,6 +28,9 @@ pub struct Granularity {
     pub lines: bool,
     /// Unnamed code by address, instead of by image.
     pub addresses: bool,
+    /// Stacks by the activity that their thread carried, which is the outermost frame
+    /// ([`Options::activity_ids`](chronosym_core::Options::activity_ids)).
+    pub activities: bool,
 }
 
 impl Default for Granularity {
@@ -35,6 +39,7 @@ impl Default for Granularity {
             threads: true,
             lines: false,
             addresses: false,
+            activities: false,
         }
     }
 }
@@ -96,7 +101,7 @@ impl Series {
     ) -> Self {
         let mut resolver = Resolver::new(timeline, symbols);
         resolver.prepare(filter);
-        let mut shaper = Shaper::new(shape);
+        let (mut shaper, mut roots) = (Shaper::new(shape), ActivityRoots::default());
         let (mut samples, mut unit, mut last_counter) = (Vec::new(), None, None);
         let of_counter = |event: Option<EventTypeId>| timeline.counter(event?);
         timeline.for_each_weighed_sample(filter, |sample| {
@@ -109,6 +114,13 @@ impl Series {
             });
             let Some(stack) = stack.and_then(|stack| shaper.shape(resolver, stack)) else {
                 return;
+            };
+            let stack = match granularity.activities {
+                true => {
+                    let activity = timeline.activity_id_at(class.thread, time_ns);
+                    roots.root(resolver, stack, activity)
+                }
+                false => stack,
             };
             let (own, weight) = WeightUnit::of_sample(sample.weight);
             let counter = (own == WeightUnit::Events).then_some(class.event);

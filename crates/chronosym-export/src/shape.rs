@@ -1,10 +1,13 @@
 //! Shaping of stacks before output: which stacks are included, and which of their frames are
 //! merged.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use chronosym_core::{BinaryId, FrameId, Function, Profile, ResolvedStack, Resolver};
 
+use crate::candidates::{CandidateFrames, CandidateInlinees};
 use crate::pattern::{Pattern, PatternError};
 use crate::user_code::UserCode;
 
@@ -13,7 +16,8 @@ use crate::user_code::UserCode;
 /// Patterns are those of [`Pattern`]; regular expressions need no slashes. The steps, in their order:
 ///
 /// 1. [`include`](Shape::include) and [`exclude`](Shape::exclude) select stacks by their original
-///    frames. Only these two change the number of samples.
+///    frames and the [candidates](Shape::candidate_inlinees). Only these two change the number of
+///    samples.
 /// 2. [`no_inlines`](Shape::no_inlines) and [`fold`](Shape::fold) remove frames: their weight is
 ///    their caller's. A stack without remaining frames becomes the single frame `[folded]`.
 /// 3. [`just_my_code`](Shape::just_my_code) merges adjacent frames that are not user code into
@@ -32,6 +36,7 @@ pub struct Shape {
     mine: Option<Vec<Pattern>>,
     no_inlines: bool,
     collapse_recursion: bool,
+    candidates: Option<Arc<CandidateInlinees>>,
 }
 
 impl Shape {
@@ -137,12 +142,20 @@ impl Shape {
         self
     }
 
+    /// Adds frames of methods that are probably inlined, by the JIT's events: their names are
+    /// [`Approximate`](chronosym_core::Certainty::Approximate).
+    pub fn candidate_inlinees(mut self, candidates: CandidateInlinees) -> Self {
+        self.candidates = Some(Arc::new(candidates)).filter(|it| !it.is_empty());
+        self
+    }
+
     /// Returns whether it leaves every stack unchanged.
     pub fn is_plain(&self) -> bool {
         let patterns = [&self.include, &self.exclude, &self.fold];
         patterns.iter().all(|patterns| patterns.is_empty())
             && !(self.group_modules || self.no_inlines || self.collapse_recursion)
             && self.mine.is_none()
+            && self.candidates.is_none()
     }
 
     fn verdict(&self, function: &Function, is_user_code: bool) -> Verdict {
@@ -217,6 +230,7 @@ pub struct Shaper<'s> {
     grouped: FxHashMap<FrameId, Group>,
     /// Determined with the first stack.
     user_code: Option<UserCode>,
+    candidates: CandidateFrames,
     path: Vec<ResolvedStack>,
 }
 
@@ -238,6 +252,7 @@ impl<'s> Shaper<'s> {
             groups: FxHashMap::default(),
             grouped: FxHashMap::default(),
             user_code: None,
+            candidates: CandidateFrames::default(),
             path: Vec::new(),
         }
     }
@@ -275,7 +290,16 @@ impl<'s> Shaper<'s> {
             next = resolver.caller(at);
         }
         while let Some(at) = path.pop() {
-            shaped = self.push(resolver, shaped, resolver.leaf(at));
+            let frame = resolver.leaf(at);
+            if let (Some(candidates), Some(caller)) = (&self.shape.candidates, resolver.caller(at))
+            {
+                let caller = resolver.leaf(caller);
+                let found = self.candidates.between(candidates, resolver, caller, frame);
+                for inlinee in found {
+                    shaped = self.push(resolver, shaped, inlinee);
+                }
+            }
+            shaped = self.push(resolver, shaped, frame);
             self.shaped[at.index()] = Some(shaped);
         }
         self.path = path;

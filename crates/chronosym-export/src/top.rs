@@ -4,14 +4,13 @@ use std::cmp::Reverse;
 use std::hash::Hash;
 use std::io::{self, Write};
 
-use chronosym_core::{
-    ActivityIdIndex, Code, EventTypeId, Frame, NameReason, Profile, ProfileEntry, Timeline,
-};
+use chronosym_core::{Code, Frame, NameReason, Profile, ProfileEntry};
 use chronosym_types::closed_list;
 use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::activities::activity_label;
 use crate::function_groups::{FunctionGroups, Label};
 use crate::missing::missing;
 use crate::reasons::name_reason;
@@ -146,26 +145,6 @@ pub fn hotspots(profile: &Profile, by: By, sort: Sort, addresses: bool) -> Vec<H
     let name = |it: &Hotspot| (it.label.name.clone(), it.position.clone());
     hotspots.sort_by_cached_key(|it| (Reverse(key(it)), name(it)));
     hotspots
-}
-
-/// Returns the label of an activity: the event that started it, and the id.
-fn activity_label(timeline: &Timeline, activity: Option<ActivityIdIndex>) -> String {
-    let Some(activity) = activity.and_then(|activity| timeline.activity_id(activity)) else {
-        return "[no activity]".to_owned();
-    };
-    let of_type = |event: EventTypeId| timeline.event_types().get(event.index());
-    match activity.started_by.and_then(of_type) {
-        Some(by) => {
-            let schema = &by.schema;
-            format!(
-                "{}/{} {}",
-                schema.provider_name(),
-                schema.name(),
-                activity.id
-            )
-        }
-        None => activity.id.to_string(),
-    }
 }
 
 fn position(frame: &Frame) -> Option<SourcePosition> {

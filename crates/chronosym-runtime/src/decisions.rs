@@ -110,9 +110,14 @@ impl JitDecisions {
     /// samples of profilers.
     pub fn options() -> Options {
         let mut options = Options::from(SampleSelection::Profilers);
-        options.keep = selectors(&EVENTS);
-        options.max_kept_bytes = MAX_KEPT_BYTES;
+        JitDecisions::keep(&mut options);
         options
+    }
+
+    /// Makes a session keep the events of decisions, up to 1 GiB.
+    pub fn keep(options: &mut Options) {
+        options.keep.extend(selectors(&EVENTS));
+        options.max_kept_bytes = MAX_KEPT_BYTES;
     }
 
     /// The argument of `dotnet-trace collect --providers`: the runtime's provider with the keywords

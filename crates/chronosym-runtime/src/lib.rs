@@ -15,6 +15,7 @@ mod durations;
 mod events;
 mod exceptions;
 mod gc;
+mod inlined_callers;
 mod jit;
 mod numbers;
 mod percentiles;

@@ -30,7 +30,7 @@ pub use self::reports::{Diff, DiffFormat, Inlining, Lines, OfTrace, Runtime, Top
 #[cfg(feature = "fleet")]
 pub use self::save::ExportFormat;
 pub use self::save::{AddressFormat, Export, Merge, Resolve, Save};
-pub use self::stacks::{Serve, SourceOptions, StackFormat, Stacks};
+pub use self::stacks::{Serve, SourceOptions, StackFormat, StackGroup, Stacks};
 pub use self::symbolize::{Symbolize, is_log};
 use crate::limits::{self, LimitOptions};
 

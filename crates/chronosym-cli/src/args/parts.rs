@@ -317,6 +317,10 @@ pub struct Shaping {
     /// Merge inlined frames into the function they are inlined into.
     #[arg(long)]
     no_inlines: bool,
+    /// Add methods that are probably inlined where the trace has no inline tree, marked by `~`. It
+    /// takes the JIT's events (`chronosym record --profile inlining`, docs/runtime.md).
+    #[arg(long, conflicts_with = "no_inlines")]
+    pub approximate_inlines: bool,
     /// Collapse recursive calls to one level.
     #[arg(long)]
     collapse_recursion: bool,

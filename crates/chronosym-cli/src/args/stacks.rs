@@ -47,6 +47,10 @@ pub struct Stacks {
     /// only async plumbing is omitted.
     #[arg(long = "async", help_heading = "Shape")]
     pub async_chains: bool,
+    /// Group stacks by KEY, which becomes the outermost frame: `activity` takes the activity ids of
+    /// events (docs/time.md). jsonl states the ids apart from the frames.
+    #[arg(long, value_enum, value_name = "KEY")]
+    pub by: Option<StackGroup>,
     /// Merge the threads of a process.
     #[arg(long)]
     pub no_threads: bool,
@@ -79,6 +83,12 @@ pub struct SourceOptions {
     /// Omit source files from a report (html).
     #[arg(long)]
     pub no_source: bool,
+}
+
+/// Values of `--by` of `stacks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StackGroup {
+    Activity,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

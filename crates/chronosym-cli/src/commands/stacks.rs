@@ -8,8 +8,8 @@ use chronosym::{LimitReached, Options, Profile};
 use chronosym_export::{Granularity, JsonStacks, Series, TreeOptions, WeightUnit, show_count};
 
 use super::report;
-use crate::args::{StackFormat, Stacks, Usage};
-use crate::profiled::{Sampled, shown, tree, write_note};
+use crate::args::{StackFormat, StackGroup, Stacks, Usage};
+use crate::profiled::{Sampled, note_no_activities, shown, tree, write_note};
 use crate::{output, progress};
 
 pub fn run(args: &Stacks) -> Result<()> {
@@ -37,7 +37,7 @@ pub fn run(args: &Stacks) -> Result<()> {
     // Of folded stacks, neither times nor activities matter.
     let counts_samples = format == StackFormat::Folded
         && args.weight.unwrap_or_default() == WeightUnit::Samples
-        && !args.async_chains;
+        && !(args.async_chains || args.by.is_some());
     let mut options = match format {
         StackFormat::Html => report::options(),
         _ => Options::default(),
@@ -49,7 +49,9 @@ pub fn run(args: &Stacks) -> Result<()> {
     if matches!(format, StackFormat::Firefox | StackFormat::Perfetto) {
         options.markers = limits.markers;
     }
-    let (input, selection) = (&args.input, &args.selection.with_async(args.async_chains));
+    let mut selection = args.selection.with_async(args.async_chains);
+    selection.samples.activity_ids = args.by == Some(StackGroup::Activity);
+    let (input, selection) = (&args.input, &selection);
     let is_presented = matches!(format, StackFormat::Text | StackFormat::Svg);
     let symbols = input
         .symbols
@@ -61,7 +63,11 @@ pub fn run(args: &Stacks) -> Result<()> {
         threads: !args.no_threads,
         lines: args.lines,
         addresses: selection.samples.addresses,
+        activities: selection.samples.activity_ids,
     };
+    if granularity.activities && !sampled.has_activities() {
+        note_no_activities();
+    }
     let is_inline = format == StackFormat::Jsonl && args.stacks == JsonStacks::Inline;
     let mut out = Large {
         out: output::Limited::new(output::open(path), timeline.budget()),
@@ -110,7 +116,7 @@ pub fn run(args: &Stacks) -> Result<()> {
         }
         _ => {
             let mut note = None;
-            let profile = match format {
+            let mut profile = match format {
                 StackFormat::Folded if counts_samples => sampled.counts(),
                 StackFormat::Text | StackFormat::Svg | StackFormat::Html => {
                     let presented = sampled.presented(selection.samples.raw);
@@ -119,6 +125,9 @@ pub fn run(args: &Stacks) -> Result<()> {
                 }
                 _ => sampled.profile(),
             };
+            if granularity.activities {
+                chronosym_export::root_by_activity(&mut profile);
+            }
             match format {
                 StackFormat::Pprof => {
                     chronosym_export::write_pprof(&profile, granularity, &mut out)?

@@ -7,17 +7,15 @@ use chronosym_export::{
 };
 
 use crate::args::{Top, Usage};
-use crate::profiled::{profile_of, shown, write_note};
-use crate::{output, progress};
-
-const NO_ACTIVITIES: &str = "no sample was taken between events of its thread that state the same activity id; record an EventSource that starts and stops activities (such as Microsoft-AspNetCore-Hosting), and events of System.Threading.Tasks.TplEventSource with keyword 0x80 (docs/time.md)";
+use crate::output;
+use crate::profiled::{note_no_activities, profile_of, shown, write_note};
 
 pub fn run(args: &Top) -> Result<()> {
     let mut selection = args.of.selection.with_async(args.async_chains);
     selection.samples.activity_ids = args.by == By::Activity;
     let (profile, _, note) = profile_of(&args.of, &selection)?;
     if args.by == By::Activity && profile.entries.iter().all(|it| it.activity_id.is_none()) {
-        progress::hint(NO_ACTIVITIES);
+        note_no_activities();
     }
     let path = args.of.input.output.as_deref();
     let (format, options) = (args.of.format, shown(args.of.max_lines, path));

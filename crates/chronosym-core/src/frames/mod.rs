@@ -2,6 +2,7 @@
 //! and lines.
 
 mod body;
+mod candidates;
 mod image;
 mod inlined;
 mod inlinees;
