@@ -46,7 +46,7 @@ pub struct Thrown {
     /// The method whose `catch` block handled it (ExceptionCatchStart).
     pub caught_in: Option<Arc<str>>,
     /// The time until that block started, ns: the search for the handler, filters, `finally`
-    /// blocks, and unwinding.
+    /// blocks, and unwinding, without exceptions that were thrown and handled meanwhile.
     pub dispatch_ns: Option<u64>,
 }
 
@@ -87,11 +87,31 @@ struct Reader {
 /// The state of one thread.
 #[derive(Default)]
 struct State {
-    /// The exceptions that are looking for their handlers, as indices in the list, with the number
-    /// of blocks that ran when each was thrown.
-    open: Vec<(usize, u32)>,
+    /// The exceptions that are looking for their handlers.
+    open: Vec<InFlight>,
     /// `finally` blocks and filters that run.
     blocks: u32,
+}
+
+/// An exception that is looking for its handler.
+struct InFlight {
+    /// Its index in the list.
+    index: usize,
+    /// Blocks that ran when it was thrown.
+    blocks: u32,
+    /// Time for which exceptions within its dispatch were in flight, ns.
+    within_ns: u64,
+}
+
+impl State {
+    /// Ends the flight of the last exception: of its time, `ns` belongs to none that remains.
+    fn land(&mut self, ns: impl FnOnce(&InFlight) -> u64) -> Option<InFlight> {
+        let landed = self.open.pop()?;
+        if let Some(outer) = self.open.last_mut() {
+            outer.within_ns = outer.within_ns.saturating_add(ns(&landed));
+        }
+        Some(landed)
+    }
 }
 
 /// ExceptionFlags.
@@ -107,15 +127,16 @@ impl Reader {
                 // Only a finally block, a filter or a nested dispatch throws while another
                 // exception looks for its handler; otherwise the end of that one is not recorded.
                 if flags & NESTED == 0 {
-                    let is_over = |open: &[(usize, u32)]| {
-                        open.last()
-                            .is_some_and(|&(_, at_throw)| at_throw >= state.blocks)
-                    };
-                    while is_over(&state.open) {
-                        state.open.pop();
+                    let blocks = state.blocks;
+                    while state.open.last().is_some_and(|it| it.blocks >= blocks) {
+                        state.land(|it| it.within_ns);
                     }
                 }
-                state.open.push((self.all.thrown.len(), state.blocks));
+                state.open.push(InFlight {
+                    index: self.all.thrown.len(),
+                    blocks: state.blocks,
+                    within_ns: 0,
+                });
                 let mut text = |name| Some(self.texts.share(&event.text(name)?));
                 self.all.thrown.push(Thrown {
                     process: event.process,
@@ -132,15 +153,18 @@ impl Reader {
             }
             id::EXCEPTION_CATCH_START => {
                 self.all.has_catches = true;
-                let Some((index, blocks)) = state.open.pop() else {
+                let thrown = &mut self.all.thrown;
+                let flight = |it: &InFlight| event.time_ns.saturating_sub(thrown[it.index].time_ns);
+                let Some(landed) = state.land(flight) else {
                     unused.without_start += 1;
                     return;
                 };
                 // Blocks of the dispatch that the trace does not end.
-                state.blocks = state.blocks.min(blocks);
-                let thrown = &mut self.all.thrown[index];
+                state.blocks = state.blocks.min(landed.blocks);
+                let own_ns = flight(&landed).saturating_sub(landed.within_ns);
+                let thrown = &mut thrown[landed.index];
                 thrown.caught_in = event.text("MethodName").map(|name| self.texts.share(&name));
-                thrown.dispatch_ns = Some(event.time_ns.saturating_sub(thrown.time_ns));
+                thrown.dispatch_ns = Some(own_ns);
             }
             id::EXCEPTION_FINALLY_START | id::EXCEPTION_FILTER_START => {
                 state.blocks = state.blocks.saturating_add(1);

@@ -99,18 +99,20 @@ impl SuspensionTotals {
                 _ => return None,
             };
             let process = timeline.thread_view(marker.thread)?.process;
-            let end_ns = marker.end_ns.unwrap_or(marker.start_ns);
-            Some((end_ns, process, marker.start_ns, cause))
+            Some((marker.end_ns, process, marker.start_ns, cause))
         });
         let mut seen: Vec<_> = seen.collect();
         seen.sort_unstable();
         let mut of: BTreeMap<(ProcessIndex, Option<&str>), (u64, u64)> = BTreeMap::new();
         let mut turns = Turns::default();
         for (end_ns, process, requested_ns, cause) in seen {
-            let start_ns = turns.start(process, requested_ns, end_ns);
             let (count, time_ns) = of.entry((process, cause)).or_default();
             *count += 1;
-            *time_ns += end_ns.saturating_sub(start_ns);
+            // One whose end is not in the trace delays no other.
+            if let Some(end_ns) = end_ns {
+                let start_ns = turns.start(process, requested_ns, end_ns);
+                *time_ns += end_ns.saturating_sub(start_ns);
+            }
         }
         let mut all: Vec<_> = of
             .into_iter()
