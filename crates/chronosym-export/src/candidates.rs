@@ -8,7 +8,7 @@ use chronosym_core::{
 use chronosym_runtime::JitDecisions;
 use chronosym_types::hash::HashMap;
 
-use crate::runtime::{bodies_of, body_of};
+use crate::compiled_bodies::{bodies_of, body_of};
 
 /// The methods that may be inlined between a frame of a body and the frame that it calls.
 #[derive(Debug, Default)]

@@ -14,6 +14,7 @@ mod bodies;
 mod butterfly;
 mod call_tree;
 mod candidates;
+mod compiled_bodies;
 mod counter_line;
 mod diff;
 mod explain;

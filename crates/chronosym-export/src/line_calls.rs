@@ -7,9 +7,9 @@ use chronosym_core::{Code, Profile};
 use chronosym_runtime::JitDecisions;
 use serde::Serialize;
 
+use crate::compiled_bodies::{bodies_of, body_of};
 use crate::function_groups::FunctionGroups;
 use crate::pattern::Pattern;
-use crate::runtime::{bodies_of, body_of};
 
 /// A call on a line that the JIT inlined or rejected.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

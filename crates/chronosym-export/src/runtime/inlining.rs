@@ -14,6 +14,7 @@ use serde::ser::SerializeMap;
 
 use super::context::Notes;
 use super::grid::{Grid, sentence};
+use crate::compiled_bodies::{bodies_of, body_of};
 use crate::header::describe;
 use crate::object::{Fields, Object};
 use crate::pattern::Pattern;
@@ -264,41 +265,6 @@ fn reasons_for_good(bodies: &[CompiledBody]) -> HashMap<Arc<str>, Arc<str>> {
 /// Returns whether a name is meant; everything without a method.
 fn matches(method: Option<&Pattern>, name: &str) -> bool {
     method.is_none_or(|method| method.is_match(name))
-}
-
-/// The bodies of each process by address and start of their lifetime.
-pub(crate) type BodiesByAddress = HashMap<(ProcessIndex, u64), Vec<(u64, BodyIndex)>>;
-
-/// Returns the body that decisions are about: the one at its address whose lifetime starts closest.
-pub(crate) fn body_of(
-    bodies: &BodiesByAddress,
-    of: &CompiledBody,
-) -> Option<(ProcessIndex, BodyIndex)> {
-    let bodies = bodies.get(&(of.process, of.start?))?;
-    let after = bodies.partition_point(|&(from, _)| from <= of.time_ns);
-    let near = bodies[after.saturating_sub(1)..].iter().take(2);
-    let (_, index) = near.min_by_key(|(from, _)| from.abs_diff(of.time_ns))?;
-    Some((of.process, *index))
-}
-
-/// Returns all bodies by address, and those with an inline tree.
-pub(crate) fn bodies_of(
-    timeline: &Timeline,
-) -> (BodiesByAddress, BTreeSet<(ProcessIndex, BodyIndex)>) {
-    let (mut by_address, mut with_tree) = (BodiesByAddress::default(), BTreeSet::new());
-    for process in timeline.processes() {
-        for body in timeline.bodies(process.index) {
-            let at = by_address.entry((process.index, body.start)).or_default();
-            at.push((body.lifetime.from, body.index));
-            if body.has_inline_tree {
-                with_tree.insert((process.index, body.index));
-            }
-        }
-    }
-    by_address
-        .values_mut()
-        .for_each(|bodies| bodies.sort_unstable());
-    (by_address, with_tree)
 }
 
 fn notes(timeline: &Timeline, mut unused: Unused, unloaded: u64) -> Notes {

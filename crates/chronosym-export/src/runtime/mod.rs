@@ -24,7 +24,7 @@ use crate::object::{Fields, Object};
 use crate::table::TableOptions;
 
 pub use inlining::Inlining;
-pub(crate) use inlining::{Decisions, bodies_of, body_of, decisions};
+pub(crate) use inlining::{Decisions, decisions};
 pub use overview::RuntimeOverview;
 
 use self::allocations::AllocationsView;
