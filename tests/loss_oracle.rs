@@ -61,6 +61,9 @@ fn main() -> ExitCode {
         case(CORPUS, "etl_net_4_5_2", |folder| of_etl(&unzip(&folder.join("net.4.5.2.x64.etl.zip"), ".etl")?)),
         case(TESTDATA, "perf_net8", |folder| of_perf(&std::fs::read(folder.join("perf/net8/perf.data"))?)),
         case(TESTDATA, "perf_net10", |folder| of_perf(&std::fs::read(folder.join("perf/net10/perf.data"))?)),
+        case(TESTDATA, "perf_net8_dummy", |folder| of_dummy(&std::fs::read(folder.join("perf/net8/perf.data"))?)),
+        case(TESTDATA, "perf_net10_dummy", |folder| of_dummy(&std::fs::read(folder.join("perf/net10/perf.data"))?)),
+        case(TESTDATA, "perf_mono_dummy", |folder| of_dummy(&unzip(&folder.join("clr31/join/mono.zip"), "perf.data")?)),
         case(TESTDATA, "perf_mono", |folder| of_perf(&unzip(&folder.join("clr31/join/mono.zip"), "perf.data")?)),
     ]);
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
@@ -134,6 +137,20 @@ fn of_etl(bytes: &[u8]) -> Result<(), Failed> {
     }
     score.check(true)?;
     of_damage(bytes, 12)
+}
+
+/// Drops any records of a recording with an event that only describes processes: mostly samples.
+fn of_dummy(bytes: &[u8]) -> Result<(), Failed> {
+    let bytes = perf::Records::of(bytes).with_dummy();
+    let records = perf::Records::of(&bytes);
+    let (whole, mut score) = (read(&bytes)?, Score::default());
+    for trial in 0..trials(&bytes, 60) {
+        let number = records.count() * trial / 60;
+        if let Some(damaged) = records.lossy(number, 1 << (trial % 7)) {
+            score.add(&format!("records {trial}"), &whole, &read(&damaged)?);
+        }
+    }
+    score.check(true)
 }
 
 fn of_perf(bytes: &[u8]) -> Result<(), Failed> {

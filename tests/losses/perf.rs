@@ -13,6 +13,10 @@ const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
 const LOST_SAMPLES: u32 = 13;
 const USER_TYPES: u32 = 64;
+const FINISHED_ROUND: u32 = 68;
+const ID_INDEX: u32 = 69;
+/// Bits of an attribute's flags that request records of processes and mappings.
+const DESCRIBES: u64 = 0x2_7082_2300;
 /// Fields of samples, as bits of `sample_type`.
 const TIME: u32 = 2;
 const ID: u32 = 6;
@@ -45,6 +49,10 @@ impl Record {
     fn is_live(&self) -> bool {
         self.kind < USER_TYPES && self.time > 0
     }
+}
+
+fn put(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
@@ -172,20 +180,90 @@ impl<'a> Records<'a> {
 
     /// The file with other records. Sections after them have moved.
     fn with_data(&self, data: &[u8]) -> Vec<u8> {
-        let mut bytes = self.bytes[..self.data.start].to_vec();
+        self.with(self.bytes[..self.data.start].to_vec(), data)
+    }
+
+    /// The file with other records after a header with attributes.
+    fn with(&self, mut bytes: Vec<u8>, data: &[u8]) -> Vec<u8> {
+        let data_at = bytes.len() as u64;
+        put(&mut bytes, 40, data_at);
+        put(&mut bytes, 48, data.len() as u64);
         bytes.extend_from_slice(data);
-        bytes[48..56].copy_from_slice(&(data.len() as u64).to_le_bytes());
         let mut tail = self.bytes[self.data.end..].to_vec();
         let features = (72..104)
             .step_by(8)
             .map(|at| word(self.bytes, at).count_ones());
-        let moved = (data.len() as u64).wrapping_sub(self.data.len() as u64);
+        let moved = (bytes.len() as u64).wrapping_sub(self.data.end as u64);
         for row in 0..features.sum::<u32>() as usize {
             let at = word(&tail, row * 16).wrapping_add(moved);
-            tail[row * 16..row * 16 + 8].copy_from_slice(&at.to_le_bytes());
+            put(&mut tail, row * 16, at);
         }
         bytes.extend(tail);
         bytes
+    }
+
+    /// A recording of one event as `perf record -e EVENT,dummy` makes it: another event describes
+    /// processes, and records state the id of their event.
+    pub fn with_dummy(&self) -> Vec<u8> {
+        const IDS: [[u64; 2]; 2] = [[1, 2], [3, 4]];
+        let (row_size, row_at) = (word(self.bytes, 16) as usize, word(self.bytes, 24) as usize);
+        let mut head = self.bytes[..104].to_vec();
+        head.extend(IDS.as_flattened().iter().flat_map(|id| id.to_le_bytes()));
+        let rows = head.len();
+        put(&mut head, 24, rows as u64);
+        put(&mut head, 32, 2 * row_size as u64);
+        for (number, at) in [104_u64, 120].into_iter().enumerate() {
+            let mut row = self.bytes[row_at..row_at + row_size].to_vec();
+            put(&mut row, 24, self.sample_type | 1 << IDENTIFIER);
+            let (format, flags) = (word(&row, 32), word(&row, 40));
+            put(&mut row, 32, format | COUNTS_LOST);
+            put(
+                &mut row,
+                40,
+                if number == 0 {
+                    flags & !DESCRIBES
+                } else {
+                    flags
+                },
+            );
+            put(&mut row, row_size - 16, at);
+            put(&mut row, row_size - 8, 16);
+            head.extend(row);
+        }
+        let (mut data, mut buffer, mut latest) = (Vec::new(), 0, 0);
+        for record in &self.list {
+            let bytes = &self.bytes[record.at.clone()];
+            let longer = (word(bytes, 0) + (8 << 48)).to_le_bytes();
+            // Each round has the records of one buffer after those of the other.
+            if record.kind == FINISHED_ROUND {
+                (buffer, latest) = (0, 0);
+            } else if record.is_live() {
+                buffer = if record.time < latest { 1 } else { buffer };
+                latest = record.time;
+            }
+            match record.kind {
+                ID_INDEX => {
+                    let rows = IDS.map(|ids| [[ids[0], 0, 0, 0], [ids[1], 1, 1, 0]]);
+                    let head = u64::from(ID_INDEX) | 144 << 48;
+                    let rows = rows.as_flattened().as_flattened();
+                    let words = [head, 4].into_iter().chain(rows.iter().copied());
+                    data.extend(words.flat_map(u64::to_le_bytes));
+                }
+                SAMPLE => {
+                    data.extend(longer);
+                    data.extend(IDS[0][buffer].to_le_bytes());
+                    data.extend_from_slice(&bytes[8..]);
+                }
+                ..USER_TYPES => {
+                    let id = if record.is_live() { IDS[1][buffer] } else { 0 };
+                    data.extend(longer);
+                    data.extend_from_slice(&bytes[8..]);
+                    data.extend(id.to_le_bytes());
+                }
+                _ => data.extend_from_slice(bytes),
+            }
+        }
+        self.with(head, &data)
     }
 }
 
