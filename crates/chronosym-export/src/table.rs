@@ -85,7 +85,7 @@ impl<'o, W: Write> Table<'o, W> {
             longest: 0.0,
         };
         if profile.samples() == 0 {
-            table.text("no samples: `chronosym info TRACE` shows what the trace contains")?;
+            table.text("no samples")?;
             return Ok(None);
         }
         table.text(&describe(profile))?;
