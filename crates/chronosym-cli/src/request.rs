@@ -153,8 +153,11 @@ impl Numbers {
 /// and for 0.
 fn radix_of(word: &str) -> Option<u32> {
     let (_, digits) = split(word);
+    if is_prefixed(digits) || digits == "0" {
+        return None;
+    }
     let is_decimal = digits.bytes().all(|b| b.is_ascii_digit());
-    parse_address(digits).filter(|_| !is_prefixed(digits) && digits != "0")?;
+    parse_address(digits)?;
     Some(if is_decimal && !digits.starts_with('0') {
         10
     } else {

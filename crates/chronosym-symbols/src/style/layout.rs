@@ -45,8 +45,8 @@ impl Style {
     pub fn address(self, shape: &Shape, address: u64) -> String {
         match self {
             Self::Llvm | Self::Gnu if !shape.has_addresses => String::new(),
-            Self::Gnu => format!("{address:#018x}"),
-            _ => format!("{address:#x}"),
+            Self::Gnu => hex(address, 16),
+            _ => hex(address, 1),
         }
     }
 }
@@ -271,8 +271,43 @@ fn put(out: &mut impl Write, text: &str) -> io::Result<()> {
     out.write_all(terminal(text).as_bytes())
 }
 
+/// Returns a number in hexadecimal with at least this many digits, without the formatting of the
+/// standard library, as below.
+fn hex(number: u64, min_digits: usize) -> String {
+    let digits = number.to_be_bytes().map(|byte| [byte >> 4, byte & 0xf]);
+    let digits = digits.as_flattened();
+    let zeros = digits.iter().take_while(|&&digit| digit == 0).count();
+    let shown = digits
+        .iter()
+        .skip(zeros.min(digits.len().saturating_sub(min_digits)));
+    let mut text = String::with_capacity(18);
+    text.push_str("0x");
+    text.extend(shown.filter_map(|&digit| char::from_digit(digit.into(), 16)));
+    text
+}
+
 /// Writes a number without the formatting of the standard library, which would take longer than
 /// everything else.
 fn number(out: &mut impl Write, number: u32) -> io::Result<()> {
     out.write_all(itoa::Buffer::new().format(number).as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_numbers() {
+        for shift in 0..64 {
+            for number in [
+                0,
+                1 << shift,
+                u64::MAX >> shift,
+                0x1234_5678_9abc_def0 >> shift,
+            ] {
+                assert_eq!(hex(number, 1), format!("{number:#x}"));
+                assert_eq!(hex(number, 16), format!("{number:#018x}"));
+            }
+        }
+    }
 }
