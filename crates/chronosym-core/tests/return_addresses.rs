@@ -1,4 +1,4 @@
-//! Rule 9: the byte before a return address is looked up, unless only the address has a name.
+//! Rule 9: the byte before a return address is looked up, unless a handler returns to the address.
 
 use chronosym_core::facts::{At, Image};
 use chronosym_core::{
@@ -14,6 +14,7 @@ impl SymbolSource for Libc {
             0x100..0x180 => ("handler", 0x100),
             0x200..0x209 => ("__restore_rt", 0x200),
             0x209..0x300 => ("next", 0x209),
+            0x400..0x480 => ("after_a_gap", 0x400),
             _ => return Err(NameReason::NoName),
         };
         let mut frame = NativeFrame::new(name);
@@ -52,6 +53,8 @@ fn rule_9_a_handler_returns_to_the_start_of_the_trampoline() {
         frame(0x180, Position::Return),
         named("handler", 0x80, 0x180)
     );
+    // A function without a name may have called what does not return.
+    assert_eq!(frame(0x400, Position::Return).0, Err(NameReason::NoName));
     // Without a name before it, an address inside a function has none.
     assert_eq!(frame(0x1ff, Position::Exact).0, Err(NameReason::NoName));
     assert_eq!(frame(0x1ff, Position::Return).0, Err(NameReason::NoName));

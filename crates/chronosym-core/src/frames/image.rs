@@ -8,6 +8,21 @@ use crate::ids::{ImageIndex, ProcessIndex};
 use crate::resolve::{AddressAt, Location};
 use crate::symbol_source::NativeFrame;
 
+/// Functions to which signal handlers return, of the C libraries (glibc, musl) and of Linux's vDSO.
+const TRAMPOLINES: [&str; 6] = [
+    "__restore_rt",
+    "__restore",
+    "__default_rt_sa_restorer",
+    "__default_sa_restorer",
+    "__kernel_rt_sigreturn",
+    "__kernel_sigreturn",
+];
+
+/// Returns whether a frame is at the start of a function to which signal handlers return.
+fn is_trampoline(frame: &NativeFrame) -> bool {
+    frame.offset == Some(0) && TRAMPOLINES.contains(&&*frame.name)
+}
+
 impl FrameBuilder<'_> {
     /// Appends the frames of an image: those of its symbol file, or one with the reason for the
     /// missing name.
@@ -39,7 +54,7 @@ impl FrameBuilder<'_> {
                 match looked_up != own && !is_named {
                     // Rule 9: a signal handler returns to the start of the trampoline.
                     true => match symbols.native(&file, rva) {
-                        Ok(frames) if frames.last().is_some_and(|it| it.offset == Some(0)) => {
+                        Ok(frames) if frames.last().is_some_and(is_trampoline) => {
                             looked_up = own;
                             Ok(frames)
                         }
