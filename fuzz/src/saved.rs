@@ -11,8 +11,8 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 
 /// Tables of a file.
-const TABLES: usize = 19;
-const HEADER: &[u8] = b"chronos\0\x02\0\0\0";
+const TABLES: usize = 20;
+const HEADER: &[u8] = b"chronos\0\x04\0\0\0";
 
 /// A block: key, number of rows, content.
 #[derive(Default)]
