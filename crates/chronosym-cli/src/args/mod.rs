@@ -96,16 +96,9 @@ impl Cli {
     }
 
     fn parse_words(mut words: Vec<OsString>) -> Result<(Self, Files), clap::Error> {
-        let program = Self::with_examples();
-        let parse = |words: &[OsString]| program.clone().try_get_matches_from(words);
-        let mut matches = parse(&words);
-        if let Err(error) = &matches
-            && let Some(at) = trace_for_command(error, &program, &words)
-        {
-            words.insert(at, "summary".into());
-            matches = parse(&words);
-        }
-        let mut matches = matches.map_err(|error| mistakes::advise(error, &program, &words))?;
+        let mut program = Self::command();
+        let matches = program.try_get_matches_from_mut(&words);
+        let mut matches = matches.or_else(|_| Self::parse_with_examples(&mut words))?;
         let usage = |error| Self::command().error(ErrorKind::InvalidValue, format!("{error:#}"));
         let files = Files::of(&matches);
         // An output that is also an input is rejected later.
@@ -118,9 +111,24 @@ impl Cli {
             let at = words.iter().position(|word| Some(word) == command.as_ref());
             let at = at.map_or(words.len(), |at| at + 1);
             words.splice(at..at, ["--format".into(), format.into()]);
-            matches = parse(&words)?;
+            matches = program.try_get_matches_from(&words)?;
         }
         Ok((Self::from_arg_matches(&matches)?, Files::of(&matches)))
+    }
+
+    /// Parses words that the plain commands reject: a trace in place of a command, requests for
+    /// help, and mistakes.
+    fn parse_with_examples(words: &mut Vec<OsString>) -> Result<ArgMatches, clap::Error> {
+        let program = Self::with_examples();
+        let parse = |words: &[OsString]| program.clone().try_get_matches_from(words);
+        let mut matches = parse(words);
+        if let Err(error) = &matches
+            && let Some(at) = trace_for_command(error, &program, words)
+        {
+            words.insert(at, "summary".into());
+            matches = parse(words);
+        }
+        matches.map_err(|error| mistakes::advise(error, &program, words))
     }
 
     /// The command `stacks` with these words behind `-o`.
