@@ -97,8 +97,14 @@ impl Cli {
 
     fn parse_words(mut words: Vec<OsString>) -> Result<(Self, Files), clap::Error> {
         let mut program = Self::command();
-        let matches = program.try_get_matches_from_mut(&words);
-        let mut matches = matches.or_else(|_| Self::parse_with_examples(&mut words))?;
+        let mut matches = program.try_get_matches_from_mut(&words);
+        if let Err(error) = &matches
+            && let Some(at) = trace_for_command(error, &Self::command(), &words)
+        {
+            words.insert(at, "summary".into());
+            matches = program.try_get_matches_from_mut(&words);
+        }
+        let mut matches = matches.or_else(|_| Self::parse_with_examples(&words))?;
         let usage = |error| Self::command().error(ErrorKind::InvalidValue, format!("{error:#}"));
         let files = Files::of(&matches);
         // An output that is also an input is rejected later.
@@ -116,18 +122,10 @@ impl Cli {
         Ok((Self::from_arg_matches(&matches)?, Files::of(&matches)))
     }
 
-    /// Parses words that the plain commands reject: a trace in place of a command, requests for
-    /// help, and mistakes.
-    fn parse_with_examples(words: &mut Vec<OsString>) -> Result<ArgMatches, clap::Error> {
+    /// Parses requests for help and mistakes, which show examples.
+    fn parse_with_examples(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
         let program = Self::with_examples();
-        let parse = |words: &[OsString]| program.clone().try_get_matches_from(words);
-        let mut matches = parse(words);
-        if let Err(error) = &matches
-            && let Some(at) = trace_for_command(error, &program, words)
-        {
-            words.insert(at, "summary".into());
-            matches = parse(words);
-        }
+        let matches = program.clone().try_get_matches_from(words);
         matches.map_err(|error| mistakes::advise(error, &program, words))
     }
 
