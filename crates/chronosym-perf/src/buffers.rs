@@ -53,12 +53,17 @@ impl Buffers {
         self.by_id.get(&id).copied()
     }
 
-    /// Returns the buffer in which a record was. `id` is that of the event that wrote it.
-    pub(crate) fn of(&self, record: &Record<'_>, id: Option<u64>) -> Option<Buffer> {
+    /// Returns the buffer in which a record was. `id` returns that of the event that wrote it; most
+    /// records state their processor, which suffices.
+    pub(crate) fn of(
+        &self,
+        record: &Record<'_>,
+        id: impl FnOnce() -> Option<u64>,
+    ) -> Option<Buffer> {
         match record.cpu {
             Some(cpu) if !self.of_threads => Some(Buffer::Processor(cpu)),
             _ if self.only.is_some() => self.only,
-            _ => id.and_then(|id| self.of_id(id)).or_else(|| {
+            _ => id().and_then(|id| self.of_id(id)).or_else(|| {
                 let are_threads = self.of_threads && !self.of_processors;
                 record.tid.filter(|_| are_threads).map(Buffer::Thread)
             }),

@@ -53,18 +53,18 @@ impl Counts {
 }
 
 impl Losses {
-    /// Takes in the next record by time, and adds its loss. `id` is that of the event that wrote
-    /// it.
+    /// Takes in the next record by time, and adds its loss. `id` returns that of the event that
+    /// wrote it.
     pub(crate) fn take(
         &mut self,
         record: &Record<'_>,
-        id: Option<u64>,
+        id: impl Fn() -> Option<u64>,
         attrs: &Attrs,
         windows: &mut Vec<LossWindow>,
     ) {
         match record.event {
             Event::Lost { id, records } => {
-                let buffer = attrs.buffers.of(record, Some(id));
+                let buffer = attrs.buffers.of(record, || Some(id));
                 self.count(buffer, |counts| {
                     counts.records = counts.records.saturating_add(records)
                 });
@@ -86,7 +86,7 @@ impl Losses {
             } if record.time_ns.is_none() => {
                 let attr = record.attr.and_then(|index| attrs.all().get(index));
                 let only_samples = attr.is_some_and(|attr| !attr.describes_processes());
-                let buffer = id.and_then(|id| attrs.buffers.of_id(id));
+                let buffer = id().and_then(|id| attrs.buffers.of_id(id));
                 self.count(buffer, |counts| {
                     let count = match only_samples {
                         true => &mut counts.samples,

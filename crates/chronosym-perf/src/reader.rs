@@ -594,7 +594,7 @@ impl Recording {
             let time = record.time_ns.unwrap_or_default();
             self.bad_since = Some(self.bad_since.map_or(time, |since| since.min(time)));
         }
-        let id = self.attrs.id_of(raw.kind, raw.body, raw.order);
+        let id = || self.attrs.id_of(raw.kind, raw.body, raw.order);
         let windows = &mut counts.loss_windows;
         self.losses.take(&record, id, &self.attrs, windows);
         counts.unknown_records += u64::from(raw.kind > LAST_OF_KERNEL);
