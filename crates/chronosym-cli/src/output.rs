@@ -76,7 +76,8 @@ pub fn open(path: Option<&Path>) -> Box<dyn Write> {
     }
 }
 
-/// Opens standard output for bytes that are not lines, of which it would search the last end.
+/// Opens standard output for binary data. The standard library's output is for lines: it searches
+/// everything that is written for a line end.
 pub fn open_binary() -> io::Result<impl Write> {
     crate::progress::clear();
     #[cfg(unix)]

@@ -45,7 +45,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 /// Exit status, command line, and what the message contains. TRACE and OTHER are traces of small
-/// programs. Lines without a message do what is asked.
+/// programs. An empty list of messages means that the command line is correct.
 #[rustfmt::skip]
 const MISTAKES: &[(i32, &str, &[&str])] = &[
     // Files.
