@@ -82,6 +82,10 @@ const ROWS: &[(Kind, &str)] = &[
     (Image, "^{n}: {0xstart}/{0xend}/{0xoffset} {path}"),
     (Image, "Module {path} with build-id {id}"),
     (Image, "module {path} with build-id: {id}"),
+    (
+        Image,
+        "[[[ELF module #{0xh} \"{path}\" BuildID={id} {0xstart}]]]",
+    ),
     // perf script; bpftrace in the mode of perf.
     (Other, "{address} {any} (inlined)$"),
     (Code, "{address} [unknown] («{path}+{0xoffset}»)$"),
@@ -98,11 +102,19 @@ const ROWS: &[(Kind, &str)] = &[
     (Other, "^Mutex M{n} ({0xh}) "),
     // glibc, sanitizers, Chromium, LLVM, musl.
     (Code, "(«{path}+{0xrva}») (BuildId: {id})"),
+    // Redis, whose title has the address and port.
+    (Code, "{path} *:{n}(«+{0xrva}»)~[{0xh}]"),
+    (Code, "{path} *:{n}({function}+{0x+})~[{0xaddress}]"),
+    (Code, "{path} {n}.{n}.{n}.{n}:{n}(«+{0xrva}»)~[{0xh}]"),
+    (
+        Code,
+        "{path} {n}.{n}.{n}.{n}:{n}({function}+{0x+})~[{0xaddress}]",
+    ),
     (Code, "{path}(«+{0xrva}»)~[{0xh}]"),
     (Code, "{path}(«+{0xrva}»)"),
     (Code, "{path}({function}+{0x+})~[{0xaddress}]"),
     (Code, "{path}({function}+{0x+})"),
-    (Code, "{path}(«{0xrva}»)~[{0xh}]"),
+    (Code, "{path}(«{0xrva}»)~[{0xaddress}]"),
     (Code, "{path}()~[{0xaddress}]"),
     (Code, "^{path}[{0xaddress}]$"),
     // Ceph; X.Org.
@@ -110,6 +122,17 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "{path} (?+{0xh}) [{0xaddress}]"),
     (Code, "{path} ({function}+{0x+}) [{0xaddress}]"),
     (Code, "(«{path}+{0xrva}»)"),
+    // PyTorch; SystemTap; Fuchsia.
+    (
+        Code,
+        "^frame #{n}: «<unknown function> + {0xrva}» ({0xh} in {path})",
+    ),
+    (
+        Code,
+        "^frame #{n}: {function} + {0x+} ({0xaddress} in {path})",
+    ),
+    (Code, "[«{path}+{0xrva}»/{0xh}]"),
+    (Code, "in «<{path}>+{0xrva}»"),
     (Code, "({path}@{function}+{0x+})"),
     (Code, "«{path}@{0xrva}»"),
     (Code, "^{n}# {0xaddress} in {rest}"),
@@ -122,6 +145,11 @@ const ROWS: &[(Kind, &str)] = &[
         "Binary file \"{path}\", at {callee}+{0x+} [{0xaddress}]",
     ),
     (Code, "Binary file \"{path}\", at «+{0xrva}» [{0xh}]"),
+    // Flutter, whose lines name no module.
+    (Code, "#{n} abs {h} virt {address} "),
+    // HarmonyOS.
+    (Code, "#{n} pc {address} {path}({callee}+{n})({id})$"),
+    (Code, "#{n} pc {address} {path}({id})$"),
     // Android.
     (Code, "#{n} pc {address} {entry} ({any}) (BuildId: {id})"),
     (Code, "#{n} pc {address} {entry} (BuildId: {id})"),
@@ -217,6 +245,9 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "^{n}{any} {0xaddress} <unknown> in {path}"),
     (Code, "^{n}{any} {0xaddress} {function} + {+10} in {path}"),
     (Code, "{0xaddress} {path}`{function} + {+10}"),
+    // DTrace.
+    (Code, "^{path}`{0xaddress}$"),
+    (Code, "^{path}`{function}+{0x+}$"),
     // gdb.
     (Code, "^{function} + {+10} in section {word} of {rest}"),
     (Code, "^{function} + {+10} in section {word}$"),

@@ -1,10 +1,10 @@
 //! Addresses in JSON: an object states the module next to them, or its index in a list of images.
-//! Formats: Apple's `.ips`, Sentry's events, minidump-stackwalk, Crashpad, Node.js reports.
+//! Formats: Apple's `.ips`, Sentry's events, minidump-stackwalk, Crashpad, Node.js reports, MongoDB.
 
-use super::found::{Sink, placed, range_of};
+use super::found::{Found, Sink, placed, range_of};
 use super::images::Image;
 use super::line::find_in_line;
-use super::number::{is_prefixed, parse_address};
+use super::number::{hex, is_prefixed, parse_address};
 use super::target::{At, Form, Symbol, Target, file_name};
 
 /// Maximum nesting depth that is read.
@@ -29,6 +29,10 @@ enum Key {
     SymbolOffset,
     /// Whether a handle of libuv is active: its address is one of data.
     Handle,
+    /// MongoDB's address, load address and their difference: hexadecimal without a prefix.
+    PlainAddress,
+    PlainBase,
+    PlainRva,
 }
 
 fn key(name: &str) -> Option<Key> {
@@ -56,6 +60,9 @@ fn key(name: &str) -> Option<Key> {
         "symbol" | "function" => Key::Symbol,
         "symbolLocation" => Key::SymbolOffset,
         "is_active" => Key::Handle,
+        "a" => Key::PlainAddress,
+        "b" => Key::PlainBase,
+        "o" => Key::PlainRva,
         _ => return None,
     })
 }
@@ -80,6 +87,11 @@ impl<'a> Value<'a> {
             true => parse_address(self.text),
             false => self.text.parse().ok(),
         }
+    }
+
+    /// Returns the number of a string of hexadecimal digits.
+    fn plain(self) -> Option<u64> {
+        hex(self.text).filter(|_| self.is_string)
     }
 }
 
@@ -249,8 +261,21 @@ fn object<'a>(text: &'a str, level: &Level<'a>, list: Option<&Level<'a>>, sink: 
     }
     match level.get(Key::Rva).or(level.get(Key::Address)) {
         Some(value) => frame(text, level, value, sink),
+        None if level.get(Key::PlainRva).is_some() => sink.found.extend(plain_frame(text, level)),
         None => sink.images.extend(image(level, list)),
     }
+}
+
+/// An object of MongoDB with an address.
+fn plain_frame<'a>(text: &'a str, level: &Level<'a>) -> Option<Found<'a>> {
+    let rva = level.get(Key::PlainRva)?;
+    let base = level.get(Key::PlainBase)?.plain()?;
+    let address = base.checked_add(rva.plain()?)?;
+    let stated = level.get(Key::PlainAddress);
+    let is_sum = stated.is_none_or(|stated| stated.plain() == Some(address));
+    let range = range_of(text, stated.unwrap_or(rva).text);
+    let target = Target::new(None, At::Address(address));
+    is_sum.then(|| placed(range, target, Form::JsonText))
 }
 
 /// An object with an address.
@@ -315,13 +340,15 @@ fn image(level: &Level<'_>, list: Option<&Level<'_>>) -> Option<Image> {
     let id = text(Key::CodeId)
         .filter(|id| id.len() >= 32)
         .or_else(|| text(Key::DebugId));
-    let start = number(Key::Base)?;
+    let plain = || level.get(Key::PlainBase)?.plain();
+    let start = number(Key::Base).or_else(plain)?;
     let size = number(Key::Size);
     let end = number(Key::End).or_else(|| start.checked_add(size?));
-    let path = text(Key::Path)?;
     if id.is_none() && end.is_none() {
         return None;
     }
+    // MongoDB's main program has no path.
+    let path = text(Key::Path).or_else(|| plain().map(|_| String::new()))?;
     let is_list = |list: &&Level<'_>| list.is_array && matches!(list.name, "usedImages" | "images");
     Some(Image {
         name: file_name(&path).to_owned(),

@@ -478,6 +478,8 @@ fn follow(
                             '(' => brackets = brackets.saturating_add(1),
                             ')' if is_function => brackets = brackets.checked_sub(1)?,
                             ' ' if class == Class::Callee && brackets == 0 => return None,
+                            // The event before an address in a line of perf script.
+                            ' ' if is_function && text.get(..len)?.ends_with(':') => return None,
                             _ => {}
                         }
                         len = len.saturating_add(next.len_utf8());

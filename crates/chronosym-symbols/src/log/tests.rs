@@ -243,6 +243,50 @@ fn addresses_are_of_the_module_that_the_line_names() {
         ("./prog[0x11c1]", "./prog", address),
         ("prog(0x11c1) [0x7f12a40011c1]", "prog", rva),
         (
+            "/srv/prog *:6379(+0x11c1)[0x55d0c0a011c1]",
+            "/srv/prog",
+            rva,
+        ),
+        (
+            "/srv/prog 0.0.0.0:6379(+0x11c1)[0x55d0c0a011c1]",
+            "/srv/prog",
+            rva,
+        ),
+        ("/srv/prog *:6379(f+0x20)[0x11c1]", "/srv/prog", address),
+        (
+            "frame #1: <unknown function> + 0x11c1 (0x55d0c0a011c1 in /srv/prog)",
+            "/srv/prog",
+            rva,
+        ),
+        (
+            "frame #2: f(int, char) + 0x20 (0x11c1 in /srv/prog)",
+            "/srv/prog",
+            address,
+        ),
+        (
+            " 0x55d0c0a011c1 : 0x55d0c0a011c1 [/srv/prog+0x11c1/0x4000]",
+            "/srv/prog",
+            rva,
+        ),
+        ("   #1    0x000055d0c0a011c1 in <prog>+0x11c1", "prog", rva),
+        (
+            "#01 pc 00000000000011c1 /lib/prog(f+32)(c0ffee)",
+            "/lib/prog",
+            address,
+        ),
+        (
+            "#01 pc 00000000000011c1 /lib/prog(c0ffee)",
+            "/lib/prog",
+            address,
+        ),
+        ("    libwork.so`0x11c1", "libwork.so", address),
+        ("    prog`f(int)+0x20", "prog", symbol("f(int)", 0x20)),
+        (
+            "prog 12 3.4:  1 cycles:  11c1 f(int, char)+0x1a (/srv/prog)",
+            "/srv/prog",
+            address,
+        ),
+        (
             "(EE) 1: /usr/lib/prog (f+0x20) [0x11c1]",
             "/usr/lib/prog",
             address,
@@ -401,6 +445,7 @@ fn addresses_without_a_module_are_found() {
         " 1: (Foo::bar(int)+0x20) [0x11c1]",
         "runtime: unexpected return pc for main.f called from 0x11c1",
         "#0: wrk [0x11c1]",
+        "    #00 abs 000055d0c0a011c1 virt 00000000000011c1 _kDartIsolateSnapshotInstructions+0x1c1",
         "The instruction at 0x000011c1 referenced memory at 0x00001185.",
         "   4:     0x11c1 - <unknown>",
         "\x1b[31m0x11c1\x1b[0m",
@@ -624,6 +669,48 @@ fn steps_are_few() {
     // It names a module further on than the steps reach.
     let text = format!("0x11c1 {} (in other) ", "x+7 (app) ".repeat(1000));
     assert_eq!(requests(&text), []);
+}
+
+#[test]
+fn modules_of_fuchsia_are_listed() {
+    let text = "[[[ELF module #0x0 \"prog\" BuildID=c0ffee 0x55d0c0a00000]]]\n";
+    let images = images(text.as_bytes());
+    let [image] = images.list() else {
+        panic!("{images:?}")
+    };
+    assert_eq!(image.path, "prog");
+    assert_eq!(image.id.as_deref(), Some("c0ffee"));
+    assert_eq!(image.start, Some(0x55d0_c0a0_0000));
+}
+
+/// MongoDB's hexadecimal numbers have no prefix. Older versions omit the address of the process.
+#[test]
+fn objects_of_mongodb_are_read() {
+    let images = r#"{"somap":[{"b":"55D0C0A00000","elfType":3,"buildId":"C5BCD4F5CEDD21CC91EAEB9955960AC130817533"},
+        {"b":"7F12A4E00000","path":"/lib/libx.so","elfType":3,"buildId":"FB561FDB8ED8972A5FFF6D6DF3FA54ED9074C30E"}]}"#;
+    let whole = |frame: &str| format!("{frame}\n{images}\n");
+    for (frame, file) in [
+        (
+            r#"{"a":"55D0C0A011C1","b":"55D0C0A00000","o":"11C1","s":"f","s+":"8"}"#,
+            None,
+        ),
+        (r#"{"b":"7F12A4E00000","o":"11C1"}"#, Some("/lib/libx.so")),
+    ] {
+        let text = whole(frame);
+        let scan = scan(text.as_bytes());
+        let mut target = scan.found.first().expect(frame).target;
+        let (image, _) = scan.images.complete(&mut target).expect(frame);
+        assert_eq!(target.at, At::Rva(0x11c1), "{frame}");
+        assert_eq!((!image.path.is_empty()).then_some(&*image.path), file);
+        assert_eq!(target.id, image.id.as_deref());
+    }
+    for other in [
+        r#"{"a":"55D0C0A011C1","b":"55D0C0A00000","o":"11C2"}"#,
+        r#"{"a":"55D0C0A011C1","b":"blue","o":"11C2"}"#,
+        r#"{"b":"1","o":2}"#,
+    ] {
+        assert_eq!(requests(&whole(other)), [], "{other}");
+    }
 }
 
 /// A name without a path is completed by the list of images, unless two files have it.
