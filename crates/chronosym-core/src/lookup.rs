@@ -4,7 +4,7 @@ use chronosym_timeline::Query;
 
 use crate::ids::{BodyIndex, ProcessIndex};
 use crate::index::Index;
-use crate::resolve::AddressAt;
+use crate::resolve::{AddressAt, CodeAt};
 use crate::terms::Position;
 use crate::timeline::Timeline;
 
@@ -14,7 +14,8 @@ const BLOCK: usize = 256;
 impl Timeline {
     /// Returns the code body at an address of a process, at a time in ns since the trace began.
     ///
-    /// Ignores images and untimed symbols; [`Timeline::frames`] includes them.
+    /// [`Timeline::frames`] also has images, untimed symbols and approximate answers; where it has
+    /// a body that was alive, this is the same.
     pub fn body(
         &self,
         process: ProcessIndex,
@@ -22,7 +23,8 @@ impl Timeline {
         time_ns: u64,
         position: Position,
     ) -> Option<BodyIndex> {
-        let bodies = &self.space(process)?.bodies;
+        let space = self.space(process)?;
+        let bodies = &space.bodies;
         let address = self.normalise(address);
         let time = AddressAt::new(process, address, time_ns, position).time;
         let find = |address| {
@@ -32,7 +34,13 @@ impl Timeline {
         match position {
             Position::Exact => find(address),
             // The call precedes the return address, unless no code does.
-            Position::Return => find(position.looked_up(address)).or_else(|| find(address)),
+            Position::Return => {
+                let call = position.looked_up(address);
+                find(call).or_else(|| {
+                    let before = self.locate_exact(process, space, call, time).code;
+                    matches!(before, CodeAt::Nothing(_)).then(|| find(address))?
+                })
+            }
         }
     }
 

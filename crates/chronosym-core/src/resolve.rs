@@ -185,7 +185,7 @@ impl Timeline {
         self.address_mask.apply(address)
     }
 
-    fn locate_exact(
+    pub(crate) fn locate_exact(
         &self,
         process: ProcessIndex,
         space: &AddressSpace,

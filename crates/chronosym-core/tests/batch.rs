@@ -8,9 +8,9 @@ use chronosym_core::facts::{
     At, Fact, IlMap, Image, Method, Module, Process, Sample, Stub, Symbol,
 };
 use chronosym_core::{
-    Action, AddressQuery, BatchQuery, Frame, FrameTable, LiveSession, Loss, NameReason, Options,
-    Position, QueryProcess, ResolvedBatch, Resolver, Session, StackQuery, TableFrame, Timeline,
-    When,
+    Action, AddressAt, AddressQuery, BatchQuery, BodyIndex, Certainty, Code, Frame, FrameTable,
+    LiveSession, Loss, NameReason, Options, Position, QueryProcess, ResolvedBatch, Resolver,
+    Session, StackQuery, TableFrame, Timeline, When,
 };
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ fn is_frame(table: &FrameTable, at: TableFrame, frame: &Frame) -> bool {
     let text = |id| Some(table.text(id)).filter(|text| !text.is_empty());
     let line = frame.line.as_ref().ok();
     let body = match frame.code {
-        chronosym_core::Code::Body(process, body) => Some((process, body)),
+        Code::Body(process, body) => Some((process, body)),
         _ => None,
     };
     text(table.module()[index]) == frame.module()
@@ -88,6 +88,15 @@ fn is_frame(table: &FrameTable, at: TableFrame, frame: &Frame) -> bool {
         && table.reason()[index] == frame.name_reason()
         && table.line_reason()[index] == frame.line_reason()
         && table.body()[index] == body
+}
+
+/// The body that was alive at the address of frames.
+fn body_of(frames: &[Frame]) -> Option<BodyIndex> {
+    let frame = frames.last()?;
+    match frame.code {
+        Code::Body(_, body) if frame.certainty != Some(Certainty::Approximate) => Some(body),
+        _ => None,
+    }
 }
 
 /// Queries of all slots of all processes at several times, by pid and by index.
@@ -155,6 +164,8 @@ proptest! {
                 let table = resolver.frame_table();
                 let resolved = batch.frames_of(index);
                 prop_assert_eq!(resolved.len(), frames.len());
+                let body = timeline.body(process, address, time_ns, position);
+                prop_assert_eq!(body, body_of(&frames), "{:?}", query);
                 for (at, frame) in resolved.iter().zip(&frames) {
                     prop_assert!(is_frame(table, *at, frame), "{:?} is not {:?}", query, frame);
                 }
@@ -338,4 +349,35 @@ fn ids_are_stable_without_changes() {
     assert_ne!(later, first);
     assert_eq!(resolver.frame(later).label(), "a!Type.Run");
     assert_eq!(resolver.frame(first).label(), "Type.Run");
+}
+
+/// Code that was not loaded yet has the call before a return address, not the code at the address itself.
+#[test]
+fn a_body_is_never_another_one_than_that_of_the_frames() {
+    let mut session = Session::new(Options::default());
+    let at = At::new(100).process(42);
+    let (own, before) = (0x1000, 0x0fc0);
+    session.apply(
+        at,
+        Method::new(Action::Load, 1, own, 64).named("T", "Own", ""),
+    );
+    session.apply(
+        at.at(2_000),
+        Method::new(Action::Load, 2, before, 64).named("T", "Before", ""),
+    );
+    let timeline = session.finish();
+    let process = timeline.find_process(42, None).unwrap();
+    let mut found = Vec::new();
+    for time_ns in [500, 3_000] {
+        let frames = timeline.frames(process, own, time_ns, Position::Return, None);
+        assert_eq!(frames[0].name(), Ok("T.Before"));
+        let body = timeline.body(process, own, time_ns, Position::Return);
+        assert_eq!(body, body_of(&frames));
+        let mut batch = [None];
+        let at = AddressAt::new(process, own, time_ns, Position::Return);
+        timeline.bodies_of_batch(&[at], &mut batch);
+        assert_eq!(batch, [body]);
+        found.push(body.is_some());
+    }
+    assert_eq!(found, [false, true]);
 }
