@@ -581,6 +581,8 @@ fn inlined_frames_come_from_the_tree_of_their_body() {
     for piece in payload::rich_debug_info(0, 1, 4, &tree, 16) {
         s.event(PRIVATE, 189, 0, 11, 1, &piece);
     }
+    // Another method gets the id of an inlinee: the code does not change.
+    s.load(15, 1, method(2, 0x3000, 64, "Later"));
     s.complete(30);
     let answers = s.finish();
     let names = |offset: u64| {

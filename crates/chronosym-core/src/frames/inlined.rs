@@ -96,9 +96,9 @@ impl<'a> FrameBuilder<'a> {
             true => timeline.lost_between(at.process, last, compiled),
             false => timeline.lost_between(at.process, compiled, first),
         };
-        // Method ids are reused: use the last body that was loaded before the time, or else the
-        // first after it.
-        let stated = |b: &BodyIndex| state.code.bodies[b.index()].first_seen() <= at.time;
+        // Method ids are reused: use the last body that was loaded before the one with the tree, or
+        // else the first after it.
+        let stated = |b: &BodyIndex| state.code.bodies[b.index()].first_seen() <= compiled;
         let bodies = || state.code.by_method.of((clr_instance, method_id));
         if let Some(index) = bodies().rev().find(stated).or_else(|| bodies().next()) {
             let body = &state.code.bodies[index.index()];
@@ -110,7 +110,7 @@ impl<'a> FrameBuilder<'a> {
         }
         let module = state
             .clr
-            .details(method_id, at.time)
+            .details(method_id, compiled)
             .and_then(|(time, details)| {
                 let module = state.code.module(clr_instance, details.loader_module_id)?;
                 Some((time, details, module))
