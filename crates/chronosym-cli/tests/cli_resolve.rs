@@ -6,7 +6,13 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use chronosym::Position;
+use std::sync::Arc;
+
+use chronosym::chronosym_events::InlineTree;
+use chronosym::facts::{self, Action, At, Method};
+use chronosym::{Frame, Options, Position, SaveOptions, Session, Timeline};
+use chronosym_support::payload::inline_tree;
+use chronosym_support::random::Random;
 use common::{REUSE, arg, chronosym, json_lines, run, run_with_input};
 
 /// A row as ClickHouse writes it.
@@ -136,10 +142,11 @@ fn rows_are_named_while_the_input_stays_open() {
 }
 
 /// Passes all rows to the command, and returns its output.
-fn resolve(timelines: &Path, rows: Vec<u8>) -> Vec<u8> {
+fn resolve(timelines: &Path, rows: Vec<u8>, options: &[&str]) -> Vec<u8> {
     let mut child = chronosym()
         .args(["resolve", "--stdin", "rowbinary", "--timelines"])
         .arg(timelines)
+        .args(options)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -162,7 +169,7 @@ fn a_batch_is_named_in_its_order() {
         .clone()
         .flat_map(|(key, it)| row(key, it.0, it.1))
         .collect();
-    let output = resolve(folder.path(), input);
+    let output = resolve(folder.path(), input, &[]);
     let mut output = output.as_slice();
     for (key, (_, address, name)) in rows {
         let expected = match key {
@@ -172,6 +179,15 @@ fn a_batch_is_named_in_its_order() {
         assert_eq!(names(&mut output), [expected]);
     }
     assert!(output.is_empty());
+}
+
+/// The names of frames, each with its reason if it has none.
+fn labels(frames: &[Frame]) -> Vec<String> {
+    let label = |it: &Frame| match it.name() {
+        Ok(_) => it.label().to_owned(),
+        Err(reason) => format!("{} ({})", it.label(), reason.as_str()),
+    };
+    frames.iter().map(label).collect()
 }
 
 /// Every address of code that was inlined, and of code that was not, in two batches: the second one knows the bodies.
@@ -188,20 +204,107 @@ fn names_of_bodies_are_those_of_their_addresses() {
         for address in (body.start..body.start + body.size).step_by(31) {
             rows.extend(row("a.chrono", (start + time_ns) as i64, address));
             let frames = timeline.frames(process, address, time_ns, Position::Exact, None);
-            let names = frames.iter().map(|it| match it.name() {
-                Ok(_) => it.label().to_owned(),
-                Err(reason) => format!("{} ({})", it.label(), reason.as_str()),
-            });
-            wanted.push(names.collect::<Vec<_>>());
+            wanted.push(labels(&frames));
         }
     }
     assert!(wanted.iter().any(|names| names.len() > 1));
     // By the time of the second half, all bodies are known.
-    let output = resolve(folder.path(), rows.repeat(2));
+    let output = resolve(folder.path(), rows.repeat(2), &[]);
     let mut output = output.as_slice();
     for of_row in wanted.iter().chain(&wanted) {
         assert_eq!(names(&mut output), *of_row);
     }
+}
+
+/// First address, bytes of code and end of time in [`history`].
+const CODE: u64 = 0x10_0000;
+const EXTENT: u64 = 0x1000;
+const END: u64 = 10_000;
+
+/// A process whose code is loaded, replaced and unloaded at random, with inlinees and without names.
+fn history(random: &mut Random) -> Arc<Timeline> {
+    let mut session = Session::new(Options::default());
+    session.facts().start_unix_ns = Some(1_000_000);
+    let mut time = 0;
+    for number in 1..200 {
+        time += random.below(2 * END / 200);
+        let at = At::new(time).process(42).thread(1);
+        // Methods have several bodies, and many bodies an address.
+        let id = 1 + random.below(50);
+        let (start, size) = (
+            CODE + random.below(EXTENT / 16) * 16,
+            16 + random.below(256),
+        );
+        let action = match random.below(4) {
+            0 => Action::Unload,
+            _ => Action::Load,
+        };
+        let method = Method::new(action, id, start, size as u32);
+        let name = format!("Run{id}");
+        match random.below(8) {
+            0 => session.apply(at, method),
+            _ => session.apply(at, method.named("Ns.Type", &name, "void ()")),
+        };
+        if number % 3 == 0 {
+            let inlinee = 1 + random.below(50);
+            let (from, to) = (random.below(64) as u32, random.below(256) as u32);
+            let tree = inline_tree(
+                &[(id, 0, 1, 0), (inlinee, 7, 0, 0)],
+                &[(3, 1, from), (5, 0, from + to)],
+            );
+            let tree = InlineTree::parse(&tree).unwrap();
+            session.apply(at, facts::InlineTree::new(id, tree));
+        }
+    }
+    session.finish()
+}
+
+/// Blocks of rows, known bodies and known addresses give the names that single lookups give.
+#[test]
+fn rows_of_random_histories_have_the_names_of_single_lookups() {
+    let (mut inlined, mut unnamed, mut named) = (0, 0, 0);
+    for seed in 0..6 {
+        let random = &mut Random::new(seed);
+        let folder = tempfile::tempdir().unwrap();
+        let all: Vec<_> = (0..3).map(|_| history(random)).collect();
+        for (number, timeline) in all.iter().enumerate() {
+            let bytes = timeline.save(Vec::new(), &SaveOptions::new()).unwrap();
+            std::fs::write(folder.path().join(format!("{number}.chrono")), bytes).unwrap();
+        }
+        let (position, options) = match seed % 2 {
+            0 => (Position::Exact, [].as_slice()),
+            _ => (Position::Return, ["--caller"].as_slice()),
+        };
+        let (mut rows, mut wanted) = (Vec::new(), Vec::new());
+        for _ in 0..5_000 {
+            let number = random.index(all.len());
+            let (address, time) = (CODE + random.below(EXTENT + 512), random.below(END));
+            rows.extend(row(
+                &format!("{number}.chrono"),
+                1_000_000 + time as i64,
+                address,
+            ));
+            let timeline = &all[number];
+            let process = timeline.find_process(42, None).unwrap();
+            let frames = timeline.frames(process, address, time, position, None);
+            inlined += usize::from(frames.len() > 1);
+            match frames[0].name() {
+                Ok(_) => named += 1,
+                Err(_) => unnamed += 1,
+            }
+            wanted.push(labels(&frames));
+        }
+        let output = resolve(folder.path(), rows.repeat(3), options);
+        let mut output = output.as_slice();
+        for of_row in wanted.iter().cycle().take(3 * wanted.len()) {
+            assert_eq!(names(&mut output), *of_row, "seed {seed}");
+        }
+        assert!(output.is_empty());
+    }
+    assert!(
+        inlined > 500 && unnamed > 500 && named > 500,
+        "{inlined} {unnamed} {named}"
+    );
 }
 
 #[test]

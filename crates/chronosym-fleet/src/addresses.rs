@@ -4,15 +4,16 @@ use std::io::{BufReader, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, DictionaryArray, Int64Array, ListArray, RecordBatch, StringArray, UInt64Array,
+    Array, ArrayRef, DictionaryArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
+    UInt64Array,
 };
+use arrow_buffer::OffsetBuffer;
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use crate::columns::text;
 use crate::error::Error;
@@ -111,13 +112,52 @@ impl AddressBatch {
         texts.into_iter().flatten().map(Option::unwrap_or_default)
     }
 
-    /// Returns the position of the key, the time and the address of every row.
-    pub fn rows(&self) -> impl ExactSizeIterator<Item = (usize, i64, u64)> {
-        let positions = self.keys.as_dictionary_opt::<Int32Type>();
-        (0..self.times.len()).map(move |row| {
-            let key = positions.map_or(row, |keys| keys.keys().value(row) as usize);
-            (key, self.times.value(row), self.addresses.value(row))
-        })
+    /// Returns the position of each row's key in [`keys`](Self::keys), if those are
+    /// dictionary-encoded; otherwise each row has its own.
+    pub fn positions(&self) -> Option<&[i32]> {
+        let keys = self.keys.as_dictionary_opt::<Int32Type>()?;
+        Some(keys.keys().values())
+    }
+
+    /// Returns the time of each row.
+    pub fn times(&self) -> &[i64] {
+        self.times.values()
+    }
+
+    /// Returns the address of each row.
+    pub fn addresses(&self) -> &[u64] {
+        self.addresses.values()
+    }
+}
+
+/// The names of rows, as numbers of texts.
+pub struct NameRows {
+    /// The end of each row in `numbers`, after a 0.
+    ends: Vec<i32>,
+    numbers: Vec<i32>,
+}
+
+impl NameRows {
+    /// Makes room for so many rows of one name.
+    pub fn with_capacity(rows: usize) -> Self {
+        let mut ends = Vec::with_capacity(rows + 1);
+        ends.push(0);
+        NameRows {
+            ends,
+            numbers: Vec::with_capacity(rows),
+        }
+    }
+
+    /// Adds the number of a text to the row.
+    #[inline]
+    pub fn push(&mut self, number: u32) {
+        self.numbers.push(number as i32);
+    }
+
+    /// Ends the row.
+    #[inline]
+    pub fn end_row(&mut self) {
+        self.ends.push(self.numbers.len() as i32);
     }
 }
 
@@ -132,21 +172,19 @@ impl<W: Write> NamesWriter<W> {
     ///
     /// # Errors
     ///
-    /// [`Error::Encode`] if they cannot be written.
+    /// [`Error::Encode`] if they cannot be written, or are more than 2^31.
     pub fn write<'t>(
         &mut self,
         texts: impl Iterator<Item = &'t str>,
-        rows: impl Iterator<Item = impl Iterator<Item = u32>>,
+        rows: NameRows,
     ) -> Result<(), Error> {
-        let mut numbers = ListBuilder::new(Int32Builder::new());
-        for row in rows {
-            row.for_each(|number| numbers.values().append_value(number as i32));
-            numbers.append(true);
-        }
-        let (_, offsets, numbers, _) = numbers.finish().into_parts();
-        let numbers = numbers.as_primitive::<Int32Type>().clone();
-        let texts: ArrayRef = Arc::new(texts.map(Some).collect::<StringArray>());
         let error = Error::encode(Path::new("standard output"));
+        if i32::try_from(rows.numbers.len()).is_err() {
+            return Err(error(ArrowError::OffsetOverflowError(rows.numbers.len())));
+        }
+        let offsets = OffsetBuffer::new(rows.ends.into());
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+        let numbers = Int32Array::from(rows.numbers);
         let written = DictionaryArray::try_new(numbers, texts).and_then(|names| {
             let names = ListArray::try_new(Arc::new(text("item")), offsets, Arc::new(names), None)?;
             let batch = RecordBatch::try_new(self.schema.clone(), vec![Arc::new(names)])?;

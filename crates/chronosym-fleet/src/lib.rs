@@ -22,7 +22,7 @@ mod samples;
 mod table;
 mod trace;
 
-pub use addresses::{AddressBatch, AddressReader, NamesWriter};
+pub use addresses::{AddressBatch, AddressReader, NameRows, NamesWriter};
 pub use error::Error;
 pub use export::{Exported, Exporter};
 pub use format::{Detail, FORMAT_VERSION, Format, FrameNames};

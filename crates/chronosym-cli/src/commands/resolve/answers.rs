@@ -2,14 +2,30 @@
 
 use std::slice;
 
-use super::pool::{Name, Pool};
+#[cfg(feature = "fleet")]
+use chronosym_fleet::NameRows;
+
+use super::pool::{List, Name, Pool};
+
+/// The names of an address, innermost first.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer {
+    Only(Name),
+    /// Of the pool.
+    All(List),
+    /// A range of names of this batch.
+    Own {
+        first: u32,
+        count: u32,
+    },
+}
 
 /// The names of the rows of a batch.
 #[derive(Default)]
 pub struct Answers {
     pub pool: Pool,
-    /// The only name of each row, or the first of several in `lists`; and their number.
-    rows: Vec<(Name, u32)>,
+    rows: Vec<Answer>,
+    /// Lists with names that only this batch has.
     lists: Vec<Name>,
     /// Texts that only this batch has. Their numbers follow [`OWN`].
     own: Vec<Box<str>>,
@@ -25,24 +41,28 @@ impl Answers {
     /// Makes room for the names of so many rows.
     pub fn clear(&mut self, rows: usize) {
         self.rows.clear();
-        self.rows.resize(rows, (Name(0), 0));
+        self.rows.resize(rows, Answer::Own { first: 0, count: 0 });
         self.lists.clear();
         self.own.clear();
     }
 
-    /// Sets the only name of a row.
-    pub fn set(&mut self, row: u32, name: Name) {
-        self.rows[row as usize] = (name, 1);
+    /// Sets the names of a row.
+    #[inline]
+    pub fn set(&mut self, row: u32, answer: Answer) {
+        self.rows[row as usize] = answer;
     }
 
-    /// Sets the names of a row, innermost first.
-    pub fn set_all(&mut self, row: u32, names: impl IntoIterator<Item = Name>) {
-        let first = self.lists.len();
-        self.lists.extend(names);
-        self.rows[row as usize] = match self.lists[first..] {
-            [only] => (only, 1),
-            _ => (Name(first as u32), (self.lists.len() - first) as u32),
-        };
+    /// Returns an answer of these names. It holds in later batches, too, if all are of the pool.
+    pub fn answer(&mut self, names: &[Name]) -> Answer {
+        match names {
+            [only] => Answer::Only(*only),
+            _ if names.iter().all(|name| name.0 < OWN) => Answer::All(self.pool.list(names)),
+            _ => {
+                let (first, count) = (self.lists.len() as u32, names.len() as u32);
+                self.lists.extend(names);
+                Answer::Own { first, count }
+            }
+        }
     }
 
     /// Returns the name of a text that other batches do not have.
@@ -57,48 +77,45 @@ impl Answers {
     }
 
     /// The names of a row, innermost first.
+    #[inline]
     pub fn of(&self, row: usize) -> &[Name] {
         match &self.rows[row] {
-            (only, 1) => slice::from_ref(only),
-            (first, count) => &self.lists[first.0 as usize..][..*count as usize],
+            Answer::Only(name) => slice::from_ref(name),
+            Answer::All(list) => self.pool.names(*list),
+            Answer::Own { first, count } => &self.lists[*first as usize..][..*count as usize],
         }
     }
 
-    /// Returns the distinct texts of the batch, and for each row the numbers of its texts.
+    /// Returns the distinct texts of the batch, and the numbers of the texts of each row.
     #[cfg(feature = "fleet")]
-    pub fn numbered(
-        &mut self,
-    ) -> (
-        impl Iterator<Item = &str>,
-        impl Iterator<Item = impl Iterator<Item = u32>>,
-    ) {
+    pub fn numbered(&mut self) -> (impl Iterator<Item = &str>, NameRows) {
         const NONE: u32 = u32::MAX;
         let pooled = self.pool.len();
-        let position = move |name: Name| match name.0.checked_sub(OWN) {
-            None => name.0 as usize,
-            Some(own) => pooled + own as usize,
-        };
         let mut numbers = std::mem::take(&mut self.numbers);
         numbers.clear();
         numbers.resize(pooled + self.own.len(), NONE);
         let mut used = Vec::new();
-        for &name in (0..self.len()).flat_map(|row| self.of(row)) {
-            let number = &mut numbers[position(name)];
-            if *number == NONE {
-                *number = used.len() as u32;
-                used.push(name);
+        let mut rows = NameRows::with_capacity(self.len());
+        for row in 0..self.len() {
+            for &name in self.of(row) {
+                let number = &mut numbers[match name.0.checked_sub(OWN) {
+                    None => name.0 as usize,
+                    Some(own) => pooled + own as usize,
+                }];
+                if *number == NONE {
+                    *number = used.len() as u32;
+                    used.push(name);
+                }
+                rows.push(*number);
             }
+            rows.end_row();
         }
         self.numbers = numbers;
-        let (all, numbers) = (&*self, &self.numbers);
-        let texts = used.into_iter().map(|name| all.text(name));
-        let rows = (0..all.len()).map(move |row| {
-            let names = all.of(row).iter();
-            names.map(move |&name| numbers[position(name)])
-        });
-        (texts, rows)
+        let all = &*self;
+        (used.into_iter().map(|name| all.text(name)), rows)
     }
 
+    #[inline]
     pub fn text(&self, name: Name) -> &str {
         match name.0.checked_sub(OWN) {
             None => self.pool.text(name),

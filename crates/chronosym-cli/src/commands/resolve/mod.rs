@@ -8,6 +8,7 @@ mod names;
 mod open;
 mod pool;
 mod row_binary;
+mod rows;
 
 use std::io::Write;
 

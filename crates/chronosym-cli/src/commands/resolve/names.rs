@@ -10,9 +10,10 @@ use chronosym::Position;
 use chronosym::symbols::{SymbolOptions, Symbolizer};
 use chronosym_types::hash::HashMap;
 
-use super::answers::Answers;
-use super::open::{Asked, Open};
+use super::answers::{Answer, Answers};
+use super::open::Open;
 use super::pool::Pool;
+use super::rows::{Rows, RowsByKey};
 use crate::args::Resolve;
 use crate::{limits, symbols};
 
@@ -27,9 +28,7 @@ pub struct Names {
     recent: Vec<u32>,
     /// By number of the key.
     processes: Vec<Process>,
-    /// Keys of the batch, and the number of its rows.
-    used: Vec<u32>,
-    rows: u32,
+    by_key: RowsByKey,
     /// Counts batches, to close the timelines that were not used for longest.
     clock: u64,
 }
@@ -41,8 +40,6 @@ struct Process {
     /// Of the file when it was opened.
     stamp: Option<Stamp>,
     used: u64,
-    /// Its rows of the batch.
-    asked: Vec<Asked>,
 }
 
 /// Rows of a process that are resolved at once: the next ones find the names of their bodies.
@@ -52,14 +49,19 @@ const ROWS: usize = 1 << 10;
 const RECENT: usize = 1 << 12;
 
 /// Returns a hash of the end of a key, which differs most between keys.
+#[inline]
 fn slot(key: &[u8]) -> usize {
-    let (end, rest) = match key.split_last_chunk::<8>() {
-        Some((rest, &end)) => (u64::from_le_bytes(end), rest),
-        None => (0, key),
+    let (rest, end) = match key.split_last_chunk() {
+        Some((rest, &end)) => (rest, u64::from_le_bytes(end)),
+        None => (key, 0),
     };
-    let add = |hash: u64, &byte: &u8| hash.rotate_left(5) ^ u64::from(byte);
-    let hash = rest.iter().rev().take(8).fold(end, add);
-    let hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let rest = match (rest.last_chunk(), key.first_chunk()) {
+        (Some(&before), _) => u64::from_le_bytes(before),
+        // The end has a part of these bytes.
+        (None, Some(&first)) => u64::from_le_bytes(first),
+        (None, None) => rest.iter().fold(0, |all, &byte| all << 8 | u64::from(byte)),
+    };
+    let hash = (end ^ rest.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (hash >> 48) as usize % RECENT
 }
 
@@ -85,8 +87,7 @@ impl Names {
             keys: HashMap::default(),
             recent: Vec::new(),
             processes: Vec::new(),
-            used: Vec::new(),
-            rows: 0,
+            by_key: RowsByKey::default(),
             clock: 0,
         })
     }
@@ -119,27 +120,13 @@ impl Names {
             open: Err(CLOSED),
             stamp: None,
             used: 0,
-            asked: Vec::new(),
         });
         number
     }
 
-    /// Adds a row to the batch.
-    pub fn ask(&mut self, key: u32, time: i64, address: u64) {
-        let process = &mut self.processes[key as usize];
-        if process.asked.is_empty() {
-            process.used = self.clock;
-            self.used.push(key);
-        }
-        let row = self.rows;
-        self.rows += 1;
-        process.asked.push(Asked { row, time, address });
-    }
-
-    /// Resolves the batch, and starts the next one.
-    pub fn resolve(&mut self, answers: &mut Answers) {
-        answers.clear(self.rows as usize);
-        self.rows = 0;
+    /// Resolves a batch.
+    pub fn resolve(&mut self, batch: &Rows<'_>, answers: &mut Answers) {
+        answers.clear(batch.len());
         if answers.pool.is_full() {
             answers.pool = Pool::default();
             let all = self.processes.iter_mut();
@@ -147,13 +134,17 @@ impl Names {
             open.for_each(|open| open.forget_names());
         }
         // The rows of a process together: its code is in the processor's caches.
-        for key in std::mem::take(&mut self.used) {
+        let mut by_key = std::mem::take(&mut self.by_key);
+        by_key.sort(self.processes.len(), batch);
+        for (key, rows) in by_key.iter() {
             self.close_least_used(key);
             let (folder, symbols) = (&self.folder, &self.symbols);
             let process = &mut self.processes[key as usize];
+            process.used = self.clock;
             process.refresh(folder, symbols);
-            process.resolve(self.position, answers);
+            process.resolve(batch, rows, self.position, answers);
         }
+        self.by_key = by_key;
         self.clock += 1;
     }
 
@@ -201,20 +192,26 @@ impl Process {
         };
     }
 
-    fn resolve(&mut self, position: Position, answers: &mut Answers) {
+    fn resolve(
+        &mut self,
+        batch: &Rows<'_>,
+        rows: &[u32],
+        position: Position,
+        answers: &mut Answers,
+    ) {
         match &mut self.open {
             Ok(open) => {
-                for asked in self.asked.chunks(ROWS) {
-                    open.resolve(asked, position, answers);
+                for rows in rows.chunks(ROWS) {
+                    open.resolve(batch, rows, position, answers);
                 }
             }
             Err(problem) => {
-                for Asked { row, address, .. } in &self.asked {
+                for &row in rows {
+                    let address = batch.addresses[row as usize];
                     let name = answers.own(format!("{address:#x} ({problem})"));
-                    answers.set(*row, name);
+                    answers.set(row, Answer::Only(name));
                 }
             }
         }
-        self.asked.clear();
     }
 }

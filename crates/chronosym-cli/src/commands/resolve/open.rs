@@ -10,42 +10,59 @@ use chronosym::{
     QueryProcess, ResolvedBatch, Resolver, SampleSelection,
 };
 
-use super::answers::Answers;
+use super::answers::{Answer, Answers};
 use super::pool::Name;
+use super::rows::Rows;
 use crate::{limits, progress};
 
 const UNREADABLE: &str = "UnreadableTimeline";
 const WHICH_PROCESS: &str = "NoSuchProcess";
-
-/// A row of a batch: an address, and a time in ns since 1970-01-01 UTC.
-pub struct Asked {
-    pub row: u32,
-    pub time: i64,
-    pub address: u64,
-}
 
 /// A process whose timeline is open.
 pub struct Open {
     resolver: Resolver,
     process: ProcessIndex,
     /// ns since 1970-01-01 UTC.
-    start: i128,
+    start: i64,
     /// The name of each frame of the resolver's table, if it has one.
     frames: Vec<Option<Name>>,
-    /// The only name of each body, [`UNKNOWN`] or [`SEVERAL`].
-    bodies: Vec<Name>,
+    bodies: Vec<BodyNames>,
+    /// Answers in bodies with inlinees, each at the slot of its address.
+    inlined: Vec<Option<Inlined>>,
     at: Vec<AddressAt>,
     found: Vec<Option<BodyIndex>>,
-    /// Positions of the addresses of a batch that the names of bodies do not answer, and their queries.
+    /// Positions of the addresses that are not answered without the resolver, and their queries.
     others: Vec<usize>,
     queries: Vec<AddressQuery>,
     batch: ResolvedBatch,
+    names: Vec<Name>,
 }
 
-/// Of a body whose name is not known yet.
-const UNKNOWN: Name = Name(u32::MAX);
-/// Of a body with an inline tree: names differ between its addresses.
-const SEVERAL: Name = Name(u32::MAX - 1);
+/// What is known of the names in a body.
+#[derive(Clone, Copy)]
+enum BodyNames {
+    Unknown,
+    /// All addresses have one name.
+    Only(Name),
+    /// It has an inline tree: names differ between its addresses.
+    Inlined,
+}
+
+/// The names at an address of a body with inlinees.
+#[derive(Clone, Copy)]
+struct Inlined {
+    address: u64,
+    body: BodyIndex,
+    answer: Answer,
+}
+
+/// Number of slots for [`Inlined`]; those of a process take 128 KiB.
+const SLOTS: usize = 1 << 12;
+
+/// Returns the slot of an address.
+fn slot(address: u64) -> usize {
+    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % SLOTS
+}
 
 impl Open {
     /// Reads the timeline of a process.
@@ -73,51 +90,64 @@ impl Open {
         };
         drop(of_pid);
         Ok(Box::new(Open {
-            start: timeline.facts().start_unix_ns.unwrap_or(0),
+            start: saturated(timeline.facts().start_unix_ns.unwrap_or(0)),
             resolver: Resolver::new(&timeline, Some(symbols.clone())),
             process,
             frames: Vec::new(),
             bodies: Vec::new(),
+            inlined: Vec::new(),
             at: Vec::new(),
             found: Vec::new(),
             others: Vec::new(),
             queries: Vec::new(),
             batch: ResolvedBatch::default(),
+            names: Vec::new(),
         }))
     }
 
-    /// Names the rows of a batch that belong to this process.
-    pub fn resolve(&mut self, asked: &[Asked], position: Position, answers: &mut Answers) {
+    /// Names rows of a batch, which belong to this process.
+    pub fn resolve(
+        &mut self,
+        batch: &Rows<'_>,
+        rows: &[u32],
+        position: Position,
+        answers: &mut Answers,
+    ) {
         let (process, start) = (self.process, self.start);
-        let time_ns = |asked: &Asked| {
-            let time = i128::from(asked.time) - start;
-            time.clamp(0, i128::from(u64::MAX)) as u64
+        let at = |&row: &u32| {
+            let row = row as usize;
+            let time_ns = since(start, batch.times[row]);
+            AddressAt::new(process, batch.addresses[row], time_ns, position)
         };
-        let at = |it: &Asked| AddressAt::new(process, it.address, time_ns(it), position);
         self.at.clear();
-        self.at.extend(asked.iter().map(at));
-        self.found.resize(asked.len(), None);
+        self.at.extend(rows.iter().map(at));
+        self.found.resize(rows.len(), None);
         let timeline = self.resolver.timeline();
         timeline.bodies_of_batch(&self.at, &mut self.found);
         self.others.clear();
-        self.queries.clear();
-        for (number, (asked, body)) in asked.iter().zip(&self.found).enumerate() {
-            let name = body.and_then(|body| self.bodies.get(body.index()));
-            match name {
-                Some(&name) if name != UNKNOWN && name != SEVERAL => answers.set(asked.row, name),
-                _ => {
-                    self.others.push(number);
-                    self.queries.push(AddressQuery {
-                        process: QueryProcess::Index(process),
-                        address: asked.address,
-                        time_ns: time_ns(asked),
-                        position,
-                    });
-                }
+        for (number, (&row, body)) in rows.iter().zip(&self.found).enumerate() {
+            match self.known(*body, batch.addresses[row as usize]) {
+                Some(answer) => answers.set(row, answer),
+                None => self.others.push(number),
             }
         }
         if !self.others.is_empty() {
-            self.resolve_others(asked, answers);
+            self.resolve_others(batch, rows, position, answers);
+        }
+    }
+
+    /// Returns the names at an address of a body, if they are known without the resolver.
+    #[inline]
+    fn known(&self, body: Option<BodyIndex>, address: u64) -> Option<Answer> {
+        let body = body?;
+        match self.bodies.get(body.index())? {
+            BodyNames::Only(name) => Some(Answer::Only(*name)),
+            BodyNames::Inlined => {
+                let inlined = self.inlined.get(slot(address))?.as_ref()?;
+                let is_same = (inlined.body, inlined.address) == (body, address);
+                is_same.then_some(inlined.answer)
+            }
+            BodyNames::Unknown => None,
         }
     }
 
@@ -125,6 +155,7 @@ impl Open {
     pub fn forget_names(&mut self) {
         self.frames.clear();
         self.bodies.clear();
+        self.inlined.clear();
     }
 
     /// Whether answers were left out because a limit was reached.
@@ -132,40 +163,67 @@ impl Open {
         self.resolver.limit().is_some()
     }
 
-    /// Names the addresses that the names of bodies do not answer.
-    fn resolve_others(&mut self, asked: &[Asked], answers: &mut Answers) {
+    /// Names the addresses of which nothing is known.
+    fn resolve_others(
+        &mut self,
+        batch: &Rows<'_>,
+        rows: &[u32],
+        position: Position,
+        answers: &mut Answers,
+    ) {
+        let others = std::mem::take(&mut self.others);
+        let mut names = std::mem::take(&mut self.names);
+        self.queries.clear();
+        self.queries.extend(others.iter().map(|&number| {
+            let row = rows[number] as usize;
+            AddressQuery {
+                process: QueryProcess::Index(self.process),
+                address: batch.addresses[row],
+                time_ns: since(self.start, batch.times[row]),
+                position,
+            }
+        }));
         self.resolver.resolve_batch(&self.queries, &mut self.batch);
         self.add_names(answers);
-        let others = std::mem::take(&mut self.others);
         for (query, &number) in others.iter().enumerate() {
-            let row = asked[number].row;
-            let frames = self.batch.frames_of(query);
-            let mut names = frames.iter().map(|it| self.frames[it.index()]);
-            if !names.clone().all(|name| name.is_some()) {
-                self.set_unnamed(&self.queries[query], row, answers);
+            let frames = self.batch.frames_of(query).iter();
+            names.clear();
+            names.extend(frames.clone().map_while(|it| self.frames[it.index()]));
+            if names.len() < frames.len() {
+                self.set_unnamed(&self.queries[query], rows[number], answers);
                 continue;
             }
-            answers.set_all(row, names.clone().flatten());
-            if let (Some(body), 1, Some(Some(name))) =
-                (self.found[number], frames.len(), names.next())
-            {
-                self.learn(body, name);
+            let answer = answers.answer(&names);
+            answers.set(rows[number], answer);
+            if let Some(body) = self.found[number] {
+                self.learn(body, self.queries[query].address, answer);
             }
         }
-        self.others = others;
+        (self.others, self.names) = (others, names);
     }
 
-    /// Keeps the name at an address of a body if it is that of the whole body.
-    fn learn(&mut self, body: BodyIndex, name: Name) {
+    /// Keeps the names at an address of a body.
+    fn learn(&mut self, body: BodyIndex, address: u64, answer: Answer) {
         if self.bodies.len() <= body.index() {
-            self.bodies.resize(body.index() + 1, UNKNOWN);
+            self.bodies.resize(body.index() + 1, BodyNames::Unknown);
         }
-        if self.bodies[body.index()] == UNKNOWN {
+        let names = &mut self.bodies[body.index()];
+        if matches!(names, BodyNames::Unknown) {
             let is_one = self.resolver.inlinees(self.process, body).is_empty();
-            self.bodies[body.index()] = match is_one {
-                true => name,
-                false => SEVERAL,
+            *names = match answer {
+                Answer::Only(name) if is_one => BodyNames::Only(name),
+                _ => BodyNames::Inlined,
             };
+        }
+        if matches!(names, BodyNames::Inlined) {
+            if self.inlined.is_empty() {
+                self.inlined.resize(SLOTS, None);
+            }
+            self.inlined[slot(address)] = Some(Inlined {
+                address,
+                body,
+                answer,
+            });
         }
     }
 
@@ -199,6 +257,18 @@ impl Open {
                 Err(reason) => answers.own(format!("{} ({})", frame.label(), reason.as_str())),
             })
             .collect();
-        answers.set_all(row, names);
+        let answer = answers.answer(&names);
+        answers.set(row, answer);
     }
+}
+
+/// Returns the time from the start of a trace; 0 before it.
+fn since(start: i64, time: i64) -> u64 {
+    time.max(start).abs_diff(start)
+}
+
+/// Returns the nearest number of 64 bits.
+fn saturated(number: i128) -> i64 {
+    let nearest = number.clamp(i64::MIN.into(), i64::MAX.into());
+    nearest as i64
 }

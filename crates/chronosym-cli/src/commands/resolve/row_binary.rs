@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use super::answers::Answers;
 use super::input::Input;
 use super::names::Names;
+use super::rows::Rows;
 
 /// Bytes of a key.
 const MAX_KEY: usize = 4096;
@@ -16,13 +17,15 @@ const OUTPUT: usize = 1 << 17;
 /// Resolves rows as they arrive: those that have been read are answered before it waits for others.
 pub fn resolve(mut input: Input, mut names: Names, out: &mut impl Write) -> Result<()> {
     let (mut bytes, mut text) = (Vec::new(), Vec::new());
+    let mut columns = Columns::default();
     let mut answers = Answers::default();
     while input.read(&mut bytes)? {
         let mut rest = bytes.as_slice();
-        while row(&mut rest, &mut names)? {}
+        columns.clear();
+        while columns.push(&mut rest, &mut names)? {}
         let used = bytes.len() - rest.len();
         bytes.drain(..used);
-        names.resolve(&mut answers);
+        names.resolve(&columns.rows(), &mut answers);
         for row in 0..answers.len() {
             push_names(row, &answers, &mut text);
             if text.len() >= OUTPUT {
@@ -50,32 +53,55 @@ fn push_names(row: usize, answers: &Answers, text: &mut Vec<u8>) {
     }
 }
 
-/// Reads a row, if it is there as a whole. Returns whether it is.
-fn row(bytes: &mut &[u8], names: &mut Names) -> Result<bool> {
-    let mut rest = *bytes;
-    let Some(length) = length(&mut rest)? else {
-        return Ok(false);
-    };
-    if length > MAX_KEY {
-        bail!(
-            "a key has {length} bytes, more than {MAX_KEY}: expected rows of String, Int64, UInt64"
-        );
+/// The rows of a batch.
+#[derive(Default)]
+struct Columns {
+    keys: Vec<u32>,
+    times: Vec<i64>,
+    addresses: Vec<u64>,
+}
+
+impl Columns {
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.times.clear();
+        self.addresses.clear();
     }
-    let Some((key, after)) = rest.split_at_checked(length) else {
-        return Ok(false);
-    };
-    let Some((numbers, after)) = after.split_first_chunk::<16>() else {
-        return Ok(false);
-    };
-    let number = |at: usize| {
-        let mut number = [0; 8];
-        number.copy_from_slice(&numbers[at..at + 8]);
-        u64::from_le_bytes(number)
-    };
-    *bytes = after;
-    let key = names.key(key);
-    names.ask(key, number(0) as i64, number(8));
-    Ok(true)
+
+    fn rows(&self) -> Rows<'_> {
+        Rows {
+            keys: &self.keys,
+            times: &self.times,
+            addresses: &self.addresses,
+        }
+    }
+
+    /// Reads a row, if it is there as a whole. Returns whether it is.
+    fn push(&mut self, bytes: &mut &[u8], names: &mut Names) -> Result<bool> {
+        let mut rest = *bytes;
+        let Some(length) = length(&mut rest)? else {
+            return Ok(false);
+        };
+        if length > MAX_KEY {
+            bail!(
+                "a key has {length} bytes, more than {MAX_KEY}: expected rows of String, Int64, UInt64"
+            );
+        }
+        let Some((key, rest)) = rest.split_at_checked(length) else {
+            return Ok(false);
+        };
+        let Some((&time, rest)) = rest.split_first_chunk() else {
+            return Ok(false);
+        };
+        let Some((&address, rest)) = rest.split_first_chunk() else {
+            return Ok(false);
+        };
+        *bytes = rest;
+        self.keys.push(names.key(key));
+        self.times.push(i64::from_le_bytes(time));
+        self.addresses.push(u64::from_le_bytes(address));
+        Ok(true)
+    }
 }
 
 /// Reads a LEB128 number, if it is there as a whole.
