@@ -232,7 +232,7 @@ impl Session {
         let phase = ActivityPhase::of(&info.schema);
         let step = TaskStep::of(&info.schema, payload);
         let thread = self.thread_at(at);
-        let process = self.machine.process_at(at);
+        let process = self.machine.processes.threads[thread.index()].process;
         let types = &self.types.all;
         let subject = |id: EventTypeId| ActivityPhase::subject(&types[id.index()].schema);
         let at = (process, thread, at.time_ns);
