@@ -83,6 +83,7 @@ mod stacks;
 mod state;
 mod stays;
 mod strings;
+mod suspensions;
 mod symbol_identity;
 mod symbol_source;
 mod symbol_text;
@@ -144,6 +145,7 @@ pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
 pub use source_line::SourceLine;
 pub use stacks::{StackTable, Walked};
+pub use suspensions::{PairedSuspension, SuspensionPairs};
 pub use symbol_identity::{InMemoryPdb, PdbReference, SymbolIdentity};
 pub use symbol_source::{
     CodeStart, ImageRef, ModuleRef, NativeFrame, PartRef, PrecompiledCode, SnapshotKey,

@@ -14,6 +14,7 @@ use crate::marker_kind::{Mark, MarkerKind, Phase};
 use crate::names::NameTable;
 use crate::strings::StringId;
 use crate::strings::Strings;
+use crate::suspensions::SuspensionPairs;
 
 /// One activity of a runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Marker<'t> {
     /// When it ended; absent for exceptions, which are instants, and for activities whose end is
     /// not in the trace.
     pub end_ns: Option<u64>,
+    /// For how long after its start a suspension waited for another one to end, ns.
+    pub waited_ns: u64,
     /// Generation and cause, type and message, or the method.
     pub text: Option<&'t str>,
 }
@@ -109,25 +112,33 @@ impl Markers {
         seen.sort_by_key(|seen| seen.time_ns);
         let mut markers: Vec<Marker<'t>> = Vec::new();
         let mut open: HashMap<(MarkerKind, usize, u64), usize> = HashMap::default();
+        let mut pauses: SuspensionPairs<usize> = SuspensionPairs::default();
         for seen in seen {
             let kind = seen.mark.kind;
+            let process = process_of(seen.thread);
             // A collection may end on another thread than it started on.
             let owner = match kind {
-                MarkerKind::Collection => process_of(seen.thread).index(),
+                MarkerKind::Collection => process.index(),
                 _ => seen.thread.index(),
             };
             let key = (kind, owner, seen.key);
             if seen.mark.phase == Phase::End {
-                let Some(start) = open.remove(&key) else {
+                let ended = match kind {
+                    MarkerKind::Pause => pauses
+                        .end(process, seen.thread, seen.time_ns)
+                        .map(|it| (it.data, it.start_ns.saturating_sub(it.requested_ns))),
+                    _ => open.remove(&key).map(|start| (start, 0)),
+                };
+                let Some((start, waited_ns)) = ended else {
                     continue;
                 };
                 let marker = &mut markers[start];
-                marker.end_ns = Some(seen.time_ns);
+                (marker.end_ns, marker.waited_ns) = (Some(seen.time_ns), waited_ns);
                 // The sampler suspends all threads without a reason of its own.
                 let times = marker.start_ns..=seen.time_ns;
                 if kind == MarkerKind::Pause
                     && marker.text.is_none_or(|text| text == PAUSES[0])
-                    && sampled(process_of(marker.thread), times)
+                    && sampled(process, times)
                 {
                     (marker.kind, marker.text) = (MarkerKind::SamplerPause, None);
                 }
@@ -138,7 +149,11 @@ impl Markers {
                 if kind == MarkerKind::Collection && open.contains_key(&key) {
                     continue;
                 }
-                open.insert(key, markers.len());
+                if kind == MarkerKind::Pause {
+                    pauses.start(process, seen.thread, seen.time_ns, markers.len());
+                } else {
+                    open.insert(key, markers.len());
+                }
             }
             let text = strings.get(seen.text);
             markers.push(Marker {
@@ -146,6 +161,7 @@ impl Markers {
                 thread: seen.thread,
                 start_ns: seen.time_ns,
                 end_ns: None,
+                waited_ns: 0,
                 text: Some(text).filter(|text| !text.is_empty()),
             });
         }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use chronosym_core::{Filter, ProcessIndex, StackId, ThreadIndex, Timeline};
+use chronosym_core::{
+    Filter, PairedSuspension, ProcessIndex, StackId, SuspensionPairs, ThreadIndex, Timeline,
+};
 use chronosym_events::Value;
 use chronosym_types::hash::HashMap;
 
@@ -10,7 +12,7 @@ use crate::events::{RuntimeEvent, for_each, passes};
 use crate::numbers::{GcReason, GcType, SuspensionReason};
 use crate::report::{Report, id};
 use crate::stacks::Stacks;
-use crate::suspensions::{Suspension, Suspensions, Turns};
+use crate::suspensions::{Suspension, Suspensions};
 use crate::unused::Unused;
 
 /// The garbage collections of a trace.
@@ -89,6 +91,8 @@ pub struct Collection {
     pub trigger_stack: Option<StackId>,
     /// The time of GCTriggered, at which its stack is resolved.
     pub trigger_ns: Option<u64>,
+    /// The thread of GCTriggered.
+    pub trigger_thread: Option<ThreadIndex>,
 }
 
 /// GCHeapStats: the heap after a collection.
@@ -145,7 +149,7 @@ impl Collections {
         let mut reader = Reader {
             stacks: Stacks::new(timeline),
             processes: HashMap::default(),
-            turns: Turns::default(),
+            suspensions: SuspensionPairs::default(),
             gc: Collections::default(),
         };
         let mut unused = Unused::default();
@@ -158,12 +162,8 @@ impl Collections {
                 reader.event(event, unused);
             },
         );
-        let Reader {
-            mut gc, processes, ..
-        } = reader;
-        for state in processes.into_values() {
-            unused.without_end += state.suspensions.len() as u64;
-        }
+        unused.without_end += reader.suspensions.open();
+        let mut gc = reader.gc;
         let is_open = |collection: &&Collection| collection.end_ns.is_none();
         unused.without_end += gc.collections.iter().filter(is_open).count() as u64;
         gc.collections
@@ -209,18 +209,13 @@ impl GcReason {
 struct Reader {
     stacks: Stacks,
     processes: HashMap<ProcessIndex, State>,
-    turns: Turns,
+    suspensions: SuspensionPairs<OpenSuspension>,
     gc: Collections,
 }
 
 /// The state of one process. Collections are indices in the list.
 #[derive(Default)]
 struct State {
-    /// By the thread that suspends the others. Several may try at once: one after the other gets
-    /// the lock.
-    suspensions: HashMap<ThreadIndex, OpenSuspension>,
-    /// The thread that has suspended all others.
-    suspender: Option<ThreadIndex>,
     /// Started and not ended, by number.
     open: HashMap<u64, usize>,
     background: Option<usize>,
@@ -230,8 +225,6 @@ struct State {
 
 struct OpenSuspension {
     reason: Option<SuspensionReason>,
-    start_ns: u64,
-    suspended_ns: Option<u64>,
     /// The collections that started in it, with the times.
     starts: Vec<(usize, u64)>,
 }
@@ -239,6 +232,7 @@ struct OpenSuspension {
 struct Trigger {
     reason: Option<GcReason>,
     stack: Option<StackId>,
+    thread: ThreadIndex,
     time_ns: u64,
 }
 
@@ -266,16 +260,6 @@ impl State {
     fn latest(&self) -> Option<usize> {
         self.open.values().copied().max().or(self.last_ended)
     }
-
-    /// Returns the suspension in which a thread starts a collection: its own, or that of another
-    /// thread which has suspended all.
-    fn suspended(&mut self, thread: ThreadIndex) -> Option<&mut OpenSuspension> {
-        let by = match self.suspensions.contains_key(&thread) {
-            true => thread,
-            false => self.suspender?,
-        };
-        self.suspensions.get_mut(&by)
-    }
 }
 
 impl Reader {
@@ -286,27 +270,26 @@ impl Reader {
             id::GC_SUSPEND_EE_BEGIN => {
                 let open = OpenSuspension {
                     reason: event.u32("Reason").map(SuspensionReason),
-                    start_ns: event.time_ns,
-                    suspended_ns: None,
                     starts: Vec::new(),
                 };
-                let before = state.suspensions.insert(event.thread, open);
+                let before =
+                    (self.suspensions).start(event.process, event.thread, event.time_ns, open);
                 unused.without_end += u64::from(before.is_some());
             }
             id::GC_SUSPEND_EE_END => {
-                if let Some(open) = state.suspensions.get_mut(&event.thread) {
-                    open.suspended_ns.get_or_insert(event.time_ns);
-                    state.suspender = Some(event.thread);
+                (self.suspensions).suspended(event.process, event.thread, event.time_ns);
+            }
+            id::GC_RESTART_EE_END => {
+                match (self.suspensions).end(event.process, event.thread, event.time_ns) {
+                    None => unused.without_start += 1,
+                    Some(paired) => self.close(event, paired),
                 }
             }
-            id::GC_RESTART_EE_END => match state.suspensions.remove(&event.thread) {
-                None => unused.without_start += 1,
-                Some(open) => self.close(event, open),
-            },
             id::GC_TRIGGERED => {
                 state.trigger = Some(Trigger {
                     reason: event.u32("Reason").map(GcReason),
                     stack: self.stacks.take(event),
+                    thread: event.thread,
                     time_ns: event.time_ns,
                 });
             }
@@ -326,7 +309,7 @@ impl Reader {
                 if collections[index].kind == Some(GcType::BACKGROUND) {
                     state.background = Some(index);
                 }
-                if let Some(open) = state.suspended(event.thread) {
+                if let Some(open) = self.suspensions.current(event.process, event.thread) {
                     open.starts.push((index, event.time_ns));
                 }
             }
@@ -371,19 +354,17 @@ impl Reader {
     }
 
     /// Charges a suspension to the collections that it is part of, each moment once.
-    fn close(&mut self, event: &RuntimeEvent<'_>, open: OpenSuspension) {
-        let start_ns = self
-            .turns
-            .start(event.process, open.start_ns, event.time_ns);
+    fn close(&mut self, event: &RuntimeEvent<'_>, paired: PairedSuspension<OpenSuspension>) {
+        let (start_ns, open) = (paired.start_ns, paired.data);
         let state = self.processes.get(&event.process);
         let background = state.and_then(|state| state.background);
         let suspension = Suspension {
             process: event.process,
             thread: event.thread,
             reason: open.reason,
-            requested_ns: open.start_ns,
+            requested_ns: paired.requested_ns,
             start_ns,
-            suspended_ns: open.suspended_ns,
+            suspended_ns: paired.suspended_ns,
             end_ns: event.time_ns,
         };
         let is_for_gc = open.reason.is_none_or(SuspensionReason::is_for_gc);
@@ -434,7 +415,8 @@ impl Collection {
             heap_sizes: Vec::new(),
             trigger: trigger.as_ref().and_then(|trigger| trigger.reason),
             trigger_stack: trigger.as_ref().and_then(|trigger| trigger.stack),
-            trigger_ns: trigger.map(|trigger| trigger.time_ns),
+            trigger_ns: trigger.as_ref().map(|trigger| trigger.time_ns),
+            trigger_thread: trigger.map(|trigger| trigger.thread),
         };
         collection.fill(event);
         collection

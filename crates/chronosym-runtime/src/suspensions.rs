@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use chronosym_core::{Marker, MarkerKind, ProcessIndex, ThreadIndex, Timeline};
-use chronosym_types::hash::HashMap;
 
 use crate::numbers::SuspensionReason;
 use crate::percentiles::Percentiles;
@@ -92,27 +91,20 @@ pub struct SuspensionTotals {
 impl SuspensionTotals {
     /// Returns the suspensions among the markers of a timeline by process and cause, longest first.
     pub fn of(timeline: &Timeline, markers: &[Marker<'_>]) -> Vec<Self> {
-        let seen = markers.iter().filter_map(|marker| {
+        let mut of: BTreeMap<(ProcessIndex, Option<&str>), (u64, u64)> = BTreeMap::new();
+        for marker in markers {
             let cause = match marker.kind {
                 MarkerKind::SamplerPause => None,
                 MarkerKind::Pause => Some(marker.text.unwrap_or("for an unknown reason")),
-                _ => return None,
+                _ => continue,
             };
-            let process = timeline.thread_view(marker.thread)?.process;
-            Some((marker.end_ns, process, marker.start_ns, cause))
-        });
-        let mut seen: Vec<_> = seen.collect();
-        seen.sort_unstable();
-        let mut of: BTreeMap<(ProcessIndex, Option<&str>), (u64, u64)> = BTreeMap::new();
-        let mut turns = Turns::default();
-        for (end_ns, process, requested_ns, cause) in seen {
-            let (count, time_ns) = of.entry((process, cause)).or_default();
+            let Some(thread) = timeline.thread_view(marker.thread) else {
+                continue;
+            };
+            let (count, time_ns) = of.entry((thread.process, cause)).or_default();
             *count += 1;
-            // One whose end is not in the trace delays no other.
-            if let Some(end_ns) = end_ns {
-                let start_ns = turns.start(process, requested_ns, end_ns);
-                *time_ns += end_ns.saturating_sub(start_ns);
-            }
+            let start_ns = marker.start_ns.saturating_add(marker.waited_ns);
+            *time_ns += marker.end_ns.map_or(0, |end| end.saturating_sub(start_ns));
         }
         let mut all: Vec<_> = of
             .into_iter()
@@ -126,19 +118,5 @@ impl SuspensionTotals {
             .collect();
         all.sort_by_key(|it| Reverse(it.time_ns));
         all
-    }
-}
-
-/// The end of the last suspension of each process, ns: threads that suspend at the same time wait
-/// for each other.
-#[derive(Debug, Default)]
-pub(crate) struct Turns(HashMap<ProcessIndex, u64>);
-
-impl Turns {
-    /// Returns the start of the suspension that ends next, ns: its request or, if another one lasted
-    /// then, the end of that one.
-    pub fn start(&mut self, process: ProcessIndex, requested_ns: u64, end_ns: u64) -> u64 {
-        let before = self.0.insert(process, end_ns);
-        requested_ns.max(before.unwrap_or(0))
     }
 }
