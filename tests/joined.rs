@@ -14,7 +14,7 @@ use chronosym_support::etl::{At as EtlAt, EtlWriter, Op, Options as EtlOptions, 
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::Method;
 use chronosym_support::perf::{JitdumpWriter, PerfAttr, PerfWriter};
-use chronosym_support::trace::TraceInfo;
+use chronosym_support::trace::{EventSpec, TraceInfo};
 
 const SECOND: u64 = 1_000_000_000;
 const PID: u32 = 4242;
@@ -1308,6 +1308,69 @@ fn recordings_are_of_the_process_that_has_their_code_mapped() {
         let first = timeline.process_of(1, 900).expect("it was sampled");
         assert_eq!(timeline.bodies(first).count(), 0);
     }
+}
+
+// Rule 23.
+#[test]
+fn recordings_of_all_processes_state_which_have_their_code_mapped() {
+    const OTHER: u32 = 99;
+    const GONE: u32 = 98;
+    const CODE: u64 = 0x7f11_0000_0000;
+    let mut perf = profile();
+    perf.comm(SECOND, OTHER, OTHER, "other");
+    for pid in [PID, OTHER] {
+        map_dotnet(&mut perf, pid, CODE);
+        perf.sample(SECOND + 900, pid, pid, &[CODE + 0x10]);
+    }
+    // Recorders of whole machines have another clock than perf: wall time joins them.
+    let info = TraceInfo {
+        process_id: 0,
+        ..started_at(SECOND)
+    };
+    let wall = 1_772_690_828_009_000_000;
+    let clock = perf.body().u32(1).u32(1).words(&[wall, SECOND]);
+    perf.feature(29, clock.bytes);
+    let mut writer = NettraceWriter::v6().info(info);
+    let load = writer.event_type("Microsoft-Windows-DotNETRuntime", 143, 2);
+    // Another process had the id of the second one, and the third one is not in the perf.data.
+    for (pid, start) in [(PID, CODE), (OTHER, CODE + 0x100_0000), (GONE, CODE)] {
+        for id in 0..10 {
+            let method = Method {
+                id: id + 1,
+                start: start + 0x100 * id,
+                size: 0x100,
+                names: Some(("N.T", "Precompiled", "void ()")),
+                ..Method::default()
+            };
+            let payload = method.encode(2);
+            writer.record(&EventSpec {
+                process: Some(pid),
+                ..EventSpec::new(load, 100, u64::from(pid)).payload(&payload)
+            });
+        }
+    }
+    let files: [(&str, &[u8]); 2] = [
+        ("perf.data", &perf.file()),
+        ("all.nettrace", &writer.finish()),
+    ];
+    let (timeline, diagnostics) = open_with(Opener::new(), &files).expect("they are joined");
+    let part = &timeline.facts().recordings[1];
+    assert_eq!(
+        part.gives,
+        "code of all processes, found by their ids; 1 of 3 processes with methods have them mapped"
+    );
+    assert_eq!(part.process_match, Some(ProcessMatch::ProcessId));
+    assert_eq!(
+        frame(&timeline, PID, CODE + 0x10, 900).name(),
+        Ok("N.T.Precompiled")
+    );
+    let texts: Vec<&str> = diagnostics.list.iter().map(|it| &*it.text).collect();
+    assert_eq!(
+        texts,
+        [
+            "all.nettrace: the process 99 has none of its precompiled methods mapped in perf.data: it may be another one"
+        ]
+    );
 }
 
 // Rule 23.

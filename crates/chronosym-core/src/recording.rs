@@ -228,7 +228,8 @@ closed_list! {
         MappedCode = "its mapped code",
         /// It mapped the jitdump that is named by the recording's process id.
         Jitdump = "its jitdump",
-        /// It has the recording's process id, and nothing contradicts.
+        /// It has the recording's process id, and nothing contradicts. Recordings of several
+        /// processes are always matched by process id.
         ProcessId = "its process id",
         /// No other process runs .NET in a container.
         OnlyContained = "the only .NET process in a container",

@@ -148,6 +148,9 @@ impl NettraceWriter {
                 ("ProcessId", info.process_id),
                 ("ExpectedCPUSamplingRate", info.sample_rate_ns),
             ];
+            // A recording of the whole machine has no process id.
+            let has = |&(key, value): &(&str, u32)| key != "ProcessId" || value != 0;
+            let pairs: Vec<_> = pairs.into_iter().filter(has).collect();
             trace.put_u32(pairs.len() as u32);
             for (key, value) in pairs {
                 trace.put_utf8(key);

@@ -1,5 +1,6 @@
 //! Reads the addresses of methods from an EventPipe trace.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use chronosym_events::{Event, EventKey, Provider};
@@ -11,18 +12,24 @@ use super::types::{Schemas, raw_event, schema};
 const MAX_PRECOMPILED: usize = 256;
 const MAX_JITTED: usize = 4096;
 
-/// Addresses of methods in the traced process; the first ones of each kind.
+/// Addresses of the methods of each traced process.
+#[derive(Debug, Default)]
+pub(crate) struct Methods(BTreeMap<Option<u32>, MethodAddresses>);
+
+/// Addresses of the methods of a process; the first ones of each kind.
 #[derive(Debug, Default)]
 pub(crate) struct MethodAddresses {
     pub precompiled: Vec<u64>,
     pub jitted: Vec<u64>,
 }
 
-impl MethodAddresses {
-    /// Reads a trace until it has enough precompiled methods, which most traces list at the end.
+impl Methods {
+    /// Reads a trace until it has enough precompiled methods, which most traces list at the end. A
+    /// trace of the whole machine is read to its end.
     pub fn read(mut reader: Reader<impl Read>) -> Self {
         reader.select(is_method_event);
-        let mut methods = MethodAddresses::default();
+        let own = reader.header().process_id;
+        let mut methods = Methods::default();
         let mut schemas = Schemas::default();
         while let Ok(Some(region)) = reader.next_region() {
             for record in region.records() {
@@ -31,6 +38,7 @@ impl MethodAddresses {
                 let Ok(Some(Event::Method(method))) = event else {
                     continue;
                 };
+                let methods = methods.0.entry(record.process_id).or_default();
                 let (kind, max) = match method.flags.is_jitted() || method.flags.is_dynamic() {
                     true => (&mut methods.jitted, MAX_JITTED),
                     false => (&mut methods.precompiled, MAX_PRECOMPILED),
@@ -39,11 +47,27 @@ impl MethodAddresses {
                     kind.push(method.start);
                 }
             }
-            if methods.precompiled.len() >= MAX_PRECOMPILED {
+            let is_enough = |own| methods.of(Some(own)).precompiled.len() >= MAX_PRECOMPILED;
+            if own.is_some_and(is_enough) {
                 break;
             }
         }
         methods
+    }
+
+    /// Returns the addresses of a process.
+    pub fn of(&self, process: Option<u32>) -> &MethodAddresses {
+        const NONE: &MethodAddresses = &MethodAddresses {
+            precompiled: Vec::new(),
+            jitted: Vec::new(),
+        };
+        self.0.get(&process).unwrap_or(NONE)
+    }
+
+    /// Returns the processes with known ids.
+    pub fn processes(&self) -> impl Iterator<Item = (u32, &MethodAddresses)> {
+        let known = self.0.iter();
+        known.filter_map(|(&process, methods)| Some((process?, methods)))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::error::ReadError;
 use crate::stream::{EventStream, StreamEvent};
 
 use batch::{Batch, Filler, Importer, RegionCursor};
-pub(crate) use methods::MethodAddresses;
+pub(crate) use methods::{MethodAddresses, Methods};
 use types::{Schemas, raw_event, schema};
 
 /// The events of an EventPipe trace.

@@ -9,7 +9,7 @@ use chronosym_nettrace::Reader as Nettrace;
 use chronosym_perf::{Options, Reader as Perf, TimeConversion};
 
 use super::joined::Join;
-use crate::nettrace::{self, MethodAddresses};
+use crate::nettrace::{self, Methods};
 use crate::open::bytes::{ByteStream, FileBytes, keep};
 use crate::open::clocks::{Clock, Kind, Offset, estimate};
 use crate::open::error::{OpenError, in_perf, in_trace, unreadable};
@@ -21,9 +21,12 @@ pub(super) struct Runtime {
     pub reader: Nettrace<ByteStream>,
     /// Its process, from the header or `--map-pid`.
     pub process: Option<u32>,
-    pub methods: MethodAddresses,
+    pub methods: Methods,
     /// Its process in the perf.data, and the evidence.
     pub matched: Option<(u32, ProcessMatch)>,
+    /// For a recording of all processes: how many of those with methods have them mapped in the
+    /// perf.data, and their number.
+    pub mapped: Option<(usize, usize)>,
     pub start_ns: i128,
     pub offset: Offset,
 }
@@ -90,14 +93,14 @@ impl Join<'_> {
         for (name, stream) in streams {
             let mut stream = stream;
             let mut again = None;
-            let mut methods = MethodAddresses::default();
+            let mut methods = Methods::default();
             if let Some(profile) = profile
                 && let ProfileBytes::Perf { .. } = profile.source
             {
                 let (file, copy) = self.twice(&name, stream)?;
                 stream = file;
                 if let Ok(reader) = Nettrace::new(stream, Default::default()) {
-                    methods = MethodAddresses::read(reader);
+                    methods = Methods::read(reader);
                 }
                 stream = rewound(
                     &name,
@@ -143,6 +146,7 @@ impl Join<'_> {
                 process,
                 methods,
                 matched: None,
+                mapped: None,
                 start_ns,
                 offset,
             });

@@ -5,7 +5,7 @@ use chronosym_types::hash::HashSet;
 
 use super::begun::Runtime;
 use super::joined::Join;
-use crate::nettrace::MethodAddresses;
+use crate::nettrace::{MethodAddresses, Methods};
 use crate::open::error::OpenError;
 use crate::perf::{MappedProcess, Outcome};
 
@@ -26,11 +26,12 @@ impl Join<'_> {
         let mut undecided = Vec::new();
         for runtime in runtimes {
             let Some(own) = runtime.reader.header().process_id else {
+                runtime.mapped = Some(self.check_ids(&runtime.name, &runtime.methods, perf_name));
                 continue;
             };
             runtime.matched = match named.iter().find(|(inside, _)| *inside == own) {
                 Some(&(_, pid)) => Some((pid, ProcessMatch::MapPid)),
-                None => self.matched(own, &runtime.methods),
+                None => self.matched(own, runtime.methods.of(Some(own))),
             };
             match runtime.matched {
                 Some((pid, _)) => _ = taken.insert(pid),
@@ -41,7 +42,8 @@ impl Join<'_> {
         for (own, runtime) in undecided {
             let contained = self.perf.only_contained(&taken);
             let contained = contained.filter(|(_, process)| {
-                is_only && !self.perf.runs_dotnet(own) && !process.contradicts(&runtime.methods)
+                let methods = runtime.methods.of(Some(own));
+                is_only && !self.perf.runs_dotnet(own) && !process.contradicts(methods)
             });
             runtime.matched = match contained {
                 Some((pid, _)) => Some((pid, ProcessMatch::OnlyContained)),
@@ -49,6 +51,29 @@ impl Join<'_> {
             };
         }
         Ok(())
+    }
+
+    /// Checks the processes of a recording of all processes against those of the perf.data with the
+    /// same ids: returns how many have their methods mapped, and the number of those with methods.
+    fn check_ids(&mut self, name: &str, methods: &Methods, perf_name: &str) -> (usize, usize) {
+        let (mut mapped, mut all) = (0, 0);
+        for (pid, methods) in methods.processes() {
+            all += 1;
+            let Some(process) = self.perf.processes.get(&pid) else {
+                continue;
+            };
+            let has = |addresses: &[u64]| process.count(addresses) > 0;
+            if has(&methods.precompiled) || has(&methods.jitted) {
+                mapped += 1;
+            } else if process.contradicts(methods) {
+                let text = format!(
+                    "the process {pid} has none of its precompiled methods mapped in {perf_name}: it may be another one"
+                );
+                let doubt = Diagnostic::of_file(DiagnosticKind::Unused, name, text);
+                self.diagnostics.push(doubt);
+            }
+        }
+        (mapped, all)
     }
 
     /// Returns the process of a recording: the one that contains its methods, that mapped its
@@ -89,7 +114,7 @@ impl Join<'_> {
             process: own,
             reason,
         };
-        if process.is_some_and(|process| process.contradicts(&runtime.methods)) {
+        if process.is_some_and(|process| process.contradicts(runtime.methods.of(Some(own)))) {
             return Err(no_process("has none of its precompiled methods mapped"));
         }
         let any_dotnet = self.perf.processes.values().any(|it| it.runs_dotnet);

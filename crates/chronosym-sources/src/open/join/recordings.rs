@@ -14,7 +14,7 @@ use crate::perf::PerfStream;
 use crate::script::PlacedFile;
 use crate::script::ScriptStream;
 use crate::stream::EventStream;
-use chronosym_core::{ClockMatch, JoinedRecording};
+use chronosym_core::{ClockMatch, JoinedRecording, ProcessMatch};
 
 impl Join<'_> {
     /// Reads a text of `perf script`: its names, and its samples unless the perf.data from which it
@@ -124,6 +124,7 @@ impl Join<'_> {
             reader,
             process,
             matched,
+            mapped,
             start_ns,
             offset,
             ..
@@ -153,6 +154,12 @@ impl Join<'_> {
         let mut joined = offset.of(&name, gives);
         joined.own_pid = own.zip(process).filter(|(own, pid)| own != pid);
         joined.process_match = matched.map(|(_, evidence)| evidence);
+        if let Some((mapped, all)) = mapped {
+            let text =
+                format!("{gives}; {mapped} of {all} processes with methods have them mapped");
+            joined.gives = text.into();
+            joined.process_match = Some(ProcessMatch::ProcessId);
+        }
         self.came_from(joined);
         end.map_err(|error| in_trace(&name, error))
     }
