@@ -46,5 +46,5 @@ pub use report::Report;
 pub use suspensions::{Suspension, SuspensionTotals, Suspensions};
 pub use tail_callers::TailCallers;
 pub use tasks::{Task, TaskEvent, TaskIndex, Tasks, is_of_tasks, keep_tasks};
-pub use threadpool::{Adjustment, QueueLatency, ThreadPool, WorkerCount};
+pub use threadpool::{Adjustment, QueueLatency, QueuedItem, ThreadPool, WorkerCount};
 pub use unused::Unused;

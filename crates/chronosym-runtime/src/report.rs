@@ -1,7 +1,7 @@
 //! The reports and the events that each reads.
 
 use chronosym_core::{EventSelector, Options, SampleSelection};
-use chronosym_events::Provider;
+use chronosym_events::{EventKey, EventSchema, Provider};
 use chronosym_types::closed_list;
 
 closed_list! {
@@ -128,6 +128,18 @@ impl Report {
         }
     }
 
+    /// Returns the report that reads the events that are selected one by one, if they are of one.
+    pub fn reading(selectors: &[EventSelector]) -> Option<Report> {
+        let reads = |selector: &EventSelector| {
+            let reads = |report: &Report| report.events().iter().any(|&id| selects(selector, id));
+            (!selects_provider(selector)).then(|| Report::ALL.into_iter().find(reads))?
+        };
+        let (first, others) = selectors.split_first()?;
+        let report = reads(first)?;
+        let is_same = |selector| reads(selector) == Some(report);
+        others.iter().all(is_same).then_some(report)
+    }
+
     /// Returns options of a session that keeps the events of this report, up to 1 GiB, and no
     /// other samples than their stacks.
     pub fn options(self) -> Options {
@@ -176,6 +188,21 @@ impl Report {
 pub(crate) fn selectors<'a>(ids: impl IntoIterator<Item = &'a u32>) -> Vec<EventSelector> {
     let selector = |id| EventSelector::parse(&format!("{PROVIDER}/{id}"));
     ids.into_iter().filter_map(selector).collect()
+}
+
+/// Returns whether a selector selects the runtime's event with an id.
+pub(crate) fn selects(selector: &EventSelector, id: u32) -> bool {
+    let key = EventKey::Manifest {
+        provider: Provider::Runtime,
+        id,
+        version: 1,
+    };
+    selector.matches(&EventSchema::new(key))
+}
+
+/// Returns whether a selector selects all events of the runtime.
+pub(crate) fn selects_provider(selector: &EventSelector) -> bool {
+    selects(selector, u32::MAX)
 }
 
 /// The name of the events of counters of every provider.

@@ -78,6 +78,27 @@ pub struct QueueLatency {
     pub dequeued: u64,
     /// Times between, for items with both events.
     pub latency: Option<Percentiles>,
+    /// The items with both events, by the time at which they were taken.
+    pub items: Vec<QueuedItem>,
+}
+
+/// An item that was queued and taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueuedItem {
+    /// The thread that queued it.
+    pub queued_by: ThreadIndex,
+    /// When, ns.
+    pub queued_ns: u64,
+    /// When it was taken, ns.
+    pub taken_ns: u64,
+}
+
+impl QueuedItem {
+    /// Returns how long it waited, ns.
+    pub fn waited_ns(&self) -> u64 {
+        self.taken_ns.saturating_sub(self.queued_ns)
+    }
 }
 
 impl ThreadPool {
@@ -156,8 +177,7 @@ impl ThreadPool {
 /// item: the first queued is the first taken.
 #[derive(Default)]
 struct Queue {
-    waiting: HashMap<(ProcessIndex, u64), VecDeque<u64>>,
-    latencies: Vec<u64>,
+    waiting: HashMap<(ProcessIndex, u64), VecDeque<(ThreadIndex, u64)>>,
     counts: QueueLatency,
 }
 
@@ -180,15 +200,17 @@ impl Queue {
             self.waiting
                 .entry(key)
                 .or_default()
-                .push_back(event.time_ns);
+                .push_back((event.thread, event.time_ns));
             return;
         }
         self.counts.dequeued += u64::from(is_selected);
         let queued = self.waiting.get_mut(&key).and_then(VecDeque::pop_front);
         match queued {
-            Some(queued) if is_selected => {
-                self.latencies.push(event.time_ns.saturating_sub(queued))
-            }
+            Some((queued_by, queued_ns)) if is_selected => self.counts.items.push(QueuedItem {
+                queued_by,
+                queued_ns,
+                taken_ns: event.time_ns,
+            }),
             Some(_) => {}
             None => unused.without_start += 1,
         }
@@ -196,8 +218,9 @@ impl Queue {
 
     fn finish(self, unused: &mut Unused) -> QueueLatency {
         unused.without_end += self.waiting.values().map(|it| it.len() as u64).sum::<u64>();
+        let waits = self.counts.items.iter().map(QueuedItem::waited_ns);
         QueueLatency {
-            latency: Percentiles::new(self.latencies),
+            latency: Percentiles::new(waits),
             ..self.counts
         }
     }
