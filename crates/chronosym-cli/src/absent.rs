@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
+use chronosym::runtime::Report;
 use chronosym::{EventSelector, EventTypeInfo, Timeline};
 use chronosym_events::EventSchema;
+use chronosym_export::{beyond_memory, to_record};
 
 use crate::args::{EventFilters, Filters, Usage};
 use crate::units::{show_count, show_time};
@@ -62,7 +64,8 @@ fn refuse_thread(tid: u64, timeline: &Timeline) -> Result<()> {
     counts.sort_by_key(|&(tid, samples)| (std::cmp::Reverse(samples), tid));
     let threads = counts.iter().map(|(tid, _)| tid.to_string());
     bail!(
-        "no samples of thread {tid}; there are samples of {}",
+        "no samples of thread {tid}{}; there are samples of {}",
+        beyond_memory(timeline),
         some(threads)
     )
 }
@@ -79,27 +82,41 @@ fn refuse_events(selectors: &[EventSelector], timeline: &Timeline) -> Result<()>
     with_stacks.sort_by_key(|t| std::cmp::Reverse(t.stacks));
     let with_stacks: Vec<_> = with_stacks.iter().map(|t| &*t.schema).collect();
     let Some(first) = selected.first() else {
-        return no_event(selectors, with_stacks);
+        return no_event(selectors, with_stacks, Some(timeline));
     };
     let (count, label) = (selected.iter().map(|t| t.count).sum(), named(&first.schema));
-    let count = show_count(count);
+    let (count, limit) = (show_count(count), beyond_memory(timeline));
     match with_stacks.len() {
-        0 => bail!("none of the {count} {label} events has a stack; no event in the trace has one"),
+        0 => bail!(
+            "none of the {count} {label} events has a stack{limit}; no event in the trace has one"
+        ),
         _ => {
             let others = names(selectors, with_stacks);
-            bail!("none of the {count} {label} events has a stack; events with stacks are {others}")
+            bail!(
+                "none of the {count} {label} events has a stack{limit}; events with stacks are {others}"
+            )
         }
     }
 }
 
-/// Fails because no event is selected; there are others.
-pub fn no_event(selectors: &[EventSelector], others: Vec<&EventSchema>) -> Result<()> {
+/// Fails because no event is selected; there are others. With the timeline, states how to record it if
+/// a report of the runtime reads it.
+pub fn no_event(
+    selectors: &[EventSelector],
+    others: Vec<&EventSchema>,
+    timeline: Option<&Timeline>,
+) -> Result<()> {
     let asked: Vec<_> = selectors.iter().map(EventSelector::to_string).collect();
     let asked = asked.join(", ");
+    let limit = timeline.map_or("", beyond_memory);
+    let how = timeline.zip(Report::reading(selectors));
+    let how = how.map_or(String::new(), |(timeline, report)| {
+        format!("; to record it: {}", to_record(report, timeline))
+    });
     match others.len() {
-        0 => bail!("the trace has no {asked} event, and no event has a stack"),
+        0 => bail!("the trace has no {asked} event{limit}, and no event has a stack{how}"),
         _ => bail!(
-            "the trace has no {asked} event; there are {}",
+            "the trace has no {asked} event{limit}; there are {}{how}",
             names(selectors, others)
         ),
     }

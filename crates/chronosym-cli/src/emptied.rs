@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chronosym::{Filter, Timeline};
+use chronosym_export::beyond_memory;
 use clap::ValueEnum;
 
 use crate::args::{EventFilters, Filters, Selection};
@@ -17,12 +18,14 @@ type Given = (String, Relax);
 pub fn reason(selection: &Selection, filter: &Filter, timeline: &Arc<Timeline>) -> String {
     let see_info = "`chronosym info TRACE` shows what the trace contains";
     if timeline.samples().is_empty() {
-        return format!("the trace has no samples; {see_info}");
+        let limit = beyond_memory(timeline);
+        return format!("the trace has no samples{limit}; {see_info}");
     }
     let has_samples = |filter: &Filter| !timeline.counts(filter, None).entries.is_empty();
     if has_samples(filter) {
         let emptied_by = selection.shaping.stack_filters().join(", ");
-        return format!("no sample passes {emptied_by}; `chronosym top TRACE` lists names");
+        let limit = beyond_memory(timeline);
+        return format!("no sample{limit} passes {emptied_by}; `chronosym top TRACE` lists names");
     }
     let given = given(selection);
     let alone = given.iter().filter(|(_, relax)| {
@@ -36,7 +39,11 @@ pub fn reason(selection: &Selection, filter: &Filter, timeline: &Arc<Timeline>) 
     }
     match names.as_slice() {
         [] => format!("only the idle process has samples: add --idle; {see_info}"),
-        names => format!("no sample passes {}; {see_info}", names.join(" and ")),
+        names => format!(
+            "no sample{} passes {}; {see_info}",
+            beyond_memory(timeline),
+            names.join(" and ")
+        ),
     }
 }
 

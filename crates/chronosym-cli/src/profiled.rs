@@ -15,7 +15,7 @@ use chronosym::symbols::Symbolizer;
 use chronosym::{Filter, Options, Profile, Resolver, SampleSelection};
 use chronosym_export::{
     AsyncStacks, CallTree, CandidateInlinees, Granularity, JsonStacks, Pattern, Series, Shape,
-    TableOptions, TreeOptions, Wakers, WeightUnit,
+    TableOptions, TreeOptions, Wakers, WeightUnit, to_record,
 };
 
 use chronosym_symbols::store::SearchLocation;
@@ -102,8 +102,12 @@ impl Sampled {
         }
         if let (false, Some(timeline)) =
             (filters.event.is_empty(), Arc::get_mut(&mut loaded.timeline))
+            && let Some(report) = weigh_by_duration(timeline)
         {
-            weigh_by_duration(timeline);
+            progress::hint(&format!(
+                "the trace has no events that end what the selected ones start, so that durations are unknown; to record them: {}",
+                to_record(report, timeline)
+            ));
         }
         progress::notes(&loaded.diagnostics.list);
         absent::refuse(filters, &loaded.timeline)?;

@@ -294,6 +294,48 @@ fn a_smaller_budget_keeps_earlier_data() {
     assert!(100 < lines && lines < all / 2, "{lines} of {all}");
 }
 
+/// No output calls a trace empty whose samples are beyond the memory limit.
+#[test]
+fn samples_beyond_the_memory_limit_are_not_called_missing() {
+    let mut trace = NettraceWriter::v5().info(TraceInfo::default());
+    let load = trace.event_type("Microsoft-Windows-DotNETRuntime", 143, 1);
+    let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    for id in 0..20_000_u64 {
+        let name = format!("M{id}");
+        let method = Method {
+            id: id + 1,
+            start: 0x1000 + 64 * id,
+            size: 64,
+            names: Some(("T", &name, "void ()")),
+            ..Method::default()
+        };
+        trace.event(load, 1 + id as i64, 1, &[], &method.encode(1));
+    }
+    trace.sequence_point();
+    trace.event(sample, 60_000, 1, &[0x1010], &[2, 0, 0, 0]);
+    let file = common::file(&trace.finish());
+    let path = file.to_str().unwrap();
+    let limit = "before the memory limit (--max-memory raises it)";
+    for command in [
+        &["top", path][..],
+        &["stacks", path],
+        &["threads", path],
+        &["symbols", path],
+        &["info", path],
+        &["diff", path, path],
+        &["runtime", "gc", path],
+        &["top", "--event", "Microsoft-Windows-DotNETRuntime/80", path],
+        &[path],
+    ] {
+        let whole = common::run(command);
+        let whole = format!("{}{}", whole.stdout, whole.stderr);
+        assert!(!whole.contains("memory limit"), "{command:?}: {whole}");
+        let cut = common::run(&[command, &["--max-memory", "2000000"]].concat());
+        let cut = format!("{}{}", cut.stdout, cut.stderr).replace("\n  ", " ");
+        assert!(cut.contains(limit), "{command:?}: {cut}");
+    }
+}
+
 /// Returns a trace of 20 methods with long names, and samples of them by their numbers.
 fn long_names(stacks: impl Iterator<Item = Vec<u64>>) -> Vec<u8> {
     let mut trace = NettraceWriter::v5().info(TraceInfo::default());

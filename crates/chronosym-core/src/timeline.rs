@@ -139,6 +139,11 @@ impl Timeline {
         &self.losses
     }
 
+    /// Returns whether the memory budget left out events or stacks: others may be missing.
+    pub fn is_cut_by_memory(&self) -> bool {
+        self.counters.out_of_memory.is_some() || self.counters.stacks_dropped > 0
+    }
+
     /// Returns the stored samples.
     pub fn samples(&self) -> &SampleLog {
         &self.samples

@@ -2,12 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use chronosym_core::{Activity, Profile, SampleKind};
+use chronosym_core::{Activity, Profile, SampleKind, Timeline};
 use chronosym_types::escape::terminal;
 
 use crate::counter_line::counter_line;
 use crate::units::{counted, show_count};
 use crate::weight::WeightUnit;
+
+/// Returns what to add to a statement that a trace lacks something, if the memory budget may have left
+/// it out; otherwise nothing.
+pub fn beyond_memory(timeline: &Timeline) -> &'static str {
+    match timeline.is_cut_by_memory() {
+        true => " before the memory limit (--max-memory raises it)",
+        false => "",
+    }
+}
+
+/// Returns the statement that a profile has no samples.
+pub(crate) fn no_samples(timeline: &Timeline) -> String {
+    format!("no samples{}", beyond_memory(timeline))
+}
 
 /// Describes the samples of a profile in a few lines: their kind and number, the number of threads
 /// and the duration, the requested and the actual interval, how much ran and waited, and what
@@ -15,7 +29,7 @@ use crate::weight::WeightUnit;
 pub fn describe(profile: &Profile) -> String {
     let samples = profile.samples();
     if samples == 0 {
-        return "no samples".to_owned();
+        return no_samples(profile.resolver.timeline());
     }
     let of = |is: &dyn Fn(SampleKind) -> bool| -> u64 {
         let entries = profile.entries.iter().filter(|entry| is(entry.kind));

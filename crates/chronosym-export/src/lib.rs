@@ -77,7 +77,7 @@ pub use fit::wrap;
 pub use flame::{write_diff_svg, write_svg};
 pub use folded::write_folded;
 pub use function_groups::Label;
-pub use header::describe;
+pub use header::{beyond_memory, describe};
 pub use helpers::charge_helpers;
 pub use info::Overview;
 pub use json::{JsonStacks, frame_object, write_json_lines};
@@ -94,7 +94,7 @@ pub use report::{
     NamedFile, ReportFacts, ReportQueries, ReportSource, write_diff_report, write_report,
     write_served_report,
 };
-pub use runtime::{Inlining, RuntimeOverview, RuntimeReport};
+pub use runtime::{Inlining, RuntimeOverview, RuntimeReport, to_record};
 pub use series::{Granularity, Series, TimedSample};
 pub use shape::{FRAMEWORK, Shape, Shaper};
 pub use source_position::SourcePosition;

@@ -6,6 +6,7 @@ use chronosym_core::Profile;
 use chronosym_symbolizer::MissingSymbols;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use crate::header::no_samples;
 use crate::object::{Fields, Json, Object};
 use crate::symbol_commands::commands;
 use crate::table::TableObject;
@@ -68,7 +69,8 @@ impl<'p> MissingFiles<'p> {
         if profile.samples() == 0 {
             return writeln!(
                 out,
-                "no samples: `chronosym info TRACE` shows what the trace contains"
+                "{}: `chronosym info TRACE` shows what the trace contains",
+                no_samples(profile.resolver.timeline())
             );
         }
         if missing.is_empty() {

@@ -27,7 +27,7 @@ pub(crate) fn name_reason(reason: NameReason) -> (&'static str, &'static str) {
         NameReason::Offline => ("the symbol file would have to be downloaded",
             "leave out --offline"),
         NameReason::LimitReached => ("a limit was reached before the name was found",
-            "download the symbol file again: no compiler shares tables so widely"),
+            "raise the limit that a note names (--max-memory, --max-line-share), or replace the symbol file"),
         NameReason::NoName => ("known code without a name",
             "--symbols DIR, or --perf-map FILE"),
         NameReason::Ambiguous => ("several code bodies cover the address at different times",

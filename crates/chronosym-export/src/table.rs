@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::fit::{columns, fit, start, wrap};
 use crate::function_groups::Label;
-use crate::header::describe;
+use crate::header::{describe, no_samples};
 use crate::kind::CodeKind;
 use crate::weight::{Amount, Counts, WeightUnit};
 
@@ -85,7 +85,7 @@ impl<'o, W: Write> Table<'o, W> {
             longest: 0.0,
         };
         if profile.samples() == 0 {
-            table.text("no samples")?;
+            table.text(&no_samples(profile.resolver.timeline()))?;
             return Ok(None);
         }
         table.text(&describe(profile))?;
@@ -243,14 +243,15 @@ impl<'o, W: Write> Table<'o, W> {
 
     /// Writes how many lines after the first `shown` were left out.
     pub fn more_than(&mut self, count: usize, shown: usize, what: &str) -> io::Result<()> {
-        let plural = if what.ends_with('s') { "es" } else { "s" };
+        let many = match what.strip_suffix('y') {
+            Some(stem) => format!("{stem}ies"),
+            None if what.ends_with('s') => format!("{what}es"),
+            None => format!("{what}s"),
+        };
         match count.saturating_sub(shown) {
             0 => Ok(()),
             1 => writeln!(self.out, "\n1 more {what} (`-n {count}` shows it)"),
-            more => writeln!(
-                self.out,
-                "\n{more} more {what}{plural} (`-n {count}` shows all)"
-            ),
+            more => writeln!(self.out, "\n{more} more {many} (`-n {count}` shows all)"),
         }
     }
 }

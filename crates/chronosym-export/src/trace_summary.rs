@@ -15,6 +15,7 @@ use serde_with::skip_serializing_none;
 
 use crate::fit::{fit, wrap};
 use crate::function_groups::FunctionGroups;
+use crate::header::beyond_memory;
 use crate::reasons::{line_reason, needs_file};
 use crate::units::{counted, show_count, show_span};
 use crate::user_methods::{UserMethod, user_methods_in};
@@ -110,6 +111,9 @@ pub struct TraceSummary {
     /// Whether the timeline was saved without samples, and whether it has no events.
     #[serde(skip)]
     saved_without: SavedWithout,
+    /// What to add to a statement that something is missing.
+    #[serde(skip)]
+    beyond_memory: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -134,6 +138,7 @@ impl TraceSummary {
                 samples: facts.lacks_samples,
                 events: facts.lacks_events,
             },
+            beyond_memory: beyond_memory(timeline),
             ..TraceSummary::default()
         };
         summary.add_process(profile);
@@ -479,10 +484,14 @@ impl TraceSummary {
             let lost = counted(self.lost_events, "lost event");
             parts.push(format!("{lost}, so that names may be uncertain"));
         }
+        if self.samples > 0 && !self.beyond_memory.is_empty() {
+            parts.push("what follows the memory limit (--max-memory raises it)".to_owned());
+        }
         (!parts.is_empty()).then(|| format!("Missing: {}.", parts.join("; ")))
     }
 
     fn what_is_next(&self, trace: &str) -> String {
+        let limit = self.beyond_memory;
         match (&self.hottest, &self.stacks_of) {
             (Some(hottest), _) if hottest.position.is_some() => format!(
                 "Next: `chronosym lines {trace} '{}'` shows the time of its lines.",
@@ -495,10 +504,10 @@ impl TraceSummary {
                 "The timeline was saved without samples. Next: `chronosym methods {trace}` lists its code; to see where time goes, save it again with --with-samples."
             ),
             (_, Some(event)) => format!(
-                "The trace has no profiler samples. Next: `chronosym stacks --event '{event}' {trace}` shows the stacks of its events."
+                "The trace has no profiler samples{limit}. Next: `chronosym stacks --event '{event}' {trace}` shows the stacks of its events."
             ),
             _ => format!(
-                "The trace has neither profiler samples nor stacks. Next: `chronosym events {trace}` prints its events; record with a sample profiler to see where time goes."
+                "The trace has neither profiler samples nor stacks{limit}. Next: `chronosym events {trace}` prints its events; record with a sample profiler to see where time goes."
             ),
         }
     }

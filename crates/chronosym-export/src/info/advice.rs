@@ -3,6 +3,7 @@
 use chronosym_core::{Diagnostics, Evidence, NameReason, Timeline};
 
 use super::summary::{Naming, Summary};
+use crate::header::beyond_memory;
 use crate::units::show_count;
 
 /// Advice in sentences, the most important first.
@@ -84,13 +85,14 @@ pub(super) fn advice(
         );
     } else if summary.own.total == 0 {
         advice.push(format!(
-            "NO SAMPLES of a profiler {}: `chronosym stacks --event PROVIDER/ID` shows the stacks of other events, if \
+            "NO SAMPLES of a profiler {}{}: `chronosym stacks --event PROVIDER/ID` shows the stacks of other events, if \
              they have any.",
             if diagnostics.is_damaged() {
                 "could be read, and parts of the file could not (see damage and loss)"
             } else {
                 "are in it"
-            }
+            },
+            beyond_memory(timeline)
         ));
     }
     advice

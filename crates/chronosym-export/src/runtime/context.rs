@@ -11,6 +11,7 @@ use serde::ser::SerializeMap;
 
 use super::grid::{ms, sentence};
 use super::sites::Site;
+use crate::header::beyond_memory;
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
 use crate::units::show_count;
@@ -75,6 +76,7 @@ pub(crate) struct Notes {
     lost: u64,
     /// Whether the recorder is one of Windows: `dotnet-trace` does not make its recordings.
     is_etw: bool,
+    beyond_memory: &'static str,
 }
 
 impl Notes {
@@ -86,12 +88,13 @@ impl Notes {
             has_losses: !timeline.losses().is_empty(),
             lost,
             is_etw: is_etw(timeline),
+            beyond_memory: beyond_memory(timeline),
         }
     }
 
     /// Returns the sentence for a trace without the events of a report.
     pub fn nothing(&self, report: Report) -> String {
-        nothing(report, self.is_etw)
+        nothing(report, self.is_etw, self.beyond_memory)
     }
 
     /// Writes a sentence for each.
@@ -160,7 +163,7 @@ pub(crate) fn is_etw(timeline: &Timeline) -> bool {
 }
 
 /// As [`Notes::nothing`].
-pub(crate) fn nothing(report: Report, is_etw: bool) -> String {
+pub(crate) fn nothing(report: Report, is_etw: bool, beyond_memory: &str) -> String {
     let what = match report {
         Report::Gc => "garbage collections",
         Report::Jit => "compilations",
@@ -170,12 +173,21 @@ pub(crate) fn nothing(report: Report, is_etw: bool) -> String {
         Report::ThreadPool => "events of the thread pool",
         Report::Counters => "event counters",
     };
+    let how = how_to_record(report, is_etw);
+    format!("no {what} in the trace{beyond_memory}; to record them: {how}")
+}
+
+fn how_to_record(report: Report, is_etw: bool) -> String {
     let how = match is_etw {
         true => "enable the provider",
         false => "dotnet-trace collect --providers",
     };
-    let provider = report.provider();
-    format!("no {what} in the trace; to record them: {how} {provider}")
+    format!("{how} {}", report.provider())
+}
+
+/// Returns how to record the events of a report with the recorder of a trace.
+pub fn to_record(report: Report, timeline: &Timeline) -> String {
+    how_to_record(report, is_etw(timeline))
 }
 
 /// Percentiles as JSON.

@@ -23,6 +23,7 @@ use serde::ser::SerializeMap;
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
 
+pub use context::to_record;
 pub use inlining::Inlining;
 pub(crate) use inlining::{Decisions, decisions};
 pub use overview::RuntimeOverview;

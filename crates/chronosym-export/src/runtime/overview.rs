@@ -13,6 +13,7 @@ use serde::ser::SerializeMap;
 use super::context::{is_etw, nothing};
 use super::grid::{ms, sentence};
 use crate::counter_line::capacity;
+use crate::header::beyond_memory;
 use crate::object::{Fields, Object};
 use crate::table::TableOptions;
 use crate::units::{counted, show_count, show_rounded};
@@ -47,7 +48,7 @@ impl RuntimeOverview {
         let line = |report| {
             let mut line = of(report);
             if line.count == 0 {
-                line.text = nothing(report, is_etw(timeline));
+                line.text = nothing(report, is_etw(timeline), beyond_memory(timeline));
             }
             line
         };

@@ -140,7 +140,7 @@ impl Lines {
             return Ok(());
         }
         let schemas: Vec<_> = self.heads.iter().map(|head| &*head.schema).collect();
-        absent::no_event(&self.selectors, schemas)
+        absent::no_event(&self.selectors, schemas, None)
     }
 
     /// Flushes the output; returns notes on undecodable events.
