@@ -211,6 +211,37 @@ fn a_pdb_resolves_like_llvm_symbolizer() {
     assert!(json.contains(r#""certainty":"Approximate""#), "{json}");
 }
 
+/// `--obj` accepts PDBs: alone, several for one log, and with the image of the same name.
+#[test]
+fn a_pdb_takes_the_place_of_its_image() {
+    let (pdb, image) = (
+        arg("pdb-small/x86_64/small.pdb"),
+        arg("pdb-small/x86_64/small.exe"),
+    );
+    let by_pdb = common::run(&["symbolize", "--pdb", &pdb, "0x1010"]).stdout;
+    assert!(by_pdb.contains(".cpp:"), "{by_pdb}");
+    let as_object = common::run(&["symbolize", "--obj", &pdb, "0x1010"]);
+    assert_eq!(as_object.stdout, by_pdb, "{}", as_object.stderr);
+    let gnu = common::run(&["symbolize", "--style", "gnu", "-f", "-e", &pdb, "0x1010"]);
+    assert!(gnu.stdout.contains(".cpp:"), "{}", gnu.stderr);
+    let together = common::run(&["symbolize", "--obj", &image, "--obj", &pdb, "0x140001010"]);
+    assert_eq!(together.stdout, by_pdb.replace("0x1010", "0x140001010"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other.pdb");
+    std::fs::copy(testdata("pdb-small/i686/small.pdb"), &other).unwrap();
+    let other = other.to_str().unwrap();
+    let log = b"small.exe+0x1010\nother.exe+0x1010\n";
+    let run = run_with_input(
+        &["symbolize", "--filter", "--obj", &pdb, "--obj", other],
+        log,
+    );
+    assert_eq!(run.stdout.matches(".cpp:").count(), 2, "{}", run.stderr);
+    // A PDB is no image of another one.
+    let both = common::run(&["symbolize", "--obj", other, "--pdb", &pdb, "0x1010"]);
+    assert_eq!(both.status, 1, "{}", both.stdout);
+}
+
 #[test]
 fn public_symbols_of_a_pdb_are_approximate() {
     let pdb = arg("pdb-small/x86_64/small.pdb");

@@ -48,8 +48,8 @@ pub struct Symbolize {
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]
     pub trace: Option<PathBuf>,
     /// Resolve addresses in this ELF, PE or Mach-O file, as linked (repeatable; FILE+0x… selects
-    /// one of several files, FILE:PROCESSOR one image of a universal file). The PDB of a PE file,
-    /// the dSYM bundle of a Mach-O file, and the debug file of a stripped ELF file are searched for
+    /// one of several files, FILE:PROCESSOR one image of a universal file), or in the image of a
+    /// PDB. The PDB of a PE file, the dSYM bundle of a Mach-O file, and the debug file of a stripped ELF file are searched for
     /// in its folder, in --symbols, on the symbol path and, for ELF, on debuginfod servers.
     #[arg(long, value_name = "FILE")]
     pub obj: Vec<PathBuf>,

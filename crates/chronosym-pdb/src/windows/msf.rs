@@ -9,7 +9,7 @@ use crate::{Error, Result, bytes};
 use std::borrow::Cow;
 use std::ops::Range;
 
-const MAGIC: &[u8; 32] = b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0";
+pub(super) const MAGIC: &[u8; 32] = b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0";
 const MSFZ: &[u8] = b"Microsoft MSFZ Container";
 const MSF2: &[u8] = b"Microsoft C/C++ program database 2.00";
 const PORTABLE: &[u8] = b"BSJB";

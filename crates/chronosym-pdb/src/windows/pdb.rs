@@ -8,7 +8,7 @@ use super::address_map::AddressMap;
 use super::dbi::{Dbi, ModuleList};
 use super::inline;
 use super::module::Module;
-use super::msf::Msf;
+use super::msf::{MAGIC, Msf};
 use super::pdb_stream::{PdbStream, StringTable};
 use super::publics::Publics;
 use super::types::Types;
@@ -75,6 +75,11 @@ pub enum Limitation {
 }
 
 impl<'a> WindowsPdb<'a> {
+    /// Returns whether `data` starts with the signature of an MSF 7.00 file.
+    pub fn sniff(data: &[u8]) -> bool {
+        data.starts_with(MAGIC)
+    }
+
     /// Opens a PDB from its bytes.
     ///
     /// # Errors

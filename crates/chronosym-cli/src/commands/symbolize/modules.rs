@@ -2,11 +2,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use chronosym::file_name;
 use chronosym::symbols::StoreConfig;
+use chronosym_pdb::portable::PortablePdb;
+use chronosym_pdb::windows::WindowsPdb;
 use chronosym_symbols::ObjectPath;
 use chronosym_symbols::identity::{BuildId, PdbId, Wanted};
 use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
@@ -61,7 +65,7 @@ struct Module {
 }
 
 impl Module {
-    /// Opens a file.
+    /// Opens a file. A PDB can take the place of its image.
     ///
     /// # Errors
     ///
@@ -72,6 +76,10 @@ impl Module {
         config: &StoreConfig,
         args: &Symbolize,
     ) -> Result<Self> {
+        let (image, pdb) = match (image, pdb) {
+            (Some(path), None) if is_pdb(path) => (None, image),
+            named => named,
+        };
         let object = image.map(ObjectPath::parse);
         let file = object.as_ref().map(|object| object.file.as_path());
         let path = file.or(pdb).unwrap_or(Path::new(""));
@@ -80,9 +88,11 @@ impl Module {
             None => Box::new(NativeSource::open(image, pdb, config, args)?),
         };
         let named = [Some(path), pdb].into_iter().flatten();
+        let images = IMAGE_ENDINGS.iter().filter(|_| image.is_none());
+        let images = images.flat_map(|ending| names(&path.with_extension(ending)));
         Ok(Module {
             path: path.to_owned(),
-            names: named.flat_map(names).collect(),
+            names: named.flat_map(names).chain(images).collect(),
             ids: source.ids().iter().flat_map(|id| forms_of(id)).collect(),
             source,
         })
@@ -103,6 +113,16 @@ impl Module {
         self.names.iter().any(|own| own == name)
     }
 }
+
+/// Returns whether a file starts as a PDB does; false if it cannot be read.
+fn is_pdb(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(32).read_to_end(&mut start));
+    read.is_ok() && (WindowsPdb::sniff(&start) || PortablePdb::sniff(&start))
+}
+
+/// Endings of the images that a PDB without an image may belong to.
+const IMAGE_ENDINGS: [&str; 3] = ["exe", "dll", "sys"];
 
 /// Returns the names that a request may use for a file: with and without extension, in lower case.
 fn names(path: &Path) -> [String; 2] {
@@ -139,6 +159,25 @@ fn plain_id(id: &str) -> String {
     digits.map(|c| c.to_ascii_lowercase()).collect()
 }
 
+/// Returns the images and PDBs that the user names. An image and a PDB of one name belong together,
+/// also if both are given as `--obj`.
+fn named(args: &Symbolize) -> Vec<(Option<&Path>, Option<&Path>)> {
+    let objects = args.obj.iter().map(PathBuf::as_path);
+    if let Some(pdb) = args.pdb.as_deref() {
+        return vec![(args.obj.first().map(PathBuf::as_path), Some(pdb))];
+    }
+    let (pdbs, images): (Vec<&Path>, Vec<&Path>) = objects.partition(|path| is_pdb(path));
+    let is_of = |image: &Path, pdb: &Path| image.file_stem() == pdb.file_stem();
+    let of_image = |image| pdbs.iter().copied().find(|pdb| is_of(image, pdb));
+    let alone = pdbs
+        .iter()
+        .filter(|pdb| !images.iter().any(|image| is_of(image, pdb)));
+    let with_image = images.iter().map(|&image| (Some(image), of_image(image)));
+    with_image
+        .chain(alone.map(|&pdb| (None, Some(pdb))))
+        .collect()
+}
+
 impl<'a> Modules<'a> {
     /// Opens the files that the user names.
     ///
@@ -150,13 +189,8 @@ impl<'a> Modules<'a> {
             return Err(Usage(usage.to_owned()).into());
         }
         let config = symbols::config(&args.symbols)?;
-        let pdb = args.pdb.as_deref();
-        let mut images: Vec<_> = args.obj.iter().map(|image| Some(image.as_path())).collect();
-        if images.is_empty() && pdb.is_some() {
-            images.push(None);
-        }
-        let open = images.into_iter();
-        let open = open.map(|image| Module::open(image, pdb, &config, args));
+        let open = named(args).into_iter();
+        let open = open.map(|(image, pdb)| Module::open(image, pdb, &config, args));
         let open: Vec<Module> = open.collect::<Result<_>>()?;
         let perf_map = "--perf-map applies only to addresses of a trace: ignored";
         let perf_map = (!args.symbols.perf_map.is_empty()).then(|| perf_map.to_owned());
