@@ -27,14 +27,19 @@ fn at(pid: u32, time_ns: u64) -> At {
 
 /// Loads methods with names of their own, ten in a type, each at another address.
 fn load(pid: u32, methods: Range<u64>, apply: impl FnMut(At, Fact<'_>)) {
-    load_at(pid, methods, u64::MAX, apply);
+    load_at(pid, methods, |id| id, apply);
 }
 
-/// Loads methods as [`load`], at this many addresses in turns.
-fn load_at(pid: u32, methods: Range<u64>, places: u64, mut apply: impl FnMut(At, Fact<'_>)) {
+/// Loads methods as [`load`], each at the address with the number that `place` returns.
+fn load_at(
+    pid: u32,
+    methods: Range<u64>,
+    place: impl Fn(u64) -> u64,
+    mut apply: impl FnMut(At, Fact<'_>),
+) {
     for id in methods {
         let (namespace, name) = (format!("Name.Space.Type{}", id / 10), format!("Method{id}"));
-        let method = Method::new(Action::Load, id, BASE + id % places * STEP, 0x180);
+        let method = Method::new(Action::Load, id, BASE + place(id) * STEP, 0x180);
         let method = method.named(&*namespace, &*name, "void  (int32)");
         apply(at(pid, id), method.into());
     }
@@ -108,10 +113,11 @@ fn lookup(timeline: &Timeline, methods: u64, places: u64) -> f64 {
 fn lookups(methods: u64, versions: u64) {
     let places = methods / versions;
     let mut session = Session::new(Options::default());
-    load_at(PID, 0..methods, places, |at, fact| session.apply(at, fact));
+    let place = |id| id % places;
+    load_at(PID, 0..methods, place, |at, fact| session.apply(at, fact));
     let frozen_ns = lookup(&session.finish(), methods, places);
     let mut session = LiveSession::new();
-    load_at(PID, 0..methods, places, |at, fact| session.apply(at, fact));
+    load_at(PID, 0..methods, place, |at, fact| session.apply(at, fact));
     session.publish();
     let live_ns = lookup(&session.reader().timeline(), methods, places);
     println!(
@@ -120,9 +126,39 @@ fn lookups(methods: u64, versions: u64) {
     );
 }
 
+/// Prints the times of lookups if as many methods as possible are new since the live session built
+/// its last frozen map: every 17th.
+fn lookups_after_changes(methods: u64) {
+    let unchanged = methods / 17 * 16;
+    let place = |id| match id < unchanged {
+        true => id + id / 16,
+        false => (id - unchanged) * 17 + 16,
+    };
+    let mut frozen = Session::new(Options::default());
+    load_at(PID, 0..methods, place, |at, fact| frozen.apply(at, fact));
+    let frozen_ns = lookup(&frozen.finish(), methods, methods);
+    let mut live = LiveSession::new();
+    for part in [0..unchanged, unchanged..methods] {
+        load_at(PID, part, place, |at, fact| live.apply(at, fact));
+        live.publish();
+    }
+    let live_ns = lookup(&live.reader().timeline(), methods, methods);
+    println!(
+        "lookup, {methods} methods, every 17th new: {frozen_ns:.0} ns frozen, {live_ns:.0} ns live: {:.1} times",
+        live_ns / frozen_ns
+    );
+}
+
 /// Returns the median time to load a method and to publish it, in µs.
 fn publish_one(live: &mut LiveSession, methods: u64) -> f64 {
-    let mut times: Vec<Duration> = (0..101)
+    let mut times = publishes(live, methods, 101);
+    times.sort_unstable();
+    times[times.len() / 2].as_secs_f64() * 1e6
+}
+
+/// Returns the time to load a method and to publish it, for each of some methods.
+fn publishes(live: &mut LiveSession, methods: u64, count: u64) -> Vec<Duration> {
+    (0..count)
         .map(|n| {
             let next = methods + n;
             let begin = Instant::now();
@@ -130,9 +166,7 @@ fn publish_one(live: &mut LiveSession, methods: u64) -> f64 {
             live.publish();
             begin.elapsed()
         })
-        .collect();
-    times.sort_unstable();
-    times[times.len() / 2].as_secs_f64() * 1e6
+        .collect()
 }
 
 /// Returns the least time of a batch of queries as in a profile, in ms.
@@ -166,6 +200,8 @@ fn main() {
     ] {
         lookups(size(methods), versions);
     }
+    lookups_after_changes(size(100_000));
+    lookups_after_changes(methods);
     let (timeline, build, frozen_bytes) = timed(|| frozen(methods));
     drop(timeline);
     let (mut session, publish, live_bytes) = timed(|| live(methods));
@@ -190,6 +226,16 @@ fn main() {
     println!(
         "  {:.0} µs with {methods} methods",
         publish_one(&mut session, methods)
+    );
+    // Enough for the next frozen map.
+    let count = methods / 10;
+    let times = publishes(&mut session, 2 * methods, count);
+    let longest = times.iter().max().map_or(0.0, Duration::as_secs_f64);
+    let mean = times.iter().sum::<Duration>().as_secs_f64() / count as f64;
+    println!(
+        "  of {count} more, {:.0} µs on average, {:.0} ms at most",
+        mean * 1e6,
+        longest * 1e3
     );
     drop(session);
 

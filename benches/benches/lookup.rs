@@ -144,10 +144,10 @@ fn scenario(
     scenario.ask(criterion, each(&map));
     scenario.ask(criterion, batch(&map));
     drop(map);
-    let live = live_map(bodies);
+    let mut live = live_map(bodies);
+    let snapshot = live.snapshot();
     let bytes = live.memory_bytes() as f64 / live.len() as f64;
     println!("{name}: {bytes:.1} bytes a body in a live map");
-    let snapshot = live.snapshot();
     scenario.ask(criterion, |queries| {
         let found = |query: &Query| snapshot.lookup(query.addr, query.time).id;
         let found = queries.iter().filter_map(found).map(|id| id.index() as u64);

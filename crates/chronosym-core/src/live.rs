@@ -177,7 +177,9 @@ impl LiveSession {
 
     /// Publishes all events pushed so far to readers.
     ///
-    /// Takes time linear in the changes since the last call, independent of the total state.
+    /// Takes time linear in the changes since the last call, and independent of the total state
+    /// unless a sixteenth of the code of a process has changed since its index was built: then
+    /// about 0.2 µs for each of its bodies, to build the index again.
     pub fn publish(&mut self) {
         let machine = &mut self.session.machine;
         machine.ensure_states();
@@ -391,7 +393,7 @@ impl LiveSpace {
         self.bodies.late() + self.images.late()
     }
 
-    fn snapshot(&self) -> AddressSpace {
+    fn snapshot(&mut self) -> AddressSpace {
         AddressSpace {
             bodies: Index::Live(self.bodies.snapshot()),
             images: Index::Live(self.images.snapshot()),

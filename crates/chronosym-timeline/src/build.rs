@@ -3,10 +3,10 @@
 use crate::clock::Clock;
 use crate::directory::Directory;
 use crate::layout::{Cutter, Layout, Segment, tile_of};
-use crate::lifetimes::{self, Lifetimes, Segments};
+use crate::lifetimes::{self, Segments};
 use crate::lists::Lists;
 use crate::map::{Stated, VersionedMap};
-use crate::occupant::{Id, Occupant, Start};
+use crate::occupant::{AddrRange, Id, Occupant};
 use crate::packed::PackedLifetimes;
 use crate::tile::{Flags, Tile};
 use crate::wide::WideOccupants;
@@ -30,13 +30,29 @@ impl VersionedMap {
             Id::from_index(occupants.len()).is_some(),
             "fewer than 2^32 - 1 occupants"
         );
-        let Segments { bounds, extents } = lifetimes::segments(occupants);
-        let Lifetimes { order, lifetimes } =
-            lifetimes::lifetimes(occupants, &extents, bounds.len());
+        let ranges: Vec<AddrRange> = occupants.iter().map(|occupant| occupant.range).collect();
+        let segments = lifetimes::segments(&ranges);
+        let order = lifetimes::order(occupants.iter().map(Occupant::instant));
+        let lifetimes = lifetimes::lifetimes(occupants, &order, &segments);
+        let stated = occupants
+            .iter()
+            .zip(&lifetimes)
+            .map(|(occupant, lifetime)| Stated::of(occupant, *lifetime))
+            .collect();
+        Self::index(&ranges, segments, order, lifetimes, stated)
+    }
 
+    /// Builds the index of ranges whose lifetimes are known; `order` has the positions of all in
+    /// the order of evidence, which is that of the lifetimes of each address.
+    pub(crate) fn index(
+        ranges: &[AddrRange],
+        Segments { bounds, extents }: Segments,
+        order: Vec<u32>,
+        lifetimes: Vec<(u64, u64)>,
+        stated: Vec<Stated>,
+    ) -> Self {
         let widest = widest_in_tiles(&extents);
         let is_wide = |&(first, last): &(u32, u32)| (last - first) as usize >= widest;
-        // In the order of evidence, which is the order of lifetimes.
         let narrow = order.iter().filter(|&&i| !is_wide(&extents[i as usize]));
         let entries = narrow.flat_map(|&index| {
             let (first, last) = extents[index as usize];
@@ -58,7 +74,7 @@ impl VersionedMap {
                 is_cut_after: cuts[i + 1],
             });
         let mut directory = Directory::new(segments.clone());
-        let clock = Clock::new(occupants);
+        let clock = Clock::new(&lifetimes);
         let mut cutter = Cutter::new(&lifetimes, clock);
         for (segment, i) in segments.zip(1..) {
             let next = bounds.get(i).map(|bounds| bounds.0);
@@ -81,7 +97,7 @@ impl VersionedMap {
             .iter()
             .filter(|&&index| is_wide(&extents[index as usize]))
             .map(|&index| {
-                let range = occupants[index as usize].range;
+                let range = ranges[index as usize];
                 let [first, last] =
                     [range.start(), range.last()].map(|addr| tile_of(&starts, addr));
                 (first, last, index + 1)
@@ -99,11 +115,7 @@ impl VersionedMap {
             overflow,
             wide: wide_occupants,
             clock,
-            stated: occupants
-                .iter()
-                .zip(&lifetimes)
-                .map(|(o, lifetime)| stated(o, *lifetime))
-                .collect(),
+            stated,
             lifetimes: PackedLifetimes::new(lifetimes),
         }
     }
@@ -152,17 +164,4 @@ fn mark_wide(wide: &[(usize, usize, u32)], tiles: usize, mut mark: impl FnMut(us
             mark(tile);
         }
     }
-}
-
-fn stated(occupant: &Occupant, (from, to): (u64, u64)) -> Stated {
-    let start = match occupant.start {
-        Start::At(_) => Stated::START,
-        _ => 0,
-    };
-    let is_own = to == occupant.own_end().max(from);
-    let end = match is_own && occupant.end_stated() {
-        true => Stated::END,
-        false => 0,
-    };
-    Stated(start | end)
 }

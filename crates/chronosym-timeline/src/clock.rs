@@ -1,7 +1,5 @@
 //! Times in 16 bits, as tiles hold them.
 
-use crate::occupant::{End, Occupant};
-
 /// Maps times to ticks, monotonically.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
@@ -20,16 +18,9 @@ const TICKS: u64 = (ENDLESS - FIRST - 1) as u64;
 const COARSEST: u32 = u64::BITS - u16::BITS;
 
 impl Clock {
-    /// Returns the finest clock that covers all times of these occupants.
-    pub(crate) fn new(occupants: &[Occupant]) -> Self {
-        let (first, length) = extent(occupants.iter().flat_map(|occupant| {
-            let end = match occupant.end {
-                End::At(time) | End::After(time) => time,
-                End::Open => 0,
-            };
-            let container = [occupant.not_before, occupant.not_after];
-            [occupant.instant(), end].into_iter().chain(container)
-        }));
+    /// Returns the finest clock that covers all bounds of these lifetimes.
+    pub(crate) fn new(lifetimes: &[(u64, u64)]) -> Self {
+        let (first, length) = extent(lifetimes.iter().flat_map(|&(from, to)| [from, to]));
         let shift = (0..COARSEST).find(|shift| length >> shift < TICKS);
         let shift = shift.unwrap_or(COARSEST);
         // The first time gets the tick after `FIRST`, if possible; `u64::MAX` gets none.

@@ -1,6 +1,6 @@
 //! Determines lifetimes: the rules by which one occupant ends another.
 
-use crate::occupant::Occupant;
+use crate::occupant::{AddrRange, Occupant};
 use crate::owners::OwnerRuns;
 use crate::radix::{self, Keyed};
 
@@ -13,28 +13,12 @@ pub(crate) struct Segments {
     pub(crate) extents: Vec<(u32, u32)>,
 }
 
-/// The lifetime of each occupant.
-pub(crate) struct Lifetimes {
-    /// Indices of occupants in the order of evidence: by instant, then by insertion.
-    pub(crate) order: Vec<u32>,
-    /// Start and end by index.
-    pub(crate) lifetimes: Vec<(u64, u64)>,
-}
+pub(crate) fn segments(ranges: &[AddrRange]) -> Segments {
+    let starts = sorted(ranges.iter().map(|range| range.start()));
+    let lasts = sorted(ranges.iter().map(|range| range.last()));
 
-pub(crate) fn segments(occupants: &[Occupant]) -> Segments {
-    let keyed = |key: fn(&Occupant) -> u64| {
-        let items = occupants
-            .iter()
-            .zip(0..)
-            .map(|(o, pos)| Keyed { key: key(o), pos })
-            .collect();
-        radix::sort(items)
-    };
-    let starts = keyed(|o| o.range.start());
-    let lasts = keyed(|o| o.range.last());
-
-    let mut bounds: Vec<(u64, u64)> = Vec::with_capacity(occupants.len());
-    let mut extents = vec![(0, 0); occupants.len()];
+    let mut bounds: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+    let mut extents = vec![(0, 0); ranges.len()];
     let mut starts = starts.into_iter().peekable();
     // The first address after the last segment, while `depth` ranges are open.
     let (mut here, mut depth) = (0, 0_u32);
@@ -58,31 +42,30 @@ pub(crate) fn segments(occupants: &[Occupant]) -> Segments {
     Segments { bounds, extents }
 }
 
-/// Visits the occupants in the order of evidence. Each ends, at its instant, all that it overlaps;
-/// one with an unknown start then starts where the latest of these ended. `segments` are the first
-/// and last segment of each occupant.
+/// Returns the positions of occupants in the order of evidence: by instant, then by insertion.
+pub(crate) fn order(instants: impl Iterator<Item = u64>) -> Vec<u32> {
+    sorted(instants).into_iter().map(|it| it.pos).collect()
+}
+
+fn sorted(keys: impl Iterator<Item = u64>) -> Vec<Keyed> {
+    radix::sort(keys.zip(0..).map(|(key, pos)| Keyed { key, pos }).collect())
+}
+
+/// Returns start and end of each occupant: visits them in the [order] of evidence. Each ends, at
+/// its instant, all that it overlaps; one with an unknown start then starts where the latest of
+/// these ended.
 pub(crate) fn lifetimes(
     occupants: &[Occupant],
-    segments: &[(u32, u32)],
-    segment_count: usize,
-) -> Lifetimes {
-    let keyed = occupants
-        .iter()
-        .zip(0..)
-        .map(|(o, pos)| Keyed {
-            key: o.instant(),
-            pos,
-        })
-        .collect();
-    let order: Vec<u32> = radix::sort(keyed).into_iter().map(|k| k.pos).collect();
-
+    order: &[u32],
+    Segments { bounds, extents }: &Segments,
+) -> Vec<(u64, u64)> {
     let mut lifetimes = vec![(0_u64, 0_u64); occupants.len()];
-    let mut owners = OwnerRuns::new(segment_count);
-    for &pos in &order {
+    let mut owners = OwnerRuns::new(bounds.len());
+    for &pos in order {
         let index = pos as usize;
         let occupant = &occupants[index];
         let instant = occupant.instant();
-        let (first, last) = segments[index];
+        let (first, last) = extents[index];
         let mut floor = 0;
         // The latest owner of a segment ended last: occupants of a segment follow one another.
         owners.assign(first as usize, last as usize, pos, |older| {
@@ -97,5 +80,5 @@ pub(crate) fn lifetimes(
         let from = occupant.from(floor);
         lifetimes[index] = (from, occupant.own_end().max(from));
     }
-    Lifetimes { order, lifetimes }
+    lifetimes
 }

@@ -1,22 +1,46 @@
 //! The frozen map: built once, then only read.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::clock::Clock;
 use crate::directory::{Directory, Hint};
 use crate::layout::tile_of;
-use crate::occupant::{Id, Lifetime, Neighbours};
+use crate::occupant::{AddrRange, Id, Lifetime, Neighbours, Occupant, Start};
 use crate::packed::{Nearest, PackedLifetimes};
 use crate::tile::{Edge, Flags, Tile};
 use crate::wide::WideOccupants;
 
 /// Which bounds of a lifetime the occupant's own evidence states.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stated(pub(crate) u8);
 
 impl Stated {
     pub(crate) const START: u8 = 1;
     pub(crate) const END: u8 = 2;
+
+    /// Returns those of an occupant with this lifetime.
+    pub(crate) fn of(occupant: &Occupant, (from, to): (u64, u64)) -> Self {
+        let start = match occupant.start {
+            Start::At(_) => Self::START,
+            _ => 0,
+        };
+        let is_own = to == occupant.own_end().max(from);
+        let end = match is_own && occupant.end_stated() {
+            true => Self::END,
+            false => 0,
+        };
+        Self(start | end)
+    }
+
+    pub(crate) fn lifetime(self, (from, to): (u64, u64)) -> Lifetime {
+        Lifetime {
+            from,
+            to,
+            from_known: self.0 & Self::START != 0,
+            to_known: self.0 & Self::END != 0,
+        }
+    }
 }
 
 /// An immutable index of what was at address A at time T, for any number of threads.
@@ -198,7 +222,7 @@ impl VersionedMap {
                 self.add(tile, addr, &mut nearest);
                 nearest.before != 0
             });
-            let wide = self.wide.lists(index);
+            let wide = self.wide.lists(index..=index);
             wide.for_each(|ids| nearest.add_all(ids));
         }
         let with_lifetime = |id| Id::from_raw(id).map(|id| (id, self.lifetime(id)));
@@ -258,7 +282,7 @@ impl VersionedMap {
         let mut ids = Vec::new();
         if let Some(index) = self.tile(addr) {
             self.collect(&self.tiles[index], addr, &mut ids);
-            ids.extend(self.wide.lists(index).flatten());
+            ids.extend(self.wide.lists(index..=index).flatten());
         }
         let mut ids: Vec<Id> = ids.into_iter().filter_map(Id::from_raw).collect();
         ids.sort_unstable_by_key(|id| (self.lifetimes.get(id.index()), *id));
@@ -268,15 +292,41 @@ impl VersionedMap {
     }
 
     fn collect(&self, tile: &Tile, addr: u64, ids: &mut Vec<u32>) {
-        if tile.has(Flags::SPLIT) {
-            for child in &self.branches[tile.children()] {
-                self.collect(child, addr, ids);
+        self.walk::<false>(tile, 0, &mut |leaf| {
+            if leaf.has(Flags::OVERFLOW) {
+                ids.extend(self.overflow(leaf, addr));
+            } else {
+                ids.extend(leaf.ids_at(addr as u16));
             }
-        } else if tile.has(Flags::OVERFLOW) {
-            ids.extend(self.overflow(tile, addr));
-        } else {
-            ids.extend(tile.ids_at(addr as u16));
+            false
+        });
+    }
+
+    /// Returns the tiles that the directory returns for addresses in a range.
+    pub(crate) fn hinted(&self, range: AddrRange) -> RangeInclusive<usize> {
+        let first = match self.directory.hint(range.start()) {
+            Hint::Tile(index) => index as usize,
+            Hint::Nowhere | Hint::Unknown => tile_of(&self.starts, range.start()),
+        };
+        first..=tile_of(&self.starts, range.last())
+    }
+
+    /// Returns the ids of all occupants whose range overlaps `range`, and of others nearby.
+    pub(crate) fn ids_near(&self, range: AddrRange) -> Vec<Id> {
+        let [first, last] = [range.start(), range.last()].map(|addr| tile_of(&self.starts, addr));
+        let mut ids: Vec<u32> = self.wide.lists(first..=last).flatten().copied().collect();
+        for tile in &self.tiles[first..=last] {
+            self.walk::<false>(tile, 0, &mut |leaf| {
+                match leaf.has(Flags::OVERFLOW) {
+                    true => ids.extend(&self.overflow[leaf.overflow_range()]),
+                    false => ids.extend(leaf.all_ids()),
+                }
+                false
+            });
         }
+        ids.sort_unstable();
+        ids.dedup();
+        ids.into_iter().filter_map(Id::from_raw).collect()
     }
 
     /// Returns the lifetime of `id`.
@@ -284,14 +334,7 @@ impl VersionedMap {
     /// # Panics
     /// If `id` comes from a map with more occupants.
     pub fn lifetime(&self, id: Id) -> Lifetime {
-        let (from, to) = self.lifetimes.get(id.index());
-        let stated = self.stated[id.index()].0;
-        Lifetime {
-            from,
-            to,
-            from_known: stated & Stated::START != 0,
-            to_known: stated & Stated::END != 0,
-        }
+        self.stated[id.index()].lifetime(self.lifetimes.get(id.index()))
     }
 
     /// Returns the number of occupants, including those with empty lifetimes.

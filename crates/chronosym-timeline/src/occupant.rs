@@ -178,6 +178,12 @@ impl Id {
         (self.0.get() - 1) as usize
     }
 
+    /// Returns the id of the occupant inserted `count` later, which exists.
+    #[inline(always)]
+    pub(crate) const fn plus(self, count: usize) -> Self {
+        Self(self.0.saturating_add(count as u32))
+    }
+
     /// Returns the form that indices store.
     pub(crate) const fn raw(self) -> u32 {
         self.0.get()

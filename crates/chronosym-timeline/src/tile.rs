@@ -177,6 +177,11 @@ impl Tile {
             .filter(|&id| id != 0)
     }
 
+    /// Returns the ids of all lanes, and 0.
+    pub(crate) fn all_ids(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..Self::LANES).map(|lane| self.word(lane))
+    }
+
     /// Returns the lane that is alive at an address in a tick, or the one after the last; `Err` if
     /// a lifetime at the address starts or ends in this tick.
     #[inline(always)]

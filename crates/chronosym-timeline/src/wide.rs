@@ -1,7 +1,7 @@
 //! Occupants of many tiles, in a segment tree over the tiles.
 
 use std::iter;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use crate::clock::Clock;
 use crate::lists::Lists;
@@ -64,19 +64,23 @@ impl WideOccupants {
             let after = first + ends[first..].partition_point(|&end| end == tick) + 1;
             lifetimes.alive(&ids[first..after.min(ids.len())], time)
         };
-        let mut alive = self.covering(tile).map(alive);
+        let mut alive = self.covering(tile..=tile).map(alive);
         alive.find(|&id| id != 0).unwrap_or(0)
     }
 
-    /// Returns the ids of all that are in a tile: one list for each node, in time order.
-    pub(crate) fn lists(&self, tile: usize) -> impl Iterator<Item = &[u32]> {
-        self.covering(tile).map(|range| &self.lists.ids[range])
+    /// Returns the ids of all that are in any of some tiles: one list for each node, in time order.
+    pub(crate) fn lists(&self, tiles: RangeInclusive<usize>) -> impl Iterator<Item = &[u32]> {
+        self.covering(tiles).map(|range| &self.lists.ids[range])
     }
 
-    /// Returns the ranges of the lists of the nodes that cover a tile.
-    fn covering(&self, tile: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+    /// Returns the ranges of the lists of the nodes that cover any of some tiles.
+    #[inline(always)]
+    fn covering(&self, tiles: RangeInclusive<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
         let levels = self.levels.iter().enumerate();
-        levels.map(move |(level, first)| self.lists.range(first + (tile >> level)))
+        levels.flat_map(move |(level, first)| {
+            let nodes = tiles.start() >> level..=tiles.end() >> level;
+            nodes.map(move |node| self.lists.range(first + node))
+        })
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {

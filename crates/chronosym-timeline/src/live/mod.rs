@@ -1,5 +1,6 @@
 //! A map that grows while it is read: one writer and any number of readers that never wait.
 
+mod base;
 mod keys;
 mod occupants;
 mod segment;
@@ -8,12 +9,20 @@ mod tree;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::occupant::{AddrRange, End, Id, Occupant, Start};
+use base::Base;
 use occupants::{LiveOccupant, Occupants};
 use segment::{Order, Segment, Version, Versions};
 pub use snapshot::{LiveAnswer, Snapshot};
 use tree::{Key, Tree};
+
+/// With at most this many changes since, no base is built.
+const FEW: usize = 64;
+/// The part of the base that must have changed before the next one is built. The smaller, the more
+/// lookups search the tree; the larger, the more a change costs on average.
+const SHARE: usize = 16;
 
 /// The writer's side of a map that grows while it is read.
 ///
@@ -21,11 +30,19 @@ use tree::{Key, Tree};
 /// order of arrival. Readers use a [`snapshot`](LiveMap::snapshot).
 ///
 /// An insertion takes O(log n) for each segment of the address space that its range covers; ranges
-/// are cut wherever a remembered range that they overlap starts or ends.
+/// are cut wherever a remembered range that they overlap starts or ends. Once a sixteenth of the
+/// occupants has changed, the next [`snapshot`](LiveMap::snapshot) builds a frozen map of all in
+/// O(n log n), so that lookups in snapshots are about as fast.
 pub struct LiveMap {
-    /// Segments by first address; none overlap.
+    /// The occupants of all addresses that no segment has.
+    base: Option<Arc<Base>>,
+    /// Segments by first address; none overlap. Each has all occupants of its addresses.
     tree: Tree<u64, Segment>,
+    /// The number of changes since the base was built.
+    changes: usize,
     occupants: Occupants,
+    /// The latest time before which occupants were forgotten.
+    horizon: u64,
     late: usize,
     watermark: u64,
     finished: bool,
@@ -35,8 +52,11 @@ impl LiveMap {
     /// Returns an empty map.
     pub fn new() -> Self {
         Self {
+            base: None,
             tree: Tree::new(),
+            changes: 0,
             occupants: Occupants::default(),
+            horizon: 0,
             late: 0,
             watermark: 0,
             finished: false,
@@ -47,28 +67,28 @@ impl LiveMap {
     ///
     /// # Panics
     /// With more than 2^32 − 2 occupants.
-    pub fn insert(&mut self, occupant: Occupant) -> Id {
+    pub fn insert(&mut self, mut occupant: Occupant) -> Id {
         self.late += usize::from(occupant.instant() < self.watermark);
-        let id = self.occupants.push(LiveOccupant { occupant, to: 0 });
-        let version = lifetime(id, &occupant, 0, None);
-        let (start, last) = (occupant.range.start(), occupant.range.last());
-        let overlapping = self.tree.last(|start| *start <= last);
-        if overlapping.is_none_or(|(_, segment)| segment.last < start) {
+        self.changes += 1;
+        // Occupants that it would follow may be forgotten.
+        not_from_before(&mut occupant, self.horizon);
+        let live = LiveOccupant::new(occupant, 0, None);
+        let (range, id) = (occupant.range, self.occupants.push(live));
+        let version = live.version(id);
+        if self.is_vacant(range) {
             // Most addresses are new.
-            self.tree
-                .insert(start, segment(last, Versions::One(version)));
-            self.set_to(id, version.to);
+            self.add_segment(range, Versions::One(version));
             return id;
         }
-        self.split(start);
-        if let Some(after) = last.checked_add(1) {
+        self.split(range.start());
+        if let Some(after) = range.last().checked_add(1) {
             self.split(after);
         }
-        self.fill(occupant.range);
+        self.complete(range);
         // Its own lifetime, those it may end, and those that may start where an older one ended.
         let order = version.order();
         let mut stale = BTreeSet::from([order]);
-        for start in self.starts(occupant.range) {
+        for start in self.starts(range) {
             if let Some(segment) = self.tree.get_mut(&start) {
                 let versions = &mut segment.versions;
                 let neighbours = [versions.older(order), versions.newer(order)];
@@ -115,8 +135,13 @@ impl LiveMap {
 
     /// Returns the current state of the map, for any thread. Later changes copy the nodes they
     /// share with it.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(self.tree.clone(), self.watermark, self.finished)
+    ///
+    /// Takes constant time unless a sixteenth of the occupants has changed since the last frozen
+    /// map was built; then O(n log n) for the next one.
+    pub fn snapshot(&mut self) -> Snapshot {
+        self.renew_base();
+        let (base, changes) = (self.base.clone(), self.tree.clone());
+        Snapshot::new(base, changes, self.watermark, self.finished)
     }
 
     /// Forgets the occupants that ended at or before `horizon` and returns their ids. Visits all
@@ -139,20 +164,31 @@ impl LiveMap {
     /// assert_eq!(live.snapshot().lookup(0x1080, 60).id, Some(new));
     /// ```
     pub fn forget_before(&mut self, horizon: u64) -> Vec<Id> {
+        self.horizon = self.horizon.max(horizon);
         let ended = self.occupants.iter().filter(|(_, live)| live.to <= horizon);
         let dead: Vec<Id> = ended.map(|(id, _)| id).collect();
         for &id in &dead {
-            let Some(LiveOccupant { occupant, to }) = self.occupants.remove(id) else {
+            let Some(LiveOccupant { occupant, to, .. }) = self.occupants.remove(id) else {
                 continue;
             };
+            let order = (occupant.instant(), id);
+            self.complete(occupant.range);
             for start in self.starts(occupant.range) {
-                if let Some(segment) = self.tree.get_mut(&start) {
-                    segment.versions.remove((occupant.instant(), id));
-                    segment.forgotten = segment.forgotten.max(to);
+                let Some(segment) = self.tree.get_mut(&start) else {
+                    continue;
+                };
+                segment.versions.remove(order);
+                let newer = segment.versions.newer(order).map(|newer| newer.id);
+                if segment.versions.is_empty() && self.base.is_none() {
+                    self.tree.remove(&start);
+                }
+                if let Some(newer) = newer.and_then(|id| self.occupants.get_mut(id)) {
+                    not_from_before(&mut newer.occupant, to);
                 }
             }
-            self.join(occupant.range);
         }
+        self.changes += dead.len();
+        self.renew_base();
         dead
     }
 
@@ -170,12 +206,23 @@ impl LiveMap {
     /// all nodes.
     pub fn memory_bytes(&self) -> usize {
         let of_segment = |segment: &Segment| segment.versions.memory_bytes();
-        self.tree.memory_bytes(&of_segment) + self.occupants.memory_bytes()
+        let base = self.base.as_ref().map_or(0, |base| base.memory_bytes());
+        base + self.tree.memory_bytes(&of_segment) + self.occupants.memory_bytes()
+    }
+
+    /// Builds the base from all occupants if enough have changed.
+    fn renew_base(&mut self) {
+        let unchanged = self.base.as_ref().map_or(0, |base| base.len());
+        if self.changes > FEW + unchanged / SHARE {
+            let base = (self.occupants.len() > 0).then(|| Arc::new(Base::new(&self.occupants)));
+            (self.base, self.tree, self.changes) = (base, Tree::new(), 0);
+        }
     }
 
     fn change(&mut self, id: Id, change: impl FnOnce(&mut Occupant)) {
         if let Some(live) = self.occupants.get_mut(id) {
             change(&mut live.occupant);
+            self.changes += 1;
             let stale = BTreeSet::from([(live.occupant.instant(), id)]);
             self.refresh(stale);
         }
@@ -186,9 +233,10 @@ impl LiveMap {
     fn refresh(&mut self, mut stale: BTreeSet<Order>) {
         while let Some(order) = stale.pop_first() {
             let (_, id) = order;
-            let Some(&LiveOccupant { occupant, to }) = self.occupants.get(id) else {
+            let Some(&LiveOccupant { occupant, to, .. }) = self.occupants.get(id) else {
                 continue;
             };
+            self.complete(occupant.range);
             let starts = self.starts(occupant.range);
             // Occupants of one address follow one another, so the neighbours in each segment
             // suffice.
@@ -199,12 +247,13 @@ impl LiveMap {
                     continue;
                 };
                 let older = segment.versions.older(order);
-                floor = floor.max(older.map_or(segment.forgotten, |older| older.to));
+                floor = floor.max(older.map_or(0, |older| older.to));
                 newer.extend(segment.versions.newer(order).map(Version::order));
             }
             let closer = newer.iter().map(|&(instant, _)| instant).min();
-            let version = lifetime(id, &occupant, floor, closer);
-            if version.to != to {
+            let live = LiveOccupant::new(occupant, floor, closer);
+            let version = live.version(id);
+            if live.to != to {
                 stale.extend(newer);
             }
             for start in &starts {
@@ -212,13 +261,9 @@ impl LiveMap {
                     segment.versions.insert(version);
                 }
             }
-            self.set_to(id, version.to);
-        }
-    }
-
-    fn set_to(&mut self, id: Id, to: u64) {
-        if let Some(live) = self.occupants.get_mut(id) {
-            live.to = to;
+            if let Some(changed) = self.occupants.get_mut(id) {
+                *changed = live;
+            }
         }
     }
 
@@ -247,42 +292,75 @@ impl LiveMap {
         }
     }
 
-    /// Adds segments for the addresses in `range` that have none.
-    fn fill(&mut self, range: AddrRange) {
+    /// Returns whether no address of a range ever had an occupant that is not forgotten.
+    fn is_vacant(&self, range: AddrRange) -> bool {
+        let before = self.tree.last(|start| *start <= range.last());
+        before.is_none_or(|(_, segment)| segment.last < range.start())
+            && self.in_base(range).next().is_none()
+    }
+
+    /// Returns the occupants of the base that overlap a range.
+    fn in_base(&self, range: AddrRange) -> impl Iterator<Item = (AddrRange, Version)> + '_ {
+        let near = self.base.iter().flat_map(move |base| base.ids_near(range));
+        let near = near.filter_map(|id| Some((id, self.occupants.get(id)?)));
+        let here = near.filter(move |(_, live)| live.occupant.range.overlaps(range));
+        here.map(|(id, live)| (live.occupant.range, live.version(id)))
+    }
+
+    /// Adds segments for the addresses in `range` that have none, with their occupants in the base.
+    fn complete(&mut self, range: AddrRange) {
         let mut next = Some(range.start());
         for start in self.starts(range) {
-            let before = next.filter(|&next| next < start);
-            if let Some(before) = before {
-                self.tree.insert(before, segment(start - 1, Versions::None));
+            if let Some(before) = start.checked_sub(1) {
+                self.copy_base(next, before);
             }
             let at = self.tree.last(|it| *it <= start);
             next = at.and_then(|(_, segment)| segment.last.checked_add(1));
         }
-        if let Some(next) = next.filter(|&next| next <= range.last()) {
-            self.tree
-                .insert(next, segment(range.last(), Versions::None));
+        self.copy_base(next, range.last());
+    }
+
+    /// Adds segments for addresses that have none.
+    fn copy_base(&mut self, start: Option<u64>, last: u64) {
+        let Some(range) = start.and_then(|start| AddrRange::new(start, last)) else {
+            return;
+        };
+        let mut occupants: Vec<(AddrRange, Version)> = self.in_base(range).collect();
+        occupants.sort_unstable_by_key(|(_, version)| version.order());
+        let bounds = occupants.iter().flat_map(|(range, _)| {
+            let after = range.last().checked_add(1);
+            [Some(range.start()), after]
+        });
+        let mut starts: Vec<u64> = bounds
+            .flatten()
+            .filter(|start| range.contains(*start))
+            .chain([range.start()])
+            .collect();
+        starts.sort_unstable();
+        starts.dedup();
+        let mut versions = vec![Vec::new(); starts.len()];
+        for (range, version) in occupants {
+            let first = starts.partition_point(|start| *start < range.start());
+            let end = starts.partition_point(|start| *start <= range.last());
+            for here in &mut versions[first..end] {
+                here.push(version);
+            }
+        }
+        let nexts = starts[1..].iter().map(|next| next - 1);
+        let lasts = nexts.chain([range.last()]);
+        for ((&start, last), versions) in starts.iter().zip(lasts).zip(versions) {
+            if let Some(range) = AddrRange::new(start, last) {
+                self.add_segment(range, Versions::of(&versions));
+            }
         }
     }
 
-    /// Joins successive segments without occupants in `range` and beside it, and the addresses
-    /// between them.
-    fn join(&mut self, range: AddrRange) {
-        let next = self.tree.after(&range.last()).map(|(&start, _)| start);
-        for start in self.starts(range).into_iter().chain(next) {
-            let (before, here) = self.tree.divide(|it| *it < start);
-            let Some(((&first, before), (_, here))) = before.zip(here) else {
-                continue;
-            };
-            if before.versions.is_empty() && here.versions.is_empty() {
-                let joined = Segment {
-                    last: here.last,
-                    forgotten: before.forgotten.max(here.forgotten),
-                    versions: Versions::None,
-                };
-                self.tree.remove(&start);
-                self.tree.insert(first, joined);
-            }
+    fn add_segment(&mut self, range: AddrRange, versions: Versions) {
+        if let Some(base) = &self.base {
+            base.set_changed(range);
         }
+        let last = range.last();
+        self.tree.insert(range.start(), Segment { last, versions });
     }
 }
 
@@ -301,27 +379,9 @@ impl fmt::Debug for LiveMap {
     }
 }
 
-/// Returns an occupant with its lifetime, if the occupants of its addresses before it end at
-/// `floor`, and the next one starts at `closer`.
-fn lifetime(id: Id, occupant: &Occupant, floor: u64, closer: Option<u64>) -> Version {
-    let from = occupant.from(floor);
-    let own = occupant.own_end().max(from);
-    let to = own.min(closer.unwrap_or(u64::MAX)).max(from);
-    Version {
-        instant: occupant.instant(),
-        from,
-        to,
-        id,
-        from_known: matches!(occupant.start, Start::At(_)),
-        to_known: to == own && occupant.end_stated(),
-    }
-}
-
-/// Returns a segment in which no occupant was forgotten.
-fn segment(last: u64, versions: Versions) -> Segment {
-    Segment {
-        last,
-        forgotten: 0,
-        versions,
+/// States that an unknown start is not before a time.
+fn not_from_before(occupant: &mut Occupant, time: u64) {
+    if matches!(occupant.start, Start::Before(_)) {
+        occupant.not_before = occupant.not_before.max(time);
     }
 }

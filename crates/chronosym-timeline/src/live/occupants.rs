@@ -2,13 +2,43 @@
 
 use std::collections::BTreeMap;
 
+use super::segment::Version;
+use crate::map::Stated;
 use crate::occupant::{Id, Occupant};
 
-/// An occupant, and the end of its lifetime.
+/// An occupant, and its lifetime.
 #[derive(Clone, Copy)]
 pub(crate) struct LiveOccupant {
     pub(crate) occupant: Occupant,
+    pub(crate) from: u64,
     pub(crate) to: u64,
+}
+
+impl LiveOccupant {
+    /// Returns an occupant with its lifetime, if the occupants of its addresses before it end at
+    /// `floor`, and the next one starts at `closer`.
+    pub(crate) fn new(occupant: Occupant, floor: u64, closer: Option<u64>) -> Self {
+        let from = occupant.from(floor);
+        let own = occupant.own_end().max(from);
+        let to = own.min(closer.unwrap_or(u64::MAX)).max(from);
+        Self { occupant, from, to }
+    }
+
+    /// Returns start and end of its lifetime.
+    pub(crate) fn bounds(&self) -> (u64, u64) {
+        (self.from, self.to)
+    }
+
+    pub(crate) fn version(&self, id: Id) -> Version {
+        let Self { occupant, from, to } = self;
+        Version {
+            instant: occupant.instant(),
+            from: *from,
+            to: *to,
+            id,
+            stated: Stated::of(occupant, self.bounds()),
+        }
+    }
 }
 
 /// Occupants of a block.

@@ -4,6 +4,7 @@ use std::iter::once;
 use std::sync::Arc;
 
 use super::tree::{Key, Tree};
+use crate::map::Stated;
 use crate::occupant::{Id, Lifetime};
 
 /// Orders the occupants of a segment: instant of the evidence, id.
@@ -16,18 +17,17 @@ pub(crate) struct Version {
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) id: Id,
-    pub(crate) from_known: bool,
-    pub(crate) to_known: bool,
+    pub(crate) stated: Stated,
 }
 
 impl Version {
+    #[inline(always)]
+    pub(crate) fn is_alive(&self, time: u64) -> bool {
+        (self.from <= time) & (time < self.to)
+    }
+
     pub(crate) fn lifetime(&self) -> Lifetime {
-        Lifetime {
-            from: self.from,
-            to: self.to,
-            from_known: self.from_known,
-            to_known: self.to_known,
-        }
+        self.stated.lifetime((self.from, self.to))
     }
 }
 
@@ -53,17 +53,24 @@ pub(crate) enum Versions {
 /// An insertion copies this many at most.
 const FEW: usize = 64;
 
-/// A segment; the tree of segments has its first address. Addresses outside of all segments never
-/// had an occupant.
+/// A segment; the tree of segments has its first address.
 #[derive(Clone)]
 pub(crate) struct Segment {
     pub(crate) last: u64,
-    /// The latest end of forgotten occupants.
-    pub(crate) forgotten: u64,
     pub(crate) versions: Versions,
 }
 
 impl Versions {
+    /// Returns those of a list, which is sorted.
+    pub(crate) fn of(all: &[Version]) -> Self {
+        match *all {
+            [] => Versions::None,
+            [one] => Versions::One(one),
+            _ if all.len() <= FEW => Versions::Few(all.into()),
+            _ => Versions::Many(all.iter().map(|&version| (version, ())).collect()),
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Versions::None)
     }
@@ -151,16 +158,8 @@ impl Versions {
                 }
             }
             Versions::Few(all) => {
-                let kept: Arc<[Version]> = all
-                    .iter()
-                    .filter(|it| it.order() != order)
-                    .copied()
-                    .collect();
-                *self = match *kept {
-                    [] => Versions::None,
-                    [one] => Versions::One(one),
-                    _ => Versions::Few(kept),
-                };
+                let kept = all.iter().filter(|it| it.order() != order);
+                *self = Versions::of(&kept.copied().collect::<Vec<_>>());
             }
             Versions::Many(all) => {
                 all.remove(&order);
@@ -200,8 +199,7 @@ mod tests {
             from: instant,
             to: instant + [0, 7][index % 2],
             id: Id::from_index(index).expect("few"),
-            from_known: true,
-            to_known: true,
+            stated: Stated(0),
         }
     }
 
@@ -214,9 +212,9 @@ mod tests {
             for (step, &(index, adds)) in changes.iter().enumerate() {
                 let mut version = version(index);
                 if adds {
-                    version.to_known = step % 2 == 0;
+                    version.stated = Stated(step as u8 % 2);
                     versions.insert(version);
-                    model.insert(version.order(), version.to_known);
+                    model.insert(version.order(), version.stated);
                 } else {
                     versions.remove(version.order());
                     model.remove(&version.order());
@@ -225,7 +223,7 @@ mod tests {
             prop_assert_eq!(versions.is_empty(), model.is_empty());
             let oldest = versions.divide(|_| false).1;
             let all = std::iter::successors(oldest, |it| versions.newer(it.order()));
-            prop_assert!(all.map(|it| (it.order(), it.to_known)).eq(model));
+            prop_assert!(all.map(|it| (it.order(), it.stated)).eq(model));
             let newest = versions.divide(|_| true).0.map(Version::order);
             for time in 0..30 * FEW as u64 {
                 let next = versions.divide(|it| it.to <= time).1.map(Version::order);
