@@ -62,8 +62,8 @@ impl Base {
         word >> (tile % 64) & 1 != 0
     }
 
-    /// Notes that the occupants of a range change. Whoever passes a snapshot to another thread
-    /// passes this on, too.
+    /// Notes that the occupants of a range change. A thread that receives a later snapshot sees it:
+    /// passing a snapshot to another thread orders memory accesses.
     pub(crate) fn set_changed(&self, range: AddrRange) {
         for tile in self.map.hinted(range) {
             self.changed[tile / 64].fetch_or(1 << (tile % 64), Ordering::Relaxed);

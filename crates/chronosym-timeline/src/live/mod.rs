@@ -165,31 +165,24 @@ impl LiveMap {
     /// ```
     pub fn forget_before(&mut self, horizon: u64) -> Vec<Id> {
         self.horizon = self.horizon.max(horizon);
-        let ended = self.occupants.iter().filter(|(_, live)| live.to <= horizon);
-        let dead: Vec<Id> = ended.map(|(id, _)| id).collect();
-        for &id in &dead {
-            let Some(LiveOccupant { occupant, to, .. }) = self.occupants.remove(id) else {
-                continue;
-            };
-            let order = (occupant.instant(), id);
-            self.complete(occupant.range);
-            for start in self.starts(occupant.range) {
-                let Some(segment) = self.tree.get_mut(&start) else {
-                    continue;
-                };
-                segment.versions.remove(order);
-                let newer = segment.versions.newer(order).map(|newer| newer.id);
-                if segment.versions.is_empty() && self.base.is_none() {
-                    self.tree.remove(&start);
-                }
-                if let Some(newer) = newer.and_then(|id| self.occupants.get_mut(id)) {
-                    not_from_before(&mut newer.occupant, to);
-                }
+        let mut dead = Vec::new();
+        for (id, live) in self.occupants.iter_mut() {
+            // Those that it followed may be forgotten.
+            not_from_before(&mut live.occupant, live.from.min(horizon));
+            if live.to <= horizon {
+                dead.push((id, live.occupant));
             }
         }
+        for &(id, _) in &dead {
+            self.occupants.remove(id);
+        }
         self.changes += dead.len();
-        self.renew_base();
-        dead
+        if !self.renew_base() {
+            for (id, occupant) in &dead {
+                self.remove_versions(*id, occupant);
+            }
+        }
+        dead.into_iter().map(|(id, _)| id).collect()
     }
 
     /// Returns the number of occupants that are not forgotten.
@@ -210,12 +203,27 @@ impl LiveMap {
         base + self.tree.memory_bytes(&of_segment) + self.occupants.memory_bytes()
     }
 
-    /// Builds the base from all occupants if enough have changed.
-    fn renew_base(&mut self) {
+    /// Builds the base from all occupants if enough have changed. Returns whether it did.
+    fn renew_base(&mut self) -> bool {
         let unchanged = self.base.as_ref().map_or(0, |base| base.len());
-        if self.changes > FEW + unchanged / SHARE {
+        let is_due = self.changes > FEW + unchanged / SHARE;
+        if is_due {
             let base = (self.occupants.len() > 0).then(|| Arc::new(Base::new(&self.occupants)));
             (self.base, self.tree, self.changes) = (base, Tree::new(), 0);
+        }
+        is_due
+    }
+
+    /// Removes a forgotten occupant from the segments.
+    fn remove_versions(&mut self, id: Id, occupant: &Occupant) {
+        self.complete(occupant.range);
+        for start in self.starts(occupant.range) {
+            if let Some(segment) = self.tree.get_mut(&start) {
+                segment.versions.remove((occupant.instant(), id));
+                if segment.versions.is_empty() && self.base.is_none() {
+                    self.tree.remove(&start);
+                }
+            }
         }
     }
 

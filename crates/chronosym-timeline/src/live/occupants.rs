@@ -98,6 +98,15 @@ impl Occupants {
         blocks.filter_map(|(index, slot)| Some((Id::from_index(index)?, slot.as_ref()?)))
     }
 
+    /// Returns all occupants to be changed, by id.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Id, &mut LiveOccupant)> {
+        let blocks = self.blocks.iter_mut().flat_map(|(number, block)| {
+            let ids = number * BLOCK..;
+            ids.zip(block)
+        });
+        blocks.filter_map(|(index, slot)| Some((Id::from_index(index)?, slot.as_mut()?)))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.count
     }
