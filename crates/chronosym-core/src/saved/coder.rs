@@ -126,7 +126,25 @@ impl<'c> Coder<'c> {
         at
     }
 
-    fn code(&mut self, column: usize, value: u64) -> u64 {
+    /// Codes a number in the next column.
+    #[inline]
+    fn code(&mut self, value: u64) -> u64 {
+        // Most numbers are read, and have one byte.
+        if let Side::Read(_) = self.side
+            && let Some(column) = self.columns.get_mut(self.at)
+            && let Some((&byte, rest)) = column.unread.split_first()
+            && byte < 0x80
+        {
+            self.at += 1;
+            column.unread = rest;
+            return byte.into();
+        }
+        self.code_any(value)
+    }
+
+    #[inline(never)]
+    fn code_any(&mut self, value: u64) -> u64 {
+        let column = self.column();
         let Column {
             written, unread, ..
         } = &mut self.columns[column];
@@ -142,13 +160,28 @@ impl<'c> Coder<'c> {
         }
     }
 
+    /// Returns the number that the next one in a column is relative to.
+    #[inline]
+    fn last(&self, column: usize) -> u64 {
+        self.columns.get(column).map_or(0, |column| column.last)
+    }
+
+    /// Sets the number that the next one in a column, which was coded, is relative to.
+    #[inline]
+    fn set_last(&mut self, column: usize, last: u64) {
+        if let Some(column) = self.columns.get_mut(column) {
+            column.last = last;
+        }
+    }
+
     /// Codes a number unchanged.
+    #[inline]
     pub fn number<T: Copy + Default + TryFrom<u64> + TryInto<u64>>(&mut self, value: &mut T) {
-        let column = self.column();
-        let coded = self.code(column, (*value).try_into().unwrap_or(0));
+        let coded = self.code((*value).try_into().unwrap_or(0));
         self.store(value, coded);
     }
 
+    #[inline]
     fn store<T: Default + TryFrom<u64>>(&mut self, value: &mut T, coded: u64) {
         if self.reads() {
             let stored = T::try_from(coded);
@@ -158,33 +191,34 @@ impl<'c> Coder<'c> {
     }
 
     /// Codes a number as the difference to that of the preceding row.
+    #[inline]
     pub fn delta<T: Copy + Default + TryFrom<u64> + TryInto<u64>>(&mut self, value: &mut T) {
-        let last = self.columns.get(self.at).map_or(0, |column| column.last);
         let at = self.at;
+        let last = self.last(at);
         self.relative(value, last);
-        self.columns[at].last = (*value).try_into().unwrap_or(0);
+        self.set_last(at, (*value).try_into().unwrap_or(0));
     }
 
     /// Codes a number as the difference to another that is already coded.
+    #[inline]
     pub fn relative<T>(&mut self, value: &mut T, base: u64)
     where
         T: Copy + Default + TryFrom<u64> + TryInto<u64>,
     {
-        let column = self.column();
         let number: u64 = (*value).try_into().unwrap_or(0);
-        let coded = self.code(column, zigzag(number.wrapping_sub(base)));
+        let coded = self.code(zigzag(number.wrapping_sub(base)));
         self.store(value, base.wrapping_add(unzigzag(coded)));
     }
 
     /// Codes a rank: most are one more than the largest before.
     fn rank(&mut self, rank: u32) -> u32 {
-        let column = self.column();
-        let next = self.columns[column].last;
-        let coded = self.code(column, zigzag(u64::from(rank).wrapping_sub(next)));
+        let at = self.at;
+        let next = self.last(at);
+        let coded = self.code(zigzag(u64::from(rank).wrapping_sub(next)));
         let rank = u32::try_from(next.wrapping_add(unzigzag(coded)));
         self.is_valid &= rank.is_ok();
         let rank = rank.unwrap_or(0);
-        self.columns[column].last = next.max(u64::from(rank) + 1);
+        self.set_last(at, next.max(u64::from(rank) + 1));
         rank
     }
 
@@ -256,19 +290,24 @@ impl<'c> Coder<'c> {
 
     /// Codes any number of bytes in two columns.
     pub fn bytes(&mut self, value: &mut Vec<u8>) {
-        let mut length = value.len();
+        if self.reads() {
+            *value = self.take_bytes().unwrap_or_default().to_vec();
+            return;
+        }
+        self.number(&mut value.len());
+        let column = self.column();
+        self.columns[column].written.extend_from_slice(value);
+    }
+
+    /// Reads what [`bytes`](Self::bytes) wrote.
+    pub fn take_bytes(&mut self) -> Option<&'c [u8]> {
+        let mut length = 0;
         self.number(&mut length);
         let column = self.column();
-        let Column {
-            written, unread, ..
-        } = &mut self.columns[column];
-        match self.side {
-            Side::Write(_) => written.extend_from_slice(value),
-            Side::Read(_) => match unread.split_at_checked(length) {
-                Some((bytes, rest)) => (*value, *unread) = (bytes.to_vec(), rest),
-                None => self.is_valid = false,
-            },
-        }
+        let unread = &mut self.columns[column].unread;
+        let taken = unread.split_off(..length);
+        self.is_valid &= taken.is_some();
+        taken
     }
 
     /// Codes text that no other row has, in two columns.
@@ -351,11 +390,10 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 /// Reads at most ten bytes.
 pub(super) fn take_varint(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, tail) = rest.split_first()?;
-        *rest = tail;
-        value |= u64::from(byte & 0x7f) << shift;
+    for (at, &byte) in rest.iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * at);
         if byte < 0x80 {
+            *rest = &rest[at + 1..];
             return Some(value);
         }
     }

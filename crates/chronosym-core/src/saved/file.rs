@@ -8,13 +8,12 @@
 //! | … | the directory, compressed too |
 //! | 24 | offset (8) and length (4) of the directory, its length without compression (4), CRC-32 of the directory (4) and of the trailer's bytes before this one (4) |
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 
 use chronosym_types::closed_list;
-use flate2::Compression;
-use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
+use flate2::{Compression, Decompress, FlushDecompress, Status};
 
 use super::coder::{Coder, VERSION};
 use super::crc::crc;
@@ -27,6 +26,8 @@ const TRAILER: usize = 24;
 /// Maximum ratio of the contents' size to that of the file, beyond the exempt part.
 const MAX_RATIO: u64 = 200;
 const FREE: u64 = 64 << 20;
+/// Bytes to which a byte of DEFLATE expands at most, rounded up.
+const MAX_EXPANSION: usize = 1 << 11;
 
 closed_list! {
     /// A table of a file: rows of one kind, in blocks.
@@ -289,11 +290,13 @@ impl<'b> SavedTimeline<'b> {
         if crc(stored) != block.crc {
             return None;
         }
-        let mut content = Vec::new();
-        let limit = u64::from(block.length) + 1;
-        let mut decoder = DeflateDecoder::new(stored).take(limit);
-        decoder.read_to_end(&mut content).ok()?;
-        (content.len() == block.length as usize).then_some(content)
+        // No more than DEFLATE can expand to, whatever the directory states.
+        let length = block.length as usize;
+        let room = length.min(stored.len().saturating_mul(MAX_EXPANSION));
+        let mut content = Vec::with_capacity(room);
+        let mut decoder = Decompress::new(false);
+        let end = decoder.decompress_vec(stored, &mut content, FlushDecompress::Finish);
+        (matches!(end, Ok(Status::StreamEnd)) && content.len() == length).then_some(content)
     }
 
     /// Returns the number of rows of a table.
@@ -355,27 +358,60 @@ impl<'b> SavedTimeline<'b> {
         table: Table,
         index: usize,
         texts: &mut dyn TextSource,
-        mut code: impl FnMut(&mut Coder<'_>, &mut T),
+        code: impl FnMut(&mut Coder<'_>, &mut T),
     ) -> Result<Vec<T>, SavedError> {
+        let mut rows = Vec::new();
+        self.read_onto(&mut rows, table, index, texts, code)?;
+        Ok(rows)
+    }
+
+    /// Appends the rows of a block to others.
+    pub(super) fn read_onto<T: Default>(
+        &self,
+        rows: &mut Vec<T>,
+        table: Table,
+        index: usize,
+        texts: &mut dyn TextSource,
+        mut code: impl FnMut(&mut Coder<'_>, &mut T),
+    ) -> Result<(), SavedError> {
         let block = &self.tables[table as usize][index];
         let damaged = || self.invalid(table, index);
         let content = self.content(block).ok_or_else(damaged)?;
         let mut coder = Coder::reader(&content, texts);
         coder.version = self.version;
-        let mut rows = Vec::with_capacity(block.rows.min(1 << 16));
+        rows.reserve(block.rows.min(1 << 16));
         for _ in 0..block.rows {
-            let mut row = T::default();
+            let row = rows.len();
+            rows.push(T::default());
             coder.row();
-            code(&mut coder, &mut row);
+            code(&mut coder, &mut rows[row]);
             if !coder.is_valid() {
                 break;
             }
-            rows.push(row);
         }
         match coder.is_complete() {
-            true => Ok(rows),
+            true => Ok(()),
             false => Err(damaged()),
         }
+    }
+
+    /// Calls `each` with every row of a block whose rows are bytes alone, until it returns `None`.
+    pub(super) fn read_bytes(
+        &self,
+        table: Table,
+        index: usize,
+        mut each: impl FnMut(&[u8]) -> Option<()>,
+    ) -> Result<(), SavedError> {
+        let block = &self.tables[table as usize][index];
+        let damaged = || self.invalid(table, index);
+        let content = self.content(block).ok_or_else(damaged)?;
+        let mut texts = NoTexts;
+        let mut coder = Coder::reader(&content, &mut texts);
+        for _ in 0..block.rows {
+            coder.row();
+            coder.take_bytes().and_then(&mut each).ok_or_else(damaged)?;
+        }
+        coder.is_complete().then_some(()).ok_or_else(damaged)
     }
 
     /// Reads all rows of a table.
@@ -387,7 +423,7 @@ impl<'b> SavedTimeline<'b> {
     ) -> Result<Vec<T>, SavedError> {
         let mut rows = Vec::new();
         for block in 0..self.blocks(table) {
-            rows.append(&mut self.read(table, block, texts, &mut code)?);
+            self.read_onto(&mut rows, table, block, texts, &mut code)?;
         }
         Ok(rows)
     }

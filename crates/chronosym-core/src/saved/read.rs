@@ -295,7 +295,7 @@ impl SavedTimeline<'_> {
         let mut rows = Vec::new();
         for block in blocks {
             let code = rows::of(self.rows(Table::Processes), code);
-            rows.append(&mut self.read::<Of<T>>(table, block, texts, code)?);
+            self.read_onto::<Of<T>>(&mut rows, table, block, texts, code)?;
         }
         if let Some(all) = processes {
             rows.retain(|row| all.contains(&row.process));
@@ -365,10 +365,8 @@ impl SavedTimeline<'_> {
         texts: &mut dyn TextSource,
         base: &Base,
     ) -> Result<(), SavedError> {
-        let mut bodies = Vec::new();
-        for block in 0..self.blocks(Table::Bodies) {
-            bodies.append(&mut self.read_body_block(block, texts)?);
-        }
+        let code = rows::of(self.rows(Table::Processes), rows::body);
+        let bodies = self.read_all(Table::Bodies, texts, code)?;
         self.add_bodies(machine, base, bodies)
     }
 
@@ -379,14 +377,17 @@ impl SavedTimeline<'_> {
         base: &Base,
         mut bodies: Vec<Of<BodyRow>>,
     ) -> Result<(), SavedError> {
-        bodies.sort_by_key(|row| (row.process, row.number));
-        let key = |row: &Of<BodyRow>| (row.process, row.number);
-        let are_distinct = bodies.is_sorted_by(|a, b| key(a) < key(b));
+        let key = |row: &Of<BodyRow>| u64::from(row.process) << 32 | u64::from(row.number);
+        let mut order: Vec<(u64, usize)> = bodies.iter().map(key).zip(0..).collect();
+        order.sort_unstable_by_key(|&(key, _)| key);
+        let are_distinct = order.is_sorted_by(|(a, _), (b, _)| a < b);
         if !are_distinct {
             return Err(self.inconsistent(Table::Bodies));
         }
         let mut others: BTreeMap<ProcessIndex, Vec<OtherBody>> = BTreeMap::new();
-        for mut row in bodies {
+        for (_, position) in order {
+            // Large rows are moved once.
+            let mut row: Of<BodyRow> = std::mem::take(&mut bodies[position]);
             let process = &base.processes[row.process as usize];
             let code = &mut machine.state(process.index).code;
             let body = &mut row.it.body;

@@ -116,15 +116,13 @@ impl<'t> Texts<'t> {
 
     fn read_strings(&mut self, index: usize) -> Result<(), SavedError> {
         let (block, first) = self.file.block_of_row(Table::Strings, index);
-        let rows = self
-            .file
-            .read::<Vec<u8>>(Table::Strings, block, &mut NoTexts, text)?;
-        for (slot, bytes) in self.strings[first..].iter_mut().zip(rows) {
-            let text = std::str::from_utf8(&bytes);
-            let text = text.map_err(|_| self.file.invalid(Table::Strings, block))?;
-            *slot = Some(self.table.strings.intern(text));
-        }
-        Ok(())
+        let (strings, table) = (&mut self.strings[first..], &mut self.table.strings);
+        let mut slots = strings.iter_mut();
+        self.file.read_bytes(Table::Strings, block, |bytes| {
+            let text = std::str::from_utf8(bytes).ok()?;
+            *slots.next()? = Some(table.intern(text));
+            Some(())
+        })
     }
 }
 
