@@ -279,8 +279,11 @@ impl Timeline {
             return None;
         };
         let image = &self.spaces[owner.index()].state.images[image.index()];
-        let path = self.names.strings.get(image.path).to_ascii_lowercase();
-        let is_pe = path.ends_with(".dll") || path.ends_with(".exe");
+        let path = self.names.strings.get(image.path);
+        let ending = path.get(path.len().saturating_sub(4)..).unwrap_or_default();
+        let is_pe = [".dll", ".exe"]
+            .iter()
+            .any(|pe| ending.eq_ignore_ascii_case(pe));
         (!is_pe && image.part.is_none() && image.pdb.is_none()).then_some(found)
     }
 
