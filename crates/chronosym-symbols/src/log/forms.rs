@@ -196,6 +196,12 @@ const ROWS: &[(Kind, &str)] = &[
     (Other, "[{h}] *pgd="),
     (Other, "Stack: ({0xh} to {0xh})"),
     (Other, " general protection fault"),
+    // Process Monitor's tables; VMware.
+    (Code, ",\"{file}\",\"{function} + {0x+}\","),
+    (
+        Code,
+        "rip={address} in function {any} in object {path} loaded at {base}",
+    ),
     // Windows Error Reporting.
     (Module, "Faulting module name: {file},"),
     (Module, "Fault Module Name: {file}$"),

@@ -1,5 +1,5 @@
 //! Addresses in JSON: an object states the module next to them, or its index in a list of images.
-//! Formats: Apple's `.ips`, Sentry's events, minidump-stackwalk, Crashpad, Node.js reports, MongoDB.
+//! Formats: Apple's `.ips`, Sentry's events, minidump-stackwalk, Crashpad, Node.js reports, MongoDB, Bugsnag, ABRT.
 
 use super::found::{Found, Sink, placed, range_of};
 use super::images::Image;
@@ -43,18 +43,22 @@ fn key(name: &str) -> Option<Key> {
         | "instruction_address"
         | "ip"
         | "pc"
-        | "native_address" => Key::Address,
-        "module_offset" | "module_relative_address" | "image_offset" | "imageOffset" => Key::Rva,
-        "module" | "package" | "object" | "image_name" | "imageName" | "binary" | "binaryName" => {
-            Key::Module
-        }
+        | "native_address"
+        | "frameAddress" => Key::Address,
+        "module_offset"
+        | "module_relative_address"
+        | "image_offset"
+        | "imageOffset"
+        | "build_id_offset" => Key::Rva,
+        "module" | "package" | "object" | "image_name" | "imageName" | "binary" | "binaryName"
+        | "machoFile" => Key::Module,
         "path" | "code_file" | "filename" | "name" => Key::Path,
         "imageIndex" => Key::Index,
         "addr_mode" => Key::Mode,
-        "image_addr" | "base_addr" | "base" => Key::Base,
+        "image_addr" | "base_addr" | "base" | "loadAddress" | "machoLoadAddress" => Key::Base,
         "end_addr" => Key::End,
         "image_size" | "size" => Key::Size,
-        "code_id" | "build_id" | "buildId" => Key::CodeId,
+        "code_id" | "build_id" | "buildId" | "codeIdentifier" | "machoUUID" => Key::CodeId,
         "debug_id" | "uuid" => Key::DebugId,
         "debug_file" => Key::DebugFile,
         "symbol" | "function" => Key::Symbol,

@@ -152,6 +152,7 @@ impl<'a> Fields<'a, '_> {
             return;
         }
         let offset = self.matched.range_of(Field::Rva);
+        let has_rva = offset.is_some();
         let function = offset.and_then(|_| module_and_function(self.text(Field::File)?));
         let file = function.map_or(file, |(module, _)| Some(module));
         let mut marked = self.matched.marked();
@@ -186,7 +187,12 @@ impl<'a> Fields<'a, '_> {
                     add(base.start.min(range.start)..range.end, at, Form::Names);
                 }
                 Field::FileOffset => add(range, At::FileOffset(number), Form::Names),
-                _ if base.is_some() => {}
+                _ if let Some(base) = base => {
+                    let rva = number.checked_sub(base).filter(|_| !has_rva);
+                    if let Some(rva) = rva {
+                        add(range, At::Rva(rva), Form::Names);
+                    }
+                }
                 _ if mapped.is_some() => {
                     let (start, len) = mapped.unwrap_or_default();
                     let within = number.checked_sub(start).filter(|within| *within < len);
@@ -229,8 +235,12 @@ impl<'a> Fields<'a, '_> {
             )
         {
             let size = self.number(Field::SymbolSize);
-            let symbol = Symbol { name, offset, size };
-            add(first.start..last.end, At::Symbol(symbol), Form::Names);
+            // Process Monitor: `prog.exe + 0x11c1` in place of a function.
+            let at = match words::is_binary(name) && file == Some(name) {
+                true => At::Rva(offset),
+                false => At::Symbol(Symbol { name, offset, size }),
+            };
+            add(first.start..last.end, at, Form::Names);
         }
         let il = self
             .number(Field::IlOffset)

@@ -241,6 +241,26 @@ fn addresses_are_of_the_module_that_the_line_names() {
         ),
         ("mono() [0x11c1]", "mono", address),
         ("./prog[0x11c1]", "./prog", address),
+        (
+            r#""0","prog.exe","prog.exe + 0x11c1","0x7ff6c0a011c1","C:\x\prog.exe""#,
+            "prog.exe",
+            rva,
+        ),
+        (
+            r#""1","prog.exe","wrk + 0x20","0x7ff6c0a011c1","C:\x\prog.exe""#,
+            "prog.exe",
+            symbol("wrk", 0x20),
+        ),
+        (
+            "vmx SymBacktrace[0] 00007ffe rip=000055d0c0a011c1 in function (null) in object /srv/prog loaded at 000055d0c0a00000",
+            "/srv/prog",
+            rva,
+        ),
+        (
+            r#"{"frameAddress":"0x55d0c0a011c1","machoFile":"prog","machoLoadAddress":"0x55d0c0a00000"}"#,
+            "prog",
+            rva,
+        ),
         ("prog(0x11c1) [0x7f12a40011c1]", "prog", rva),
         (
             "/srv/prog *:6379(+0x11c1)[0x55d0c0a011c1]",
@@ -681,6 +701,21 @@ fn modules_of_fuchsia_are_listed() {
     assert_eq!(image.path, "prog");
     assert_eq!(image.id.as_deref(), Some("c0ffee"));
     assert_eq!(image.start, Some(0x55d0_c0a0_0000));
+}
+
+/// ABRT's frames have the build ID and a decimal offset.
+#[test]
+fn objects_of_abrt_are_read() {
+    let text = br#"{"frames":[{"address":94354890,"build_id":"c0ffee","build_id_offset":4545}]}"#;
+    let scan = scan(text);
+    let [found] = &scan.found[..] else {
+        panic!("{:?}", scan.found)
+    };
+    assert_eq!(
+        (found.target.at, found.target.id),
+        (At::Rva(0x11c1), Some("c0ffee"))
+    );
+    assert_eq!(found.form, Form::JsonValue);
 }
 
 /// MongoDB's hexadecimal numbers have no prefix. Older versions omit the address of the process.
