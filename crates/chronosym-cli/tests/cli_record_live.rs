@@ -13,28 +13,15 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{chronosym, run};
+use common::{chronosym, run, single_files, variable};
 use serde_json::Value;
 
 /// Percent of self time. The workload unloads code all the time: some of it was compiled before the
 /// recording, and is gone when its end lists the code.
 const LEAST: f64 = 90.0;
 
-fn variable(name: &str) -> Option<PathBuf> {
-    let value = std::env::var_os(name);
-    if value.is_none() {
-        println!("{name} is not set");
-    }
-    value.map(PathBuf::from)
-}
-
 fn dotnet_8() -> Option<PathBuf> {
     variable("CHRONOSYM_DOTNET_8")
-}
-
-fn single_files() -> Vec<PathBuf> {
-    let single = variable("CHRONOSYM_SINGLE_FILES").unwrap_or_default();
-    std::env::split_paths(&single).collect()
 }
 
 fn workload(command: &mut Command) -> &mut Command {

@@ -138,3 +138,18 @@ pub const NORUNDOWN: &str = "clr10/traces/norundown.nettrace.zip";
 pub fn arg(path: &str) -> String {
     testdata(path).to_str().unwrap().to_owned()
 }
+
+/// Returns the value of a variable that names a program for live tests.
+pub fn variable(name: &str) -> Option<PathBuf> {
+    let value = std::env::var_os(name);
+    if value.is_none() {
+        println!("{name} is not set");
+    }
+    value.map(PathBuf::from)
+}
+
+/// Returns the programs with a runtime inside, for live tests.
+pub fn single_files() -> Vec<PathBuf> {
+    let single = variable("CHRONOSYM_SINGLE_FILES").unwrap_or_default();
+    std::env::split_paths(&single).collect()
+}
