@@ -3,12 +3,16 @@
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::FileReader;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaDataReader;
 
+use super::pages::{Expansion, Group};
 use crate::error::Error;
 
 /// Returns whether a path is a folder with exported tables, or one of their files with samples.
@@ -100,10 +104,9 @@ impl Tables {
     }
 }
 
-/// Rows that a byte of a file may have. A sample takes one at the least.
-const ROWS_OF_BYTE: i64 = 1000;
-/// Rows of a batch.
-const ROWS: usize = 1 << 13;
+/// Rows that a file may have, and how many for each of its bytes in addition.
+const FREE_ROWS: u64 = 1_000_000;
+const ROWS_OF_BYTE: u64 = 20;
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, String>>>;
 
@@ -140,18 +143,39 @@ fn open(path: &Path, columns: &[&str]) -> Result<Batches, String> {
             reader.map(|it| it.map_err(|error| error.to_string())),
         ));
     }
-    // Without types of Arrow that another program may have stored, texts are strings.
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options);
-    let builder = builder.map_err(|error| error.to_string())?;
-    let rows = builder.metadata().file_metadata().num_rows();
-    if rows / ROWS_OF_BYTE > size as i64 {
-        return Err(format!("it states {rows} rows in {size} bytes"));
+    parquet(file, size, columns).map_err(|error| error.to_string())
+}
+
+fn parquet(file: File, size: u64, columns: &[&str]) -> Result<Batches, ParquetError> {
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
+    let rows = metadata.row_groups().iter().map(|it| it.num_rows().max(0));
+    let rows = rows.fold(0u64, |sum, rows| sum.saturating_add(rows as u64));
+    if rows > FREE_ROWS.saturating_add(size.saturating_mul(ROWS_OF_BYTE)) {
+        let text = format!("it states {rows} rows in {size} bytes");
+        return Err(ParquetError::General(text));
     }
-    let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
-    let reader = builder.with_projection(mask).with_batch_size(ROWS).build();
-    let reader = reader.map_err(|error| error.to_string())?;
-    Ok(Box::new(
-        reader.map(|it| it.map_err(|error| error.to_string())),
-    ))
+    let schema = metadata.file_metadata().schema_descr_ptr();
+    let mask = ProjectionMask::columns(&schema, columns.iter().copied());
+    // Without types of Arrow that another program may have stored, texts are strings.
+    let levels = parquet_to_arrow_field_levels(&schema, mask.clone(), None)?;
+    let (file, metadata) = (Arc::new(file), Arc::new(metadata));
+    let expansion = Expansion::of(size);
+    let groups = 0..metadata.num_row_groups();
+    let batches = groups.map(move |number| {
+        let group = Group {
+            file: Arc::clone(&file),
+            metadata: Arc::clone(&metadata),
+            number,
+            expansion: expansion.clone(),
+        };
+        let leaves = (0..schema.num_columns()).filter(|&leaf| mask.leaf_included(leaf));
+        let rows = group.batch_rows(leaves)?;
+        ParquetRecordBatchReader::try_new_with_row_groups(&levels, &group, rows, None)
+    });
+    Ok(Box::new(batches.flat_map(|reader| -> Batches {
+        match reader {
+            Ok(reader) => Box::new(reader.map(|it| it.map_err(|error| error.to_string()))),
+            Err(error) => Box::new(std::iter::once(Err(error.to_string()))),
+        }
+    })))
 }

@@ -1,6 +1,8 @@
 //! Reads exported tables back into a session.
 
 mod file;
+mod memory;
+mod pages;
 mod place;
 mod rows;
 mod stacks;
@@ -13,8 +15,10 @@ use chronosym_core::{
     SampleKind, Session, Weight,
 };
 use chronosym_types::hash::{HashMap, HashSet};
+use std::collections::hash_map::Entry;
 
 use file::Tables;
+use memory::Memory;
 use place::Places;
 use rows::{ProcessKey, SampleRow};
 use stacks::Stacks;
@@ -28,6 +32,10 @@ use crate::error::Error;
 /// A process: machine, boot, id and start.
 type OwnedKey = (Box<str>, Box<str>, Option<i64>, Option<i64>);
 
+/// Bytes of a process in the maps, and of a thread or type of events, without their texts.
+const PROCESS: u64 = 400;
+const NAME: u64 = 100;
+
 /// Numbers of processes.
 struct Processes {
     pids: HashMap<OwnedKey, u32>,
@@ -40,15 +48,18 @@ struct Processes {
 
 impl Processes {
     /// Returns a number for a process: its id, unless a process of another machine or time has it.
-    fn pid(&mut self, key: ProcessKey<'_>) -> u32 {
+    fn pid(&mut self, key: ProcessKey<'_>, memory: &mut Memory) -> Result<u32, String> {
         let (host, boot) = key.machine;
         if let Some(((last_host, last_boot, id, start), pid)) = &self.last
             && (&**last_host, &**last_boot, *id, *start) == (host, boot, key.pid, key.start)
         {
-            return *pid;
+            return Ok(*pid);
         }
         let owned: OwnedKey = (host.into(), boot.into(), key.pid, key.start);
         let known = self.pids.get(&owned).copied();
+        if known.is_none() {
+            memory.charge(PROCESS + 2 * (host.len() + boot.len()) as u64)?;
+        }
         let pid = known.unwrap_or_else(|| {
             let own = key.pid.and_then(|pid| u32::try_from(pid).ok());
             let own = own.filter(|pid| self.taken.insert(*pid));
@@ -61,7 +72,7 @@ impl Processes {
         });
         self.pids.insert(owned.clone(), pid);
         self.last = Some((owned, pid));
-        pid
+        Ok(pid)
     }
 }
 
@@ -105,7 +116,8 @@ pub fn read(path: &Path, limits: &Limits, session: &mut Session) -> Result<Diagn
     session.limit_memory(Budget::of(limits, Some(tables.bytes)));
     session.facts().format = "tables".to_owned();
     let mut diagnostics = Diagnostics::default();
-    let stacks = Stacks::read(&tables, limits)?;
+    let mut memory = Memory::of(limits, tables.bytes);
+    let stacks = Stacks::read(&tables, &mut memory)?;
     let mut places = Places::new(&stacks);
     let mut processes = Processes {
         pids: HashMap::default(),
@@ -121,14 +133,15 @@ pub fn read(path: &Path, limits: &Limits, session: &mut Session) -> Result<Diagn
     for file in &tables.samples {
         rows::each(file, |row| {
             (first, last) = (first.min(row.time), last.max(row.time));
-            let pid = processes.pid(row.key);
-            names
-                .entry(pid)
-                .or_insert_with(|| row.process.map(str::to_owned));
+            let pid = processes.pid(row.key, &mut memory)?;
+            if let Entry::Vacant(name) = names.entry(pid) {
+                memory.charge(row.process.map_or(0, |name| name.len() as u64))?;
+                name.insert(row.process.map(str::to_owned));
+            }
             if let Some(stack) = row.stack {
                 places.add(pid, stack);
             }
-            true
+            Ok(true)
         })?;
     }
     let start = first.min(last);
@@ -149,8 +162,8 @@ pub fn read(path: &Path, limits: &Limits, session: &mut Session) -> Result<Diagn
     };
     for file in &tables.samples {
         rows::each(file, |row| {
-            let pid = processes.pid(row.key);
-            reader.add(pid, &row, &places)
+            let pid = processes.pid(row.key, &mut memory)?;
+            reader.add(pid, &row, &places, &mut memory)
         })?;
     }
     let without_stack = reader.without_stack;
@@ -197,10 +210,16 @@ struct Samples<'s> {
 
 impl Samples<'_> {
     /// Returns whether there is room for more.
-    fn add(&mut self, pid: u32, row: &SampleRow<'_>, places: &Places<'_>) -> bool {
+    fn add(
+        &mut self,
+        pid: u32,
+        row: &SampleRow<'_>,
+        places: &Places<'_>,
+        memory: &mut Memory,
+    ) -> Result<bool, String> {
         let Some(stack) = row.stack else {
             self.without_stack += 1;
-            return true;
+            return Ok(true);
         };
         places.addresses(stack, &mut self.stack);
         let kind = SampleKind::ALL
@@ -218,6 +237,7 @@ impl Samples<'_> {
         let event = match self.events.get(row.event) {
             Some(&event) => event,
             None => {
+                memory.charge(NAME + row.event.len() as u64)?;
                 let (provider, name) = row.event.split_once('/').unwrap_or(("samples", row.event));
                 let schema = EventSchema::new(EventKey::Named {
                     provider: provider.into(),
@@ -233,6 +253,7 @@ impl Samples<'_> {
         if let Some(name) = row.thread {
             let known = self.threads.get(&(pid, row.tid));
             if known.is_none_or(|known| **known != *name) {
+                memory.charge(NAME + name.len() as u64)?;
                 self.threads.insert((pid, row.tid), name.into());
                 self.session.apply(at, Fact::ThreadName(name.into()));
             }
@@ -240,6 +261,6 @@ impl Samples<'_> {
         let sample = Sample::new(kind).weighing(weight).of(event);
         self.session.sample(at, &self.stack, sample);
         // The session counts what a limit on memory leaves out.
-        self.session.has_room(1)
+        Ok(self.session.has_room(1))
     }
 }

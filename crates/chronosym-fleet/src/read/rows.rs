@@ -93,7 +93,10 @@ const COLUMNS: [&str; 14] = [
 ];
 
 /// Calls `each` with every row of a file, until it returns false.
-pub fn each(path: &Path, mut each: impl FnMut(SampleRow<'_>) -> bool) -> Result<(), Error> {
+pub fn each(
+    path: &Path,
+    mut each: impl FnMut(SampleRow<'_>) -> Result<bool, String>,
+) -> Result<(), Error> {
     batches(path, &COLUMNS, |batch| {
         let text = |name| Texts::of(batch, name);
         let number_of = |name| numbers(batch, name);
@@ -124,7 +127,7 @@ pub fn each(path: &Path, mut each: impl FnMut(SampleRow<'_>) -> bool) -> Result<
                 unit: unit.get(row).unwrap_or_default(),
                 stack: number(stack, row),
             };
-            if !each(row) {
+            if !each(row)? {
                 return Ok(false);
             }
         }

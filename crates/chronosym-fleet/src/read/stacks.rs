@@ -1,9 +1,10 @@
 //! The rows of `stacks` and `frames`, each id once.
 
-use chronosym_core::{Budget, Certainty, LimitReached, Limits, NameReason, Share};
+use chronosym_core::{Certainty, NameReason};
 use chronosym_types::hash::HashMap;
 
 use super::file::{Tables, batches};
+use super::memory::Memory;
 use super::rows::{Texts, number, numbers};
 use crate::error::Error;
 
@@ -44,14 +45,8 @@ impl Frame {
 }
 
 impl Stacks {
-    pub fn read(tables: &Tables, limits: &Limits) -> Result<Self, Error> {
-        let mut budget = Budget::of(limits, Some(tables.bytes));
-        let exceeded = LimitReached::Memory(budget.bytes()).to_string();
-        let mut charge = |bytes: u64| {
-            budget.charge(bytes);
-            let is_within = budget.has_room(Share::Frames);
-            is_within.then_some(()).ok_or_else(|| exceeded.clone())
-        };
+    pub fn read(tables: &Tables, memory: &mut Memory) -> Result<Self, Error> {
+        let mut charge = |bytes: u64| memory.charge(bytes);
         let mut all = Stacks {
             numbers: HashMap::default(),
             frames: Vec::new(),
