@@ -5,6 +5,8 @@ use chronosym::{
     Action, Certainty, EventSelector, Filter, Frame, Loss, LossScope, ModuleRef, NameReason,
     Options, Position, Resolver, SampleKind, SampleSelection, Session, SymbolSource, Timeline,
 };
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::payload;
 
 const PID: u32 = 42;
 
@@ -294,4 +296,65 @@ fn methods_without_names_in_events_are_named_by_their_tokens() {
         "0x2010",
         "a nil token names nothing"
     );
+}
+
+/// Code of an assembly that is not collectible stays, unless it is dynamic or generic.
+#[test]
+fn code_that_is_never_unloaded_is_certain_after_a_loss() {
+    const JITTED: u32 = 8;
+    const DYNAMIC: u32 = 1;
+    const GENERIC: u32 = 2;
+    const COLLECTIBLE: u32 = 8;
+    let certainty = |assembly_flags: Option<u32>, method_flags: u32, is_module_first: bool| {
+        let mut trace = NettraceWriter::v4();
+        let mut event = |id, bytes: &[u8], time| {
+            let of_type = trace.event_type("Microsoft-Windows-DotNETRuntime", id, 1);
+            trace.event(of_type, time, 7, &[], bytes);
+        };
+        let module = payload::Module {
+            id: 9,
+            assembly: 5,
+            il_path: "/app/App.dll",
+            ..payload::Module::default()
+        };
+        let method = payload::Method {
+            id: 1,
+            module: 9,
+            start: 0x1000,
+            size: 0x40,
+            flags: JITTED | method_flags,
+            names: Some(("T", "Run", "void ()")),
+            ..payload::Method::default()
+        };
+        if is_module_first {
+            event(152, &module.encode(1), 5);
+        }
+        if let Some(flags) = assembly_flags {
+            event(154, &payload::assembly(1, 5, 1, 0, flags, "App", 0), 10);
+        }
+        if !is_module_first {
+            event(152, &module.encode(1), 11);
+        }
+        event(143, &method.encode(1), 20);
+        trace.lose(7, 3);
+        let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+        trace.event(sample, 200, 7, &[0x1010], &payload::thread_sample(2));
+        let mut session = Session::new(Options::default());
+        let bytes = trace.finish();
+        chronosym::source::nettrace::read(&*bytes, &mut session).expect("a trace");
+        let timeline = session.finish();
+        assert_eq!(timeline.losses().len(), 1);
+        let process = timeline.processes().next().expect("a process").index;
+        let frames = timeline.frames(process, 0x1010, 200, Position::Exact, None);
+        assert_eq!(frames[0].name(), Ok("T.Run"));
+        frames[0].certainty
+    };
+    let (exact, inferred) = (Some(Certainty::Exact), Some(Certainty::Inferred));
+    assert_eq!(certainty(Some(0), 0, false), exact);
+    assert_eq!(certainty(Some(COLLECTIBLE), 0, false), inferred);
+    assert_eq!(certainty(Some(0), DYNAMIC, false), inferred);
+    assert_eq!(certainty(Some(0), GENERIC, false), inferred);
+    assert_eq!(certainty(None, 0, false), inferred);
+    // The id of the assembly may have been that of another one.
+    assert_eq!(certainty(Some(0), 0, true), inferred);
 }

@@ -148,6 +148,14 @@ pub(crate) struct Module {
 }
 
 impl Module {
+    /// Time of the first event about the module.
+    pub fn first_seen(&self) -> u64 {
+        match self.loaded {
+            Start::At(at) | Start::Before(at) => at,
+            Start::Unbounded => 0,
+        }
+    }
+
     /// Sets the end that an event states.
     pub fn set_end(&mut self, end: End) {
         if let End::At(time) = self.end

@@ -1,7 +1,7 @@
 //! Applies CLR events: as facts about code, or to the CLR's own state.
 
 use chronosym_events::{
-    Event, MarkerPhase, MethodEvent, MethodNames, ModuleEvent, RuntimeInformation, Text,
+    Action, Event, MarkerPhase, MethodEvent, MethodNames, ModuleEvent, RuntimeInformation, Text,
 };
 
 use crate::body::EntryPoint;
@@ -75,13 +75,23 @@ pub(crate) fn apply(machine: &mut Machine, process: ProcessIndex, at: At, event:
             machine.apply_to(process, at, stub.into());
         }
         Event::Module(event) => machine.apply_to(process, at, module(event).into()),
+        Event::Assembly(event) => {
+            let id = (event.clr_instance_id.unwrap_or(0), event.assembly_id);
+            let code = &mut state.code;
+            match event.action {
+                Action::Load | Action::DCStart => {
+                    code.assembly(id, at.time_ns, event.is_collectible());
+                }
+                Action::Unload | Action::DCEnd => {}
+            }
+        }
         Event::DomainModule(event) => {
             let clr = event.clr_instance_id.unwrap_or(0);
             state
                 .code
                 .in_domain(clr, event.app_domain_id, event.module_id);
         }
-        Event::AppDomain(event) if event.action == chronosym_events::Action::Unload => {
+        Event::AppDomain(event) if event.action == Action::Unload => {
             let clr = event.clr_instance_id.unwrap_or(0);
             state
                 .code

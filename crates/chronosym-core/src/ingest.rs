@@ -274,6 +274,13 @@ impl Session {
         self.machine.state(process).code.confirm_all(until_ns);
     }
 
+    /// Confirms the code of a process that nothing unloads while it lives, until a time at which it
+    /// wrote an event: lost events do not concern that code.
+    pub fn confirm_permanent_code(&mut self, pid: Option<u32>, until_ns: u64) {
+        let process = self.machine.process(pid, until_ns);
+        self.machine.state(process).code.confirm_permanent(until_ns);
+    }
+
     /// Counts stacks that could not be stored.
     pub fn stacks_dropped(&mut self, count: u64) {
         self.machine.counters.stacks_dropped += count;

@@ -168,10 +168,10 @@ impl Meaning {
             // MethodJittingStarted, MethodLoad, MethodLoadVerbose.
             (Runtime, 145) => self.starts(Compilation),
             (Runtime, 141 | 143) => self.ends(Compilation),
-            // Assemblies, module ranges, threads, tiered compilation and checkpoints: the process
+            // Module ranges, threads, tiered compilation and checkpoints: the process
             // exists.
-            (Runtime | NativeRuntime, 154 | 155 | 158 | 280..=282 | 300)
-            | (Rundown, 155 | 156 | 159..=161 | 280 | 300)
+            (Runtime | NativeRuntime, 158 | 280..=282 | 300)
+            | (Rundown, 159..=161 | 280 | 300)
             | (Private, 158) => Role::Code.into(),
             _ => self,
         }

@@ -205,6 +205,7 @@ impl ProcessCode {
             (self.bodies.count(), size_of::<CodeBody>() as u64 + ranges),
             (self.modules.count(), size_of::<Module>() as u64 + 3 * ENTRY),
             (self.details_bytes, 1),
+            (self.permanent_assemblies(), ENTRY),
             (
                 self.entry_points.len(),
                 size_of::<CodeBody>() as u64 + ranges,

@@ -14,6 +14,7 @@ events! {
         MethodDetails(MethodDetails<'a>),
         RichDebugInfo(RichDebugInfo<'a>),
         Module(ModuleEvent<'a>),
+        Assembly(Assembly<'a>),
         DomainModule(DomainModule<'a>),
         AppDomain(AppDomain<'a>),
         ILStubGenerated(ILStubGenerated<'a>),

@@ -5,6 +5,7 @@ mod forget;
 pub(crate) mod join;
 mod modules;
 mod neighbours;
+mod permanent;
 mod restore;
 mod stubs;
 
@@ -49,6 +50,8 @@ pub(crate) struct ProcessCode {
     module_by_id: Arc<HashMap<(u16, u64), ModuleIndex>>,
     /// The modules of each domain: (clr, domain) → modules.
     by_domain: HashMap<(u16, u64), Vec<ModuleIndex>>,
+    /// Since when an assembly is loaded that is never unloaded: (clr, assembly id) → time.
+    permanent: HashMap<(u16, u64), u64>,
     /// Bodies that end with their module, unless they ended before.
     open_bodies: FxHashMap<ModuleIndex, Vec<BodyIndex>>,
     stub_by_method: HashMap<(u16, u64), u32>,

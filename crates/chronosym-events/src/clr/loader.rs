@@ -106,6 +106,24 @@ payload! {
         clr_instance_id: u16 = "ClrInstanceID" if since 1,
     }
 
+    /// An assembly: AssemblyLoad, AssemblyUnload, AssemblyDCStart, AssemblyDCEnd.
+    Assembly<'a> {
+        /// The action on the assembly.
+        action: Action = "",
+        /// The assembly's id.
+        assembly_id: u64 = "AssemblyID" as hex,
+        /// The id of its app domain.
+        app_domain_id: u64 = "AppDomainID" as hex,
+        /// The id of its binding context.
+        binding_id: u64 = "BindingID" as hex if since 1,
+        /// Flags: 1 domain-neutral, 2 dynamic, 4 native, 8 collectible, 0x10 ReadyToRun.
+        flags: u32 = "AssemblyFlags" as hex,
+        /// The full name.
+        name: WStr<'a> = "FullyQualifiedAssemblyName",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID" if since 1,
+    }
+
     /// An app domain: AppDomainLoad, AppDomainUnload, AppDomainDCStart, AppDomainDCEnd.
     AppDomain<'a> {
         /// The action on the app domain.
@@ -120,5 +138,12 @@ payload! {
         index: u32 = "AppDomainIndex" if since 1,
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID" if since 1,
+    }
+}
+
+impl Assembly<'_> {
+    /// Returns whether the assembly can be unloaded while its process lives.
+    pub fn is_collectible(&self) -> bool {
+        self.flags & 0x8 != 0
     }
 }

@@ -112,6 +112,8 @@ const JITTED_TIERS: [OptimizationTier; 7] = [
 
 impl MethodFlags {
     const JITTED: u32 = 0x8;
+    /// A generic method, or a method of a generic type.
+    pub const GENERIC: u32 = 0x2;
 
     /// Returns the flags of jitted code; a tier of precompiled code counts as unknown.
     pub fn jitted(tier: Option<OptimizationTier>) -> Self {

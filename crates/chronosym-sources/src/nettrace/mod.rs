@@ -231,6 +231,11 @@ impl<R: Read + Send> EventStream for NettraceStream<R> {
             (_, None) => Ok(()),
         };
         self.note_losses(session);
+        // Only the process itself writes a recording of one process: it lived until its last event.
+        if let (Some(own), Some(importer)) = (self.reader.header().process_id, &self.importer) {
+            let process = importer.process.unwrap_or(own);
+            session.confirm_permanent_code(Some(process), importer.reached_ns);
+        }
         Ok(end?)
     }
 }
