@@ -157,3 +157,41 @@ fn processes_and_names_of_threads_are_charged() {
     let error = refusal(processes.path(), &limits);
     assert!(error.contains("--max-memory"), "{error}");
 }
+
+/// Returns a Parquet file whose schema has groups in groups.
+fn nested(depth: u32) -> Vec<u8> {
+    // Version 1, and a list of structs: a name, one child.
+    let mut footer = vec![0x15, 2, 0x19, 0xfc];
+    let mut count = depth;
+    while count >= 0x80 {
+        footer.push(count as u8 | 0x80);
+        count >>= 7;
+    }
+    footer.push(count as u8);
+    for _ in 0..depth {
+        footer.extend([0x48, 1, b'g', 0x15, 2, 0]);
+    }
+    // Rows and row groups.
+    footer.extend([0x16, 0, 0x19, 0x0c, 0]);
+    let length = (footer.len() as u32).to_le_bytes();
+    [&b"PAR1"[..], &footer, &length, b"PAR1"].concat()
+}
+
+#[test]
+fn a_deep_schema_is_refused() {
+    let folder = exported();
+    let path = folder.path().join("samples/deep.parquet");
+    for (depth, expected) in [(200_000, "its schema has 200000 elements"), (20, "samples")] {
+        std::fs::write(&path, nested(depth)).unwrap();
+        let error = refusal(folder.path(), &Limits::default());
+        assert!(error.contains(expected), "{error}");
+    }
+    for file in [
+        &b"PAR1"[..],
+        b"PAR1\xff\xff\xff\xffPAR1",
+        b"PAR1\x19\x01\0\0\0PAR1",
+    ] {
+        std::fs::write(&path, file).unwrap();
+        refusal(folder.path(), &Limits::default());
+    }
+}

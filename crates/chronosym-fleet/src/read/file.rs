@@ -12,6 +12,7 @@ use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaDataReader;
 
+use super::footer;
 use super::pages::{Expansion, Group};
 use crate::error::Error;
 
@@ -143,6 +144,7 @@ fn open(path: &Path, columns: &[&str]) -> Result<Batches, String> {
             reader.map(|it| it.map_err(|error| error.to_string())),
         ));
     }
+    footer::check(&file, size)?;
     parquet(file, size, columns).map_err(|error| error.to_string())
 }
 

@@ -1,6 +1,7 @@
 //! Reads exported tables back into a session.
 
 mod file;
+mod footer;
 mod memory;
 mod pages;
 mod place;
