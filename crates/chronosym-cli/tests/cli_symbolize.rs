@@ -242,6 +242,38 @@ fn a_pdb_takes_the_place_of_its_image() {
     assert_eq!(both.status, 1, "{}", both.stdout);
 }
 
+/// WinDbg omits the ending of an image; a folder may have PDBs only.
+#[test]
+fn folders_have_the_files_of_names_without_endings() {
+    let folder = tempfile::tempdir().unwrap();
+    let add = |from: &str, to: &str| {
+        std::fs::copy(
+            testdata(&format!("pdb-small/x86_64/{from}")),
+            folder.path().join(to),
+        )
+        .unwrap();
+    };
+    let ask = || {
+        let path = folder.path().to_str().unwrap();
+        let args = ["symbolize", "--filter", "--offline", "--symbols", path];
+        let run = run_with_input(&args, b"app+0x1010\nlib.DLL+0x1010\napp.so+0x1010\n");
+        let lines = run.stdout.lines();
+        lines
+            .map(|line| line.contains(".cpp:"))
+            .collect::<Vec<bool>>()
+    };
+    add("small.pdb", "app.pdb");
+    add("small.pdb", "lib.pdb");
+    assert_eq!(ask(), [true, true, false]);
+    // An image comes first; its own PDB is not here.
+    add("small.exe", "app.exe");
+    assert_eq!(ask(), [false, true, false]);
+    add("small.pdb", "small.pdb");
+    assert_eq!(ask(), [true, true, false]);
+    add("small.exe", "app.dll");
+    assert_eq!(ask(), [false, true, false], "it could be either");
+}
+
 #[test]
 fn public_symbols_of_a_pdb_are_approximate() {
     let pdb = arg("pdb-small/x86_64/small.pdb");

@@ -1,6 +1,7 @@
 //! `chronosym symbolize`: addresses to names, lines and inlined functions.
 
 mod element;
+mod file_names;
 mod lines;
 mod list;
 mod llvm_json;

@@ -13,9 +13,12 @@ use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::windows::WindowsPdb;
 use chronosym_symbols::ObjectPath;
 use chronosym_symbols::identity::{BuildId, PdbId, Wanted};
-use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
+use chronosym_symbols::store::{Request, Stores, read_identity};
 use chronosym_symbols::style::Style;
 
+use super::file_names::{
+    IMAGE_ENDINGS, below, in_common, in_folder, is_file_name, names, symbol_file_of,
+};
 use super::managed::ManagedSource;
 use super::native::NativeSource;
 use super::shown::{self, Layout, Why};
@@ -121,15 +124,6 @@ fn is_pdb(path: &Path) -> bool {
     read.is_ok() && (WindowsPdb::sniff(&start) || PortablePdb::sniff(&start))
 }
 
-/// Endings of the images that a PDB without an image may belong to.
-const IMAGE_ENDINGS: [&str; 3] = ["exe", "dll", "sys"];
-
-/// Returns the names that a request may use for a file: with and without extension, in lower case.
-fn names(path: &Path) -> [String; 2] {
-    [path.file_name(), path.file_stem()]
-        .map(|part| part.map_or(String::new(), |p| p.to_string_lossy().to_lowercase()))
-}
-
 /// Returns the forms of an id: plain, and as Breakpad and Sentry write build IDs and UUIDs, a GUID
 /// with an age.
 fn forms_of(id: &str) -> Vec<String> {
@@ -144,13 +138,6 @@ fn forms_of(id: &str) -> Vec<String> {
     }
     forms.push(plain);
     forms
-}
-
-/// Returns whether a name is more likely that of a file than of a function.
-fn is_file_name(name: &str) -> bool {
-    const ENDINGS: [&str; 6] = [".so", ".dll", ".exe", ".dylib", ".sys", ".ko"];
-    let name = name.to_lowercase();
-    name.contains(['/', '\\']) || name.contains(".so.") || ENDINGS.iter().any(|e| name.ends_with(e))
 }
 
 /// Removes separators from an id.
@@ -354,8 +341,7 @@ impl<'a> Modules<'a> {
         let mut paths = Vec::new();
         for folder in &symbols.symbols {
             paths.extend(below(folder, file));
-            let name = FileName::from_untrusted(file);
-            paths.extend(name.map(|name| folder.join(name.as_str())));
+            paths.extend(in_folder(folder, file));
         }
         // Opening a network share would reveal the user to its server.
         let is_local = !file.starts_with(r"\\") && !file.starts_with("//");
@@ -502,37 +488,6 @@ fn pdb_id(id: &str) -> Option<PdbId> {
         guid: guid.parse().ok()?,
         age,
     })
-}
-
-/// Returns the name of the symbol file of a module that does not state one.
-fn symbol_file_of(file: &str) -> String {
-    let name = file_name(file);
-    let lower = name.to_lowercase();
-    let endings = [".dll", ".exe", ".sys"];
-    match endings.iter().any(|ending| lower.ends_with(ending)) {
-        true => format!("{}.pdb", &name[..name.len() - 4]),
-        false => name.to_owned(),
-    }
-}
-
-/// Returns the path of a file below a folder that mirrors the file system it comes from.
-fn below(folder: &Path, file: &str) -> Option<PathBuf> {
-    let parts = file.split(['/', '\\']).filter(|part| !part.is_empty());
-    let mut path = folder.to_owned();
-    for part in parts {
-        path.push(FileName::from_untrusted(part)?.as_str());
-    }
-    Some(path)
-}
-
-/// Returns how many trailing components two paths have in common.
-fn in_common(path: &Path, file: &str) -> usize {
-    let own = path.to_string_lossy();
-    let parts = |path| str::rsplit(path, ['/', '\\']);
-    parts(&own)
-        .zip(parts(file))
-        .take_while(|(a, b)| a.eq_ignore_ascii_case(b))
-        .count()
 }
 
 impl Source for Modules<'_> {
