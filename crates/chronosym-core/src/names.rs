@@ -27,7 +27,7 @@ pub(crate) struct NameTable {
     pub strings: Strings,
     all: SparseVec<MethodName>,
     index: HashTable<NameId>,
-    scratch: String,
+    scratch: Vec<u8>,
 }
 
 /// Maximum length in bytes of a name, a signature or a path. An output repeats names for each
@@ -91,16 +91,20 @@ impl NameTable {
 
     /// Interns the parts of a name, as text of any encoding: namespace, name, signature.
     pub(crate) fn method(&mut self, parts: [Text<'_>; 3]) -> NameId {
-        let mut text = std::mem::take(&mut self.scratch);
-        text.clear();
-        let [namespace, name, signature] = parts;
-        namespace.push_to(&mut text);
-        let a = text.len();
-        name.push_to(&mut text);
-        let b = text.len();
-        signature.push_to(&mut text);
-        let id = self.intern(&text[..a], &text[a..b], &text[b..]);
-        self.scratch = text;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        let ends = parts.map(|part| {
+            part.append_to(&mut scratch);
+            scratch.len()
+        });
+        let text = str::from_utf8(&scratch).unwrap_or_default();
+        let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+        let id = self.intern(
+            part(0, ends[0]),
+            part(ends[0], ends[1]),
+            part(ends[1], ends[2]),
+        );
+        self.scratch = scratch;
         id
     }
 
@@ -126,8 +130,9 @@ impl NameTable {
     ) -> StringId {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        text.push_to(&mut scratch);
-        let id = intern(&mut self.strings, &scratch);
+        text.append_to(&mut scratch);
+        let text = str::from_utf8(&scratch).unwrap_or_default();
+        let id = intern(&mut self.strings, text);
         self.scratch = scratch;
         id
     }

@@ -52,39 +52,28 @@ impl<'a> WStr<'a> {
         char::decode_utf16(self.units()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
-    /// Appends the text to `out`.
-    pub fn push_to(&self, out: &mut String) {
-        // Writing to memory does not fail.
-        _ = self.write_to(out);
-    }
-
-    fn write_to(&self, out: &mut impl fmt::Write) -> fmt::Result {
-        // Nearly all names are ASCII: narrow such runs many units at a time, the last one padded.
-        const RUN: usize = 32;
-        let mut rest = self.0;
-        while !rest.is_empty() {
-            let (bytes, tail) = rest.split_at(rest.len().min(2 * RUN));
-            let mut run = [[0; 2]; RUN];
-            for (unit, byte) in run.as_flattened_mut().iter_mut().zip(bytes) {
-                *unit = *byte;
-            }
-            let units = run.map(u16::from_le_bytes);
-            #[expect(clippy::cast_possible_truncation, reason = "used of ASCII alone")]
-            let narrow = units.map(|unit| unit as u8);
-            let is_ascii = units.iter().fold(0, |bits, unit| bits | unit) < 0x80;
-            match narrow.get(..bytes.len() / 2).map(std::str::from_utf8) {
-                Some(Ok(ascii)) if is_ascii => out.write_str(ascii)?,
-                _ => return WStr(rest).chars().try_for_each(|c| out.write_char(c)),
-            }
-            rest = tail;
+    /// Appends the text to `out` as UTF-8.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        let (units, _) = self.0.as_chunks();
+        // Nearly all names are ASCII. No early exit, so that many units are read at a time.
+        let bits = units
+            .iter()
+            .fold(0, |bits, unit| bits | u16::from_le_bytes(*unit));
+        if bits < 0x80 {
+            out.extend(units.iter().map(|[low, _]| *low));
+            return;
         }
-        Ok(())
+        for c in self.chars() {
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
     }
 }
 
 impl fmt::Display for WStr<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write_to(f)
+        let mut text = Vec::with_capacity(self.0.len() / 2);
+        self.append_to(&mut text);
+        f.write_str(str::from_utf8(&text).unwrap_or_default())
     }
 }
 
@@ -96,14 +85,14 @@ impl fmt::Debug for WStr<'_> {
 
 impl PartialEq<str> for WStr<'_> {
     fn eq(&self, other: &str) -> bool {
-        let is_ascii = |(unit, &byte): (&[u8], &u8)| *unit == [byte, 0] && byte < 0x80;
-        let units = self.0.chunks_exact(2);
+        let (units, _) = self.0.as_chunks();
         // No early exit, so that many units are compared at a time.
-        (units.len() == other.len()
-            && units
-                .zip(other.as_bytes())
-                .fold(true, |same, pair| same & is_ascii(pair)))
-            || self.chars().eq(other.chars())
+        let pairs = units.iter().zip(other.as_bytes());
+        let differences = pairs.fold(0, |bits, (unit, &byte)| {
+            let byte = u16::from(byte);
+            bits | u16::from_le_bytes(*unit) ^ byte | byte & 0x80
+        });
+        (units.len() == other.len() && differences == 0) || self.chars().eq(other.chars())
     }
 }
 
@@ -174,9 +163,9 @@ mod tests {
         let bytes = utf16(&[0x61, 0xe9, 0xd83d, 0xde00, 0xd800, 0x62]);
         let text = WStr::new(&bytes);
         assert_eq!(text.to_string(), "aé😀\u{fffd}b");
-        let mut out = String::from(">");
-        text.push_to(&mut out);
-        assert_eq!(out, ">aé😀\u{fffd}b");
+        let mut out = b">".to_vec();
+        text.append_to(&mut out);
+        assert_eq!(out, ">aé😀\u{fffd}b".as_bytes());
         assert_eq!(text, "aé😀\u{fffd}b");
         assert_eq!(AStr::new(b"a\xff").to_string(), "a\u{fffd}");
     }
@@ -190,9 +179,7 @@ mod tests {
             let bytes = utf16(&units);
             let mut expected = "a".repeat(200);
             expected.insert_str(at, "\u{c3}\u{a9}");
-            let mut out = String::new();
-            WStr::new(&bytes).push_to(&mut out);
-            assert_eq!(out, expected);
+            assert_eq!(WStr::new(&bytes).to_string(), expected);
             assert_eq!(WStr::new(&bytes), expected.as_str());
             // As bytes, é has the values of these two units.
             assert_ne!(

@@ -459,9 +459,7 @@ fn member<T: PartialEq>(all: &[T], member: T) -> u64 {
 }
 
 fn text(text: Text<'_>) -> String {
-    let mut out = String::new();
-    text.push_to(&mut out);
-    out
+    text.to_text().into_owned()
 }
 
 fn narrow(number: u64) -> Option<u32> {

@@ -25,11 +25,11 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Appends the text to `out`.
-    pub fn push_to(&self, out: &mut String) {
+    /// Appends the text to `out` as UTF-8.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Narrow(text) => out.push_str(&text.to_text()),
-            Self::Wide(text) => text.push_to(out),
+            Self::Narrow(text) => out.extend_from_slice(text.to_text().as_bytes()),
+            Self::Wide(text) => text.append_to(out),
         }
     }
 
