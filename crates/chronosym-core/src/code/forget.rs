@@ -18,10 +18,8 @@ impl ProcessCode {
             let Some(gone) = self.bodies.remove(body.index()) else {
                 continue;
             };
-            if let Some(&(_, top)) = self.occupied.get(&gone.start)
-                && top == *body
-            {
-                self.occupied.remove(&gone.start);
+            if self.occupied.starting_at(gone.start) == Some(*body) {
+                self.occupied.remove(gone.start);
             }
             let ended = match gone.end {
                 End::At(time) => time,

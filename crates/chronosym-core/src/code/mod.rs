@@ -5,6 +5,7 @@ mod forget;
 pub(crate) mod join;
 mod modules;
 mod neighbours;
+mod occupied;
 mod permanent;
 mod restore;
 mod stubs;
@@ -16,7 +17,6 @@ use chronosym_events::{Action, Extent, MethodFlags};
 use chronosym_timeline::{End, Start};
 use chronosym_types::hash::{HashMap, HashSet};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use crate::body::{CodeBody, EntryPoint, LineTable, Module};
 use crate::evidence::{Evidence, EvidenceSet};
@@ -30,6 +30,7 @@ use crate::names::NameTable;
 use crate::strings::StringId;
 use crate::symbol_text::SymbolText;
 use chronosym_types::SparseVec;
+use occupied::{Occupied, Range};
 
 /// The code of one process.
 #[derive(Debug, Default)]
@@ -57,8 +58,8 @@ pub(crate) struct ProcessCode {
     stub_by_method: HashMap<(u16, u64), u32>,
     /// The targets recorded for each stub.
     stub_targets: HashSet<(u32, NameId)>,
-    /// The latest body at each range: start → (last byte, body).
-    occupied: BTreeMap<u64, (u64, BodyIndex)>,
+    /// The latest body at each address.
+    occupied: Occupied,
     threads: HashMap<u64, ThreadState>,
     /// Bodies whose module was unknown at their first event: (clr, module id) → bodies.
     orphans: HashMap<(u16, u64), Vec<BodyIndex>>,
@@ -261,7 +262,7 @@ impl ProcessCode {
             earliest: time,
             ..body.clone()
         };
-        self.occupied.remove(&body.start);
+        self.occupied.remove(body.start);
         self.close(old, time);
         self.push((0, 0), moved);
     }
@@ -281,7 +282,7 @@ impl ProcessCode {
         method_id: u64,
         start: u64,
     ) -> Option<(BodyIndex, &CodeBody)> {
-        let &(_, index) = self.occupied.get(&start)?;
+        let index = self.occupied.starting_at(start)?;
         let body = &self.bodies[index.index()];
         let is_of_method = body.method_id == method_id && body.clr_instance == clr_instance;
         is_of_method.then_some((index, body))
@@ -348,31 +349,19 @@ impl ProcessCode {
     /// Makes a body the latest one of its range.
     fn occupy(&mut self, index: BodyIndex) {
         let body = &self.bodies[index.index()];
-        let (start, last) = (body.start, body.last());
-        let below = self.occupied.range(..=last).rev();
-        let covered = below.take_while(|&(_, &(end, _))| end >= start);
-        // The one at the same start is replaced.
-        let others = covered.map(|(&other, _)| other);
-        let covered: SmallVec<[u64; 4]> = others.filter(|&other| other != start).collect();
-        for other in covered {
-            self.occupied.remove(&other);
-        }
-        self.occupied.insert(start, (last, index));
+        self.occupied.replace(Range {
+            start: body.start,
+            last: body.last(),
+            body: index,
+        });
     }
 
     /// Rule 5: an image mapped at `time` over [start, last] ends the jitted code there.
     pub fn image_mapped(&mut self, start: u64, last: u64, time: u64) {
-        let covered: Vec<_> = self
-            .occupied
-            .range(..=last)
-            .rev()
-            .take_while(|(_, (end, _))| *end >= start)
-            .map(|(_, (_, body))| *body)
-            .collect();
-        for body in covered {
+        for Range { body, start, .. } in self.occupied.overlapping(start, last) {
             let old = &self.bodies[body.index()];
             if old.flags.is_jitted() && old.first_seen() <= time {
-                self.occupied.remove(&old.start);
+                self.occupied.remove(start);
                 self.close(body, time);
             }
         }
@@ -380,8 +369,7 @@ impl ProcessCode {
 
     /// Returns the latest body at an address.
     pub fn occupant(&self, address: u64) -> Option<BodyIndex> {
-        let (_, &(last, body)) = self.occupied.range(..=address).next_back()?;
-        (address <= last).then_some(body)
+        self.occupied.at(address)
     }
 
     /// Returns the state of a thread that logs something.
