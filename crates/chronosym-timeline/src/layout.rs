@@ -60,6 +60,11 @@ struct TileOccupant {
 }
 
 impl TileOccupant {
+    /// Returns its first and last tick.
+    fn ticks(&self) -> (u16, u16) {
+        (self.from, self.to)
+    }
+
     fn lane(&self) -> Lane {
         Lane {
             start: self.start as u16,
@@ -79,35 +84,49 @@ fn has_room(open: &[TileOccupant], segment: Segment<'_>) -> bool {
 }
 
 /// Divides occupants, ordered by start, into groups by time. Each group fits in a tile unless too
-/// many occupants share a tick. Calls `group` with the first tick of each group and its occupants.
-fn divide(occupants: &[TileOccupant], mut group: impl FnMut(u16, &[TileOccupant])) {
-    let (mut from, mut open) = (0, Vec::with_capacity(Tile::LANES));
-    for &next in occupants {
-        let stays = |other: &TileOccupant| other.to >= next.from;
+/// many occupants share a tick. `ticks` returns the first and last tick of an occupant. Calls
+/// `group` with the first tick of each group and its occupants, which are in `open` until the next.
+fn divide<T: Copy>(
+    occupants: impl Iterator<Item = T>,
+    ticks: impl Fn(&T) -> (u16, u16),
+    open: &mut Vec<T>,
+    mut group: impl FnMut(u16, &[T]),
+) {
+    let mut from = 0;
+    open.clear();
+    for next in occupants {
+        let starts = ticks(&next).0;
+        let stays = |other: &T| ticks(other).1 >= starts;
         // In an overflow group the latest occupants decide.
         let staying = open.iter().rev().filter(|other| stays(other));
         if open.len() >= Tile::LANES && staying.take(Tile::LANES).count() < Tile::LANES {
-            group(from, &open);
+            group(from, open);
             open.retain(stays);
-            from = next.from;
+            from = starts;
         }
         open.push(next);
     }
-    group(from, &open);
+    group(from, open);
 }
 
 /// Returns how many tiles occupants take when they are [divided](divide); `None` if a group
-/// overflows. Sorts more occupants than fit in a tile by their start.
-fn cost(occupants: &mut [TileOccupant]) -> Option<usize> {
+/// overflows. Sorts more occupants than fit in a tile by their start. `ticks` is a buffer.
+fn cost(occupants: &mut [TileOccupant], ticks: &mut Vec<(u16, u16)>) -> Option<usize> {
     if occupants.len() <= Tile::LANES {
         return Some(1);
     }
     sort_by_start(occupants);
     let (mut groups, mut overflows) = (0, false);
-    divide(occupants, |_, group| {
-        groups += 1;
-        overflows |= group.len() > Tile::LANES;
-    });
+    let all = occupants.iter().map(TileOccupant::ticks);
+    divide(
+        all,
+        |&own| own,
+        ticks,
+        |_, group| {
+            groups += 1;
+            overflows |= group.len() > Tile::LANES;
+        },
+    );
     (!overflows).then(|| with_roots(groups))
 }
 
@@ -146,8 +165,11 @@ pub(crate) struct Cutter<'a> {
     positions: Vec<u32>,
     /// Tiles that the open tile takes; `None` if a group overflows.
     cost: Option<usize>,
-    /// Buffer for occupants that continue into the next tile.
+    /// Buffer for occupants that continue into the next tile, or of the open tile before a segment
+    /// joined it.
     carried: Vec<TileOccupant>,
+    /// Buffer for [`cost`].
+    ticks: Vec<(u16, u16)>,
 }
 
 impl<'a> Cutter<'a> {
@@ -166,6 +188,7 @@ impl<'a> Cutter<'a> {
             positions: vec![0; lifetimes.len()],
             cost: Some(1),
             carried: Vec::new(),
+            ticks: Vec::new(),
         }
     }
 
@@ -221,15 +244,15 @@ impl<'a> Cutter<'a> {
             return false;
         }
         let apart = before + with_roots(ids.len().div_ceil(Tile::LANES));
-        let alone = self.open.clone();
+        self.carried.clone_from(&self.open);
         self.add(segment);
-        let joined = cost(&mut self.open);
+        let joined = cost(&mut self.open, &mut self.ticks);
         let gains = joined.is_some_and(|joined| joined < apart);
         if gains {
             self.cost = joined;
             self.note_positions();
         } else {
-            self.open = alone;
+            mem::swap(&mut self.open, &mut self.carried);
         }
         gains
     }
@@ -286,7 +309,7 @@ impl<'a> Cutter<'a> {
         self.carried = carried;
         self.note_positions();
         self.add(segment);
-        self.cost = cost(&mut self.open);
+        self.cost = cost(&mut self.open, &mut self.ticks);
     }
 
     /// Starts a tile; closes the open one if it has addresses or occupants.
@@ -328,7 +351,8 @@ impl<'a> Cutter<'a> {
     /// Makes a split tile of more occupants than fit in one.
     fn split(&mut self, occupants: &[TileOccupant]) -> Tile {
         let mut tiles: Vec<(u16, Tile)> = Vec::new();
-        divide(occupants, |from, group| {
+        let (all, mut open) = (occupants.iter().copied(), Vec::new());
+        divide(all, TileOccupant::ticks, &mut open, |from, group| {
             tiles.push((from, self.tile_of(group)));
         });
 
