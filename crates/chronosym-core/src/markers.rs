@@ -4,9 +4,10 @@
 //! Fields are those of the CLR's manifest, `ClrEtwAll.man`.
 
 use std::cmp::Reverse;
+use std::io::Write as _;
 use std::ops::RangeInclusive;
 
-use chronosym_events::{FieldList, Value};
+use chronosym_events::{Event, FieldList, RawEvent, Value};
 use chronosym_types::hash::HashMap;
 
 use crate::ids::{ProcessIndex, ThreadIndex};
@@ -51,36 +52,56 @@ pub(crate) struct Seen {
 pub(crate) struct Markers {
     pub seen: Vec<Seen>,
     pub left_out: u64,
+    /// Buffer for texts.
+    text: Vec<u8>,
 }
 
 impl Markers {
-    /// Stores an event, unless there are `max` already.
+    /// Stores an event, unless it does not decode or there are `max` already.
     pub fn push(
         &mut self,
         mark: Mark,
         (time_ns, thread): (u64, ThreadIndex),
-        fields: &FieldList<'_>,
+        event: &RawEvent<'_>,
         max: usize,
         names: &mut NameTable,
     ) {
+        self.text.clear();
+        let text = &mut self.text;
+        let key = match event.decode() {
+            Ok(Some(Event::Method(method))) => method.method_id,
+            Ok(Some(Event::MethodJittingStarted(method))) => {
+                let (namespace, name) = (method.names.namespace, method.names.name);
+                join(
+                    text,
+                    ".",
+                    [Value::Wide(namespace), Value::Wide(name)].iter(),
+                );
+                method.method_id
+            }
+            _ => {
+                let Ok(Some(fields)) = event.fields() else {
+                    return;
+                };
+                if mark.phase != Phase::End {
+                    append_text(text, mark.kind, &fields);
+                }
+                let key = (mark.kind == MarkerKind::Collection).then(|| number(&fields, "Count"));
+                key.flatten().unwrap_or(0)
+            }
+        };
         if self.seen.len() >= max {
             self.left_out += 1;
             return;
         }
-        let key = match mark.kind {
-            MarkerKind::Collection => number(fields, "Count"),
-            MarkerKind::Compilation => number(fields, "MethodID"),
-            _ => None,
-        };
-        let text = match mark.phase {
-            Phase::End => StringId::EMPTY,
-            Phase::Instant | Phase::Start => names.strings.intern(&text(mark.kind, fields)),
-        };
+        let text = names
+            .strings
+            .intern(str::from_utf8(text).unwrap_or_default());
         self.seen.push(Seen {
             time_ns,
             thread,
             mark,
-            key: key.unwrap_or(0),
+            key,
             text,
         });
     }
@@ -183,51 +204,46 @@ fn number(fields: &FieldList<'_>, name: &str) -> Option<u64> {
     }
 }
 
-fn words(fields: &FieldList<'_>, name: &str) -> Option<String> {
-    let text = fields.get(name)?.to_string();
-    Some(text).filter(|text| !text.is_empty())
+/// Appends the values that are not empty, with a separator between them.
+fn join<'v>(out: &mut Vec<u8>, separator: &str, values: impl Iterator<Item = &'v Value<'v>>) {
+    for value in values {
+        let before = out.len();
+        if before > 0 {
+            out.extend_from_slice(separator.as_bytes());
+        }
+        let start = out.len();
+        match value {
+            Value::Wide(text) => text.append_to(out),
+            // Writing to memory does not fail.
+            other => _ = write!(out, "{other}"),
+        }
+        if out.len() == start {
+            out.truncate(before);
+        }
+    }
 }
 
-/// Returns the text of a marker.
-fn text(kind: MarkerKind, fields: &FieldList<'_>) -> String {
-    let named = |name, names: &[&'static str]| -> Option<&'static str> {
+/// Appends the text of a marker.
+fn append_text(out: &mut Vec<u8>, kind: MarkerKind, fields: &FieldList<'_>) {
+    let named = |name, names: &[&'static str]| -> Option<Value<'_>> {
         let number = usize::try_from(number(fields, name)?).ok()?;
-        names.get(number).copied()
+        names.get(number).map(|&name| Value::Text(name.into()))
     };
-    let parts: Vec<String> = match kind {
+    match kind {
         MarkerKind::Collection => {
             let generation = number(fields, "Depth").map(|depth| format!("generation {depth}"));
+            let generation = generation.map(|text| Value::Text(text.into()));
             let concurrent = named("Type", &["blocking", "background", "foreground"]);
             let cause = named("Reason", &CAUSES);
-            let others = [concurrent, cause].into_iter().flatten();
-            generation
-                .into_iter()
-                .chain(others.map(str::to_owned))
-                .collect()
+            join(out, ", ", [generation, concurrent, cause].iter().flatten());
         }
-        MarkerKind::Pause => named("Reason", &PAUSES)
-            .map(str::to_owned)
-            .into_iter()
-            .collect(),
+        MarkerKind::Pause => join(out, ", ", named("Reason", &PAUSES).iter()),
         MarkerKind::Exception => {
             let parts = ["ExceptionType", "ExceptionMessage"];
-            return parts
-                .into_iter()
-                .filter_map(|name| words(fields, name))
-                .collect::<Vec<_>>()
-                .join(": ");
+            join(out, ": ", parts.iter().filter_map(|name| fields.get(name)));
         }
-        MarkerKind::Contention | MarkerKind::SamplerPause => Vec::new(),
-        MarkerKind::Compilation => {
-            let parts = ["MethodNameSpace", "MethodName"];
-            return parts
-                .into_iter()
-                .filter_map(|name| words(fields, name))
-                .collect::<Vec<_>>()
-                .join(".");
-        }
-    };
-    parts.join(", ")
+        MarkerKind::Contention | MarkerKind::SamplerPause | MarkerKind::Compilation => {}
+    }
 }
 
 /// `GCReasonMap`.

@@ -460,11 +460,10 @@ impl Session {
         let Some(mark) = info.meaning.mark else {
             return;
         };
-        if let Ok(Some(fields)) = raw_event(&info.schema, at, payload).fields() {
-            let (most, names) = (self.options.markers, &mut self.machine.names);
-            let at = (at.time_ns, thread);
-            self.markers.push(mark, at, &fields, most, names);
-        }
+        let event = raw_event(&info.schema, at, payload);
+        let (most, names) = (self.options.markers, &mut self.machine.names);
+        let at = (at.time_ns, thread);
+        self.markers.push(mark, at, &event, most, names);
     }
 
     fn log(&mut self, event: EventTypeId, at: At, stack: StackId, sample: Sample) -> ClassIndex {

@@ -29,10 +29,10 @@ pub(crate) fn describe<'a>(
         payload,
         // Located fields may refer to the same bytes, so each value counts.
         budget: payload.len().saturating_mul(2).saturating_add(1024),
-        numbers: Vec::new(),
+        numbers: Vec::with_capacity(fields.len()),
         object_at: 0,
     };
-    let mut out = FieldList::default();
+    let mut out = FieldList::with_capacity(fields.len());
     for field in fields {
         let start = reader.c;
         match reader.value(&field.ty, 0) {
@@ -134,7 +134,7 @@ impl<'a> Reader<'a> {
             }
             FieldType::Object(fields) => {
                 let outer = std::mem::replace(&mut self.object_at, offset);
-                let mut out = FieldList::default();
+                let mut out = FieldList::with_capacity(fields.len());
                 for field in fields {
                     let value = self.value(&field.ty, depth + 1)?;
                     out.push(&*field.name, value);

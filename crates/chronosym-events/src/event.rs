@@ -34,7 +34,8 @@ events! {
 impl<'a> Event<'a> {
     /// Returns the event's fields by their published names, in the order of the payload.
     pub fn fields(&self) -> FieldList<'a> {
-        let mut out = FieldList::default();
+        // As many as most events have.
+        let mut out = FieldList::with_capacity(12);
         self.list("", Style::Plain, &mut out);
         out
     }

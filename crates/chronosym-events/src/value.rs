@@ -44,6 +44,11 @@ pub enum Value<'a> {
 pub struct FieldList<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
 
 impl<'a> FieldList<'a> {
+    /// Returns an empty list with room for values.
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        FieldList(Vec::with_capacity(count))
+    }
+
     pub(crate) fn push(&mut self, name: impl Into<Cow<'a, str>>, value: Value<'a>) {
         self.0.push((name.into(), value));
     }
