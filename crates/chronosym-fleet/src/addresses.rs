@@ -148,15 +148,11 @@ impl NameRows {
         }
     }
 
-    /// Adds the number of a text to the row.
+    /// Adds a row with the numbers of its texts.
     #[inline]
-    pub fn push(&mut self, number: u32) {
-        self.numbers.push(number as i32);
-    }
-
-    /// Ends the row.
-    #[inline]
-    pub fn end_row(&mut self) {
+    pub fn push_row(&mut self, numbers: impl IntoIterator<Item = u32>) {
+        let numbers = numbers.into_iter().map(|number| number as i32);
+        self.numbers.extend(numbers);
         self.ends.push(self.numbers.len() as i32);
     }
 }

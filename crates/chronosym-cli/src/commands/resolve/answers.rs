@@ -95,20 +95,23 @@ impl Answers {
         numbers.clear();
         numbers.resize(pooled + self.own.len(), NONE);
         let mut used = Vec::new();
-        let mut rows = NameRows::with_capacity(self.len());
-        for row in 0..self.len() {
-            for &name in self.of(row) {
-                let number = &mut numbers[match name.0.checked_sub(OWN) {
-                    None => name.0 as usize,
-                    Some(own) => pooled + own as usize,
-                }];
-                if *number == NONE {
-                    *number = used.len() as u32;
-                    used.push(name);
-                }
-                rows.push(*number);
+        let mut number = |name: Name| {
+            let number = &mut numbers[match name.0.checked_sub(OWN) {
+                None => name.0 as usize,
+                Some(own) => pooled + own as usize,
+            }];
+            if *number == NONE {
+                *number = used.len() as u32;
+                used.push(name);
             }
-            rows.end_row();
+            *number
+        };
+        let mut rows = NameRows::with_capacity(self.len());
+        for (row, answer) in self.rows.iter().enumerate() {
+            match answer {
+                Answer::Only(name) => rows.push_row([number(*name)]),
+                _ => rows.push_row(self.of(row).iter().map(|&name| number(name))),
+            }
         }
         self.numbers = numbers;
         let all = &*self;

@@ -230,14 +230,19 @@ impl Open {
     /// Names the frames that are new in the table.
     fn add_names(&mut self, answers: &mut Answers) {
         let table = self.resolver.frame_table();
+        let mut label = String::new();
         for frame in self.frames.len()..table.len() {
             let module = table.text(table.module()[frame]);
-            let name = match (module, table.text(table.method()[frame])) {
-                (_, "") => None,
-                ("", method) => Some(answers.pool.name(method)),
-                (module, method) => Some(answers.pool.name(&format!("{module}!{method}"))),
-            };
-            self.frames.push(name);
+            let method = table.text(table.method()[frame]);
+            label.clear();
+            if !module.is_empty() {
+                label.push_str(module);
+                label.push('!');
+            }
+            label.push_str(method);
+            let has_name = !method.is_empty();
+            self.frames
+                .push(has_name.then(|| answers.pool.name(&label)));
         }
     }
 
