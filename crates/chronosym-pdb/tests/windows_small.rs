@@ -1,6 +1,6 @@
 //! Compares every byte of the code of the self-made PDBs with the output of llvm-symbolizer 22.
 
-use chronosym_pdb::windows::{Frames, WindowsPdb};
+use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
 use chronosym_pdb::{Guid, PdbId};
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -183,4 +183,19 @@ fn functions_are_found_at_their_own_bytes() {
             }
         }
     }
+}
+
+#[test]
+fn no_module_is_read_for_addresses_of_data() {
+    let data = std::fs::read(folder("x86_64").join("small.pdb")).unwrap();
+    let mut frames = Frames::new();
+    let pdb = WindowsPdb::open(&data).unwrap();
+    // `.rdata` and `.data`.
+    for rva in 0x2000..0x3030 {
+        let found = pdb.find(rva, &mut frames).unwrap();
+        assert!(found.is_none_or(|found| found.kind == FunctionKind::Public));
+    }
+    assert_eq!(pdb.bytes_read(), 0);
+    assert!(pdb.find(0x1010, &mut frames).unwrap().is_some());
+    assert!(pdb.bytes_read() > 0);
 }

@@ -97,7 +97,7 @@ impl NameId {
 }
 
 /// A frame in 40 bytes, with ids for text.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoredFrame {
     pub(crate) name: Option<NonZeroId>,
     pub(crate) symbol: Option<NonZeroId>,
@@ -200,6 +200,16 @@ impl Strings {
 
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Returns all strings, one after the other.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the end of each string in [`Self::text`].
+    pub(crate) fn ends(&self) -> &[u32] {
+        &self.ends
     }
 
     fn clear(&mut self) {

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use crate::answer::{Address, Answers, Missing};
-use crate::converted::{Key, SymbolCache, TableWriter, Tables};
+use crate::converted::{Key, SymbolCache, Table, TableWriter, Tables};
 use crate::dwarf::functions::Walk;
-use crate::dwarf::unit::{Table, Unit};
+use crate::dwarf::unit::{self, Unit};
 use crate::mmap::Origin;
 use crate::native::NativeSymbols;
 use crate::pdb::PdbSymbols;
@@ -22,11 +22,14 @@ const MAX_ADDRESSES: usize = 64 << 20;
 const RVAS: u64 = 1 << 32;
 
 /// The number of frames in memory at a time, about.
-const FRAMES: usize = 4 << 20;
+const FRAMES: usize = 512 << 10;
 
 /// The number of addresses that are looked up at a time, at most and at least.
-const MAX_BATCH: usize = 256 << 10;
+const MAX_BATCH: usize = 32 << 10;
 const MIN_BATCH: usize = 4 << 10;
+
+/// An open PDB keeps what it decoded; it is opened again once it has read this many bytes.
+const OPEN_BYTES: u64 = 32 << 20;
 
 /// A file that was modified within this time may be modified again without a new time.
 const SETTLED: Duration = Duration::from_secs(10);
@@ -73,7 +76,7 @@ impl NativeSymbols {
         })
     }
 
-    fn converted_file(&self, query: &Query, key: &Key) -> Result<Vec<u8>, Refused> {
+    fn converted_file(&self, query: &Query, key: &Key) -> Result<Table, Refused> {
         if self.tables().is_some() {
             return Err(Refused);
         }
@@ -151,7 +154,7 @@ impl NativeSymbols {
         }
         self.index
             .each_boundary(debug, &sections, &self.starts, &mut add);
-        let mut table = Table::default();
+        let mut table = unit::Table::default();
         let (mut depth, mut problem) = (1, None);
         self.starts.each(&sections, |sections, offset| {
             if problem.is_some() {
@@ -194,20 +197,25 @@ impl PdbSymbols {
         })
     }
 
-    fn converted_file(&self, query: &Query, key: &Key) -> Result<Vec<u8>, Refused> {
+    fn converted_file(&self, query: &Query, key: &Key) -> Result<Table, Refused> {
         let deadline = Deadline::of(&self.converted, self.data().len());
-        let boundaries = self.with(|pdb| pdb.boundaries(MAX_ADDRESSES));
+        let boundaries = self.with(|pdb| pdb.boundaries(MAX_ADDRESSES, || self.release(pdb)));
         let boundaries = boundaries.ok().flatten().ok_or(Refused)?;
         let mut writer = TableWriter::default();
         let mut answers = Answers::new();
+        let open = || PdbSymbols::open(self.data().clone()).map_err(|_| Refused);
+        let mut symbols = open()?;
         for batch in boundaries.rvas.chunks(batch_size(boundaries.depth)) {
-            // An open file keeps what it decoded.
-            let symbols = PdbSymbols::open(self.data().clone()).map_err(|_| Refused)?;
+            if symbols.with(|pdb| pdb.bytes_read()) > OPEN_BYTES {
+                symbols = open()?;
+                self.data().release(0..self.data().len());
+            }
             let rvas: Vec<u64> = batch.iter().copied().map(u64::from).collect();
             symbols.find_directly(&rvas, query, &mut answers);
             add(&mut writer, 0, &answers)?;
             deadline.check()?;
         }
+        drop((boundaries, answers, symbols));
         writer.finish(key, 0, RVAS).ok_or(Refused)
     }
 }
@@ -231,7 +239,7 @@ fn add(writer: &mut TableWriter, base: u64, answers: &Answers) -> Result<(), Ref
 fn convert(
     tables: &Tables,
     origins: &[&Origin],
-    file: impl Fn(&Query, &Key) -> Result<Vec<u8>, Refused>,
+    file: impl Fn(&Query, &Key) -> Result<Table, Refused>,
 ) -> u64 {
     let Some(cache) = tables.cache() else {
         return 0;
@@ -252,8 +260,8 @@ fn convert(
             continue;
         }
         match file(&query, &key) {
-            Ok(file) if origins.iter().all(is_settled) => {
-                stored = stored.saturating_add(store(cache, &key, &file));
+            Ok(table) if origins.iter().all(is_settled) => {
+                stored = stored.saturating_add(store(cache, &key, &table));
             }
             Ok(_) => {}
             Err(Refused) => cache.refuse(&key),
@@ -263,9 +271,9 @@ fn convert(
 }
 
 /// Returns the number of bytes stored. A cache that cannot be written to stays as it is.
-fn store(cache: &SymbolCache, key: &Key, file: &[u8]) -> u64 {
-    match cache.store(key, file) {
-        Ok(()) => file.len() as u64,
+fn store(cache: &SymbolCache, key: &Key, table: &Table) -> u64 {
+    match cache.store(key, table) {
+        Ok(()) => table.file_len(),
         Err(_) => 0,
     }
 }

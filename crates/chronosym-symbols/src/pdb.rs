@@ -15,7 +15,7 @@ const ADDRESSES_PER_THREAD: usize = 1000;
 
 /// Bytes of module streams after whose reading the pages of the mapping are released: later
 /// addresses seldom need them.
-const RELEASE_AFTER: u64 = 96 << 20;
+const RELEASE_AFTER: u64 = 64 << 20;
 
 self_cell::self_cell! {
     struct Cell {
@@ -200,7 +200,7 @@ impl PdbSymbols {
     }
 
     /// Releases the mapped pages once many of them were read.
-    fn release(&self, pdb: &WindowsPdb<'_>) {
+    pub(crate) fn release(&self, pdb: &WindowsPdb<'_>) {
         let (read, before) = (pdb.bytes_read(), self.released_at.load(Relaxed));
         let is_due = read.saturating_sub(before) > RELEASE_AFTER;
         let turn = || {

@@ -21,12 +21,17 @@ impl WindowsPdb<'_> {
     /// result for each RVA from one of them up to the next. `None` if an optimizer moved code
     /// (OMAP), and if there would be more than `limit`.
     ///
-    /// Reads the whole file, and caches nothing.
+    /// Reads the whole file, and caches nothing. Calls `after_module` after each module; see
+    /// [`WindowsPdb::bytes_read`].
     ///
     /// # Errors
     ///
     /// A part of the file is malformed.
-    pub fn boundaries(&self, limit: usize) -> Result<Option<Boundaries>> {
+    pub fn boundaries(
+        &self,
+        limit: usize,
+        mut after_module: impl FnMut(),
+    ) -> Result<Option<Boundaries>> {
         if self.addresses.is_moved() {
             return Ok(None);
         }
@@ -45,14 +50,18 @@ impl WindowsPdb<'_> {
             publics.each_start(&self.msf, &mut add)?;
         }
         let modules = self.modules()?;
-        let mut sites = Sites::default();
+        let (mut sites, mut own) = (Sites::default(), Vec::new());
         for info in (0..modules.list.len()).filter_map(|index| modules.list.get(index)) {
-            if let Some(module) = Module::read(&self.msf, &info)? {
-                let depth = of_module(&module, &mut sites, &mut all.rvas, |at| {
-                    self.addresses.rva(at)
-                })?;
+            own.clear();
+            if let Some(module) = self.read_module(&info)? {
+                let depth = of_module(&module, &mut sites, &mut own, |at| self.addresses.rva(at))?;
                 all.depth = all.depth.max(depth);
             }
+            // Most addresses come several times.
+            own.sort_unstable();
+            own.dedup();
+            all.rvas.extend_from_slice(&own);
+            after_module();
             if all.rvas.len() > limit {
                 all.rvas.sort_unstable();
                 all.rvas.dedup();

@@ -16,6 +16,9 @@ const V70: u32 = 19_990_903;
 const CONTRIBUTIONS_V60: u32 = 0xF12E_BA2D;
 const CONTRIBUTIONS_V2: u32 = 0xF131_51E4;
 
+/// Characteristics of sections with code: `IMAGE_SCN_CNT_CODE`, `IMAGE_SCN_MEM_EXECUTE`.
+const CODE: u32 = 0x2000_0020;
+
 /// The header and its substreams.
 #[derive(Debug)]
 pub(super) struct Dbi<'a> {
@@ -45,6 +48,8 @@ pub(super) struct Contribution {
     pub(super) start: SectionOffset,
     pub(super) size: u32,
     pub(super) module: u16,
+    /// False if its section is stated to have data only.
+    pub(super) is_code: bool,
 }
 
 impl Contribution {
@@ -168,10 +173,12 @@ impl<'a> Contributions<'a> {
 
     fn get(&self, index: u32) -> Option<Contribution> {
         let entry: [u8; 18] = self.entry(index)?;
+        let flags = bytes::u32(&entry, 12)?;
         Some(Contribution {
             start: self.start(index)?,
             size: bytes::u32(&entry, 8)?,
             module: bytes::u16(&entry, 16)?,
+            is_code: flags == 0 || flags & CODE != 0,
         })
     }
 

@@ -237,8 +237,10 @@ impl<'a> WindowsPdb<'a> {
         self.dbi.as_ref()?.contribution(address)
     }
 
-    /// Returns the module of a section contribution.
+    /// Returns the module of a section contribution with code: procedures and lines describe no
+    /// data.
     fn contributor(&self, contribution: Option<Contribution>) -> Result<Option<&Module<'a>>> {
+        let contribution = contribution.filter(|contribution| contribution.is_code);
         contribution.map_or(Ok(None), |contribution| {
             self.module(contribution.module.into())
         })

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::address_map::AddressMap;
-use super::dbi::{Dbi, ModuleList};
+use super::dbi::{Dbi, ModuleInfo, ModuleList};
 use super::inline;
 use super::module::Module;
 use super::msf::{MAGIC, Msf};
@@ -183,14 +183,19 @@ impl<'a> WindowsPdb<'a> {
             let Some(info) = modules.list.get(index) else {
                 return Ok(None);
             };
-            let size = u64::from(info.symbols).saturating_add(info.c13.into());
-            self.read.fetch_add(size, Relaxed);
-            Ok(Module::read(&self.msf, &info)?.map(Box::new))
+            Ok(self.read_module(&info)?.map(Box::new))
         };
         match slot.get_or_init(read) {
             Ok(module) => Ok(module.as_deref()),
             Err(error) => Err(error.clone()),
         }
+    }
+
+    /// Reads a module without caching it.
+    pub(super) fn read_module(&self, info: &ModuleInfo<'_>) -> Result<Option<Module<'a>>> {
+        let size = u64::from(info.symbols).saturating_add(info.c13.into());
+        self.read.fetch_add(size, Relaxed);
+        Module::read(&self.msf, info)
     }
 
     pub(super) fn string_table(&self) -> Result<&StringTable<'a>> {

@@ -1,12 +1,13 @@
 //! The folder of converted symbols.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::key::Key;
 use super::table::Converted;
+use super::writer::Table;
 use crate::cache;
 use crate::mmap::FileData;
 
@@ -98,8 +99,8 @@ impl SymbolCache {
     }
 
     /// Stores converted symbols, and prunes the cache.
-    pub(crate) fn store(&self, key: &Key, file: &[u8]) -> io::Result<()> {
-        self.install(&self.path(key, "symbols"), file)?;
+    pub(crate) fn store(&self, key: &Key, table: &Table) -> io::Result<()> {
+        self.install(&self.path(key, "symbols"), |file| table.write(file))?;
         drop(fs::remove_file(self.path(key, "used")));
         if self.limit > 0 {
             drop(cache::prune(&self.folder, self.limit));
@@ -115,7 +116,7 @@ impl SymbolCache {
         }
         let path = self.path(key, "used");
         let Ok(note) = fs::read(&path) else {
-            drop(self.install(&path, &[]));
+            drop(self.install(&path, |_| Ok(())));
             return false;
         };
         let modified = fs::metadata(&path).and_then(|meta| meta.modified());
@@ -125,19 +126,23 @@ impl SymbolCache {
 
     /// Notes that a symbol file cannot be converted.
     pub(crate) fn refuse(&self, key: &Key) {
-        drop(self.install(&self.path(key, "used"), REFUSED));
+        drop(self.install(&self.path(key, "used"), |file| file.write_all(REFUSED)));
     }
 
     /// Moves a complete file to its place, readable by this user only: it may describe a file that
     /// others cannot read.
-    fn install(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+    fn install(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<()> {
         cache::prepare(&self.folder)?;
         fs::create_dir_all(path.parent().unwrap_or(&self.folder))?;
         let mut temp = tempfile::Builder::new()
             .prefix(".")
             .suffix(cache::PARTIAL)
             .tempfile_in(&self.folder)?;
-        temp.write_all(content)?;
+        write(temp.as_file_mut())?;
         temp.persist(path)?;
         Ok(())
     }

@@ -17,4 +17,4 @@ pub use cache::{CacheUse, SymbolCache};
 pub(crate) use key::{Input, Key};
 pub use table::{Converted, Damaged};
 pub(crate) use tables::Tables;
-pub(crate) use writer::TableWriter;
+pub(crate) use writer::{Table, TableWriter};

@@ -1,8 +1,11 @@
 //! Writes converted symbols.
 
-use std::hash::Hash;
+use std::hash::BuildHasher;
+use std::io::{self, BufWriter, Seek, Write};
 
-use chronosym_types::hash::HashMap;
+use chronosym_types::hash::RandomState;
+use flate2::Crc;
+use hashbrown::HashTable;
 
 use super::key::Key;
 use super::layout::{BLOCK, Counts, Header, checksum};
@@ -11,30 +14,42 @@ use crate::answer::{Answers, StoredFrame, Strings};
 
 /// Distinct rows, numbered from 1 in the order in which they were added.
 #[derive(Debug)]
-struct Rows<T> {
-    rows: Vec<T>,
-    numbers: HashMap<T, u32>,
+struct Rows<const N: usize> {
+    rows: Vec<[u32; N]>,
+    /// Indices of rows.
+    known: HashTable<u32>,
+    hash: RandomState,
 }
 
-impl<T> Default for Rows<T> {
+impl<const N: usize> Default for Rows<N> {
     fn default() -> Self {
         Self {
             rows: Vec::new(),
-            numbers: HashMap::default(),
+            known: HashTable::new(),
+            hash: RandomState::default(),
         }
     }
 }
 
-impl<T: Hash + Eq + Clone> Rows<T> {
+impl<const N: usize> Rows<N> {
     /// Returns the number of a row; `None` beyond 32 bits.
-    fn add(&mut self, row: T) -> Option<u32> {
-        if let Some(&number) = self.numbers.get(&row) {
-            return Some(number);
+    fn add(&mut self, row: [u32; N]) -> Option<u32> {
+        let Self { rows, known, hash } = self;
+        let is_same = |&index: &u32| rows.get(index as usize) == Some(&row);
+        let digest = hash.hash_one(row);
+        if let Some(&index) = known.find(digest, is_same) {
+            return index.checked_add(1);
         }
-        let number = u32::try_from(self.rows.len().checked_add(1)?).ok()?;
-        self.rows.push(row.clone());
-        self.numbers.insert(row, number);
-        Some(number)
+        let index = u32::try_from(rows.len()).ok()?;
+        rows.push(row);
+        let digest_of = |&index: &u32| rows.get(index as usize).map_or(0, |row| hash.hash_one(row));
+        known.insert_unique(digest, index, digest_of);
+        index.checked_add(1)
+    }
+
+    /// Forgets the rows that were added: the same ones get other numbers from now on.
+    fn forget(&mut self) {
+        self.known.clear();
     }
 
     fn count(&self) -> Option<u32> {
@@ -47,11 +62,22 @@ impl<T: Hash + Eq + Clone> Rows<T> {
 pub(crate) struct TableWriter {
     /// Start from the base, scope, location.
     ranges: Vec<[u32; 3]>,
-    scopes: Rows<[u32; 3]>,
-    functions: Rows<[u32; 5]>,
-    locations: Rows<[u32; 4]>,
-    texts: Rows<Box<[u8]>>,
-    text_bytes: u64,
+    scopes: Rows<3>,
+    functions: Rows<5>,
+    locations: Rows<4>,
+    texts: Strings,
+    /// The frames of the last answer, outermost first, with scope and location.
+    last: Vec<(StoredFrame, u32, u32)>,
+}
+
+/// Converted symbols, complete.
+#[derive(Debug)]
+pub(crate) struct Table {
+    key: Key,
+    base: u64,
+    len: u64,
+    counts: Counts,
+    rows: TableWriter,
 }
 
 /// Numbers of the texts of a batch, by their ids there; 0 for those that were not added yet.
@@ -59,25 +85,37 @@ type Numbers = Vec<u32>;
 
 impl TableWriter {
     /// Adds the answers to virtual addresses, which are those of ranges' starts. Each range is added
-    /// once; the batches may come in any order.
+    /// once; the batches may come in any order, but the answers of a function should be in one.
     ///
     /// `None` if they cannot be stored.
     pub(crate) fn add(&mut self, base: u64, answers: &Answers) -> Option<()> {
         let mut names: Numbers = vec![0; answers.names.len()];
         let mut files: Numbers = vec![0; answers.files.len()];
+        self.last.clear();
         for answer in &answers.answers {
             let start = answer.start as usize;
             let frames = start..start.checked_add(answer.len as usize)?;
             let frames = answers.frames.get(frames)?;
-            let (mut scope, mut location) = (0, 0);
-            for frame in frames.iter().rev() {
+            // Successive addresses have most frames in common.
+            let pairs = frames.iter().rev().zip(&self.last);
+            let common = pairs.take_while(|(frame, last)| **frame == last.0).count();
+            self.last.truncate(common);
+            let (mut scope, mut location) = match self.last.last() {
+                Some(&(_, scope, location)) => (scope, location),
+                None => (0, 0),
+            };
+            for frame in frames.iter().rev().skip(common) {
                 let function = self.function(frame, &answers.names, &mut names)?;
                 scope = self.scopes.add([function, scope, location])?;
                 location = self.location(frame, &answers.files, &mut files)?;
+                self.last.push((*frame, scope, location));
             }
             let at = u32::try_from(answer.address.checked_sub(base)?).ok()?;
             self.ranges.push([at, scope, location]);
         }
+        // They have the address of the function.
+        self.scopes.forget();
+        self.functions.forget();
         Some(())
     }
 
@@ -117,19 +155,14 @@ impl TableWriter {
     fn texts_of(&mut self, id: u32, texts: &Strings, numbers: &mut Numbers) -> Option<u32> {
         let number = numbers.get_mut(id as usize)?;
         if *number == 0 {
-            let text = texts.get(id).as_bytes();
-            let before = self.texts.rows.len();
-            *number = self.texts.add(text.into())?;
-            if self.texts.rows.len() > before {
-                self.text_bytes = self.text_bytes.checked_add(text.len() as u64)?;
-            }
+            let id = self.texts.intern(texts.get(id).as_bytes())?;
+            *number = id.get().checked_add(1)?;
         }
         Some(*number)
     }
 
-    /// Returns the file with answers for `len` bytes from `base` on; `None` if it would be too
-    /// large.
-    pub(crate) fn finish(mut self, key: &Key, base: u64, len: u64) -> Option<Vec<u8>> {
+    /// Returns the table of answers for `len` bytes from `base` on; `None` if it would be too large.
+    pub(crate) fn finish(mut self, key: &Key, base: u64, len: u64) -> Option<Table> {
         self.ranges.sort_unstable();
         self.ranges.dedup_by(|next, kept| next[1..] == kept[1..]);
         let counts = Counts {
@@ -137,50 +170,97 @@ impl TableWriter {
             scopes: self.scopes.count()?,
             functions: self.functions.count()?,
             locations: self.locations.count()?,
-            texts: self.texts.count()?,
-            text_bytes: u32::try_from(self.text_bytes).ok()?,
+            texts: u32::try_from(self.texts.len()).ok()?,
+            text_bytes: u32::try_from(self.texts.text().len()).ok()?,
         };
-        let mut file = vec![0; BLOCK];
-        file.reserve_exact(
-            usize::try_from(counts.file_len())
-                .ok()?
-                .checked_sub(BLOCK)?,
-        );
-        columns(&self.ranges, &mut file);
-        columns(&self.scopes.rows, &mut file);
-        columns(&self.functions.rows, &mut file);
-        columns(&self.locations.rows, &mut file);
-        let mut end = 0_u32;
-        for text in &self.texts.rows {
-            end = end.checked_add(u32::try_from(text.len()).ok()?)?;
-            file.extend(end.to_le_bytes());
-        }
-        for text in &self.texts.rows {
-            file.extend_from_slice(text);
-        }
-        file.resize(file.len().next_multiple_of(BLOCK), 0);
-        let blocks = file.get(BLOCK..)?.chunks(BLOCK);
-        let checksums: Vec<u8> = blocks
-            .flat_map(|block| checksum(block).to_le_bytes())
-            .collect();
-        let header = Header {
-            key: *key.bytes(),
+        Some(Table {
+            key: *key,
             base,
             len,
             counts,
-            checksums: checksum(&checksums),
-        };
-        file.get_mut(..BLOCK)?.copy_from_slice(&header.write());
-        file.extend(checksums);
-        Some(file)
+            rows: self,
+        })
     }
 }
 
-/// Appends the columns of rows.
-fn columns<const N: usize>(rows: &[[u32; N]], out: &mut Vec<u8>) {
-    for column in 0..N {
-        let values = rows.iter().filter_map(|row| row.get(column));
-        out.extend(values.flat_map(|value| value.to_le_bytes()));
+impl Table {
+    /// Returns the number of bytes of the file.
+    pub(crate) fn file_len(&self) -> u64 {
+        self.counts.file_len()
+    }
+
+    /// Writes the file.
+    pub(crate) fn write(&self, out: &mut (impl Write + Seek)) -> io::Result<()> {
+        out.write_all(&[0; BLOCK])?;
+        let mut body = Body {
+            out: BufWriter::with_capacity(64 * BLOCK, &mut *out),
+            block: Crc::new(),
+            checksums: Vec::new(),
+        };
+        let Self { rows, .. } = self;
+        body.columns(&rows.ranges)?;
+        body.columns(&rows.scopes.rows)?;
+        body.columns(&rows.functions.rows)?;
+        body.columns(&rows.locations.rows)?;
+        rows.texts
+            .ends()
+            .iter()
+            .try_for_each(|end| body.write(&end.to_le_bytes()))?;
+        body.write(rows.texts.text().as_bytes())?;
+        let checksums = body.finish()?;
+        out.write_all(&checksums)?;
+        let header = Header {
+            key: *self.key.bytes(),
+            base: self.base,
+            len: self.len,
+            counts: self.counts,
+            checksums: checksum(&checksums),
+        };
+        out.rewind()?;
+        out.write_all(&header.write())
+    }
+}
+
+/// Writes the body, and computes the checksums of its blocks.
+struct Body<W: Write> {
+    out: BufWriter<W>,
+    /// The checksum of the last block, which is not full.
+    block: Crc,
+    checksums: Vec<u8>,
+}
+
+impl<W: Write> Body<W> {
+    /// Writes the columns of rows.
+    fn columns<const N: usize>(&mut self, rows: &[[u32; N]]) -> io::Result<()> {
+        (0..N).try_for_each(|column| {
+            let mut values = rows.iter().filter_map(|row| row.get(column));
+            values.try_for_each(|value| self.write(&value.to_le_bytes()))
+        })
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)?;
+        while !bytes.is_empty() {
+            let room = BLOCK.saturating_sub(self.block.amount() as usize);
+            let (here, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+            self.block.update(here);
+            if here.len() == room {
+                self.checksums.extend(self.block.sum().to_le_bytes());
+                self.block.reset();
+            }
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// Fills the last block, and returns all checksums.
+    fn finish(mut self) -> io::Result<Vec<u8>> {
+        let last = self.block.amount() as usize;
+        if last > 0 {
+            self.write(&vec![0; BLOCK.saturating_sub(last)])?;
+        }
+        self.out.flush()?;
+        Ok(self.checksums)
     }
 }
 
