@@ -1,6 +1,10 @@
 //! Servers with TLS.
 
+use std::io::Write;
+use std::net::TcpListener;
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use chronosym_symbols::store::{AttemptResult, NoFile};
 
@@ -98,4 +102,31 @@ fn a_server_without_tls_for_an_https_url() {
         matches!(trials(&outcome)[..], [_, AttemptResult::Failed(_)]),
         "{outcome:?}"
     );
+}
+
+/// A server that never ends the handshake, silent or with a byte now and then, costs a bounded delay.
+#[test]
+fn handshakes_that_do_not_end_are_abandoned() {
+    for drips in [false, true] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                // The head of a record of 16 KiB.
+                let mut bytes = vec![0x16, 3, 3, 0x3f, 0xff];
+                while drips && stream.write_all(&bytes).is_ok() {
+                    bytes = vec![2];
+                    thread::sleep(Duration::from_millis(20));
+                }
+                thread::sleep(Duration::from_secs(30));
+            }
+        });
+        let mut setup = Setup::new(&format!("srv*{{dir}}/down*https://127.0.0.1:{port}/s"));
+        setup.config.fetch.connect_timeout = Duration::from_millis(300);
+        let begun = Instant::now();
+        let outcome = setup.acquire(&foo());
+        assert!(begun.elapsed() < Duration::from_secs(10), "{drips}");
+        assert_eq!(trials(&outcome)[1], &AttemptResult::TimedOut, "{drips}");
+        setup.assert_tidy();
+    }
 }
