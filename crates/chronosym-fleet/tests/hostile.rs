@@ -135,10 +135,10 @@ fn a_page_that_expands_to_much_is_refused() {
 #[test]
 fn more_rows_than_the_file_can_have_are_refused() {
     let folder = exported();
-    let size = write(folder.path(), &vec![repeated("", 1 << 16); 32], true);
+    let size = write(folder.path(), &vec![repeated("", 1 << 16); 48], true);
     assert!(size < 50_000, "{size}");
     let error = refusal(folder.path(), &Limits::default());
-    assert!(error.contains("it states 2097152 rows in"), "{error}");
+    assert!(error.contains("it states 3145728 rows in"), "{error}");
 }
 
 #[test]

@@ -106,8 +106,8 @@ impl Tables {
 }
 
 /// Rows that a file may have, and how many for each of its bytes in addition.
-const FREE_ROWS: u64 = 1_000_000;
-const ROWS_OF_BYTE: u64 = 20;
+const FREE_ROWS: u64 = 2_000_000;
+const ROWS_OF_BYTE: u64 = 4;
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, String>>>;
 
