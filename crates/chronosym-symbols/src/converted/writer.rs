@@ -4,7 +4,6 @@ use std::hash::BuildHasher;
 use std::io::{self, BufWriter, Seek, Write};
 
 use chronosym_types::hash::RandomState;
-use flate2::Crc;
 use hashbrown::HashTable;
 
 use super::key::Key;
@@ -194,7 +193,7 @@ impl Table {
         out.write_all(&[0; BLOCK])?;
         let mut body = Body {
             out: BufWriter::with_capacity(64 * BLOCK, &mut *out),
-            block: Crc::new(),
+            block: Vec::with_capacity(BLOCK),
             checksums: Vec::new(),
         };
         let Self { rows, .. } = self;
@@ -224,8 +223,8 @@ impl Table {
 /// Writes the body, and computes the checksums of its blocks.
 struct Body<W: Write> {
     out: BufWriter<W>,
-    /// The checksum of the last block, which is not full.
-    block: Crc,
+    /// The last block, which is not full.
+    block: Vec<u8>,
     checksums: Vec<u8>,
 }
 
@@ -239,25 +238,30 @@ impl<W: Write> Body<W> {
     }
 
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        self.out.write_all(bytes)?;
         while !bytes.is_empty() {
-            let room = BLOCK.saturating_sub(self.block.amount() as usize);
+            let room = BLOCK.saturating_sub(self.block.len());
             let (here, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
-            self.block.update(here);
-            if here.len() == room {
-                self.checksums.extend(self.block.sum().to_le_bytes());
-                self.block.reset();
+            self.block.extend_from_slice(here);
+            if self.block.len() == BLOCK {
+                self.end_block()?;
             }
             bytes = rest;
         }
         Ok(())
     }
 
+    fn end_block(&mut self) -> io::Result<()> {
+        self.checksums.extend(checksum(&self.block).to_le_bytes());
+        self.out.write_all(&self.block)?;
+        self.block.clear();
+        Ok(())
+    }
+
     /// Fills the last block, and returns all checksums.
     fn finish(mut self) -> io::Result<Vec<u8>> {
-        let last = self.block.amount() as usize;
-        if last > 0 {
-            self.write(&vec![0; BLOCK.saturating_sub(last)])?;
+        if !self.block.is_empty() {
+            self.block.resize(BLOCK, 0);
+            self.end_block()?;
         }
         self.out.flush()?;
         Ok(self.checksums)
