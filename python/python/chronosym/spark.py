@@ -253,7 +253,7 @@ def resolve(df: DataFrame, *, timelines: str, symbols: str | None = None, caller
     schema = StructType([*df.schema.fields, StructField("names", ArrayType(StringType()))])
 
     def named(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
+        for batch in _joined(batches):
             resolver = _resolvers.get(key)
             if resolver is None:
                 resolver = _resolvers[key] = AddressResolver(timelines, symbols=symbols, caller=caller)
@@ -261,3 +261,20 @@ def resolve(df: DataFrame, *, timelines: str, symbols: str | None = None, caller
             yield pa.record_batch([*batch.columns, names], names=[*batch.schema.names, "names"])
 
     return df.mapInArrow(named, schema)
+
+
+# Rows of a call: the more there are of a process, the less each of them costs.
+_ROWS = 1 << 18
+
+
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Joins batches until they have enough rows."""
+    waiting, rows = [], 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= _ROWS:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting, rows = [], 0
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()

@@ -1,5 +1,7 @@
 //! The names of a batch of addresses.
 
+#[cfg(feature = "fleet")]
+use std::ops::Range;
 use std::slice;
 
 #[cfg(feature = "fleet")]
@@ -29,7 +31,7 @@ pub struct Answers {
     lists: Vec<Name>,
     /// Texts that only this batch has. Their numbers follow [`OWN`].
     own: Vec<Box<str>>,
-    /// The number in the batch of each name of the pool, and of each text of its own.
+    /// The number among some rows of each name of the pool, and of each text of the batch.
     #[cfg(feature = "fleet")]
     numbers: Vec<u32>,
 }
@@ -86,9 +88,9 @@ impl Answers {
         }
     }
 
-    /// Returns the distinct texts of the batch, and the numbers of the texts of each row.
+    /// Returns the distinct texts of some rows, and the numbers of the texts of each row.
     #[cfg(feature = "fleet")]
-    pub fn numbered(&mut self) -> (impl Iterator<Item = &str>, NameRows) {
+    pub fn numbered(&mut self, range: Range<usize>) -> (impl Iterator<Item = &str>, NameRows) {
         const NONE: u32 = u32::MAX;
         let pooled = self.pool.len();
         let mut numbers = std::mem::take(&mut self.numbers);
@@ -106,10 +108,10 @@ impl Answers {
             }
             *number
         };
-        let mut rows = NameRows::with_capacity(self.len());
-        for (row, answer) in self.rows.iter().enumerate() {
-            match answer {
-                Answer::Only(name) => rows.push_row([number(*name)]),
+        let mut rows = NameRows::with_capacity(range.len());
+        for row in range {
+            match self.rows[row] {
+                Answer::Only(name) => rows.push_row([number(name)]),
                 _ => rows.push_row(self.of(row).iter().map(|&name| number(name))),
             }
         }

@@ -31,7 +31,7 @@ pub fn run(args: &Resolve) -> Result<()> {
     match args.stdin {
         AddressFormat::Rowbinary => row_binary::resolve(Input::start()?, names, &mut out)?,
         #[cfg(feature = "fleet")]
-        AddressFormat::Arrow => arrow::resolve(std::io::stdin().lock(), names, &mut out)?,
+        AddressFormat::Arrow => arrow::resolve(names, &mut out)?,
         #[cfg(not(feature = "fleet"))]
         AddressFormat::Arrow => bail!(output::WITHOUT_FLEET),
     }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::answers::Answers;
 use super::input::Input;
 use super::names::Names;
-use super::rows::Rows;
+use super::rows::Columns;
 
 /// Bytes of a key.
 const MAX_KEY: usize = 4096;
@@ -22,7 +22,7 @@ pub fn resolve(mut input: Input, mut names: Names, out: &mut impl Write) -> Resu
     while input.read(&mut bytes)? {
         let mut rest = bytes.as_slice();
         columns.clear();
-        while columns.push(&mut rest, &mut names)? {}
+        while row(&mut rest, &mut names, &mut columns)? {}
         let used = bytes.len() - rest.len();
         bytes.drain(..used);
         names.resolve(&columns.rows(), &mut answers);
@@ -53,55 +53,31 @@ fn push_names(row: usize, answers: &Answers, text: &mut Vec<u8>) {
     }
 }
 
-/// The rows of a batch.
-#[derive(Default)]
-struct Columns {
-    keys: Vec<u32>,
-    times: Vec<i64>,
-    addresses: Vec<u64>,
-}
-
-impl Columns {
-    fn clear(&mut self) {
-        self.keys.clear();
-        self.times.clear();
-        self.addresses.clear();
+/// Reads a row, if it is there as a whole. Returns whether it is.
+fn row(bytes: &mut &[u8], names: &mut Names, columns: &mut Columns) -> Result<bool> {
+    let mut rest = *bytes;
+    let Some(length) = length(&mut rest)? else {
+        return Ok(false);
+    };
+    if length > MAX_KEY {
+        bail!(
+            "a key has {length} bytes, more than {MAX_KEY}: expected rows of String, Int64, UInt64"
+        );
     }
-
-    fn rows(&self) -> Rows<'_> {
-        Rows {
-            keys: &self.keys,
-            times: &self.times,
-            addresses: &self.addresses,
-        }
-    }
-
-    /// Reads a row, if it is there as a whole. Returns whether it is.
-    fn push(&mut self, bytes: &mut &[u8], names: &mut Names) -> Result<bool> {
-        let mut rest = *bytes;
-        let Some(length) = length(&mut rest)? else {
-            return Ok(false);
-        };
-        if length > MAX_KEY {
-            bail!(
-                "a key has {length} bytes, more than {MAX_KEY}: expected rows of String, Int64, UInt64"
-            );
-        }
-        let Some((key, rest)) = rest.split_at_checked(length) else {
-            return Ok(false);
-        };
-        let Some((&time, rest)) = rest.split_first_chunk() else {
-            return Ok(false);
-        };
-        let Some((&address, rest)) = rest.split_first_chunk() else {
-            return Ok(false);
-        };
-        *bytes = rest;
-        self.keys.push(names.key(key));
-        self.times.push(i64::from_le_bytes(time));
-        self.addresses.push(u64::from_le_bytes(address));
-        Ok(true)
-    }
+    let Some((key, rest)) = rest.split_at_checked(length) else {
+        return Ok(false);
+    };
+    let Some((&time, rest)) = rest.split_first_chunk() else {
+        return Ok(false);
+    };
+    let Some((&address, rest)) = rest.split_first_chunk() else {
+        return Ok(false);
+    };
+    *bytes = rest;
+    columns.keys.push(names.key(key));
+    columns.times.push(i64::from_le_bytes(time));
+    columns.addresses.push(u64::from_le_bytes(address));
+    Ok(true)
 }
 
 /// Reads a LEB128 number, if it is there as a whole.

@@ -16,6 +16,30 @@ impl Rows<'_> {
     }
 }
 
+/// Columns that rows are added to.
+#[derive(Default)]
+pub struct Columns {
+    pub keys: Vec<u32>,
+    pub times: Vec<i64>,
+    pub addresses: Vec<u64>,
+}
+
+impl Columns {
+    pub fn clear(&mut self) {
+        self.keys.clear();
+        self.times.clear();
+        self.addresses.clear();
+    }
+
+    pub fn rows(&self) -> Rows<'_> {
+        Rows {
+            keys: &self.keys,
+            times: &self.times,
+            addresses: &self.addresses,
+        }
+    }
+}
+
 /// The rows of each key of a batch.
 #[derive(Default)]
 pub struct RowsByKey {
