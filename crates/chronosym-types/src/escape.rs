@@ -75,10 +75,8 @@ pub fn folded(text: &str) -> Cow<'_, str> {
 
 /// Escapes the inside of a JSON string: hostile characters become `\u` escapes.
 pub fn json(text: &str) -> Cow<'_, str> {
-    // Without a branch for each byte, many are compared at once.
-    let is_ascii = |all, byte| all & matches!(byte, b' ' | b'!' | b'#'..=b'[' | b']'..=b'~');
     let plain = |c: char| !is_hostile(c) && c != '"' && c != '\\';
-    if text.bytes().fold(true, is_ascii) || text.chars().all(plain) {
+    if is_plain_json(text.as_bytes()) || text.chars().all(plain) {
         return text.into();
     }
     let mut out = String::with_capacity(text.len().saturating_add(8));
@@ -101,6 +99,33 @@ pub fn json(text: &str) -> Cow<'_, str> {
         }
     }
     out.into()
+}
+
+/// Returns whether all of the text is ASCII that JSON does not escape.
+fn is_plain_json(text: &[u8]) -> bool {
+    let (words, rest) = text.as_chunks();
+    match text.last_chunk() {
+        // The last eight bytes cover the rest.
+        Some(last) => words.iter().chain([last]).all(|&word| is_plain_word(word)),
+        None => {
+            let mut padded = [b' '; 8];
+            for (padded, byte) in padded.iter_mut().zip(rest) {
+                *padded = *byte;
+            }
+            is_plain_word(padded)
+        }
+    }
+}
+
+/// As [`is_plain_json`], for eight bytes at once. False for few others too.
+fn is_plain_word(word: [u8; 8]) -> bool {
+    const TOP: u64 = 0x8080_8080_8080_8080;
+    let word = u64::from_le_bytes(word);
+    let each = |byte: u8| u64::from_le_bytes([byte; 8]);
+    // The top bit of a byte below `limit` becomes 1; a borrow can reach higher bytes only.
+    let below = |word: u64, limit: u8| word.wrapping_sub(each(limit)) & !word;
+    let is = |byte: u8| below(word ^ each(byte), 1);
+    (word | below(word, b' ') | is(b'"') | is(b'\\') | is(0x7f)) & TOP == 0
 }
 
 /// Escapes text and quoted attributes of XML, HTML and SVG: markup becomes references, hostile
@@ -211,6 +236,19 @@ mod tests {
             "????",
         ],
     ];
+
+    #[test]
+    fn each_character_of_json_is_escaped_wherever_it_stands() {
+        for c in (0..0x100u32).filter_map(char::from_u32) {
+            let is_plain = c.is_ascii() && !c.is_control() && c != '"' && c != '\\';
+            for before in [0, 3, 7, 8, 15, 20] {
+                for after in [0, 1, 9] {
+                    let text = format!("{}{c}{}", "a".repeat(before), " ".repeat(after));
+                    assert_eq!(is_plain_json(text.as_bytes()), is_plain, "{text:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn hostile_names_are_harmless_wherever_they_are_written() {

@@ -28,35 +28,51 @@ impl fmt::Display for Hex<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct HexText {
     bytes: [u8; LONGEST],
-    start: usize,
+    length: usize,
 }
 
 const LONGEST: usize = "0x".len() + 16;
 
 impl HexText {
     /// Returns the text of a number.
+    #[inline]
     pub fn new(number: u64) -> Self {
-        let mut bytes = [b'0'; LONGEST];
-        let mut start = LONGEST;
-        let mut rest = number;
-        while rest != 0 || start == LONGEST {
-            start -= 1;
-            bytes[start] = b"0123456789abcdef"[(rest & 0xf) as usize];
-            rest >>= 4;
-        }
-        bytes[start - 1] = b'x';
+        let vacant = (number | 1).leading_zeros() / 4;
+        let number = number << (4 * vacant);
+        let mut bytes = *b"0x0000000000000000";
+        bytes[2..10].copy_from_slice(&eight_digits(number >> 32));
+        bytes[10..].copy_from_slice(&eight_digits(number & 0xffff_ffff));
         HexText {
             bytes,
-            start: start - 2,
+            length: LONGEST - vacant as usize,
         }
     }
+
+    /// Returns the bytes of the text.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// Returns the digits of a number of 32 bits, all of them computed at once.
+#[inline]
+fn eight_digits(number: u64) -> [u8; 8] {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // A byte for each digit.
+    let halves = (number | number << 16) & 0x0000_ffff_0000_ffff;
+    let bytes = (halves | halves << 8) & 0x00ff_00ff_00ff_00ff;
+    let digits = (bytes | bytes << 4) & (0x0f * EACH);
+    let is_letter = (digits + 6 * EACH) >> 4 & EACH;
+    let text = digits + u64::from(b'0') * EACH + is_letter * u64::from(b'a' - b'0' - 10);
+    text.to_be_bytes()
 }
 
 impl Deref for HexText {
     type Target = str;
 
     fn deref(&self) -> &str {
-        str::from_utf8(&self.bytes[self.start..]).unwrap_or_default()
+        str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
 }
 

@@ -11,6 +11,7 @@
 )]
 
 mod addresses;
+pub mod append;
 #[expect(
     clippy::indexing_slicing,
     reason = "indices come from the slice itself"
@@ -35,7 +36,7 @@ pub mod hash;
 #[expect(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
-    reason = "positions in a text of at most 18 bytes"
+    reason = "positions in a text of at most 18 bytes, and sums of digits"
 )]
 mod hex;
 mod id;

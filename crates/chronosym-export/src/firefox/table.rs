@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use chronosym_types::escape;
+use chronosym_types::append;
 
 /// A value of a table.
 pub(super) enum Cell<'a> {
@@ -35,41 +35,26 @@ impl Cell<'_> {
                 }
                 let digits = number.unsigned_abs();
                 match u64::try_from(digits) {
-                    Ok(digits) => append_digits(out, digits, 1),
+                    Ok(digits) => append::number(out, digits),
                     Err(_) => out.extend_from_slice(digits.to_string().as_bytes()),
                 }
             }
             Cell::Millis(ns) => {
-                append_digits(out, ns / 1_000_000, 1);
+                append::number(out, ns / 1_000_000);
                 out.push(b'.');
-                append_digits(out, ns % 1_000_000, 6);
+                append::digits(out, ns % 1_000_000, 6);
             }
             Cell::Typed(kind, text) => {
-                let mut texts = [r#"{"type":""#, kind, r#"""#].to_vec();
-                let text = text.map(escape::json);
-                if let Some(text) = &text {
-                    texts.extend([r#","text":""#, text, r#"""#]);
+                out.extend_from_slice(br#"{"type":"#);
+                append::text(out, kind);
+                if let Some(text) = text {
+                    out.extend_from_slice(br#","text":"#);
+                    append::text(out, text);
                 }
-                texts.push("}");
-                texts
-                    .iter()
-                    .for_each(|text| out.extend_from_slice(text.as_bytes()));
+                out.push(b'}');
             }
         }
     }
-}
-
-/// Appends a number with at least `least` digits.
-fn append_digits(out: &mut Vec<u8>, number: u64, least: usize) {
-    const LONGEST: usize = 20;
-    let mut digits = [b'0'; LONGEST];
-    let (mut rest, mut start) = (number, LONGEST);
-    while rest > 0 {
-        start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    out.extend_from_slice(&digits[start.min(LONGEST - least)..]);
 }
 
 /// A column: its name, and the value of each element.

@@ -1,0 +1,135 @@
+//! Appends values of JSON to a buffer: for outputs with millions of them, without format strings.
+
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "positions in a text of at most 20 digits"
+)]
+
+use std::borrow::Cow;
+
+use crate::{HexText, WStr, escape};
+
+/// Appends a number with at least `least` digits, of at most 20.
+pub fn digits(out: &mut Vec<u8>, number: u64, least: usize) {
+    const LONGEST: usize = 20;
+    let mut digits = [b'0'; LONGEST];
+    let (mut rest, mut start) = (number, LONGEST);
+    while rest > 9 {
+        let pair = (rest % 100) as u8;
+        rest /= 100;
+        start -= 2;
+        digits[start] = b'0' + pair / 10;
+        digits[start + 1] = b'0' + pair % 10;
+    }
+    if rest > 0 {
+        start -= 1;
+        digits[start] = b'0' + rest as u8;
+    }
+    out.extend_from_slice(&digits[start.min(LONGEST.saturating_sub(least))..]);
+}
+
+/// Appends a number.
+///
+/// # Examples
+///
+/// ```
+/// let mut out = b"[".to_vec();
+/// chronosym_types::append::number(&mut out, 1207);
+/// assert_eq!(out, b"[1207");
+/// ```
+pub fn number(out: &mut Vec<u8>, number: u64) {
+    digits(out, number, 1);
+}
+
+/// Appends a signed number.
+pub fn signed(out: &mut Vec<u8>, signed: i64) {
+    if signed < 0 {
+        out.push(b'-');
+    }
+    number(out, signed.unsigned_abs());
+}
+
+/// Appends a string: quoted, with escapes for hostile characters.
+///
+/// # Examples
+///
+/// ```
+/// let mut out = Vec::new();
+/// chronosym_types::append::text(&mut out, "a\"b\n");
+/// assert_eq!(out, br#""a\"b\n""#);
+/// ```
+pub fn text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    out.extend_from_slice(escape::json(text).as_bytes());
+    out.push(b'"');
+}
+
+/// Appends UTF-16 text as a string.
+pub fn wide(out: &mut Vec<u8>, text: WStr<'_>) {
+    out.push(b'"');
+    let start = out.len();
+    text.append_to(out);
+    let own = str::from_utf8(&out[start..]).unwrap_or_default();
+    if let Cow::Owned(escaped) = escape::json(own) {
+        out.truncate(start);
+        out.extend_from_slice(escaped.as_bytes());
+    }
+    out.push(b'"');
+}
+
+/// Appends a number as a string of hex digits: `"0x…"`.
+pub fn hex(out: &mut Vec<u8>, number: u64) {
+    out.push(b'"');
+    out.extend_from_slice(HexText::new(number).as_bytes());
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_text_is_escaped_as_other_text_is() {
+        for plain in [
+            "",
+            "Main",
+            "Größe😀",
+            "a\"b\\\n",
+            "0123456789abcdef\u{202e}",
+        ] {
+            let units: Vec<u8> = plain.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            let (mut of_wide, mut of_text) = (b"x".to_vec(), b"x".to_vec());
+            wide(&mut of_wide, WStr::new(&units));
+            text(&mut of_text, plain);
+            assert_eq!(of_wide, of_text);
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_by_a_format_string() {
+        let powers = (0..20).map(|digits| 10u64.pow(digits));
+        for value in powers.flat_map(|power| [power - 1, power, power + 1, power | 0x2a]) {
+            let mut out = Vec::new();
+            number(&mut out, value);
+            out.push(b' ');
+            digits(&mut out, value, 6);
+            out.push(b' ');
+            signed(&mut out, value as i64);
+            out.push(b' ');
+            signed(&mut out, -(value as i64));
+            out.push(b' ');
+            hex(&mut out, value);
+            let signed = value as i64;
+            let negative = -signed;
+            let expected = format!("{value} {value:06} {signed} {negative} \"{value:#x}\"");
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+        let mut out = Vec::new();
+        number(&mut out, u64::MAX);
+        signed(&mut out, i64::MIN);
+        let expected = format!("{}{}", u64::MAX, i64::MIN);
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}
