@@ -1,14 +1,11 @@
 //! Copies of records, and their lines.
 
 use std::fmt::Write as _;
-use std::io;
 use std::sync::Arc;
 
 use chronosym_events::{DecodeError, EventSchema, FieldList, PointerSize, RawEvent, Value};
-use chronosym_types::json::{self, HexNumber};
-use serde::{Serialize, Serializer};
-use serde_with::skip_serializing_none;
 
+use super::json_line;
 use crate::args::EventFormat;
 use crate::output::printable;
 use crate::units::show_time;
@@ -16,8 +13,8 @@ use crate::units::show_time;
 /// The constant parts of the lines of one event type.
 pub struct TypeHead {
     pub schema: Arc<EventSchema>,
-    /// The event's name; in text with provider and id.
-    pub name: String,
+    /// The same part of all lines: provider, id and name.
+    pub constant: String,
 }
 
 /// Records whose lines are written together.
@@ -82,7 +79,7 @@ impl Chunk {
     }
 
     /// Makes the lines of the records.
-    pub fn format(&mut self, format: EventFormat) -> io::Result<()> {
+    pub fn format(&mut self, format: EventFormat) {
         let heads = self.heads.clone();
         let (mut payload_at, mut stack_at) = (0, 0);
         let mut text = String::new();
@@ -108,68 +105,18 @@ impl Chunk {
                 None
             });
             match format {
-                EventFormat::Jsonl => json::to_writer(
-                    &mut self.lines,
-                    &Line {
-                        time_ns: raw.time_ns,
-                        pid: raw.process_id,
-                        tid: raw.thread_id,
-                        provider: raw.schema.provider_name(),
-                        id: raw.schema.id(),
-                        // Events identified by name have neither number.
-                        version: raw.schema.id().map(|_| raw.schema.version()),
-                        name: &head.name,
-                        fields: fields.map_or(Fields::Payload(raw.payload), Fields::List),
-                        stack,
-                    },
-                )?,
+                EventFormat::Jsonl => {
+                    let (out, fields) = (&mut self.lines, fields.as_ref());
+                    json_line::push(out, &raw, &head.constant, fields, stack);
+                }
                 EventFormat::Text => {
                     text.clear();
-                    append_text(&mut text, &raw, &head.name, fields, stack);
+                    append_text(&mut text, &raw, &head.constant, fields, stack);
                     // Text from a trace must neither control the terminal nor break the line.
                     self.lines.extend_from_slice(printable(&text).as_bytes());
                 }
             }
             self.lines.push(b'\n');
-        }
-        Ok(())
-    }
-}
-
-/// A line of JSON; absent values are omitted.
-#[skip_serializing_none]
-#[derive(Serialize)]
-struct Line<'a> {
-    time_ns: u64,
-    pid: Option<u32>,
-    tid: Option<u64>,
-    provider: &'a str,
-    id: Option<u32>,
-    version: Option<u32>,
-    name: &'a str,
-    fields: Fields<'a>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "addresses")]
-    stack: &'a [u64],
-}
-
-fn addresses<S: Serializer>(stack: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(stack.iter().copied().map(HexNumber))
-}
-
-/// The fields of an event, or the payload if it does not decode.
-enum Fields<'a> {
-    List(FieldList<'a>),
-    Payload(&'a [u8]),
-}
-
-impl Serialize for Fields<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Fields::List(fields) => fields.serialize(serializer),
-            Fields::Payload(bytes) => {
-                let bytes = Some(bytes).filter(|bytes| !bytes.is_empty());
-                serializer.collect_map(bytes.map(|bytes| ("Payload", Value::Bytes(bytes))))
-            }
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct Formatters {
 
 struct Formatter {
     chunks: Sender<Chunk>,
-    formatted: Receiver<(Chunk, io::Result<()>)>,
+    formatted: Receiver<Chunk>,
     thread: JoinHandle<()>,
 }
 
@@ -36,17 +36,12 @@ impl Formatters {
         }
     }
 
-    /// Formats a chunk at once.
-    pub fn format(&self, chunk: &mut Chunk) -> io::Result<()> {
-        chunk.format(self.format)
-    }
-
     /// Passes a chunk to the next thread. If enough are under way, returns the first of them. The
     /// very first chunk is formatted at once: a short output starts no thread.
     pub fn pass(&mut self, mut chunk: Chunk) -> io::Result<Option<Chunk>> {
         let count = self.threads.len();
         if count == 0 {
-            self.format(&mut chunk)?;
+            chunk.format(self.format);
             if !std::mem::replace(&mut self.has_started, true) {
                 self.start();
             }
@@ -70,7 +65,7 @@ impl Formatters {
         let index = self.returned % self.threads.len();
         self.returned += 1;
         match self.threads[index].formatted.recv() {
-            Ok((chunk, result)) => result.map(|()| Some(chunk)),
+            Ok(chunk) => Ok(Some(chunk)),
             Err(_) => match self.threads.swap_remove(index).thread.join() {
                 Err(panic) => resume_unwind(panic),
                 Ok(()) => Err(io::ErrorKind::BrokenPipe.into()),
@@ -89,8 +84,8 @@ impl Formatters {
             let (done, formatted) = mpsc::channel();
             let work = move || {
                 for mut chunk in passed {
-                    let result = chunk.format(format);
-                    if done.send((chunk, result)).is_err() {
+                    chunk.format(format);
+                    if done.send(chunk).is_err() {
                         break;
                     }
                 }

@@ -9,6 +9,7 @@ use chronosym_events::{DecodeError, EventKey, EventSchema, RawEvent};
 
 use super::chunk::{Chunk, TypeHead};
 use super::formatters::Formatters;
+use super::json_line;
 use crate::absent;
 use crate::args::EventFormat;
 
@@ -93,8 +94,8 @@ impl Lines {
     fn add_type(&mut self, schema: &Arc<EventSchema>) -> Option<usize> {
         let head = TypeHead {
             schema: schema.clone(),
-            name: match self.format {
-                EventFormat::Jsonl => schema.name().into_owned(),
+            constant: match self.format {
+                EventFormat::Jsonl => json_line::constant(schema),
                 EventFormat::Text => text_head(schema),
             },
         };
@@ -124,7 +125,7 @@ impl Lines {
         }
         let mut chunk = std::mem::take(&mut self.chunk);
         chunk.heads = self.heads.clone();
-        self.formatters.format(&mut chunk)?;
+        chunk.format(self.format);
         self.chunk = self.write(chunk)?;
         Ok(())
     }

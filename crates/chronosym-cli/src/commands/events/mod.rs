@@ -5,6 +5,7 @@
 
 mod chunk;
 mod formatters;
+mod json_line;
 mod lines;
 mod owners;
 

@@ -1,0 +1,103 @@
+//! Lines of JSON, written into one buffer.
+
+use chronosym_events::{EventSchema, FieldList, RawEvent, Value};
+use chronosym_types::{append, json};
+
+/// Returns the members of an event type's lines that are the same in all of them, and the name of
+/// the next member.
+pub fn constant(schema: &EventSchema) -> String {
+    let mut out = Vec::new();
+    member(&mut out, "provider", |out| {
+        append::text(out, schema.provider_name());
+    });
+    if let Some(id) = schema.id() {
+        member(&mut out, "id", |out| append::number(out, id.into()));
+        // Events identified by name have neither number.
+        let version = schema.version().into();
+        member(&mut out, "version", |out| append::number(out, version));
+    }
+    member(&mut out, "name", |out| append::text(out, &schema.name()));
+    member(&mut out, "fields", |_| {});
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Appends the line of an event: the members in order, without those that have no value. The
+/// payload stands for the fields if it does not decode.
+pub fn push(
+    out: &mut Vec<u8>,
+    raw: &RawEvent<'_>,
+    constant: &str,
+    fields: Option<&FieldList<'_>>,
+    stack: &[u64],
+) {
+    out.extend_from_slice(br#"{"time_ns":"#);
+    append::number(out, raw.time_ns);
+    if let Some(pid) = raw.process_id {
+        member(out, "pid", |out| append::number(out, pid.into()));
+    }
+    if let Some(tid) = raw.thread_id {
+        member(out, "tid", |out| append::number(out, tid));
+    }
+    out.extend_from_slice(constant.as_bytes());
+    match fields {
+        Some(fields) => object(out, fields),
+        None if raw.payload.is_empty() => out.extend_from_slice(b"{}"),
+        None => {
+            out.extend_from_slice(br#"{"Payload":"#);
+            value(out, &Value::Bytes(raw.payload));
+            out.push(b'}');
+        }
+    }
+    if !stack.is_empty() {
+        member(out, "stack", |out| {
+            list(out, b"[]", stack, |out, address| append::hex(out, *address));
+        });
+    }
+    out.push(b'}');
+}
+
+/// Appends a member that is not the first of its object.
+fn member(out: &mut Vec<u8>, name: &str, value: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    value(out);
+}
+
+/// Appends items in brackets, with commas between them.
+fn list<T>(
+    out: &mut Vec<u8>,
+    brackets: &[u8; 2],
+    items: impl IntoIterator<Item = T>,
+    mut item: impl FnMut(&mut Vec<u8>, T),
+) {
+    out.push(brackets[0]);
+    for (index, it) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        item(out, it);
+    }
+    out.push(brackets[1]);
+}
+
+fn object(out: &mut Vec<u8>, fields: &FieldList<'_>) {
+    list(out, b"{}", fields.iter(), |out, (name, it)| {
+        append::text(out, name);
+        out.push(b':');
+        value(out, it);
+    });
+}
+
+fn value(out: &mut Vec<u8>, it: &Value<'_>) {
+    match it {
+        Value::U64(number) => append::number(out, *number),
+        Value::I64(number) => append::signed(out, *number),
+        Value::Hex(number) => append::hex(out, *number),
+        Value::Wide(text) => append::wide(out, *text),
+        Value::Object(fields) => object(out, fields),
+        Value::Array(items) => list(out, b"[]", items, value),
+        // Writing to memory does not fail.
+        other => _ = json::to_writer(out, other),
+    }
+}
