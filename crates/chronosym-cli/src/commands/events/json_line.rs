@@ -101,3 +101,66 @@ fn value(out: &mut Vec<u8>, it: &Value<'_>) {
         other => _ = json::to_writer(out, other),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chronosym_events::{EventKey, Field, FieldType, PointerSize, Provider};
+
+    use super::*;
+
+    #[test]
+    fn a_line_is_what_serde_writes_of_its_values() {
+        let pair = vec![
+            Field::new("x", FieldType::Hex8),
+            Field::new("y", FieldType::Bool8),
+        ];
+        let fields = [
+            Field::new("is", FieldType::Bool32),
+            Field::new("a\"b", FieldType::I16),
+            Field::new("h", FieldType::Hex32),
+            Field::new("wide", FieldType::Utf16),
+            Field::new("narrow", FieldType::CountedAnsi),
+            Field::new("of", FieldType::F64),
+            Field::new("all", FieldType::Array(Box::new(FieldType::Object(pair)))),
+        ];
+        let mut payload = vec![1, 0, 0, 0, 0xfe, 0xff, 0xcd, 0xab, 0, 0];
+        let text = "ä\"\n\u{202e}".encode_utf16().chain([0]);
+        payload.extend(text.flat_map(u16::to_le_bytes));
+        payload.extend(b"\x02\0yo");
+        payload.extend(1.5f64.to_le_bytes());
+        payload.extend([2, 0, 7, 1, 8, 0, 0xee]);
+        let key = EventKey::Manifest {
+            provider: Provider::from_name("My\"Provider"),
+            id: 7,
+            version: 2,
+        };
+        let schema = EventSchema::new(key).with_name("Made").with_fields(fields);
+        let mut raw = RawEvent {
+            time_ns: 1_000,
+            process_id: Some(42),
+            thread_id: Some(u64::MAX),
+            processor: None,
+            pointer_size: PointerSize::Eight,
+            schema: &schema,
+            payload: &payload,
+        };
+        let line = |raw: &RawEvent<'_>, fields: Option<&FieldList<'_>>, stack: &[u64]| {
+            let mut out = Vec::new();
+            push(&mut out, raw, &constant(&schema), fields, stack);
+            String::from_utf8(out).unwrap()
+        };
+        let fields = raw.fields().unwrap().unwrap();
+        let same = r#""provider":"My\"Provider","id":7,"version":2,"name":"Made","fields":"#;
+        let expected = format!(
+            r#"{{"time_ns":1000,"pid":42,"tid":18446744073709551615,{same}{},"stack":["0x10","0xffffffffffffffff"]}}"#,
+            json::to_string(&fields).unwrap()
+        );
+        assert_eq!(line(&raw, Some(&fields), &[0x10, u64::MAX]), expected);
+        (raw.process_id, raw.thread_id, raw.payload) = (None, None, &[0xab, 1]);
+        let expected = format!(r#"{{"time_ns":1000,{same}{{"Payload":"ab01"}}}}"#);
+        assert_eq!(line(&raw, None, &[]), expected);
+        raw.payload = &[];
+        let expected = format!(r#"{{"time_ns":1000,{same}{{}}}}"#);
+        assert_eq!(line(&raw, None, &[]), expected);
+    }
+}
