@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chronosym::runtime::{Report, keep_for_durations, weigh_by_duration};
 use chronosym::{EventSelector, Options, SampleSelection, Weight};
 use chronosym_support::payload::Payload;
+use chronosym_support::trace::{FieldKind, TypeSpec};
 
 use crate::collections::{gc_end, gc_start, suspend};
 use crate::compilations::{load, start};
@@ -112,6 +113,41 @@ fn time_in_the_queue_weighs_what_queues_items() {
     let unknown = [100, 110].map(|at| (at, Weight::Unknown));
     let expected = (unknown.to_vec(), Some(Report::ThreadPool));
     assert_eq!(weights(trace(), &[61]), expected);
+}
+
+/// .NET Core queues items in its class library.
+#[test]
+fn items_of_the_class_library_wait_too() {
+    const FRAMEWORK: &str = "System.Diagnostics.Eventing.FrameworkEventSource";
+    for selected in ["30", "ThreadPoolEnqueueWork"] {
+        let mut trace = Trace::new();
+        let mut of_type = |id, name: &str| {
+            let spec = TypeSpec::new(FRAMEWORK, id, 0).named(name);
+            trace.writer.define(spec.field("workID", FieldKind::I64))
+        };
+        let enqueue = of_type(30, "ThreadPoolEnqueueWork");
+        let dequeue = of_type(31, "ThreadPoolDequeueWork");
+        let item = |id: u64| Payload::new().u64(id).finish();
+        trace.writer.event(enqueue, 100, 1, &[0x10], &item(5));
+        trace.writer.event(enqueue, 110, 1, &[0x10], &item(6));
+        trace.writer.event(dequeue, 140, 2, &[0x20], &item(5));
+        trace.writer.event(dequeue, 160, 2, &[0x20], &item(6));
+        let selector = EventSelector::parse(&format!("{FRAMEWORK}/{selected}")).unwrap();
+        assert_eq!(
+            Report::reading(std::slice::from_ref(&selector)),
+            Some(Report::ThreadPool)
+        );
+        let mut options = Options::from(SampleSelection::Events(vec![selector]));
+        keep_for_durations(&mut options);
+        let mut timeline = read(&trace.writer.finish(), options);
+        assert_eq!(
+            weigh_by_duration(Arc::get_mut(&mut timeline).unwrap()),
+            None
+        );
+        let mut weights = Vec::new();
+        timeline.for_each_weighed_sample(&all(), |it| weights.push((it.time_ns, it.weight)));
+        assert_eq!(weights, [(100, Weight::Ns(40)), (110, Weight::Ns(50))]);
+    }
 }
 
 #[test]

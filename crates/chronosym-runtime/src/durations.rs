@@ -5,13 +5,12 @@ use std::collections::VecDeque;
 use chronosym_core::{
     EventTypeId, Filter, Options, SampleSelection, ThreadIndex, Timeline, Weight,
 };
-use chronosym_events::EventKey;
 use chronosym_types::hash::{HashMap, HashSet};
 
 use crate::contention::Contention;
 use crate::gc::Collections;
 use crate::jit::Jit;
-use crate::report::{MAX_KEPT_BYTES, Report, id, is_runtime, selectors, selects, selects_provider};
+use crate::report::{MAX_KEPT_BYTES, Report, id, id_of, selects, selects_provider};
 use crate::threadpool::{QueuedItem, ThreadPool};
 
 /// The events whose stacks are weighed by durations, and the report that pairs them with others.
@@ -41,7 +40,7 @@ pub fn keep_for_durations(options: &mut Options) {
     for report in Report::ALL {
         let mut weighed = WEIGHED.iter().filter(|(_, of)| *of == report);
         if weighed.any(|&(id, _)| is_selected(id)) {
-            options.keep.extend(selectors(report.events()));
+            options.keep.extend(report.kept());
             options.max_kept_bytes = MAX_KEPT_BYTES;
         }
     }
@@ -55,12 +54,8 @@ pub fn keep_for_durations(options: &mut Options) {
 /// Returns a report whose activities have no duration at all, if there is one: the trace lacks the
 /// events that end them.
 pub fn weigh_by_duration(timeline: &mut Timeline) -> Option<Report> {
-    let ids: Vec<Option<u32>> = (timeline.event_types().iter())
-        .map(|info| match info.schema.key() {
-            EventKey::Manifest { provider, id, .. } if is_runtime(provider) => Some(*id),
-            _ => None,
-        })
-        .collect();
+    let types = timeline.event_types().iter();
+    let ids: Vec<Option<u32>> = types.map(|info| id_of(&info.schema)).collect();
     let id_of = |event: EventTypeId| ids.get(event.index()).copied().flatten();
     let kept = timeline.kept_events();
     let kept: HashSet<u32> = kept.filter_map(|event| id_of(event.event_type)).collect();

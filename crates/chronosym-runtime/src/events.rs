@@ -1,9 +1,9 @@
 //! The kept events of a timeline, decoded and in time order.
 
 use chronosym_core::{EventTypeId, Filter, KeptEvent, ProcessIndex, ThreadIndex, Timeline};
-use chronosym_events::{EventKey, EventSchema, FieldList, RawEvent, Value};
+use chronosym_events::{EventSchema, FieldList, RawEvent, Value};
 
-use crate::report::is_runtime;
+use crate::report::id_of;
 use crate::unused::Unused;
 
 /// An event of the runtime, or of an EventSource of the class library.
@@ -63,7 +63,8 @@ pub(crate) fn text_of(fields: &FieldList<'_>, name: &str) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Calls `each` with the kept events of the runtime's provider that have one of these ids, as
+/// Calls `each` with the kept events of the runtime's provider that have one of these ids, and those of
+/// the class library that are read as them, as
 /// [`for_each_of`].
 pub(crate) fn for_each<'t>(
     timeline: &'t Timeline,
@@ -72,12 +73,7 @@ pub(crate) fn for_each<'t>(
     unused: &mut Unused,
     each: impl FnMut(&RuntimeEvent<'t>, &mut Unused),
 ) {
-    let id_of = |schema: &EventSchema| match schema.key() {
-        EventKey::Manifest { provider, id, .. } if is_runtime(provider) => {
-            Some(*id).filter(|id| ids.contains(id))
-        }
-        _ => None,
-    };
+    let id_of = |schema: &EventSchema| id_of(schema).filter(|id| ids.contains(id));
     for_each_of(timeline, filter, id_of, unused, each);
 }
 

@@ -140,6 +140,16 @@ impl Report {
         others.iter().all(is_same).then_some(report)
     }
 
+    /// Selects the events that the report reads.
+    pub(crate) fn kept(self) -> Vec<EventSelector> {
+        let mut kept = selectors(self.events());
+        if self == Report::ThreadPool {
+            let of_library = QUEUE.iter().map(|(id, ..)| format!("{FRAMEWORK}/{id}"));
+            kept.extend(of_library.filter_map(|text| EventSelector::parse(&text)));
+        }
+        kept
+    }
+
     /// Returns options of a session that keeps the events of this report, up to 1 GiB, and no
     /// other samples than their stacks.
     pub fn options(self) -> Options {
@@ -155,7 +165,7 @@ impl Report {
             stacks if stacks.is_empty() => SampleSelection::None,
             stacks => SampleSelection::Events(stacks),
         });
-        options.keep = all(Report::events);
+        options.keep = reports.iter().flat_map(|report| report.kept()).collect();
         if reports.contains(&Report::Counters) {
             options.keep.extend(EventSelector::parse(COUNTERS));
         }
@@ -177,8 +187,10 @@ impl Report {
             Report::Allocations => "Microsoft-Windows-DotNETRuntime:0x1:5",
             // Contention.
             Report::Contention => "Microsoft-Windows-DotNETRuntime:0x4000:4",
-            // Threading, ThreadTransfer; queue events are verbose.
-            Report::ThreadPool => "Microsoft-Windows-DotNETRuntime:0x80010000:5",
+            // Threading, ThreadTransfer; ThreadPool. Queue events are verbose.
+            Report::ThreadPool => {
+                "Microsoft-Windows-DotNETRuntime:0x80010000:5,System.Diagnostics.Eventing.FrameworkEventSource:0x2:5"
+            }
             Report::Counters => "System.Runtime:0:4:EventCounterIntervalSec=1",
         }
     }
@@ -190,15 +202,47 @@ pub(crate) fn selectors<'a>(ids: impl IntoIterator<Item = &'a u32>) -> Vec<Event
     ids.into_iter().filter_map(selector).collect()
 }
 
-/// Returns whether a selector selects the runtime's event with an id.
+/// Returns whether a selector selects the runtime's event with an id, or the class library's that is
+/// read as it.
 pub(crate) fn selects(selector: &EventSelector, id: u32) -> bool {
-    let key = EventKey::Manifest {
-        provider: Provider::Runtime,
-        id,
-        version: 1,
+    let matches = |provider, id, name: Option<&str>| {
+        let key = EventKey::Manifest {
+            provider,
+            id,
+            version: 1,
+        };
+        let schema = EventSchema::new(key);
+        selector.matches(&match name {
+            Some(name) => schema.with_name(name),
+            None => schema,
+        })
     };
-    selector.matches(&EventSchema::new(key))
+    let of_library = QUEUE.iter().find(|(_, as_id, _)| *as_id == id);
+    matches(Provider::Runtime, id, None)
+        || of_library.is_some_and(|&(own, _, name)| {
+            matches(Provider::Name(FRAMEWORK.into()), own, Some(name))
+        })
 }
+
+/// Returns the id of an event of the runtime, or that as which the class library's is read.
+pub(crate) fn id_of(schema: &EventSchema) -> Option<u32> {
+    match schema.key() {
+        EventKey::Manifest { provider, id, .. } if is_runtime(provider) => Some(*id),
+        EventKey::Manifest { id, .. } if &**schema.provider_name() == FRAMEWORK => {
+            let same = QUEUE.iter().find(|(own, ..)| own == id);
+            same.map(|&(_, as_id, _)| as_id)
+        }
+        _ => None,
+    }
+}
+
+/// The EventSource of the class library. Its thread pool, that of .NET Core, states there what it
+/// queues and takes: the ids, those of the runtime's events that state the same, and the names.
+const FRAMEWORK: &str = "System.Diagnostics.Eventing.FrameworkEventSource";
+const QUEUE: [(u32, u32, &str); 2] = [
+    (30, id::ENQUEUE, "ThreadPoolEnqueueWork"),
+    (31, id::DEQUEUE, "ThreadPoolDequeueWork"),
+];
 
 /// Returns whether a selector selects all events of the runtime.
 pub(crate) fn selects_provider(selector: &EventSelector) -> bool {

@@ -21,7 +21,8 @@ pub struct ThreadPool {
     pub workers: Vec<WorkerCount>,
     /// The last limits of workers that the pool stated: minimum, maximum.
     pub limits: Option<(u32, u32)>,
-    /// Work items, from ThreadPoolEnqueue to ThreadPoolDequeue.
+    /// Work items, from ThreadPoolEnqueue to ThreadPoolDequeue, or ThreadPoolEnqueueWork and
+    /// ThreadPoolDequeueWork of the class library.
     pub work: QueueLatency,
     /// Completions of I/O, from ThreadPoolIOEnqueue to ThreadPoolIODequeue.
     pub io: QueueLatency,
@@ -116,7 +117,7 @@ impl ThreadPool {
                 id::ENQUEUE | id::DEQUEUE => {
                     work.event(
                         event,
-                        "WorkID",
+                        &["WorkID", "workID"],
                         event.id == id::ENQUEUE,
                         is_selected,
                         unused,
@@ -124,7 +125,7 @@ impl ThreadPool {
                 }
                 id::IO_ENQUEUE | id::IO_DEQUEUE => {
                     let is_start = event.id == id::IO_ENQUEUE;
-                    io.event(event, "NativeOverlapped", is_start, is_selected, unused);
+                    io.event(event, &["NativeOverlapped"], is_start, is_selected, unused);
                 }
                 id::ADJUSTMENT => {
                     let Some(workers) = event.u32("NewWorkerThreadCount") else {
@@ -185,12 +186,12 @@ impl Queue {
     fn event(
         &mut self,
         event: &RuntimeEvent<'_>,
-        key: &str,
+        keys: &[&str],
         is_start: bool,
         is_selected: bool,
         unused: &mut Unused,
     ) {
-        let Some(id) = event.number(key) else {
+        let Some(id) = keys.iter().find_map(|key| event.number(key)) else {
             unused.incomplete += 1;
             return;
         };
