@@ -101,8 +101,7 @@ pub struct AddressBatch {
 }
 
 impl AddressBatch {
-    /// Returns the keys to which [`rows`](Self::rows) refer: each once, if they are
-    /// dictionary-encoded.
+    /// Returns the keys to which [`positions`](Self::positions) refer, or else that of each row.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         let texts = match self.keys.as_any_dictionary_opt() {
             Some(keys) => keys.values(),
