@@ -40,19 +40,16 @@ pub(crate) mod flag {
     pub(crate) const PAYLOAD_SIZE: u8 = 128;
     /// All fields: those of an uncompressed blob.
     pub(crate) const ALL: u8 = 0xff;
-    /// The fields that say who wrote the event.
-    pub(crate) const WRITER: u8 = CAPTURE | THREAD | ACTIVITY | RELATED_ACTIVITY;
 }
 
 /// The most bytes before a compressed blob's payload, and the rest of the word that its last number
 /// is read with.
 const LONGEST_HEAD: usize = 96;
 
-/// Reads a compressed blob at `at` and updates the fields of `header` that it has. One that cannot
-/// be read may have updated some of them. Unless `ANY`, one without a type or with a field of
-/// [`flag::WRITER`] is not read.
-#[inline(always)]
-pub(crate) fn compressed<const ANY: bool>(
+/// Reads a compressed blob at `at` and updates the fields of `header` that it has. An incomplete
+/// one may have updated some of them.
+#[inline]
+pub(crate) fn compressed(
     bytes: &[u8],
     at: usize,
     header: &mut BlobHeader,
@@ -72,9 +69,6 @@ pub(crate) fn compressed<const ANY: bool>(
     let flags = cursor.u8()?;
     if flags & flag::METADATA_ID != 0 {
         header.metadata_id = cursor.var_u32()?;
-    }
-    if !ANY && (flags & flag::WRITER != 0 || header.metadata_id == 0) {
-        return Err(Fault::Bad);
     }
     if flags & flag::CAPTURE != 0 {
         header.sequence = header.sequence.wrapping_add(cursor.var_u32()?);

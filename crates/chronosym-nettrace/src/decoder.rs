@@ -69,7 +69,7 @@ pub(crate) struct EventBlock {
     follows: bool,
     /// Whether the file has those events twice.
     is_repeated: bool,
-    /// Whether an event that differs in type, stack, time and payload alone needs no further check.
+    /// Whether an event that differs in type, stack and time alone needs no further check.
     is_plain: bool,
 }
 
@@ -172,14 +172,6 @@ impl Decoder {
         block.follows &= block.is_repeated;
         block.is_plain = false;
         loop {
-            if block.is_plain && block.compressed {
-                let readable = bytes.get(..readable).unwrap_or_default();
-                let is_full;
-                (at, is_full) = self.plain_events(block, readable, at, max_headers);
-                if is_full {
-                    return (at, Stop::Full);
-                }
-            }
             if at >= readable {
                 return match bytes.len() {
                     len if at < len => (at, Stop::Full),
@@ -188,7 +180,7 @@ impl Decoder {
             }
             let before = (!whole).then_some(block.header);
             let read = if block.compressed {
-                blob::compressed::<true>(bytes, at, &mut block.header, self.v6)
+                blob::compressed(bytes, at, &mut block.header, self.v6)
             } else {
                 self.uncompressed(bytes, at, &mut block.header, base)
             };
@@ -196,7 +188,9 @@ impl Decoder {
                 Ok(blob) => {
                     at = blob.end;
                     let is_kept = self.blob(block, &blob, bytes);
-                    if is_kept && self.region.header_count() >= max_headers {
+                    if is_kept
+                        && self.region.headers.len() + self.region.contexts.len() >= max_headers
+                    {
                         return (at, Stop::Full);
                     }
                 }
@@ -217,64 +211,6 @@ impl Decoder {
                     at = end;
                 }
             }
-        }
-    }
-
-    /// Reads blobs that differ from the one before in type, stack, time and payload alone. Returns
-    /// the position after them, and whether an event was the last that the region has room for.
-    fn plain_events(
-        &mut self,
-        block: &mut EventBlock,
-        bytes: &[u8],
-        mut at: usize,
-        max_headers: usize,
-    ) -> (usize, bool) {
-        let has_labels = block.context.labels != NO_BLOB;
-        let (mut header, mut type_choice) = (block.header, block.type_choice);
-        let (mut stack, mut last_time, mut events) = (block.stack, self.region.last_time, 0);
-        let mut is_full = false;
-        while !is_full {
-            let mut next = header;
-            let Ok(blob) = blob::compressed::<false>(bytes, at, &mut next, false) else {
-                break;
-            };
-            let (mut next_type, mut next_stack) = (type_choice, stack);
-            if blob.flags & flag::METADATA_ID != 0 {
-                next_type = self.types.find(next.metadata_id);
-            }
-            if blob.flags & flag::STACK != 0 {
-                next_stack = self.stack_of(next.stack_id);
-            }
-            if next_type.event_type == NO_TYPE || next_stack == NO_BLOB && next.stack_id != 0 {
-                break;
-            }
-            (at, header, type_choice, stack) = (blob.end, next, next_type, next_stack);
-            events += 1;
-            last_time = last_time.max(header.time);
-            if self.types.is_counted(type_choice, header.time) && !has_labels {
-                let has_stack = stack < EMPTY_BLOB;
-                self.region.count(type_choice.event_type, has_stack);
-                continue;
-            }
-            (block.header, block.type_choice, block.stack) = (header, type_choice, stack);
-            self.keep(block, &blob);
-            is_full = self.region.header_count() >= max_headers;
-        }
-        if events > 0 {
-            (block.header, block.type_choice, block.stack) = (header, type_choice, stack);
-            self.sequences.next(header.sequence, header.time);
-            self.diagnostics.events += events;
-            self.region.last_time = last_time;
-        }
-        (at, is_full)
-    }
-
-    /// Returns the index of a stack, which [`NO_BLOB`] says is unknown, or none if its id is 0.
-    #[inline]
-    fn stack_of(&self, id: u32) -> u32 {
-        match id {
-            0 => NO_BLOB,
-            id => self.region.stacks.find(id),
         }
     }
 
@@ -324,13 +260,21 @@ impl Decoder {
 
     /// Takes an event; true if it became a record.
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a region has at most 1 GiB"
+    )]
     fn blob(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) -> bool {
         let flags = blob.flags;
         if flags & flag::METADATA_ID != 0 {
             block.type_choice = self.types.find(block.header.metadata_id);
         }
         if flags & flag::STACK != 0 {
-            block.stack = self.stack_of(block.header.stack_id);
+            block.stack = if block.header.stack_id == 0 {
+                NO_BLOB
+            } else {
+                self.region.stacks.find(block.header.stack_id)
+            };
         }
         if flags & flag::THREAD != 0 {
             block.thread = if self.v6 {
@@ -343,7 +287,14 @@ impl Decoder {
         if flags & (flag::CAPTURE | flag::ACTIVITY | flag::RELATED_ACTIVITY) != 0 {
             self.change_context(block, blob, bytes);
         }
-        if !self.check(block, blob, bytes) {
+        let header = &block.header;
+        if block.is_plain
+            && header.metadata_id != 0
+            && block.type_choice.event_type != NO_TYPE
+            && (block.stack != NO_BLOB || header.stack_id == 0)
+        {
+            self.sequences.next(header.sequence, header.time);
+        } else if !self.check(block, blob, bytes) {
             return false;
         }
         let header = &block.header;
@@ -356,18 +307,6 @@ impl Decoder {
                 .count(block.type_choice.event_type, block.stack < EMPTY_BLOB);
             return false;
         }
-        self.keep(block, blob);
-        true
-    }
-
-    /// Makes an event a record.
-    #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a region has at most 1 GiB"
-    )]
-    fn keep(&mut self, block: &mut EventBlock, blob: &Blob) {
-        let header = &block.header;
         let context = match block.context_index {
             Some(index) => index,
             None => {
@@ -387,6 +326,7 @@ impl Decoder {
             sequence: header.sequence,
             context,
         });
+        true
     }
 
     /// Checks an event that may be the first one of its thread, incomplete or a definition; false if

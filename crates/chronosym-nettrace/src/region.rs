@@ -134,11 +134,6 @@ impl RegionData {
         self.labels.clear();
     }
 
-    /// Number of headers and contexts.
-    pub(crate) fn header_count(&self) -> usize {
-        self.headers.len() + self.contexts.len()
-    }
-
     /// Bytes that the headers take.
     pub(crate) fn size(&self) -> usize {
         size_of_val(self.headers.as_slice()) + size_of_val(self.contexts.as_slice())
