@@ -1,6 +1,7 @@
 //! Two recordings of one process, merged, answer as one recording with the data of both.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use chronosym_core::facts::{At, Fact, IlMap, Image, Method, Module, Process, ProcessKey, Symbol};
@@ -25,8 +26,18 @@ fn at(time_ns: u64) -> At {
     At::new(time_ns).process(PID).thread(1)
 }
 
+fn range(id: u64, slot: u64) -> Range<u64> {
+    let start = 0x1000 + slot * 0x80;
+    start..start + 0x40 + 0x30 * (id % 3)
+}
+
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
 fn method<'a>(action: Action, id: u64, slot: u64) -> Method<'a> {
-    let (start, size) = (0x1000 + slot * 0x80, 0x40 + 0x30 * (id as u32 % 3));
+    let Range { start, end } = range(id, slot);
+    let size = (end - start) as u32;
     let name = ["First", "Second", "Third"][(id % 3) as usize];
     let mut method = Method::new(action, id, start, size).in_module(1 + id % 2, 0x600_0001);
     method.native_code_version = 1 + slot;
@@ -121,28 +132,44 @@ proptest! {
         let mut mapped = BTreeSet::new();
         let mut loaded = BTreeSet::new();
         let (mut loads, mut methods) = ([0; 2], BTreeMap::new());
+        let (mut stated, mut unloaded) = (Vec::new(), BTreeSet::new());
         let mut loaded_before = None;
         for (index, step) in steps.iter().enumerate() {
             let time = index as u64 * STEP_NS;
             let method_before = std::mem::take(&mut loaded_before);
             let mut step = *step;
             // An image is mapped once, and a module loaded once before its unload. Only the methods
-            // of the module that is loaded are listed or unloaded. An IL map follows the load of
-            // its method.
+            // of a module that was not unloaded since are listed or unloaded, and none is listed where
+            // another one is. An IL map follows the load of its method.
             if let (0..=5, id, slot) = step {
                 let load = loads[id as usize % 2];
                 let before = methods.get(&(id, slot)).copied().unwrap_or(load);
-                if step.0 > 2 && before != load {
+                let range = range(id, slot);
+                let there = stated.iter().rev().find(|(other, _)| overlap(other, &range));
+                let is_there = there.is_none_or(|(_, other)| *other == (id, slot));
+                let is_gone = before != load || unloaded.contains(&(id % 2));
+                if step.0 > 2 && (is_gone || step.0 == 5 && !is_there) {
                     continue;
                 }
                 methods.insert((id, slot), load);
+                stated.push((range, (id, slot)));
             }
             match step {
                 (0..=2 | 5, id, slot) => loaded_before = Some((id, slot)),
                 (10, id, _) if !loaded.insert(id % 2) => continue,
-                (10, id, _) => loads[id as usize % 2] += 1,
-                (11, id, _) => _ = loaded.remove(&(id % 2)),
-                (12 | 13, id, _) => _ = loaded.insert(id % 2),
+                (10, id, _) => {
+                    unloaded.remove(&(id % 2));
+                    loads[id as usize % 2] += 1;
+                }
+                (11, id, _) => {
+                    loaded.remove(&(id % 2));
+                    unloaded.insert(id % 2);
+                    loads[id as usize % 2] += 1;
+                }
+                (12 | 13, id, _) => {
+                    unloaded.remove(&(id % 2));
+                    loaded.insert(id % 2);
+                }
                 (14, ..) => match method_before {
                     Some((id, slot)) => (step.1, step.2) = (id, slot),
                     None => continue,
@@ -285,6 +312,23 @@ fn code_ends_with_the_first_of_two_unloads_of_its_module() {
     let name = |step| name_at(&merged, 0x1088, step * STEP_NS + STEP_NS / 2);
     assert_eq!(name(1).as_deref(), Some("Ns.Type.Second"));
     assert_eq!([name(2), name(5)], [None, None]);
+}
+
+/// Its module was unloaded in between, in the recording that has the second load.
+#[test]
+fn code_that_is_loaded_again_ended_with_its_module() {
+    let (mut first, mut second) = (recording(0), recording(STEP_NS));
+    for session in [&mut first, &mut second] {
+        list_core(session, 0);
+    }
+    first.apply(at(0), method(Action::Load, 1, 1));
+    second.apply(at(0), Module::new(Action::Unload, 2, "/app/m.dll"));
+    second.apply(at(STEP_NS), method(Action::Load, 1, 1));
+    let merged = merged(&[&save(first), &save(second)]).expect("one process");
+    let name = |step| name_at(&merged, 0x1088, step * STEP_NS + STEP_NS / 2);
+    assert_eq!(name(0).as_deref(), Some("Ns.Type.Second"));
+    assert_eq!(name(1), None, "unloaded with its module");
+    assert_eq!(name(2).as_deref(), Some("Ns.Type.Second"));
 }
 
 #[test]

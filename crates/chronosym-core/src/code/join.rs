@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use chronosym_timeline::{End, Start};
+use chronosym_types::hash::HashMap;
 
 use super::ProcessCode;
 use crate::body::{CodeBody, Module};
@@ -101,12 +102,21 @@ fn repeated((loaded, end): (Start, End), later: (Start, End)) -> Option<(Start, 
     (ended <= seen).then_some((loaded, end))
 }
 
+/// Returns the times of all unloads of a module.
+fn ends(module: &Module) -> impl Iterator<Item = u64> + '_ {
+    let ends = module.unloads.iter().copied();
+    ends.chain(unloaded_at(module.end))
+}
+
 fn unloaded_at(end: End) -> Option<u64> {
     match end {
         End::At(time) => Some(time),
         End::After(_) | End::Open => None,
     }
 }
+
+/// The times of the unloads of all modules with an id in a runtime instance, in order.
+type Unloads = HashMap<(u16, u64), Vec<u64>>;
 
 /// What happens at a time, in the order of one recording.
 enum Step<'i> {
@@ -137,10 +147,16 @@ impl ProcessCode {
             _ => None,
         }));
         steps.sort_by_key(|(time, _)| *time);
+        let mut unloads = Unloads::default();
+        for (_, module) in self.modules.indexed() {
+            let id = (module.clr_instance, module.module_id);
+            unloads.entry(id).or_default().extend(ends(module));
+        }
+        unloads.values_mut().for_each(|times| times.sort_unstable());
         for (time, step) in steps {
             match step {
-                Step::Own(index) => self.own_body(index, slack_ns),
-                Step::Other(other) => self.other_body(other, slack_ns),
+                Step::Own(index) => self.own_body(index, &unloads, slack_ns),
+                Step::Other(other) => self.other_body(other, &unloads, slack_ns),
                 Step::Image(image) => self.image_mapped(image.base, image.last(), time),
             }
         }
@@ -153,8 +169,7 @@ impl ProcessCode {
         for (_, index) in modules {
             self.adopt_since(index);
             let module = &self.modules[index.index()];
-            let ends = module.unloads.iter().copied();
-            let mut ends: Vec<u64> = ends.chain(unloaded_at(module.end)).collect();
+            let mut ends: Vec<u64> = ends(module).collect();
             ends.sort_unstable();
             let bodies: Vec<_> = module.bodies.iter().copied().collect();
             for body in bodies.iter().filter(|_| !ends.is_empty()) {
@@ -190,9 +205,37 @@ impl ProcessCode {
         }
     }
 
+    /// Returns whether a body was loaded after the module of an older one had been unloaded.
+    fn is_loaded_again(
+        &self,
+        old: &CodeBody,
+        body: &CodeBody,
+        module_id: Option<u64>,
+        (unloads, slack_ns): (&Unloads, u64),
+    ) -> bool {
+        let Start::At(loaded) = body.loaded else {
+            return false;
+        };
+        let module = body.module.or(old.module);
+        let module_id = module_id.or_else(|| Some(self.modules.get(module?.index())?.module_id));
+        let ends = module_id.and_then(|id| unloads.get(&(body.clr_instance, id)));
+        let first = |ends: &Vec<u64>| {
+            let at = ends.partition_point(|&end| end < old.first_seen());
+            ends.get(at).copied()
+        };
+        let end = ends.and_then(first);
+        end.is_some_and(|end| end.saturating_add(slack_ns) < loaded)
+    }
+
     /// Returns the body that was loaded last at a start, if it is this one, and both lifetimes
     /// joined.
-    fn same(&self, body: &CodeBody, slack_ns: u64) -> Option<(BodyIndex, (Start, End))> {
+    fn same(
+        &self,
+        body: &CodeBody,
+        module_id: Option<u64>,
+        unloads: &Unloads,
+        slack_ns: u64,
+    ) -> Option<(BodyIndex, (Start, End))> {
         let (index, old) = self.current(body.clr_instance, body.method_id, body.start)?;
         let agrees = old.agrees(body.size, body.name, body.native_code_version);
         let lifetimes = [old, body].map(|it| (it.loaded, it.end));
@@ -200,13 +243,14 @@ impl ProcessCode {
         // A second unload of the same load states nothing.
         let is_repeated = !old.is_alive() && is_only_unloaded(body);
         let joined = joined.or(is_repeated.then_some(lifetimes[0]))?;
-        agrees.then_some((index, joined))
+        let is_it = agrees && !self.is_loaded_again(old, body, module_id, (unloads, slack_ns));
+        is_it.then_some((index, joined))
     }
 
-    fn own_body(&mut self, index: BodyIndex, slack_ns: u64) {
+    fn own_body(&mut self, index: BodyIndex, unloads: &Unloads, slack_ns: u64) {
         let body = &self.bodies[index.index()];
         // The other recording stated it first.
-        if let Some((other, lifetime)) = self.same(body, slack_ns)
+        if let Some((other, lifetime)) = self.same(body, None, unloads, slack_ns)
             && (is_only_unloaded(body) || body.is_alive() != self.bodies[other.index()].is_alive())
         {
             for body in [index, other] {
@@ -217,13 +261,13 @@ impl ProcessCode {
         self.occupy(index);
     }
 
-    fn other_body(&mut self, other: OtherBody, slack_ns: u64) {
+    fn other_body(&mut self, other: OtherBody, unloads: &Unloads, slack_ns: u64) {
         let OtherBody {
             body,
             targets,
             module_id,
         } = other;
-        let Some((index, lifetime)) = self.same(&body, slack_ns) else {
+        let Some((index, lifetime)) = self.same(&body, module_id, unloads, slack_ns) else {
             let index = self.restore_body(body, targets, module_id);
             self.occupy(index);
             return;
