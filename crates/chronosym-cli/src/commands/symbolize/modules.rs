@@ -119,6 +119,10 @@ impl Module {
 
 /// Returns whether a file starts as a PDB does; false if it cannot be read.
 fn is_pdb(path: &Path) -> bool {
+    // Opening a pipe would wait for a writer.
+    if !path.is_file() {
+        return false;
+    }
     let mut start = Vec::new();
     let read = File::open(path).and_then(|file| file.take(32).read_to_end(&mut start));
     read.is_ok() && (WindowsPdb::sniff(&start) || PortablePdb::sniff(&start))
