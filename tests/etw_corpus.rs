@@ -378,5 +378,5 @@ fn described(trace: &[u8]) -> Result<(), Failed> {
     if let Some(it) = list.find(|it| it.text.contains("descriptions of event types")) {
         return Err(format!("unreadable descriptions: {it}").into());
     }
-    equal("described events", decoded.values().sum(), 26_199)
+    equal("described events", decoded.values().sum(), 26_168)
 }
