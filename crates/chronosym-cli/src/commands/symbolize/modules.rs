@@ -68,7 +68,7 @@ struct Module {
 }
 
 impl Module {
-    /// Opens a file. A PDB can take the place of its image.
+    /// Opens an image, a PDB, or both.
     ///
     /// # Errors
     ///
@@ -79,10 +79,6 @@ impl Module {
         config: &StoreConfig,
         args: &Symbolize,
     ) -> Result<Self> {
-        let (image, pdb) = match (image, pdb) {
-            (Some(path), None) if is_pdb(path) => (None, image),
-            named => named,
-        };
         let object = image.map(ObjectPath::parse);
         let file = object.as_ref().map(|object| object.file.as_path());
         let path = file.or(pdb).unwrap_or(Path::new(""));
@@ -309,7 +305,11 @@ impl<'a> Modules<'a> {
                 if let Some(id) = &build_id {
                     path = ObjectPath::with_uuid(path, id);
                 }
-                match Module::open(Some(&path), None, &self.config, self.args) {
+                let (image, pdb) = match is_pdb(&path) {
+                    true => (None, Some(&*path)),
+                    false => (Some(&*path), None),
+                };
+                match Module::open(image, pdb, &self.config, self.args) {
                     Ok(module) if module.is_of(target.id) => {
                         self.open.push(module);
                         return Some(self.open.len() - 1);
