@@ -11,6 +11,7 @@ use chronosym_conformance::{TESTDATA, case, perf_record, unzip};
 use chronosym_perf::{
     CpuMode, Event, Gaps, Mmap, Options, Reader, Record, Sample, jitdump, script,
 };
+use chronosym_support::random::Random;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 fn main() -> ExitCode {
@@ -288,18 +289,12 @@ fn has_records(bytes: &[u8], kinds: BTreeMap<u32, u64>, kernel: u64) -> Result<(
 
 /// Reads copies in which ten bytes are wrong; most of them remain partly readable.
 fn damaged(bytes: &[u8], copies: usize, read: impl Fn(&[u8]) -> usize) -> Result<(), Failed> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as usize
-    };
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let mut readable = 0;
     for _ in 0..copies {
         let mut copy = bytes.to_vec();
         for _ in 0..10 {
-            copy[next() % bytes.len()] = next() as u8;
+            copy[random.index(bytes.len())] = random.below(256) as u8;
         }
         readable += usize::from(read(&copy) > 0);
     }

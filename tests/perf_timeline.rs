@@ -16,6 +16,7 @@ use chronosym::{
 use chronosym_conformance::{TESTDATA, case, perf_record};
 use chronosym_perf::script;
 use chronosym_support::perf::{PerfAttr, PerfWriter};
+use chronosym_support::random::Random;
 use chronosym_symbols::NativeSymbols;
 use chronosym_symbols::identity::BuildId;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -306,22 +307,16 @@ fn kernel_module(folder: &Path) -> Result<(), Failed> {
 
 fn damaged(folder: &Path) -> Result<(), Failed> {
     let bytes = std::fs::read(folder.join("perf/net8/perf.data"))?;
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut next = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % below as u64) as usize
-    };
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let mut samples = 0;
     for round in 0..24 {
         let mut copy = bytes.clone();
         if round % 2 == 0 {
-            copy.truncate(next(copy.len()));
+            copy.truncate(random.index(copy.len()));
         }
         for _ in 0..10 * (round % 2) {
-            let at = next(copy.len());
-            copy[at] = next(256) as u8;
+            let at = random.index(copy.len());
+            copy[at] = random.below(256) as u8;
         }
         let opened = Opener::new().open([Input::stream("perf.data", Cursor::new(copy))]);
         let read = opened.and_then(|recording| recording.timeline(Options::default()));

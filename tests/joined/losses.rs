@@ -4,6 +4,7 @@ use chronosym::{Certainty, Opener, Position};
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::Method;
 use chronosym_support::perf::{JitdumpWriter, PerfAttr, PerfWriter};
+use chronosym_support::random::Random;
 
 use super::{JIT, PID, SECOND, frame, open, open_with, profile, runtime, started_at};
 
@@ -155,23 +156,17 @@ fn damaged_recordings_are_joined_as_far_as_they_go() {
         dump.moved(SECOND + n, PID, JIT + 8 * n, JIT + 4 * n, 32, index);
     }
     let parts = [perf.file(), runtime, dump.file().to_vec()];
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut next = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % below as u64) as usize
-    };
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let mut read = 0;
     for round in 0..120 {
         let mut copy = parts.clone();
         let part = &mut copy[round % 3];
         if round % 2 == 0 {
-            part.truncate(next(part.len()));
+            part.truncate(random.index(part.len()));
         } else {
             for _ in 0..8 {
-                let at = next(part.len());
-                part[at] = next(256) as u8;
+                let at = random.index(part.len());
+                part[at] = random.below(256) as u8;
             }
         }
         let files: [(&str, &[u8]); 3] = [

@@ -58,7 +58,11 @@ fn name(timeline: &Timeline, address: u64, time: u64) -> Option<String> {
 /// Returns a profile whose clock is at one second at its start, with one process that has a
 /// library.
 fn profile() -> PerfWriter {
-    let mut perf = PerfWriter::new(PerfAttr::default());
+    profile_with(PerfAttr::default())
+}
+
+fn profile_with(attr: PerfAttr) -> PerfWriter {
+    let mut perf = PerfWriter::new(attr);
     perf.comm(SECOND, PID, PID, "app");
     perf.mmap2(
         SECOND + 1,

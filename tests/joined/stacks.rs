@@ -6,7 +6,7 @@ use chronosym::unwind::{CallFrames, ImageFiles, Registers, Step};
 use chronosym::{CallerProof, Filter, ImageRef, Input, Opener, Options, Resolver};
 use chronosym_support::perf::{JitdumpWriter, PerfAttr, PerfWriter};
 
-use super::{JIT, PID, SECOND, open, open_with, profile};
+use super::{JIT, PID, SECOND, open, open_with, profile, profile_with};
 
 /// Unwind tables of one library: frames of one word, the outermost function from 0xe00 on, and a
 /// range without entries.
@@ -209,16 +209,7 @@ fn calls_of_branch_records_are_the_callers() {
         branch_sample_type: 1 | 1 << 11 | 1 << 14 | 1 << 15 | 1 << 17,
         ..PerfAttr::default()
     };
-    let mut perf = PerfWriter::new(attr);
-    perf.comm(SECOND, PID, PID, "app");
-    perf.mmap2(
-        SECOND + 1,
-        PID,
-        0x10_0000,
-        0x1_0000,
-        0x2000,
-        "/lib/libone.so",
-    );
+    let mut perf = profile_with(attr);
     let (kernel, user) = (-128i64 as u64, -512i64 as u64);
     let mut sample = |time, mode, chain: &[u64], branches: &[u64]| {
         let body = perf

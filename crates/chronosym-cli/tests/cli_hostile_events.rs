@@ -297,21 +297,9 @@ fn a_smaller_budget_keeps_earlier_data() {
 /// No output calls a trace empty whose samples are beyond the memory limit.
 #[test]
 fn samples_beyond_the_memory_limit_are_not_called_missing() {
-    let mut trace = NettraceWriter::v5().info(TraceInfo::default());
-    let load = trace.event_type("Microsoft-Windows-DotNETRuntime", 143, 1);
-    let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
-    for id in 0..20_000_u64 {
-        let name = format!("M{id}");
-        let method = Method {
-            id: id + 1,
-            start: 0x1000 + 64 * id,
-            size: 64,
-            names: Some(("T", &name, "void ()")),
-            ..Method::default()
-        };
-        trace.event(load, 1 + id as i64, 1, &[], &method.encode(1));
-    }
+    let mut trace = methods((0..20_000).map(|id| format!("M{id}")));
     trace.sequence_point();
+    let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
     trace.event(sample, 60_000, 1, &[0x1010], &[2, 0, 0, 0]);
     let file = common::file(&trace.finish());
     let path = file.to_str().unwrap();
@@ -336,14 +324,11 @@ fn samples_beyond_the_memory_limit_are_not_called_missing() {
     }
 }
 
-/// Returns a trace of 20 methods with long names, and samples of them by their numbers.
-fn long_names(stacks: impl Iterator<Item = Vec<u64>>) -> Vec<u8> {
+/// Starts a trace with methods of 64 bytes, each beside the next, from 0x1000 on.
+fn methods(names: impl Iterator<Item = String>) -> NettraceWriter {
     let mut trace = NettraceWriter::v5().info(TraceInfo::default());
     let load = trace.event_type("Microsoft-Windows-DotNETRuntime", 143, 1);
-    let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
-    let name = "x".repeat(25_000);
-    for id in 0..20 {
-        let name = format!("{id:02}{name}");
+    for (id, name) in (0..).zip(names) {
         let method = Method {
             id: id + 1,
             start: 0x1000 + 64 * id,
@@ -353,6 +338,14 @@ fn long_names(stacks: impl Iterator<Item = Vec<u64>>) -> Vec<u8> {
         };
         trace.event(load, id as i64, 1, &[], &method.encode(1));
     }
+    trace
+}
+
+/// Returns a trace of 20 methods with long names, and samples of them by their numbers.
+fn long_names(stacks: impl Iterator<Item = Vec<u64>>) -> Vec<u8> {
+    let name = "x".repeat(25_000);
+    let mut trace = methods((0..20).map(|id| format!("{id:02}{name}")));
+    let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
     for (time, stack) in (100..).zip(stacks) {
         let stack: Vec<u64> = stack.iter().map(|id| 0x1010 + 64 * id).collect();
         trace.event(sample, time, 1, &stack, &[2, 0, 0, 0]);
