@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::code_files::is_code_file;
 use super::forms::{Kind, Row, rows};
 use super::found::{Found, Sink, placed};
 use super::images::Image;
@@ -236,7 +237,7 @@ impl<'a> Fields<'a, '_> {
         {
             let size = self.number(Field::SymbolSize);
             // Process Monitor: `prog.exe + 0x11c1` in place of a function.
-            let at = match words::is_binary(name) && file == Some(name) {
+            let at = match is_code_file(name) && file == Some(name) {
                 true => At::Rva(offset),
                 false => At::Symbol(Symbol { name, offset, size }),
             };
@@ -267,7 +268,7 @@ impl<'a> Fields<'a, '_> {
 /// modules.
 fn module_and_function(file: &str) -> Option<(&str, &str)> {
     let (module, function) = file.rsplit_once('!')?;
-    let is_file = function.contains(['/', '\\']) || words::is_binary(function);
+    let is_file = function.contains(['/', '\\']) || is_code_file(function);
     let is_archive = module.to_lowercase().ends_with(".apk");
     (!is_file && !is_archive && !module.is_empty() && !function.is_empty())
         .then_some((module, function))

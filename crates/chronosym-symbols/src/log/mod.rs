@@ -6,6 +6,7 @@
 //! `app+0x1136` are addresses if the words around them do not say otherwise. JSON is read object by
 //! object.
 
+mod code_files;
 mod forms;
 mod found;
 mod images;
@@ -18,6 +19,7 @@ mod words;
 
 use std::ops::Range;
 
+pub use code_files::is_code_file;
 pub use found::Found;
 pub use images::{Image, Images};
 pub use number::{hex, is_prefixed, method_token, parse_address};

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::code_files::is_code_file;
 use super::found::{Sink, placed};
 use super::number::{hex, is_prefixed, parse_address};
 use super::pattern::escape_len;
@@ -45,9 +46,6 @@ const UNITS: &str = "b byte bytes kb kib mb mib pages ms us ns";
 
 /// Words before an address of code.
 const CODE: &str = "addr address at ip pc";
-
-/// Endings of files with code.
-const BINARIES: &[&str] = &[".so", ".dll", ".exe", ".dylib", ".sys", ".ko", ".node"];
 
 fn is_listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|listed| listed == word)
@@ -332,26 +330,20 @@ fn module_of(line: &str) -> Option<&str> {
             let path = word.split("+0x").next().unwrap_or(word);
             // `app!f`, and `base.apk!libc.so`.
             let (path, is_module) = match path.split_once('!') {
-                Some((_, inner)) if is_binary(inner) => (inner, false),
+                Some((_, inner)) if is_code_file(inner) => (inner, false),
                 Some((module, function)) if function.starts_with(is_function_start) => {
                     (module, !module.is_empty())
                 }
                 _ => (path, false),
             };
             let name = file_name(path);
-            let is_file = is_module || is_binary(name);
+            let is_file = is_module || is_code_file(name);
             let is_path =
                 path.starts_with('/') && path[1..].contains('/') && !name.contains(['.', ':']);
             let is_windows = path.as_bytes().get(1..3) == Some(b":\\") && !name.contains('.');
             (is_file || (is_path || is_windows) && !name.is_empty()).then_some(path)
         })
         .next()
-}
-
-/// Returns whether a file has the name of one with code.
-pub(super) fn is_binary(name: &str) -> bool {
-    let lower = name.to_lowercase();
-    BINARIES.iter().any(|ending| lower.ends_with(ending)) || lower.contains(".so.")
 }
 
 fn is_function_start(c: char) -> bool {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use chronosym::file_name;
+use chronosym_symbols::log::is_code_file;
 use chronosym_symbols::store::FileName;
 
 /// Endings of the images that a PDB without an image may belong to.
@@ -16,9 +17,7 @@ pub fn names(path: &Path) -> [String; 2] {
 
 /// Returns whether a name is more likely that of a file than of a function.
 pub fn is_file_name(name: &str) -> bool {
-    const ENDINGS: [&str; 6] = [".so", ".dll", ".exe", ".dylib", ".sys", ".ko"];
-    let name = name.to_lowercase();
-    name.contains(['/', '\\']) || name.contains(".so.") || ENDINGS.iter().any(|e| name.ends_with(e))
+    name.contains(['/', '\\']) || is_code_file(name)
 }
 
 /// Returns the name of the symbol file of a module that does not state one.
