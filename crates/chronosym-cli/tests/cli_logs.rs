@@ -6,7 +6,9 @@ mod common;
 mod made;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::Stdio;
 
 use common::testdata;
 use made::{elf, symbol};
@@ -263,7 +265,11 @@ fn symbol_files_of_breakpad_are_found_in_stores() {
             "0|3|app||||of_app (main.c:7)",
         ];
         assert_eq!(frames, expected, "{}", run.stderr);
-        assert!(run.stderr.contains("late"), "{}", run.stderr);
+        // Each search that failed is listed.
+        let note = run.stderr.lines().find(|line| line.contains("late (id"));
+        let note = note.unwrap_or_default();
+        let searched = format!("late/{guid}2/late.sym");
+        assert!(note.contains(&searched), "{}", run.stderr);
     }
     // By the build ID of an ELF file, whose first bytes form the id.
     let log = format!("#1 pc 00001010  /srv/app (BuildId: {})\n", "ab".repeat(20));
@@ -405,4 +411,35 @@ fn images_of_a_log_do_not_move_addresses_of_a_trace() {
             .ends_with("#0 Workload!Workload.Program.Main+0x40\n")
     );
     assert_eq!(streamed.stdout, whole.stdout);
+}
+
+/// Lines that arrive one by one are of the log that the first of them starts.
+#[test]
+fn the_kind_of_a_log_applies_to_later_lines_of_a_pipe() {
+    let folder = folder_with("", 0xab);
+    let mut child = common::chronosym()
+        .args(["symbolize", "--filter", "--obj", "app"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    for (line, expected) in [
+        ("at 0x1010", "at work+0x10"),
+        (
+            "# A fatal error has been detected by the Java Runtime Environment:",
+            "# A fatal error has been detected by the Java Runtime Environment:",
+        ),
+        ("at 0x1010", "at 0x1010"),
+        ("C  [app+0x1010]", "C  [work+0x10]"),
+    ] {
+        writeln!(input, "{line}").unwrap();
+        let mut answer = String::new();
+        output.read_line(&mut answer).unwrap();
+        assert_eq!(answer.trim_end(), expected);
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
 }

@@ -25,6 +25,7 @@ pub use images::{Image, Images};
 pub use number::{hex, is_prefixed, method_token, parse_address};
 pub use target::{At, Form, Method, Symbol, Target, split};
 
+use forms::Kind;
 use found::Sink;
 use line::find_in_line;
 
@@ -36,7 +37,25 @@ pub struct Scan<'a> {
     pub found: Vec<Found<'a>>,
     /// Images of the process.
     pub images: Images,
+    /// What the text states for the lines that follow it.
+    pub context: Context,
 }
+
+/// What the lines before a text state for it: the kind of log, and the module of a frame that takes
+/// several lines.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    only_forms: bool,
+    module: Option<String>,
+    next: Option<Kind>,
+}
+
+/// The context of the first lines of a log.
+const START: &Context = &Context {
+    only_forms: false,
+    module: None,
+    next: None,
+};
 
 /// Finds the code that a text names, and the images that it lists. Bytes that are not UTF-8 are
 /// skipped. Takes time linear in the text.
@@ -54,20 +73,35 @@ pub struct Scan<'a> {
 /// assert!(matches!(found.target.at, At::Rva(0x11c1) | At::Address(0x11c1)));
 /// ```
 pub fn scan(text: &[u8]) -> Scan<'_> {
-    let sink = read(text, false);
+    scan_after(START, text)
+}
+
+/// Does the same for the lines that follow those of a context.
+pub fn scan_after<'a>(context: &'a Context, text: &'a [u8]) -> Scan<'a> {
+    let sink = read(context, text, false);
     Scan {
         found: sink.found,
         images: Images::new(sink.images),
+        context: Context {
+            only_forms: sink.only_forms,
+            module: sink.module.map(str::to_owned),
+            next: sink.next,
+        },
     }
 }
 
 /// Returns the images that a text lists, as [`scan`] finds them.
 pub fn images(text: &[u8]) -> Images {
-    Images::new(read(text, true).images)
+    Images::new(read(START, text, true).images)
 }
 
-fn read(text: &[u8], images_only: bool) -> Sink<'_> {
-    let mut sink = Sink::default();
+fn read<'a>(context: &'a Context, text: &'a [u8], images_only: bool) -> Sink<'a> {
+    let mut sink = Sink {
+        module: context.module.as_deref(),
+        next: context.next,
+        only_forms: context.only_forms,
+        ..Sink::default()
+    };
     let mut start = 0_usize;
     for chunk in text.utf8_chunks() {
         find_in_text(chunk.valid(), start, images_only, &mut sink);

@@ -647,7 +647,7 @@ fn an_escape_that_starts_no_sequence_is_passed_over() {
 /// text examined around a number is limited.
 #[test]
 fn long_lines_take_steps_in_proportion() {
-    let steps = |text: &str| read(text.as_bytes(), false).steps.max(1);
+    let steps = |text: &str| read(START, text.as_bytes(), false).steps.max(1);
     for part in LINES.iter().step_by(2).chain(&[
         "(a+0x1 ",
         "0x11 f(x) + 32 ",
@@ -675,7 +675,7 @@ fn steps_are_few() {
         format!("/srv/prog({name}+0x20) [0x11c1]"),
         format!("    #7 0x11c1 in {name} (/srv/prog+0x11c1)"),
     ] {
-        let sink = read(line.as_bytes(), false);
+        let sink = read(START, line.as_bytes(), false);
         assert!(!sink.found.is_empty(), "{line}");
         assert!(sink.steps < 12 * line.len(), "{line}: {}", sink.steps);
     }
@@ -775,4 +775,34 @@ fn images_state_paths() {
             Some("other.so")
         ]
     );
+}
+
+/// Lines may come one by one: a module stated before, and the kind of log, apply to those that follow.
+#[test]
+fn lines_before_a_text_apply_to_it() {
+    for (before, line, expected) in [
+        (
+            "# A fatal error has been detected by the Java Runtime Environment:\n",
+            "R8=0x00000000000011c1 0x11c1",
+            None,
+        ),
+        (
+            "Faulting module name: prog.exe, version: 1\n",
+            "Fault offset: 0x11c1",
+            Some("prog.exe"),
+        ),
+        (
+            "Sig[3].Name=Fault Module Name\nSig[3].Value=prog.exe\nSig[6].Name=Exception Offset\n",
+            "Sig[6].Value=000011c1",
+            Some("prog.exe"),
+        ),
+    ] {
+        let mut context = START.clone();
+        for line in before.lines() {
+            context = scan_after(&context, line.as_bytes()).context;
+        }
+        let scan = scan_after(&context, line.as_bytes());
+        let files: Vec<_> = scan.found.iter().map(|found| found.target.file).collect();
+        assert_eq!(files, Vec::from_iter(expected.map(Some)), "{line}");
+    }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use chronosym::file_name;
-use chronosym_symbols::log::{self, Found, Images};
+use chronosym_symbols::log::{self, Context as LogContext, Found, Images};
 use chronosym_symbols::mmap::FileData;
 use serde::Serialize;
 
@@ -141,6 +141,7 @@ pub fn rewrite(
     let mut line = 1;
     let mut text = Vec::new();
     let mut unanswered = Unanswered::default();
+    let mut context = LogContext::default();
     while !rest.is_empty() {
         let head = &rest[..rest.len().min(BATCH)];
         let end = head.iter().rposition(|&b| b == b'\n');
@@ -148,7 +149,7 @@ pub fn rewrite(
         let end = if is_json { rest.len() } else { end };
         let (batch, after) = rest.split_at(end);
         text.clear();
-        let scan = log::scan(batch);
+        let scan = log::scan_after(&context, batch);
         let mut writer = BatchWriter {
             line,
             layout,
@@ -157,6 +158,7 @@ pub fn rewrite(
         };
         writer.write(batch, scan.found, process, source)?;
         line = writer.line;
+        context = scan.context;
         match layout {
             Layout::Objects => out.write_all(&text)?,
             _ => content.write(&text, out)?,
@@ -182,6 +184,7 @@ pub fn rewrite_stream<R: Read>(
     let mut unanswered = Unanswered::default();
     let (mut lines, mut text) = (Vec::new(), Vec::new());
     let mut line = 1;
+    let mut context = LogContext::default();
     while next_lines(&mut input, &mut lines)? {
         if matches!(*lines, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) && line == 1 {
             // Lines of UTF-16 end with two bytes.
@@ -189,7 +192,7 @@ pub fn rewrite_stream<R: Read>(
             let content = Content::new(std::mem::take(&mut lines));
             return rewrite(&content, process, source, layout, out);
         }
-        let scan = log::scan(&lines);
+        let scan = log::scan_after(&context, &lines);
         let process = process.or_of(&scan.images);
         text.clear();
         let mut writer = BatchWriter {
@@ -200,6 +203,7 @@ pub fn rewrite_stream<R: Read>(
         };
         writer.write(&lines, scan.found, &process, source)?;
         line = writer.line;
+        context = scan.context;
         out.write_all(&text)?;
         out.flush()?;
     }
