@@ -110,6 +110,8 @@ const ROWS: &[(Kind, &str)] = &[
         Code,
         "{path} {n}.{n}.{n}.{n}:{n}({function}+{0x+})~[{0xaddress}]",
     ),
+    (Code, "{titled}: {any}(«+{0xrva}»)~[{0xh}]"),
+    (Code, "{titled}: {any}({function}+{0x+})~[{0xaddress}]"),
     (Code, "{path}(«+{0xrva}»)~[{0xh}]"),
     (Code, "{path}(«+{0xrva}»)"),
     (Code, "{path}({function}+{0x+})~[{0xaddress}]"),
@@ -251,6 +253,10 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "^{n}{any} {0xaddress} <unknown> in {path}"),
     (Code, "^{n}{any} {0xaddress} {function} + {+10} in {path}"),
     (Code, "{0xaddress} {path}`{function} + {+10}"),
+    // The kernel of illumos, where a frame starts with its address on the stack.
+    (Code, "^{h} {path}:{identifier}+{+} ("),
+    (Code, "^{h} {path}`{identifier}+{+}("),
+    (Code, "^{h} {path}`{identifier}+{0x+}("),
     // DTrace.
     (Code, "^{path}`{0xaddress}$"),
     (Code, "^{path}`{function}+{0x+}$"),

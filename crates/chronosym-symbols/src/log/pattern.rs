@@ -20,6 +20,10 @@ const LONGEST_FIELD: usize = 4096;
 /// Maximum number of fields of any text in a pattern.
 const MAX_ANY: usize = 4;
 
+/// Programs that state their work in the title of their processes, as in
+/// `postgres: user db [local] SELECT`, which glibc writes in place of the path.
+const TITLED: &[&str] = &["nginx", "php-fpm", "postgres", "sshd"];
+
 /// The meaning of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
@@ -88,6 +92,8 @@ enum Class {
     Path,
     /// A name or path that may have blanks.
     File,
+    /// The name of a program that changes the title of its processes.
+    Titled,
     /// The rest of the line, to its last character that is not a blank.
     Rest,
     /// A function, possibly with parameters and blanks.
@@ -176,6 +182,7 @@ fn field(name: &str) -> (Field, Class) {
         // Folders of Android's packages have `=` in their names.
         "entry" => (Field::File, Class::Word),
         "file" => (Field::File, Class::File),
+        "titled" => (Field::File, Class::Titled),
         "rest" => (Field::File, Class::Rest),
         "name" => (Field::Name, Class::File),
         "id" => (Field::Id, Class::Id),
@@ -518,6 +525,10 @@ fn fixed_len(class: Class, text: &str) -> Option<usize> {
             }));
         }
         Class::Word => return Some(run(text, |c| !c.is_whitespace() && c != '\x1b')),
+        Class::Titled => {
+            let name = TITLED.iter().find(|name| text.starts_with(**name));
+            name.map_or(0, |name| name.len())
+        }
         Class::Mode => run(text, |c| matches!(c, 'r' | 'w' | 'x' | 's' | 'p' | '-')),
         Class::Letter => {
             return Some(usize::from(

@@ -242,6 +242,22 @@ fn addresses_are_of_the_module_that_the_line_names() {
         ("mono() [0x11c1]", "mono", address),
         ("./prog[0x11c1]", "./prog", address),
         (
+            "postgres: user db [local] SELECT(+0x11c1)[0x55d0c0a011c1]",
+            "postgres",
+            rva,
+        ),
+        (
+            "\tpostgres: user db 10.0.0.1(5432) idle(f+0x20) [0x11c1]",
+            "postgres",
+            address,
+        ),
+        ("fffffffffbc2f7d0 prog:f+20 ()", "prog", symbol("f", 0x20)),
+        (
+            "ffffff000f5a4d10 prog`f+0x20(ffffff01, 11c1)",
+            "prog",
+            symbol("f", 0x20),
+        ),
+        (
             r#""0","prog.exe","prog.exe + 0x11c1","0x7ff6c0a011c1","C:\x\prog.exe""#,
             "prog.exe",
             rva,
@@ -537,6 +553,7 @@ fn other_numbers_are_left_alone() {
         "j  Main.wrk(I)I+0",
         "prog!wrk(int n) Line 6 + 0x20 bytes",
         " rip:000055d0c0a011c1 rsp:000000000061fe30",
+        "postgres: user db [local] SELECT + 0x11c1 rows",
         "rip 0x000055d0c0a011c1  48 8b 05 c1 2a 00 00 48  H...*..H",
     ] {
         assert_eq!(requests(text), [], "{text}");
