@@ -1,7 +1,7 @@
 //! The part of a live map that changes do not touch: a frozen map, and which of its addresses have
 //! changed since.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::occupants::{LiveOccupant, Occupants};
 use crate::directory::Hint;
@@ -9,13 +9,17 @@ use crate::lifetimes;
 use crate::map::{Stated, VersionedMap};
 use crate::occupant::{AddrRange, Id, Lifetime, Neighbours};
 
+/// log2 of the bytes of a block: about the size of a method.
+const BLOCK: u32 = 8;
+
 /// A frozen map of the occupants that a live map had at one moment.
 pub(crate) struct Base {
     map: VersionedMap,
     ids: Ids,
-    /// A bit for each tile, set once an address that is mapped to it has changed. Snapshots share
-    /// them: an older snapshot then searches its changes in vain.
-    changed: Vec<AtomicU64>,
+    /// For each tile, a bit for every eighth block, set once an address of these blocks that is
+    /// mapped to the tile has changed. Snapshots share them: an older snapshot then searches its
+    /// changes in vain.
+    changed: Vec<AtomicU8>,
 }
 
 /// The id of each occupant by its position in the frozen map.
@@ -34,11 +38,11 @@ impl Base {
         let stated = all().map(|live| Stated::of(&live.occupant, live.bounds()));
         let segments = lifetimes::segments(&ranges);
         let map = VersionedMap::index(&ranges, segments, order, lifetimes, stated.collect());
-        let words = map.tiles.len().div_ceil(64);
+        let tiles = map.tiles.len();
         Self {
             map,
             ids: Ids::new(occupants),
-            changed: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            changed: (0..tiles).map(|_| AtomicU8::new(0)).collect(),
         }
     }
 
@@ -52,21 +56,23 @@ impl Base {
         self.map.directory.hint(addr)
     }
 
-    /// Returns whether the occupants of an address with this hint may have changed.
+    /// Returns whether the occupants of `addr`, which has this hint, may have changed.
     #[inline(always)]
-    pub(crate) fn may_have_changed(&self, hint: Hint) -> bool {
+    pub(crate) fn may_have_changed(&self, hint: Hint, addr: u64) -> bool {
         let Hint::Tile(tile) = hint else {
             return true;
         };
-        let word = self.changed[tile as usize / 64].load(Ordering::Relaxed);
-        word >> (tile % 64) & 1 != 0
+        self.changed[tile as usize].load(Ordering::Relaxed) & bit(addr >> BLOCK) != 0
     }
 
     /// Notes that the occupants of a range change. A thread that receives a later snapshot sees it:
     /// passing a snapshot to another thread orders memory accesses.
     pub(crate) fn set_changed(&self, range: AddrRange) {
-        for tile in self.map.hinted(range) {
-            self.changed[tile / 64].fetch_or(1 << (tile % 64), Ordering::Relaxed);
+        let [first, last] = [range.start(), range.last()].map(|addr| addr >> BLOCK);
+        let blocks = first..=last.min(first.saturating_add(u8::BITS.into()));
+        let bits = blocks.fold(0, |bits, block| bits | bit(block));
+        for changed in &self.changed[self.map.hinted(range)] {
+            changed.fetch_or(bits, Ordering::Relaxed);
         }
     }
 
@@ -107,8 +113,14 @@ impl Base {
     pub(crate) fn memory_bytes(&self) -> usize {
         self.map.memory_bytes()
             + self.ids.listed.capacity() * size_of::<Id>()
-            + self.changed.capacity() * size_of::<AtomicU64>()
+            + self.changed.capacity() * size_of::<AtomicU8>()
     }
+}
+
+/// Returns the bit of a block among those of its tile.
+#[inline(always)]
+fn bit(block: u64) -> u8 {
+    1 << (block % u64::from(u8::BITS))
 }
 
 impl Ids {

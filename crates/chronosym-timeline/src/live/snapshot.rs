@@ -151,7 +151,7 @@ impl Snapshot {
             return Occupants::Changed(versions());
         };
         let hint = base.hint(addr);
-        match base.may_have_changed(hint).then(versions).flatten() {
+        match base.may_have_changed(hint, addr).then(versions).flatten() {
             None => Occupants::Unchanged(base, hint),
             changed => Occupants::Changed(changed),
         }
