@@ -29,3 +29,14 @@ pub fn read(paths: &[PathBuf], _: &mut Session) -> Result<Option<Diagnostics>> {
     }
     Ok(None)
 }
+
+/// Leaves panics of decoders, which are errors about a file, out of standard error.
+#[cfg(feature = "fleet")]
+pub fn silence_decoders() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !chronosym_fleet::is_decoding() {
+            report(panic);
+        }
+    }));
+}

@@ -27,6 +27,8 @@ fn main() -> ExitCode {
     output::set_color(cli.color);
     limits::set(&cli.limits);
     progress::begin(cli.quiet);
+    #[cfg(feature = "fleet")]
+    exported::silence_decoders();
     let result = output::refuse_inputs(&files).and_then(|()| commands::run(cli.command));
     progress::clear();
     if result.is_ok() {

@@ -17,7 +17,8 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use crate::columns::text;
 use crate::error::Error;
-use crate::read::{Texts, guarded, numbers};
+use crate::guard::guarded;
+use crate::read::{Texts, numbers};
 
 const INPUT: &str = "standard input";
 
@@ -52,16 +53,14 @@ impl<R: Read> AddressReader<R> {
         let Some(batch) = guarded(next).map_err(failed)? else {
             return Ok(None);
         };
-        let column = |name: &str| {
-            let column = batch.column_by_name(name).cloned();
+        for name in ["key", "time", "address"] {
+            let column = batch.column_by_name(name);
             let column = column.ok_or_else(|| failed(format!("it has no column {name}")))?;
-            match column.logical_null_count() {
-                0 => Ok(column),
-                _ => Err(failed("a row has a null")),
+            if column.logical_null_count() > 0 {
+                return Err(failed(format!("a row has a null in the column {name}")));
             }
-        };
-        let addresses = column("address")?;
-        let addresses = match addresses.as_primitive_opt::<UInt64Type>() {
+        }
+        let addresses = match batch["address"].as_primitive_opt::<UInt64Type>() {
             Some(addresses) => addresses.clone(),
             None => {
                 let signed = numbers(&batch, "address").map_err(failed)?;
@@ -71,7 +70,7 @@ impl<R: Read> AddressReader<R> {
         // Its type is checked where its texts are used.
         Texts::of(&batch, "key").map_err(failed)?;
         Ok(Some(AddressBatch {
-            keys: column("key")?,
+            keys: batch["key"].clone(),
             times: numbers(&batch, "time").map_err(failed)?.clone(),
             addresses,
         }))

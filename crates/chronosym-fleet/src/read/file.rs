@@ -1,7 +1,6 @@
 //! The files of an export, read batch by batch.
 
 use std::fs::{self, File};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use parquet::file::metadata::ParquetMetaDataReader;
 use super::footer;
 use super::pages::{Expansion, Group};
 use crate::error::Error;
+use crate::guard::guarded;
 
 /// Returns whether a path is a folder with exported tables, or one of their files with samples.
 ///
@@ -127,12 +127,6 @@ pub fn batches(
             return Ok(());
         }
     }
-}
-
-/// Turns a panic of a decoder into an error.
-pub fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    let failed = |_| Err("it is damaged".to_owned());
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(failed)
 }
 
 fn open(path: &Path, columns: &[&str]) -> Result<Batches, String> {

@@ -24,7 +24,6 @@ use place::Places;
 use rows::{ProcessKey, SampleRow};
 use stacks::Stacks;
 
-pub(crate) use file::guarded;
 pub use file::is_export;
 pub(crate) use rows::{Texts, numbers};
 
