@@ -155,15 +155,18 @@ impl SymbolTable {
         let SymbolReader {
             mut entries, files, ..
         } = reader;
+        if choice == Choice::First {
+            entries.reverse();
+        }
+        sort_by_address(&mut entries);
         // Of several symbols at one address the last one wins (the sort is stable).
         let size = |e: &SymbolEntry| e.end.saturating_sub(e.start);
-        match choice {
-            Choice::Last => entries.sort_by_key(|e| (e.start, e.rank, size(e))),
-            Choice::First => {
-                entries.reverse();
-                // A symbol without a size covers nothing.
-                let covered = |e: &SymbolEntry| size(e).wrapping_sub(1);
-                entries.sort_by_key(|e| (e.start, e.rank, Reverse(covered(e))));
+        // A symbol without a size covers nothing.
+        let covered = |e: &SymbolEntry| size(e).wrapping_sub(1);
+        for group in entries.chunk_by_mut(|a, b| a.start == b.start) {
+            match choice {
+                Choice::Last => group.sort_by_key(|e| (e.rank, size(e))),
+                Choice::First => group.sort_by_key(|e| (e.rank, Reverse(covered(e)))),
             }
         }
         let (mut aliases, mut preferred) = (Vec::new(), Vec::new());
@@ -273,6 +276,28 @@ impl SymbolTable {
             source: entry.source,
             key,
         })
+    }
+}
+
+/// Sorts entries by address; those of one address keep their order. Sorts numbers, and moves each
+/// entry once: moving entries at each step would take most of the time for one answer.
+fn sort_by_address(entries: &mut [SymbolEntry]) {
+    let numbered = entries.iter().zip(0_u64..);
+    let mut order: Vec<u128> = numbered
+        .map(|(entry, index)| u128::from(entry.start) << 64 | u128::from(index))
+        .collect();
+    order.sort_unstable();
+    for first in 0..order.len() {
+        // Each place gets the entry that belongs there, until the first one's is free.
+        let mut to = first;
+        while let Some(place) = order.get_mut(to) {
+            let from = std::mem::replace(place, to as u128) as usize;
+            if from == first || from >= entries.len() {
+                break;
+            }
+            entries.swap(to, from);
+            to = from;
+        }
     }
 }
 
@@ -466,7 +491,40 @@ fn undecorated(name: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    use chronosym_support::random::Random;
+
     use super::*;
+
+    #[test]
+    fn entries_of_one_address_keep_their_order() {
+        let entry = |start, name| SymbolEntry {
+            start,
+            end: start,
+            name,
+            name_len: 1,
+            rank: FUNCTION,
+            is_local: false,
+            source: Source::SymbolTable,
+            file_index: 0,
+            file: 0,
+        };
+        let mut random = Random::new(1);
+        for len in [0, 1, 2, 3, 10, 1000] {
+            let mut entries: Vec<_> = (0..len)
+                .map(|name| entry(random.below(100), name))
+                .collect();
+            let key = |entries: &[SymbolEntry]| -> Vec<_> {
+                entries
+                    .iter()
+                    .map(|entry| (entry.start, entry.name))
+                    .collect()
+            };
+            let mut expected = key(&entries);
+            expected.sort_unstable();
+            sort_by_address(&mut entries);
+            assert_eq!(key(&entries), expected);
+        }
+    }
 
     #[test]
     fn calling_conventions_are_taken_off() {
