@@ -126,7 +126,7 @@ impl PdbSymbols {
         let wanted = (0..u32::MAX).zip(rvas);
         let wanted = wanted.filter_map(|(index, &rva)| Some((u32::try_from(rva).ok()?, index)));
         let mut wanted: Vec<Wanted> = wanted.collect();
-        wanted.sort_unstable();
+        wanted.sort_unstable_by_key(|&(rva, index)| u64::from(rva) << 32 | u64::from(index));
         let available = match query.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n,

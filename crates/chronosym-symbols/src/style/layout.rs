@@ -153,25 +153,19 @@ fn llvm<'a>(
 ) -> io::Result<()> {
     before(shape, out, address)?;
     let len = if shape.is_innermost { 1 } else { usize::MAX };
-    for (at, frame) in frames.enumerate().take(len) {
+    // A loop would move each frame several times.
+    frames.take(len).enumerate().try_for_each(|(at, frame)| {
         name(shape, out, &frame, at > 0, " at ")?;
         if shape.has_starts {
-            verbose(shape, out, &frame)?;
-            continue;
+            return verbose(shape, out, &frame);
         }
         put(out, shape.path(frame.file.unwrap_or("??")))?;
-        for n in [frame.line, frame.column] {
-            out.write_all(b":")?;
-            number(out, n.unwrap_or(0))?;
+        position(out, &frame)?;
+        match (frame.file, frame.line, shape.context_lines) {
+            (Some(file), Some(line), lines @ 1..) => context::print(out, file, line, lines),
+            _ => Ok(()),
         }
-        if frame.mark == APPROXIMATE_LINE {
-            out.write_all(frame.mark.as_bytes())?;
-        }
-        out.write_all(b"\n")?;
-        if let (Some(file), Some(line), 1..) = (frame.file, frame.line, shape.context_lines) {
-            context::print(out, file, line, shape.context_lines)?;
-        }
-    }
+    })?;
     out.write_all(b"\n")
 }
 
@@ -284,6 +278,38 @@ fn hex(number: u64, min_digits: usize) -> String {
     text.push_str("0x");
     text.extend(shown.filter_map(|&digit| char::from_digit(digit.into(), 16)));
     text
+}
+
+/// Writes line, column and the end of a frame of llvm-symbolizer, in one piece if it can.
+fn position(out: &mut impl Write, frame: &FrameObject<'_>) -> io::Result<()> {
+    let mut text = [b'\n'; 23];
+    let mut start = text.len().saturating_sub(1);
+    let mut push = |byte| {
+        start = start.saturating_sub(1);
+        if let Some(free) = text.get_mut(start) {
+            *free = byte;
+        }
+    };
+    for number in [frame.column, frame.line] {
+        let mut rest = number.unwrap_or(0);
+        loop {
+            push(b'0'.saturating_add((rest % 10) as u8));
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        push(b':');
+    }
+    let text = text.get(start..).unwrap_or_default();
+    match text.split_last() {
+        Some((end, text)) if frame.mark == APPROXIMATE_LINE => {
+            out.write_all(text)?;
+            out.write_all(APPROXIMATE_LINE.as_bytes())?;
+            out.write_all(&[*end])
+        }
+        _ => out.write_all(text),
+    }
 }
 
 /// Writes a number without the formatting of the standard library, which would take longer than

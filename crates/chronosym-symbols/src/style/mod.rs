@@ -124,15 +124,16 @@ impl<'a> Printer<'a> {
         address: u64,
         answer: &Answer<'a>,
     ) -> impl Iterator<Item = FrameObject<'_>> {
-        let missing = answer.missing();
-        let missing = missing.map(|missing| self.missing(address, answer, missing));
         // Offsets count from the start of the outermost function, for inlined frames as well.
         let body = answer.frames().last().and_then(|f| f.function_start());
         let offset = body.and_then(|start| self.printed_address(answer).checked_sub(start));
         let answer = *answer;
         let frames = answer.frames();
         let frames = frames.map(move |frame| self.frame(address, &answer, &frame, offset));
-        missing.into_iter().chain(frames)
+        // Created on demand, to keep the iterator small.
+        let missing = answer.missing().into_iter();
+        let missing = missing.map(move |missing| self.missing(address, &answer, missing));
+        missing.chain(frames)
     }
 
     /// Returns the virtual address of the printed address, which [`Image::subtracted`] undoes.

@@ -7,6 +7,9 @@ use std::thread;
 /// Elements in one piece of work: enough for about 100 KB of text.
 const PIECE: usize = 256;
 
+/// Bytes of text in a piece of short answers.
+const PIECE_BYTES: usize = 64 * PIECE;
+
 /// How many pieces a thread may be ahead of the writer.
 const AHEAD: usize = 4;
 
@@ -23,7 +26,7 @@ pub fn write(
 ) -> io::Result<()> {
     let pieces = count.div_ceil(PIECE);
     let make = |piece: usize| {
-        let mut text = Vec::new();
+        let mut text = Vec::with_capacity(PIECE_BYTES);
         let start = piece * PIECE;
         (start..count.min(start + PIECE)).for_each(|item| make(item, &mut text));
         text
