@@ -23,7 +23,7 @@ pub(super) struct Occupied {
     parts: Vec<Vec<Range>>,
 }
 
-const PART: usize = 256;
+const PART: usize = if cfg!(test) { 8 } else { 256 };
 
 impl Occupied {
     /// Returns the positions of the last range that starts at or before an address: of its part,
@@ -75,14 +75,29 @@ impl Occupied {
                 return;
             }
             if range.last >= new.start {
-                let overlapping = self.overlapping(new.start, new.last);
-                overlapping
-                    .iter()
-                    .for_each(|range| self.remove(range.start));
-                return self.insert(self.position(new.start), new);
+                return self.replace_from((part, at), new);
             }
         }
         self.insert(found, new);
+    }
+
+    /// Adds a range in place of those that overlap it: the one at a position is the last of them.
+    fn replace_from(&mut self, (part, at): (usize, usize), new: Range) {
+        let ranges = &mut self.parts[part];
+        let overlaps = |range: &&Range| range.last >= new.start;
+        let count = ranges[..=at].iter().rev().take_while(overlaps).count();
+        let first = at + 1 - count;
+        // The parts before may have others.
+        if first == 0 && part > 0 {
+            let overlapping = self.overlapping(new.start, new.last);
+            overlapping
+                .iter()
+                .for_each(|range| self.remove(range.start));
+            return self.insert(self.position(new.start), new);
+        }
+        ranges[first] = new;
+        ranges.drain(first + 1..=at);
+        self.starts[part] = ranges[0].start;
     }
 
     /// Inserts a range after the one at a position.
