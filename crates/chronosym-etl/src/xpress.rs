@@ -36,15 +36,17 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize 
             let literals = flags.leading_zeros();
             flags <<= literals;
             let literals = literals as usize;
-            if !copy_literals(input, at, output, out, literals) {
-                let n = (input.len() - at).min(literals).min(size - out);
-                output[out..out + n].copy_from_slice(&input[at..at + n]);
-                if n < literals {
-                    return out + n;
+            if literals > 0 {
+                if !copy_literals(input, at, output, out) {
+                    let n = (input.len() - at).min(literals).min(size - out);
+                    output[out..out + n].copy_from_slice(&input[at..at + n]);
+                    if n < literals {
+                        return out + n;
+                    }
                 }
+                at += literals;
+                out += literals;
             }
-            at += literals;
-            out += literals;
             if out >= size || flags == USED_UP {
                 break;
             }
@@ -72,19 +74,15 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize 
     out.min(size)
 }
 
-/// Copies `n` (at most 32) literals, unless the input is so near its end that there are no 32 bytes
-/// left.
+/// Copies 32 bytes, the most literals of a run, unless the input has fewer left.
 #[inline(always)]
-fn copy_literals(input: &[u8], at: usize, output: &mut [u8], out: usize, n: usize) -> bool {
-    let (Some(from), Some(to)) = (bytes::array::<32>(input, at), output.get_mut(out..out + 32))
-    else {
+fn copy_literals(input: &[u8], at: usize, output: &mut [u8], out: usize) -> bool {
+    let from = input.get(at..).and_then(|from| from.first_chunk::<32>());
+    let to = output.get_mut(out..).and_then(|to| to.first_chunk_mut());
+    let (Some(from), Some(to)) = (from, to) else {
         return false;
     };
-    if n <= 8 {
-        to[..8].copy_from_slice(&from[..8]);
-    } else {
-        to.copy_from_slice(&from);
-    }
+    *to = *from;
     true
 }
 
@@ -92,16 +90,10 @@ fn copy_literals(input: &[u8], at: usize, output: &mut [u8], out: usize, n: usiz
 /// copied again.
 #[inline(always)]
 fn copy_match(output: &mut [u8], out: usize, distance: usize, length: usize) {
-    // Steps of fixed size; the last one may run over the end.
     if distance >= 32 {
-        step::<32>(output, out, distance);
-        (32..length)
-            .step_by(32)
-            .for_each(|done| step::<32>(output, out + done, distance));
+        copy_in_steps::<32>(output, out, distance, length);
     } else if distance >= 8 {
-        (0..length)
-            .step_by(8)
-            .for_each(|done| step::<8>(output, out + done, distance));
+        copy_in_steps::<8>(output, out, distance, length);
     } else {
         // The bytes between the two are repeated within eight bytes, as often as they fit whole.
         const REPEAT: [(u64, usize); 8] = [
@@ -117,20 +109,38 @@ fn copy_match(output: &mut [u8], out: usize, distance: usize, length: usize) {
         let (factor, whole) = REPEAT[distance];
         let first = bytes::u64(output, out - distance).unwrap_or(0);
         let repeated = (first & !(u64::MAX << (8 * distance))).wrapping_mul(factor);
-        for done in (0..length).step_by(whole) {
-            if let Some(to) = output.get_mut(out + done..out + done + 8) {
-                to.copy_from_slice(&repeated.to_le_bytes());
+        let mut done = 0;
+        while done < length {
+            let to = output.get_mut(out + done..);
+            if let Some(to) = to.and_then(|to| to.first_chunk_mut()) {
+                *to = repeated.to_le_bytes();
             }
+            done += whole;
         }
+    }
+}
+
+/// Copies in steps of `N` bytes, at most the distance; the last one may run over the end.
+#[inline(always)]
+fn copy_in_steps<const N: usize>(output: &mut [u8], out: usize, distance: usize, length: usize) {
+    // Most matches take one step.
+    step::<N>(output, out, distance);
+    let mut done = N;
+    while done < length {
+        step::<N>(output, out + done, distance);
+        done += N;
     }
 }
 
 #[inline(always)]
 fn step<const N: usize>(output: &mut [u8], out: usize, distance: usize) {
-    if let Some(from) = bytes::array::<N>(output, out - distance)
-        && let Some(to) = output.get_mut(out..out + N)
-    {
-        to.copy_from_slice(&from);
+    let Some((before, to)) = output.split_at_mut_checked(out) else {
+        return;
+    };
+    let from = before.get(out - distance..);
+    let from = from.and_then(|from| from.first_chunk::<N>());
+    if let (Some(from), Some(to)) = (from, to.first_chunk_mut::<N>()) {
+        *to = *from;
     }
 }
 
