@@ -79,7 +79,17 @@ impl Default for StackTable {
 
 fn hash_of(hasher: &impl BuildHasher, frames: impl Iterator<Item = Walked>) -> u64 {
     let mut hasher = hasher.build_hasher();
-    frames.for_each(|frame| hasher.write_u64(frame.address));
+    // The hasher is faster with many bytes at once.
+    let mut block = [[0; 8]; 16];
+    let mut len = 0;
+    frames.for_each(|frame| {
+        block[len] = frame.address.to_ne_bytes();
+        len = (len + 1) % block.len();
+        if len == 0 {
+            hasher.write(block.as_flattened());
+        }
+    });
+    hasher.write(block[..len].as_flattened());
     hasher.finish()
 }
 
@@ -147,17 +157,25 @@ impl StackTable {
 
     /// Returns whether a stack consists of these frames.
     #[inline]
-    fn is(&self, stack: StackId, leaf_first: impl Iterator<Item = Walked>) -> bool {
-        let mut top = stack.0;
-        for frame in leaf_first {
-            match self.nodes.get(top as usize) {
-                Some(node) if (node.address, node.proof) == (frame.address, frame.proof) => {
-                    top = node.caller;
-                }
-                _ => return false,
+    fn is(&self, stack: StackId, mut leaf_first: impl Iterator<Item = Walked>) -> bool {
+        let up_to = |top: u32| self.nodes.up_to(top as usize).iter().rev();
+        let (mut top, mut nodes) = (stack.0, up_to(stack.0));
+        let is_next = |frame: Walked| {
+            if nodes.len() == 0 {
+                nodes = up_to(top);
             }
-        }
-        top == ROOT
+            let Some(node) = nodes.next() else {
+                return false;
+            };
+            // A caller mostly precedes its callee: then no node is read to find the next one.
+            top = top.wrapping_sub(1);
+            if node.caller != top {
+                top = node.caller;
+                nodes = up_to(top);
+            }
+            (node.address, node.proof) == (frame.address, frame.proof)
+        };
+        leaf_first.all(is_next) && top == ROOT
     }
 
     /// Returns the innermost frame and its caller; `None` for a stack of another table.
@@ -243,6 +261,28 @@ mod tests {
         assert_ne!(table.intern_whole(walked(&[2, 1])), Some(a));
         assert_eq!(table.len(), 4);
         assert_eq!(table.intern_whole(walked(&[])), None);
+    }
+
+    #[test]
+    fn whole_stacks_differ_in_any_frame() {
+        let mut table = StackTable::default();
+        let long: Vec<u64> = (1..2_000).collect();
+        let mut stacks = vec![long.clone(), long[..1_000].to_vec(), long[1_000..].to_vec()];
+        for changed in [0, 1, 511, 512, 513, 1_500, 1_998] {
+            let mut other = long.clone();
+            other[changed] = 0;
+            stacks.push(other);
+        }
+        let mut intern = |stack: &Vec<u64>| table.intern_whole(stack.iter().copied());
+        let ids: Vec<_> = stacks.iter().map(&mut intern).collect();
+        let again: Vec<_> = stacks.iter().map(&mut intern).collect();
+        assert_eq!(ids, again);
+        let distinct: std::collections::HashSet<_> = ids.iter().collect();
+        assert_eq!(distinct.len(), stacks.len());
+        for (id, stack) in ids.into_iter().zip(&stacks) {
+            assert_eq!(table.intern(stack.iter().copied()), id);
+            assert!(table.addresses(id.unwrap()).eq(stack.iter().copied()));
+        }
     }
 
     #[test]

@@ -119,6 +119,21 @@ impl<'a> Words<'a> {
         chunks.iter().map(move |&bytes| order.u64(bytes))
     }
 
+    /// Returns the number of values before the first that is not less than `limit`.
+    #[inline]
+    pub(crate) fn count_below(&self, limit: u64) -> usize {
+        let (chunks, _) = self.bytes.as_chunks();
+        let count = |value: fn([u8; 8]) -> u64| {
+            let reached = chunks.iter().position(|&bytes| value(bytes) >= limit);
+            reached.unwrap_or(chunks.len())
+        };
+        // One loop for each order.
+        match self.order {
+            ByteOrder::Little => count(u64::from_le_bytes),
+            ByteOrder::Big => count(u64::from_be_bytes),
+        }
+    }
+
     /// Splits after the first `count` values; `count` is at most the length.
     pub(crate) fn split_at(self, count: usize) -> (Self, Self) {
         let (before, after) = self.bytes.split_at(count * 8);

@@ -105,11 +105,7 @@ impl<'a> Iterator for ChainParts<'a> {
                 (_, self.words) = self.words.split_at(1);
                 continue;
             }
-            let count = self
-                .words
-                .iter()
-                .take_while(|&word| word < CONTEXT_MAX)
-                .count();
+            let count = self.words.count_below(CONTEXT_MAX);
             let (addresses, rest) = self.words.split_at(count);
             self.words = rest;
             if let Some(mode) = self.mode {

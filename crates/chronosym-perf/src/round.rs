@@ -17,13 +17,21 @@ struct HeldRecord {
     time: u64,
     /// At equal times, samples come last.
     is_sample: bool,
+    /// Position of its first byte among all bytes pushed, modulo the size of the address space.
     start: usize,
-    end: usize,
+    len: usize,
 }
 
 #[derive(Default)]
 pub(crate) struct Round {
-    bytes: Vec<u8>,
+    /// The bytes of records, delivered ones included. A mark readies all records from before the
+    /// last mark, so that no record of the older part is left once they are delivered.
+    older: Vec<u8>,
+    newer: Vec<u8>,
+    /// Position of the first byte of the older part.
+    base: usize,
+    /// Bytes of the records that are not delivered.
+    held: usize,
     records: Vec<HeldRecord>,
     /// Records before this index have been delivered, those before `ready` can be.
     next: usize,
@@ -35,7 +43,6 @@ pub(crate) struct Round {
     last: u64,
     /// The greatest time delivered.
     delivered: u64,
-    spare: Vec<u8>,
     /// The time after which records are missing, and the marks until all times up to which they are
     /// missing have been seen.
     missing: Option<(u64, u8)>,
@@ -47,14 +54,14 @@ impl Round {
         let time = time.unwrap_or(self.last);
         self.last = time;
         self.greatest = self.greatest.max(time);
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(record);
         self.records.push(HeldRecord {
             time,
             is_sample,
-            start,
-            end: self.bytes.len(),
+            start: (self.base).wrapping_add(self.older.len() + self.newer.len()),
+            len: record.len(),
         });
+        self.newer.extend_from_slice(record);
+        self.held += record.len();
     }
 
     /// Returns whether later records have been delivered.
@@ -67,17 +74,31 @@ impl Round {
         self.greatest
     }
 
-    /// Bytes in use.
+    /// Bytes of the records that wait or can be delivered.
     pub(crate) fn size(&self) -> usize {
-        self.bytes.len() + size_of_val(self.records.as_slice())
+        self.held + size_of_val(self.records.as_slice())
     }
 
     /// Delivers the next record that is ready.
     pub(crate) fn next(&mut self) -> Option<&[u8]> {
-        let record = self.records.get(..self.ready)?.get(self.next)?;
+        let &record = self.records.get(..self.ready)?.get(self.next)?;
         self.next += 1;
         self.delivered = self.delivered.max(record.time);
-        self.bytes.get(record.start..record.end)
+        self.bytes(record)
+    }
+
+    fn bytes(&self, record: HeldRecord) -> Option<&[u8]> {
+        let at = self.place(&record);
+        let (part, at) = match at.checked_sub(self.older.len()) {
+            Some(at) => (&self.newer, at),
+            None => (&self.older, at),
+        };
+        part.get(at..at + record.len)
+    }
+
+    /// Returns where a record is in both parts.
+    fn place(&self, record: &HeldRecord) -> usize {
+        record.start.wrapping_sub(self.base)
     }
 
     pub(crate) fn has_next(&self) -> bool {
@@ -89,16 +110,32 @@ impl Round {
         if self.next == 0 {
             return;
         }
-        self.spare.clear();
-        self.records.drain(..self.next);
-        for record in &mut self.records {
-            let start = self.spare.len();
-            let bytes = self.bytes.get(record.start..record.end);
-            self.spare.extend_from_slice(bytes.unwrap_or_default());
-            (record.start, record.end) = (start, self.spare.len());
-        }
-        std::mem::swap(&mut self.bytes, &mut self.spare);
+        self.held -= self
+            .records
+            .drain(..self.next)
+            .map(|it| it.len)
+            .sum::<usize>();
         (self.next, self.ready) = (0, 0);
+        let is_older = |record: &HeldRecord| self.place(record) < self.older.len();
+        if self.records.iter().any(is_older) {
+            return self.compact();
+        }
+        self.base = self.base.wrapping_add(self.older.len());
+        self.older.clear();
+        std::mem::swap(&mut self.older, &mut self.newer);
+    }
+
+    /// Drops the bytes of delivered records if both parts have others: after a limit was reached.
+    fn compact(&mut self) {
+        let mut records = std::mem::take(&mut self.records);
+        let mut kept = Vec::with_capacity(self.held);
+        for record in &mut records {
+            let start = kept.len();
+            kept.extend_from_slice(self.bytes(*record).unwrap_or_default());
+            record.start = start;
+        }
+        (self.base, self.older, self.records) = (0, kept, records);
+        self.newer.clear();
     }
 
     /// Records that records of this round are missing: none is older than what was delivered.

@@ -39,6 +39,13 @@ impl<T> Chunked<T> {
         self.chunks.get(index >> BITS)?.get(index & (CHUNK - 1))
     }
 
+    /// Returns the value at an index and those before it in its chunk; none beyond the end.
+    pub fn up_to(&self, index: usize) -> &[T] {
+        let chunk = self.chunks.get(index >> BITS);
+        let values = chunk.and_then(|chunk| chunk.get(..=index & (CHUNK - 1)));
+        values.unwrap_or_default()
+    }
+
     /// Iterates over all values in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flat_map(|chunk| chunk.iter())

@@ -490,11 +490,12 @@ impl Importer {
         }
         let Recorded { is_whole, calls } = addresses(record, sample, &mut self.addresses);
         self.frames.clear();
-        let frames = self.addresses.iter().enumerate();
-        self.frames.extend(frames.map(|(index, &address)| Walked {
-            address,
-            proof: (index >= calls).then_some(CallerProof::BranchRecord),
-        }));
+        let (walked, called) = self.addresses.split_at(calls);
+        self.frames
+            .extend(walked.iter().map(|&it| Walked::from(it)));
+        let proof = Some(CallerProof::BranchRecord);
+        self.frames
+            .extend(called.iter().map(|&address| Walked { address, proof }));
         if !is_whole {
             self.unwind(at, record, sample, session);
         }
