@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use chronosym_events::{Event, FieldList, RawEvent, Value};
 use chronosym_types::hash::HashMap;
 
-use crate::ids::{ProcessIndex, ThreadIndex};
+use crate::ids::{EventTypeId, ProcessIndex, ThreadIndex};
 use crate::marker_kind::{Mark, MarkerKind, Phase};
 use crate::names::NameTable;
 use crate::strings::StringId;
@@ -52,51 +52,54 @@ pub(crate) struct Seen {
 pub(crate) struct Markers {
     pub seen: Vec<Seen>,
     pub left_out: u64,
+    last_thrown: Option<Thrown>,
     /// Buffer for texts.
     text: Vec<u8>,
+}
+
+/// The event of an exception, and its text: the same exception is often thrown many times.
+#[derive(Debug)]
+struct Thrown {
+    event_type: EventTypeId,
+    payload: Vec<u8>,
+    text: StringId,
 }
 
 impl Markers {
     /// Stores an event, unless it does not decode or there are `max` already.
     pub fn push(
         &mut self,
-        mark: Mark,
+        (event_type, mark): (EventTypeId, Mark),
         (time_ns, thread): (u64, ThreadIndex),
         event: &RawEvent<'_>,
         max: usize,
         names: &mut NameTable,
     ) {
-        self.text.clear();
-        let text = &mut self.text;
-        let key = match event.decode() {
-            Ok(Some(Event::Method(method))) => method.method_id,
-            Ok(Some(Event::MethodJittingStarted(method))) => {
-                let (namespace, name) = (method.names.namespace, method.names.name);
-                join(
-                    text,
-                    ".",
-                    [Value::Wide(namespace), Value::Wide(name)].iter(),
-                );
-                method.method_id
-            }
-            _ => {
-                let Ok(Some(fields)) = event.fields() else {
-                    return;
-                };
-                if mark.phase != Phase::End {
-                    append_text(text, mark.kind, &fields);
-                }
-                let key = (mark.kind == MarkerKind::Collection).then(|| number(&fields, "Count"));
-                key.flatten().unwrap_or(0)
-            }
+        let thrown = self.last_thrown.as_ref();
+        let thrown = thrown.filter(|it| it.event_type == event_type && it.payload == event.payload);
+        let (key, text) = match thrown.map(|thrown| thrown.text) {
+            Some(text) => (0, Some(text)),
+            None => match self.read(mark.kind, mark.phase, event) {
+                Some(key) => (key, None),
+                None => return,
+            },
         };
         if self.seen.len() >= max {
             self.left_out += 1;
             return;
         }
-        let text = names
-            .strings
-            .intern(str::from_utf8(text).unwrap_or_default());
+        let text = text.unwrap_or_else(|| {
+            let text = str::from_utf8(&self.text).unwrap_or_default();
+            let text = names.strings.intern(text);
+            if mark.kind == MarkerKind::Exception {
+                self.last_thrown = Some(Thrown {
+                    event_type,
+                    payload: event.payload.to_vec(),
+                    text,
+                });
+            }
+            text
+        });
         self.seen.push(Seen {
             time_ns,
             thread,
@@ -104,6 +107,32 @@ impl Markers {
             key,
             text,
         });
+    }
+
+    /// Decodes an event, whose text is then in the buffer. Returns its key.
+    fn read(&mut self, kind: MarkerKind, phase: Phase, event: &RawEvent<'_>) -> Option<u64> {
+        self.text.clear();
+        let text = &mut self.text;
+        match event.decode() {
+            Ok(Some(Event::Method(method))) => Some(method.method_id),
+            Ok(Some(Event::MethodJittingStarted(method))) => {
+                let (namespace, name) = (method.names.namespace, method.names.name);
+                join(
+                    text,
+                    ".",
+                    [Value::Wide(namespace), Value::Wide(name)].iter(),
+                );
+                Some(method.method_id)
+            }
+            _ => {
+                let fields = event.fields().ok()??;
+                if phase != Phase::End {
+                    append_text(text, kind, &fields);
+                }
+                let key = (kind == MarkerKind::Collection).then(|| number(&fields, "Count"));
+                Some(key.flatten().unwrap_or(0))
+            }
+        }
     }
 }
 
@@ -187,7 +216,9 @@ impl Markers {
             });
         }
         // Of several markers that start at one time, the longest contains the others.
-        markers.sort_by_key(|m| (m.start_ns, Reverse(m.end_ns)));
+        for same in markers.chunk_by_mut(|a, b| a.start_ns == b.start_ns) {
+            same.sort_by_key(|marker| Reverse(marker.end_ns));
+        }
         markers
     }
 
@@ -361,6 +392,28 @@ mod tests {
         assert_eq!(markers, expected);
         assert_eq!(timeline.markers_left_out(), 0);
         assert_eq!(timeline.diagnostics(), []);
+    }
+
+    #[test]
+    fn exceptions_that_repeat_have_their_own_texts() {
+        let mut feed = Feed(Session::new(Options {
+            markers: 100,
+            ..Options::default()
+        }));
+        let thrown = |texts: [&str; 2]| -> Vec<u8> {
+            let texts = texts.iter().flat_map(|text| text.encode_utf16().chain([0]));
+            texts.flat_map(u16::to_le_bytes).chain([0; 16]).collect()
+        };
+        let payloads = [thrown(["A", "late"]), thrown(["A", "early"])];
+        for (time, payload) in [0, 0, 1, 1, 0].into_iter().enumerate() {
+            feed.push((80, 1), time as u64, 1, &payloads[payload]);
+        }
+        // The same bytes in another event: a wait.
+        feed.push((81, 1), 5, 1, &payloads[0]);
+        let timeline = feed.0.finish();
+        let texts: Vec<_> = timeline.markers().iter().map(|it| it.text).collect();
+        let [late, early] = [Some("A: late"), Some("A: early")];
+        assert_eq!(texts, [late, late, early, early, late, None]);
     }
 
     #[test]

@@ -463,7 +463,7 @@ impl Session {
         let event = raw_event(&info.schema, at, payload);
         let (most, names) = (self.options.markers, &mut self.machine.names);
         let at = (at.time_ns, thread);
-        self.markers.push(mark, at, &event, most, names);
+        self.markers.push((id, mark), at, &event, most, names);
     }
 
     fn log(&mut self, event: EventTypeId, at: At, stack: StackId, sample: Sample) -> ClassIndex {

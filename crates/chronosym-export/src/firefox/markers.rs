@@ -37,7 +37,10 @@ pub(super) fn write(
     mut string: impl FnMut(&str) -> usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let names = markers.iter().map(|marker| string(marker.kind.as_str()));
+    let mut of_kinds = [None; MarkerKind::ALL.len()];
+    let names = markers.iter().map(|&Marker { kind, .. }| {
+        *of_kinds[kind as usize].get_or_insert_with(|| string(kind.as_str()))
+    });
     let named: Vec<_> = names.zip(markers).collect();
     // 0: a point, 1: an interval, 2: a start without an end.
     let phase = |marker: &Marker<'_>| match (marker.kind, marker.end_ns) {

@@ -63,7 +63,8 @@ struct Tables<'s> {
 
 impl Tables<'_> {
     fn text(&mut self, text: &str) -> usize {
-        self.strings.insert_full(text.to_owned()).0
+        let known = self.strings.get_index_of(text);
+        known.unwrap_or_else(|| self.strings.insert_full(text.to_owned()).0)
     }
 
     /// Returns the stack of a sample.
