@@ -5,6 +5,7 @@
 mod arrow;
 mod common;
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Output, Stdio};
@@ -312,6 +313,70 @@ fn rows_of_random_histories_have_the_names_of_single_lookups() {
         inlined > 500 && unnamed > 500 && named > 500,
         "{inlined} {unnamed} {named}"
     );
+}
+
+/// A few rows read a part of each timeline, which is closed before the next one.
+#[test]
+fn a_part_of_a_timeline_gives_the_names_of_all_of_it() {
+    let random = &mut Random::new(11);
+    let folder = tempfile::tempdir().unwrap();
+    let all: Vec<_> = (0..2).map(|_| history(random, &[42, 43])).collect();
+    for (number, timeline) in all.iter().enumerate() {
+        let bytes = timeline.save(Vec::new(), &SaveOptions::new()).unwrap();
+        std::fs::write(folder.path().join(format!("{number}.chrono")), bytes).unwrap();
+    }
+    for (position, options) in [
+        (Position::Exact, ["--max-open", "1"].as_slice()),
+        (Position::Return, &["--max-open", "1", "--caller"]),
+    ] {
+        let mut resolver = Resolver::start(folder.path(), options);
+        let mut named = 0;
+        for row in 0..400 {
+            let (timeline, pid) = (&all[row % 2], 42 + random.below(2) as u32);
+            let (address, time) = (CODE + random.below(EXTENT + 512), random.below(END));
+            let process = timeline.find_process(pid, None).unwrap();
+            let frames = timeline.frames(process, address, time, position, None);
+            named += usize::from(frames[0].name().is_ok());
+            let key = format!("{}.chrono#{pid}", row % 2);
+            let names = resolver.ask(&key, 1_000_000 + time as i64, address);
+            assert_eq!(names, labels(&frames), "{key} {address:#x} {time}");
+        }
+        assert!(named > 50, "{named}");
+        resolver.end();
+    }
+}
+
+#[test]
+fn a_few_rows_read_only_their_part_of_a_timeline() {
+    let trace = arg(REUSE);
+    let folder = timelines(&trace);
+    let (samples, _) = samples(&trace);
+    let path = folder.path().join("a.chrono");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // Blocks of code come first.
+    let damaged = bytes.len() / 4;
+    bytes[damaged] ^= 0xff;
+    std::fs::write(&path, bytes).unwrap();
+    let distinct: BTreeMap<u64, _> = samples.iter().map(|it| (it.1, it)).collect();
+    let (mut named, mut refused) = (0, 0);
+    for (time, address, name) in distinct.values().step_by(distinct.len() / 20) {
+        let mut resolver = Resolver::start(folder.path(), &[]);
+        let unreadable = format!("{address:#x} (UnreadableTimeline)");
+        match resolver.ask("a.chrono", *time, *address) {
+            names if names == [name.as_str()] => {
+                named += 1;
+                // Others need all of it.
+                let others = resolver.ask("a.chrono", *time, 0x1234_5678);
+                assert_eq!(others, ["0x12345678 (UnreadableTimeline)"]);
+            }
+            names => {
+                assert_eq!(names, [unreadable]);
+                refused += 1;
+            }
+        }
+        resolver.end();
+    }
+    assert!(named > 10, "{named} {refused}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::hash::BuildHasher;
+use std::ops::Range;
 use std::sync::Arc;
 
 use chronosym_types::hash::{HashSet, RandomState};
@@ -182,6 +183,8 @@ pub(crate) struct FunctionTable {
     binary_index: HashTable<u32>,
     by_source: FxHashMap<BinarySource, Option<Arc<Binary>>>,
     identities: FxHashMap<(ProcessIndex, ImageIndex), SymbolIdentity>,
+    /// Addresses of the precompiled code of modules.
+    precompiled: FxHashMap<(ProcessIndex, ModuleIndex), Range<u64>>,
     files: HashSet<Arc<str>>,
     hash: RandomState,
     scratch: String,
@@ -214,9 +217,22 @@ impl FunctionTable {
         *identity.or_insert_with(make)
     }
 
-    /// Forgets the identities of images: the next snapshot has others.
-    pub(crate) fn forget_identities(&mut self) {
+    /// Returns the addresses of a module's precompiled code, determined on first use: an address
+    /// without a body is looked for in those of all modules.
+    pub(crate) fn precompiled_range(
+        &mut self,
+        process: ProcessIndex,
+        index: ModuleIndex,
+        find: impl FnOnce() -> Range<u64>,
+    ) -> &Range<u64> {
+        let range = self.precompiled.entry((process, index));
+        range.or_insert_with(find)
+    }
+
+    /// Forgets what the next snapshot may have changed of images and precompiled code.
+    pub(crate) fn forget_snapshot(&mut self) {
         self.identities.clear();
+        self.precompiled.clear();
     }
 
     /// Returns the binary of `source`, created from (name, path, identity) on first use; `None`

@@ -240,6 +240,15 @@ impl Resolver {
         (top.0 != ROOT).then_some((ResolvedStack(top.0), top.1))
     }
 
+    /// Resolves an address to the ids of its frames, innermost first, as [`Timeline::frames`] does.
+    pub fn resolve_address(
+        &mut self,
+        at: AddressAt,
+    ) -> impl Iterator<Item = FrameId> + Clone + use<> {
+        let (_, frames) = self.frames_at(at, None, true);
+        frames.map(FrameId)
+    }
+
     /// Returns the position of the innermost frame of a stack that called, or was interrupted by, a
     /// callee.
     pub(crate) fn position_of(&self, stack: StackId, callee: u64) -> Position {
@@ -392,7 +401,7 @@ impl Resolver {
         if self.changes.add(self.epoch, &before, timeline) {
             self.functions.forget_sources();
         }
-        self.functions.forget_identities();
+        self.functions.forget_snapshot();
         self.by_stack.clear();
         self.located.clear();
     }

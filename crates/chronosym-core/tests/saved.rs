@@ -7,9 +7,9 @@ use chronosym_core::facts::{
     At, Fact, IlMap, Image, Method, MethodFlags, Module, Process, Sample, Stub, Symbol,
 };
 use chronosym_core::{
-    Action, DeltaReader, Diagnostics, Filter, LineReason, LiveSession, Loss, LossScope, ModuleRef,
-    Options, Position, PrecompiledCode, SampleSelection, SaveOptions, SavedError, SavedTimeline,
-    Session, SymbolSource, Timeline, When,
+    Action, Certainty, DeltaReader, Diagnostics, Filter, Frame, LineReason, LiveSession, Loss,
+    LossScope, ModuleRef, Options, Position, PrecompiledCode, SampleSelection, SaveOptions,
+    SavedError, SavedTimeline, Session, SymbolSource, Timeline, When,
 };
 use proptest::prelude::*;
 
@@ -205,6 +205,34 @@ proptest! {
                         Some(text)
                     };
                     prop_assert_eq!(text(&timeline), text(&part));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bodies_are_named_by_their_blocks_alone(steps in steps()) {
+        let timeline = session(&steps, Options::default()).finish();
+        let bytes = timeline.save(Vec::new(), &SaveOptions::new()).expect("memory");
+        let saved = SavedTimeline::open(&bytes).expect("what was saved");
+        for address in addresses().step_by(5) {
+            for (pid, position, time) in [(7, Position::Exact, 25), (9, Position::Return, 40)] {
+                let (part, _) = saved.bodies_of(Some(pid), &[address], position).expect("what was saved");
+                let labels = |timeline: &Timeline| {
+                    let process = timeline.find_process(pid, None)?;
+                    let body = timeline.body(process, address, time, position)?;
+                    let frames = timeline.frames(process, address, time, position, Some(&Starts));
+                    let labels: Vec<_> = frames.iter().map(|it| it.label().to_owned()).collect();
+                    let mut label = String::new();
+                    if timeline.push_body_label(process, body, Some(&Starts), &mut label) {
+                        assert_eq!(labels, [label]);
+                    }
+                    // Guesses depend on the files of modules.
+                    let guess = |it: &Frame| it.certainty == Some(Certainty::Approximate);
+                    (!frames.iter().any(guess)).then_some(labels)
+                };
+                if let Some(part) = labels(&part) {
+                    prop_assert_eq!(labels(&timeline), Some(part));
                 }
             }
         }

@@ -6,6 +6,7 @@ mod candidates;
 mod image;
 mod inlined;
 mod inlinees;
+mod label;
 mod precompiled;
 mod untimed;
 
@@ -162,6 +163,12 @@ pub(crate) struct FrameBuilder<'a> {
     pub functions: &'a mut FunctionTable,
 }
 
+/// Returns the name in the source of managed code for which a compiler generated another.
+fn shown_name(symbols: Option<&dyn SymbolSource>, name: &str) -> Option<String> {
+    let symbols = symbols.filter(|_| name.contains(['<', '@', '$', '`', '[', '+']));
+    symbols?.display_name(name)
+}
+
 impl<'a> FrameBuilder<'a> {
     /// Appends the frames at an address, innermost first, the method itself last; returns the times
     /// for which they are valid.
@@ -252,8 +259,7 @@ impl<'a> FrameBuilder<'a> {
         let spelled = symbols.zip(signature);
         let spelled = spelled.and_then(|(symbols, signature)| symbols.display_signature(signature));
         let signature = spelled.as_deref().or(signature);
-        let symbols = symbols.filter(|_| name.contains(['<', '@', '$', '`', '[', '+']));
-        match symbols.and_then(|symbols| symbols.display_name(name)) {
+        match shown_name(symbols, name) {
             Some(shown) => self.functions.named(binary, &shown, signature, Some(name)),
             None => self.functions.named(binary, name, signature, None),
         }

@@ -47,11 +47,14 @@ impl FrameBuilder<'_> {
                 continue;
             }
             let index = ModuleIndex(index as u32);
-            let module_ref = timeline.module_of(at.process, index);
-            let range = symbols.precompiled_range(&module_ref);
-            if !range.is_ok_and(|range| range.contains(&looked_up)) {
+            let range = self.functions.precompiled_range(at.process, index, || {
+                let module = timeline.module_of(at.process, index);
+                symbols.precompiled_range(&module).unwrap_or_default()
+            });
+            if !range.contains(&looked_up) {
                 continue;
             }
+            let module_ref = timeline.module_of(at.process, index);
             let Some(code) = symbols.precompiled(&module_ref, looked_up) else {
                 continue;
             };

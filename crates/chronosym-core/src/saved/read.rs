@@ -102,11 +102,10 @@ impl SavedTimeline<'_> {
         position: Position,
     ) -> Result<(Arc<Timeline>, Diagnostics), SavedError> {
         if !self.lists_precompiled() {
-            let mut session = Session::new(SampleSelection::None);
-            let diagnostics = self.read_into(&mut session)?;
-            return Ok((session.finish(), diagnostics));
+            return self.whole();
         }
-        let (timeline, diagnostics, is_complete) = self.part(pid, addresses, position, false)?;
+        let (timeline, diagnostics, is_complete) =
+            self.part(pid, addresses, position, Precompiled::Unjitted)?;
         let has_code = |process: ProcessIndex, time: u64| {
             let mut all = addresses.iter();
             all.all(|&it| timeline.body(process, it, time, position).is_some())
@@ -120,19 +119,46 @@ impl SavedTimeline<'_> {
             return Ok((timeline, diagnostics));
         }
         // Without code at the time, symbol files of modules may supply the name.
-        let (timeline, diagnostics, _) = self.part(pid, addresses, position, true)?;
+        let (timeline, diagnostics, _) =
+            self.part(pid, addresses, position, Precompiled::Always)?;
         Ok((timeline, diagnostics))
     }
 
-    /// Returns a timeline with the code at some addresses, and with precompiled code, which
-    /// identifies the files of modules, if `complete` or an address has no jitted code; the last
-    /// value states whether it is read.
+    /// Returns a timeline with the code bodies at some addresses, as [`timeline_of`](Self::timeline_of) does, but
+    /// without what identifies the files of modules: names that events state are right, and lines
+    /// of precompiled code are unknown.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`read_into`](Self::read_into).
+    pub fn bodies_of(
+        &self,
+        pid: Option<u32>,
+        addresses: &[u64],
+        position: Position,
+    ) -> Result<(Arc<Timeline>, Diagnostics), SavedError> {
+        if !self.lists_precompiled() {
+            return self.whole();
+        }
+        let (timeline, diagnostics, _) = self.part(pid, addresses, position, Precompiled::Never)?;
+        Ok((timeline, diagnostics))
+    }
+
+    /// Returns the whole timeline without samples.
+    fn whole(&self) -> Result<(Arc<Timeline>, Diagnostics), SavedError> {
+        let mut session = Session::new(SampleSelection::None);
+        let diagnostics = self.read_into(&mut session)?;
+        Ok((session.finish(), diagnostics))
+    }
+
+    /// Returns a timeline with the code at some addresses; the last value states whether precompiled
+    /// code is read.
     fn part(
         &self,
         pid: Option<u32>,
         addresses: &[u64],
         position: Position,
-        complete: bool,
+        precompiled: Precompiled,
     ) -> Result<(Arc<Timeline>, Diagnostics, bool), SavedError> {
         let mut session = Session::new(SampleSelection::None);
         let diagnostics = self.read_recording(&mut session)?;
@@ -145,10 +171,7 @@ impl SavedTimeline<'_> {
         let own = addresses.iter().map(|&it| mask.apply(it));
         let called = own.clone().map(|it| position.looked_up(it));
         let looked_up: BTreeSet<u64> = own.chain(called.clone()).collect();
-        let called = match complete {
-            true => BTreeSet::new(),
-            false => called.collect(),
-        };
+        let called = called.collect();
         let is_complete = self.with_texts(&mut session, |session, texts| {
             let machine = &mut session.machine;
             self.read_processes(machine, texts, base)?;
@@ -164,7 +187,8 @@ impl SavedTimeline<'_> {
             self.read_images(machine, texts, base, Some(&with_images))?;
             self.read_symbols_at(machine, texts, base, (&of_pid, &looked_up))?;
             self.read_details(machine, texts, base, Some(&of_pid))?;
-            self.read_bodies_at(machine, texts, base, (&of_pid, &looked_up), &called)
+            let unjitted = (&called, precompiled);
+            self.read_bodies_at(machine, texts, base, (&of_pid, &looked_up), unjitted)
         })?;
         Ok((session.finish(), diagnostics, is_complete))
     }
@@ -423,15 +447,15 @@ impl SavedTimeline<'_> {
     }
 
     /// Reads the bodies at addresses, those that name the inlinees there, and the precompiled ones
-    /// unless all of `called`, some of the addresses, have jitted code. Returns whether these are
-    /// read.
+    /// as required; `called` are the addresses that must have jitted code. Returns whether
+    /// precompiled ones are read.
     fn read_bodies_at(
         &self,
         machine: &mut Machine,
         texts: &mut dyn TextSource,
         base: &Base,
         (processes, addresses): (&BTreeSet<u32>, &BTreeSet<u64>),
-        called: &BTreeSet<u64>,
+        (called, precompiled): (&BTreeSet<u64>, Precompiled),
     ) -> Result<bool, SavedError> {
         let mut are_jitted = !called.is_empty();
         let mut read = Blocks::default();
@@ -469,7 +493,12 @@ impl SavedTimeline<'_> {
             let methods = methods.into_iter().filter(is_inlined);
             named.extend(methods.flat_map(|row| row.it.bodies));
         }
-        if !are_jitted {
+        let are_read = match precompiled {
+            Precompiled::Never => false,
+            Precompiled::Unjitted => !are_jitted,
+            Precompiled::Always => true,
+        };
+        if are_read {
             let code = rows::precompiled;
             let rows = self.read_of(Table::Precompiled, texts, Some(processes), code)?;
             named.extend(rows.into_iter().map(|row| row.it));
@@ -496,7 +525,7 @@ impl SavedTimeline<'_> {
             }
         }
         self.add_bodies(machine, base, bodies)?;
-        Ok(!are_jitted)
+        Ok(are_read)
     }
 
     fn read_lone_maps(&self, machine: &mut Machine, base: &Base) -> Result<(), SavedError> {
@@ -584,6 +613,16 @@ impl SavedTimeline<'_> {
             offset: self.offset(table),
         }
     }
+}
+
+/// When a part of a timeline has the precompiled code of its processes, which identifies the files
+/// of modules.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Precompiled {
+    Never,
+    /// If an address has no jitted code.
+    Unjitted,
+    Always,
 }
 
 /// Blocks of bodies that were read, with ranks in place of names.

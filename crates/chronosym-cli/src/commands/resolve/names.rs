@@ -141,7 +141,7 @@ impl Names {
             let (folder, symbols) = (&self.folder, &self.symbols);
             let process = &mut self.processes[key as usize];
             process.used = self.clock;
-            process.refresh(folder, symbols);
+            process.refresh(folder, symbols, (batch, rows), self.position);
             process.resolve(batch, rows, self.position, answers);
         }
         self.by_key = by_key;
@@ -165,8 +165,15 @@ impl Names {
 }
 
 impl Process {
-    /// Opens the timeline, if it is not open or the file has changed.
-    fn refresh(&mut self, folder: &Path, symbols: &Arc<Symbolizer>) {
+    /// Opens the timeline, if the file has changed or is not open, or a part of it has not all that
+    /// some rows need.
+    fn refresh(
+        &mut self,
+        folder: &Path,
+        symbols: &Arc<Symbolizer>,
+        (batch, rows): (&Rows<'_>, &[u32]),
+        position: Position,
+    ) {
         let key = String::from_utf8_lossy(&self.key);
         let (name, pid) = match key.rsplit_once('#') {
             Some((name, pid)) if pid.bytes().all(|it| it.is_ascii_digit()) => (name, Some(pid)),
@@ -181,13 +188,22 @@ impl Process {
             .ok()
             .filter(|it| is_inside && it.is_file());
         let stamp = stamp.map(|it| (it.len(), it.modified().ok()));
-        let has_limit = matches!(&self.open, Ok(open) if open.has_limit());
-        if stamp.is_some() && stamp == self.stamp && !has_limit {
-            return;
-        }
+        let is_same = stamp.is_some() && stamp == self.stamp;
+        let pid = pid.map(str::parse);
+        let part = match &self.open {
+            Ok(open) if is_same && !open.has_limit() => {
+                if open.has(batch, rows, position) {
+                    return;
+                }
+                // Others will be asked for, too.
+                None
+            }
+            Err(_) if is_same => return,
+            _ => Some((batch, rows, position)),
+        };
         self.stamp = stamp;
         self.open = match stamp {
-            Some(_) => Open::read(&path, pid.map(str::parse), symbols),
+            Some(_) => Open::read(&path, pid, symbols, part),
             None => Err(NO_TIMELINE),
         };
     }
