@@ -46,7 +46,8 @@ const MODULES: [Module; 3] = [
 ];
 
 /// Lines about one module: `P` path, `F` file name, `R` offset in the image, `A` address in the
-/// process, `B` load address, `N` function, `O` and `S` offset in it and size, `I` build id, `G`
+/// process, `B` load address, `E` and `L` end and last
+/// address, `N` function, `O` and `S` offset in it and size, `I` build id, `G`
 /// the same as Breakpad writes it, each in braces; `R10` and `O10` are decimal, `R16` and `A16`
 /// have sixteen digits.
 const LINES: &[&str] = &[
@@ -111,8 +112,14 @@ const LINES: &[&str] = &[
     // perf script
     "\t    {A} {N}+0x{O} ({P})",
     "\t    {A} [unknown] ({P}+0x{R})",
-    // bpftrace
+    // bpftrace, bcc
     "\t{A} {N}+{O10} ({P})",
+    "        {N}+{O10} ({P})",
+    "  b'{N}+0x{O} [{F}]'",
+    // PostgreSQL's processes run one program; NetBSD, illumos
+    "x() at {F}:{N}+0x{O}",
+    "fffffffffbc2f7d0 {F}:{N}+{O} ()",
+    " fee2ee7d {F}`{N}+0x{O}(1, 6)",
 ];
 
 /// Lines that need a list of images.
@@ -136,6 +143,21 @@ const OF_PROCESS: &[&str] = &[
     "wine: Unhandled page fault on read access to 0000000000000000 at address {A16} (thread 0024)",
     "SIGSEGV (0xb) at pc=0x{A16}, pid=1, tid=2",
     "{\"pc\": \"0x{A16}\", \"symbol\": \"{N} [{P}]\"}",
+    "    Object \"{P}\", at 0x{A}, in {N}",
+    "0x{A} <x+32> ({P})",
+    "0x{A16} ({F}) WinMain",
+    "  * frame #0: 0x{A16} {F}`x(n=4545) at a.c:6:10",
+    "      Address: {F}[0x{A16}] (x.PT_LOAD[1]..text + 32)",
+    "        ExceptionAddress: {F}.{A16}",
+    "0xffffff81f2c8b9d0 : 0x{A16} {F} : _x + 0x20",
+    "    @ {A16} x(int)",
+    "\tx [0x{A16}+39] (a.cc:313)",
+    "#2: a::b() [0x{A}]",
+    "==4711==    by 0x{A}: x (a.c:12)",
+    "      <ip>0x{A}</ip>",
+    "    sp  0000007ffd123456  lr  0000000000000099  pc  {A16}",
+    "0x00007ffd12345678 Return addr 0x{A16} (x)",
+    "#0 0x{A16} at x+0x65",
 ];
 
 /// Lines of lists of images; a log has one kind.
@@ -146,6 +168,10 @@ const IMAGES: &[&str] = &[
     "[  0] {I} 0x{B} {P} ",
     "Module|{F}||{F}|{G}|0x{B}|0x{E}|1",
     "      0x{B}     0x{E}     0x2000        0x0  r-xp   {P}",
+    "    {B}-{L} r-x         0     2000  {P} (BuildId: {I}) (load bias 0x1000)",
+    "    {B}-{L} r-x         0     2000  {P} (load bias 0x1000)",
+    "[critical][backtrace] Address mapping: {B}-{E} {P}",
+    "ModLoad: {B} {E}   {P}",
 ];
 
 /// Lines without an address of code.
@@ -173,6 +199,13 @@ const OTHERS: &[&str] = &[
     "   at N.T.M() + 0x{O} offset",
     "id 0000{R}-{R}-8000-0000{A}",
     "*** glibc detected *** x: double free or corruption (fasttop): 0x{A16} ***",
+    "double free or corruption (!prev): 0x{A16}",
+    "$2 = (int *) 0x{A}",
+    "0x{A}  8b 00 89 c6 48 8d 3d 3a 0e 00 00 b8 00 00 00 00  ....H.=:........",
+    "==4711==  Address 0x{A} is not stack'd, malloc'd or (recently) free'd",
+    "{A16} {A16} System.Threading.Monitor.Wait(System.Object)",
+    "Exception Codes:       KERN_INVALID_ADDRESS at 0x{A16}",
+    "unreferenced object 0x{A16} (size 64):",
     "some text without numbers",
     "",
 ];
@@ -212,6 +245,7 @@ fn line(template: &str, module: &Module, rva: u64, build: u8) -> String {
         ("A16", format!("{address:016x}")),
         ("B", format!("{base:x}")),
         ("E", format!("{:x}", base + LEN)),
+        ("L", format!("{:x}", base + LEN - 1)),
         ("N", module.function.to_owned()),
         ("O", format!("{offset:x}")),
         ("O10", offset.to_string()),

@@ -35,14 +35,19 @@ use Kind::{
 
 /// The forms. The first that matches applies.
 const ROWS: &[(Kind, &str)] = &[
-    // Mappings: /proc/PID/maps, also in hs_err_pid.log; Android's tombstones.
-    (Image, "^{start}-{end} {mode} {offset} {word} {word} {rest}"),
-    (Image, "^{start}-{end} {mode} {offset} {word} {word}$"),
+    // Mappings: Android's tombstones; /proc/PID/maps, also in hs_err_pid.log.
     (
         Image,
         "{start}-{last} {mode} {offset} {h} {path} (BuildId: {id})",
     ),
+    (
+        Image,
+        "{start}-{last} {mode} {offset} {h} {path} (load bias {0xh})",
+    ),
+    (Image, "^{start}-{end} {mode} {offset} {word} {word} {rest}"),
+    (Image, "^{start}-{end} {mode} {offset} {word} {word}$"),
     (Image, "{start}-{last} {mode} {offset} {h} {path}"),
+    (Image, "Address mapping: {start}-{end} {path}"),
     (Other, "^{start}-{end} {mode} "),
     // gdb: `info proc mappings`, `info sharedlibrary`, which starts at the code.
     (Image, "^{0xstart} {0xend} {0xh} {0xoffset} {mode} {rest}"),
@@ -69,6 +74,9 @@ const ROWS: &[(Kind, &str)] = &[
     ),
     (Image, "^Module|{name}|{any}|{any}|{id}|{0xstart}|{0xlast}|"),
     (Image, "^{start} {end} {name} (deferred)"),
+    (Image, "^ModLoad: {start} {end} {rest}"),
+    (Image, "^{name}({any})[{id}]@{0xstart}->{0xlast}"),
+    (Other, "^dependency: "),
     (Image, "^{start} {end} {name} ({any}symbols)"),
     (Image, "^PE {start}-~{end} {word} {rest}"),
     (Image, "^PE-Wine {start}-~{end} {word} {rest}"),
@@ -95,13 +103,30 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "{address} {function}+{+10} ({path})$"),
     (Other, "{address} {function}+{0xh} ([{any}"),
     (Other, "{address} [unknown] ([{any}"),
-    // Data that sanitizers describe.
+    // Data that glibc, sanitizers, libFuzzer, Valgrind, Crystal and backward describe.
+    (Other, "double free or corruption ("),
+    (Other, "^INFO: Loaded {n} modules "),
+    (Other, "^INFO: Loaded {n} PC tables "),
+    (Other, "power schedule ({0xh}, {n})"),
+    (Other, "^{0xh},{0xh},{0xh}"),
+    (Other, "^=={n}== Address {0xh} is "),
+    (Other, "<auxwhat>Address {0xh} is "),
+    (Other, "<unique>{0xh}</unique>"),
+    (Other, "^--{n}-- "),
+    (Other, "(signal {n}) at address {0xh}"),
+    (Other, "mapped to object [{0xh}]"),
+    (Other, "mapped object [{0xh}]"),
     (Other, "^{0xh} is located "),
     (Other, "^=>{0xh}:"),
     (Other, "^Location is "),
     (Other, "^Mutex M{n} ({0xh}) "),
     // glibc, sanitizers, Chromium, LLVM, musl.
     (Code, "(«{path}+{0xrva}») (BuildId: {id})"),
+    // Envoy; backward; glog and folly, with the time of a crash; Chromium on Windows.
+    (Code, "#{n}: {any} [{0xaddress}]$"),
+    (Code, "Object \"{path}\", at {0xaddress}, in "),
+    (Other, "*** Aborted at {n} ("),
+    (Code, "[{0xaddress}+{n}]"),
     // Redis, whose title has the address and port.
     (Code, "{path} *:{n}(«+{0xrva}»)~[{0xh}]"),
     (Code, "{path} *:{n}({function}+{0x+})~[{0xaddress}]"),
@@ -140,6 +165,8 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "^{n}# {0xaddress} in {rest}"),
     // Valgrind, which loads programs at low addresses; elfutils; Firefox; Python; bcc.
     (Code, "^=={n}== {word} {0xprocess}: {any} (in {path})$"),
+    (Code, "^=={n}== {word} {0xprocess}: "),
+    (Code, "<ip>{0xprocess}</ip>"),
     (Code, "^#{n} {0xaddress} {any}- {path}$"),
     (Code, "[«{path} +{0xrva}»]"),
     (
@@ -172,7 +199,8 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, " in {n}-bit code ({0xaddress})"),
     (Code, "{identifier}+{0x+} [{any}] in {path} ({0xh})"),
     (Code, "{identifier}+{0x+}({any}) [{any}] in {path} ({0xh})"),
-    // Linux: oopses, backtraces, faults.
+    // bcc; Linux: oopses, backtraces, faults.
+    (Code, "'{identifier}+{0x+} [{path}]'"),
     (Code, "{identifier}+{0x+}/{0xsize} [{path} {id}]"),
     (Code, "{identifier}+{0x+} [{path}]$"),
     (Code, "{identifier}+{0x+}/{0xsize} [{path}]"),
@@ -198,6 +226,8 @@ const ROWS: &[(Kind, &str)] = &[
     (Other, "[{h}] *pgd="),
     (Other, "Stack: ({0xh} to {0xh})"),
     (Other, " general protection fault"),
+    (Other, "Kernel Offset: "),
+    (Other, "Code: {h} {h} {h} "),
     // Process Monitor's tables; VMware.
     (Code, ",\"{file}\",\"{function} + {0x+}\","),
     (
@@ -216,20 +246,43 @@ const ROWS: &[(Kind, &str)] = &[
     (Other, "^Faulting "),
     (Other, "^Exception code: "),
     (Other, "^Exception Code: "),
+    // Windows' stop errors; .NET Framework's and CoreCLR's events.
+    (Other, "^({0xh},{0xh},{0xh},{0xh})"),
+    (Code, "at IP {address} ({h}) with exit code"),
     // .NET, Mono, Native AOT.
     (Code, "in «{file}:token {0xtoken}+{il}»"),
     (Code, "at {method}) [{0xil}] in «<{id}>:0»"),
     (Code, "at {method}) [{0xil}] in «<{id}#{id}>:0»"),
     (Code, "«{path}!<BaseAddress>+{0xrva}»"),
+    // Offsets in jitted code.
+    (Other, "^at {any} <{0xh}>$"),
     // Visual Studio: with a line, the offset counts from its code.
     (Other, "{path}!{any} Line {n} + {0xh} bytes"),
     (Code, "{path}!{function} + {0x+} bytes"),
     // WinDbg, which omits `0x` in some lines; Unreal Engine; Delphi.
+    (Code, "^{address} {h} {any} ptr [{path}!"),
     (Code, "{path}!{function}+{0x+}"),
     (Code, "^{path}!{function}+{+}$"),
+    (Code, "^ExceptionAddress: {path}.{address}$"),
+    (Code, "exception on {address} ({h}, "),
     (Code, "^SYMBOL_NAME: {path}!{function}+{+}$"),
     (Code, "{path}!UnknownFunction({0xrva})"),
     (Code, "at address {address} in module '{path}'"),
+    // Unity, also with Mono.
+    (Code, "^{0xaddress} ({file}) {any}"),
+    (Other, "^Pkilling {0xh} from "),
+    (Code, "native instruction pointer ({0xaddress})"),
+    // Oracle; MariaDB; PHP.
+    (Code, "[ADDR:{0xh}] [PC:{0xaddress}]"),
+    (Other, "^ORA-{n}: "),
+    (Other, "^{h} ? {h} ?"),
+    (Other, "^Query ({0xh}): "),
+    (Other, " {0xh} InnoDB: "),
+    (Other, "^[{0xh}] {any}.php:{n}"),
+    // Registers of ARM in Android's tombstones; ESP32, with stack addresses.
+    (Code, "lr {h} pc {address}"),
+    (Other, "Fault address falls at "),
+    (Code, "{0xaddress}:0x3f{h}"),
     // Command lines, and what ClickHouse writes of the data that a fault accessed.
     (Other, "Command Line: "),
     (Other, "Address: {0xh}. Access"),
@@ -245,7 +298,13 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "Instructions: (pc={0xaddress})"),
     (Code, "[«{file}+{0xrva}»] {function}+{0x+}"),
     (Code, "[«{file}+{0xrva}»]"),
-    // macOS: crash reports, samples; Swift; lldb.
+    // macOS: crash reports, samples, panics; Swift; lldb.
+    (Other, "^Exception Codes: "),
+    (Other, "^VM Region Info: "),
+    (Other, "^Panicked thread: "),
+    (Other, "^{word} : {0xh} {0xh}$"),
+    (Code, "^{0xh} : {0xaddress} {path} : {function} + {0x+}"),
+    (Code, "^{0xh} : {0xaddress}"),
     (Code, "^{n} {file} {0xaddress} {0xbase} + {rva10}"),
     (Code, "^{n} {file} {0xaddress} {function} + {+10}"),
     (Code, "(in {file}) load address {0xh} + {0xrva} [{0xh}]"),
@@ -253,7 +312,17 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "^{n}{any} {0xaddress} <unknown> in {path}"),
     (Code, "^{n}{any} {0xaddress} {function} + {+10} in {path}"),
     (Code, "{0xaddress} {path}`{function} + {+10}"),
-    // The kernel of illumos, where a frame starts with its address on the stack.
+    (Code, "{0xaddress} {path}`"),
+    (Code, "Address: {path}[{0xaddress}]"),
+    // Kernels of BSD.
+    (Code, "^#{n} {0xaddress} at {callee}+{0x+}"),
+    (Code, "() at {callee}+{0x+}/frame {0xh}"),
+    (Code, "() at {path}:{callee}+{0x+}"),
+    (Other, "stack pointer = {0xh}:"),
+    (Other, "frame pointer = {0xh}:"),
+    (Other, "^end trace frame: "),
+    // illumos. In the kernel, a frame starts with its address on the stack.
+    (Code, "^{address} {path}`{identifier} ("),
     (Code, "^{h} {path}:{identifier}+{+} ("),
     (Code, "^{h} {path}`{identifier}+{+}("),
     (Code, "^{h} {path}`{identifier}+{0x+}("),
@@ -264,14 +333,22 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "^{function} + {+10} in section {word} of {rest}"),
     (Code, "^{function} + {+10} in section {word}$"),
     (Code, "#{n} {0xaddress} in {any}) from {path}"),
+    (Code, "{address} <{function}+{+10}> ({path})"),
     (Code, "{address} <{function}+{+10}>"),
-    // Terms of Erlang's stacks.
+    // Erlang: terms and frames of its stacks.
     (Other, "^y({n}) "),
+    (Code, "^{0xh} Return addr {0xaddress} "),
+    (Code, "^{0xh}:SReturn addr {0xaddress} "),
+    (Other, "^{0xh}:SCatch "),
+    (Code, "^{0xaddress}: ???? ("),
     // V8.
+    (Other, " [bytecode={0xh} offset={n}]"),
+    (Other, "^Security context: "),
     (Code, "^{n}: {0xaddress} {any}[{path}]$"),
     (Code, "^{n}: {0xaddress} [{path}]$"),
     // bpftrace.
     (Code, "^{callee}+{+10}$"),
+    (Code, "^{callee}+{+10} ({path})$"),
 ];
 
 /// A compiled form.

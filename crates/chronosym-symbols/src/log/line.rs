@@ -274,11 +274,16 @@ fn module_and_function(file: &str) -> Option<(&str, &str)> {
         .then_some((module, function))
 }
 
-/// Returns whether a line dumps memory: an address, then bytes or words. Words may be followed by
-/// the functions that they point to.
+/// Minimum number of bytes in a line that dumps memory and has more than these.
+const DUMPED_BYTES: usize = 8;
+
+/// Returns whether a line dumps memory: an address, then bytes or words. Bytes may be followed by
+/// their characters, and words by the functions that they point to.
 fn is_hex_dump(line: &str) -> bool {
     let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
-    let Some((address, rest)) = line.trim_start().split_once(':') else {
+    let line = line.trim_start();
+    let end = line.find(|c: char| c == ':' || c.is_whitespace());
+    let Some((address, rest)) = end.and_then(|end| line.split_at_checked(end)) else {
         return false;
     };
     let plain = |word| str::strip_prefix(word, "0x").unwrap_or(word);
@@ -286,11 +291,21 @@ fn is_hex_dump(line: &str) -> bool {
     if !is_hex(address) || address.len() != 4 && address.len() < 8 {
         return false;
     }
+    let (has_colon, rest) = match rest.strip_prefix(':') {
+        Some(rest) => (true, rest),
+        None => (false, rest),
+    };
     let words = rest.split_whitespace().map(plain);
+    let bytes = words
+        .clone()
+        .take_while(|word| word.len() == 2 && is_hex(word));
+    if bytes.count() >= DUMPED_BYTES {
+        return true;
+    }
     let is_word = |word: &&str| is_hex(word) && matches!(word.len(), 2 | 4 | 8 | 16);
     let dumped = words.clone().take_while(is_word).count();
     // Linux writes the last four digits of the address only.
     let least = if address.len() == 4 { 4 } else { 1 };
     let is_pointer = || address.len() >= 16 && words.clone().next().is_some_and(|w| w.len() == 16);
-    dumped >= least && (dumped == words.clone().count() || is_pointer())
+    has_colon && dumped >= least && (dumped == words.clone().count() || is_pointer())
 }

@@ -147,4 +147,6 @@ fn find_in_text<'a>(text: &'a str, start: usize, images_only: bool, sink: &mut S
 }
 
 #[cfg(test)]
+mod image_tests;
+#[cfg(test)]
 mod tests;

@@ -253,6 +253,46 @@ fn addresses_are_of_the_module_that_the_line_names() {
         ),
         ("fffffffffbc2f7d0 prog:f+20 ()", "prog", symbol("f", 0x20)),
         (
+            "    Object \"./prog\", at 0x11c1, in wrk(int)",
+            "./prog",
+            address,
+        ),
+        ("0x11c1 <f+32> (/srv/prog)", "/srv/prog", address),
+        ("0x00000000000011c1 (prog) WinMain", "prog", address),
+        (
+            "  * frame #0: 0x00000000000011c1 prog`f(n=4545) at a.c:6:10",
+            "prog",
+            address,
+        ),
+        (
+            "      Address: prog[0x00000000000011c1] (prog.PT_LOAD[1]..text + 32)",
+            "prog",
+            address,
+        ),
+        (
+            "00000000`000011c1 488b05c12a0000  mov     rax,qword ptr [prog!g_x (00000000`00003c89)]",
+            "prog",
+            address,
+        ),
+        (
+            "        ExceptionAddress: prog.00000000000011C1",
+            "prog",
+            address,
+        ),
+        (
+            "0xffffff81f2c8b9d0 : 0x00000000000011c1 prog : _f + 0x20",
+            "prog",
+            address,
+        ),
+        ("f() at prog:g+0x20", "prog", symbol("g", 0x20)),
+        (
+            " fffffd7fff19b25a prog`f (1, 6) + a",
+            "prog",
+            At::Address(0xffff_fd7f_ff19_b25a),
+        ),
+        ("  b'f+0x20 [prog]'", "prog", symbol("f", 0x20)),
+        ("        f+32 (/srv/prog)", "/srv/prog", symbol("f", 0x20)),
+        (
             "ffffff000f5a4d10 prog`f+0x20(ffffff01, 11c1)",
             "prog",
             symbol("f", 0x20),
@@ -486,6 +526,20 @@ fn addresses_without_a_module_are_found() {
         "   4:     0x11c1 - <unknown>",
         "\x1b[31m0x11c1\x1b[0m",
         "{\"addr\": \"0x11c1\"}",
+        "    @ 00000000000011c1 wrk(int)",
+        "PC: @     0x11c1  (unknown)  wrk()",
+        "\tbase::f [0x00000000000011C1+39] (C:\\b\\a.cc:313)",
+        "[./source/server/backtrace.h:96] #2: Envoy::Foo::bar() [0x11c1]",
+        "core dump [kkorminl()+123] [SIGSEGV] [ADDR:0x99] [PC:0x11C1] []",
+        "    sp  0000007ffd123456  lr  0000000000000099  pc  00000000000011c1",
+        "Backtrace: 0x11c1:0x3ffb1f00 0x11c1:0x3ffb1f20",
+        "0xffffffa0f2c8ba20 : 0x11c1 ",
+        "Memory around native instruction pointer (0x11c1):0x11b1  00 00 e8 0a 00 00 00 48 89",
+        "internal error in the .NET Runtime at IP 000011C1 (00007FFB4C2A0000) with exit code c0000005.",
+        "First chance exception on 00000000000011C1 (C0000005, EXCEPTION_ACCESS_VIOLATION)!",
+        "0x11c1: ???? (55d0c0a011c1, 99, 7ffd12345678, 0, 0, 1) + 80005551234567",
+        "0x00007f2b6d1b7be6:SReturn addr 0x11C1 (lists:foldl/3 + 88)",
+        "#0 0x11c1 at kdb_backtrace+0x65",
     ] {
         let found = requests(text);
         assert!(
@@ -554,6 +608,60 @@ fn other_numbers_are_left_alone() {
         "prog!wrk(int n) Line 6 + 0x20 bytes",
         " rip:000055d0c0a011c1 rsp:000000000061fe30",
         "postgres: user db [local] SELECT + 0x11c1 rows",
+        "double free or corruption (!prev): 0x00000000000011c1 ***",
+        "free(): invalid pointer: 0x00000000000011c1 ***",
+        "*** Aborted at 1732832130 (Unix time, try 'date -d @1732832130') ***",
+        "Check failed: x == y (4545 vs. 0x11c1)",
+        "Segmentation fault (Address not mapped to object [0x11c1])",
+        "Invalid memory access (signal 11) at address 0x11c1",
+        "0x000000c00008ce50:SCatch 0x000011c1 (proc_lib:init_p/3 + 40)",
+        "[0x00000000000011c1] foo() /srv/a.php:3 ",
+        "Attempt to free unreferenced scalar: SV 0x11c1, Perl interpreter: 0x11c1 at a.pl line 3.",
+        "#FailureMessage Object: 0x11c1",
+        "Security context: 0x11c1 <JSObject>",
+        "    2: foo [0x11c1] [/srv/a.js:3] [bytecode=0x11c1 offset=11](this=0x11c1,1)",
+        "Pkilling 0x11c1 from 0x11c1",
+        "0x55d0c0a011c1  8b 00 89 c6 48 8d 3d 3a 0e 00 00 b8 00 00 00 00  ....H.=:........",
+        "0x7ffd12345600: c1 11 a0 c0 d0 55 00 00 01 00 00 00 00 00 00 00  .....U..........",
+        "\t  at (wrapper managed-to-native) N.T.wrk (int) <0x011c1>",
+        "--->Fault address falls at 0x000011c1 before any mapped regions",
+        "pthread_mutex_lock called on a destroyed mutex (0x00000000000011c1)",
+        "Exception Codes:       KERN_INVALID_ADDRESS at 0x00000000000011c1",
+        "Exception Codes:       0x0000000000000001, 0x00000000000011c1",
+        "VM Region Info: 0x11c1 is not in any region.",
+        "   far: 0x00000000000011c1  esr: 0x000011c1 (Data Abort) byte read",
+        "Kernel slide:      0x00000000000011c1",
+        "  Boot    : 0x000011c1 0x000011c1",
+        "Panicked thread: 0x11c1, backtrace: 0x11c1, tid: 4712",
+        "ORA-00600: internal error code, arguments: [kdsgrp1], [0x11c1], []",
+        "   0000000011C1 ? 0000000011C1 ?",
+        "Thread pointer: 0x11c1",
+        "stack_bottom = 0x11c1 thread_stack 0x11c1",
+        "Query (0x11c1): select 1 from t",
+        "2026-11-28 22:15:30 0x11c1  InnoDB: Assertion failure in file a.cc line 12",
+        "(XEN) Faulting linear address: 00000000000011c1",
+        "stack pointer\t        = 0x28:0x00000000000011c1",
+        "code segment\t\t= base 0x0, limit 0x11c1, type 0x1b",
+        "end trace frame: 0x11c1, count: -3",
+        "   (0x00000000000011C1,0x0000000000000002,0x0000000000000000,0x00000000000011C1)",
+        "TRAP_FRAME:  ffffc08f12345678 -- (.trap 0x11c1)",
+        "Attempt to read from address 00000000000011c1",
+        "00000000000011C1 00007F2B6D1A1D0A System.Threading.Monitor.Wait(System.Object, Int32)",
+        "$2 = (int *) 0x11c1",
+        "k0             0x11c1              4545",
+        "fs_base        0x11c1      4545",
+        "INFO: Loaded 1 modules   (4545 inline 8-bit counters): 4545 [0x11c1, 0x11c1), ",
+        "0x11,0xc1,0xa,0x11c1,",
+        "==4711==  Address 0x11c1 is not stack'd, malloc'd or (recently) free'd",
+        "==4711==  Access not within mapped region at address 0x11C1",
+        "--4711--   svma 0x00000011c1, avma 0x00000011c1",
+        "  <unique>0x11c1</unique>",
+        "BUG: unable to handle page fault for address: 00000000000011c1",
+        "Kernel Offset: 0x11c1 from 0x11c1",
+        "Code: d65f03c0 000011c1 f9400000 (000011c1) ",
+        "unreferenced object 0x11c1 (size 64):",
+        "Unspecified error, HRESULT 0x11c1, Win32Error 0x11c1",
+        "PS      : 0x000011c1  A0      : 0x000011c1  A1      : 0x000011c1  EXCCAUSE: 0x000011c1",
         "rip 0x000055d0c0a011c1  48 8b 05 c1 2a 00 00 48  H...*..H",
     ] {
         assert_eq!(requests(text), [], "{text}");
@@ -708,18 +816,6 @@ fn steps_are_few() {
     assert_eq!(requests(&text), []);
 }
 
-#[test]
-fn modules_of_fuchsia_are_listed() {
-    let text = "[[[ELF module #0x0 \"prog\" BuildID=c0ffee 0x55d0c0a00000]]]\n";
-    let images = images(text.as_bytes());
-    let [image] = images.list() else {
-        panic!("{images:?}")
-    };
-    assert_eq!(image.path, "prog");
-    assert_eq!(image.id.as_deref(), Some("c0ffee"));
-    assert_eq!(image.start, Some(0x55d0_c0a0_0000));
-}
-
 /// ABRT's frames have the build ID and a decimal offset.
 #[test]
 fn objects_of_abrt_are_read() {
@@ -765,35 +861,6 @@ fn objects_of_mongodb_are_read() {
     }
 }
 
-/// A name without a path is completed by the list of images, unless two files have it.
-#[test]
-fn images_state_paths() {
-    let text = b"7f0000-7f1000 r-xp 00002000 fe:00 31 /usr/lib/libjli.so\n\
-        7f1000-7f2000 r--p 00003000 fe:00 31 /usr/lib/libjli.so\n\
-        7f2000-7f3000 r-xp 00002000 fe:00 32 /usr/lib/a/libx.so\n\
-        7f4000-7f5000 r-xp 00002000 fe:00 33 /usr/lib/b/libx.so\n\
-        C  [libjli.so+0x4592]  JavaMain+0xd82\nC  [libx.so+0x10]\nC  [other.so+0x10]\n";
-    let scan = scan(text);
-    let files: Vec<_> = scan
-        .found
-        .iter()
-        .filter(|found| !found.is_alternative)
-        .map(|found| {
-            let mut target = found.target;
-            scan.images.complete(&mut target);
-            target.file
-        })
-        .collect();
-    assert_eq!(
-        files,
-        [
-            Some("/usr/lib/libjli.so"),
-            Some("libx.so"),
-            Some("other.so")
-        ]
-    );
-}
-
 /// Lines may come one by one: a module stated before, and the kind of log, apply to those that follow.
 #[test]
 fn lines_before_a_text_apply_to_it() {
@@ -821,5 +888,19 @@ fn lines_before_a_text_apply_to_it() {
         let scan = scan_after(&context, line.as_bytes());
         let files: Vec<_> = scan.found.iter().map(|found| found.target.file).collect();
         assert_eq!(files, Vec::from_iter(expected.map(Some)), "{line}");
+    }
+}
+
+/// An address of a process under Valgrind is never one in the file, also if the line has no module.
+#[test]
+fn addresses_under_valgrind_are_of_the_process() {
+    for text in ["==7==    by 0x11c1: main (a.c:12)", "<ip>0x11c1</ip>"] {
+        let (address, start, len) = (0x11c1, 0x11c1, 0);
+        let of_process = At::Mapped {
+            address,
+            start,
+            len,
+        };
+        assert_eq!(requests(text), [(None, of_process)], "{text}");
     }
 }

@@ -12,21 +12,31 @@ use super::target::{At, Form, Target, file_name, split};
 const BARE_DIGITS: usize = 8;
 
 /// Words before a number that is not an address of code, registers among them.
-const NOT_CODE: &str = "ack alloc allocated build checksum code commit count crc date errno error flags gid handle \
-    hash id inode key len length mask md5 msg nid offset pid port ppid process ptr revision seq \
-    serial session sha sha1 sha256 signal size stamp status thread tid timestamp ttl uid version ax bx \
-    cx dx si di bp sp fp rip eip cs ds es fs gs ss eflags efl rflags excvaddr lbeg lend";
+const NOT_CODE: &str = "ack alloc allocated build checksum code commit count cpsr cr2 cr3 cr4 crc cxr date errno error \
+    esr exccause exr far flags gid handle hash hresult id inode interpreter jobject key len length limit mask md5 msg \
+    mutex nid object offset pfn pid port ppid process ps ptr revision scalar seq serial session sha sha1 sha256 signal \
+    size slide stamp state status sv task thread tid timestamp trap ttl type uid version vs ax bx cx dx si di bp sp fp \
+    rip eip cs ds es fs gs ss eflags efl rflags excvaddr lbeg lend base";
 
 /// Phrases before the address of data that a fault accessed or that a text describes.
 const DATA: &[&str] = &[
     "access to",
+    "attempt to read from address",
+    "attempt to write to address",
     "crash address",
     "dereference at",
     "dereference, address",
     "expected address",
     "fault at",
     "fault at address",
+    "fault for address",
     "faulting address",
+    "frame pointer",
+    "invalid pointer",
+    "kern_invalid_address at",
+    "kern_protection_failure at",
+    "linear address",
+    "mapped region at address",
     "memory at",
     "memory at address",
     "object at",
@@ -34,6 +44,8 @@ const DATA: &[&str] = &[
     "read of address",
     "reading address",
     "reading location",
+    "stack pointer",
+    "thread pointer",
     "unknown address",
     "virtual address",
     "write of address",
@@ -142,14 +154,18 @@ impl<'a> Line<'a> {
         if is_date {
             return false;
         }
+        let is_frame = before.ends_with("@ ");
         let before = before.trim_end();
-        if before.ends_with(['[', '(', '<']) {
+        if is_frame || before.ends_with(['[', '(', '<']) {
             return true;
         }
         if self.has_offset {
             return false;
         }
-        let is_first = is_first && (own.len() >= 12 || after.trim().is_empty());
+        let next = after.split_whitespace().next().unwrap_or_default();
+        // Two numbers of a width are columns: memory, or the stack addresses of frames.
+        let is_column = next.len() == own.len() && hex(next).is_some();
+        let is_first = is_first && !is_column && (own.len() >= 12 || next.is_empty());
         is_first || is_listed(CODE, &last_word(before)) || is_frame_number(before)
     }
 }
@@ -187,7 +203,8 @@ fn last_word(text: &str) -> String {
 }
 
 fn is_register(word: &str) -> bool {
-    let number = word.strip_prefix(['r', 'x', 'w']).unwrap_or_default();
+    let number = word.strip_prefix(['r', 'x', 'w', 'a', 't', 's', 'k']);
+    let number = number.unwrap_or_default();
     let number = number.trim_end_matches(['b', 'd', 'w']);
     let is_numbered = number.parse::<u8>().is_ok_and(|number| number < 32);
     let x86 = word.strip_prefix(['r', 'e']).unwrap_or(word);
@@ -221,7 +238,8 @@ fn is_code(before: &str, own: &str, after: &str, is_argument: bool) -> bool {
         return last == "pc";
     }
     let (_, kind) = last.rsplit_once('_').unwrap_or_default();
-    let is_other = is_listed(NOT_CODE, &last) || is_listed("code id len size", kind);
+    let is_other =
+        is_listed(NOT_CODE, &last) || is_listed("base code id len size stack time", kind);
     if before.ends_with("+ ") || is_other || is_register(&last) {
         return false;
     }
@@ -234,7 +252,7 @@ fn is_code(before: &str, own: &str, after: &str, is_argument: bool) -> bool {
 
 /// Detects `SIGSEGV (0xb)` and `InvalidOperationException: 0x1185`.
 fn is_kind_of_fault(word: &str) -> bool {
-    word.starts_with("sig") || word.ends_with("exception")
+    word.starts_with("sig") || word.ends_with("exception") || word.ends_with("error")
 }
 
 /// Returns whether the words before a number end with one of these phrases.
@@ -272,6 +290,7 @@ fn is_data(before: &str, after: &str) -> bool {
         || is_isolate
         || is_described
         || before.ends_with("(@")
+        || trimmed.ends_with("*)")
         || after.starts_with(" + ")
         || ends_with_phrase(before, DATA)
 }
