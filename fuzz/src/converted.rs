@@ -6,8 +6,8 @@ use flate2::Crc;
 
 /// Bytes of the header, and those that a checksum covers.
 const BLOCK: usize = 4096;
-/// Columns of ranges, scopes, functions, locations and texts.
-const COLUMNS: [usize; 5] = [3, 3, 5, 4, 1];
+/// Values in a row of ranges, scopes, functions, locations and texts.
+const VALUES: [usize; 5] = [3, 3, 5, 4, 1];
 
 /// Reads the data as a file, and then a valid file that is built from it: one byte for the number of
 /// rows of each table, two for the length of the text, and the body.
@@ -45,14 +45,14 @@ fn assemble(data: &[u8]) -> Vec<u8> {
     let text = u16::from_le_bytes([byte(5), byte(6)]);
     let words: usize = rows
         .iter()
-        .zip(COLUMNS)
+        .zip(VALUES)
         .map(|(&rows, n)| rows as usize * n)
         .sum();
     let len = (words * 4 + usize::from(text)).next_multiple_of(BLOCK);
     let mut body = data.get(7..).unwrap_or_default().to_vec();
     body.resize(len, 0);
     let sums: Vec<u8> = body.chunks(BLOCK).flat_map(crc).collect();
-    let mut file = b"chronsym\x01\0\0\0".to_vec();
+    let mut file = b"chronsym\x02\0\0\0".to_vec();
     file.extend([7; 32]);
     file.extend(0x1000_u64.to_le_bytes());
     file.extend(0x2000_u64.to_le_bytes());
@@ -74,26 +74,22 @@ fn crc(bytes: &[u8]) -> [u8; 4] {
 
 /// Two ranges with a function that is inlined into another.
 pub fn seed() -> Vec<u8> {
-    let columns: [&[u32]; 16] = [
-        &[0, 16, 32],
-        &[2, 1, 0],
-        &[2, 1, 0],
-        &[1, 2],
-        &[0, 1],
-        &[0, 1],
-        &[1, 2],
-        &[0, 2],
-        &[0x1000, 0x1000],
-        &[0, 0],
-        &[1, 3],
-        &[3, 3],
-        &[5, 9],
-        &[1, 0],
-        &[0, 0],
-        &[5, 10, 17],
+    let rows: [&[u32]; 12] = [
+        &[0, 2, 2],
+        &[16, 1, 1],
+        &[32, 0, 0],
+        &[1, 0, 0],
+        &[2, 1, 1],
+        &[1, 0, 0x1000, 0, 1],
+        &[2, 2, 0x1000, 0, 3],
+        &[3, 5, 1, 0],
+        &[3, 9, 0, 0],
+        &[5],
+        &[10],
+        &[17],
     ];
     let mut seed = vec![3, 2, 2, 2, 3, 17, 0];
-    let words = columns.iter().flat_map(|column| column.iter());
+    let words = rows.into_iter().flatten();
     seed.extend(words.flat_map(|word| word.to_le_bytes()));
     seed.extend(b"outerinner/src/a.");
     let file = Converted::open(assemble(&seed)).expect("a file");

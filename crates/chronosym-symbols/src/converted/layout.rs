@@ -4,7 +4,7 @@
 //! for the last:
 //!
 //! 1. the header: [`Header`], padded with zeros;
-//! 2. the body: the columns, whose values have 32 bits, in the order of [`Field`], then the text;
+//! 2. the body: tables in the order of [`TableKind`], whose rows are values of 32 bits, then the text;
 //! 3. the checksums (CRC-32): one for each block of the body.
 //!
 //! The header has a checksum of the third part and of itself. A reader checks a block when it first
@@ -13,47 +13,31 @@
 use flate2::Crc;
 
 /// Changes whenever the layout does, or the answers of a reader: older files are then not used.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 pub(crate) const MAGIC: [u8; 8] = *b"chronsym";
 
 /// Bytes that one checksum covers.
 pub(crate) const BLOCK: usize = 4096;
 
-/// The columns. References to rows are numbers from 1; 0 stands for none.
+/// A table. References to rows are numbers from 1; 0 stands for none.
 ///
 /// Closed: the layout has these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Field {
-    /// Ranges: start, as bytes from the base, ascending. A range extends to the next one.
-    RangeStart,
-    /// The scope of the innermost frame.
-    RangeScope,
-    /// The location of the innermost frame.
-    RangeLocation,
-    /// Scopes, each a function in the chain of the functions around it: the function.
-    ScopeFunction,
-    /// The scope around it, an earlier row.
-    ScopeParent,
-    /// The location of the frame around it.
-    ScopeCall,
-    /// Functions: name, as a text.
-    FunctionName,
-    /// The name of the symbol, as a text.
-    FunctionSymbol,
-    /// Virtual address of the start, low half.
-    FunctionLow,
-    /// High half.
-    FunctionHigh,
-    /// See [`super::rows`].
-    FunctionFlags,
-    /// Locations: path, as a text.
-    LocationFile,
-    LocationLine,
-    LocationColumn,
-    LocationDiscriminator,
-    /// Texts: the end of each in the text; it starts where the one before ends.
-    TextEnd,
+pub(crate) enum TableKind {
+    /// Start, as bytes from the base, ascending: a range extends to the next one. Scope and
+    /// location of the innermost frame.
+    Ranges,
+    /// Scopes, each a function in the chain of the functions around it: the function; the scope
+    /// around it, an earlier row; the location of the frame around it.
+    Scopes,
+    /// Name and symbol, as texts; low and high half of the virtual address of the start; flags, see
+    /// [`super::rows`].
+    Functions,
+    /// Path, as a text; line, column, discriminator.
+    Locations,
+    /// The end of a text in the text; it starts where the one before ends.
+    Texts,
 }
 
 /// The number of rows of each table, and the bytes of text.
@@ -68,6 +52,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// Returns the number of rows of each table, and that of their values.
     fn rows(&self) -> [(u32, u64); 5] {
         [
             (self.ranges, 3),
@@ -78,45 +63,21 @@ impl Counts {
         ]
     }
 
-    /// Returns the number of rows of a column.
-    pub(crate) fn of(&self, column: Field) -> u32 {
-        match column {
-            Field::RangeStart | Field::RangeScope | Field::RangeLocation => self.ranges,
-            Field::ScopeFunction | Field::ScopeParent | Field::ScopeCall => self.scopes,
-            Field::FunctionName
-            | Field::FunctionSymbol
-            | Field::FunctionLow
-            | Field::FunctionHigh
-            | Field::FunctionFlags => self.functions,
-            Field::LocationFile
-            | Field::LocationLine
-            | Field::LocationColumn
-            | Field::LocationDiscriminator => self.locations,
-            Field::TextEnd => self.texts,
+    /// Returns the offset of each table in the body, and that of the text, in bytes.
+    pub(crate) fn starts(&self) -> [u64; 6] {
+        let mut starts = [0; 6];
+        let mut end = 0_u64;
+        for (start, (rows, values)) in starts.iter_mut().skip(1).zip(self.rows()) {
+            end = end.saturating_add(u64::from(rows).saturating_mul(values).saturating_mul(4));
+            *start = end;
         }
-    }
-
-    /// Returns the offset of a column in the body, in bytes.
-    pub(crate) fn start(&self, column: Field) -> u64 {
-        let mut left = column as u64;
-        let mut words = 0_u64;
-        for (rows, columns) in self.rows() {
-            let before = left.min(columns);
-            words = words.saturating_add(u64::from(rows).saturating_mul(before));
-            left = left.saturating_sub(before);
-        }
-        words.saturating_mul(4)
-    }
-
-    /// Returns the offset of the text in the body, in bytes.
-    pub(crate) fn text(&self) -> u64 {
-        let end = u64::from(self.texts).saturating_mul(4);
-        self.start(Field::TextEnd).saturating_add(end)
+        starts
     }
 
     /// Returns the number of blocks of the body.
     pub(crate) fn blocks(&self) -> u64 {
-        let bytes = self.text().saturating_add(self.text_bytes.into());
+        let [.., text] = self.starts();
+        let bytes = text.saturating_add(self.text_bytes.into());
         bytes.div_ceil(BLOCK as u64)
     }
 

@@ -1,11 +1,12 @@
 //! Answers from converted symbols.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use chronosym_types::hash::HashMap;
 
 use super::key::Key;
-use super::layout::{BLOCK, Counts, Field, Header, checksum};
+use super::layout::{BLOCK, Counts, Header, TableKind, checksum};
 use super::rows;
 use crate::answer::{Answers, NonZeroId, StoredAnswer};
 use crate::mmap::FileData;
@@ -31,6 +32,8 @@ pub struct Converted {
     base: u64,
     len: u64,
     counts: Counts,
+    /// The offset of each table in the body, and of the text.
+    starts: [usize; 6],
     /// A bit for each block that was checked.
     checked: Box<[AtomicU64]>,
 }
@@ -48,10 +51,13 @@ impl Converted {
             return Err(Damaged);
         }
         let blocks = usize::try_from(counts.blocks()).map_err(|_| Damaged)?;
+        // They are within the file.
+        let starts = (counts.starts()).map(|start| usize::try_from(start).unwrap_or(usize::MAX));
         let table = Self {
             key: header.key,
             base: header.base,
             len: header.len,
+            starts,
             counts,
             checked: (0..blocks.div_ceil(64))
                 .map(|_| AtomicU64::new(0))
@@ -140,7 +146,10 @@ impl Converted {
 
     /// Returns the number of ranges that start at or before `at`; at least `from` do.
     fn ranges_until(&self, from: u32, at: u32) -> Result<u32, Damaged> {
-        let is_before = |range: u32| Ok::<_, Damaged>(self.get(Field::RangeStart, range)? <= at);
+        let is_before = |range: u32| {
+            let [start, ..]: [u32; 3] = self.row(TableKind::Ranges, range)?;
+            Ok::<_, Damaged>(start <= at)
+        };
         // The next address is likely near.
         let (mut low, mut step) = (from, 1_u32);
         let mut high = loop {
@@ -164,36 +173,46 @@ impl Converted {
         Ok(low)
     }
 
-    /// Returns the value of a column in a row, counted from 0.
-    fn get(&self, column: Field, row: u32) -> Result<u32, Damaged> {
-        if row >= self.counts.of(column) {
+    /// Returns the values of a row, counted from 0.
+    #[inline]
+    fn row<const N: usize>(&self, table: TableKind, row: u32) -> Result<[u32; N], Damaged> {
+        let Some(&[start, end, ..]) = self.starts.get(table as usize..) else {
+            return Err(Damaged);
+        };
+        let size = size_of::<[u32; N]>();
+        let at = (row as usize).saturating_mul(size).saturating_add(start);
+        let values = at..at.saturating_add(size);
+        if values.end > end {
             return Err(Damaged);
         }
-        let at = self
-            .counts
-            .start(column)
-            .saturating_add(u64::from(row).saturating_mul(4));
-        let at = usize::try_from(at).map_err(|_| Damaged)?;
-        // Columns are aligned: a value is within a block.
-        let block = self.block(at / BLOCK)?;
-        let value = block.get(at % BLOCK..).and_then(<[u8]>::first_chunk);
-        value.map(|value| u32::from_le_bytes(*value)).ok_or(Damaged)
+        let bytes = self.bytes(values)?;
+        let (words, _) = bytes.as_chunks();
+        let word = |at: usize| words.get(at).map_or(0, |&word| u32::from_le_bytes(word));
+        Ok(std::array::from_fn(word))
     }
 
     /// Returns a text by its number from 0.
     fn text(&self, text: u32) -> Result<&[u8], Damaged> {
+        let end_of = |text| self.row(TableKind::Texts, text).map(|[end]: [u32; 1]| end);
         let start = match text.checked_sub(1) {
-            Some(before) => self.get(Field::TextEnd, before)?,
+            Some(before) => end_of(before)?,
             None => 0,
         };
-        let end = self.get(Field::TextEnd, text)?;
-        let all = usize::try_from(self.counts.text()).map_err(|_| Damaged)?;
+        let [.., all] = self.starts;
         let at = |of: u32| all.checked_add(of as usize).ok_or(Damaged);
-        let (start, end) = (at(start)?, at(end)?);
-        for block in start / BLOCK..end.div_ceil(BLOCK) {
-            self.block(block)?;
+        self.bytes(at(start)?..at(end_of(text)?)?)
+    }
+
+    /// Returns bytes of the body, whose blocks are checked on first use.
+    #[inline]
+    fn bytes(&self, at: Range<usize>) -> Result<&[u8], Damaged> {
+        for block in at.start / BLOCK..at.end.div_ceil(BLOCK) {
+            let bits = self.checked.get(block / 64).ok_or(Damaged)?;
+            if bits.load(Relaxed) & 1 << (block % 64) == 0 {
+                self.check(block)?;
+            }
         }
-        self.body().get(start..end).ok_or(Damaged)
+        self.body().get(at).ok_or(Damaged)
     }
 
     fn body(&self) -> &[u8] {
@@ -205,22 +224,18 @@ impl Converted {
         self.data.get(blocks.checked_add(1)?.checked_mul(BLOCK)?..)
     }
 
-    /// Returns a block of the body, which is checked on first use.
-    fn block(&self, block: usize) -> Result<&[u8], Damaged> {
+    #[cold]
+    fn check(&self, block: usize) -> Result<(), Damaged> {
         let start = block.checked_mul(BLOCK).ok_or(Damaged)?;
         let bytes = self.body().get(start..start.saturating_add(BLOCK));
-        let bytes = bytes.ok_or(Damaged)?;
-        let bits = self.checked.get(block / 64).ok_or(Damaged)?;
-        let bit = 1 << (block % 64);
-        if bits.load(Relaxed) & bit == 0 {
-            let sums = self.checksums().unwrap_or_default().as_chunks::<4>().0;
-            let sum = sums.get(block).ok_or(Damaged)?;
-            if checksum(bytes) != u32::from_le_bytes(*sum) {
-                return Err(Damaged);
-            }
-            bits.fetch_or(bit, Relaxed);
+        let sums = self.checksums().unwrap_or_default().as_chunks::<4>().0;
+        let (bytes, sum) = bytes.zip(sums.get(block)).ok_or(Damaged)?;
+        if checksum(bytes) != u32::from_le_bytes(*sum) {
+            return Err(Damaged);
         }
-        Ok(bytes)
+        let bits = self.checked.get(block / 64).ok_or(Damaged)?;
+        bits.fetch_or(1 << (block % 64), Relaxed);
+        Ok(())
     }
 }
 
@@ -238,15 +253,14 @@ impl Lookup<'_> {
     /// Appends the frames of a range.
     fn frames(&mut self, range: u32, out: &mut Answers) -> Result<(), Damaged> {
         let table = self.table;
-        let mut scope = table.get(Field::RangeScope, range)?;
-        let mut location = table.get(Field::RangeLocation, range)?;
+        let [_, mut scope, mut location] = table.row(TableKind::Ranges, range)?;
         for _ in 0..MAX_FRAMES {
             let Some(row) = scope.checked_sub(1) else {
                 return Ok(());
             };
-            self.frame(table.get(Field::ScopeFunction, row)?, location, out)?;
-            location = table.get(Field::ScopeCall, row)?;
-            let parent = table.get(Field::ScopeParent, row)?;
+            let [function, parent, call] = table.row(TableKind::Scopes, row)?;
+            self.frame(function, location, out)?;
+            location = call;
             if parent >= scope {
                 return Err(Damaged);
             }
@@ -258,23 +272,20 @@ impl Lookup<'_> {
     fn frame(&mut self, function: u32, location: u32, out: &mut Answers) -> Result<(), Damaged> {
         let table = self.table;
         let row = function.checked_sub(1).ok_or(Damaged)?;
-        let low = table.get(Field::FunctionLow, row)?;
-        let high = table.get(Field::FunctionHigh, row)?;
+        let [name, symbol, low, high, flags] = table.row(TableKind::Functions, row)?;
         let start = u64::from(high) << 32 | u64::from(low);
-        let mut frame = rows::frame(table.get(Field::FunctionFlags, row)?, start).ok_or(Damaged)?;
-        let mut name = |column| {
-            let text = table.get(column, row)?;
-            interned(table, &mut self.names, text, |text| out.names.intern(text))
+        let mut frame = rows::frame(flags, start).ok_or(Damaged)?;
+        let mut interned_name = |text| {
+            let intern = |text: &[u8]| out.names.intern(text);
+            interned(table, &mut self.names, text, intern)
         };
-        frame.name = name(Field::FunctionName)?;
-        frame.symbol = name(Field::FunctionSymbol)?;
+        frame.name = interned_name(name)?;
+        frame.symbol = interned_name(symbol)?;
         if let Some(row) = location.checked_sub(1) {
-            let file = table.get(Field::LocationFile, row)?;
+            let [file, line, column, discriminator] = table.row(TableKind::Locations, row)?;
             let intern = |text: &[u8]| out.files.intern(text);
             frame.file = interned(table, &mut self.files, file, intern)?;
-            frame.line = table.get(Field::LocationLine, row)?;
-            frame.column = table.get(Field::LocationColumn, row)?;
-            frame.discriminator = table.get(Field::LocationDiscriminator, row)?;
+            (frame.line, frame.column, frame.discriminator) = (line, column, discriminator);
         }
         out.frames.push(frame);
         Ok(())

@@ -197,14 +197,11 @@ impl Table {
             checksums: Vec::new(),
         };
         let Self { rows, .. } = self;
-        body.columns(&rows.ranges)?;
-        body.columns(&rows.scopes.rows)?;
-        body.columns(&rows.functions.rows)?;
-        body.columns(&rows.locations.rows)?;
-        rows.texts
-            .ends()
-            .iter()
-            .try_for_each(|end| body.write(&end.to_le_bytes()))?;
+        body.rows(&rows.ranges)?;
+        body.rows(&rows.scopes.rows)?;
+        body.rows(&rows.functions.rows)?;
+        body.rows(&rows.locations.rows)?;
+        (rows.texts.ends().iter()).try_for_each(|end| body.write(&end.to_le_bytes()))?;
         body.write(rows.texts.text().as_bytes())?;
         let checksums = body.finish()?;
         out.write_all(&checksums)?;
@@ -229,12 +226,9 @@ struct Body<W: Write> {
 }
 
 impl<W: Write> Body<W> {
-    /// Writes the columns of rows.
-    fn columns<const N: usize>(&mut self, rows: &[[u32; N]]) -> io::Result<()> {
-        (0..N).try_for_each(|column| {
-            let mut values = rows.iter().filter_map(|row| row.get(column));
-            values.try_for_each(|value| self.write(&value.to_le_bytes()))
-        })
+    fn rows<const N: usize>(&mut self, rows: &[[u32; N]]) -> io::Result<()> {
+        let bytes = |row: &[u32; N]| row.map(u32::to_le_bytes);
+        (rows.iter()).try_for_each(|row| self.write(bytes(row).as_flattened()))
     }
 
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
