@@ -24,11 +24,15 @@ impl<'s> Markers<'s> {
             false => FxHashMap::default(),
         };
         let mut of: FxHashMap<ThreadIndex, Vec<Marker<'s>>> = FxHashMap::default();
-        let markers = timeline.markers().into_iter();
-        for marker in markers.filter(|m| series.times.contains(&m.start_ns)) {
-            let own = own.get(&marker.thread);
-            if let Some(&track) = own.or_else(|| first.get(&process(marker.thread))) {
-                of.entry(track).or_default().push(marker);
+        let markers = timeline.markers();
+        for markers in markers.chunk_by(|a, b| a.thread == b.thread) {
+            let thread = markers[0].thread;
+            let track = own.get(&thread).or_else(|| first.get(&process(thread)));
+            if let Some(&track) = track {
+                let shown = markers
+                    .iter()
+                    .filter(|m| series.times.contains(&m.start_ns));
+                of.entry(track).or_default().extend(shown);
             }
         }
         Markers(of)

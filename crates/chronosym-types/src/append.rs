@@ -40,7 +40,11 @@ pub fn digits(out: &mut Vec<u8>, number: u64, least: usize) {
 /// assert_eq!(out, b"[1207");
 /// ```
 pub fn number(out: &mut Vec<u8>, number: u64) {
-    digits(out, number, 1);
+    match number {
+        // Most cells of a table have one digit.
+        0..=9 => out.push(b'0' + number as u8),
+        _ => digits(out, number, 1),
+    }
 }
 
 /// Appends a signed number.

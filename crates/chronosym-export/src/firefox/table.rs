@@ -40,13 +40,14 @@ impl Cell<'_> {
                 }
             }
             Cell::Millis(ns) => {
-                append::number(out, ns / 1_000_000);
-                out.push(b'.');
-                append::digits(out, ns % 1_000_000, 6);
+                append::digits(out, ns, 7);
+                out.insert(out.len() - 6, b'.');
             }
             Cell::Typed(kind, text) => {
-                out.extend_from_slice(br#"{"type":"#);
-                append::text(out, kind);
+                // A kind has no character that needs an escape.
+                out.extend_from_slice(br#"{"type":""#);
+                out.extend_from_slice(kind.as_bytes());
+                out.push(b'"');
                 if let Some(text) = text {
                     out.extend_from_slice(br#","text":"#);
                     append::text(out, text);
