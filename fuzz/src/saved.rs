@@ -35,7 +35,11 @@ pub fn any(data: &[u8]) {
     };
     let addresses = [0x1010, 0x5000, u64::MAX];
     for position in [Position::Exact, Position::Return] {
-        if let Ok((part, _)) = saved.timeline_of(None, None, &addresses[..1], position) {
+        let parts = [
+            saved.timeline_of(None, None, &addresses[..1], position),
+            saved.bodies_of(None, &addresses[..1], position),
+        ];
+        for (part, _) in parts.into_iter().flatten() {
             look(&part, &addresses);
         }
     }
