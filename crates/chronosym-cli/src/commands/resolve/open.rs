@@ -1,5 +1,7 @@
 //! The timeline of a process, and the names of its code.
 
+use std::fs::File;
+use std::io::Read;
 use std::num::ParseIntError;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +11,6 @@ use chronosym::{
     AddressAt, BodyIndex, Certainty, Code, Frame, FrameId, Input, Opener, Options, Position,
     ProcessIndex, Resolver, SampleSelection, SavedTimeline, Timeline,
 };
-use chronosym_symbols::mmap::FileData;
 
 use super::answers::{Answer, Answers};
 use super::pool::Name;
@@ -100,7 +101,7 @@ impl Open {
         symbols: &Arc<Symbolizer>,
         (batch, rows, position): (&Rows<'_>, &[u32], Position),
     ) -> Option<Box<Self>> {
-        let bytes = FileData::map(path).ok()?;
+        let bytes = saved_bytes(path)?;
         let saved = SavedTimeline::open(&bytes).ok()?;
         let addresses: Vec<u64> = rows
             .iter()
@@ -320,6 +321,20 @@ impl Open {
         };
         answers.answer(&names)
     }
+}
+
+/// Returns the bytes of a file if it is a saved timeline. They are not mapped: the file may be
+/// truncated while the command runs.
+fn saved_bytes(path: &Path) -> Option<Vec<u8>> {
+    const HEAD: u64 = 16;
+    let mut file = File::open(path).ok()?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(HEAD).read_to_end(&mut bytes).ok()?;
+    if !SavedTimeline::is_saved(&bytes) {
+        return None;
+    }
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Returns the time from the start of a trace; 0 before it.
