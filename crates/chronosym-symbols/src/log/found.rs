@@ -47,6 +47,8 @@ pub(super) struct Sink<'a> {
     pub(super) next: Option<Kind>,
     /// Whether only lines of known forms have addresses of code.
     pub(super) only_forms: bool,
+    /// Whether only images are wanted.
+    pub(super) images_only: bool,
     /// Steps of matching so far.
     pub(super) steps: usize,
 }

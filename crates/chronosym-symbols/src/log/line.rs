@@ -7,7 +7,7 @@ use super::forms::{Kind, Row, rows};
 use super::found::{Found, Sink, placed};
 use super::images::Image;
 use super::number::{hex, method_token};
-use super::pattern::{Field, Match};
+use super::pattern::{Characters, Field, Match};
 use super::target::{At, Form, Method, Symbol, Target};
 use super::words;
 
@@ -33,12 +33,14 @@ pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>)
     let mut steps = most;
     let mut from = 0;
     let mut form: Option<&Row> = None;
+    let characters = Characters::of(line);
     loop {
         // The frames of a line have one form, apart from the form that states their module.
         let found = match form.filter(|row| row.kind != Kind::Module) {
             Some(row) => row.pattern.find(line, from, &mut steps).map(|m| (row, m)),
             None => rows()
                 .iter()
+                .filter(|row| row.pattern.may_match(characters))
                 .find_map(|row| Some((row, row.pattern.find(line, from, &mut steps)?))),
         };
         let Some((row, matched)) = found else { break };
@@ -51,7 +53,7 @@ pub(super) fn find_in_line<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>)
     }
     sink.steps = sink.steps.saturating_add(most.saturating_sub(steps));
     // Of a line that ran out of steps it is unknown which module it names.
-    if form.is_none() && steps > 0 && !sink.only_forms {
+    if form.is_none() && steps > 0 && !sink.only_forms && !sink.images_only {
         words::find(line, start, sink);
     }
 }

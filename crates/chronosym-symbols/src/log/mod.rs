@@ -100,11 +100,12 @@ fn read<'a>(context: &'a Context, text: &'a [u8], images_only: bool) -> Sink<'a>
         module: context.module.as_deref(),
         next: context.next,
         only_forms: context.only_forms,
+        images_only,
         ..Sink::default()
     };
     let mut start = 0_usize;
     for chunk in text.utf8_chunks() {
-        find_in_text(chunk.valid(), start, images_only, &mut sink);
+        find_in_text(chunk.valid(), start, &mut sink);
         let len = chunk.valid().len().saturating_add(chunk.invalid().len());
         start = start.saturating_add(len);
     }
@@ -112,10 +113,10 @@ fn read<'a>(context: &'a Context, text: &'a [u8], images_only: bool) -> Sink<'a>
 }
 
 /// Text of several lines, at `start` in the whole.
-fn find_in_text<'a>(text: &'a str, start: usize, images_only: bool, sink: &mut Sink<'a>) {
+fn find_in_text<'a>(text: &'a str, start: usize, sink: &mut Sink<'a>) {
     let (mut at, mut line_end) = (0_usize, 0_usize);
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        if images_only {
+        if sink.images_only {
             sink.found.clear();
         }
         // Test once per line, which can have many objects.

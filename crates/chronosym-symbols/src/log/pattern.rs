@@ -125,6 +125,30 @@ pub(super) struct Pattern {
     is_anchored: bool,
     /// The texts that a matching line contains, in this order.
     needed: Vec<Finder<'static>>,
+    /// The characters that it contains.
+    characters: Characters,
+}
+
+/// A set of ASCII characters, a bit for each. Most lines lack a character of most patterns, and sets
+/// are compared in less time than texts are searched for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Characters(u128);
+
+impl Characters {
+    /// Returns the characters of a text. `X` of `0X` counts as `x`.
+    pub(super) fn of(text: &str) -> Self {
+        let ascii = text.bytes().filter(u8::is_ascii);
+        let bit = |byte| 1_u128 << if byte == b'X' { b'x' } else { byte };
+        Characters(ascii.fold(0, |all, byte| all | bit(byte)))
+    }
+
+    fn add(&mut self, text: &str) {
+        self.0 |= Self::of(text).0;
+    }
+
+    fn contain(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
 }
 
 /// A match.
@@ -221,6 +245,7 @@ impl Pattern {
         };
         let mut parts = Vec::new();
         let mut needed = Vec::new();
+        let mut characters = Characters::default();
         while let Some(first) = rest.chars().next() {
             let whole = rest;
             rest = rest.get(first.len_utf8()..).unwrap_or_default();
@@ -234,6 +259,9 @@ impl Pattern {
                     let (name, after) = rest.split_once('}').unwrap_or((rest, ""));
                     rest = after;
                     let (field, class) = field(name);
+                    if class == Class::Prefixed {
+                        characters.add("0x");
+                    }
                     Part::Field(field, class)
                 }
                 _ => {
@@ -242,6 +270,7 @@ impl Pattern {
                     rest = rest.get(end..).unwrap_or_default();
                     let literal = whole.strip_suffix(rest).unwrap_or(whole);
                     needed.push(Finder::new(literal.as_bytes()));
+                    characters.add(literal);
                     Part::Text(literal)
                 }
             });
@@ -250,7 +279,13 @@ impl Pattern {
             parts,
             is_anchored,
             needed,
+            characters,
         }
+    }
+
+    /// Returns false if a line with these characters cannot match.
+    pub(super) fn may_match(&self, line: Characters) -> bool {
+        line.contain(self.characters)
     }
 
     /// Returns the first match from `from` on. Subtracts its steps from `steps`.
@@ -607,6 +642,21 @@ mod tests {
             "(\x1b[1mprog\x1b[0m + \x1b[2m0x10\x1b[0m)",
         );
         assert_eq!(found, Some(vec!["prog".to_owned(), "0x10".to_owned()]));
+    }
+
+    #[test]
+    fn lines_without_a_character_cannot_match() {
+        let pattern = Pattern::new("({path}+{0xrva})");
+        for (line, may_match) in [
+            ("(a+0x1)", true),
+            ("(a+0X1)", true),
+            ("(é+0x1)", true),
+            ("(a-0x1)", false),
+            ("(a+1)", false),
+            ("", false),
+        ] {
+            assert_eq!(pattern.may_match(Characters::of(line)), may_match, "{line}");
+        }
     }
 
     #[test]

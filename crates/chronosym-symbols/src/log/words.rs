@@ -1,5 +1,6 @@
 //! Addresses among the words of lines without a known form.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::code_files::is_code_file;
@@ -66,8 +67,8 @@ fn is_listed(list: &str, word: &str) -> bool {
 /// A line of free text.
 struct Line<'a> {
     text: &'a str,
-    /// The module that it names.
-    module: Option<&'a str>,
+    /// The module that it names, once needed.
+    module: OnceCell<Option<&'a str>>,
     /// Whether it has an offset in a module: other numbers are then rarely addresses of code.
     has_offset: bool,
     parentheses: Parentheses,
@@ -80,7 +81,7 @@ struct Line<'a> {
 pub(super) fn find<'a>(line: &'a str, start: usize, sink: &mut Sink<'a>) {
     let mut own = Line {
         text: line,
-        module: module_of(line),
+        module: OnceCell::new(),
         has_offset: line.contains("+0x") || line.contains('!'),
         parentheses: Parentheses::default(),
         first: line.len().saturating_sub(line.trim_start().len()),
@@ -134,7 +135,7 @@ impl<'a> Line<'a> {
         let part = |range: Range<usize>| self.text.get(range).unwrap_or_default();
         let (before, after) = (part(0..range.start), part(range.end..self.text.len()));
         let (before, after) = (last_part(before), first_part(after));
-        target.file = self.module;
+        target.file = *self.module.get_or_init(|| module_of(self.text));
         // The end of a stack.
         if target.at == At::Address(0) {
             return false;
@@ -142,7 +143,7 @@ impl<'a> Line<'a> {
         let own = part(range);
         // `Fault address: 00401185 01:00000185 C:\\x\\app.exe` is code, with its module.
         let is_fault =
-            self.module.is_none() && ends_with_phrase(before, &["fault addr", "fault address"]);
+            target.file.is_none() && ends_with_phrase(before, &["fault addr", "fault address"]);
         is_code(before, own, after, is_argument)
             && !is_fault
             && (is_prefixed(own) || self.is_bare(before, own, after, is_first))
