@@ -12,11 +12,8 @@ macro_rules! numbers {
         impl<'a> $name<'a> {
             /// Returns the numbers in order.
             pub fn iter(&self) -> impl ExactSizeIterator<Item = $item> + Clone + use<'a> {
-                self.0.chunks_exact($size).map(|b| {
-                    let mut bytes = [0; $size];
-                    bytes.copy_from_slice(b);
-                    $item::from_le_bytes(bytes)
-                })
+                let (numbers, _) = self.0.as_chunks();
+                numbers.iter().map(|bytes| $item::from_le_bytes(*bytes))
             }
 
         }
