@@ -1,13 +1,16 @@
 //! Builds the frozen map.
 
+use std::ops::Range;
+
 use crate::clock::Clock;
 use crate::directory::Directory;
-use crate::layout::{Cutter, Layout, Segment, tile_of};
+use crate::layout::{Cutter, Layout, Segment, WIDEST as WIDEST_TILE, tile_of};
 use crate::lifetimes::{self, Segments};
 use crate::lists::Lists;
 use crate::map::{Stated, VersionedMap};
 use crate::occupant::{AddrRange, Id, Occupant};
 use crate::packed::PackedLifetimes;
+use crate::parallel;
 use crate::tile::{Flags, Tile};
 use crate::wide::WideOccupants;
 
@@ -15,6 +18,10 @@ use crate::wide::WideOccupants;
 const WIDEST: usize = 1024;
 /// So are the widest others, until those in tiles have at most this many segments on average.
 const COPIES: usize = 32;
+/// The address space is cut into at most this many parts, for two threads.
+const PARTS: usize = 8;
+/// A part has at least this many entries of segments' lists, so that it is worth a thread.
+const MANY: usize = if cfg!(test) { 1 } else { 1 << 14 };
 
 impl VersionedMap {
     /// Determines each occupant's lifetime and builds the index in O(n log n). An occupant's id is
@@ -63,29 +70,36 @@ impl VersionedMap {
             extents.iter().filter(|extent| is_wide(extent)),
             bounds.len(),
         );
-        let segments = bounds
-            .iter()
-            .enumerate()
-            .map(|(i, &(start, last))| Segment {
-                start,
-                last,
-                ids: lists.of(i),
-                is_cut: cuts[i],
-                is_cut_after: cuts[i + 1],
-            });
-        let mut directory = Directory::new(segments.clone());
+        let segment = |i: usize| Segment {
+            start: bounds[i].0,
+            last: bounds[i].1,
+            ids: lists.of(i),
+            is_cut: cuts[i],
+            is_cut_after: cuts[i + 1],
+        };
+        let mut directory = Directory::new((0..bounds.len()).map(segment));
         let clock = Clock::new(&lifetimes);
-        let mut cutter = Cutter::new(&lifetimes, clock);
-        for (segment, i) in segments.zip(1..) {
-            let next = bounds.get(i).map(|bounds| bounds.0);
-            cutter.push(segment, next, |addr| directory.granule(addr));
-        }
+        let cut = |part: &Range<usize>| {
+            let mut cutter = Cutter::new(&lifetimes, clock);
+            for i in part.clone() {
+                let next = bounds.get(i + 1).map(|bounds| bounds.0);
+                cutter.push(segment(i), next, |addr| directory.granule(addr));
+            }
+            cutter.finish()
+        };
+        let least = match parallel::is_available() {
+            true => MANY.max(lists.ids.len() / PARTS),
+            false => usize::MAX,
+        };
+        let parts = parts(&bounds, &lists, least);
+        let layouts = parallel::each(&parts, cut).into_iter();
+        let layout = layouts.reduce(Layout::before).expect("one part at least");
         let Layout {
             starts,
             mut tiles,
             branches,
             overflow,
-        } = cutter.finish();
+        } = layout;
         directory.fill(&starts, |tile, reach| match starts.get(tile + 1) {
             Some(&next) if reach.max(next - starts[tile]) <= Tile::NEAR => {
                 tiles[tile].set_next(next);
@@ -150,6 +164,22 @@ fn cuts<'a>(wide: impl Iterator<Item = &'a (u32, u32)>, segments: usize) -> Vec<
     cuts
 }
 
+/// Divides segments into parts, each but the last with `least` entries or more. Their tiles do not
+/// depend on each other: no tile has addresses of two.
+fn parts(bounds: &[(u64, u64)], lists: &Lists, least: usize) -> Vec<Range<usize>> {
+    let is_far = |i: usize| bounds[i].0 - bounds[i - 1].1 > 2 * WIDEST_TILE;
+    let (mut parts, mut start) = (Vec::new(), 0);
+    for i in 1..bounds.len() {
+        let entries = lists.range(i).start - lists.range(start).start;
+        if entries >= least && is_far(i) {
+            parts.push(start..i);
+            start = i;
+        }
+    }
+    parts.push(start..bounds.len());
+    parts
+}
+
 /// Calls `mark` with each tile that has wide occupants.
 fn mark_wide(wide: &[(usize, usize, u32)], tiles: usize, mut mark: impl FnMut(usize)) {
     let mut changes = vec![0_i64; tiles + 1];
@@ -162,6 +192,56 @@ fn mark_wide(wide: &[(usize, usize, u32)], tiles: usize, mut mark: impl FnMut(us
         depth += change;
         if depth > 0 {
             mark(tile);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{End, Start};
+
+    /// Occupants of a heap: many at each of a few addresses, more than a tile has lanes at one time.
+    fn heap(base: u64) -> impl Strategy<Value = Vec<Occupant>> {
+        let occupant = (0..8_u64, 1..200_u64, 0..12_u64, 0..30_u64);
+        prop::collection::vec(occupant, 1..200).prop_map(move |all| {
+            let all = all.into_iter().map(|(slot, size, instant, length)| {
+                let time = 25 * instant;
+                let range = AddrRange::sized(base + slot * 64, size).unwrap();
+                let end = End::At(time + length);
+                Occupant::new(range, Start::At(time), end)
+            });
+            all.collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn tiles_of_two_threads_find_what_each_part_has(
+            below in heap(0x10_0000), above in heap(0x7000_0000_0000)
+        ) {
+            let all = [&below[..], &above[..]].concat();
+            let ranges: Vec<_> = all.iter().map(|occupant| occupant.range).collect();
+            let bounds = lifetimes::segments(&ranges).bounds;
+            let apart = bounds.iter().filter(|it| it.0 < 0x7000_0000_0000).count();
+            let lists = Lists::new(bounds.len(), (0..bounds.len()).map(|i| (i, 1)));
+            prop_assume!(parts(&bounds, &lists, 1) == [0..apart, apart..bounds.len()]);
+
+            let map = VersionedMap::new(&all);
+            let [low, high] = [&below, &above].map(|part| VersionedMap::new(part));
+            for slot in 0..12 {
+                for time in 0..310 {
+                    let at = |base: u64| base + slot * 64 + time % 64;
+                    let found = low.lookup(at(0x10_0000), time);
+                    prop_assert_eq!(map.lookup(at(0x10_0000), time), found);
+                    let found = high.lookup(at(0x7000_0000_0000), time);
+                    let found = found.map(|id| id.index() + below.len());
+                    let both = map.lookup(at(0x7000_0000_0000), time);
+                    prop_assert_eq!(both.map(|id| id.index()), found);
+                }
+            }
         }
     }
 }

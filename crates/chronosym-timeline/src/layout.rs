@@ -7,7 +7,7 @@ use crate::tile::{Lane, Tile};
 
 /// Largest distance of addresses in a tile, so that 16 bits order them; a tile of a single segment
 /// can be larger.
-const WIDEST: u64 = u16::MAX as u64;
+pub(crate) const WIDEST: u64 = u16::MAX as u64;
 
 /// Largest number of occupants that are divided by time together, or four times those of a segment:
 /// the work stays linear in segments and their occupants.
@@ -42,6 +42,23 @@ pub(crate) struct Layout {
     pub(crate) branches: Vec<Tile>,
     /// Ids of overflow tiles, one list after the other.
     pub(crate) overflow: Vec<u32>,
+}
+
+impl Layout {
+    /// Appends the tiles of the addresses that follow; their first tile has those before.
+    pub(crate) fn before(mut self, next: Layout) -> Layout {
+        let (branches, overflow) = (self.branches.len(), self.overflow.len());
+        let moved = |tile: &Tile| tile.moved(branches, overflow);
+        self.starts.reserve_exact(next.starts.len() - 1);
+        self.starts.extend(&next.starts[1..]);
+        self.tiles.reserve_exact(next.tiles.len() - 1);
+        self.tiles.extend(next.tiles[1..].iter().map(moved));
+        self.branches.reserve_exact(next.branches.len());
+        self.branches.extend(next.branches.iter().map(moved));
+        self.overflow.reserve_exact(next.overflow.len());
+        self.overflow.extend(next.overflow);
+        self
+    }
 }
 
 /// Returns the tile that holds an address.

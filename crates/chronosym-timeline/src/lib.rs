@@ -16,6 +16,7 @@ mod map;
 mod occupant;
 mod owners;
 mod packed;
+mod parallel;
 mod radix;
 mod tile;
 mod wide;

@@ -104,6 +104,22 @@ impl Tile {
         tile
     }
 
+    /// Returns the tile as it is after so many other branches and entries of the overflow list.
+    pub(crate) fn moved(&self, branches: usize, overflow: usize) -> Self {
+        let (at, before) = match self.flags() & (Flags::SPLIT | Flags::OVERFLOW) {
+            Flags::SPLIT => (0, branches),
+            Flags::OVERFLOW => (1, overflow),
+            _ => return *self,
+        };
+        let mut tile = *self;
+        let moved = u32::try_from(self.word(at) as usize + before);
+        tile.set_word(
+            at,
+            moved.expect("fewer than 2^32 tiles and overflow entries"),
+        );
+        tile
+    }
+
     /// Returns the range of an overflow tile in the overflow list.
     pub(crate) fn overflow_range(&self) -> Range<usize> {
         let first = self.word(1) as usize;
