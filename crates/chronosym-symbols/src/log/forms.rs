@@ -243,6 +243,10 @@ const ROWS: &[(Kind, &str)] = &[
     (Other, "^Sig["),
     (CodeOfModule, "Fault offset: {0xrva}"),
     (CodeOfModule, "Exception Offset: {rva}"),
+    (
+        Code,
+        "faulting module {file}, version {any}, fault address {0xrva}",
+    ),
     (Other, "^Faulting "),
     (Other, "^Exception code: "),
     (Other, "^Exception Code: "),
@@ -254,6 +258,19 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "at {method}) [{0xil}] in «<{id}>:0»"),
     (Code, "at {method}) [{0xil}] in «<{id}#{id}>:0»"),
     (Code, "«{path}!<BaseAddress>+{0xrva}»"),
+    // Visual Studio, DrMinGW, StackWalker, Application Verifier.
+    (Code, "exception at {0xaddress} ({file}) in {any}: {0xh}"),
+    (Code, "exception at {0xaddress} in {file}: {0xh}"),
+    (
+        Code,
+        "Exception thrown at {0xaddress} ({file}) in {any}: {0xh}",
+    ),
+    (Code, "Exception thrown at {0xaddress} in {file}: {0xh}"),
+    (Other, " has exited with code "),
+    (Other, "^HEAP["),
+    (Code, "at location {address} in module {path} "),
+    (Code, "^{address} ({file}): (filename not available)"),
+    (Other, "^{h} : Invalid address "),
     // Offsets in jitted code.
     (Other, "^at {any} <{0xh}>$"),
     // Visual Studio: with a line, the offset counts from its code.
@@ -279,7 +296,22 @@ const ROWS: &[(Kind, &str)] = &[
     (Other, "^Query ({0xh}): "),
     (Other, " {0xh} InnoDB: "),
     (Other, "^[{0xh}] {any}.php:{n}"),
-    // Registers of ARM in Android's tombstones; ESP32, with stack addresses.
+    // MATLAB; Kotlin; R; VMware's kernel; CUDA, also code of the device; Go.
+    (Code, "^[~{n}] {0xaddress} {path}+{n}"),
+    (Code, "^at {n} {path} {0xaddress} "),
+    (Other, "^address {0xh}, cause '"),
+    (
+        Code,
+        "{0xh}:[{0xaddress}]{callee}@{path}#{any}+{0x+} stack: ",
+    ),
+    (Code, " IP {0xaddress} addr {0xh}"),
+    (Code, "Host Frame:{path} [{0xrva}]"),
+    (Other, "^========= at {0xh} in "),
+    (Other, "^========= Address {0xh} is "),
+    (Other, " stack=[{0xh},{0xh})"),
+    // Registers of ARM, in Android's tombstones and Zephyr; OP-TEE; ESP32, with stack addresses.
+    (Code, "r14/lr: {0xaddress}"),
+    (Other, "TEE load address @ "),
     (Code, "lr {h} pc {address}"),
     (Other, "Fault address falls at "),
     (Code, "{0xaddress}:0x3f{h}"),
@@ -311,6 +343,7 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "{function} (in {file}) + {+10} [{0xaddress}]"),
     (Code, "^{n}{any} {0xaddress} <unknown> in {path}"),
     (Code, "^{n}{any} {0xaddress} {function} + {+10} in {path}"),
+    (Code, "^{n}{any} {0xaddress} {any} in {path} at {any}"),
     (Code, "{0xaddress} {path}`{function} + {+10}"),
     (Code, "{0xaddress} {path}`"),
     (Code, "Address: {path}[{0xaddress}]"),

@@ -286,6 +286,56 @@ fn addresses_are_of_the_module_that_the_line_names() {
         ),
         ("f() at prog:g+0x20", "prog", symbol("g", 0x20)),
         (
+            "Exception thrown at 0x00000000000011C1 in prog.exe: 0xC0000005: Access violation.",
+            "prog.exe",
+            address,
+        ),
+        (
+            "Unhandled exception at 0x000011C1 (prog.dll) in app.exe: 0xC0000005: Access violation.",
+            "prog.dll",
+            address,
+        ),
+        (
+            "app.exe caused an Access Violation at location 000011C1 in module prog.exe Reading from location 00000099.",
+            "prog.exe",
+            address,
+        ),
+        (
+            "000011C1 (prog): (filename not available): wrk",
+            "prog",
+            address,
+        ),
+        (
+            "Faulting application a.exe, version 1.0, faulting module prog.dll, version 0.0.0.0, fault address 0x000011c1.",
+            "prog.dll",
+            rva,
+        ),
+        (
+            "[  1] 0x00000000000011c1                    /srv/prog+00004545 _f+00000032",
+            "/srv/prog",
+            address,
+        ),
+        (
+            "    at 1   prog.kexe                 0x11c1 kfun:#main(){} + 4545 (/src/a.kt:6:5)",
+            "prog.kexe",
+            address,
+        ),
+        (
+            "cpu2:4711)0x43812345678:[0x11c1]f@prog#1.0.0.0+0x20 stack: 0x99, 0x43812345678",
+            "prog",
+            address,
+        ),
+        (
+            "=========     Host Frame:/srv/prog [0x11c1]",
+            "/srv/prog",
+            rva,
+        ),
+        (
+            "0 [inlined] 0x00000000000011c1 level1() in prog at /src/a.swift:5:15",
+            "prog",
+            address,
+        ),
+        (
             " fffffd7fff19b25a prog`f (1, 6) + a",
             "prog",
             At::Address(0xffff_fd7f_ff19_b25a),
@@ -540,6 +590,8 @@ fn addresses_without_a_module_are_found() {
         "0x11c1: ???? (55d0c0a011c1, 99, 7ffd12345678, 0, 0, 1) + 80005551234567",
         "0x00007f2b6d1b7be6:SReturn addr 0x11C1 (lists:foldl/3 + 88)",
         "#0 0x11c1 at kdb_backtrace+0x65",
+        "<err> os: r3/a4:  0x00000001 r12/ip:  0x00000099 r14/lr:  0x000011c1",
+        "#PF Exception 14 in world 4711:vmm0 IP 0x11c1 addr 0x99",
     ] {
         let found = requests(text);
         assert!(
@@ -648,6 +700,19 @@ fn other_numbers_are_left_alone() {
         "Attempt to read from address 00000000000011c1",
         "00000000000011C1 00007F2B6D1A1D0A System.Threading.Monitor.Wait(System.Object, Int32)",
         "$2 = (int *) 0x11c1",
+        "The program '[4711] prog.exe' has exited with code -1073741819 (0xc0000005) 'Access violation'.",
+        "HEAP[prog.exe]: Heap block at 00000000000011C0 modified at 00000000000011C1",
+        "\t00000000000011C1 : Invalid address causing the exception.",
+        "address 0x11c1, cause 'memory not mapped'",
+        "=========     at 0x11c1 in wrk(int*)",
+        "=========     Address 0x000011c1 is out of bounds",
+        "stack: frame={sp:0xc00011c1b8, fp:0xc00011c1e0} stack=[0x11c1,0x11c1)",
+        "BFAR Address: 0x11c1",
+        "Core data-abort at address 0x11c1 (translation fault)",
+        "region  4: va 0x000011c1 pa 0x000011c1 size 0x00c000 flags r-xs [0]",
+        "TEE load address @ 0x11c1",
+        "Load address: 0x11c1",
+        "failed with result 0x000011c1 (NS_ERROR_FAILURE): file /src/a.cpp:12",
         "k0             0x11c1              4545",
         "fs_base        0x11c1      4545",
         "INFO: Loaded 1 modules   (4545 inline 8-bit counters): 4545 [0x11c1, 0x11c1), ",

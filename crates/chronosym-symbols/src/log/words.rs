@@ -15,15 +15,17 @@ const BARE_DIGITS: usize = 8;
 /// Words before a number that is not an address of code, registers among them.
 const NOT_CODE: &str = "ack alloc allocated build checksum code commit count cpsr cr2 cr3 cr4 crc cxr date errno error \
     esr exccause exr far flags gid handle hash hresult id inode interpreter jobject key len length limit mask md5 msg \
-    mutex nid object offset pfn pid port ppid process ps ptr revision scalar seq serial session sha sha1 sha256 signal \
-    size slide stamp state status sv task thread tid timestamp trap ttl type uid version vs ax bx cx dx si di bp sp fp \
+    mutex nid object offset pfn pa pid port ppid process ps ptr result revision scalar seq serial session sha sha1 sha256 signal \
+    size slide stamp state status sv task thread tid timestamp trap ttbr0 ttbr1 ttl type uid va version vs xpsr ax bx cx dx si di bp sp fp \
     rip eip cs ds es fs gs ss eflags efl rflags excvaddr lbeg lend base";
 
 /// Phrases before the address of data that a fault accessed or that a text describes.
 const DATA: &[&str] = &[
+    "abort at address",
     "access to",
     "attempt to read from address",
     "attempt to write to address",
+    "bfar address",
     "crash address",
     "dereference at",
     "dereference, address",
@@ -37,6 +39,7 @@ const DATA: &[&str] = &[
     "kern_invalid_address at",
     "kern_protection_failure at",
     "linear address",
+    "load address",
     "mapped region at address",
     "memory at",
     "memory at address",
