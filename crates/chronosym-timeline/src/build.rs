@@ -87,8 +87,10 @@ impl VersionedMap {
             }
             cutter.finish()
         };
-        let least = match parallel::is_available() {
-            true => MANY.max(lists.ids.len() / PARTS),
+        // Most maps are small: there is one for each process, and asking for processors takes longer.
+        let entries = lists.ids.len();
+        let least = match entries >= 2 * MANY && parallel::is_available() {
+            true => MANY.max(entries / PARTS),
             false => usize::MAX,
         };
         let parts = parts(&bounds, &lists, least);
