@@ -116,8 +116,10 @@ const LINES: &[&str] = &[
     "\t{A} {N}+{O10} ({P})",
     "        {N}+{O10} ({P})",
     "  b'{N}+0x{O} [{F}]'",
-    // PostgreSQL's processes run one program; NetBSD, illumos
+    // NetBSD, VMware, Windows XP, illumos
     "x() at {F}:{N}+0x{O}",
+    "cpu2:7)0x43812345678:[0x{A}]{N}@{F}#1.0+0x{O} stack: 0x99",
+    "Faulting application a.exe, version 1.0, faulting module {F}, version 0.0.0.0, fault address 0x{R}.",
     "fffffffffbc2f7d0 {F}:{N}+{O} ()",
     " fee2ee7d {F}`{N}+0x{O}(1, 6)",
 ];
@@ -158,6 +160,12 @@ const OF_PROCESS: &[&str] = &[
     "    sp  0000007ffd123456  lr  0000000000000099  pc  {A16}",
     "0x00007ffd12345678 Return addr 0x{A16} (x)",
     "#0 0x{A16} at x+0x65",
+    "Exception thrown at 0x{A16} in {F}: 0xC0000005: Access violation.",
+    "Unhandled exception at 0x{A16} ({F}) in x.exe: 0xC0000005: Access violation.",
+    "{A16} ({F}): (filename not available): x",
+    "[  1] 0x{A16}                    {P}+00004545 _x+00000032",
+    "    at 1   {F}                 0x{A} kfun:#main(){} + 4545",
+    "0 [inlined] 0x{A16} level1() in {F} at /src/a.swift:5:15",
 ];
 
 /// Lines of lists of images; a log has one kind.
