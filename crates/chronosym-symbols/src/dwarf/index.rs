@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
-use gimli::{DebugAranges, DebugInfo, EndianSlice, SectionId};
+use gimli::{
+    ArangeHeader, DebugAranges, DebugInfo, EndianSlice, Endianity, Reader, RunTimeEndian, SectionId,
+};
 
 use super::budget::Budget;
 use super::form::DwarfError;
@@ -91,31 +93,35 @@ fn aranges(container: &Container) -> Aranges {
     while let Ok(Some(header)) = headers.next() {
         let unit = header.debug_info_offset().0;
         let from = ranges.len();
-        let mut entries = header.entries();
-        let mut is_whole = true;
-        loop {
-            match entries.next_raw() {
-                Ok(Some(entry)) => {
-                    let start = entry.address();
-                    // Functions that the linker dropped have an address such as 0.
-                    if let Some(end) = start.checked_add(entry.length())
-                        && start < end
-                        && container.is_code(start)
-                    {
-                        // Compilers list one range per function, and linkers keep them adjacent.
-                        match ranges.last_mut() {
-                            Some((_, last, same)) if *same == unit && *last == start => *last = end,
-                            _ => ranges.push((start, end, unit)),
-                        }
-                    }
-                }
-                Ok(None) => break,
-                Err(_) => {
-                    is_whole = false;
-                    break;
+        let mut add = |start: u64, len: u64| {
+            // Functions that the linker dropped have an address such as 0.
+            if let Some(end) = start.checked_add(len)
+                && start < end
+                && container.is_code(start)
+            {
+                // Compilers list one range per function, and linkers keep them adjacent.
+                match ranges.last_mut() {
+                    Some((_, last, same)) if *same == unit && *last == start => *last = end,
+                    _ => ranges.push((start, end, unit)),
                 }
             }
-        }
+        };
+        let is_whole = match wide_entries(&data, &header) {
+            Some(entries) => {
+                entries.for_each(|[start, len]| add(start, len));
+                true
+            }
+            None => {
+                let mut entries = header.entries();
+                loop {
+                    match entries.next_raw() {
+                        Ok(Some(entry)) => add(entry.address(), entry.length()),
+                        Ok(None) => break true,
+                        Err(_) => break false,
+                    }
+                }
+            }
+        };
         // Some producers write no entries for a unit with code.
         if is_whole && ranges.len() > from {
             units.push(unit);
@@ -130,6 +136,31 @@ fn aranges(container: &Container) -> Aranges {
         // that the linker kept.
         is_complete: container.is_all_of_gcc(),
     }
+}
+
+/// Returns the entries of a header with addresses of eight bytes, start and length. Checking the size
+/// of each number, as `gimli` does, takes most of the time for one answer in a large file.
+fn wide_entries<'d>(
+    data: &EndianSlice<'d, RunTimeEndian>,
+    header: &ArangeHeader<EndianSlice<'d, RunTimeEndian>>,
+) -> Option<impl Iterator<Item = [u64; 2]> + use<'d>> {
+    const ENTRY: usize = 16;
+    let encoding = header.encoding();
+    let format = encoding.format;
+    let own = data.slice().get(header.offset().0..)?;
+    let len_size = usize::from(format.initial_length_size());
+    let unit = own.get(..len_size.checked_add(header.length())?)?;
+    // The length, the version, the unit's offset, and the sizes of addresses and segments.
+    let head = len_size.saturating_add(usize::from(format.word_size()).saturating_add(4));
+    let entries = unit.get(head.next_multiple_of(ENTRY)..)?;
+    let endian = data.endian();
+    let numbers = move |entry: &[u8; ENTRY]| {
+        let [start, len] = entry.as_chunks::<8>().0 else {
+            return [0; 2];
+        };
+        [endian.read_u64(start), endian.read_u64(len)]
+    };
+    (encoding.address_size == 8).then(|| entries.as_chunks::<ENTRY>().0.iter().map(numbers))
 }
 
 /// Reads the ranges of the units that are not `listed`.
@@ -239,5 +270,53 @@ impl UnitStarts {
         let all = self.all(sections);
         let next = all.partition_point(|&start| start <= at);
         all.get(next.checked_sub(1)?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The entries are those that `gimli` reads, also after damaged lengths.
+    #[test]
+    fn wide_entries_are_those_of_gimli() {
+        for endian in [RunTimeEndian::Little, RunTimeEndian::Big] {
+            let is_big = endian == RunTimeEndian::Big;
+            let number = |number: u64, size: usize| {
+                let mut bytes = number.to_le_bytes().get(..size).unwrap().to_vec();
+                if is_big {
+                    bytes.reverse();
+                }
+                bytes
+            };
+            let unit = |len: u64, entries: &[[u64; 2]]| {
+                let entries = entries.as_flattened().iter();
+                let head = [
+                    number(len, 4),
+                    number(2, 2),
+                    number(7, 4),
+                    vec![8, 0, 0, 0, 0, 0],
+                ];
+                let entries: Vec<u8> = entries.flat_map(|n| number(*n, 8)).collect();
+                [head.concat(), entries].concat()
+            };
+            let mut bytes = unit(60, &[[0x1000, 0x10], [0x2000, 0x20], [0, 0]]);
+            bytes.extend(unit(34, &[[0x3000, 0x30], [5, 6]]));
+            let data = EndianSlice::new(&bytes, endian);
+            let mut headers = DebugAranges::from(data).headers();
+            let mut count = 0_usize;
+            while let Ok(Some(header)) = headers.next() {
+                let wide = wide_entries(&data, &header).unwrap();
+                let wide: Vec<_> = wide.filter(|entry| *entry != [0, 0]).collect();
+                let mut entries = header.entries();
+                let mut expected = Vec::new();
+                while let Ok(Some(entry)) = entries.next_raw() {
+                    expected.push([entry.address(), entry.length()]);
+                }
+                assert_eq!(wide, expected);
+                count = count.saturating_add(wide.len());
+            }
+            assert_eq!(count, 3);
+        }
     }
 }
