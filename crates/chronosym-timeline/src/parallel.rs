@@ -12,6 +12,9 @@ pub(crate) fn is_available() -> bool {
 /// Returns the results of all parts of some work, in order. Two threads take the parts, if there
 /// are several.
 pub(crate) fn each<P: Sync, R: Send + Sync>(parts: &[P], work: impl Fn(&P) -> R + Sync) -> Vec<R> {
+    if parts.len() < 2 {
+        return parts.iter().map(work).collect();
+    }
     let results: Vec<_> = parts.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     let run = || {
@@ -23,10 +26,8 @@ pub(crate) fn each<P: Sync, R: Send + Sync>(parts: &[P], work: impl Fn(&P) -> R 
         }
     };
     thread::scope(|scope| {
-        if parts.len() > 1 {
-            // If the thread cannot be spawned, this one takes all parts.
-            _ = thread::Builder::new().spawn_scoped(scope, run);
-        }
+        // If the thread cannot be spawned, this one takes all parts.
+        _ = thread::Builder::new().spawn_scoped(scope, run);
         run();
     });
     results
