@@ -90,11 +90,16 @@ pub fn shell_words(paths: &[PathBuf]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// Returns whether a file is a saved timeline. A pipe is none: what is read of it would be lost.
+pub fn is_saved(path: &Path) -> bool {
+    let mut head = [0; 16];
+    let mut read = || File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    path.is_file() && read().is_ok() && SavedTimeline::is_saved(&head)
+}
+
 /// Reads the part of a saved timeline that resolves some addresses; `None` if the file is not one.
 pub fn part(path: &Path, query: &AddressQuery, addresses: &[u64]) -> Result<Option<Loaded>> {
-    let mut head = [0; 16];
-    let file = File::open(path).and_then(|mut file| file.read_exact(&mut head));
-    if file.is_err() || !path.is_file() || !SavedTimeline::is_saved(&head) {
+    if !is_saved(path) {
         return Ok(None);
     }
     let bytes = FileData::map(path)?;

@@ -161,14 +161,20 @@ fn a_pipe_is_a_trace_and_no_symbol_file() {
     let pipe = fifo(folder.path(), "trace");
     let trace = unzipped(LINUX);
     let whole = file(&trace);
-    let writer = std::thread::spawn({
-        let pipe = pipe.clone();
-        move || std::fs::write(pipe, trace)
-    });
-    let piped = run(&["stacks", "--format", "folded", path(&pipe)]);
-    writer.join().unwrap().unwrap();
-    let plain = run(&["stacks", "--format", "folded", path(&whole)]);
-    assert_eq!((piped.status, piped.stdout), (0, plain.stdout));
+    let commands: [&[&str]; 2] = [
+        &["stacks", "--format", "folded"],
+        &["symbolize", "0x1000", "--trace"],
+    ];
+    for command in commands {
+        let writer = std::thread::spawn({
+            let (pipe, trace) = (pipe.clone(), trace.clone());
+            move || std::fs::write(pipe, trace)
+        });
+        let piped = in_time(&[command, &[path(&pipe)]].concat());
+        writer.join().unwrap().unwrap();
+        let plain = run(&[command, &[path(&whole)]].concat());
+        assert_eq!((piped.status, piped.stdout), (0, plain.stdout));
+    }
     // Pipes without a writer are at the paths at which symbol files are searched for by name.
     let symbols = tempfile::tempdir().unwrap();
     for name in [

@@ -1,7 +1,5 @@
 //! The timeline of a process, and the names of its code.
 
-use std::fs::File;
-use std::io::Read;
 use std::num::ParseIntError;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +13,7 @@ use chronosym::{
 use super::answers::{Answer, Answers};
 use super::pool::Name;
 use super::rows::Rows;
-use crate::{limits, progress};
+use crate::{limits, load, progress};
 
 const UNREADABLE: &str = "UnreadableTimeline";
 const WHICH_PROCESS: &str = "NoSuchProcess";
@@ -101,7 +99,11 @@ impl Open {
         symbols: &Arc<Symbolizer>,
         (batch, rows, position): (&Rows<'_>, &[u32], Position),
     ) -> Option<Box<Self>> {
-        let bytes = saved_bytes(path)?;
+        if !load::is_saved(path) {
+            return None;
+        }
+        // Not mapped: the file may be truncated while the command runs.
+        let bytes = std::fs::read(path).ok()?;
         let saved = SavedTimeline::open(&bytes).ok()?;
         let addresses: Vec<u64> = rows
             .iter()
@@ -321,20 +323,6 @@ impl Open {
         };
         answers.answer(&names)
     }
-}
-
-/// Returns the bytes of a file if it is a saved timeline. They are not mapped: the file may be
-/// truncated while the command runs.
-fn saved_bytes(path: &Path) -> Option<Vec<u8>> {
-    const HEAD: u64 = 16;
-    let mut file = File::open(path).ok()?;
-    let mut bytes = Vec::new();
-    file.by_ref().take(HEAD).read_to_end(&mut bytes).ok()?;
-    if !SavedTimeline::is_saved(&bytes) {
-        return None;
-    }
-    file.read_to_end(&mut bytes).ok()?;
-    Some(bytes)
 }
 
 /// Returns the time from the start of a trace; 0 before it.
