@@ -46,10 +46,9 @@ const MODULES: [Module; 3] = [
 ];
 
 /// Lines about one module: `P` path, `F` file name, `R` offset in the image, `A` address in the
-/// process, `B` load address, `E` and `L` end and last
-/// address, `N` function, `O` and `S` offset in it and size, `I` build id, `G`
-/// the same as Breakpad writes it, each in braces; `R10` and `O10` are decimal, `R16` and `A16`
-/// have sixteen digits.
+/// process, `B` load address, `E` and `L` end and last address, `N` function, `O` and `S` offset in
+/// it and size, `I` build id, `G` the same as Breakpad writes it, each in braces; `R10` and `O10`
+/// are decimal, `R16` and `A16` have sixteen digits.
 const LINES: &[&str] = &[
     // glibc, musl, boost, abseil
     "{P}(+0x{R}) [0x{A}]",

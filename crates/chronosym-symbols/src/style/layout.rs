@@ -280,36 +280,24 @@ fn hex(number: u64, min_digits: usize) -> String {
     text
 }
 
-/// Writes line, column and the end of a frame of llvm-symbolizer, in one piece if it can.
+/// Writes line, column and the end of a frame of llvm-symbolizer, in one piece.
 fn position(out: &mut impl Write, frame: &FrameObject<'_>) -> io::Result<()> {
-    let mut text = [b'\n'; 23];
-    let mut start = text.len().saturating_sub(1);
-    let mut push = |byte| {
-        start = start.saturating_sub(1);
-        if let Some(free) = text.get_mut(start) {
-            *free = byte;
-        }
-    };
-    for number in [frame.column, frame.line] {
-        let mut rest = number.unwrap_or(0);
-        loop {
-            push(b'0'.saturating_add((rest % 10) as u8));
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        push(b':');
+    // Two numbers of ten digits with their colons, the mark, and the end of the line.
+    let mut text = [0; 23 + APPROXIMATE_LINE.len()];
+    let mut free = &mut text[..];
+    for n in [frame.line, frame.column] {
+        free.write_all(b":")?;
+        number(&mut free, n.unwrap_or(0))?;
     }
-    let text = text.get(start..).unwrap_or_default();
-    match text.split_last() {
-        Some((end, text)) if frame.mark == APPROXIMATE_LINE => {
-            out.write_all(text)?;
-            out.write_all(APPROXIMATE_LINE.as_bytes())?;
-            out.write_all(&[*end])
-        }
-        _ => out.write_all(text),
+    if frame.mark == APPROXIMATE_LINE {
+        free.write_all(APPROXIMATE_LINE.as_bytes())?;
     }
+    free.write_all(b"\n")?;
+    let left = free.len();
+    out.write_all(
+        text.get(..text.len().saturating_sub(left))
+            .unwrap_or_default(),
+    )
 }
 
 /// Writes a number without the formatting of the standard library, which would take longer than
