@@ -461,7 +461,8 @@ fn symbol_files_in_a_trace_archive_are_unpacked_on_demand() {
     let symbols = recording.symbol_entries();
     assert_eq!(read(recording).0, 19);
     assert_eq!(symbols.names().count(), 4);
-    let folder = symbols.folder().expect("a folder").to_owned();
+    let folder = symbols.folder().expect("a folder can be made");
+    let folder = folder.expect("there are entries").to_owned();
     assert_eq!(std::fs::read_dir(&folder).expect("it is there").count(), 0);
     for _ in 0..2 {
         let found = symbols.unpack("app.PDB").expect("sound entries");

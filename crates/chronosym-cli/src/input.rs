@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use chronosym::open::Format;
 use chronosym::{Input, LimitReached, OpenError, Opener, Recording};
+use tempfile::{NamedTempFile, TempPath};
 
 use crate::args::{InputFormat, Symbols};
 use crate::{interrupt, limits, progress, symbols};
@@ -45,7 +46,7 @@ fn input(path: &Path) -> Input {
 /// Traces that can be opened repeatedly: data from a pipe is stored in a temporary file.
 pub struct Rereadable {
     paths: Vec<PathBuf>,
-    _kept: Vec<tempfile::TempPath>,
+    _kept: Vec<TempPath>,
 }
 
 impl Rereadable {
@@ -66,9 +67,8 @@ impl Rereadable {
             } else {
                 Box::new(File::open(path).with_context(|| format!("cannot open {name}"))?)
             };
-            let mut kept =
-                tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
-            interrupt::remove_on_signal(kept.path());
+            let mut kept = interrupt::make(NamedTempFile::new, |file| Some(file.path()))
+                .context("cannot make a temporary file")?;
             let max = limits::get().unpacked_bytes;
             let copied = io::copy(&mut source.take(max.saturating_add(1)), &mut kept)
                 .with_context(|| format!("cannot read {name}"))?;

@@ -13,15 +13,22 @@ static CAUGHT: AtomicBool = AtomicBool::new(false);
 /// Shells report a program ended by a signal with this status and the number of the signal.
 const ENDED_BY_SIGNAL: i32 = 128;
 
-/// Removes a file or folder if SIGINT, SIGTERM or SIGHUP (on Windows Ctrl+C or closing the console)
-/// ends the process.
-pub fn remove_on_signal(path: &Path) {
-    with_paths(|paths| paths.push(path.to_owned()));
+/// Makes a file or folder, if any, that is removed if SIGINT, SIGTERM or SIGHUP (on Windows Ctrl+C or
+/// closing the console) ends the process. A signal that arrives during `make` waits for its end.
+pub fn make<T, E>(
+    make: impl FnOnce() -> Result<T, E>,
+    path: impl FnOnce(&T) -> Option<&Path>,
+) -> Result<T, E> {
     // Without a handler the signal still ends the process, and the file stays.
     HANDLER.call_once(handle_signals);
+    with_paths(|paths| {
+        let made = make()?;
+        paths.extend(path(&made).map(Path::to_owned));
+        Ok(made)
+    })
 }
 
-/// Takes back [`remove_on_signal`].
+/// Takes back [`make`].
 pub fn keep(path: &Path) {
     with_paths(|paths| paths.retain(|kept| kept != path));
 }
@@ -65,8 +72,14 @@ fn handle_signals() {
 /// `nohup`. Elsewhere than on Linux it is unknown.
 #[cfg(unix)]
 fn ignored_signals() -> u64 {
+    signals("SigIgn:")
+}
+
+/// Returns a mask of signals of this process by its name in `/proc`.
+#[cfg(unix)]
+fn signals(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = status.lines().find_map(|line| line.strip_prefix(name));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or(0)
 }
@@ -95,4 +108,25 @@ fn end(signal: i32) {
 
 fn with_paths<T>(act: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
     act(&mut PATHS.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// A signal can arrive as soon as the file exists.
+    #[test]
+    fn a_file_is_not_older_than_the_handler() {
+        let make_one = || {
+            let caught = signals("SigCgt:");
+            tempfile::NamedTempFile::new().map(|file| (caught, file))
+        };
+        let (caught, file) = make(make_one, |(_, file)| Some(file.path())).unwrap();
+        for signal in [1, 2, 15] {
+            assert_eq!(caught >> (signal - 1) & 1, 1, "signal {signal}");
+        }
+        assert!(with_paths(|paths| paths.contains(&file.path().to_owned())));
+        keep(file.path());
+        assert!(with_paths(|paths| paths.is_empty()));
+    }
 }

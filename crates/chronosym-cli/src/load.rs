@@ -47,9 +47,8 @@ pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -
         None => {
             let recording = input::open(paths, symbols)?;
             let symbol_entries = recording.symbol_entries();
-            symbol_entries
-                .folder()
-                .inspect(|folder| interrupt::remove_on_signal(folder));
+            interrupt::make(|| symbol_entries.folder(), |folder| *folder)
+                .context("cannot make a folder for symbol files")?;
             (symbol_entries, recording.read(&mut session)?)
         }
     };

@@ -263,11 +263,9 @@ impl Replacing {
             let mut builder = tempfile::Builder::new();
             #[cfg(unix)]
             builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-            let made = builder
-                .prefix(".chronosym-")
-                .tempfile_in(folder.unwrap_or(Path::new(".")));
-            if let Ok(file) = made {
-                interrupt::remove_on_signal(file.path());
+            builder.prefix(".chronosym-");
+            let make = || builder.tempfile_in(folder.unwrap_or(Path::new(".")));
+            if let Ok(file) = interrupt::make(make, |file| Some(file.path())) {
                 if let Some(old) = old {
                     file.as_file().set_permissions(old.permissions())?;
                 }

@@ -139,8 +139,7 @@ impl Recording {
             };
             (parts.format(), Bytes::Joined(Box::new(parts)))
         };
-        let symbols = SymbolEntries::new(symbols, &meter)
-            .map_err(|error| failed("symbol files", error, OpenError::spool))?;
+        let symbols = SymbolEntries::new(symbols, &meter);
         Ok(Recording {
             format,
             names,

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::meter::{Meter, Metered};
 use super::zip::Entry;
@@ -24,21 +24,21 @@ pub struct SymbolEntries(Option<Arc<Inner>>);
 struct Inner {
     entries: Vec<Entry>,
     meter: Arc<Meter>,
-    folder: tempfile::TempDir,
+    folder: OnceLock<tempfile::TempDir>,
     unpacked: Mutex<HashSet<usize>>,
 }
 
 impl SymbolEntries {
-    pub(super) fn new(entries: Vec<Entry>, meter: &Arc<Meter>) -> io::Result<Self> {
+    pub(super) fn new(entries: Vec<Entry>, meter: &Arc<Meter>) -> Self {
         if entries.is_empty() {
-            return Ok(SymbolEntries(None));
+            return SymbolEntries(None);
         }
-        Ok(SymbolEntries(Some(Arc::new(Inner {
+        SymbolEntries(Some(Arc::new(Inner {
             entries,
             meter: meter.clone(),
-            folder: tempfile::tempdir()?,
+            folder: OnceLock::new(),
             unpacked: Mutex::default(),
-        }))))
+        })))
     }
 
     /// Returns the names of the entries as the zip file has them.
@@ -48,9 +48,13 @@ impl SymbolEntries {
     }
 
     /// Returns the temporary folder, a symbol store (`NAME/ID/NAME`) with loose files in its root;
-    /// `None` if there are no entries.
-    pub fn folder(&self) -> Option<&Path> {
-        self.0.as_ref().map(|inner| inner.folder.path())
+    /// `None` if there are no entries. It is made by the first call or by decompression.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made.
+    pub fn folder(&self) -> io::Result<Option<&Path>> {
+        self.0.as_deref().map(Inner::folder).transpose()
     }
 
     /// Decompresses every entry whose file has this name (ignoring case), unless it has been
@@ -79,7 +83,7 @@ impl SymbolEntries {
             };
             let path = parts
                 .iter()
-                .fold(inner.folder.path().to_owned(), |path, part| path.join(part));
+                .fold(inner.folder()?.to_owned(), |path, part| path.join(part));
             if !unpacked.contains(&index) {
                 inner.unpack(entry, &path)?;
                 unpacked.insert(index);
@@ -92,8 +96,7 @@ impl SymbolEntries {
     /// Decompresses every entry whose name is that of a symbol file of the timeline's modules and
     /// images. Returns the folder, if there is one, and the entries that could not be decompressed.
     pub fn unpack_for(&self, timeline: &Timeline) -> (Option<&Path>, Vec<(String, io::Error)>) {
-        let folder = self.folder();
-        if folder.is_none() {
+        if self.0.is_none() {
             return (None, Vec::new());
         }
         let pdbs = timeline.processes().flat_map(|process| {
@@ -108,13 +111,25 @@ impl SymbolEntries {
         let names: BTreeSet<&str> = pdbs.filter(|name| !name.is_empty()).collect();
         let unpacked = names.into_iter().map(|name| (name, self.unpack(name)));
         let errors = unpacked.filter_map(|(name, result)| Some((name.to_owned(), result.err()?)));
-        (folder, errors.collect())
+        let errors = errors.collect();
+        (self.folder().ok().flatten(), errors)
     }
 }
 
 impl Inner {
+    fn folder(&self) -> io::Result<&Path> {
+        let folder = match self.folder.get() {
+            Some(folder) => folder,
+            None => {
+                let made = tempfile::tempdir()?;
+                self.folder.get_or_init(|| made)
+            }
+        };
+        Ok(folder.path())
+    }
+
     fn unpack(&self, entry: &Entry, path: &Path) -> io::Result<()> {
-        let folder = path.parent().unwrap_or(self.folder.path());
+        let folder = path.parent().unwrap_or(self.folder()?);
         fs::create_dir_all(folder)?;
         let mut source = Metered::unpacked(entry.open(), &self.meter);
         let mut file = tempfile::NamedTempFile::new_in(folder)?;

@@ -124,8 +124,8 @@ fn start(args: &Record, recorder: &Recorder) -> Result<Recordings> {
     let stem = program.file_stem().unwrap_or_default();
     let name = stem.to_string_lossy();
     let cannot = || format!("cannot record {}", program.display());
-    let mut suspended = Suspended::spawn(command).with_context(cannot)?;
-    interrupt::remove_on_signal(suspended.folder());
+    let mut suspended = interrupt::make(|| Suspended::spawn(command), |made| Some(made.folder()))
+        .with_context(cannot)?;
     let pid = suspended.pid();
     let mut perf = match args.perf {
         Some(_) => perf::proceed(pid, || {

@@ -12,8 +12,7 @@ use crate::{interrupt, progress};
 /// programs: the browser gets a file of this user's that leads there. The file is removed with the
 /// returned value, or when a signal ends the process.
 pub fn open(url: &str) -> Option<NamedTempFile> {
-    let opened = write(url).and_then(|page| {
-        interrupt::remove_on_signal(page.path());
+    let opened = interrupt::make(|| write(url), |file| Some(file.path())).and_then(|page| {
         let [program, arguments @ ..] = opener();
         let mut command = Command::new(program);
         command.args(arguments.iter().filter(|argument| !argument.is_empty()));
