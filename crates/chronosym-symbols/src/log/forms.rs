@@ -88,6 +88,10 @@ const ROWS: &[(Kind, &str)] = &[
     ),
     (Image, "^{n}: {0xstart}/{0xend}/{0xoffset} {path} {id}"),
     (Image, "^{n}: {0xstart}/{0xend}/{0xoffset} {path}"),
+    // DrMinGW.
+    (Image, "^{start}-{end} «{path}.exe»"),
+    (Image, "^{start}-{end} «{path}.dll»"),
+    (Image, "^{start}-{end} «{path}.DLL»"),
     (Image, "Module {path} with build-id {id}"),
     (Image, "module {path} with build-id: {id}"),
     (
@@ -285,6 +289,11 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "^SYMBOL_NAME: {path}!{function}+{+}$"),
     (Code, "{path}!UnknownFunction({0xrva})"),
     (Code, "at address {address} in module '{path}'"),
+    // Free Pascal.
+    (Code, "^«$0{address}» "),
+    (Code, "^«$0{address}»$"),
+    (Code, "error {n} at «$0{address}»"),
+    (Code, "exception occurred at «$0{address}»"),
     // Unity, also with Mono.
     (Code, "^{0xaddress} ({file}) {any}"),
     (Other, "^Pkilling {0xh} from "),
@@ -293,6 +302,7 @@ const ROWS: &[(Kind, &str)] = &[
     (Code, "[ADDR:{0xh}] [PC:{0xaddress}]"),
     (Other, "^ORA-{n}: "),
     (Other, "^{h} ? {h} ?"),
+    (Code, "^{identifier}()+{+10} "),
     (Other, "^Query ({0xh}): "),
     (Other, " {0xh} InnoDB: "),
     (Other, "^[{0xh}] {any}.php:{n}"),
@@ -309,12 +319,14 @@ const ROWS: &[(Kind, &str)] = &[
     (Other, "^========= at {0xh} in "),
     (Other, "^========= Address {0xh} is "),
     (Other, " stack=[{0xh},{0xh})"),
-    // Registers of ARM, in Android's tombstones and Zephyr; OP-TEE; ESP32, with stack addresses.
+    // Registers of ARM, in Android's tombstones and Zephyr; OP-TEE; ESP32, with stack addresses, and
+    // ESP8266.
     (Code, "r14/lr: {0xaddress}"),
     (Other, "TEE load address @ "),
     (Code, "lr {h} pc {address}"),
     (Other, "Fault address falls at "),
     (Code, "{0xaddress}:0x3f{h}"),
+    (Code, "epc1={0xaddress}"),
     // Command lines, and what ClickHouse writes of the data that a fault accessed.
     (Other, "Command Line: "),
     (Other, "Address: {0xh}. Access"),

@@ -76,6 +76,18 @@ fn lists_of_images_have_many_forms() {
             0xffff_ff7f_81a0_0000,
             0xffff_ff7f_81a2_0000,
         ),
+        (
+            "00007FF6C0A00000-00007FF6C0A08000 prog.exe\t1.0.0.1",
+            "prog.exe",
+            0x7ff6_c0a0_0000,
+            0x7ff6_c0a0_8000,
+        ),
+        (
+            "75A80000-75B70000 KERNEL32.DLL\t10.0.19041.1",
+            "KERNEL32.DLL",
+            0x75a8_0000,
+            0x75b7_0000,
+        ),
     ] {
         let images = images(text.as_bytes());
         let [image] = images.list() else {

@@ -124,10 +124,11 @@ impl<'a> Fields<'a, '_> {
     }
 
     fn image(&self) -> Option<Image> {
-        let marked = || self.line.get(self.matched.marked()?);
+        let marked = self.matched.marked();
+        let marked = marked.and_then(|range| self.line.get(range));
         let name = self.text(Field::Name).unwrap_or_default().trim();
         let name = name.strip_prefix('+').unwrap_or(name);
-        let path = self.file().or_else(marked).unwrap_or_default().trim();
+        let path = marked.or_else(|| self.file()).unwrap_or_default().trim();
         let path = path.strip_suffix("(deleted)").unwrap_or(path).trim_end();
         let last = self
             .number(Field::Last)

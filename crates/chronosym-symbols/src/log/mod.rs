@@ -148,6 +148,8 @@ fn find_in_text<'a>(text: &'a str, start: usize, sink: &mut Sink<'a>) {
 }
 
 #[cfg(test)]
+mod form_tests;
+#[cfg(test)]
 mod image_tests;
 #[cfg(test)]
 mod tests;

@@ -3,9 +3,10 @@
 //! - Text matches itself, a blank matches one or more blanks, `~` any number of blanks.
 //! - `{name}` is a field. Its name selects the characters that it may have ([`Class`]). `{0xname}`
 //!   is a hexadecimal number that must have its prefix.
-//! - `«` and `»` enclose the text to be replaced, if that is more than the field with the address.
+//! - `«` and `»` enclose the text to be replaced, if that is more than the field with the address;
+//!   of an image, its path.
 //! - A pattern matches anywhere in a line, but not within a word. `^` starts it at the first
-//!   character that is not a blank, `$` ends it at the last.
+//!   character that is not a blank, a last `$` ends it at the last.
 //!
 //! Escape sequences of terminals are ignored. The steps for a line are limited to a multiple of its
 //! length.
@@ -243,6 +244,8 @@ impl Pattern {
             Some(rest) => (rest, true),
             None => (text, false),
         };
+        let is_whole = rest.ends_with('$');
+        rest = rest.strip_suffix('$').unwrap_or(rest);
         let mut parts = Vec::new();
         let mut needed = Vec::new();
         let mut characters = Characters::default();
@@ -254,7 +257,6 @@ impl Pattern {
                 '~' => Part::MaybeBlanks,
                 '«' => Part::Open,
                 '»' => Part::Close,
-                '$' => Part::End,
                 '{' => {
                     let (name, after) = rest.split_once('}').unwrap_or((rest, ""));
                     rest = after;
@@ -265,7 +267,7 @@ impl Pattern {
                     Part::Field(field, class)
                 }
                 _ => {
-                    let is_special = |c: char| " ~«»${".contains(c);
+                    let is_special = |c: char| " ~«»{".contains(c);
                     let end = rest.find(is_special).unwrap_or(rest.len());
                     rest = rest.get(end..).unwrap_or_default();
                     let literal = whole.strip_suffix(rest).unwrap_or(whole);
@@ -274,6 +276,9 @@ impl Pattern {
                     Part::Text(literal)
                 }
             });
+        }
+        if is_whole {
+            parts.push(Part::End);
         }
         Pattern {
             parts,
