@@ -41,6 +41,8 @@ impl Drop for Loaded {
 
 /// Reads traces into a timeline; the options select what it stores apart from code.
 pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -> Result<Loaded> {
+    let mut options = options.into();
+    options.few_lookups = true;
     let mut session = Session::new(options);
     let (symbol_entries, mut diagnostics) = match exported::read(paths, &mut session)? {
         Some(diagnostics) => (SymbolEntries::default(), diagnostics),

@@ -36,6 +36,7 @@ impl Session {
 impl Timeline {
     fn freeze(session: Session) -> Self {
         let Session {
+            options,
             serial,
             types,
             machine,
@@ -66,7 +67,8 @@ impl Timeline {
             Some(processes.thread(process, tid))
         });
         let spaces = (processes.all.iter().zip(states.into_states()))
-            .map(|(process, state)| Arc::new(AddressSpace::freeze(process, state)))
+            .map(|(process, state)| AddressSpace::freeze(process, state, options.few_lookups))
+            .map(Arc::new)
             .collect();
         let wall_times = match samples.window() {
             Some(window) => OnceLock::from(WallTimes::Ticks(window.finish())),

@@ -1,11 +1,13 @@
-//! A map from address and time: frozen, or a snapshot of a live one.
+//! A map from address and time: frozen, for many lookups or few, or a snapshot of a live one.
 
-use chronosym_timeline::{Id, Lifetime, Neighbours, Snapshot, Start, VersionedMap};
+use chronosym_timeline::{Id, Lifetime, Neighbours, SegmentMap, Snapshot, Start, VersionedMap};
 
 /// Occupants by address and time.
 #[derive(Debug)]
 pub(crate) enum Index {
     Frozen(Box<VersionedMap>),
+    /// Frozen, for few lookups.
+    Segments(Box<SegmentMap>),
     Live(Snapshot),
 }
 
@@ -15,6 +17,7 @@ impl Index {
     pub(crate) fn id(&self, address: u64, time: u64) -> Option<Id> {
         match self {
             Index::Frozen(map) => map.lookup(address, time),
+            Index::Segments(map) => map.lookup(address, time),
             Index::Live(map) => map.id(address, time),
         }
     }
@@ -23,6 +26,7 @@ impl Index {
     pub(crate) fn find(&self, address: u64, time: u64) -> Option<(Id, Lifetime)> {
         match self {
             Index::Frozen(map) => map.lookup(address, time).map(|id| (id, map.lifetime(id))),
+            Index::Segments(map) => map.lookup(address, time).map(|id| (id, map.lifetime(id))),
             Index::Live(map) => map.find(address, time),
         }
     }
@@ -31,6 +35,7 @@ impl Index {
     pub(crate) fn neighbours(&self, address: u64, time: u64) -> Neighbours {
         match self {
             Index::Frozen(map) => map.neighbours(address, time),
+            Index::Segments(map) => map.neighbours(address, time),
             Index::Live(map) => map.neighbours(address, time),
         }
     }
@@ -39,6 +44,7 @@ impl Index {
     pub(crate) fn occupants(&self, address: u64) -> Vec<(Id, Lifetime)> {
         match self {
             Index::Frozen(map) => map.occupants(address).collect(),
+            Index::Segments(map) => map.occupants(address).collect(),
             Index::Live(map) => map.occupants(address).collect(),
         }
     }
@@ -48,6 +54,7 @@ impl Index {
     pub(crate) fn lifetime(&self, number: usize, start: u64, loaded: Start) -> Lifetime {
         let lifetime = match (self, loaded, Id::from_index(number)) {
             (Index::Frozen(map), _, Some(id)) => Some(map.lifetime(id)),
+            (Index::Segments(map), _, Some(id)) => Some(map.lifetime(id)),
             (Index::Live(map), Start::At(instant) | Start::Before(instant), Some(id)) => {
                 map.lifetime(id, start, instant)
             }

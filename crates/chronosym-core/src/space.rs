@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chronosym_timeline::{AddrRange, End, Occupant, Start, VersionedMap};
+use chronosym_timeline::{AddrRange, End, Occupant, SegmentMap, Start, VersionedMap};
 
 use crate::body::CodeBody;
 use crate::code::ProcessCode;
@@ -26,15 +26,17 @@ pub(crate) struct AddressSpace {
 }
 
 impl AddressSpace {
-    /// Builds the maps of a process whose state is final.
-    pub fn freeze(process: &Process, mut state: ProcessState) -> Self {
+    /// Builds the maps of a process whose state is final, for few lookups or many.
+    pub fn freeze(process: &Process, mut state: ProcessState, few_lookups: bool) -> Self {
         state.code.finish();
         let bodies = state.code.bodies.iter();
         let bodies = bodies.map(|body| body_occupant(process, &state.code, body));
         let images = state.images.iter();
         let images = images.map(|image| image_occupant(process, image));
-        let freeze =
-            |occupants: Vec<Occupant>| Index::Frozen(Box::new(VersionedMap::new(&occupants)));
+        let freeze = |occupants: Vec<Occupant>| match few_lookups {
+            true => Index::Segments(Box::new(SegmentMap::new(&occupants))),
+            false => Index::Frozen(Box::new(VersionedMap::new(&occupants))),
+        };
         AddressSpace {
             bodies: freeze(bodies.collect()),
             images: freeze(images.collect()),

@@ -381,3 +381,49 @@ fn a_body_is_never_another_one_than_that_of_the_frames() {
     }
     assert_eq!(found, [false, true]);
 }
+
+#[test]
+fn a_timeline_for_few_lookups_has_the_same_answers() {
+    let [many, few] = [false, true].map(|few_lookups| {
+        let mut options = Options::default();
+        options.few_lookups = few_lookups;
+        let mut session = Session::new(options);
+        let at = At::new(0).process(7).thread(1);
+        session.apply(
+            at,
+            Image::new(Action::Load, 0x1600, 0x100, "/app/native.so"),
+        );
+        for id in 0..40 {
+            let (name, start) = (format!("M{id}"), 0x1000 + id % 13 * 0x70);
+            let method = |action| Method::new(action, id, start, 0x60 + id as u32 % 3 * 0x20);
+            let load = method(Action::Load).named("Type", &*name, "");
+            session.apply(at.at(100 + id * 10), load);
+            if id % 4 == 0 {
+                session.apply(at.at(105 + id * 10), method(Action::Unload));
+            }
+        }
+        session.finish()
+    });
+    let process = many.find_process(7, None).expect("the process");
+    let mut bodies = 0;
+    for position in [Position::Exact, Position::Return] {
+        for time in (90..600).step_by(5) {
+            let addresses = (0xff0..0x1720).step_by(0x10);
+            let at = |address| AddressAt::new(process, address, time, position);
+            let all: Vec<_> = addresses.clone().map(at).collect();
+            let [expected, batch] = [&many, &few].map(|timeline| {
+                let mut batch = vec![None; all.len()];
+                timeline.bodies_of_batch(&all, &mut batch);
+                batch
+            });
+            assert_eq!(batch, expected, "at {time}");
+            bodies += batch.iter().flatten().count();
+            for address in addresses {
+                let [expected, frames] = [&many, &few]
+                    .map(|timeline| timeline.frames(process, address, time, position, None));
+                assert_eq!(frames, expected, "{address:#x} at {time}");
+            }
+        }
+    }
+    assert!(bodies > 1_000, "{bodies}");
+}

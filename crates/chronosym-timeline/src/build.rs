@@ -4,20 +4,17 @@ use std::ops::Range;
 
 use crate::clock::Clock;
 use crate::directory::Directory;
+use crate::history::History;
 use crate::layout::{Cutter, Layout, Segment, WIDEST as WIDEST_TILE, tile_of};
-use crate::lifetimes::{self, Segments};
+use crate::lifetimes::Segments;
 use crate::lists::Lists;
-use crate::map::{Stated, VersionedMap};
-use crate::occupant::{AddrRange, Id, Occupant};
+use crate::map::VersionedMap;
+use crate::occupant::Occupant;
 use crate::packed::PackedLifetimes;
 use crate::parallel;
 use crate::tile::{Flags, Tile};
-use crate::wide::WideOccupants;
+use crate::wide::{WideOccupant, WideOccupants};
 
-/// An occupant of more segments is kept in the tree of wide occupants.
-const WIDEST: usize = 1024;
-/// So are the widest others, until those in tiles have at most this many segments on average.
-const COPIES: usize = 32;
 /// The address space is cut into at most this many parts, for two threads.
 const PARTS: usize = 8;
 /// A part has at least this many entries of segments' lists, so that it is worth a thread.
@@ -33,43 +30,19 @@ impl VersionedMap {
     /// # Panics
     /// With more than 2^32 − 2 occupants (260 GB of them).
     pub fn new(occupants: &[Occupant]) -> Self {
-        assert!(
-            Id::from_index(occupants.len()).is_some(),
-            "fewer than 2^32 - 1 occupants"
-        );
-        let ranges: Vec<AddrRange> = occupants.iter().map(|occupant| occupant.range).collect();
-        let segments = lifetimes::segments(&ranges);
-        let order = lifetimes::order(occupants.iter().map(Occupant::instant));
-        let lifetimes = lifetimes::lifetimes(occupants, &order, &segments);
-        let stated = occupants
-            .iter()
-            .zip(&lifetimes)
-            .map(|(occupant, lifetime)| Stated::of(occupant, *lifetime))
-            .collect();
-        Self::index(&ranges, segments, order, lifetimes, stated)
+        Self::index(History::of(occupants))
     }
 
-    /// Builds the index of ranges whose lifetimes are known; `order` has the positions of all in
-    /// the order of evidence, which is that of the lifetimes of each address.
-    pub(crate) fn index(
-        ranges: &[AddrRange],
-        Segments { bounds, extents }: Segments,
-        order: Vec<u32>,
-        lifetimes: Vec<(u64, u64)>,
-        stated: Vec<Stated>,
-    ) -> Self {
-        let widest = widest_in_tiles(&extents);
-        let is_wide = |&(first, last): &(u32, u32)| (last - first) as usize >= widest;
-        let narrow = order.iter().filter(|&&i| !is_wide(&extents[i as usize]));
-        let entries = narrow.flat_map(|&index| {
-            let (first, last) = extents[index as usize];
-            (first..=last).map(move |segment| (segment as usize, index + 1))
-        });
-        let lists = Lists::new(bounds.len(), entries);
-        let cuts = cuts(
-            extents.iter().filter(|extent| is_wide(extent)),
-            bounds.len(),
-        );
+    /// Builds the index of a history.
+    pub(crate) fn index(history: History) -> Self {
+        let (lists, wide) = history.divide();
+        let History {
+            segments: Segments { bounds, .. },
+            lifetimes,
+            stated,
+            ..
+        } = history;
+        let cuts = cuts(&wide, bounds.len());
         let segment = |i: usize| Segment {
             start: bounds[i].0,
             last: bounds[i].1,
@@ -109,14 +82,12 @@ impl VersionedMap {
             _ => tiles[tile].set(Flags::MORE),
         });
 
-        let wide: Vec<(usize, usize, u32)> = order
+        let wide: Vec<WideOccupant> = wide
             .iter()
-            .filter(|&&index| is_wide(&extents[index as usize]))
-            .map(|&index| {
-                let range = ranges[index as usize];
+            .map(|&(first, last, id)| {
                 let [first, last] =
-                    [range.start(), range.last()].map(|addr| tile_of(&starts, addr));
-                (first, last, index + 1)
+                    [bounds[first].0, bounds[last].1].map(|addr| tile_of(&starts, addr));
+                (first, last, id)
             })
             .collect();
         let wide_occupants = WideOccupants::new(&wide, tiles.len(), &lifetimes, clock);
@@ -137,31 +108,13 @@ impl VersionedMap {
     }
 }
 
-/// Returns the largest number of segments of an occupant that is kept in tiles.
-fn widest_in_tiles(extents: &[(u32, u32)]) -> usize {
-    let mut counts = [0_usize; WIDEST + 1];
-    for &(first, last) in extents {
-        if let Some(count) = counts.get_mut((last - first) as usize + 1) {
-            *count += 1;
-        }
-    }
-    let (mut occupants, mut copies) = (0, 0);
-    let fit = |&(segments, count): &(usize, usize)| {
-        occupants += count;
-        copies += segments * count;
-        copies <= (occupants * COPIES).min(u32::MAX as usize)
-    };
-    let fitting = counts.into_iter().enumerate().take_while(fit);
-    fitting.last().map_or(1, |(segments, _)| segments)
-}
-
 /// Returns before which segments tiles must start because a wide occupant starts or ends there; the
 /// last value is for the end of the last segment.
-fn cuts<'a>(wide: impl Iterator<Item = &'a (u32, u32)>, segments: usize) -> Vec<bool> {
+fn cuts(wide: &[WideOccupant], segments: usize) -> Vec<bool> {
     let mut cuts = vec![false; segments + 1];
-    for &(first, last) in wide {
-        cuts[first as usize] = true;
-        cuts[last as usize + 1] = true;
+    for &(first, last, _) in wide {
+        cuts[first] = true;
+        cuts[last + 1] = true;
     }
     cuts
 }
@@ -183,7 +136,7 @@ fn parts(bounds: &[(u64, u64)], lists: &Lists, least: usize) -> Vec<Range<usize>
 }
 
 /// Calls `mark` with each tile that has wide occupants.
-fn mark_wide(wide: &[(usize, usize, u32)], tiles: usize, mut mark: impl FnMut(usize)) {
+fn mark_wide(wide: &[WideOccupant], tiles: usize, mut mark: impl FnMut(usize)) {
     let mut changes = vec![0_i64; tiles + 1];
     for &(first, last, _) in wide {
         changes[first] += 1;
@@ -203,7 +156,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{End, Start};
+    use crate::lifetimes;
+    use crate::{AddrRange, End, Start};
 
     /// Occupants of a heap: many at each of a few addresses, more than a tile has lanes at one time.
     fn heap(base: u64) -> impl Strategy<Value = Vec<Occupant>> {

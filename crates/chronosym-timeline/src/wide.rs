@@ -7,6 +7,9 @@ use crate::clock::Clock;
 use crate::lists::Lists;
 use crate::packed::PackedLifetimes;
 
+/// First and last tile or segment of an occupant, and its id.
+pub(crate) type WideOccupant = (usize, usize, u32);
+
 /// A segment tree: a node of level l covers 2^l tiles, and an occupant is in at most two nodes a
 /// level.
 #[derive(Default)]
@@ -20,9 +23,9 @@ pub(crate) struct WideOccupants {
 }
 
 impl WideOccupants {
-    /// Builds the tree from the first tile, last tile and id of each occupant, in time order.
+    /// Builds the tree of occupants in time order.
     pub(crate) fn new(
-        occupants: &[(usize, usize, u32)],
+        occupants: &[WideOccupant],
         tiles: usize,
         lifetimes: &[(u64, u64)],
         clock: Clock,

@@ -1,7 +1,9 @@
 //! Lookups allocate nothing; a batch nothing but its threads.
 
 use allocation_counter::measure;
-use chronosym_timeline::{AddrRange, End, LiveMap, Occupant, Query, Start, VersionedMap};
+use chronosym_timeline::{
+    AddrRange, End, LiveMap, Occupant, Query, SegmentMap, Start, VersionedMap,
+};
 
 fn occupants(count: u64, versions: u64) -> impl Iterator<Item = Occupant> {
     (0..count).map(move |i| {
@@ -35,21 +37,24 @@ fn lookups_allocate_nothing() {
         Start::At(4000),
         End::Open,
     ));
-    let map = VersionedMap::new(&occupied);
+    let (map, segments) = (VersionedMap::new(&occupied), SegmentMap::new(&occupied));
     let mut live = LiveMap::new();
     for occupant in occupants(1000, 4) {
         live.insert(occupant);
     }
     let snapshot = live.snapshot();
     let queries = queries(20_000);
-    let mut hits = [0; 2];
+    let mut hits = [0; 3];
     let allocated = measure(|| {
         for query in &queries {
             hits[0] += usize::from(map.lookup(query.addr, query.time).is_some());
             hits[1] += usize::from(snapshot.lookup(query.addr, query.time).id.is_some());
+            hits[2] += usize::from(segments.lookup(query.addr, query.time).is_some());
+            segments.neighbours(query.addr, query.time);
         }
     });
     assert!(hits[0] > 1000 && hits[1] > 100, "{hits:?} test little");
+    assert_eq!(hits[2], hits[0]);
     assert_eq!(allocated.count_total, 0);
 }
 

@@ -1,26 +1,30 @@
-//! The frozen map against the model, and each rule by itself.
+//! The frozen maps against the model, and each rule by itself.
 
 mod model;
 
-use chronosym_timeline::{AddrRange, End, Id, Lifetime, Occupant, Start, VersionedMap};
+use chronosym_timeline::{
+    AddrRange, End, Id, Lifetime, Neighbours, Occupant, SegmentMap, Start, VersionedMap,
+};
 use model::Model;
 use proptest::prelude::*;
 
-/// A history, in the model and in the map.
+/// A history, in the model and in the maps.
 struct Told<'a> {
     occupants: &'a [Occupant],
     model: Model,
     map: VersionedMap,
+    segments: SegmentMap,
 }
 
 impl<'a> Told<'a> {
     fn new(occupants: &'a [Occupant]) -> Self {
         let (model, map) = (Model::new(occupants), VersionedMap::new(occupants));
-        assert_eq!(map.len(), occupants.len());
+        let segments = SegmentMap::new(occupants);
+        assert_eq!([map.len(), segments.len()], [occupants.len(); 2]);
         for (id, rectangle) in map.ids().zip(&model.rectangles) {
             assert_eq!(
-                map.lifetime(id),
-                rectangle.lifetime,
+                [map.lifetime(id), segments.lifetime(id)],
+                [rectangle.lifetime; 2],
                 "{id:?} of {occupants:#?}"
             );
         }
@@ -28,19 +32,36 @@ impl<'a> Told<'a> {
             occupants,
             model,
             map,
+            segments,
         }
     }
 
     fn agrees_at(&self, addr: u64, times: &[u64]) {
-        let occupants = self.occupants;
-        let mut expected = self.model.occupants(addr);
+        let Self { map, segments, .. } = self;
+        self.answers_agree(addr, times, |time| {
+            (map.lookup(addr, time), map.neighbours(addr, time))
+        });
+        self.answers_agree(addr, times, |time| {
+            (segments.lookup(addr, time), segments.neighbours(addr, time))
+        });
+        self.occupants_agree(addr, map.occupants(addr).collect());
+        self.occupants_agree(addr, segments.occupants(addr).collect());
+    }
+
+    fn answers_agree(
+        &self,
+        addr: u64,
+        times: &[u64],
+        answer: impl Fn(u64) -> (Option<Id>, Neighbours),
+    ) {
+        let (occupants, expected) = (self.occupants, self.model.occupants(addr));
         for &time in times {
+            let (found, near) = answer(time);
             assert_eq!(
-                self.map.lookup(addr, time),
+                found,
                 self.model.lookup(addr, time),
                 "{addr:#x} at {time} of {occupants:#?}"
             );
-            let near = self.map.neighbours(addr, time);
             assert_eq!(
                 model::bounds(&near),
                 model::nearest(&expected, time),
@@ -50,7 +71,10 @@ impl<'a> Told<'a> {
                 assert!(expected.contains(&(id, lifetime)));
             }
         }
-        let mut answered: Vec<_> = self.map.occupants(addr).collect();
+    }
+
+    fn occupants_agree(&self, addr: u64, mut answered: Vec<(Id, Lifetime)>) {
+        let (occupants, mut expected) = (self.occupants, self.model.occupants(addr));
         assert!(
             answered.is_sorted_by_key(|(_, lifetime)| (lifetime.from, lifetime.to)),
             "{addr:#x} of {occupants:#?}"
@@ -270,10 +294,11 @@ fn wide_lifetimes_of_one_tick_are_distinguished() {
 
 #[test]
 fn an_empty_map_answers_nothing() {
-    let map = VersionedMap::new(&[]);
-    assert!(map.is_empty());
-    assert_eq!(map.lookup(0, 0), None);
+    let (map, segments) = (VersionedMap::new(&[]), SegmentMap::new(&[]));
+    assert!(map.is_empty() && segments.is_empty());
+    assert_eq!([map.lookup(0, 0), segments.lookup(0, 0)], [None; 2]);
     assert_eq!(map.occupants(u64::MAX).count(), 0);
+    assert_eq!(segments.occupants(u64::MAX).count(), 0);
 }
 
 #[test]

@@ -1,0 +1,81 @@
+//! Occupants with their lifetimes, by segment: what a frozen map is built from.
+
+use crate::lifetimes::{self, Segments};
+use crate::lists::Lists;
+use crate::map::Stated;
+use crate::occupant::{AddrRange, Id, Occupant};
+use crate::wide::WideOccupant;
+
+/// An occupant of more segments is kept in the tree of wide occupants.
+const WIDEST: usize = 1024;
+/// So are the widest others, until those in lists have at most this many segments on average.
+const COPIES: usize = 32;
+
+/// Occupants with their lifetimes, by position.
+pub(crate) struct History {
+    pub(crate) segments: Segments,
+    /// The positions in the order of evidence, which is that of the lifetimes of each address.
+    pub(crate) order: Vec<u32>,
+    pub(crate) lifetimes: Vec<(u64, u64)>,
+    pub(crate) stated: Vec<Stated>,
+}
+
+impl History {
+    /// Determines the lifetimes of occupants.
+    pub(crate) fn of(occupants: &[Occupant]) -> Self {
+        assert!(
+            Id::from_index(occupants.len()).is_some(),
+            "fewer than 2^32 - 1 occupants"
+        );
+        let ranges: Vec<AddrRange> = occupants.iter().map(|occupant| occupant.range).collect();
+        let segments = lifetimes::segments(&ranges);
+        let order = lifetimes::order(occupants.iter().map(Occupant::instant));
+        let lifetimes = lifetimes::lifetimes(occupants, &order, &segments);
+        let stated = occupants
+            .iter()
+            .zip(&lifetimes)
+            .map(|(occupant, lifetime)| Stated::of(occupant, *lifetime))
+            .collect();
+        Self {
+            segments,
+            order,
+            lifetimes,
+            stated,
+        }
+    }
+
+    /// Returns the ids of the occupants of each segment, and the wide occupants apart; both in time
+    /// order.
+    pub(crate) fn divide(&self) -> (Lists, Vec<WideOccupant>) {
+        let Segments { bounds, extents } = &self.segments;
+        let widest = widest_in_lists(extents);
+        let all = self.order.iter().map(|&index| {
+            let (first, last) = extents[index as usize];
+            (first as usize, last as usize, index + 1)
+        });
+        let is_wide = |&(first, last, _): &WideOccupant| last - first >= widest;
+        let narrow = all.clone().filter(|occupant| !is_wide(occupant));
+        let entries =
+            narrow.flat_map(|(first, last, id)| (first..=last).map(move |segment| (segment, id)));
+        let lists = Lists::new(bounds.len(), entries);
+        (lists, all.filter(is_wide).collect())
+    }
+}
+
+/// Returns the largest number of segments of an occupant that is kept in lists.
+fn widest_in_lists(extents: &[(u32, u32)]) -> usize {
+    let mut counts = [0_usize; WIDEST + 1];
+    for &(first, last) in extents {
+        if let Some(count) = counts.get_mut((last - first) as usize + 1) {
+            *count += 1;
+        }
+    }
+    let (mut occupants, mut copies) = (0, 0);
+    let fit = |&(segments, count): &(usize, usize)| {
+        occupants += count;
+        copies += segments * count;
+        copies <= (occupants * COPIES).min(u32::MAX as usize)
+    };
+    let fitting = counts.into_iter().enumerate().take_while(fit);
+    fitting.last().map_or(1, |(segments, _)| segments)
+}
