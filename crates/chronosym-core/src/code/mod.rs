@@ -141,6 +141,7 @@ impl ProcessCode {
 
     /// Applies a method event of the CLR.
     pub fn apply_method(&mut self, at: At, method: &facts::Method<'_>, names: &mut NameTable) {
+        self.occupied.approach(method.start);
         let current = self.current(method.clr_instance, method.id, method.start);
         let [namespace, name, _] = &method.names;
         let name = if namespace.is_empty() && name.is_empty() {

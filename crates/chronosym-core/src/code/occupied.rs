@@ -21,6 +21,9 @@ pub(super) struct Occupied {
     /// The ranges by address, in parts that are not empty and have at most [`PART`] ranges: a
     /// change moves few of them.
     parts: Vec<Vec<Range>>,
+    /// The position that was approached last: most events are about addresses near those of the
+    /// event before.
+    recent: (usize, usize),
 }
 
 const PART: usize = if cfg!(test) { 8 } else { 256 };
@@ -29,10 +32,33 @@ impl Occupied {
     /// Returns the positions of the last range that starts at or before an address: of its part,
     /// and in it.
     fn position(&self, address: u64) -> Option<(usize, usize)> {
+        if let Some(position) = self.recent_position(address) {
+            return Some(position);
+        }
         let part = self.starts.partition_point(|&start| start <= address);
         let part = part.checked_sub(1)?;
         let ranges = self.parts[part].partition_point(|range| range.start <= address);
         Some((part, ranges.checked_sub(1)?))
+    }
+
+    /// Returns the position of an address if it is the recent one or next to it.
+    fn recent_position(&self, address: u64) -> Option<(usize, usize)> {
+        let (part, at) = self.recent;
+        let ranges = self.parts.get(part)?;
+        let first = at.saturating_sub(1);
+        let near = ranges.get(first..)?.iter().take(3);
+        let next = first + near.take_while(|range| range.start <= address).count();
+        let end = match ranges.get(next) {
+            Some(range) => Some(range.start),
+            None => self.starts.get(part + 1).copied(),
+        };
+        let is_near = next > first && end.is_none_or(|end| address < end);
+        is_near.then(|| (part, next - 1))
+    }
+
+    /// Makes addresses around this one be found sooner.
+    pub fn approach(&mut self, address: u64) {
+        self.recent = self.position(address).unwrap_or_default();
     }
 
     /// Returns the last range that starts at or before an address.
@@ -158,6 +184,9 @@ mod tests {
             let (mut occupied, mut model) = (Occupied::default(), BTreeMap::new());
             for (index, &(start, length, kind)) in changes.iter().enumerate() {
                 let body = BodyIndex(index as u32);
+                if kind < 5 {
+                    occupied.approach(start);
+                }
                 if kind == 0 {
                     occupied.remove(start);
                     model.remove(&start);
