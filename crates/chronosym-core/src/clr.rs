@@ -125,7 +125,11 @@ pub(crate) fn apply(machine: &mut Machine, process: ProcessIndex, at: At, event:
 }
 
 fn parts<'a>(names: &MethodNames<'a>) -> [Text<'a>; 3] {
-    [names.namespace, names.name, names.signature].map(Text::Wide)
+    [
+        Text::Wide(names.namespace),
+        Text::Wide(names.name),
+        Text::Wide(names.signature),
+    ]
 }
 
 fn method<'a>(event: &MethodEvent<'a>) -> Method<'a> {

@@ -27,8 +27,15 @@ pub(crate) struct NameTable {
     pub strings: Strings,
     all: SparseVec<MethodName>,
     index: HashTable<NameId>,
+    /// Ids of recent namespaces and signatures, which many methods share, by a hash of their UTF-16
+    /// text; empty until the first one.
+    recent: Vec<(Vec<u8>, StringId)>,
     scratch: Vec<u8>,
 }
+
+/// Number of slots in `recent`, and the maximum number of bytes in each.
+const RECENT: usize = 512;
+const LONGEST_RECENT: usize = 512;
 
 /// Maximum length in bytes of a name, a signature or a path. An output repeats names for each
 /// frame, so a small trace with long ones could fill a disk.
@@ -81,31 +88,40 @@ impl NameTable {
     }
 
     /// Returns whether a name consists of these parts: namespace, name, signature.
-    pub(crate) fn is(&self, id: NameId, parts: [Text<'_>; 3]) -> bool {
-        self.get(id).is_some_and(|name| {
-            let ids = [name.namespace, name.name, name.signature];
-            let mut pairs = ids.into_iter().zip(parts);
-            pairs.all(|(id, part)| part == *self.strings.get(id))
+    pub(crate) fn is(&mut self, id: NameId, [namespace, name, signature]: [Text<'_>; 3]) -> bool {
+        self.get(id).is_some_and(|known| {
+            name == *self.strings.get(known.name)
+                && self.shared(namespace) == known.namespace
+                && self.shared(signature) == known.signature
         })
     }
 
     /// Interns the parts of a name, as text of any encoding: namespace, name, signature.
-    pub(crate) fn method(&mut self, parts: [Text<'_>; 3]) -> NameId {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        let ends = parts.map(|part| {
-            part.append_to(&mut scratch);
-            scratch.len()
-        });
-        let text = str::from_utf8(&scratch).unwrap_or_default();
-        let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
-        let id = self.intern(
-            part(0, ends[0]),
-            part(ends[0], ends[1]),
-            part(ends[1], ends[2]),
-        );
-        self.scratch = scratch;
-        id
+    pub(crate) fn method(&mut self, [namespace, name, signature]: [Text<'_>; 3]) -> NameId {
+        let key = MethodName {
+            namespace: self.shared(namespace),
+            name: self.text(name),
+            signature: self.shared(signature),
+        };
+        self.intern_parts(key)
+    }
+
+    /// As [`text`](Self::text), for text that is likely to recur: it is not decoded again.
+    fn shared(&mut self, text: Text<'_>) -> StringId {
+        let bytes = match text {
+            Text::Wide(text) if text.as_bytes().len() <= LONGEST_RECENT => text.as_bytes(),
+            _ => return self.text(text),
+        };
+        self.recent.resize_with(RECENT, Default::default);
+        let slot = FxBuildHasher.hash_one(bytes) as usize % RECENT;
+        if self.recent[slot].0 != bytes {
+            let id = self.text(text);
+            let (recent, id_of_recent) = &mut self.recent[slot];
+            recent.clear();
+            recent.extend_from_slice(bytes);
+            *id_of_recent = id;
+        }
+        self.recent[slot].1
     }
 
     /// Interns a name or a path, cut to 4 KiB.
@@ -158,6 +174,7 @@ impl NameTable {
             .flat_map(|it| [it.namespace, it.name, it.signature]);
         strings.extend(parts);
         self.strings.retain(|id| strings.contains(&id));
+        self.recent.clear();
     }
 
     /// Returns a read-only copy of the table.
@@ -186,7 +203,53 @@ impl NameTable {
 
 #[cfg(test)]
 mod tests {
+    use chronosym_events::WStr;
+
     use super::*;
+
+    /// Calls `with` with these parts in UTF-16.
+    fn wide<R>(parts: [&str; 3], with: impl FnOnce([Text<'_>; 3]) -> R) -> R {
+        let bytes = parts.map(|part| -> Vec<u8> {
+            let units = part.encode_utf16();
+            units.flat_map(u16::to_le_bytes).collect()
+        });
+        let [namespace, name, signature] = &bytes;
+        with([namespace, name, signature].map(|part| Text::Wide(WStr::new(part))))
+    }
+
+    #[test]
+    fn a_name_has_one_id_in_every_encoding() {
+        let long = "T".repeat(LONGEST_RECENT);
+        let all = [
+            ["Ns.Type", "Run", "void ()"],
+            ["Ns.Type", "Run", "int32 ()"],
+            ["Ns.Type", "Ru\u{e9}", "void ()"],
+            ["", "Run", ""],
+            [&long, "Run", "void ()"],
+        ];
+        let mut names = NameTable::default();
+        let ids = all.map(|parts| wide(parts, |parts| names.method(parts)));
+        for (id, parts) in ids.into_iter().zip(all) {
+            assert_eq!(wide(parts, |parts| names.method(parts)), id);
+            assert_eq!(names.method(parts.map(Text::from)), id);
+            for (other, other_parts) in ids.into_iter().zip(all) {
+                let is = wide(other_parts, |parts| names.is(id, parts));
+                assert_eq!(is, id == other, "{parts:?} and {other_parts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_dropped_name_is_stored_again() {
+        let mut names = NameTable::default();
+        let parts = ["Ns.Type", "Run", "void ()"];
+        wide(parts, |parts| names.method(parts));
+        names.retain(&FxHashSet::default(), FxHashSet::default());
+        let id = wide(parts, |parts| names.method(parts));
+        let mut full = String::new();
+        assert!(names.push_full(id, &mut full));
+        assert_eq!(full, "Ns.Type.Run");
+    }
 
     #[test]
     fn long_names_are_cut_at_a_character() {
