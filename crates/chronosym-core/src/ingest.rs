@@ -63,10 +63,7 @@ impl Session {
 
     /// Returns the thread of an event.
     pub(crate) fn thread_at(&mut self, at: At) -> ThreadIndex {
-        let process = self.machine.process_at(at);
-        self.machine
-            .processes
-            .thread(process, at.thread.unwrap_or(0))
+        self.machine.thread_at(at)
     }
 
     /// Names a process that has no name.

@@ -6,7 +6,7 @@ use chronosym_timeline::Start;
 use crate::budget::{Budget, Share};
 use crate::counters::Counters;
 use crate::facts::{self, At, Fact};
-use crate::ids::{ImageIndex, ProcessIndex};
+use crate::ids::{ImageIndex, ProcessIndex, ThreadIndex};
 use crate::images::{Image, simple_name};
 use crate::lifetime::{floor, has_ended};
 use crate::names::NameTable;
@@ -52,6 +52,12 @@ impl Machine {
     /// to one without an id.
     pub fn process_at(&mut self, at: At) -> ProcessIndex {
         self.process(at.process.or(self.facts.process_id), at.time_ns)
+    }
+
+    /// Returns the thread of an event.
+    pub fn thread_at(&mut self, at: At) -> ThreadIndex {
+        let process = self.process_at(at);
+        self.processes.thread(process, at.thread.unwrap_or(0))
     }
 
     /// Returns the incarnation of `pid` at a time, with its state.

@@ -66,12 +66,13 @@ struct Thrown {
 }
 
 impl Markers {
-    /// Stores an event, unless it does not decode or there are `max` already.
+    /// Stores an event, which is decoded if it is typed, unless its fields cannot be read or there
+    /// are `max` already.
     pub fn push(
         &mut self,
         (event_type, mark): (EventTypeId, Mark),
         (time_ns, thread): (u64, ThreadIndex),
-        event: &RawEvent<'_>,
+        (event, decoded): (&RawEvent<'_>, Option<Event<'_>>),
         max: usize,
         names: &mut NameTable,
     ) {
@@ -79,7 +80,7 @@ impl Markers {
         let thrown = thrown.filter(|it| it.event_type == event_type && it.payload == event.payload);
         let (key, text) = match thrown.map(|thrown| thrown.text) {
             Some(text) => (0, Some(text)),
-            None => match self.read(mark.kind, mark.phase, event) {
+            None => match self.read(mark, event, decoded) {
                 Some(key) => (key, None),
                 None => return,
             },
@@ -89,8 +90,12 @@ impl Markers {
             return;
         }
         let text = text.unwrap_or_else(|| {
-            let text = str::from_utf8(&self.text).unwrap_or_default();
-            let text = names.strings.intern(text);
+            let text = match self.text.as_slice() {
+                [] => StringId::EMPTY,
+                text => names
+                    .strings
+                    .intern(str::from_utf8(text).unwrap_or_default()),
+            };
             if mark.kind == MarkerKind::Exception {
                 self.last_thrown = Some(Thrown {
                     event_type,
@@ -109,13 +114,18 @@ impl Markers {
         });
     }
 
-    /// Decodes an event, whose text is then in the buffer. Returns its key.
-    fn read(&mut self, kind: MarkerKind, phase: Phase, event: &RawEvent<'_>) -> Option<u64> {
+    /// Reads an event, whose text is then in the buffer. Returns its key.
+    fn read(
+        &mut self,
+        Mark { kind, phase }: Mark,
+        event: &RawEvent<'_>,
+        decoded: Option<Event<'_>>,
+    ) -> Option<u64> {
         self.text.clear();
         let text = &mut self.text;
-        match event.decode() {
-            Ok(Some(Event::Method(method))) => Some(method.method_id),
-            Ok(Some(Event::MethodJittingStarted(method))) => {
+        match decoded {
+            Some(Event::Method(method)) => Some(method.method_id),
+            Some(Event::MethodJittingStarted(method)) => {
                 let (namespace, name) = (method.names.namespace, method.names.name);
                 join(
                     text,
@@ -157,10 +167,13 @@ impl Markers {
         process_of: impl Fn(ThreadIndex) -> ProcessIndex,
         sampled: impl Fn(ProcessIndex, RangeInclusive<u64>) -> bool,
     ) -> Vec<Marker<'t>> {
-        let mut seen: Vec<&Seen> = self.seen.iter().collect();
-        // Stable: events of one time keep their order of arrival.
-        seen.sort_by_key(|seen| seen.time_ns);
-        let mut markers: Vec<Marker<'t>> = Vec::new();
+        let order = by_time(&self.seen);
+        let seen = order.iter().map(|&(_, at)| &self.seen[at as usize]);
+        let ends = self.seen.iter().filter(|it| it.mark.phase == Phase::End);
+        let mut markers: Vec<Marker<'t>> =
+            Vec::with_capacity(self.seen.len().saturating_sub(ends.count()));
+        // The text of the last marker: the same exception is often thrown many times.
+        let mut last = (StringId::EMPTY, "");
         let mut open: HashMap<(MarkerKind, usize, u64), usize> = HashMap::default();
         let mut pauses: SuspensionPairs<usize> = SuspensionPairs::default();
         for seen in seen {
@@ -205,7 +218,10 @@ impl Markers {
                     open.insert(key, markers.len());
                 }
             }
-            let text = strings.get(seen.text);
+            if last.0 != seen.text {
+                last = (seen.text, strings.get(seen.text));
+            }
+            let text = last.1;
             markers.push(Marker {
                 kind,
                 thread: seen.thread,
@@ -226,6 +242,34 @@ impl Markers {
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
+}
+
+/// Returns the times and positions of events in time order; those of one time keep their order of
+/// arrival. Sorts by a few bits at a time, the lowest first.
+fn by_time(seen: &[Seen]) -> Vec<(u64, u32)> {
+    const BITS: u32 = 11;
+    let times = seen.iter().map(|seen| seen.time_ns);
+    let mut order: Vec<(u64, u32)> = times.zip(0..).collect();
+    let mut sorted = vec![(0, 0); order.len()];
+    let longest = order.iter().fold(0, |bits, (time, _)| bits | time);
+    for shift in (0..u64::BITS - longest.leading_zeros()).step_by(BITS as usize) {
+        let digit = |time: u64| (time >> shift) as usize % (1 << BITS);
+        let mut starts = [0_usize; 1 << BITS];
+        for &(time, _) in &order {
+            starts[digit(time)] += 1;
+        }
+        let mut start = 0;
+        for count in &mut starts {
+            start += std::mem::replace(count, start);
+        }
+        for &event in &order {
+            let start = &mut starts[digit(event.0)];
+            sorted[*start] = event;
+            *start += 1;
+        }
+        std::mem::swap(&mut order, &mut sorted);
+    }
+    order
 }
 
 fn number(fields: &FieldList<'_>, name: &str) -> Option<u64> {
@@ -306,6 +350,7 @@ const PAUSES: [&str; 8] = [
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::facts::At;
     use crate::selection::Options;
     use crate::session::{Payload, Session};
@@ -414,6 +459,28 @@ mod tests {
         let texts: Vec<_> = timeline.markers().iter().map(|it| it.text).collect();
         let [late, early] = [Some("A: late"), Some("A: early")];
         assert_eq!(texts, [late, late, early, early, late, None]);
+    }
+
+    #[test]
+    fn events_are_in_time_order_and_those_of_one_time_as_they_arrived() {
+        let large = [0, 1, 1 << 11, 1 << 22, 1 << 33, u64::MAX - 1, u64::MAX];
+        let times = (0..500_u64).map(|at| large[(at * at * 7 % 13 % 7) as usize] ^ (at % 3));
+        let seen = times.map(|time_ns| Seen {
+            time_ns,
+            thread: ThreadIndex(0),
+            mark: Mark {
+                kind: MarkerKind::Exception,
+                phase: Phase::Instant,
+            },
+            key: 0,
+            text: StringId::EMPTY,
+        });
+        let seen: Vec<Seen> = seen.collect();
+        let mut expected: Vec<(u64, u32)> = seen.iter().map(|it| it.time_ns).zip(0..).collect();
+        expected.sort();
+        assert_eq!(by_time(&seen), expected);
+        assert_eq!(by_time(&[]), []);
+        assert_eq!(by_time(&seen[..1]), [(seen[0].time_ns, 0)]);
     }
 
     #[test]

@@ -401,27 +401,45 @@ impl Session {
             SampleKind::Event
         };
         let selected = info.selected;
-        let kind = match info.meaning.role {
+        let decoded = match info.meaning.role {
             Role::ThreadSample if stack.is_none() => return None,
-            Role::ThreadSample | Role::Code | Role::CodeOrSample => match &raw.decode() {
-                Ok(Some(event)) => route(event),
-                Ok(None) => {
-                    machine.process_at(at);
-                    SampleKind::Event
+            Role::ThreadSample | Role::Code | Role::CodeOrSample => Some(raw.decode()),
+            _ => None,
+        };
+        let kind = match &decoded {
+            Some(Ok(Some(event))) => route(event),
+            Some(Ok(None)) => {
+                machine.process_at(at);
+                SampleKind::Event
+            }
+            Some(Err(error)) => {
+                // A truncated method event may still state the range of the code.
+                if let Some(method) = raw.method_in_part() {
+                    route(&Event::Method(method));
                 }
-                Err(error) => {
-                    // A truncated method event may still state the range of the code.
-                    if let Some(method) = raw.method_in_part() {
-                        route(&Event::Method(method));
-                    }
-                    machine.counters.undecodable(id, *error);
-                    return None;
-                }
-            },
-            _ => SampleKind::Event,
+                machine.counters.undecodable(id, *error);
+                return None;
+            }
+            None => SampleKind::Event,
         };
         if is_noted {
-            self.note(id, at, payload);
+            let thread = machine.thread_at(at);
+            if info.kept {
+                let event = KeptEvent {
+                    time_ns: at.time_ns,
+                    thread,
+                    event_type: id,
+                    pointer_size: payload.pointer_size,
+                    payload: payload.bytes,
+                };
+                self.kept.push(event, self.options.max_kept_bytes);
+            }
+            if let Some(mark) = info.meaning.mark {
+                let event = (&raw, decoded.and_then(Result::ok).flatten());
+                let (most, names) = (self.options.markers, &mut machine.names);
+                self.markers
+                    .push((id, mark), (at.time_ns, thread), event, most, names);
+            }
         }
         let of_profiler = kind != SampleKind::Event && self.options.wants_profilers();
         if let Some(stack) = stack
@@ -441,29 +459,6 @@ impl Session {
     pub fn push_again(&mut self, id: EventTypeId, class: ClassIndex, time_ns: u64) {
         self.count(id, 1, 1, time_ns);
         self.log_class(class, time_ns, Weight::One);
-    }
-
-    /// Stores an event that is kept, or is a marker. One that does not decode is not a marker.
-    fn note(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
-        let thread = self.thread_at(at);
-        let info = &self.types.all[id.index()];
-        if info.kept {
-            let event = KeptEvent {
-                time_ns: at.time_ns,
-                thread,
-                event_type: id,
-                pointer_size: payload.pointer_size,
-                payload: payload.bytes,
-            };
-            self.kept.push(event, self.options.max_kept_bytes);
-        }
-        let Some(mark) = info.meaning.mark else {
-            return;
-        };
-        let event = raw_event(&info.schema, at, payload);
-        let (most, names) = (self.options.markers, &mut self.machine.names);
-        let at = (at.time_ns, thread);
-        self.markers.push((id, mark), at, &event, most, names);
     }
 
     fn log(&mut self, event: EventTypeId, at: At, stack: StackId, sample: Sample) -> ClassIndex {

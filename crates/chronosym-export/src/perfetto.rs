@@ -32,7 +32,7 @@ pub fn write_perfetto(series: &Series, out: &mut impl Write) -> io::Result<()> {
         .map(|label| Quoted(label).to_string())
         .collect();
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-    let mut markers = Markers::new(series);
+    let markers = Markers::new(series);
     let (mut comma, mut number) = ("", 0u64);
     for track in series.tracks() {
         let timeline = series.resolver.timeline();
@@ -62,9 +62,9 @@ pub fn write_perfetto(series: &Series, out: &mut impl Write) -> io::Result<()> {
                 ",\n{{\"ph\":\"{phase}\",{ids},\"ts\":{time},\"name\":{name}}}"
             )
         })?;
-        for marker in markers.take(track.thread) {
+        for marker in markers.of(track.thread) {
             number += 1;
-            write_marker(&marker, &ids, number, out)?;
+            write_marker(marker, &ids, number, out)?;
         }
     }
     writeln!(out, "\n]}}")

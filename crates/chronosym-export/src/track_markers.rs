@@ -6,7 +6,13 @@ use rustc_hash::FxHashMap;
 use crate::series::Series;
 
 /// The markers of a series' processes and times, by the track that shows them.
-pub(crate) struct Markers<'s>(FxHashMap<ThreadIndex, Vec<Marker<'s>>>);
+pub(crate) struct Markers<'s> {
+    all: Vec<Marker<'s>>,
+    /// The track that shows a thread's markers, if one does.
+    track_of: FxHashMap<ThreadIndex, Option<usize>>,
+    /// The positions of each track's markers.
+    tracks: Vec<Vec<u32>>,
+}
 
 impl<'s> Markers<'s> {
     /// Markers of threads without samples go to the first track of their process: a thread that
@@ -14,32 +20,34 @@ impl<'s> Markers<'s> {
     pub fn new(series: &'s Series) -> Self {
         let timeline = series.resolver.timeline();
         let process = |thread| Some(timeline.thread_view(thread)?.process);
+        let (mut track_of, mut first) = (FxHashMap::default(), FxHashMap::default());
         let tracks = series.tracks();
-        let mut first = FxHashMap::default();
-        for track in &tracks {
-            first.entry(process(track.thread)).or_insert(track.thread);
+        for (at, track) in tracks.iter().enumerate() {
+            first.entry(process(track.thread)).or_insert(at);
+            track_of.insert(track.thread, Some(at));
         }
-        let own: FxHashMap<ThreadIndex, ThreadIndex> = match series.granularity.threads {
-            true => tracks.iter().map(|t| (t.thread, t.thread)).collect(),
-            false => FxHashMap::default(),
-        };
-        let mut of: FxHashMap<ThreadIndex, Vec<Marker<'s>>> = FxHashMap::default();
-        let markers = timeline.markers();
-        for markers in markers.chunk_by(|a, b| a.thread == b.thread) {
-            let thread = markers[0].thread;
-            let track = own.get(&thread).or_else(|| first.get(&process(thread)));
-            if let Some(&track) = track {
-                let shown = markers
-                    .iter()
-                    .filter(|m| series.times.contains(&m.start_ns));
-                of.entry(track).or_default().extend(shown);
+        let all = timeline.markers();
+        let mut tracks = vec![Vec::new(); tracks.len()];
+        for (marker, position) in all.iter().zip(0..) {
+            let of = || first.get(&process(marker.thread)).copied();
+            let track = *track_of.entry(marker.thread).or_insert_with(of);
+            if let Some(track) = track
+                && series.times.contains(&marker.start_ns)
+            {
+                tracks[track].push(position);
             }
         }
-        Markers(of)
+        Markers {
+            all,
+            track_of,
+            tracks,
+        }
     }
 
-    /// Takes the markers of a track.
-    pub fn take(&mut self, thread: ThreadIndex) -> Vec<Marker<'s>> {
-        self.0.remove(&thread).unwrap_or_default()
+    /// Returns the markers of the track of a thread.
+    pub fn of(&self, thread: ThreadIndex) -> impl ExactSizeIterator<Item = &Marker<'s>> {
+        let track = self.track_of.get(&thread).copied().flatten();
+        let positions = track.map_or(&[][..], |track| &self.tracks[track]);
+        positions.iter().map(|&at| &self.all[at as usize])
     }
 }

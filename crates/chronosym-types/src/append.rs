@@ -11,23 +11,48 @@ use std::borrow::Cow;
 
 use crate::{HexText, WStr, escape};
 
-/// Appends a number with at least `least` digits, of at most 20.
-pub fn digits(out: &mut Vec<u8>, number: u64, least: usize) {
-    const LONGEST: usize = 20;
-    let mut digits = [b'0'; LONGEST];
-    let (mut rest, mut start) = (number, LONGEST);
-    while rest > 9 {
-        let pair = (rest % 100) as u8;
-        rest /= 100;
-        start -= 2;
-        digits[start] = b'0' + pair / 10;
-        digits[start + 1] = b'0' + pair % 10;
+/// The digits of the numbers below 100.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[b'0'; 2]; 100];
+    let mut number = 0;
+    while number < pairs.len() {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
     }
-    if rest > 0 {
-        start -= 1;
-        digits[start] = b'0' + rest as u8;
+    pairs
+};
+
+/// Writes the last digits of a number into pairs; returns how many pairs it has, at least 1.
+#[inline]
+fn write_pairs(pairs: &mut [[u8; 2]], mut number: u64) -> usize {
+    let mut count = 0;
+    for pair in pairs.iter_mut().rev() {
+        *pair = PAIRS[(number % 100) as usize];
+        number /= 100;
+        count += 1;
+        if number == 0 {
+            break;
+        }
     }
-    out.extend_from_slice(&digits[start.min(LONGEST.saturating_sub(least))..]);
+    count
+}
+
+/// Appends a number of millionths with six decimals.
+///
+/// # Examples
+///
+/// ```
+/// let mut out = Vec::new();
+/// chronosym_types::append::millionths(&mut out, 12_034_567);
+/// assert_eq!(out, b"12.034567");
+/// ```
+pub fn millionths(out: &mut Vec<u8>, millionths: u64) {
+    const ONE: u64 = 1_000_000;
+    number(out, millionths / ONE);
+    let mut decimals = [[b'0'; 2]; 3];
+    write_pairs(&mut decimals, millionths % ONE);
+    let [[a, b], [c, d], [e, f]] = decimals;
+    out.extend_from_slice(&[b'.', a, b, c, d, e, f]);
 }
 
 /// Appends a number.
@@ -43,7 +68,12 @@ pub fn number(out: &mut Vec<u8>, number: u64) {
     match number {
         // Most cells of a table have one digit.
         0..=9 => out.push(b'0' + number as u8),
-        _ => digits(out, number, 1),
+        _ => {
+            let mut pairs = [[b'0'; 2]; 10];
+            let first = pairs.len() - write_pairs(&mut pairs, number);
+            let digits = pairs[first..].as_flattened();
+            out.extend_from_slice(digits.strip_prefix(b"0").unwrap_or(digits));
+        }
     }
 }
 
@@ -118,7 +148,7 @@ mod tests {
             let mut out = Vec::new();
             number(&mut out, value);
             out.push(b' ');
-            digits(&mut out, value, 6);
+            millionths(&mut out, value);
             out.push(b' ');
             signed(&mut out, value as i64);
             out.push(b' ');
@@ -127,13 +157,15 @@ mod tests {
             hex(&mut out, value);
             let signed = value as i64;
             let negative = -signed;
-            let expected = format!("{value} {value:06} {signed} {negative} \"{value:#x}\"");
+            let (whole, part) = (value / 1_000_000, value % 1_000_000);
+            let expected = format!("{value} {whole}.{part:06} {signed} {negative} \"{value:#x}\"");
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
         let mut out = Vec::new();
         number(&mut out, u64::MAX);
         signed(&mut out, i64::MIN);
-        let expected = format!("{}{}", u64::MAX, i64::MIN);
+        millionths(&mut out, u64::MAX);
+        let expected = format!("{}{}18446744073709.551615", u64::MAX, i64::MIN);
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 }

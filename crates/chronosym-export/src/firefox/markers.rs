@@ -32,16 +32,18 @@ fn track_of(kind: MarkerKind) -> &'static str {
 }
 
 /// Writes the table of markers; `string` returns the index of a name.
-pub(super) fn write(
-    markers: &[Marker<'_>],
+pub(super) fn write<'m>(
+    markers: impl Iterator<Item = &'m Marker<'m>>,
     mut string: impl FnMut(&str) -> usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut of_kinds = [None; MarkerKind::ALL.len()];
-    let names = markers.iter().map(|&Marker { kind, .. }| {
-        *of_kinds[kind as usize].get_or_insert_with(|| string(kind.as_str()))
+    let named = markers.map(|marker| {
+        let kind = marker.kind;
+        let name = of_kinds[kind as usize].get_or_insert_with(|| string(kind.as_str()));
+        (*name, marker)
     });
-    let named: Vec<_> = names.zip(markers).collect();
+    let named: Vec<_> = named.collect();
     // 0: a point, 1: an interval, 2: a start without an end.
     let phase = |marker: &Marker<'_>| match (marker.kind, marker.end_ns) {
         (_, Some(_)) => 1,

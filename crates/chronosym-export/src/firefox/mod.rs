@@ -109,15 +109,15 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
         out,
         "],\"pages\":[],\"profilerOverhead\":[],\"counters\":[],\"threads\":["
     )?;
-    let mut markers = Markers::new(series);
+    let markers = Markers::new(series);
     let mut main = FxHashMap::default();
     write_list(out, tracks, |mut out, track| {
         writeln!(out)?;
         let (timeline, thread) = (resolver.timeline(), track.thread);
         let process = timeline.thread_view(thread).map(|t| t.process);
         let is_main = *main.entry(process).or_insert(thread) == thread;
-        let markers = markers.take(thread);
-        thread::write(series, &labels, &track, &markers, is_main, &mut out)
+        let markers = markers.of(thread);
+        thread::write(series, &labels, &track, markers, is_main, &mut out)
     })?;
     writeln!(out, "]}}")
 }

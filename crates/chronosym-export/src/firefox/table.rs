@@ -8,7 +8,9 @@ use chronosym_types::append;
 pub(super) enum Cell<'a> {
     Null,
     No,
-    Number(i128),
+    Number(u64),
+    /// -1: an index of nothing.
+    NoIndex,
     /// A time in ns, which is written in ms.
     Millis(u64),
     /// An object with a type and a text.
@@ -17,10 +19,10 @@ pub(super) enum Cell<'a> {
 
 impl Cell<'_> {
     pub fn index(index: usize) -> Self {
-        Cell::Number(index as i128)
+        Cell::Number(index as u64)
     }
 
-    pub fn or_null(number: Option<impl Into<i128>>) -> Self {
+    pub fn or_null(number: Option<impl Into<u64>>) -> Self {
         number.map_or(Cell::Null, |number| Cell::Number(number.into()))
     }
 
@@ -29,20 +31,9 @@ impl Cell<'_> {
         match *self {
             Cell::Null => out.extend_from_slice(b"null"),
             Cell::No => out.extend_from_slice(b"false"),
-            Cell::Number(number) => {
-                if number < 0 {
-                    out.push(b'-');
-                }
-                let digits = number.unsigned_abs();
-                match u64::try_from(digits) {
-                    Ok(digits) => append::number(out, digits),
-                    Err(_) => out.extend_from_slice(digits.to_string().as_bytes()),
-                }
-            }
-            Cell::Millis(ns) => {
-                append::digits(out, ns, 7);
-                out.insert(out.len() - 6, b'.');
-            }
+            Cell::Number(number) => append::number(out, number),
+            Cell::NoIndex => out.extend_from_slice(b"-1"),
+            Cell::Millis(ns) => append::millionths(out, ns),
             Cell::Typed(kind, text) => {
                 // A kind has no character that needs an escape.
                 out.extend_from_slice(br#"{"type":""#);
@@ -102,9 +93,10 @@ mod tests {
             cell.append(&mut out);
             String::from_utf8(out).unwrap()
         };
-        for number in [0, 7, 10, -1, i64::MIN.into(), u64::MAX.into(), i128::MIN] {
+        for number in [0, 7, 10, u64::MAX] {
             assert_eq!(json(Cell::Number(number)), number.to_string());
         }
+        assert_eq!(json(Cell::NoIndex), "-1");
         assert_eq!(json(Cell::Millis(0)), "0.000000");
         assert_eq!(json(Cell::Millis(12_034_567)), "12.034567");
         assert_eq!(json(Cell::Millis(u64::MAX)), "18446744073709.551615");

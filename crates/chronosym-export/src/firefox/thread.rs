@@ -159,11 +159,11 @@ impl Tables<'_> {
 }
 
 /// Writes a thread, or all threads of a process.
-pub(super) fn write(
+pub(super) fn write<'m>(
     series: &Series,
     labels: &Labels,
     track: &Track<'_>,
-    markers: &[Marker<'_>],
+    markers: impl ExactSizeIterator<Item = &'m Marker<'m>>,
     is_main: bool,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -217,12 +217,12 @@ pub(super) fn write(
         Quoted(&thread_name),
         Quoted(&process_name),
         Quoted(pid),
-        !markers.is_empty()
+        markers.len() > 0
     )?;
     markers::write(markers, |text| tables.text(text), out)?;
 
     let columns: [Column<'_, NativeSymbol>; 4] = [
-        ("address", &|s| Cell::Number(s.address.into())),
+        ("address", &|s| Cell::Number(s.address)),
         ("functionSize", &|_| Cell::Null),
         ("libIndex", &|s| Cell::index(s.lib)),
         ("name", &|s| Cell::index(s.name)),
@@ -234,7 +234,7 @@ pub(super) fn write(
     let line = |it: &TableFrame| frame(it).line.as_ref().ok();
     let address = |it: &TableFrame| firefox_address(it.id, frame(it));
     let columns: [Column<'_, TableFrame>; 9] = [
-        ("address", &|it| Cell::Number(address(it).into())),
+        ("address", &|it| Cell::Number(address(it))),
         ("inlineDepth", &|it| Cell::Number(it.depth.into())),
         ("category", &|it| {
             Cell::index(match it.is_idle {
@@ -262,7 +262,7 @@ pub(super) fn write(
         ("isJS", &|_| Cell::No),
         ("relevantForJS", &|_| Cell::No),
         ("resource", &|f| {
-            resource(f.2).map_or(Cell::Number(-1), Cell::index)
+            resource(f.2).map_or(Cell::NoIndex, Cell::index)
         }),
         ("fileName", &|f| f.1.map_or(Cell::Null, Cell::index)),
         ("lineNumber", &|_| Cell::Null),
@@ -299,7 +299,7 @@ pub(super) fn write(
     };
     let weight = |weight: u64| match is_time {
         true => Cell::Millis(weight),
-        false => Cell::Number(weight.into()),
+        false => Cell::Number(weight),
     };
     let rows = rows(series, samples, &stacks);
     let columns: [Column<'_, SampleRow>; 4] = [
