@@ -1,13 +1,28 @@
 //! IL-to-native maps (rule 13).
 
+use std::sync::OnceLock;
+
 use chronosym_types::ByOffset;
 
 /// Entries that map no IL: −1 no mapping, −2 prolog, −3 epilog.
 const PROLOG: i32 = -2;
 
 /// The IL-to-native map of one code body: IL offsets by native offset; the events are in IL order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct IlMap(ByOffset<i32>);
+#[derive(Clone, Debug)]
+pub(crate) struct IlMap {
+    /// The IL offsets in the order of the event, then their native offsets.
+    stated: Box<[u32]>,
+    /// The entries for lookups, sorted at the first one: samples hit few bodies.
+    by_offset: OnceLock<ByOffset<i32>>,
+}
+
+impl PartialEq for IlMap {
+    fn eq(&self, other: &Self) -> bool {
+        self.stated == other.stated || self.entries() == other.entries()
+    }
+}
+
+impl Eq for IlMap {}
 
 /// An IL offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,13 +62,26 @@ impl IlOffset {
 }
 
 impl IlMap {
-    pub(crate) fn new(entries: impl Iterator<Item = (i32, u32)>) -> Self {
-        IlMap(ByOffset::new(entries.map(|(il, native)| (native, il))))
+    pub(crate) fn new(entries: impl ExactSizeIterator<Item = (i32, u32)> + Clone) -> Self {
+        let mut stated = Vec::with_capacity(2 * entries.len());
+        stated.extend(entries.clone().map(|(il, _)| il as u32));
+        stated.extend(entries.map(|(_, native)| native));
+        IlMap {
+            stated: stated.into(),
+            by_offset: OnceLock::new(),
+        }
     }
 
     /// Returns the size in bytes of the entries and of their shared storage.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.0.len() * size_of::<(u32, i32)>() + 64
+        size_of_val(&*self.stated) + 96
+    }
+
+    /// Returns the entries in the order of the event: (native offset, IL offset).
+    fn in_order(&self) -> impl Iterator<Item = (u32, i32)> {
+        let (il, native) = self.stated.split_at(self.len());
+        let il = il.iter().map(|&il| il as i32);
+        native.iter().copied().zip(il)
     }
 
     /// Returns the IL offset at `native` bytes from the start of the body.
@@ -62,7 +90,8 @@ impl IlMap {
             offset: 0,
             source: IlSource::Prolog,
         };
-        let (here, before) = self.0.upto(native).split_last()?;
+        let by_offset = (self.by_offset).get_or_init(|| ByOffset::new(self.in_order()));
+        let (here, before) = by_offset.upto(native).split_last()?;
         // Several entries can share a native offset: those of zero length come first.
         match here.1 {
             il if il >= 0 => Some(IlOffset::mapped(il as u32)),
@@ -79,18 +108,20 @@ impl IlMap {
     }
 
     /// Returns the map of (native offset, IL offset) entries.
-    pub(crate) fn of(entries: Vec<(u32, i32)>) -> Self {
-        IlMap(ByOffset::new(entries.into_iter()))
+    pub(crate) fn of(entries: &[(u32, i32)]) -> Self {
+        IlMap::new(entries.iter().map(|&(native, il)| (il, native)))
     }
 
     /// Returns the (native offset, IL offset) entries, by native offset.
-    pub(crate) fn entries(&self) -> &[(u32, i32)] {
-        self.0.upto(u32::MAX)
+    pub(crate) fn entries(&self) -> Vec<(u32, i32)> {
+        let mut entries: Vec<_> = self.in_order().collect();
+        entries.sort_by_key(|&(native, _)| native);
+        entries
     }
 
     /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.stated.len() / 2
     }
 }
 

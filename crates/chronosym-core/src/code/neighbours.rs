@@ -33,7 +33,7 @@ impl ProcessCode {
         &mut self,
         at: At,
         fact: &facts::IlMap<'_>,
-        entries: impl Iterator<Item = (i32, u32)>,
+        entries: impl ExactSizeIterator<Item = (i32, u32)> + Clone,
     ) {
         let (method_id, extent) = (fact.method_id, fact.extent);
         let key = |version| (fact.clr_instance, method_id, version, extent);

@@ -118,7 +118,7 @@ pub(super) fn body(coder: &mut Coder<'_>, row: &mut BodyRow) {
     let started = lifetime(coder, &mut body.loaded, &mut body.end, &mut body.confirmed);
     coder.relative(&mut body.earliest, started);
     coder.flag(&mut body.approximate);
-    let mut entries = body.il_map.as_ref().map(|map| map.entries().to_vec());
+    let mut entries = body.il_map.as_ref().map(|map| map.entries());
     coder.option(&mut entries, 3, il_map);
     let rare = body.rare.as_deref();
     let mut tree = rare.and_then(|rare| rare.inline_tree.clone());
@@ -132,7 +132,7 @@ pub(super) fn body(coder: &mut Coder<'_>, row: &mut BodyRow) {
         coder.option(module_id, 1, Coder::delta);
     }
     if coder.reads() {
-        body.il_map = entries.map(|it| Arc::new(IlMap::of(it)));
+        body.il_map = entries.map(|it| Arc::new(IlMap::of(&it)));
         if tree.is_some() || lines.is_some() {
             let rare = body.rare_mut();
             rare.inline_tree = tree;
@@ -445,7 +445,7 @@ impl Default for LoneMap {
             method_id: 0,
             version: 0,
             extent: Extent::default(),
-            map: Arc::new(IlMap::of(Vec::new())),
+            map: Arc::new(IlMap::of(&[])),
         }
     }
 }
@@ -456,10 +456,10 @@ pub(super) fn lone_map(coder: &mut Coder<'_>, row: &mut LoneMap) {
     coder.delta(&mut row.method_id);
     coder.number(&mut row.version);
     coder.member(&[Extent::Hot, Extent::Cold], &mut row.extent);
-    let mut entries = row.map.entries().to_vec();
+    let mut entries = row.map.entries();
     il_map(coder, &mut entries);
     if coder.reads() {
-        row.map = Arc::new(IlMap::of(entries));
+        row.map = Arc::new(IlMap::of(&entries));
     }
 }
 
