@@ -78,30 +78,39 @@ pub(crate) struct Processes {
     by_pid: Layers<Option<u32>, ProcessIndex>,
     /// Needed only to add threads.
     by_tid: HashMap<(ProcessIndex, u64), ThreadIndex>,
-    /// The last pid that was looked up, if it has one incarnation: most events come in runs.
-    last: Option<(Option<u32>, ProcessIndex)>,
+    /// The pids with one incarnation that were looked up last, by their lowest bits: most events
+    /// are of few processes.
+    recent: [Option<(Option<u32>, ProcessIndex)>; RECENT],
     last_thread: Option<(ProcessIndex, u64, ThreadIndex)>,
+}
+
+const RECENT: usize = 16;
+
+/// Returns the place of a pid among the recent ones. Pids of Windows are multiples of 4.
+fn slot(pid: Option<u32>) -> usize {
+    let pid = pid.unwrap_or(0);
+    ((pid / 4) ^ pid) as usize % RECENT
 }
 
 impl Processes {
     /// Returns the incarnation of `pid` for events of `time_ns`: the latest that had started,
     /// created if there is none.
     pub fn at(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
-        if let Some((last, process)) = self.last
-            && last == pid
+        if let Some((recent, process)) = self.recent[slot(pid)]
+            && recent == pid
         {
             return process;
         }
         let process = self.find(pid, time_ns);
         let process = process.unwrap_or_else(|| self.add(pid, None));
         let is_only = self.by_pid.of(pid).nth(1).is_none();
-        self.last = is_only.then_some((pid, process));
+        self.recent[slot(pid)] = is_only.then_some((pid, process));
         process
     }
 
-    /// Returns whether the pid that was looked up last is this one, and has one incarnation.
+    /// Returns whether a pid that was looked up has one incarnation.
     pub fn is_only(&self, pid: Option<u32>) -> bool {
-        self.last.is_some_and(|(last, _)| last == pid)
+        self.recent[slot(pid)].is_some_and(|(recent, _)| recent == pid)
     }
 
     /// Returns the incarnation of `pid` for events of `time_ns`, if there is one.
@@ -134,8 +143,8 @@ impl Processes {
 
     /// Adds a process incarnation; those of one pid in the order of their starts.
     pub fn restore(&mut self, process: Process) -> ProcessIndex {
-        self.last = None;
         let pid = process.pid;
+        self.recent[slot(pid)] = None;
         let index = ProcessIndex(self.all.push(process) as u32);
         self.by_pid.push(pid, index);
         index
@@ -191,7 +200,7 @@ impl Processes {
             keep
         });
         self.by_tid.shrink_to(2 * self.by_tid.len());
-        (self.last, self.last_thread) = (None, None);
+        (self.recent, self.last_thread) = ([None; RECENT], None);
     }
 
     /// Returns the state that queries need; later events do not change it.

@@ -379,8 +379,10 @@ fn put_varints(out: &mut Vec<u8>, values: [u64; 2]) {
         }
         put(value as u8);
     }
-    let left = free.len();
-    out.extend_from_slice(&bytes[..2 * LONGEST - left]);
+    let used = out.len() + 2 * LONGEST - free.len();
+    // A copy of fixed size, cut afterwards, takes no call.
+    out.extend_from_slice(&bytes);
+    out.truncate(used);
 }
 
 #[inline]

@@ -55,14 +55,20 @@ pub struct Reader<S> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     time: i64,
-    rank: u32,
-    offset: u32,
+    /// The rank of the buffer and the offset in it, compared at once.
+    position: u64,
+}
+
+impl Key {
+    fn new(time: i64, rank: u32, offset: u32) -> Self {
+        let position = u64::from(rank) << 32 | u64::from(offset);
+        Key { time, position }
+    }
 }
 
 const NO_LIMIT: Key = Key {
     time: i64::MAX,
-    rank: u32::MAX,
-    offset: u32::MAX,
+    position: u64::MAX,
 };
 /// 5 s in 100 ns: setting the system's clock shifts the boot time, and no system reboots faster.
 const SAME_BOOT: u64 = 50_000_000;
@@ -87,11 +93,7 @@ struct OpenBuffer {
 impl OpenBuffer {
     fn key(&self) -> Option<Key> {
         let &(time, offset) = self.contents.index.records.get(self.next)?;
-        Some(Key {
-            time,
-            rank: self.rank,
-            offset,
-        })
+        Some(Key::new(time, self.rank, offset))
     }
 }
 
@@ -407,18 +409,19 @@ impl<S: ReadAt> Reader<S> {
                 continue;
             };
             let slot = &mut self.slots[current];
-            let Some(key) = slot.key() else {
+            let Some(&(raw_time, offset)) = slot.contents.index.records.get(slot.next) else {
                 self.open_bytes -= slot.contents.bytes.len() as u64;
                 self.free.push(current);
                 self.current = None;
                 continue;
             };
+            let key = Key::new(raw_time, slot.rank, offset);
             if key <= self.limit {
                 slot.next += 1;
                 return Ok(Some(Position {
                     slot: current,
-                    raw_time: key.time,
-                    offset: key.offset,
+                    raw_time,
+                    offset,
                 }));
             }
             let limit = self.limit;
@@ -467,11 +470,7 @@ impl<S: ReadAt> Reader<S> {
     fn unopened(&self) -> Option<Key> {
         let buffer = self.files.buffers.get(self.next_buffer)?;
         let wait = self.open_bytes > self.max_open_bytes && !self.heap.is_empty();
-        (!wait).then_some(Key {
-            time: buffer.first_time,
-            rank: buffer.rank,
-            offset: 0,
-        })
+        (!wait).then(|| Key::new(buffer.first_time, buffer.rank, 0))
     }
 
     /// Reads a buffer into a free slot and puts it on the heap, unless nothing in it can be read.

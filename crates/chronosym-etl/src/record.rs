@@ -139,41 +139,73 @@ pub(crate) enum FrameError {
 }
 
 /// The kind and layout of a record's header.
+#[derive(Clone, Copy)]
 struct Header {
     kind: RecordKind,
     /// Width of pointers in the payload, if the header states it.
     width: Option<PointerSize>,
-    size_at: usize,
-    length: usize,
-    time_at: Option<usize>,
+    size_at: u8,
+    length: u8,
+    time_at: Option<u8>,
 }
 
-#[inline]
-fn header(marker: u32, bytes: &[u8]) -> Option<Header> {
-    use RecordKind::{Classic, Compact, Event, Instance, Message, Other, PerfInfo, System};
+/// The headers of trace records by type, up to the highest known one.
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
+const HEADERS: [Option<Header>; 0x16] = {
+    let mut headers = [None; 0x16];
+    let mut kind = 0;
+    while kind < headers.len() {
+        headers[kind] = known_header(kind as u8);
+        kind += 1;
+    }
+    headers
+};
+
+const fn known_header(kind: u8) -> Option<Header> {
+    use RecordKind::{Classic, Compact, Event, Instance, PerfInfo, System};
     const FOUR: Option<PointerSize> = Some(PointerSize::Four);
     const EIGHT: Option<PointerSize> = Some(PointerSize::Eight);
-    let (kind, width, size_at, length, time_at) = match (marker >> 24, (marker >> 16) as u8) {
-        (0xc0, 0x01) => (System, FOUR, 4, 32, Some(16)),
-        (0xc0, 0x02) => (System, EIGHT, 4, 32, Some(16)),
-        (0xc0, 0x03) => (Compact, FOUR, 4, 24, Some(16)),
-        (0xc0, 0x04) => (Compact, EIGHT, 4, 24, Some(16)),
-        (0xc0, 0x0a) => (Classic, FOUR, 0, 48, Some(16)),
-        (0xc0, 0x0b) => (Instance, FOUR, 0, 72, Some(16)),
-        (0xc0, 0x10) => (PerfInfo, FOUR, 4, 16, Some(8)),
-        (0xc0, 0x11) => (PerfInfo, EIGHT, 4, 16, Some(8)),
-        (0xc0, 0x12) => (Event, FOUR, 0, 80, Some(16)),
-        (0xc0, 0x13) => (Event, EIGHT, 0, 80, Some(16)),
-        (0xc0, 0x14) => (Classic, EIGHT, 0, 48, Some(16)),
-        (0xc0, 0x15) => (Instance, EIGHT, 0, 72, Some(16)),
-        (0x90, _) => (Message, None, 0, 8, message_time_at(bytes)),
-        (_, kind) if marker >> 31 != 0 => (Other(kind), None, 0, 4, None),
+    let (kind, width, size_at, length, time_at) = match kind {
+        0x01 => (System, FOUR, 4, 32, 16),
+        0x02 => (System, EIGHT, 4, 32, 16),
+        0x03 => (Compact, FOUR, 4, 24, 16),
+        0x04 => (Compact, EIGHT, 4, 24, 16),
+        0x0a => (Classic, FOUR, 0, 48, 16),
+        0x0b => (Instance, FOUR, 0, 72, 16),
+        0x10 => (PerfInfo, FOUR, 4, 16, 8),
+        0x11 => (PerfInfo, EIGHT, 4, 16, 8),
+        0x12 => (Event, FOUR, 0, 80, 16),
+        0x13 => (Event, EIGHT, 0, 80, 16),
+        0x14 => (Classic, EIGHT, 0, 48, 16),
+        0x15 => (Instance, EIGHT, 0, 72, 16),
         _ => return None,
     };
     Some(Header {
         kind,
         width,
         size_at,
+        length,
+        time_at: Some(time_at),
+    })
+}
+
+#[inline]
+fn header(marker: u32, bytes: &[u8]) -> Option<Header> {
+    let kind = (marker >> 16) as u8;
+    if marker >> 24 == 0xc0
+        && let Some(Some(header)) = HEADERS.get(usize::from(kind))
+    {
+        return Some(*header);
+    }
+    let (kind, length, time_at) = match marker >> 24 {
+        0x90 => (RecordKind::Message, 8, message_time_at(bytes)),
+        _ if marker >> 31 != 0 => (RecordKind::Other(kind), 4, None),
+        _ => return None,
+    };
+    Some(Header {
+        kind,
+        width: None,
+        size_at: 0,
         length,
         time_at,
     })
@@ -189,13 +221,13 @@ pub(crate) fn frame(bytes: &[u8]) -> Result<Frame, FrameError> {
         return Err(FrameError::End);
     }
     let header = header(marker, bytes).ok_or(FrameError::Damaged)?;
-    let size = bytes::u16(bytes, header.size_at).map_or(0, usize::from);
-    if size < header.length || size > bytes.len() {
+    let size = bytes::u16(bytes, header.size_at.into()).map_or(0, usize::from);
+    if size < usize::from(header.length) || size > bytes.len() {
         return Err(FrameError::Damaged);
     }
     let time = header
         .time_at
-        .and_then(|at| bytes::i64(bytes.get(..size)?, at));
+        .and_then(|at| bytes::i64(bytes.get(..size)?, at.into()));
     Ok(Frame {
         size: size as u32,
         time,
@@ -204,17 +236,18 @@ pub(crate) fn frame(bytes: &[u8]) -> Result<Frame, FrameError> {
 
 /// Raw time of the record at the start of `bytes`, even if only its header is there.
 pub(crate) fn time_of_cut(bytes: &[u8]) -> Option<i64> {
-    bytes::i64(bytes, header(bytes::u32(bytes, 0)?, bytes)?.time_at?)
+    let at = header(bytes::u32(bytes, 0)?, bytes)?.time_at?;
+    bytes::i64(bytes, at.into())
 }
 
 /// Offset of a WPP message's time. Its optional items come in the order sequence, GUID or
 /// component, time, ids.
-fn message_time_at(bytes: &[u8]) -> Option<usize> {
+fn message_time_at(bytes: &[u8]) -> Option<u8> {
     let flags = bytes::u16(bytes, 6)?;
     (flags & MESSAGE_TIME != 0).then(|| 8 + message_prefix(flags))
 }
 
-fn message_prefix(flags: u16) -> usize {
+fn message_prefix(flags: u16) -> u8 {
     let sequence = if flags & MESSAGE_SEQUENCE != 0 { 4 } else { 0 };
     let sender = match flags & (MESSAGE_GUID | MESSAGE_COMPONENT) {
         0 => 0,
@@ -247,7 +280,7 @@ impl<'a> Record<'a> {
             length,
             ..
         } = header(marker, bytes)?;
-        let bytes = bytes.get(..usize::from(bytes::u16(bytes, size_at)?))?;
+        let bytes = bytes.get(..usize::from(bytes::u16(bytes, size_at.into())?))?;
         let mut record = Self {
             time_ns: context.time_ns,
             raw_time: context.raw_time,
@@ -258,7 +291,7 @@ impl<'a> Record<'a> {
             kind,
             key: EventKey::Unknown((marker >> 16) as u8),
             activity_id: None,
-            payload: bytes.get(length..)?,
+            payload: bytes.get(length.into()..)?,
             bytes,
             extended: &[],
         };
@@ -353,7 +386,7 @@ impl<'a> Record<'a> {
 
     fn message(&mut self) -> Option<()> {
         let options = bytes::u16(self.bytes, 6)?;
-        let mut at = message_prefix(options);
+        let mut at = usize::from(message_prefix(options));
         let guid = at.checked_sub(16);
         let guid = guid.and_then(|at| bytes::guid(self.payload, at));
         self.key = EventKey::Message {

@@ -1,5 +1,7 @@
 //! ETW traces (.etl).
 
+use std::sync::Arc;
+
 use chronosym_etl::{Clock, ExtendedItem, ReadAt, Reader, Record, TraceHeader};
 use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode, classes};
 use chronosym_events::{Event, EventKey, EventSchema, PointerSize, Provider, RawEvent};
@@ -51,8 +53,8 @@ pub struct EtlStream<S> {
     is_described: bool,
     stack: Vec<u64>,
     is_joined: bool,
-    /// The session's ids of the schemas.
-    types: Vec<EventTypeId>,
+    /// The schemas' event types in the session.
+    types: Vec<EventType>,
     /// Set while the trace is read into a session.
     importer: Option<Importer>,
     has_ended: bool,
@@ -116,8 +118,8 @@ impl<S: ReadAt> EtlStream<S> {
         self.has_ended = true;
         // Some descriptions follow their events.
         self.schemas.redescribe();
-        for (id, schema) in self.types.iter().zip(self.schemas.all()) {
-            session.redescribe(*id, schema);
+        for (of, schema) in self.types.iter().zip(self.schemas.all()) {
+            session.redescribe(of.id, schema);
         }
         session.rename_volumes();
         if let Some(importer) = self.importer.take() {
@@ -185,22 +187,22 @@ impl<S: ReadAt> EventStream for EtlStream<S> {
             true => self.reader.next_readable(),
             false => None,
         };
-        let Some(record) = record else {
+        let Some(record) = &record else {
             self.finish(session);
             return Ok(None);
         };
-        let index = self.schemas.index_of(&record);
+        let index = self.schemas.index_of(record);
         for schema in &self.schemas.all()[self.types.len()..] {
-            self.types.push(session.event_type(schema.clone()));
+            self.types.push(EventType::new(schema, session));
         }
-        let id = self.types[index as usize];
+        let of = self.types[index as usize];
         let schema = &self.schemas.all()[index as usize];
-        let raw = raw_event(&record, schema);
+        let raw = raw_event(record, schema);
         if let Some(importer) = &mut self.importer {
-            importer.take(&raw, &record, id, session);
+            importer.take(&raw, record, of, session);
         }
-        if session.role(id) == Role::Description {
-            self.schemas.describe_by(&record);
+        if of.role == Role::Description {
+            self.schemas.describe_by(record);
         }
         Ok(Some(record.time_ns))
     }
@@ -253,6 +255,30 @@ fn activity(record: &Record<'_>) -> EventActivity {
     }
 }
 
+/// An event type as the session sees it.
+#[derive(Clone, Copy, Debug)]
+struct EventType {
+    id: EventTypeId,
+    role: Role,
+    /// Whether its stacks are selected.
+    selected: bool,
+    /// Whether the runtime may log its stack as a separate event.
+    is_clr: bool,
+}
+
+impl EventType {
+    fn new(schema: &Arc<EventSchema>, session: &mut Session) -> Self {
+        let id = session.event_type(Arc::clone(schema));
+        let role = session.role(id);
+        EventType {
+            id,
+            role,
+            selected: session.is_selected(id),
+            is_clr: is_clr(schema) && role != Role::ClrStack,
+        }
+    }
+}
+
 /// The owner of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Owner {
@@ -276,6 +302,8 @@ struct Importer {
     stacks: StackAssembler,
     /// The classes of samples; their stacks are set after the last record.
     classes: HashMap<ClassKey, ClassIndex>,
+    /// The classes of recent samples: most are of few classes, such as those of idle processors.
+    recent: Box<[Option<(ClassKey, ClassIndex)>; RECENT]>,
     /// Whether stacks are wanted.
     wanted: bool,
     /// Each thread's last event of the runtime, whose stack may follow as a separate event.
@@ -289,6 +317,8 @@ struct Importer {
     /// The classes of wake-ups whose waits have not ended, by number.
     wakers: HashMap<u32, ClassIndex>,
 }
+
+const RECENT: usize = 64;
 
 /// The last runtime event of a thread.
 #[derive(Debug)]
@@ -306,6 +336,7 @@ impl Importer {
         Importer {
             stacks: StackAssembler::new(wide),
             classes: HashMap::default(),
+            recent: Box::new([None; RECENT]),
             wanted: !matches!(session.options().samples, SampleSelection::None),
             last_clr: HashMap::default(),
             has_kernel_logger: false,
@@ -320,11 +351,12 @@ impl Importer {
         &mut self,
         raw: &RawEvent<'_>,
         record: &Record<'_>,
-        id: EventTypeId,
+        of: EventType,
         session: &mut Session,
     ) {
-        let (role, selected) = (session.role(id), session.is_selected(id));
-        let is_clr = is_clr(raw.schema);
+        let EventType {
+            id, role, selected, ..
+        } = of;
         let is_sample = match role {
             Role::TimerSample => selected || session.options().wants_profilers(),
             Role::CounterSample => selected,
@@ -378,8 +410,7 @@ impl Importer {
             }
             let has_stack = !selected && !is_stack && has_stack(record);
             session.count(id, 0, u64::from(has_stack), 0);
-            if is_clr
-                && role != Role::ClrStack
+            if of.is_clr
                 && let Some(tid) = record.thread_id
             {
                 let last = LastClr {
@@ -560,33 +591,31 @@ impl Importer {
     fn log_finished(&mut self, session: &mut Session) {
         while let Some(finished) = self.stacks.next_finished() {
             let Finished {
-                event,
-                stack,
-                has_stack,
+                time_ns, id, stack, ..
             } = finished;
-            let tid = event.tid.unwrap_or(0);
-            let owner = match event.pid {
-                Some(pid) => Owner::Thread(session.thread(Some(pid), tid.into(), event.time_ns)),
+            let tid = finished.tid.unwrap_or(0);
+            let owner = match finished.pid {
+                Some(pid) => Owner::Thread(session.thread(Some(pid), tid.into(), time_ns)),
                 None => Owner::Tid(tid),
             };
-            if has_stack {
-                session.count(event.id, 0, 1, 0);
+            if finished.has_stack {
+                session.count(id, 0, 1, 0);
             }
             let Sample {
                 kind, idle, weight, ..
-            } = event.sample;
+            } = finished.sample;
             let key = ClassKey {
                 owner,
-                event: event.id,
+                event: id,
                 kind,
                 idle,
                 stack,
             };
-            if kind != SampleKind::Event || session.is_selected(event.id) {
+            if kind != SampleKind::Event || session.is_selected(id) {
                 let class = self.class(key, session);
-                session.log_sample(class, event.time_ns, weight);
+                session.log_sample(class, time_ns, weight);
             }
-            let Some(switch) = event.switch else {
+            let Some(switch) = finished.switch else {
                 continue;
             };
             let switch = self.stacks.take_switch(switch);
@@ -607,13 +636,25 @@ impl Importer {
 
     /// Returns the class with these properties.
     fn class(&mut self, key: ClassKey, session: &mut Session) -> ClassIndex {
-        *self.classes.entry(key).or_insert_with(|| {
+        let owner = match key.owner {
+            Owner::Thread(thread) => thread.index(),
+            Owner::Tid(tid) => tid as usize,
+        };
+        let recent = &mut self.recent[(key.stack.mixed() ^ owner << 2) % RECENT];
+        if let Some((of, class)) = *recent
+            && of == key
+        {
+            return class;
+        }
+        let class = *self.classes.entry(key).or_insert_with(|| {
             let thread = match key.owner {
                 Owner::Thread(thread) => Some(thread),
                 Owner::Tid(_) => None,
             };
             session.open_class(SampleClass::open(thread, key.event, key.kind, key.idle))
-        })
+        });
+        *recent = Some((key, class));
+        class
     }
 
     /// Ends the import: assigns stacks and owners to all samples. Returns the number of stack keys

@@ -78,7 +78,12 @@ struct Entry {
 /// An event whose stack is as complete as it will be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Finished {
-    pub event: Waiting,
+    pub time_ns: u64,
+    pub id: EventTypeId,
+    pub pid: Option<u32>,
+    pub tid: Option<u32>,
+    pub sample: Sample,
+    pub switch: Option<u32>,
     pub stack: StackOf,
     /// Whether any part of the stack was received. If not, only the instruction pointer is known.
     pub has_stack: bool,
@@ -93,6 +98,16 @@ pub(super) struct StackOf {
 }
 
 impl StackOf {
+    /// Returns a number that differs between most stacks.
+    pub fn mixed(&self) -> usize {
+        let part = |part| match part {
+            Part::None => 0,
+            Part::Known(stack) => stack.index(),
+            Part::Key(of) => of as usize,
+        };
+        part(self.kernel) ^ part(self.user) << 3 ^ self.ip.unwrap_or(0) as usize
+    }
+
     /// Removes the user part below a kernel part. Returns whether there was one.
     pub fn drop_callers(&mut self) -> bool {
         let joined = self.kernel != Part::None && self.user != Part::None;
@@ -132,8 +147,10 @@ pub(super) struct StackAssembler {
     uses: Vec<StackId>,
     /// The uses that are not yet defined.
     open_keys: HashMap<(Mode, u64), OpenKey>,
-    /// Events that have waited long enough, for the importer to take.
-    finished: VecDeque<Finished>,
+    /// The time of the last event that was added, which ends the wait of earlier ones.
+    now_ns: u64,
+    /// Whether no event or part follows.
+    has_ended: bool,
     /// The switches among the events that wait, and the unused numbers. Most traces have none.
     switches: Vec<Switch>,
     unused: Vec<u32>,
@@ -166,7 +183,7 @@ impl StackAssembler {
 
     /// Adds an event whose stack may follow.
     pub fn wait(&mut self, event: Waiting) {
-        self.give_up(event.time_ns);
+        self.now_ns = event.time_ns;
         let entry = Entry {
             event,
             kernel: Part::None,
@@ -387,52 +404,49 @@ impl StackAssembler {
         }
     }
 
-    /// Finishes the events that have waited long enough, with the parts received.
-    fn give_up(&mut self, now_ns: u64) {
-        while let Some(first) = self.waiting.front()
-            && first.event.time_ns.saturating_add(PATIENCE_NS) < now_ns
-        {
-            self.given_up = self.given_up.max(Some(first.event.raw_time));
-            self.finish_first();
-        }
-    }
-
-    fn finish_first(&mut self) {
-        let Some(entry) = self.waiting.pop_front() else {
-            return;
-        };
-        let event = entry.event;
-        if entry.match_id != 0 {
-            self.by_match.remove(&entry.match_id);
-        }
-        let has_stack = entry.kernel != Part::None || entry.user != Part::None;
-        if has_stack || event.ip.is_some() {
-            let stack = self.resolved(StackOf {
-                kernel: entry.kernel,
-                user: entry.user,
-                ip: event.ip,
-            });
-            self.finished.push_back(Finished {
-                event,
-                stack,
-                has_stack,
-            });
-        } else if let Some(switch) = event.switch {
-            self.unused.push(switch);
-        }
-    }
-
-    /// Returns the next finished event, in the order of their times.
+    /// Returns the next event that has waited long enough, with the parts received, in the order of
+    /// their times. An event without any part and instruction pointer is dropped.
+    #[inline]
     pub fn next_finished(&mut self) -> Option<Finished> {
-        self.finished.pop_front()
+        loop {
+            let entry = self.waiting.front()?;
+            let until = entry.event.time_ns.saturating_add(PATIENCE_NS);
+            if until >= self.now_ns && !self.has_ended {
+                return None;
+            }
+            let event = &entry.event;
+            let has_stack = entry.kernel != Part::None || entry.user != Part::None;
+            let finished = Finished {
+                time_ns: event.time_ns,
+                id: event.id,
+                pid: event.pid,
+                tid: event.tid,
+                sample: event.sample,
+                switch: event.switch,
+                stack: self.resolved(StackOf {
+                    kernel: entry.kernel,
+                    user: entry.user,
+                    ip: event.ip,
+                }),
+                has_stack,
+            };
+            let is_wanted = has_stack || event.ip.is_some();
+            self.given_up = self.given_up.max(Some(event.raw_time));
+            if entry.match_id != 0 {
+                self.by_match.remove(&entry.match_id);
+            }
+            self.waiting.pop_front();
+            if is_wanted {
+                return Some(finished);
+            }
+            self.unused.extend(finished.switch);
+        }
     }
 
-    /// Finishes all waiting events at the end of the trace. Returns the number of keys that were
+    /// Ends the wait of all events at the end of the trace. Returns the number of keys that were
     /// never defined.
     pub fn finish(&mut self) -> u64 {
-        while !self.waiting.is_empty() {
-            self.finish_first();
-        }
+        self.has_ended = true;
         let is_undefined = |&&definition: &&StackId| definition == StackId::PENDING;
         self.uses.iter().filter(is_undefined).count() as u64
     }
