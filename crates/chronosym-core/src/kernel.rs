@@ -288,7 +288,7 @@ impl KernelState {
             .chain([share])
             .filter(|(nt, _)| is_in_folder(path, nt))
             .max_by_key(|(nt, _)| nt.len())?;
-        Some(format!("{dos}{}", &path[nt.len()..]))
+        Some([dos, &path[nt.len()..]].concat())
     }
 }
 
@@ -306,8 +306,11 @@ impl Image {
 
 /// Returns whether a path is in a folder, compared without case.
 fn is_in_folder(path: &str, folder: &str) -> bool {
-    let starts = path
-        .get(..folder.len())
-        .is_some_and(|head| head.eq_ignore_ascii_case(folder));
+    // From the end, where the names of volumes differ.
+    let head = path.as_bytes().get(..folder.len());
+    let starts = head.is_some_and(|head| {
+        let mut pairs = head.iter().rev().zip(folder.as_bytes().iter().rev());
+        pairs.all(|(a, b)| a.eq_ignore_ascii_case(b))
+    });
     starts && (folder.ends_with('\\') || path[folder.len()..].starts_with('\\'))
 }
