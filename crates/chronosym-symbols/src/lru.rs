@@ -1,10 +1,10 @@
 //! A cache of decoded files, limited by bytes: a PDB may have 50 KB or 2 GB.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use chronosym_types::hash::{HashMap, RandomState};
 use lru::LruCache;
 
 /// Keeps the most recently used values up to a budget in bytes. Threads may share it.
@@ -35,7 +35,7 @@ pub struct WeightedLru<K: Hash + Eq, T> {
 
 #[derive(Debug)]
 struct State<K: Hash + Eq, T> {
-    kept: LruCache<K, (Arc<T>, u64)>,
+    kept: LruCache<K, (Arc<T>, u64), RandomState>,
     weight: u64,
     loading: HashMap<K, Arc<Mutex<Option<Arc<T>>>>>,
 }
@@ -44,9 +44,9 @@ impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
     /// Creates a cache that keeps at most `budget` bytes, by the weights that the loaders return.
     pub fn new(budget: u64) -> Self {
         let state = State {
-            kept: LruCache::unbounded(),
+            kept: LruCache::unbounded_with_hasher(RandomState::default()),
             weight: 0,
-            loading: HashMap::new(),
+            loading: HashMap::default(),
         };
         Self {
             budget,

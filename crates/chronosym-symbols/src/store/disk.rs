@@ -1,12 +1,13 @@
 //! Accesses the disk for a search, blocking.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
+
+use chronosym_types::hash::HashMap;
 
 use super::name::below;
 use crate::unpack_limit::unpack_limit;
@@ -20,28 +21,47 @@ const RACY: Duration = Duration::from_secs(2);
 /// Cached folder listings, used while they are current.
 #[derive(Debug, Default)]
 pub struct Disk {
-    listings: Mutex<HashMap<PathBuf, Listing>>,
+    listings: Mutex<HashMap<PathBuf, Listed>>,
 }
 
 #[derive(Debug)]
-struct Listing {
+struct Listed {
     modified: SystemTime,
     listed: SystemTime,
-    /// From lower-case names to names.
-    names: Arc<HashMap<String, Vec<OsString>>>,
+    names: Arc<Names>,
+}
+
+/// From lower-case names to names.
+type Names = HashMap<String, Vec<OsString>>;
+
+/// The names in a folder, which rule out most candidates of a search. The default rules out none.
+#[derive(Clone, Debug, Default)]
+pub struct Listing(Option<Arc<Names>>);
+
+impl Listing {
+    /// Returns whether the folder may have an entry of this name, letter case aside: it has, or
+    /// could not be listed.
+    pub fn may_have(&self, name: &str) -> bool {
+        let is_lower = |c: u8| c.is_ascii() && !c.is_ascii_uppercase();
+        self.0
+            .as_ref()
+            .is_none_or(|names| match name.bytes().all(is_lower) {
+                true => names.contains_key(name),
+                false => names.contains_key(&name.to_lowercase()),
+            })
+    }
 }
 
 impl Disk {
+    pub(super) fn list(&self, folder: &Path) -> Listing {
+        // Windows ignores letter case itself.
+        let by_case = !cfg!(windows);
+        Listing(by_case.then(|| self.names(folder).ok()).flatten())
+    }
+
     pub(super) fn find(&self, folder: &Path, candidates: &[Vec<String>]) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = Vec::new();
-        // Most candidates are absent: one listing of the folder rules them out.
-        let by_case = !cfg!(windows) && candidates.iter().any(|names| !names.is_empty());
-        let listing = by_case.then(|| self.listing(folder).ok()).flatten();
-        let is_absent = |candidate: &[String]| match (&listing, candidate) {
-            (Some(listing), [first, ..]) => !listing.contains_key(&first.to_lowercase()),
-            _ => false,
-        };
-        for candidate in candidates.iter().filter(|names| !is_absent(names)) {
+        for candidate in candidates {
             // The last check; hostile names were rejected before.
             let Some(exact) = below(folder, candidate) else {
                 continue;
@@ -68,7 +88,7 @@ impl Disk {
             let lower = component.to_lowercase();
             let mut next = Vec::new();
             for path in &paths {
-                let Ok(names) = self.listing(path) else {
+                let Ok(names) = self.names(path) else {
                     continue;
                 };
                 next.extend(
@@ -85,7 +105,7 @@ impl Disk {
         paths
     }
 
-    fn listing(&self, folder: &Path) -> io::Result<Arc<HashMap<String, Vec<OsString>>>> {
+    fn names(&self, folder: &Path) -> io::Result<Arc<Names>> {
         let modified = fs::metadata(folder)?.modified()?;
         let listings = || self.listings.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(listing) = listings().get(folder)
@@ -98,7 +118,7 @@ impl Disk {
             return Ok(Arc::clone(&listing.names));
         }
         let listed = SystemTime::now();
-        let mut names: HashMap<String, Vec<OsString>> = HashMap::new();
+        let mut names = Names::default();
         for entry in fs::read_dir(folder)?.flatten() {
             let name = entry.file_name();
             let lower = name.to_string_lossy().to_lowercase();
@@ -108,7 +128,7 @@ impl Disk {
             same.sort();
         }
         let names = Arc::new(names);
-        let listing = Listing {
+        let listing = Listed {
             modified,
             listed,
             names: Arc::clone(&names),
@@ -350,6 +370,10 @@ mod tests {
         assert_eq!(find(&["FOO.pdb", "Ab1", "FOO.PDB"]), both);
         assert!(find(&["dir", "foo.pdb"]).is_empty(), "a folder");
         assert!(find(&["..", "x"]).is_empty());
+        let listing = disk.list(root);
+        assert!(listing.may_have("foo.pdb") && listing.may_have("DIR"));
+        assert!(!listing.may_have("fo"));
+        assert!(disk.list(&root.join("absent")).may_have("fo"));
         // A file created later is found, whether or not the listing is cached.
         fs::write(root.join("New.pdb"), "").unwrap();
         assert_eq!(find(&["new.pdb"]), ["New.pdb"]);

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::disk::{self, Disk};
+use super::disk::{self, Disk, Listing};
 use super::identify::IdentifyError;
 use super::url::UrlError;
 use crate::cache;
@@ -30,6 +30,11 @@ pub trait Driver: Sync {
 
     /// Waits.
     fn wait(&self, pause: Duration) -> impl Future<Output = ()> + Send;
+
+    /// Returns the names in a folder.
+    fn list(&self, folder: &Path) -> impl Future<Output = Listing> + Send {
+        ready(self.disk().list(folder))
+    }
 
     /// Returns the regular files below `folder` whose path is one of `candidates` (components),
     /// letter case aside; in the order of the candidates, exact spelling first. An empty candidate

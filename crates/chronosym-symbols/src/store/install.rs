@@ -89,7 +89,7 @@ impl<'s, D: Driver> Search<'s, D> {
             FileIdentity::WindowsPdb(_) => key.symstore,
             _ => true,
         };
-        let key = &self.keys.iter().find(fits)?.symsrv;
+        let key = &self.keys().iter().find(fits)?.symsrv;
         let index = [vec![layout::TWO_TIER.to_owned()]];
         let two_tier = !self.driver.find(sink.folder, &index).await.is_empty();
         let tier = if two_tier { name::tier(&key[0]) } else { None };

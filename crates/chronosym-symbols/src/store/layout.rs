@@ -1,5 +1,6 @@
 //! The ways in which folders and servers lay out symbol files.
 
+use super::disk::Listing;
 use super::key::{StoreKey, breakpad_name, debuginfod};
 use super::name::{FileName, packed, tier};
 use super::url::ServerUrl;
@@ -13,10 +14,15 @@ pub(super) const TWO_TIER: &str = "index2.txt";
 /// Subfolders of plain folders by the kind of image, which DbgHelp searches, also within `symbols`.
 const KIND_FOLDERS: [&str; 3] = ["dll", "exe", "sys"];
 
-/// Paths below a plain folder at which the wanted file may be under its own name or build ID.
-pub(super) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
+/// Paths below a plain folder at which the wanted file may be under its own name or build ID, as
+/// far as the folder's listing does not rule them out.
+pub(super) fn flat(wanted: &Wanted, names: &[FileName], listing: &Listing) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
-    let mut add = |parts: &[&str]| paths.push(parts.iter().map(|&part| part.to_owned()).collect());
+    let mut add = |parts: &[&str]| {
+        if parts.first().is_some_and(|first| listing.may_have(first)) {
+            paths.push(parts.iter().map(|&part| part.to_owned()).collect());
+        }
+    };
     match wanted {
         Wanted::ElfDebug(id) | Wanted::ElfImage(id) => {
             let debug = matches!(wanted, Wanted::ElfDebug(_));
@@ -76,18 +82,26 @@ pub(super) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
 }
 
 /// Paths below a store at which the wanted file, its compressed form or a pointer to it may be,
-/// in one or two tiers.
-pub(super) fn keyed(keys: &[StoreKey]) -> Vec<Vec<String>> {
+/// in one or two tiers, as far as the store's listing does not rule them out.
+pub(super) fn keyed(keys: &[StoreKey], listing: &Listing) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
+    let places = keys.iter().filter_map(|key| {
+        let folder = &key.symsrv[0];
+        let is_listed = listing.may_have(folder);
+        let tier = tier(folder).filter(|tier| listing.may_have(tier));
+        (is_listed || tier.is_some()).then_some((key, is_listed, tier))
+    });
+    let places: Vec<_> = places.collect();
     for ending in [Form::Plain, Form::Packed, Form::Pointer] {
-        for key in keys {
+        for (key, is_listed, tier) in &places {
             if ending != Form::Plain && !key.symstore {
                 continue;
             }
             let path = ending.of(&key.symsrv);
-            let tier = tier(&path[0]);
-            let two_tier = tier.map(|tier| [&[tier], &path[..]].concat());
-            paths.push(path.to_vec());
+            let two_tier = tier.clone().map(|tier| [&[tier], &path[..]].concat());
+            if *is_listed {
+                paths.push(path.to_vec());
+            }
             paths.extend(two_tier);
         }
     }
@@ -228,7 +242,10 @@ mod tests {
         let (wanted, names) = pdb();
         let keys = keys(&wanted, &names);
         let guid = "AB".repeat(16);
-        let paths: Vec<_> = keyed(&keys).iter().map(|path| path.join("/")).collect();
+        let paths: Vec<_> = keyed(&keys, &Listing::default())
+            .iter()
+            .map(|path| path.join("/"))
+            .collect();
         assert_eq!(
             paths,
             [
@@ -278,7 +295,10 @@ mod tests {
         let names =
             ["firefox.PDB", "libxul.so"].map(|name| FileName::from_untrusted(name).unwrap());
         let keys = keys(&wanted, &names);
-        let paths: Vec<_> = keyed(&keys).iter().map(|path| path.join("/")).collect();
+        let paths: Vec<_> = keyed(&keys, &Listing::default())
+            .iter()
+            .map(|path| path.join("/"))
+            .collect();
         let guid = "AB".repeat(16);
         let expected = [
             format!("firefox.PDB/{guid}1F/firefox.sym"),
@@ -295,7 +315,7 @@ mod tests {
             urls.iter()
                 .any(|(url, form)| { *form == Form::Plain && url.ends_with(&expected[1]) })
         );
-        let flat = flat(&wanted, &names);
+        let flat = flat(&wanted, &names, &Listing::default());
         assert_eq!(flat, [["firefox.sym"], ["libxul.so.sym"]]);
     }
 
@@ -304,7 +324,7 @@ mod tests {
         let id = BuildId::new(&[0xab, 0xcd, 0xef]).unwrap();
         let names: Vec<_> = FileName::from_untrusted("libx.so").into_iter().collect();
         let join = |wanted| -> Vec<String> {
-            flat(&wanted, &names)
+            flat(&wanted, &names, &Listing::default())
                 .iter()
                 .map(|path| path.join("/"))
                 .collect()

@@ -31,14 +31,16 @@ impl<'s, D: Driver> Search<'s, D> {
         if !self.searched.insert((folder, flat)) {
             return None;
         }
+        let listing = self.driver.list(folder).await;
         let mut candidates = Vec::new();
         if flat {
             // The user may have named the file itself.
             candidates.push(Vec::new());
-            candidates.extend(layout::flat(&self.request.wanted, &self.names));
+            candidates.extend(layout::flat(&self.request.wanted, &self.names, &listing));
         }
+        candidates.extend(layout::keyed(self.keys(), &listing));
         let location = SearchLocation::Folder(folder.into());
-        self.among(folder, candidates, location, sinks).await
+        self.among(folder, &candidates, location, sinks).await
     }
 
     /// Searches a folder that came with the trace: its files are used by identity only.
@@ -47,14 +49,17 @@ impl<'s, D: Driver> Search<'s, D> {
         folder: &Path,
         sinks: &[Sink<'s>],
     ) -> Option<LocatedFile> {
-        let candidates = layout::flat(&self.request.wanted, &self.names);
+        let listing = self.driver.list(folder).await;
+        let mut candidates = layout::flat(&self.request.wanted, &self.names, &listing);
+        candidates.extend(layout::keyed(self.keys(), &listing));
         let location = SearchLocation::TraceFolder(folder.into());
-        self.among(folder, candidates, location, sinks).await
+        self.among(folder, &candidates, location, sinks).await
     }
 
     /// Searches the cache of another tool by identity. Records only the files that exist.
     pub(super) async fn other_cache(&mut self, folder: &Path) -> Option<LocatedFile> {
-        let candidates = layout::flat(&self.request.wanted, &[]);
+        let listing = self.driver.list(folder).await;
+        let candidates = layout::flat(&self.request.wanted, &[], &listing);
         for path in self.driver.find(folder, &candidates).await {
             let location = SearchLocation::File(path.clone());
             if let Some(file) = self.plain(path, location).await {
@@ -64,18 +69,17 @@ impl<'s, D: Driver> Search<'s, D> {
         None
     }
 
-    /// Searches for the candidates, and in the keyed layouts.
+    /// Searches for the candidates.
     async fn among(
         &mut self,
         folder: &Path,
-        mut candidates: Vec<Vec<String>>,
+        candidates: &[Vec<String>],
         location: SearchLocation,
         sinks: &[Sink<'s>],
     ) -> Option<LocatedFile> {
-        candidates.extend(layout::keyed(&self.keys));
         let files = match candidates.is_empty() {
             true => Vec::new(),
-            false => self.driver.find(folder, &candidates).await,
+            false => self.driver.find(folder, candidates).await,
         };
         let is_of_trace = matches!(location, SearchLocation::TraceFolder(_));
         if files.is_empty() {

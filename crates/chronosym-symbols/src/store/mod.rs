@@ -47,7 +47,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 pub use config::{FetchLimits, StoreConfig};
-pub use disk::Disk;
+pub use disk::{Disk, Listing};
 pub use driver::{Driver, Fetched, NotFetched};
 pub use identify::{Identify, IdentifyError, has_identity, identity_of, read_identity};
 pub use key::server_paths;

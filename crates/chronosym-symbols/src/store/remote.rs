@@ -38,7 +38,7 @@ impl<'s, D: Driver> Search<'s, D> {
         let known_tier = self.memory.two_tier(&id);
         let urls = match debuginfod {
             true => layout::debuginfod_urls(server, &self.request.wanted),
-            false => layout::symbol_urls(server, &self.keys, known_tier == Some(true)),
+            false => layout::symbol_urls(server, self.keys(), known_tier == Some(true)),
         };
         let what = redacted(&urls.first()?.0);
         if self.config.offline {
@@ -71,7 +71,7 @@ impl<'s, D: Driver> Search<'s, D> {
             && known_tier.is_none()
             && visit.probe_tiers(server).await
         {
-            let urls = layout::symbol_urls(server, &visit.search.keys, true);
+            let urls = layout::symbol_urls(server, visit.search.keys(), true);
             if let Some(file) = visit.ask_all(urls).await {
                 return Some(file);
             }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::config::StoreConfig;
 use super::driver::Driver;
@@ -18,7 +19,7 @@ pub(super) struct Search<'s, D> {
     pub(super) memory: &'s RunMemory,
     pub(super) driver: &'s D,
     pub(super) request: &'s Request,
-    pub(super) keys: Vec<StoreKey>,
+    keys: OnceLock<Vec<StoreKey>>,
     pub(super) names: Vec<FileName>,
     pub(super) searched: HashSet<(&'s Path, bool)>,
     pub(super) attempts: Vec<Attempt>,
@@ -61,11 +62,17 @@ impl<'s, D: Driver> Search<'s, D> {
             memory,
             driver,
             request,
-            keys: keys(&request.wanted, &names),
+            keys: OnceLock::new(),
             names,
             searched: HashSet::new(),
             attempts,
         }
+    }
+
+    /// Returns the keys of the wanted file, which many searches do not need.
+    pub(super) fn keys(&self) -> &[StoreKey] {
+        let keys = || keys(&self.request.wanted, &self.names);
+        self.keys.get_or_init(keys)
     }
 
     /// Checks whether the file at `path` is the wanted one; records the result for `location`.
