@@ -6,7 +6,6 @@ use crate::clock::Clock;
 use crate::directory::Directory;
 use crate::history::History;
 use crate::layout::{Cutter, Layout, Segment, WIDEST as WIDEST_TILE, tile_of};
-use crate::lifetimes::Segments;
 use crate::lists::Lists;
 use crate::map::VersionedMap;
 use crate::occupant::Occupant;
@@ -35,12 +34,12 @@ impl VersionedMap {
 
     /// Builds the index of a history.
     pub(crate) fn index(history: History) -> Self {
-        let (lists, wide) = history.divide();
         let History {
-            segments: Segments { bounds, .. },
+            bounds,
+            lists,
+            wide,
             lifetimes,
             stated,
-            ..
         } = history;
         let cuts = cuts(&wide, bounds.len());
         let segment = |i: usize| Segment {

@@ -1,9 +1,10 @@
-//! Occupants with their lifetimes, by segment: what a frozen map is built from.
+//! Occupants by segment, and their lifetimes: what a frozen map is built from.
 
 use crate::lifetimes::{self, Segments};
 use crate::lists::Lists;
 use crate::map::Stated;
 use crate::occupant::{AddrRange, Id, Occupant};
+use crate::parallel;
 use crate::wide::WideOccupant;
 
 /// An occupant of more segments is kept in the tree of wide occupants.
@@ -11,11 +12,18 @@ const WIDEST: usize = 1024;
 /// So are the widest others, until those in lists have at most this many segments on average.
 const COPIES: usize = 32;
 
-/// Occupants with their lifetimes, by position.
+/// Fewer occupants are not worth a thread.
+const MANY: usize = if cfg!(test) { 1 } else { 1 << 14 };
+
+/// The segments of some occupants and their lifetimes.
 pub(crate) struct History {
-    pub(crate) segments: Segments,
-    /// The positions in the order of evidence, which is that of the lifetimes of each address.
-    pub(crate) order: Vec<u32>,
+    /// First and last address of each segment.
+    pub(crate) bounds: Vec<(u64, u64)>,
+    /// The ids of the occupants of each segment in time order, without wide ones.
+    pub(crate) lists: Lists,
+    /// The wide occupants by segment, in time order.
+    pub(crate) wide: Vec<WideOccupant>,
+    /// By position, as `stated`.
     pub(crate) lifetimes: Vec<(u64, u64)>,
     pub(crate) stated: Vec<Stated>,
 }
@@ -30,36 +38,59 @@ impl History {
         let ranges: Vec<AddrRange> = occupants.iter().map(|occupant| occupant.range).collect();
         let segments = lifetimes::segments(&ranges);
         let order = lifetimes::order(occupants.iter().map(Occupant::instant));
-        let lifetimes = lifetimes::lifetimes(occupants, &order, &segments);
-        let stated = occupants
-            .iter()
-            .zip(&lifetimes)
-            .map(|(occupant, lifetime)| Stated::of(occupant, *lifetime))
-            .collect();
+        let live = || {
+            let lifetimes = lifetimes::lifetimes(occupants, &order, &segments);
+            let all = occupants.iter().zip(&lifetimes);
+            let stated = all.map(|(occupant, lifetime)| Stated::of(occupant, *lifetime));
+            (stated.collect(), lifetimes)
+        };
+        let divide = || divide(&segments.extents, segments.bounds.len(), &order);
+        // Asking for processors takes longer than a small history.
+        let ((stated, lifetimes), (lists, wide)) =
+            match occupants.len() >= MANY && parallel::is_available() {
+                true => parallel::both(live, divide),
+                false => (live(), divide()),
+            };
         Self {
-            segments,
-            order,
+            bounds: segments.bounds,
+            lists,
+            wide,
             lifetimes,
             stated,
         }
     }
 
-    /// Returns the ids of the occupants of each segment, and the wide occupants apart; both in time
-    /// order.
-    pub(crate) fn divide(&self) -> (Lists, Vec<WideOccupant>) {
-        let Segments { bounds, extents } = &self.segments;
-        let widest = widest_in_lists(extents);
-        let all = self.order.iter().map(|&index| {
-            let (first, last) = extents[index as usize];
-            (first as usize, last as usize, index + 1)
-        });
-        let is_wide = |&(first, last, _): &WideOccupant| last - first >= widest;
-        let narrow = all.clone().filter(|occupant| !is_wide(occupant));
-        let entries =
-            narrow.flat_map(|(first, last, id)| (first..=last).map(move |segment| (segment, id)));
-        let lists = Lists::new(bounds.len(), entries);
-        (lists, all.filter(is_wide).collect())
+    /// Creates a history of known lifetimes. `order` has the positions in the order of evidence,
+    /// which is that of the lifetimes of each address.
+    pub(crate) fn new(
+        Segments { bounds, extents }: Segments,
+        order: &[u32],
+        lifetimes: Vec<(u64, u64)>,
+        stated: Vec<Stated>,
+    ) -> Self {
+        let (lists, wide) = divide(&extents, bounds.len(), order);
+        Self {
+            bounds,
+            lists,
+            wide,
+            lifetimes,
+            stated,
+        }
     }
+}
+
+/// Returns the ids of the occupants of each segment, and the wide occupants apart.
+fn divide(extents: &[(u32, u32)], segments: usize, order: &[u32]) -> (Lists, Vec<WideOccupant>) {
+    let widest = widest_in_lists(extents);
+    let all = order.iter().map(|&index| {
+        let (first, last) = extents[index as usize];
+        (first as usize, last as usize, index + 1)
+    });
+    let is_wide = |&(first, last, _): &WideOccupant| last - first >= widest;
+    let narrow = all.clone().filter(|occupant| !is_wide(occupant));
+    let entries =
+        narrow.flat_map(|(first, last, id)| (first..=last).map(move |segment| (segment, id)));
+    (Lists::new(segments, entries), all.filter(is_wide).collect())
 }
 
 /// Returns the largest number of segments of an occupant that is kept in lists.

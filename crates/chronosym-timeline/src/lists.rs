@@ -14,9 +14,8 @@ impl Lists {
     /// Builds `count` lists from `entries` (list and id), each in the order of the entries.
     pub(crate) fn new(count: usize, entries: impl Iterator<Item = (usize, u32)> + Clone) -> Self {
         let mut ends = vec![0_u32; count + 1];
-        for (list, _) in entries.clone() {
-            ends[list + 1] += 1;
-        }
+        // Nested iterators run faster inside of `for_each`.
+        entries.clone().for_each(|(list, _)| ends[list + 1] += 1);
         let mut next = 0_u32;
         for end in &mut ends {
             next = next.checked_add(*end).expect("fewer than 2^32 entries");
@@ -24,11 +23,11 @@ impl Lists {
         }
         // Until it is filled, each end is the start of its list.
         let mut ids = vec![0; next as usize];
-        for (list, id) in entries {
+        entries.for_each(|(list, id)| {
             let next = &mut ends[list];
             ids[*next as usize] = id;
             *next += 1;
-        }
+        });
         Self { ends, ids }
     }
 

@@ -1,5 +1,6 @@
 //! Work on two threads.
 
+use std::panic::resume_unwind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -34,4 +35,18 @@ pub(crate) fn each<P: Sync, R: Send + Sync>(parts: &[P], work: impl Fn(&P) -> R 
         .into_iter()
         .filter_map(OnceLock::into_inner)
         .collect()
+}
+
+/// Returns the results of two functions, of which another thread runs the second.
+pub(crate) fn both<A, B: Send>(here: impl FnOnce() -> A, there: impl Fn() -> B + Sync) -> (A, B) {
+    thread::scope(|scope| {
+        let spawned = thread::Builder::new().spawn_scoped(scope, &there);
+        let first = here();
+        let second = match spawned {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            // The thread cannot be spawned.
+            Err(_) => there(),
+        };
+        (first, second)
+    })
 }

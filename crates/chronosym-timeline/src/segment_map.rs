@@ -5,7 +5,6 @@ use std::iter;
 
 use crate::clock::Clock;
 use crate::history::History;
-use crate::lifetimes::Segments;
 use crate::lists::Lists;
 use crate::map::Stated;
 use crate::occupant::{Id, Lifetime, Neighbours, Occupant};
@@ -44,14 +43,13 @@ impl SegmentMap {
     /// assert_eq!(map.lookup(0x1080, 20), None);
     /// ```
     pub fn new(occupants: &[Occupant]) -> Self {
-        let history = History::of(occupants);
-        let (lists, wide) = history.divide();
         let History {
-            segments: Segments { bounds, .. },
+            bounds,
+            lists,
+            wide,
             lifetimes,
             stated,
-            ..
-        } = history;
+        } = History::of(occupants);
         let clock = Clock::new(&lifetimes);
         Self {
             wide: WideOccupants::new(&wide, bounds.len(), &lifetimes, clock),

@@ -34,12 +34,12 @@ impl Base {
     pub(crate) fn new(occupants: &Occupants) -> Self {
         let all = || occupants.iter().map(|(_, live)| live);
         let ranges: Vec<AddrRange> = all().map(|live| live.occupant.range).collect();
-        let map = VersionedMap::index(History {
-            segments: lifetimes::segments(&ranges),
-            order: lifetimes::order(all().map(|live| live.occupant.instant())),
-            lifetimes: all().map(LiveOccupant::bounds).collect(),
-            stated: (all().map(|live| Stated::of(&live.occupant, live.bounds()))).collect(),
-        });
+        let order = lifetimes::order(all().map(|live| live.occupant.instant()));
+        let lifetimes = all().map(LiveOccupant::bounds).collect();
+        let stated = all().map(|live| Stated::of(&live.occupant, live.bounds()));
+        let segments = lifetimes::segments(&ranges);
+        let history = History::new(segments, &order, lifetimes, stated.collect());
+        let map = VersionedMap::index(history);
         let tiles = map.tiles.len();
         Self {
             map,
