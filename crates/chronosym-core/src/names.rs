@@ -112,7 +112,9 @@ impl NameTable {
             Text::Wide(text) if text.as_bytes().len() <= LONGEST_RECENT => text.as_bytes(),
             _ => return self.text(text),
         };
-        self.recent.resize_with(RECENT, Default::default);
+        if self.recent.is_empty() {
+            self.recent.resize_with(RECENT, Default::default);
+        }
         let slot = FxBuildHasher.hash_one(bytes) as usize % RECENT;
         if self.recent[slot].0 != bytes {
             let id = self.text(text);

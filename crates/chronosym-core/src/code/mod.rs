@@ -141,8 +141,8 @@ impl ProcessCode {
 
     /// Applies a method event of the CLR.
     pub fn apply_method(&mut self, at: At, method: &facts::Method<'_>, names: &mut NameTable) {
-        self.occupied.approach(method.start);
-        let current = self.current(method.clr_instance, method.id, method.start);
+        let current = self.occupied.approach(method.start);
+        let current = current.and_then(|body| self.of(body, (method.clr_instance, method.id)));
         let [namespace, name, _] = &method.names;
         let name = if namespace.is_empty() && name.is_empty() {
             NameId::NONE
@@ -283,10 +283,14 @@ impl ProcessCode {
         method_id: u64,
         start: u64,
     ) -> Option<(BodyIndex, &CodeBody)> {
-        let index = self.occupied.starting_at(start)?;
+        let body = self.occupied.starting_at(start)?;
+        self.of(body, (clr_instance, method_id))
+    }
+
+    /// Returns a body, if it is of a method: (clr, method id).
+    fn of(&self, index: BodyIndex, method: (u16, u64)) -> Option<(BodyIndex, &CodeBody)> {
         let body = &self.bodies[index.index()];
-        let is_of_method = body.method_id == method_id && body.clr_instance == clr_instance;
-        is_of_method.then_some((index, body))
+        ((body.clr_instance, body.method_id) == method).then_some((index, body))
     }
 
     /// Merges the properties in an event into an existing body.

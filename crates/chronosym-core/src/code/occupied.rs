@@ -56,11 +56,6 @@ impl Occupied {
         is_near.then(|| (part, next - 1))
     }
 
-    /// Makes addresses around this one be found sooner.
-    pub fn approach(&mut self, address: u64) {
-        self.recent = self.position(address).unwrap_or_default();
-    }
-
     /// Returns the last range that starts at or before an address.
     fn before(&self, address: u64) -> Option<Range> {
         let (part, at) = self.position(address)?;
@@ -70,6 +65,14 @@ impl Occupied {
     /// Returns the body whose range starts at an address.
     pub fn starting_at(&self, start: u64) -> Option<BodyIndex> {
         let range = self.before(start)?;
+        (range.start == start).then_some(range.body)
+    }
+
+    /// As [`starting_at`](Self::starting_at), and makes addresses around this one be found sooner.
+    pub fn approach(&mut self, start: u64) -> Option<BodyIndex> {
+        let found = self.position(start);
+        self.recent = found.unwrap_or_default();
+        let range = found.map(|(part, at)| self.parts[part][at])?;
         (range.start == start).then_some(range.body)
     }
 
@@ -185,7 +188,8 @@ mod tests {
             for (index, &(start, length, kind)) in changes.iter().enumerate() {
                 let body = BodyIndex(index as u32);
                 if kind < 5 {
-                    occupied.approach(start);
+                    let own = model.get(&start).map(|range: &Range| range.body);
+                    prop_assert_eq!(occupied.approach(start), own);
                 }
                 if kind == 0 {
                     occupied.remove(start);
