@@ -401,8 +401,11 @@ impl Session {
             SampleKind::Event
         };
         let selected = info.selected;
+        // Only markers have the names of a started compilation.
+        let jitted = raw.jitted_method().filter(|_| !is_noted);
         let decoded = match info.meaning.role {
             Role::ThreadSample if stack.is_none() => return None,
+            _ if jitted.is_some() => None,
             Role::ThreadSample | Role::Code | Role::CodeOrSample => Some(raw.decode()),
             _ => None,
         };
@@ -420,7 +423,13 @@ impl Session {
                 machine.counters.undecodable(id, *error);
                 return None;
             }
-            None => SampleKind::Event,
+            None => {
+                if let Some(method_id) = jitted {
+                    let process = machine.process_at(at);
+                    machine.apply_to(process, at, Fact::JitStart { method_id });
+                }
+                SampleKind::Event
+            }
         };
         if is_noted {
             let thread = machine.thread_at(at);

@@ -386,6 +386,27 @@ impl<'a> RawEvent<'a> {
         Ok(described.map(|fields| describe(fields, self.payload, self.pointer_size)))
     }
 
+    /// Returns the method of a MethodJittingStarted event without decoding its names; `None` for
+    /// other events, and if the payload may be incomplete.
+    pub fn jitted_method(&self) -> Option<u64> {
+        const NAMES_AT: usize = 24;
+        let EventKey::Manifest {
+            provider: Provider::Runtime,
+            id: 145,
+            version: 1,
+        } = self.schema.key
+        else {
+            return None;
+        };
+        // After the last of three terminators comes the number of a runtime instance. It is smaller
+        // than any character of a name, at which the payload may be cut.
+        let (before, instance) = self.payload.split_last_chunk()?;
+        let names = before.get(NAMES_AT..)?;
+        let is_whole = names.len() >= 6 && names.len() % 2 == 0 && names.ends_with(&[0, 0]);
+        let method = u64::from_le_bytes(*self.payload.first_chunk()?);
+        (is_whole && u16::from_le_bytes(*instance) < 0x20).then_some(method)
+    }
+
     /// Decodes a method event that ends too early: all fields of the newest older version that is
     /// complete, or the body without its names where the strings are missing (seen from .NET 5 on
     /// x86). `None` when that fails too, and for other events.

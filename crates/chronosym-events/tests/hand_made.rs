@@ -83,6 +83,26 @@ fn method_flags_and_actions() {
 }
 
 #[test]
+fn the_method_of_a_started_compilation_needs_a_whole_payload() {
+    let payload =
+        |version| payload::jitting_started(version, 7, 2, 3, 33, ("N.T", "M", "void ()"), 9);
+    let (whole, schema) = (payload(1), manifest(Provider::Runtime, 145, 1));
+    assert_eq!(raw(&schema, &whole, 8).jitted_method(), Some(7));
+    for end in 0..whole.len() {
+        let cut = raw(&schema, &whole[..end], 8);
+        assert!(cut.decode().is_err());
+        assert_eq!(cut.jitted_method(), None, "cut at {end}");
+    }
+    // Without names, as an x86 runtime wrote it.
+    let without_names = [&whole[..24], &[9, 0]].concat();
+    assert_eq!(raw(&schema, &without_names, 8).jitted_method(), None);
+    for (id, version, payload) in [(145, 0, payload(0)), (143, 1, whole)] {
+        let schema = manifest(Provider::Runtime, id, version);
+        assert_eq!(raw(&schema, &payload, 8).jitted_method(), None);
+    }
+}
+
+#[test]
 fn a_truncated_method_is_read_up_to_its_end() {
     let whole = Method {
         start: 0x1000,
