@@ -44,6 +44,11 @@ pub enum Role {
 }
 
 impl Role {
+    /// Returns the role of an event type.
+    pub fn of(schema: &EventSchema) -> Self {
+        Meaning::of(schema).role
+    }
+
     /// Returns whether the events state code, so that they must be pushed in time order.
     pub fn states_code(self) -> bool {
         matches!(self, Role::Code | Role::CodeOrSample)

@@ -24,9 +24,11 @@ const CHUNK: usize = 256;
 pub(super) struct Batch {
     /// Event types that are new in this batch. They are numbered across all batches.
     types: Vec<Arc<EventSchema>>,
-    counted: Vec<(u32, Count)>,
+    counted: Vec<(TypeNumber, Count)>,
     last_ns: u64,
     records: Vec<BatchRecord>,
+    /// Time in ticks and position of the records about code, which must be applied in time order.
+    ordered: Vec<(i64, u32)>,
     payloads: Vec<u8>,
     /// The activity ids of records by position, if they are wanted.
     activities: Vec<(usize, EventActivity)>,
@@ -45,16 +47,27 @@ struct Stacks {
 
 struct BatchRecord {
     time_ns: u64,
-    /// In ticks: several can fall into one ns, or precede the start of the trace.
-    raw_time: i64,
     thread_id: u64,
     capture_thread: u64,
     process_id: Option<u32>,
-    /// Number of its type.
-    event_type: u32,
+    event_type: TypeNumber,
     stack: Option<u32>,
     payload_at: u32,
     payload_size: u32,
+}
+
+/// The number of an event type in the trace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct TypeNumber {
+    number: u32,
+    /// Whether its events are about code.
+    states_code: bool,
+}
+
+impl TypeNumber {
+    fn index(self) -> usize {
+        self.number as usize
+    }
 }
 
 impl Batch {
@@ -114,7 +127,7 @@ impl<'r> RegionCursor<'r> {
 #[derive(Default)]
 pub(super) struct Filler {
     /// The number of each of the reader's types.
-    numbers: OfTypes<u32>,
+    numbers: OfTypes<TypeNumber>,
     types: u32,
     /// Whether activity ids are wanted.
     pub(super) activity_ids: bool,
@@ -128,12 +141,17 @@ impl Filler {
         batch.types.clear();
         batch.counted.clear();
         batch.records.clear();
+        batch.ordered.clear();
         batch.payloads.clear();
         batch.activities.clear();
         let mut number = |schema| {
+            let event_type = TypeNumber {
+                number: self.types,
+                states_code: Role::of(&schema).states_code(),
+            };
             batch.types.push(Arc::new(schema));
             self.types += 1;
-            self.types - 1
+            event_type
         };
         let types = region.event_types();
         self.numbers.add(types, &mut number);
@@ -147,11 +165,15 @@ impl Filler {
                 };
                 batch.activities.push((batch.records.len(), activity));
             }
+            if event_type.states_code {
+                // Several times in ticks can fall into one ns, or precede the start of the trace.
+                let position = batch.records.len() as u32;
+                batch.ordered.push((record.raw_time, position));
+            }
             let payload_at = batch.payloads.len() as u32;
             batch.payloads.extend_from_slice(record.payload);
             batch.records.push(BatchRecord {
                 time_ns: record.time_ns,
-                raw_time: record.raw_time,
                 thread_id: record.thread_id,
                 capture_thread: record.capture_thread,
                 process_id: record.process_id,
@@ -164,6 +186,9 @@ impl Filler {
                 break;
             }
         }
+        // The sort is stable: events of one thread are in order already, and events of equal times
+        // keep the order of the file.
+        batch.ordered.sort_by_key(|&(time, _)| time);
         if first {
             let counted = region.counted();
             batch
@@ -203,8 +228,6 @@ pub(super) struct Importer {
     repeatable: Vec<Option<Repeatable>>,
     /// The number of batches so far.
     batches: u64,
-    /// Time in ticks and index of the records whose order matters.
-    ordered: Vec<(i64, u32)>,
 }
 
 /// A sample of a tick: others differ in their times only.
@@ -214,7 +237,7 @@ struct Repeatable {
     stack: u32,
     thread_id: u64,
     process_id: Option<u32>,
-    event_type: u32,
+    event_type: TypeNumber,
     /// The kind of code that it is in.
     payload: [u8; 4],
     class: ClassIndex,
@@ -260,7 +283,6 @@ impl Importer {
             interned: Vec::new(),
             repeatable: Vec::new(),
             batches: 0,
-            ordered: Vec::new(),
         }
     }
 
@@ -299,7 +321,7 @@ impl Importer {
             self.types.extend(ids);
         }
         for &(event_type, count) in &batch.counted {
-            let id = self.types[event_type as usize];
+            let id = self.types[event_type.index()];
             session.count(id, count.events, count.stacks, self.at(batch.last_ns));
         }
         if batch.starts_region {
@@ -311,27 +333,20 @@ impl Importer {
         self.batches += 1;
         for &(position, activity) in &batch.activities {
             let record = &batch.records[position];
-            let id = self.types[record.event_type as usize];
+            let id = self.types[record.event_type.index()];
             let payload = batch.payload(record);
             session.event_activity(id, self.at_of(record), activity, payload);
         }
         // Only events about code must be applied in time order.
-        let mut ordered = std::mem::take(&mut self.ordered);
-        ordered.clear();
-        for (chunk, first) in batch.records.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
+        for chunk in batch.records.chunks(CHUNK) {
             let has_room = session.has_room(chunk.len());
-            for (record, position) in chunk.iter().zip(first..) {
-                if session.needs_order(self.types[record.event_type as usize]) {
-                    ordered.push((record.raw_time, position));
-                } else if has_room && !self.push_again(batch, record, session) {
+            for record in chunk.iter().filter(|record| !record.event_type.states_code) {
+                if has_room && !self.push_again(batch, record, session) {
                     self.push(batch, record, session);
                 }
             }
         }
-        // The sort is stable: events of one thread are in order already, and events of equal times
-        // keep the order of the file.
-        ordered.sort_by_key(|&(time, _)| time);
-        for chunk in ordered.chunks(CHUNK) {
+        for chunk in batch.ordered.chunks(CHUNK) {
             if !session.has_room_for_code(chunk.len()) {
                 break;
             }
@@ -339,7 +354,6 @@ impl Importer {
                 self.push(batch, &batch.records[position as usize], session);
             }
         }
-        self.ordered = ordered;
         self.at(batch.last_ns)
     }
 
@@ -354,14 +368,14 @@ impl Importer {
         let class = before.as_ref().map_or(0, |before| before.class);
         let is_same = *before == Some(Repeatable { class, ..sample });
         if is_same {
-            let id = self.types[record.event_type as usize];
+            let id = self.types[record.event_type.index()];
             session.push_again(id, class, self.at(record.time_ns));
         }
         is_same
     }
 
     fn push(&mut self, batch: &Batch, record: &BatchRecord, session: &mut Session) {
-        let id = self.types[record.event_type as usize];
+        let id = self.types[record.event_type.index()];
         if !self.ticks && session.role(id) == Role::ThreadSample && !session.is_selected(id) {
             session.count(id, 1, u64::from(record.stack.is_some()), 0);
             return;
