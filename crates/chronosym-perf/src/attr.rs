@@ -209,7 +209,7 @@ enum IdLocation {
 }
 
 /// All events of a recording.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Attrs {
     list: Vec<EventAttr>,
     by_id: HashMap<u64, usize>,

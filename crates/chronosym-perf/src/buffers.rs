@@ -13,7 +13,7 @@ pub(crate) enum Buffer {
 }
 
 /// The buffers of a recording, as far as the recorder lists them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Buffers {
     /// By the ids of events.
     by_id: HashMap<u64, Buffer>,

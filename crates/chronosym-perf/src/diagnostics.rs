@@ -87,6 +87,30 @@ impl Diagnostics {
         *self == counted
     }
 
+    /// Adds what was counted while records were gathered; it has neither gaps nor losses.
+    pub(crate) fn add_counts(&mut self, gathered: &Self) {
+        self.bytes_read = gathered.bytes_read;
+        self.unfinished |= gathered.unfinished;
+        let counts = [
+            (&mut self.records, gathered.records),
+            (&mut self.rounds, gathered.rounds),
+            (&mut self.skipped_bytes, gathered.skipped_bytes),
+            (&mut self.unknown_events, gathered.unknown_events),
+            (&mut self.bad_sections, gathered.bad_sections),
+            (
+                &mut self.bad_compressed_bytes,
+                gathered.bad_compressed_bytes,
+            ),
+            (&mut self.forced_rounds, gathered.forced_rounds),
+            (&mut self.late_records, gathered.late_records),
+            (&mut self.aux_bytes, gathered.aux_bytes),
+            (&mut self.aux_faults, gathered.aux_faults),
+        ];
+        for (count, more) in counts {
+            *count = count.saturating_add(more);
+        }
+    }
+
     /// Records that the kernel lost.
     pub fn lost_events(&self) -> u64 {
         self.lost_records

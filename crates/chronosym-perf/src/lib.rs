@@ -17,8 +17,9 @@
 //!
 //! Each processor's records are in order, in parts. The recorder marks the end of each *round* over
 //! all processors; records after a mark are not older than those before the previous mark. So the
-//! reader holds two rounds, or as much as [`Options::round_limit`] allows. Compressed records are
-//! one zstd stream that is never finished.
+//! reader holds two rounds, or as much as [`Options::round_limit`] allows, and with
+//! [`Reader::read_ahead`] another one of moderate size. Compressed records are one zstd stream that
+//! is never finished.
 //!
 //! # Damage
 //!
@@ -41,6 +42,7 @@
     )
 )]
 
+mod ahead;
 mod attr;
 mod buffers;
 mod bytes;
@@ -49,11 +51,13 @@ mod compressed;
 mod decode;
 mod diagnostics;
 mod error;
+mod gather;
 mod header;
 mod info;
 pub mod jitdump;
 mod kind;
 mod losses;
+mod missing;
 mod raw;
 mod reader;
 mod record;

@@ -9,7 +9,7 @@
     reason = "sizes of what is in memory, and places in it"
 )]
 
-use std::ops::Range;
+use std::sync::Arc;
 
 /// Position and order of a held record.
 #[derive(Clone, Copy)]
@@ -22,30 +22,91 @@ struct HeldRecord {
     len: usize,
 }
 
+/// The bytes of records, in two parts.
+struct Parts {
+    older: Arc<Vec<u8>>,
+    newer: Arc<Vec<u8>>,
+    /// Position of the first byte of the older part.
+    base: usize,
+}
+
+impl Parts {
+    fn bytes(&self, record: HeldRecord) -> Option<&[u8]> {
+        let at = record.start.wrapping_sub(self.base);
+        let (part, at) = match at.checked_sub(self.older.len()) {
+            Some(at) => (&self.newer, at),
+            None => (&self.older, at),
+        };
+        part.get(at..at + record.len)
+    }
+
+    fn is_older(&self, record: &HeldRecord) -> bool {
+        record.start.wrapping_sub(self.base) < self.older.len()
+    }
+}
+
+/// Records that can be delivered, in order.
+#[derive(Default)]
+pub(crate) struct Ready {
+    /// `None` without records.
+    parts: Option<Parts>,
+    records: Vec<HeldRecord>,
+    /// Records before this index have been delivered.
+    next: usize,
+    /// The greatest time of these records and of those readied before.
+    pub(crate) latest: u64,
+}
+
+impl Ready {
+    pub(crate) fn has_next(&self) -> bool {
+        self.next < self.records.len()
+    }
+
+    /// Frees the memory of records that have been delivered.
+    pub(crate) fn free(&mut self) {
+        *self = Ready {
+            latest: self.latest,
+            ..Ready::default()
+        };
+    }
+
+    /// Bytes of the parts that hold the records.
+    pub(crate) fn size(&self) -> usize {
+        let parts = self.parts.as_ref();
+        parts.map_or(0, |parts| parts.older.len() + parts.newer.len())
+    }
+
+    /// Delivers the next record.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<&[u8]> {
+        let &record = self.records.get(self.next)?;
+        self.next += 1;
+        self.parts.as_ref()?.bytes(record)
+    }
+}
+
+/// Records that wait for earlier ones.
 #[derive(Default)]
 pub(crate) struct Round {
-    /// The bytes of records, delivered ones included. A mark readies all records from before the
-    /// last mark, so that no record of the older part is left once they are delivered.
-    older: Vec<u8>,
+    /// The bytes of records up to the last mark that readied some. Those of the records that it
+    /// readied may be among them.
+    older: Arc<Vec<u8>>,
+    /// The bytes of later records.
     newer: Vec<u8>,
     /// Position of the first byte of the older part.
     base: usize,
-    /// Bytes of the records that are not delivered.
+    /// Parts that readied records may still use.
+    used: Vec<Arc<Vec<u8>>>,
+    /// Bytes of the records that wait.
     held: usize,
     records: Vec<HeldRecord>,
-    /// Records before this index have been delivered, those before `ready` can be.
-    next: usize,
-    ready: usize,
     /// The greatest time so far, and at the previous mark.
     greatest: u64,
     greatest_before: u64,
     /// The time of the last record pushed, which records without a time inherit.
     last: u64,
-    /// The greatest time delivered.
-    delivered: u64,
-    /// The time after which records are missing, and the marks until all times up to which they are
-    /// missing have been seen.
-    missing: Option<(u64, u8)>,
+    /// The greatest time readied.
+    readied: u64,
 }
 
 impl Round {
@@ -64,9 +125,9 @@ impl Round {
         self.held += record.len();
     }
 
-    /// Returns whether later records have been delivered.
+    /// Returns whether later records have been readied.
     pub(crate) fn is_late(&self, time: u64) -> bool {
-        time != 0 && time < self.delivered
+        time != 0 && time < self.readied
     }
 
     /// Returns the greatest time so far, 0 if there is none.
@@ -74,119 +135,98 @@ impl Round {
         self.greatest
     }
 
-    /// Bytes of the records that wait or can be delivered.
+    /// Bytes of the records that wait.
     pub(crate) fn size(&self) -> usize {
         self.held + size_of_val(self.records.as_slice())
     }
 
-    /// Delivers the next record that is ready.
-    pub(crate) fn next(&mut self) -> Option<&[u8]> {
-        let &record = self.records.get(..self.ready)?.get(self.next)?;
-        self.next += 1;
-        self.delivered = self.delivered.max(record.time);
-        self.bytes(record)
-    }
-
-    fn bytes(&self, record: HeldRecord) -> Option<&[u8]> {
-        let at = self.place(&record);
-        let (part, at) = match at.checked_sub(self.older.len()) {
-            Some(at) => (&self.newer, at),
-            None => (&self.older, at),
-        };
-        part.get(at..at + record.len)
-    }
-
-    /// Returns where a record is in both parts.
-    fn place(&self, record: &HeldRecord) -> usize {
-        record.start.wrapping_sub(self.base)
-    }
-
-    pub(crate) fn has_next(&self) -> bool {
-        self.next < self.ready
-    }
-
-    /// Drops delivered records.
-    pub(crate) fn recycle(&mut self) {
-        if self.next == 0 {
-            return;
+    /// Returns no records.
+    pub(crate) fn nothing(&self) -> Ready {
+        Ready {
+            latest: self.readied,
+            ..Ready::default()
         }
-        self.held -= self
-            .records
-            .drain(..self.next)
-            .map(|it| it.len)
-            .sum::<usize>();
-        (self.next, self.ready) = (0, 0);
-        let is_older = |record: &HeldRecord| self.place(record) < self.older.len();
-        if self.records.iter().any(is_older) {
-            return self.compact();
-        }
-        self.base = self.base.wrapping_add(self.older.len());
-        self.older.clear();
-        std::mem::swap(&mut self.older, &mut self.newer);
     }
 
-    /// Drops the bytes of delivered records if both parts have others: after a limit was reached.
-    fn compact(&mut self) {
-        let mut records = std::mem::take(&mut self.records);
-        let mut kept = Vec::with_capacity(self.held);
-        for record in &mut records {
-            let start = kept.len();
-            kept.extend_from_slice(self.bytes(*record).unwrap_or_default());
-            record.start = start;
-        }
-        (self.base, self.older, self.records) = (0, kept, records);
-        self.newer.clear();
-    }
-
-    /// Records that records of this round are missing: none is older than what was delivered.
-    pub(crate) fn missing(&mut self) {
-        self.missing_since(self.delivered);
-    }
-
-    /// Records that records are missing, none of which is older than `time`.
-    pub(crate) fn missing_since(&mut self, time: u64) {
-        const MARKS: u8 = 2;
-        let time = time.saturating_sub(1);
-        let from = self.missing.map_or(time, |(from, _)| from.min(time));
-        self.missing = Some((from, MARKS));
-    }
-
-    /// Returns the times after which and up to which records are missing, once that is certain: at
-    /// the second mark, or at the end.
-    pub(crate) fn missing_times(&mut self, is_end: bool) -> Option<Range<u64>> {
-        let (from, marks) = self.missing.as_mut()?;
-        *marks -= u8::from(*marks > 0);
-        let times = *from..self.greatest.max(*from);
-        (is_end || *marks == 0).then(|| {
-            self.missing = None;
-            times
-        })
-    }
-
-    /// Ends a round: readies the records that are complete now.
-    pub(crate) fn mark(&mut self) {
+    /// Ends a round: takes the records that are complete now.
+    pub(crate) fn mark(&mut self) -> Ready {
         let complete = std::mem::replace(&mut self.greatest_before, self.greatest);
         self.sort();
-        self.ready = self
+        let ready = self
             .records
             .partition_point(|record| record.time <= complete);
+        self.take(ready)
     }
 
-    /// Readies the older half at the limit.
-    pub(crate) fn force(&mut self) {
+    /// Takes the older half at the limit.
+    pub(crate) fn force(&mut self) -> Ready {
         self.sort();
-        self.ready = self.records.len().div_ceil(2);
+        self.take(self.records.len().div_ceil(2))
     }
 
-    /// Readies all records.
-    pub(crate) fn finish(&mut self) {
+    /// Takes all records.
+    pub(crate) fn finish(&mut self) -> Ready {
         self.sort();
-        self.ready = self.records.len();
+        self.take(self.records.len())
     }
 
     /// Each processor's records are a sorted run, which a stable sort merges.
     fn sort(&mut self) {
         self.records
             .sort_by_key(|record| (record.time, record.is_sample));
+    }
+
+    /// Takes the first records. Most bytes stay where they are: a mark readies all records from
+    /// before the last mark, so that no record of the older part waits then.
+    fn take(&mut self, count: usize) -> Ready {
+        let records: Vec<HeldRecord> = self.records.drain(..count).collect();
+        let Some(last) = records.last() else {
+            return self.nothing();
+        };
+        self.readied = self.readied.max(last.time);
+        self.held -= records.iter().map(|it| it.len).sum::<usize>();
+        let parts = Parts {
+            older: Arc::clone(&self.older),
+            newer: Arc::new(std::mem::take(&mut self.newer)),
+            base: self.base,
+        };
+        let newer = match self.records.iter().any(|record| parts.is_older(record)) {
+            true => self.compact(&parts),
+            false => {
+                self.base = self.base.wrapping_add(parts.older.len());
+                Arc::clone(&parts.newer)
+            }
+        };
+        self.used.push(std::mem::replace(&mut self.older, newer));
+        Ready {
+            parts: Some(parts),
+            records,
+            next: 0,
+            latest: self.readied,
+        }
+    }
+
+    /// Copies the records that wait if both parts have some: after a limit was reached.
+    fn compact(&mut self, parts: &Parts) -> Arc<Vec<u8>> {
+        let mut kept = Vec::with_capacity(self.held);
+        for record in &mut self.records {
+            let start = kept.len();
+            kept.extend_from_slice(parts.bytes(*record).unwrap_or_default());
+            record.start = start;
+        }
+        self.base = 0;
+        Arc::new(kept)
+    }
+
+    /// Reuses the memory of a part whose records were delivered.
+    pub(crate) fn reuse(&mut self) {
+        let free = |part: &mut Arc<Vec<u8>>| Arc::get_mut(part).is_some();
+        if self.newer.capacity() == 0
+            && let Some(at) = self.used.iter_mut().position(free)
+            && let Ok(mut part) = Arc::try_unwrap(self.used.swap_remove(at))
+        {
+            part.clear();
+            self.newer = part;
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Recordings whose headers have been read, and their clock offsets.
 
 use std::fs::File;
-use std::io::{BufReader, Seek};
+use std::io::{BufReader, Read, Seek};
 
 use chronosym_ctf::Reader as Ctf;
 use chronosym_etl::Reader as EtlReader;
@@ -62,6 +62,7 @@ impl Profile {
         let mut reader = open_perf(&name, &mut source)?;
         let clock = Clock::of_perf(&mut reader);
         let cycles = reader.info().time_conversion;
+        drop(reader);
         let source = ProfileBytes::Perf { source, cycles };
         Ok(Profile {
             name,
@@ -217,10 +218,7 @@ impl Join<'_> {
     }
 }
 
-pub(super) fn open_perf<'s>(
-    name: &str,
-    source: &'s mut FileBytes,
-) -> Result<Perf<&'s mut FileBytes>, OpenError> {
+pub(super) fn open_perf<S: Read + Seek>(name: &str, mut source: S) -> Result<Perf<S>, OpenError> {
     source.rewind().map_err(|error| unreadable(name, error))?;
     Perf::open(source, Options::default()).map_err(|error| in_perf(name, error))
 }

@@ -84,7 +84,9 @@ impl Parts {
             match (self.event_format(), self.ctf, self.perf, self.script) {
                 (Some(Format::Ctf), Some((_, reader)), ..) => Box::new(CtfStream::of(reader)),
                 (Some(Format::PerfData), _, Some((_, source)), _) => {
-                    Box::new(PerfStream::of(Perf::open(source, Default::default())?))
+                    let mut reader = Perf::open(source, Default::default())?;
+                    reader.read_ahead();
+                    Box::new(PerfStream::of(reader))
                 }
                 (Some(Format::PerfScript), _, _, Some((_, stream))) => {
                     Box::new(ScriptStream::new(stream, Default::default())?)

@@ -92,10 +92,11 @@ impl Join<'_> {
     fn read_perf(
         &mut self,
         name: &str,
-        mut source: FileBytes,
+        source: FileBytes,
         earliest: Option<i128>,
     ) -> Result<(), OpenError> {
-        let reader = open_perf(name, &mut source)?;
+        let mut reader = open_perf(name, source)?;
+        reader.read_ahead();
         let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
         // Only for a file given as an input the name is its path.
         let written = std::fs::metadata(name).and_then(|data| data.modified());
