@@ -22,21 +22,6 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// Writes the last digits of a number into pairs; returns how many pairs it has, at least 1.
-#[inline]
-fn write_pairs(pairs: &mut [[u8; 2]], mut number: u64) -> usize {
-    let mut count = 0;
-    for pair in pairs.iter_mut().rev() {
-        *pair = PAIRS[(number % 100) as usize];
-        number /= 100;
-        count += 1;
-        if number == 0 {
-            break;
-        }
-    }
-    count
-}
-
 /// Appends a number of millionths with six decimals.
 ///
 /// # Examples
@@ -49,9 +34,10 @@ fn write_pairs(pairs: &mut [[u8; 2]], mut number: u64) -> usize {
 pub fn millionths(out: &mut Vec<u8>, millionths: u64) {
     const ONE: u64 = 1_000_000;
     number(out, millionths / ONE);
-    let mut decimals = [[b'0'; 2]; 3];
-    write_pairs(&mut decimals, millionths % ONE);
-    let [[a, b], [c, d], [e, f]] = decimals;
+    let decimals = (millionths % ONE) as usize;
+    let [a, b] = PAIRS[decimals / 10_000];
+    let [c, d] = PAIRS[decimals / 100 % 100];
+    let [e, f] = PAIRS[decimals % 100];
     out.extend_from_slice(&[b'.', a, b, c, d, e, f]);
 }
 
@@ -65,16 +51,20 @@ pub fn millionths(out: &mut Vec<u8>, millionths: u64) {
 /// assert_eq!(out, b"[1207");
 /// ```
 pub fn number(out: &mut Vec<u8>, number: u64) {
-    match number {
+    if number < 10 {
         // Most cells of a table have one digit.
-        0..=9 => out.push(b'0' + number as u8),
-        _ => {
-            let mut pairs = [[b'0'; 2]; 10];
-            let first = pairs.len() - write_pairs(&mut pairs, number);
-            let digits = pairs[first..].as_flattened();
-            out.extend_from_slice(digits.strip_prefix(b"0").unwrap_or(digits));
-        }
+        return out.push(b'0' + number as u8);
     }
+    let mut digits = [0; 20];
+    let (mut rest, mut start) = (number, digits.len());
+    while rest > 99 {
+        start -= 2;
+        [digits[start], digits[start + 1]] = PAIRS[(rest % 100) as usize];
+        rest /= 100;
+    }
+    [digits[start - 2], digits[start - 1]] = PAIRS[rest as usize];
+    start -= if rest > 9 { 2 } else { 1 };
+    out.extend_from_slice(&digits[start..]);
 }
 
 /// Appends a signed number.
