@@ -29,13 +29,15 @@ pub(super) struct Processes {
 impl Processes {
     /// Records that a process was sampled.
     pub fn sample(&mut self, pid: u32, session: &mut Session) {
+        // A fork or an `exec` makes it one that was not sampled.
+        if !self.busy.insert(pid) {
+            return;
+        }
         if pid == KERNEL {
             self.name_kernel(session);
         }
         self.need(pid, session);
-        if self.busy.insert(pid) {
-            self.sampled.insert(pid);
-        }
+        self.sampled.insert(pid);
     }
 
     /// Records the inherited mappings of a forked process.
