@@ -133,29 +133,35 @@ proptest! {
         let mut loaded = BTreeSet::new();
         let (mut loads, mut methods) = ([0; 2], BTreeMap::new());
         let (mut stated, mut unloaded) = (Vec::new(), BTreeSet::new());
+        let mut listed = [None; 2];
         let mut loaded_before = None;
         for (index, step) in steps.iter().enumerate() {
             let time = index as u64 * STEP_NS;
             let method_before = std::mem::take(&mut loaded_before);
             let mut step = *step;
-            // An image is mapped once, and a module loaded once before its unload. Only the methods
-            // of a module that was not unloaded since are listed or unloaded, and none is listed where
-            // another one is. An IL map follows the load of its method.
+            // An image is mapped once, and a module loaded once before its unload, and not after a
+            // list of its methods. Between its unload and its load there are none of its methods;
+            // only those since its load are listed or unloaded, and none is listed where another one
+            // is. An IL map follows the load of its method.
             if let (0..=5, id, slot) = step {
                 let load = loads[id as usize % 2];
                 let before = methods.get(&(id, slot)).copied().unwrap_or(load);
                 let range = range(id, slot);
                 let there = stated.iter().rev().find(|(other, _)| overlap(other, &range));
                 let is_there = there.is_none_or(|(_, other)| *other == (id, slot));
-                let is_gone = before != load || unloaded.contains(&(id % 2));
-                if step.0 > 2 && (is_gone || step.0 == 5 && !is_there) {
+                let is_gone = unloaded.contains(&(id % 2));
+                if is_gone || step.0 > 2 && (before != load || step.0 == 5 && !is_there) {
                     continue;
+                }
+                if step.0 > 2 {
+                    listed[id as usize % 2] = Some(load);
                 }
                 methods.insert((id, slot), load);
                 stated.push((range, (id, slot)));
             }
             match step {
                 (0..=2 | 5, id, slot) => loaded_before = Some((id, slot)),
+                (10, id, _) if listed[id as usize % 2] == Some(loads[id as usize % 2]) => continue,
                 (10, id, _) if !loaded.insert(id % 2) => continue,
                 (10, id, _) => {
                     unloaded.remove(&(id % 2));
