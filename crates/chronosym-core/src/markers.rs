@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::ops::RangeInclusive;
 
 use chronosym_events::{Event, FieldList, RawEvent, Value};
+use chronosym_timeline::time_order;
 use chronosym_types::hash::HashMap;
 
 use crate::ids::{EventTypeId, ProcessIndex, ThreadIndex};
@@ -167,8 +168,9 @@ impl Markers {
         process_of: impl Fn(ThreadIndex) -> ProcessIndex,
         sampled: impl Fn(ProcessIndex, RangeInclusive<u64>) -> bool,
     ) -> Vec<Marker<'t>> {
-        let order = by_time(&self.seen);
-        let seen = order.iter().map(|&(_, at)| &self.seen[at as usize]);
+        // Events of one time keep their order of arrival.
+        let order = time_order(self.seen.iter().map(|seen| seen.time_ns));
+        let seen = order.iter().map(|&at| &self.seen[at as usize]);
         let ends = self.seen.iter().filter(|it| it.mark.phase == Phase::End);
         let mut markers: Vec<Marker<'t>> =
             Vec::with_capacity(self.seen.len().saturating_sub(ends.count()));
@@ -242,34 +244,6 @@ impl Markers {
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
-}
-
-/// Returns the times and positions of events in time order; those of one time keep their order of
-/// arrival. Sorts by a few bits at a time, the lowest first.
-fn by_time(seen: &[Seen]) -> Vec<(u64, u32)> {
-    const BITS: u32 = 11;
-    let times = seen.iter().map(|seen| seen.time_ns);
-    let mut order: Vec<(u64, u32)> = times.zip(0..).collect();
-    let mut sorted = vec![(0, 0); order.len()];
-    let longest = order.iter().fold(0, |bits, (time, _)| bits | time);
-    for shift in (0..u64::BITS - longest.leading_zeros()).step_by(BITS as usize) {
-        let digit = |time: u64| (time >> shift) as usize % (1 << BITS);
-        let mut starts = [0_usize; 1 << BITS];
-        for &(time, _) in &order {
-            starts[digit(time)] += 1;
-        }
-        let mut start = 0;
-        for count in &mut starts {
-            start += std::mem::replace(count, start);
-        }
-        for &event in &order {
-            let start = &mut starts[digit(event.0)];
-            sorted[*start] = event;
-            *start += 1;
-        }
-        std::mem::swap(&mut order, &mut sorted);
-    }
-    order
 }
 
 fn number(fields: &FieldList<'_>, name: &str) -> Option<u64> {
@@ -350,7 +324,6 @@ const PAUSES: [&str; 8] = [
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::facts::At;
     use crate::selection::Options;
     use crate::session::{Payload, Session};
@@ -459,28 +432,6 @@ mod tests {
         let texts: Vec<_> = timeline.markers().iter().map(|it| it.text).collect();
         let [late, early] = [Some("A: late"), Some("A: early")];
         assert_eq!(texts, [late, late, early, early, late, None]);
-    }
-
-    #[test]
-    fn events_are_in_time_order_and_those_of_one_time_as_they_arrived() {
-        let large = [0, 1, 1 << 11, 1 << 22, 1 << 33, u64::MAX - 1, u64::MAX];
-        let times = (0..500_u64).map(|at| large[(at * at * 7 % 13 % 7) as usize] ^ (at % 3));
-        let seen = times.map(|time_ns| Seen {
-            time_ns,
-            thread: ThreadIndex(0),
-            mark: Mark {
-                kind: MarkerKind::Exception,
-                phase: Phase::Instant,
-            },
-            key: 0,
-            text: StringId::EMPTY,
-        });
-        let seen: Vec<Seen> = seen.collect();
-        let mut expected: Vec<(u64, u32)> = seen.iter().map(|it| it.time_ns).zip(0..).collect();
-        expected.sort();
-        assert_eq!(by_time(&seen), expected);
-        assert_eq!(by_time(&[]), []);
-        assert_eq!(by_time(&seen[..1]), [(seen[0].time_ns, 0)]);
     }
 
     #[test]

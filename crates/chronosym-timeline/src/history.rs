@@ -37,7 +37,7 @@ impl History {
         );
         let ranges: Vec<AddrRange> = occupants.iter().map(|occupant| occupant.range).collect();
         let segments = lifetimes::segments(&ranges);
-        let order = lifetimes::order(occupants.iter().map(Occupant::instant));
+        let order = lifetimes::time_order(occupants.iter().map(Occupant::instant));
         let live = || {
             let lifetimes = lifetimes::lifetimes(occupants, &order, &segments);
             let all = occupants.iter().zip(&lifetimes);

@@ -24,6 +24,7 @@ mod tile;
 mod wide;
 
 pub use batch::Query;
+pub use lifetimes::time_order;
 pub use live::{LiveAnswer, LiveMap, Snapshot};
 pub use map::VersionedMap;
 pub use occupant::{AddrRange, End, Id, Lifetime, Neighbours, Occupant, Start};

@@ -42,16 +42,23 @@ pub(crate) fn segments(ranges: &[AddrRange]) -> Segments {
     Segments { bounds, extents }
 }
 
-/// Returns the positions of occupants in the order of evidence: by instant, then by insertion.
-pub(crate) fn order(instants: impl Iterator<Item = u64>) -> Vec<u32> {
-    sorted(instants).into_iter().map(|it| it.pos).collect()
+/// Returns the positions of times in time order, those of one time in their own: for occupants, the
+/// order of evidence. There are at most 2^32.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(chronosym_timeline::time_order([7, 5, 7].into_iter()), [1, 0, 2]);
+/// ```
+pub fn time_order(times: impl Iterator<Item = u64>) -> Vec<u32> {
+    sorted(times).into_iter().map(|it| it.pos).collect()
 }
 
 fn sorted(keys: impl Iterator<Item = u64>) -> Vec<Keyed> {
     radix::sort(keys.zip(0..).map(|(key, pos)| Keyed { key, pos }).collect())
 }
 
-/// Returns start and end of each occupant: visits them in the [order] of evidence. Each ends, at
+/// Returns start and end of each occupant: visits them in the [order](time_order) of evidence. Each ends, at
 /// its instant, all that it overlaps; one with an unknown start then starts where the latest of
 /// these ended.
 pub(crate) fn lifetimes(

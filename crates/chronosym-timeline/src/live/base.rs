@@ -34,7 +34,7 @@ impl Base {
     pub(crate) fn new(occupants: &Occupants) -> Self {
         let all = || occupants.iter().map(|(_, live)| live);
         let ranges: Vec<AddrRange> = all().map(|live| live.occupant.range).collect();
-        let order = lifetimes::order(all().map(|live| live.occupant.instant()));
+        let order = lifetimes::time_order(all().map(|live| live.occupant.instant()));
         let lifetimes = all().map(LiveOccupant::bounds).collect();
         let stated = all().map(|live| Stated::of(&live.occupant, live.bounds()));
         let segments = lifetimes::segments(&ranges);
