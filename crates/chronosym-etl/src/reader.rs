@@ -51,25 +51,18 @@ pub struct Reader<S> {
     failures: Vec<Error>,
 }
 
-/// Total order of records: raw time, then position in the files.
+/// Total order of records: raw time, then position in the files, as one number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    time: i64,
-    /// The rank of the buffer and the offset in it, compared at once.
-    position: u64,
-}
+struct Key(i128);
 
 impl Key {
     fn new(time: i64, rank: u32, offset: u32) -> Self {
         let position = u64::from(rank) << 32 | u64::from(offset);
-        Key { time, position }
+        Key(i128::from(time) << 64 | i128::from(position))
     }
 }
 
-const NO_LIMIT: Key = Key {
-    time: i64::MAX,
-    position: u64::MAX,
-};
+const NO_LIMIT: Key = Key(i128::MAX);
 /// 5 s in 100 ns: setting the system's clock shifts the boot time, and no system reboots faster.
 const SAME_BOOT: u64 = 50_000_000;
 
