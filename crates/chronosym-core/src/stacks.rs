@@ -123,6 +123,12 @@ impl StackTable {
                 caller: top,
                 proof,
             };
+            // A stack that was new as a whole has its frames in order.
+            let after = top.wrapping_add(1);
+            if self.nodes.get(after as usize) == Some(&node) {
+                top = after;
+                continue;
+            }
             let next = self.nodes.len() as u32;
             if self.is_full() && !self.index.contains_key(&node) {
                 return None;
