@@ -8,6 +8,7 @@ use chronosym_events::{Event, EventKey, EventSchema, PointerSize, Provider, RawE
 use chronosym_types::Guid;
 use chronosym_types::hash::HashMap;
 
+use super::etw_clr::{LastClr, LastEvents};
 use super::etw_processes;
 use super::etw_stacks::{Finished, Mode, Reference, StackAssembler, StackOf, Waiting};
 use super::etw_switches::{Switch, Switches};
@@ -306,8 +307,7 @@ struct Importer {
     recent: Box<[Option<(ClassKey, ClassIndex)>; RECENT]>,
     /// Whether stacks are wanted.
     wanted: bool,
-    /// Each thread's last event of the runtime, whose stack may follow as a separate event.
-    last_clr: HashMap<u32, LastClr>,
+    last_clr: LastEvents,
     /// Whether the kernel logger reports processes: its events have more fields than those of other
     /// providers.
     has_kernel_logger: bool,
@@ -320,17 +320,6 @@ struct Importer {
 
 const RECENT: usize = 64;
 
-/// The last runtime event of a thread.
-#[derive(Debug)]
-struct LastClr {
-    raw_time: i64,
-    id: EventTypeId,
-    /// Whether its stack is wanted; the event is then counted when its stack is complete.
-    wanted: bool,
-    /// Whether a stack event of its own was counted.
-    has_stack: bool,
-}
-
 impl Importer {
     fn new(wide: bool, session: &Session) -> Self {
         Importer {
@@ -338,7 +327,7 @@ impl Importer {
             classes: HashMap::default(),
             recent: Box::new([None; RECENT]),
             wanted: !matches!(session.options().samples, SampleSelection::None),
-            last_clr: HashMap::default(),
+            last_clr: LastEvents::default(),
             has_kernel_logger: false,
             counters: HashMap::default(),
             switches: Switches::default(),
@@ -409,7 +398,9 @@ impl Importer {
                 self.event_with_stack(raw, record, id, switch, session);
             }
             let has_stack = !selected && !is_stack && has_stack(record);
-            session.count(id, 0, u64::from(has_stack), 0);
+            if has_stack {
+                session.count(id, 0, 1, 0);
+            }
             if of.is_clr
                 && let Some(tid) = record.thread_id
             {
@@ -419,7 +410,7 @@ impl Importer {
                     wanted: selected,
                     has_stack,
                 };
-                self.last_clr.insert(tid, last);
+                self.last_clr.set(tid, last);
             }
         }
         self.log_finished(session);
@@ -506,7 +497,7 @@ impl Importer {
             }
             Event::ClrStackWalk(walk) => {
                 if let Some(tid) = record.thread_id
-                    && let Some(last) = self.last_clr.remove(&tid)
+                    && let Some(last) = self.last_clr.take(tid)
                 {
                     // The runtime logs the stack of an event directly after it, on the same thread.
                     if last.wanted {

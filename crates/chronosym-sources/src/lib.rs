@@ -8,6 +8,7 @@
 pub mod ctf;
 mod error;
 pub mod etl;
+mod etw_clr;
 mod etw_processes;
 mod etw_stacks;
 mod etw_switches;
