@@ -282,8 +282,8 @@ impl MappedImages {
 pub fn is_anonymous(path: &str) -> bool {
     let anonymous =
         path.starts_with("/memfd:") || path.starts_with("//anon") || path.starts_with('[');
-    let is_file = path.starts_with("[kernel") || path.contains("vmlinux") || path == "[vdso]";
-    anonymous && !is_file
+    let is_file = || path.starts_with("[kernel") || path.contains("vmlinux") || path == "[vdso]";
+    anonymous && !is_file()
 }
 
 /// Returns the file name of a path of any operating system.

@@ -143,7 +143,7 @@ impl KernelState {
                         guid: event.guid,
                         age: event.age,
                     },
-                    path: event.pdb_path.to_string(),
+                    path: event.pdb_path.to_text().into_owned(),
                 });
                 let mut identity = Identity::default();
                 match event.of {
@@ -194,7 +194,7 @@ impl KernelState {
             *lowest = event.base.min(*lowest);
         }
         let process = machine.process(Some(pid), time);
-        let path = event.file_name.to_string();
+        let path = event.file_name.to_text();
         let path = self.dos_path(&path).unwrap_or(path);
         let fact = facts::Image {
             timestamp: event.time_date_stamp.filter(|&t| t != 0),

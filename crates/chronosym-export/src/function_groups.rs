@@ -172,7 +172,7 @@ impl FunctionGroups {
         let key = |index: usize| -> Cow<'_, str> {
             let function = &functions[index];
             match (&seen[index].unnamed, function.binary()) {
-                (Some(Unnamed::Image), Some(binary)) => format!("{}!?", binary.name()).into(),
+                (Some(Unnamed::Image), Some(binary)) => [binary.name(), "!?"].concat().into(),
                 (Some(Unnamed::InlinedInto(host)), _) => format!("? {}", host.label()).into(),
                 _ => function.label().into(),
             }

@@ -52,6 +52,13 @@ impl<'a> WStr<'a> {
         char::decode_utf16(self.units()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
+    /// Returns the text.
+    pub fn to_text(&self) -> String {
+        let mut text = Vec::with_capacity(self.0.len() / 2);
+        self.append_to(&mut text);
+        String::from_utf8(text).unwrap_or_default()
+    }
+
     /// Appends the text to `out` as UTF-8.
     pub fn append_to(&self, out: &mut Vec<u8>) {
         let (units, _) = self.0.as_chunks();
@@ -71,9 +78,7 @@ impl<'a> WStr<'a> {
 
 impl fmt::Display for WStr<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = Vec::with_capacity(self.0.len() / 2);
-        self.append_to(&mut text);
-        f.write_str(str::from_utf8(&text).unwrap_or_default())
+        f.write_str(&self.to_text())
     }
 }
 
