@@ -1,28 +1,13 @@
 //! IL-to-native maps (rule 13).
 
-use std::sync::OnceLock;
-
-use chronosym_types::ByOffset;
-
 /// Entries that map no IL: −1 no mapping, −2 prolog, −3 epilog.
 const PROLOG: i32 = -2;
 
 /// The IL-to-native map of one code body: IL offsets by native offset; the events are in IL order.
-#[derive(Clone, Debug)]
-pub(crate) struct IlMap {
-    /// The IL offsets in the order of the event, then their native offsets.
-    stated: Box<[u32]>,
-    /// The entries for lookups, sorted at the first one: samples hit few bodies.
-    by_offset: OnceLock<ByOffset<i32>>,
-}
-
-impl PartialEq for IlMap {
-    fn eq(&self, other: &Self) -> bool {
-        self.stated == other.stated || self.entries() == other.entries()
-    }
-}
-
-impl Eq for IlMap {}
+///
+/// The IL offsets, then their native offsets, in ascending order of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IlMap(Box<[u32]>);
 
 /// An IL offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,25 +48,51 @@ impl IlOffset {
 
 impl IlMap {
     pub(crate) fn new(entries: impl ExactSizeIterator<Item = (i32, u32)> + Clone) -> Self {
-        let mut stated = Vec::with_capacity(2 * entries.len());
-        stated.extend(entries.clone().map(|(il, _)| il as u32));
-        stated.extend(entries.map(|(_, native)| native));
-        IlMap {
-            stated: stated.into(),
-            by_offset: OnceLock::new(),
+        let il = entries.clone().map(|(il, _)| il as u32);
+        let native = entries.clone().map(|(_, native)| native);
+        let mut offsets = Vec::with_capacity(2 * entries.len());
+        offsets.extend(il);
+        offsets.extend(native);
+        let mut map = IlMap(offsets.into());
+        if !map.native().is_sorted() {
+            let mut sorted = map.entries();
+            // Stable: entries of zero length come first.
+            sorted.sort_by_key(|&(native, _)| native);
+            let (il, native) = map.0.split_at_mut(sorted.len());
+            for ((il, native), entry) in il.iter_mut().zip(native).zip(sorted) {
+                (*native, *il) = (entry.0, entry.1 as u32);
+            }
         }
+        map
+    }
+
+    /// Returns the map of (native offset, IL offset) entries.
+    pub(crate) fn of(entries: &[(u32, i32)]) -> Self {
+        IlMap::new(entries.iter().map(|&(native, il)| (il, native)))
     }
 
     /// Returns the size in bytes of the entries and of their shared storage.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.stated) + 96
+        size_of_val(&*self.0) + 64
     }
 
-    /// Returns the entries in the order of the event: (native offset, IL offset).
-    fn in_order(&self) -> impl Iterator<Item = (u32, i32)> {
-        let (il, native) = self.stated.split_at(self.len());
-        let il = il.iter().map(|&il| il as i32);
-        native.iter().copied().zip(il)
+    /// Returns the number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len() / 2
+    }
+
+    fn il(&self) -> &[u32] {
+        &self.0[..self.len()]
+    }
+
+    fn native(&self) -> &[u32] {
+        &self.0[self.len()..]
+    }
+
+    /// Returns the (native offset, IL offset) entries, by native offset.
+    pub(crate) fn entries(&self) -> Vec<(u32, i32)> {
+        let il = self.il().iter().map(|&il| il as i32);
+        self.native().iter().copied().zip(il).collect()
     }
 
     /// Returns the IL offset at `native` bytes from the start of the body.
@@ -90,38 +101,21 @@ impl IlMap {
             offset: 0,
             source: IlSource::Prolog,
         };
-        let by_offset = (self.by_offset).get_or_init(|| ByOffset::new(self.in_order()));
-        let (here, before) = by_offset.upto(native).split_last()?;
+        let count = self.native().partition_point(|&start| start <= native);
+        let (&here, before) = self.il()[..count].split_last()?;
         // Several entries can share a native offset: those of zero length come first.
-        match here.1 {
-            il if il >= 0 => Some(IlOffset::mapped(il as u32)),
+        match here as i32 {
+            il if il >= 0 => Some(IlOffset::mapped(here)),
             PROLOG => Some(BEGIN),
             _ => {
-                let means = |il: i32| il >= 0 || il == PROLOG;
-                match before.iter().rev().find(|&&(_, il)| means(il))?.1 {
+                let mut before = before.iter().rev().map(|&il| il as i32);
+                match before.find(|&il| il >= 0 || il == PROLOG)? {
                     // Unmapped code after the prolog, such as zeroing of locals.
                     PROLOG => Some(BEGIN),
                     il => Some(IlOffset::new(il as u32, IlSource::Nearest)),
                 }
             }
         }
-    }
-
-    /// Returns the map of (native offset, IL offset) entries.
-    pub(crate) fn of(entries: &[(u32, i32)]) -> Self {
-        IlMap::new(entries.iter().map(|&(native, il)| (il, native)))
-    }
-
-    /// Returns the (native offset, IL offset) entries, by native offset.
-    pub(crate) fn entries(&self) -> Vec<(u32, i32)> {
-        let mut entries: Vec<_> = self.in_order().collect();
-        entries.sort_by_key(|&(native, _)| native);
-        entries
-    }
-
-    /// Returns the number of entries.
-    pub(crate) fn len(&self) -> usize {
-        self.stated.len() / 2
     }
 }
 
