@@ -73,7 +73,7 @@ impl Markers {
         &mut self,
         (event_type, mark): (EventTypeId, Mark),
         (time_ns, thread): (u64, ThreadIndex),
-        (event, decoded): (&RawEvent<'_>, Option<Event<'_>>),
+        (event, decoded): (&RawEvent<'_>, Option<&Event<'_>>),
         max: usize,
         names: &mut NameTable,
     ) {
@@ -120,7 +120,7 @@ impl Markers {
         &mut self,
         Mark { kind, phase }: Mark,
         event: &RawEvent<'_>,
-        decoded: Option<Event<'_>>,
+        decoded: Option<&Event<'_>>,
     ) -> Option<u64> {
         self.text.clear();
         let text = &mut self.text;

@@ -81,15 +81,20 @@ pub(crate) struct Processes {
     /// The pids with one incarnation that were looked up last, by their lowest bits: most events
     /// are of few processes.
     recent: [Option<(Option<u32>, ProcessIndex)>; RECENT],
-    last_thread: Option<(ProcessIndex, u64, ThreadIndex)>,
+    /// The threads that were looked up last, likewise.
+    recent_threads: [Option<(ProcessIndex, u64, ThreadIndex)>; RECENT],
 }
 
 const RECENT: usize = 16;
 
-/// Returns the place of a pid among the recent ones. Pids of Windows are multiples of 4.
+/// Returns the place of a pid among the recent ones.
 fn slot(pid: Option<u32>) -> usize {
-    let pid = pid.unwrap_or(0);
-    ((pid / 4) ^ pid) as usize % RECENT
+    slot_of(pid.unwrap_or(0).into())
+}
+
+/// Returns the place of an id. Those of Windows are multiples of 4.
+fn slot_of(id: u64) -> usize {
+    ((id / 4) ^ id) as usize % RECENT
 }
 
 impl Processes {
@@ -155,7 +160,7 @@ impl Processes {
         let key = (thread.process, thread.tid);
         let index = ThreadIndex(self.threads.push(thread) as u32);
         self.by_tid.insert(key, index);
-        self.last_thread = None;
+        self.recent_threads[slot_of(key.1)] = None;
         index
     }
 
@@ -200,7 +205,7 @@ impl Processes {
             keep
         });
         self.by_tid.shrink_to(2 * self.by_tid.len());
-        (self.recent, self.last_thread) = ([None; RECENT], None);
+        (self.recent, self.recent_threads) = ([None; RECENT], [None; RECENT]);
     }
 
     /// Returns the state that queries need; later events do not change it.
@@ -215,7 +220,8 @@ impl Processes {
 
     /// Returns the thread `tid` of a process, created if it is new.
     pub fn thread(&mut self, process: ProcessIndex, tid: u64) -> ThreadIndex {
-        if let Some((of, last, thread)) = self.last_thread
+        let recent = &mut self.recent_threads[slot_of(tid)];
+        if let Some((of, last, thread)) = *recent
             && (of, last) == (process, tid)
         {
             return thread;
@@ -230,7 +236,7 @@ impl Processes {
             });
             next
         });
-        self.last_thread = Some((process, tid, thread));
+        *recent = Some((process, tid, thread));
         thread
     }
 

@@ -444,7 +444,8 @@ impl Session {
                 self.kept.push(event, self.options.max_kept_bytes);
             }
             if let Some(mark) = info.meaning.mark {
-                let event = (&raw, decoded.and_then(Result::ok).flatten());
+                let decoded = decoded.as_ref().and_then(|it| it.as_ref().ok()?.as_ref());
+                let event = (&raw, decoded);
                 let (most, names) = (self.options.markers, &mut machine.names);
                 self.markers
                     .push((id, mark), (at.time_ns, thread), event, most, names);
