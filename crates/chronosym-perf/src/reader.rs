@@ -126,7 +126,7 @@ impl<R: Read> Reader<R> {
 
     /// Reads and sorts records on another thread, ahead of those that are taken, once 4 MiB have been
     /// read and if there is a second processor. One more round is in memory then; one of more than
-    /// 16 MiB ends the thread.
+    /// 16 MiB ends the thread. Dropping the reader waits for a read of the source that is under way.
     pub fn read_ahead(&mut self)
     where
         R: Send + 'static,
