@@ -141,8 +141,9 @@ fn class(
         // perf looks up a return address itself: after a call that does not return, that is the
         // start of the next function.
         (Some(_), Some((_, 0))) if is_caller => Some("start of the next function"),
-        // An entry of the PLT whose function perf does not find.
-        (None, Some((name, _))) if name == "@plt" => Some("entry of the PLT"),
+        // An entry of the PLT whose function perf does not find, or takes from the order of the
+        // relocations, in which those that call a resolver have no name.
+        (None, Some((name, 0..16))) if name.ends_with("@plt") => Some("entry of the PLT"),
         // Nor is there a function before a signal trampoline, which the kernel makes the caller.
         (None, Some((_, 0))) if is_caller => Some("start of a function after a gap"),
         _ => None,
