@@ -2,9 +2,12 @@
 //! not with the size of the trace.
 
 use std::borrow::Cow;
+use std::hash::BuildHasher as _;
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::FxBuildHasher;
 
 use crate::ids::{EventTypeId, StackId, ThreadIndex};
 use crate::recording::TraceFacts;
@@ -39,7 +42,8 @@ pub type ClassIndex = u32;
 #[derive(Debug, Default)]
 pub struct SampleLog {
     classes: Vec<SampleClass>,
-    index: FxHashMap<SampleClass, ClassIndex>,
+    /// Positions in `classes`: few bytes each, since samples in random order miss the cache.
+    index: HashTable<ClassIndex>,
     /// For each sample its class and the difference to the previous sample's time, as
     /// variable-length integers.
     bytes: Vec<u8>,
@@ -109,11 +113,7 @@ impl SampleLog {
 
     /// Returns the index of a class, which is added if it is new.
     pub(crate) fn class(&mut self, class: SampleClass) -> ClassIndex {
-        let next = self.classes.len() as ClassIndex;
-        *self.index.entry(class).or_insert_with_key(|&key| {
-            self.classes.push(key);
-            next
-        })
+        intern(&mut self.index, &mut self.classes, class)
     }
 
     /// Stores only samples of a time window from now on.
@@ -177,7 +177,7 @@ impl SampleLog {
         if !self.has_open_classes {
             return;
         }
-        self.index = FxHashMap::default();
+        self.index.clear();
         let mut kept = Vec::new();
         let mut joined = Vec::with_capacity(self.classes.len());
         for &class in &self.classes {
@@ -185,11 +185,7 @@ impl SampleLog {
                 joined.push(ClassIndex::MAX);
                 continue;
             }
-            let next = kept.len() as ClassIndex;
-            joined.push(*self.index.entry(class).or_insert_with(|| {
-                kept.push(class);
-                next
-            }));
+            joined.push(intern(&mut self.index, &mut kept, class));
         }
         if kept.len() < self.classes.len() {
             let dropped = joined.contains(&ClassIndex::MAX);
@@ -332,11 +328,7 @@ impl SampleLog {
         for wakeup in &mut marked.wakeups {
             for class in [&mut wakeup.wait, &mut wakeup.waker] {
                 let of = self.classes[*class as usize];
-                let next = marked.classes.len() as ClassIndex;
-                *class = *marked.index.entry(of).or_insert_with_key(|&of| {
-                    marked.classes.push(of);
-                    next
-                });
+                *class = intern(&mut marked.index, &mut marked.classes, of);
             }
         }
         *self = marked;
@@ -397,6 +389,25 @@ fn take_varint(rest: &mut &[u8]) -> Option<u64> {
             return Some(value);
         }
         shift += 7;
+    }
+}
+
+/// Returns the index of a class, which is added if it is new.
+fn intern(
+    index: &mut HashTable<ClassIndex>,
+    classes: &mut Vec<SampleClass>,
+    class: SampleClass,
+) -> ClassIndex {
+    let hash = |class: &SampleClass| FxBuildHasher.hash_one(class);
+    let is_it = |&index: &ClassIndex| classes[index as usize] == class;
+    let entry = index.entry(hash(&class), is_it, |&index| hash(&classes[index as usize]));
+    match entry {
+        Entry::Occupied(entry) => *entry.get(),
+        Entry::Vacant(entry) => {
+            let next = classes.len() as ClassIndex;
+            classes.push(class);
+            *entry.insert(next).get()
+        }
     }
 }
 
