@@ -101,8 +101,7 @@ impl VersionedMap {
             overflow,
             wide: wide_occupants,
             clock,
-            stated,
-            lifetimes: PackedLifetimes::new(lifetimes),
+            lifetimes: PackedLifetimes::new(lifetimes, stated),
         }
     }
 }

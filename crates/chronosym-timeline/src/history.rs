@@ -2,8 +2,7 @@
 
 use crate::lifetimes::{self, Segments};
 use crate::lists::Lists;
-use crate::map::Stated;
-use crate::occupant::{AddrRange, Id, Occupant};
+use crate::occupant::{AddrRange, Id, Occupant, Stated};
 use crate::parallel;
 use crate::wide::WideOccupant;
 

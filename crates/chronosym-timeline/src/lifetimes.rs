@@ -58,9 +58,9 @@ fn sorted(keys: impl Iterator<Item = u64>) -> Vec<Keyed> {
     radix::sort(keys.zip(0..).map(|(key, pos)| Keyed { key, pos }).collect())
 }
 
-/// Returns start and end of each occupant: visits them in the [order](time_order) of evidence. Each ends, at
-/// its instant, all that it overlaps; one with an unknown start then starts where the latest of
-/// these ended.
+/// Returns start and end of each occupant: visits them in the [order](time_order) of evidence. Each
+/// ends, at its instant, all that it overlaps; one with an unknown start then starts where the
+/// latest of these ended.
 pub(crate) fn lifetimes(
     occupants: &[Occupant],
     order: &[u32],

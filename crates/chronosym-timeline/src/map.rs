@@ -6,42 +6,10 @@ use std::ops::RangeInclusive;
 use crate::clock::Clock;
 use crate::directory::{Directory, Hint};
 use crate::layout::tile_of;
-use crate::occupant::{AddrRange, Id, Lifetime, Neighbours, Occupant, Start};
+use crate::occupant::{AddrRange, Id, Lifetime, Neighbours};
 use crate::packed::{Nearest, PackedLifetimes};
 use crate::tile::{Edge, Flags, Tile};
 use crate::wide::WideOccupants;
-
-/// Which bounds of a lifetime the occupant's own evidence states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stated(pub(crate) u8);
-
-impl Stated {
-    pub(crate) const START: u8 = 1;
-    pub(crate) const END: u8 = 2;
-
-    /// Returns those of an occupant with this lifetime.
-    pub(crate) fn of(occupant: &Occupant, (from, to): (u64, u64)) -> Self {
-        let start = match occupant.start {
-            Start::At(_) => Self::START,
-            _ => 0,
-        };
-        let is_own = to == occupant.own_end().max(from);
-        let end = match is_own && occupant.end_stated() {
-            true => Self::END,
-            false => 0,
-        };
-        Self(start | end)
-    }
-
-    pub(crate) fn lifetime(self, (from, to): (u64, u64)) -> Lifetime {
-        Lifetime {
-            from,
-            to,
-            from_known: self.0 & Self::START != 0,
-            to_known: self.0 & Self::END != 0,
-        }
-    }
-}
 
 /// An immutable index of what was at address A at time T, for any number of threads.
 ///
@@ -60,7 +28,6 @@ pub struct VersionedMap {
     pub(crate) clock: Clock,
     /// Exact lifetimes: tiles hold ticks only.
     pub(crate) lifetimes: PackedLifetimes,
-    pub(crate) stated: Vec<Stated>,
 }
 
 impl VersionedMap {
@@ -225,11 +192,7 @@ impl VersionedMap {
             let wide = self.wide.lists(index..=index);
             wide.for_each(|ids| nearest.add_all(ids));
         }
-        let with_lifetime = |id| Id::from_raw(id).map(|id| (id, self.lifetime(id)));
-        Neighbours {
-            before: with_lifetime(nearest.before),
-            after: with_lifetime(nearest.after),
-        }
+        nearest.found()
     }
 
     /// Visits the leaves of a split tile, starting at that of `tick`, until `each` returns true. An
@@ -284,11 +247,8 @@ impl VersionedMap {
             self.collect(&self.tiles[index], addr, &mut ids);
             ids.extend(self.wide.lists(index..=index).flatten());
         }
-        let mut ids: Vec<Id> = ids.into_iter().filter_map(Id::from_raw).collect();
-        ids.sort_unstable_by_key(|id| (self.lifetimes.get(id.index()), *id));
         // An occupant can be in several branches.
-        ids.dedup();
-        ids.into_iter().map(|id| (id, self.lifetime(id)))
+        self.lifetimes.in_time_order(ids)
     }
 
     fn collect(&self, tile: &Tile, addr: u64, ids: &mut Vec<u32>) {
@@ -334,7 +294,7 @@ impl VersionedMap {
     /// # Panics
     /// If `id` comes from a map with more occupants.
     pub fn lifetime(&self, id: Id) -> Lifetime {
-        self.stated[id.index()].lifetime(self.lifetimes.get(id.index()))
+        self.lifetimes.lifetime(id)
     }
 
     /// Returns the number of occupants, including those with empty lifetimes.
@@ -360,7 +320,6 @@ impl VersionedMap {
             + self.overflow.capacity() * size_of::<u32>()
             + self.wide.memory_bytes()
             + self.lifetimes.memory_bytes()
-            + self.stated.capacity() * size_of::<Stated>()
     }
 }
 

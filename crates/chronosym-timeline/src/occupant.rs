@@ -229,3 +229,35 @@ pub struct Neighbours {
     /// The first that starts after the time.
     pub after: Option<(Id, Lifetime)>,
 }
+
+/// Which bounds of a lifetime the occupant's own evidence states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stated(pub(crate) u8);
+
+impl Stated {
+    pub(crate) const START: u8 = 1;
+    pub(crate) const END: u8 = 2;
+
+    /// Returns those of an occupant with this lifetime.
+    pub(crate) fn of(occupant: &Occupant, (from, to): (u64, u64)) -> Self {
+        let start = match occupant.start {
+            Start::At(_) => Self::START,
+            _ => 0,
+        };
+        let is_own = to == occupant.own_end().max(from);
+        let end = match is_own && occupant.end_stated() {
+            true => Self::END,
+            false => 0,
+        };
+        Self(start | end)
+    }
+
+    pub(crate) fn lifetime(self, (from, to): (u64, u64)) -> Lifetime {
+        Lifetime {
+            from,
+            to,
+            from_known: self.0 & Self::START != 0,
+            to_known: self.0 & Self::END != 0,
+        }
+    }
+}

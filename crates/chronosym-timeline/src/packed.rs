@@ -1,24 +1,27 @@
 //! The exact lifetime of each occupant.
 
 use crate::clock::extent;
+use crate::occupant::{Id, Lifetime, Neighbours, Stated};
 
 /// Start and end of each occupant by id: 12 bytes each if the times are within 2^48 units.
 pub(crate) struct PackedLifetimes {
     zero: u64,
     near: Vec<[u32; 3]>,
     far: Vec<(u64, u64)>,
+    stated: Vec<Stated>,
 }
 
 /// Code of `u64::MAX`. The code of 0 is 0, that of any other time its distance from `zero` plus 1.
 const NEVER: u64 = (1 << 48) - 1;
 
 impl PackedLifetimes {
-    pub(crate) fn new(exact: Vec<(u64, u64)>) -> Self {
+    pub(crate) fn new(exact: Vec<(u64, u64)>, stated: Vec<Stated>) -> Self {
         let (zero, length) = extent(exact.iter().flat_map(|lifetime| [lifetime.0, lifetime.1]));
         let mut lifetimes = Self {
             zero,
             near: Vec::new(),
             far: Vec::new(),
+            stated,
         };
         if length + 1 < NEVER {
             let packed = |&(from, to): &(u64, u64)| {
@@ -61,6 +64,22 @@ impl PackedLifetimes {
         )
     }
 
+    /// Returns the lifetime of an occupant.
+    pub(crate) fn lifetime(&self, id: Id) -> Lifetime {
+        self.stated[id.index()].lifetime(self.get(id.index()))
+    }
+
+    /// Returns occupants by their raw ids, each once, with their lifetimes, in time order.
+    pub(crate) fn in_time_order(
+        &self,
+        ids: impl IntoIterator<Item = u32>,
+    ) -> impl Iterator<Item = (Id, Lifetime)> + '_ {
+        let mut ids: Vec<Id> = ids.into_iter().filter_map(Id::from_raw).collect();
+        ids.sort_unstable_by_key(|id| (self.get(id.index()), *id));
+        ids.dedup();
+        ids.into_iter().map(|id| (id, self.lifetime(id)))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.near.len().max(self.far.len())
     }
@@ -83,7 +102,9 @@ impl PackedLifetimes {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.near.capacity() * size_of::<[u32; 3]>() + self.far.capacity() * size_of::<(u64, u64)>()
+        self.near.capacity() * size_of::<[u32; 3]>()
+            + self.far.capacity() * size_of::<(u64, u64)>()
+            + self.stated.capacity() * size_of::<Stated>()
     }
 }
 
@@ -126,5 +147,14 @@ impl<'a> Nearest<'a> {
         // One of them may be alive.
         let near = next.saturating_sub(1)..ids.len().min(next + 2);
         ids[near].iter().for_each(|&id| self.add(id));
+    }
+
+    /// Returns the occupants that were found.
+    pub(crate) fn found(&self) -> Neighbours {
+        let with_lifetime = |id| Id::from_raw(id).map(|id| (id, self.lifetimes.lifetime(id)));
+        Neighbours {
+            before: with_lifetime(self.before),
+            after: with_lifetime(self.after),
+        }
     }
 }

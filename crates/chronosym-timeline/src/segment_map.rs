@@ -6,7 +6,6 @@ use std::iter;
 use crate::clock::Clock;
 use crate::history::History;
 use crate::lists::Lists;
-use crate::map::Stated;
 use crate::occupant::{Id, Lifetime, Neighbours, Occupant};
 use crate::packed::{Nearest, PackedLifetimes};
 use crate::wide::WideOccupants;
@@ -22,7 +21,6 @@ pub struct SegmentMap {
     wide: WideOccupants,
     clock: Clock,
     lifetimes: PackedLifetimes,
-    stated: Vec<Stated>,
 }
 
 impl SegmentMap {
@@ -56,8 +54,7 @@ impl SegmentMap {
             bounds,
             lists,
             clock,
-            lifetimes: PackedLifetimes::new(lifetimes),
-            stated,
+            lifetimes: PackedLifetimes::new(lifetimes, stated),
         }
     }
 
@@ -90,20 +87,14 @@ impl SegmentMap {
     pub fn neighbours(&self, addr: u64, time: u64) -> Neighbours {
         let mut nearest = Nearest::new(&self.lifetimes, time);
         self.lists(addr).for_each(|ids| nearest.add_all(ids));
-        let with_lifetime = |id| Id::from_raw(id).map(|id| (id, self.lifetime(id)));
-        Neighbours {
-            before: with_lifetime(nearest.before),
-            after: with_lifetime(nearest.after),
-        }
+        nearest.found()
     }
 
     /// Returns all occupants that `addr` ever had with their lifetimes, including empty ones, in
     /// time order.
     pub fn occupants(&self, addr: u64) -> impl Iterator<Item = (Id, Lifetime)> + '_ {
         let ids = self.lists(addr).flatten();
-        let mut ids: Vec<Id> = ids.copied().filter_map(Id::from_raw).collect();
-        ids.sort_unstable_by_key(|id| (self.lifetimes.get(id.index()), *id));
-        ids.into_iter().map(|id| (id, self.lifetime(id)))
+        self.lifetimes.in_time_order(ids.copied())
     }
 
     /// Returns the lifetime of `id`.
@@ -111,7 +102,7 @@ impl SegmentMap {
     /// # Panics
     /// If `id` comes from a map with more occupants.
     pub fn lifetime(&self, id: Id) -> Lifetime {
-        self.stated[id.index()].lifetime(self.lifetimes.get(id.index()))
+        self.lifetimes.lifetime(id)
     }
 
     /// Returns the number of occupants, including those with empty lifetimes.

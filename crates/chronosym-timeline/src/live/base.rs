@@ -7,8 +7,8 @@ use super::occupants::{LiveOccupant, Occupants};
 use crate::directory::Hint;
 use crate::history::History;
 use crate::lifetimes;
-use crate::map::{Stated, VersionedMap};
-use crate::occupant::{AddrRange, Id, Lifetime, Neighbours};
+use crate::map::VersionedMap;
+use crate::occupant::{AddrRange, Id, Lifetime, Neighbours, Stated};
 
 /// log2 of the bytes of a block: about the size of a method.
 const BLOCK: u32 = 8;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::segment::Version;
-use crate::map::Stated;
-use crate::occupant::{Id, Occupant};
+use crate::occupant::{Id, Occupant, Stated};
 
 /// An occupant, and its lifetime.
 #[derive(Clone, Copy)]

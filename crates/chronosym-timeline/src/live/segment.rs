@@ -4,8 +4,7 @@ use std::iter::once;
 use std::sync::Arc;
 
 use super::tree::{Key, Tree};
-use crate::map::Stated;
-use crate::occupant::{Id, Lifetime};
+use crate::occupant::{Id, Lifetime, Stated};
 
 /// Orders the occupants of a segment: instant of the evidence, id.
 pub(crate) type Order = (u64, Id);
