@@ -222,7 +222,7 @@ impl<'a> Cursor<'a> {
             return Ok(word & 0x7f);
         }
         // Decodes all bytes at once: lengths vary, so a branch for each byte would be mispredicted.
-        let ends = !word & 0x8080_8080;
+        let ends = !word & 0x80_8080_8080;
         if ends == 0 {
             return self.varint_by_bytes(max_bytes);
         }
@@ -230,7 +230,7 @@ impl<'a> Cursor<'a> {
         self.at = self.at.wrapping_add(length);
         let septets = word & (ends ^ ends.wrapping_sub(1));
         let pairs = septets & 0x007f_007f | (septets & 0x7f00_7f00) >> 1;
-        Ok(pairs & 0x3fff | pairs >> 2 & 0x0fff_c000)
+        Ok(pairs & 0x3fff | pairs >> 2 & 0x0fff_c000 | septets >> 4 & 0x7_f000_0000)
     }
 
     #[inline]
