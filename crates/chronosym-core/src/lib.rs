@@ -72,6 +72,7 @@ mod refs;
 mod resolve;
 mod resolver;
 mod room;
+mod sample_bytes;
 mod samples;
 mod saved;
 mod selection;

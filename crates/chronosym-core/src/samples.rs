@@ -11,6 +11,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::ids::{EventTypeId, StackId, ThreadIndex};
 use crate::recording::TraceFacts;
+use crate::sample_bytes;
 use crate::stays::Stays;
 use crate::terms::{SampleKind, Weight};
 use crate::ticks::Tick;
@@ -44,8 +45,8 @@ pub struct SampleLog {
     classes: Vec<SampleClass>,
     /// Positions in `classes`: few bytes each, since samples in random order miss the cache.
     index: HashTable<ClassIndex>,
-    /// For each sample its class and the difference to the previous sample's time, as
-    /// variable-length integers.
+    /// For each sample its class and the difference to the previous sample's time
+    /// ([`sample_bytes`]).
     bytes: Vec<u8>,
     last_time: u64,
     /// Changes of the weight: (position in `bytes`, weight from there on). The initial weight is
@@ -246,8 +247,8 @@ impl SampleLog {
         if self.weights.last().map_or(Weight::One, |last| last.1) != weight {
             self.weights.push((self.bytes.len(), weight));
         }
-        let delta = zigzag(time_ns.wrapping_sub(self.last_time));
-        put_varints(&mut self.bytes, [class.into(), delta]);
+        let difference = time_ns.wrapping_sub(self.last_time);
+        sample_bytes::push(&mut self.bytes, class, difference);
         self.last_time = time_ns;
     }
 
@@ -275,8 +276,8 @@ impl SampleLog {
             let position = self.bytes.len() - rest.len();
             let next = self.weights.get(changes as usize);
             changes += u32::from(next.is_some_and(|next| next.0 == position));
-            let class = take_varint(&mut rest)? as ClassIndex;
-            time = time.wrapping_add(unzigzag(take_varint(&mut rest)?));
+            let (class, difference) = sample_bytes::take(&mut rest)?;
+            time = time.wrapping_add(difference);
             let class = self.joined.get(class as usize).copied().unwrap_or(class);
             Some((class, time, changes))
         });
@@ -297,12 +298,10 @@ impl SampleLog {
             let position = self.bytes.len() - rest.len();
             let next = self.weights.get(changes as usize);
             changes += u32::from(next.is_some_and(|next| next.0 == position));
-            let class = take_varint(&mut rest).zip(take_varint(&mut rest));
-            let Some((class, delta)) = class else {
+            let Some((class, difference)) = sample_bytes::take(&mut rest) else {
                 break;
             };
-            time = time.wrapping_add(unzigzag(delta));
-            let class = class as ClassIndex;
+            time = time.wrapping_add(difference);
             let class = self.joined.get(class as usize).copied().unwrap_or(class);
             let of_class = self.classes.get(class as usize);
             let new = of_class.and_then(|class| weight(class, time));
@@ -345,60 +344,15 @@ impl SampleLog {
     }
 }
 
-fn zigzag(delta: u64) -> u64 {
-    (delta << 1) ^ (((delta as i64) >> 63) as u64)
-}
-
-fn unzigzag(value: u64) -> u64 {
-    (value >> 1) ^ (value & 1).wrapping_neg()
-}
-
-/// Appends two numbers at once: the vector grows once per sample.
-#[inline]
-fn put_varints(out: &mut Vec<u8>, values: [u64; 2]) {
-    const LONGEST: usize = 10;
-    let mut bytes = [0; 2 * LONGEST];
-    let mut free = bytes.iter_mut();
-    let mut put = |byte| {
-        if let Some(free) = free.next() {
-            *free = byte;
-        }
-    };
-    for mut value in values {
-        while value >= 0x80 {
-            put(value as u8 | 0x80);
-            value >>= 7;
-        }
-        put(value as u8);
-    }
-    let used = out.len() + 2 * LONGEST - free.len();
-    // A copy of fixed size, cut afterwards, takes no call.
-    out.extend_from_slice(&bytes);
-    out.truncate(used);
-}
-
-#[inline]
-fn take_varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    let mut shift = 0;
-    loop {
-        let (&byte, tail) = rest.split_first()?;
-        *rest = tail;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-        shift += 7;
-    }
-}
-
 /// Returns the index of a class, which is added if it is new.
 fn intern(
     index: &mut HashTable<ClassIndex>,
     classes: &mut Vec<SampleClass>,
     class: SampleClass,
 ) -> ClassIndex {
-    let hash = |class: &SampleClass| FxBuildHasher.hash_one(class);
+    // Classes that differ in nothing else are few.
+    let hash =
+        |class: &SampleClass| FxBuildHasher.hash_one((class.thread, class.stack, class.event));
     let is_it = |&index: &ClassIndex| classes[index as usize] == class;
     let entry = index.entry(hash(&class), is_it, |&index| hash(&classes[index as usize]));
     match entry {
