@@ -117,6 +117,16 @@ impl SampleLog {
         intern(&mut self.index, &mut self.classes, class)
     }
 
+    /// Returns the index of the class that differs from another in its stack only.
+    #[inline]
+    pub(crate) fn with_stack(&mut self, class: ClassIndex, stack: StackId) -> ClassIndex {
+        let of = self.classes[class as usize];
+        if of.stack == stack {
+            return class;
+        }
+        self.class(SampleClass { stack, ..of })
+    }
+
     /// Stores only samples of a time window from now on.
     pub(crate) fn limit_to(&mut self, times: Range<u64>) {
         self.window = Some(Box::new(Window::new(times)));

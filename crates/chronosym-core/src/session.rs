@@ -464,11 +464,20 @@ impl Session {
         None
     }
 
-    /// Applies an event that differs from an earlier one in its time only: `class` is what
+    /// Applies an event that differs from an earlier one in its time and stack only: `class` is what
     /// [`Session::push`] returned for that. No event about code or processes is between them.
-    pub fn push_again(&mut self, id: EventTypeId, class: ClassIndex, time_ns: u64) {
+    /// Returns the class of this sample.
+    pub fn push_again(
+        &mut self,
+        id: EventTypeId,
+        class: ClassIndex,
+        stack: StackId,
+        time_ns: u64,
+    ) -> ClassIndex {
         self.count(id, 1, 1, time_ns);
+        let class = self.samples.with_stack(class, stack);
         self.log_class(class, time_ns, Weight::One);
+        class
     }
 
     fn log(&mut self, event: EventTypeId, at: At, stack: StackId, sample: Sample) -> ClassIndex {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use chronosym_events::{EventSchema, PointerSize};
-use chronosym_nettrace::{Count, Records, Region};
+use chronosym_nettrace::{Count, Record, Records, Region};
 
 use super::types::OfTypes;
 use chronosym_core::facts::At;
@@ -27,9 +27,9 @@ pub(super) struct Batch {
     counted: Vec<(TypeNumber, Count)>,
     last_ns: u64,
     records: Vec<BatchRecord>,
+    heads: Heads,
     /// Time in ticks and position of the records about code, which must be applied in time order.
     ordered: Vec<(i64, u32)>,
-    payloads: Vec<u8>,
     /// The activity ids of records by position, if they are wanted.
     activities: Vec<(usize, EventActivity)>,
     /// Whether this is the first batch of its region, which holds the stacks of all of them.
@@ -47,11 +47,23 @@ struct Stacks {
 
 struct BatchRecord {
     time_ns: u64,
+    stack: Option<u32>,
+    /// Position in [`Heads`].
+    head: u32,
+}
+
+/// What records state apart from time and stack. The samples of a thread share it.
+#[derive(Default)]
+struct Heads {
+    all: Vec<Head>,
+    payloads: Vec<u8>,
+}
+
+struct Head {
     thread_id: u64,
     capture_thread: u64,
     process_id: Option<u32>,
     event_type: TypeNumber,
-    stack: Option<u32>,
     payload_at: u32,
     payload_size: u32,
 }
@@ -62,6 +74,8 @@ struct TypeNumber {
     number: u32,
     /// Whether its events are about code.
     states_code: bool,
+    /// Whether its events are samples of ticks, most of which differ in time and stack only.
+    is_tick: bool,
 }
 
 impl TypeNumber {
@@ -70,9 +84,44 @@ impl TypeNumber {
     }
 }
 
-impl Batch {
-    fn payload(&self, record: &BatchRecord) -> &[u8] {
-        &self.payloads[record.payload_at as usize..][..record.payload_size as usize]
+impl Heads {
+    fn clear(&mut self) {
+        self.all.clear();
+        self.payloads.clear();
+    }
+
+    fn of(&self, record: &BatchRecord) -> &Head {
+        &self.all[record.head as usize]
+    }
+
+    fn payload(&self, head: &Head) -> &[u8] {
+        &self.payloads[head.payload_at as usize..][..head.payload_size as usize]
+    }
+
+    /// Returns whether a head is that of a record of a type.
+    #[inline]
+    fn is_of(&self, head: u32, record: &Record<'_>, event_type: TypeNumber) -> bool {
+        self.all.get(head as usize).is_some_and(|head| {
+            head.thread_id == record.thread_id
+                && head.capture_thread == record.capture_thread
+                && head.process_id == record.process_id
+                && head.event_type == event_type
+                && self.payload(head) == record.payload
+        })
+    }
+
+    /// Adds the head of a record of a type; returns its position.
+    fn push(&mut self, record: &Record<'_>, event_type: TypeNumber) -> u32 {
+        self.all.push(Head {
+            thread_id: record.thread_id,
+            capture_thread: record.capture_thread,
+            process_id: record.process_id,
+            event_type,
+            payload_at: self.payloads.len() as u32,
+            payload_size: record.payload.len() as u32,
+        });
+        self.payloads.extend_from_slice(record.payload);
+        self.all.len() as u32 - 1
     }
 }
 
@@ -124,14 +173,29 @@ impl<'r> RegionCursor<'r> {
 }
 
 /// Fills batches from the regions of one trace.
-#[derive(Default)]
 pub(super) struct Filler {
     /// The number of each of the reader's types.
     numbers: OfTypes<TypeNumber>,
     types: u32,
+    /// Positions of heads by thread: those of the latest samples.
+    recent: Box<[u32; RECENT]>,
     /// Whether activity ids are wanted.
     pub(super) activity_ids: bool,
 }
+
+impl Default for Filler {
+    fn default() -> Self {
+        Filler {
+            numbers: OfTypes::default(),
+            types: 0,
+            recent: Box::new([0; RECENT]),
+            activity_ids: false,
+        }
+    }
+}
+
+/// Number of threads whose latest head is found.
+const RECENT: usize = 1 << 12;
 
 impl Filler {
     /// Replaces the content of a batch by the next events of a region.
@@ -140,14 +204,16 @@ impl Filler {
         let region = cursor.region;
         batch.types.clear();
         batch.counted.clear();
+        batch.heads.clear();
         batch.records.clear();
         batch.ordered.clear();
-        batch.payloads.clear();
         batch.activities.clear();
         let mut number = |schema| {
+            let role = Role::of(&schema);
             let event_type = TypeNumber {
                 number: self.types,
-                states_code: Role::of(&schema).states_code(),
+                states_code: role.states_code(),
+                is_tick: role == Role::ThreadSample,
             };
             batch.types.push(Arc::new(schema));
             self.types += 1;
@@ -170,19 +236,16 @@ impl Filler {
                 let position = batch.records.len() as u32;
                 batch.ordered.push((record.raw_time, position));
             }
-            let payload_at = batch.payloads.len() as u32;
-            batch.payloads.extend_from_slice(record.payload);
+            let recent = &mut self.recent[record.thread_id as usize % RECENT];
+            if !event_type.is_tick || !batch.heads.is_of(*recent, &record, event_type) {
+                *recent = batch.heads.push(&record, event_type);
+            }
             batch.records.push(BatchRecord {
                 time_ns: record.time_ns,
-                thread_id: record.thread_id,
-                capture_thread: record.capture_thread,
-                process_id: record.process_id,
-                event_type,
                 stack: record.stack.map(|row| row.0),
-                payload_at,
-                payload_size: record.payload.len() as u32,
+                head: *recent,
             });
-            if batch.records.len() >= MAX_RECORDS || batch.payloads.len() >= MAX_BYTES {
+            if batch.records.len() >= MAX_RECORDS || batch.heads.payloads.len() >= MAX_BYTES {
                 break;
             }
         }
@@ -224,47 +287,9 @@ pub(super) struct Importer {
     /// The id of each stack in the session; the outer `None` if it is not interned yet, the inner
     /// if the session does not keep it.
     interned: Vec<Option<Option<StackId>>>,
-    /// Samples of ticks by thread and stack.
-    repeatable: Vec<Option<Repeatable>>,
-    /// The number of batches so far.
-    batches: u64,
-}
-
-/// A sample of a tick: others differ in their times only.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Repeatable {
-    batch: u64,
-    stack: u32,
-    thread_id: u64,
-    process_id: Option<u32>,
-    event_type: TypeNumber,
-    /// The kind of code that it is in.
-    payload: [u8; 4],
-    class: ClassIndex,
-}
-
-/// Number of samples that [`Importer::repeatable`] holds; a power of two.
-const REPEATABLE: usize = 1 << 12;
-
-impl Repeatable {
-    /// A sample that a record may be, of a class; `None` if it has no stack, or another payload.
-    #[inline]
-    fn of(record: &BatchRecord, payload: &[u8], batch: u64, class: ClassIndex) -> Option<Self> {
-        Some(Repeatable {
-            batch,
-            stack: record.stack?,
-            thread_id: record.thread_id,
-            process_id: record.process_id,
-            event_type: record.event_type,
-            payload: payload.try_into().ok()?,
-            class,
-        })
-    }
-
-    fn slot(&self) -> usize {
-        let thread = (self.thread_id as usize).wrapping_mul(0x9e37_79b9);
-        (self.stack as usize ^ thread) % REPEATABLE
-    }
+    /// For each head of the batch the class of its latest sample, if others differ from it in time
+    /// and stack only.
+    classes: Vec<Option<ClassIndex>>,
 }
 
 impl Importer {
@@ -281,8 +306,7 @@ impl Importer {
             types: Vec::new(),
             stacks: Stacks::default(),
             interned: Vec::new(),
-            repeatable: Vec::new(),
-            batches: 0,
+            classes: Vec::new(),
         }
     }
 
@@ -291,14 +315,14 @@ impl Importer {
         time_ns.saturating_add_signed(self.began_ns)
     }
 
-    fn at_of(&self, record: &BatchRecord) -> At {
-        let process = match record.process_id {
+    fn at_of(&self, record: &BatchRecord, head: &Head) -> At {
+        let process = match head.process_id {
             own if own == self.own_id => self.process,
             other => other.or(self.process),
         };
         At::new(self.at(record.time_ns))
-            .of(process, Some(record.thread_id))
-            .written_by(record.capture_thread)
+            .of(process, Some(head.thread_id))
+            .written_by(head.capture_thread)
     }
 
     /// Converts times of the session to the trace's.
@@ -330,18 +354,22 @@ impl Importer {
             self.interned.resize(self.stacks.ends.len(), None);
             session.see_addresses(self.stacks.addresses.iter().copied());
         }
-        self.batches += 1;
+        self.classes.clear();
+        self.classes.resize(batch.heads.all.len(), None);
         for &(position, activity) in &batch.activities {
             let record = &batch.records[position];
-            let id = self.types[record.event_type.index()];
-            let payload = batch.payload(record);
-            session.event_activity(id, self.at_of(record), activity, payload);
+            let head = batch.heads.of(record);
+            let id = self.types[head.event_type.index()];
+            let at = self.at_of(record, head);
+            session.event_activity(id, at, activity, batch.heads.payload(head));
         }
         // Only events about code must be applied in time order.
         for chunk in batch.records.chunks(CHUNK) {
             let has_room = session.has_room(chunk.len());
-            for record in chunk.iter().filter(|record| !record.event_type.states_code) {
-                if has_room && !self.push_again(batch, record, session) {
+            for record in chunk.iter().filter(|_| has_room) {
+                if !self.push_again(batch, record, session)
+                    && !batch.heads.of(record).event_type.states_code
+                {
                     self.push(batch, record, session);
                 }
             }
@@ -357,51 +385,47 @@ impl Importer {
         self.at(batch.last_ns)
     }
 
-    /// Pushes a record that differs from one before it in the batch in its time only.
+    /// Pushes a sample that differs from one before it in the batch in time and stack only.
     #[inline]
-    fn push_again(&self, batch: &Batch, record: &BatchRecord, session: &mut Session) -> bool {
-        let sample = Repeatable::of(record, batch.payload(record), self.batches, 0);
-        let Some(sample) = sample.filter(|_| !self.repeatable.is_empty()) else {
+    fn push_again(&mut self, batch: &Batch, record: &BatchRecord, session: &mut Session) -> bool {
+        let Some(class) = self.classes[record.head as usize] else {
             return false;
         };
-        let before = &self.repeatable[sample.slot()];
-        let class = before.as_ref().map_or(0, |before| before.class);
-        let is_same = *before == Some(Repeatable { class, ..sample });
-        if is_same {
-            let id = self.types[record.event_type.index()];
-            session.push_again(id, class, self.at(record.time_ns));
-        }
-        is_same
+        let Some(stack) = record.stack.and_then(|row| self.stack(row, session)) else {
+            return false;
+        };
+        let id = self.types[batch.heads.of(record).event_type.index()];
+        let class = session.push_again(id, class, stack, self.at(record.time_ns));
+        self.classes[record.head as usize] = Some(class);
+        true
+    }
+
+    /// Returns the id of a stack of the region.
+    #[inline]
+    fn stack(&mut self, row: u32, session: &mut Session) -> Option<StackId> {
+        let id = &mut self.interned[row as usize];
+        let leaf_first = || self.stacks.stack(row).iter().copied();
+        *id.get_or_insert_with(|| session.intern_whole(leaf_first()))
     }
 
     fn push(&mut self, batch: &Batch, record: &BatchRecord, session: &mut Session) {
-        let id = self.types[record.event_type.index()];
+        let head = batch.heads.of(record);
+        let id = self.types[head.event_type.index()];
         if !self.ticks && session.role(id) == Role::ThreadSample && !session.is_selected(id) {
             session.count(id, 1, u64::from(record.stack.is_some()), 0);
             return;
         }
-        let stack = match record.stack {
-            None => None,
-            Some(row) if session.wants_stack(id) => {
-                let id = &mut self.interned[row as usize];
-                let leaf_first = || self.stacks.stack(row).iter().copied();
-                *id.get_or_insert_with(|| session.intern_whole(leaf_first()))
-            }
-            Some(_) => None,
-        };
+        let stack = (record.stack)
+            .filter(|_| session.wants_stack(id))
+            .and_then(|row| self.stack(row, session));
         if stack.is_none() && record.stack.is_some() {
             session.count(id, 0, 1, 0);
         }
-        let at = self.at_of(record);
         let payload = Payload {
             pointer_size: self.pointer_size,
-            bytes: batch.payload(record),
+            bytes: batch.heads.payload(head),
         };
-        let class = session.push(id, at, payload, stack);
-        let sample = |class| Repeatable::of(record, payload.bytes, self.batches, class);
-        if let Some(sample) = class.and_then(sample) {
-            self.repeatable.resize(REPEATABLE, None);
-            self.repeatable[sample.slot()] = Some(sample);
-        }
+        self.classes[record.head as usize] =
+            session.push(id, self.at_of(record, head), payload, stack);
     }
 }
