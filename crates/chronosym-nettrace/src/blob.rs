@@ -38,13 +38,15 @@ pub(crate) mod flag {
     pub(crate) const ACTIVITY: u8 = 16;
     pub(crate) const RELATED_ACTIVITY: u8 = 32;
     pub(crate) const PAYLOAD_SIZE: u8 = 128;
+    /// Fields that most events share with the one before.
+    pub(crate) const RARE: u8 = CAPTURE | ACTIVITY | RELATED_ACTIVITY;
     /// All fields: those of an uncompressed blob.
     pub(crate) const ALL: u8 = 0xff;
 }
 
 /// The most bytes before a compressed blob's payload, and the rest of the word that its last number
 /// is read with.
-const LONGEST_HEAD: usize = 96;
+pub(crate) const LONGEST_HEAD: usize = 96;
 
 /// Reads a compressed blob at `at` and updates the fields of `header` that it has. An incomplete
 /// one may have updated some of them.

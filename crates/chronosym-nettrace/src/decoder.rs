@@ -30,7 +30,7 @@ pub(crate) struct Decoder {
     /// Bytes modulo four that are missing from the file: alignments count from its original start.
     pub(crate) shift: u64,
     clock: Clock,
-    sequences: Sequences,
+    pub(crate) sequences: Sequences,
     clear_tables: bool,
     /// The latest time of any event or sequence point before this region.
     last_time: i64,
@@ -56,20 +56,19 @@ pub(crate) struct EventBlock {
     pub(crate) end: u64,
     compressed: bool,
     metadata: bool,
-    header: BlobHeader,
+    pub(crate) header: BlobHeader,
     /// The objects that the ids of `header` name, looked up when they change.
-    type_choice: TypeChoice,
-    stack: u32,
-    thread: u64,
-    context: Context,
-    context_index: Option<u32>,
+    pub(crate) stack: u32,
+    pub(crate) thread: u64,
+    pub(crate) context: Context,
+    pub(crate) context_index: Option<u32>,
     labels_missing: bool,
     /// Whether the next event without a capture-thread field continues the previous event's
     /// sequence numbers.
     follows: bool,
     /// Whether the file has those events twice.
     is_repeated: bool,
-    /// Whether an event that differs in type, stack and time alone needs no further check.
+    /// Whether [`Decoder::plain_events`] may read the next events.
     is_plain: bool,
 }
 
@@ -142,7 +141,6 @@ impl Decoder {
             compressed: flags & COMPRESSED != 0,
             metadata,
             header: BlobHeader::default(),
-            type_choice: self.types.find(0),
             stack: NO_BLOB,
             thread: if self.v6 { self.threads.find(0) } else { 0 },
             context: Context {
@@ -172,6 +170,10 @@ impl Decoder {
         block.follows &= block.is_repeated;
         block.is_plain = false;
         loop {
+            if block.is_plain && block.compressed {
+                let bytes = bytes.get(..readable).unwrap_or_default();
+                at = self.plain_events(block, bytes, at, max_headers);
+            }
             if at >= readable {
                 return match bytes.len() {
                     len if at < len => (at, Stop::Full),
@@ -259,52 +261,32 @@ impl Decoder {
     }
 
     /// Takes an event; true if it became a record.
-    #[inline]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a region has at most 1 GiB"
     )]
     fn blob(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) -> bool {
         let flags = blob.flags;
-        if flags & flag::METADATA_ID != 0 {
-            block.type_choice = self.types.find(block.header.metadata_id);
-        }
+        let type_choice = self.types.find(block.header.metadata_id);
         if flags & flag::STACK != 0 {
-            block.stack = if block.header.stack_id == 0 {
-                NO_BLOB
-            } else {
-                self.region.stacks.find(block.header.stack_id)
-            };
+            block.stack = self.stack_of(block.header.stack_id);
         }
         if flags & flag::THREAD != 0 {
-            block.thread = if self.v6 {
-                block.is_plain = false;
-                self.threads.find(block.header.thread)
-            } else {
-                block.header.thread
-            };
+            block.thread = self.thread_of(block.header.thread);
         }
-        if flags & (flag::CAPTURE | flag::ACTIVITY | flag::RELATED_ACTIVITY) != 0 {
+        if flags & flag::RARE != 0 {
             self.change_context(block, blob, bytes);
         }
-        let header = &block.header;
-        if block.is_plain
-            && header.metadata_id != 0
-            && block.type_choice.event_type != NO_TYPE
-            && (block.stack != NO_BLOB || header.stack_id == 0)
-        {
-            self.sequences.next(header.sequence, header.time);
-        } else if !self.check(block, blob, bytes) {
+        if !self.check(block, blob, bytes, type_choice) {
             return false;
         }
         let header = &block.header;
         self.diagnostics.events += 1;
         self.region.last_time = self.region.last_time.max(header.time);
         // A label can make another event of it.
-        if self.types.is_counted(block.type_choice, header.time) && block.context.labels == NO_BLOB
-        {
+        if self.types.is_counted(type_choice, header.time) && block.context.labels == NO_BLOB {
             self.region
-                .count(block.type_choice.event_type, block.stack < EMPTY_BLOB);
+                .count(type_choice.event_type, block.stack < EMPTY_BLOB);
             return false;
         }
         let context = match block.context_index {
@@ -321,7 +303,7 @@ impl Decoder {
             capture_thread: header.capture_thread,
             payload_at: blob.payload_at as u32,
             payload_size: header.payload_size,
-            event_type: block.type_choice.event_type,
+            event_type: type_choice.event_type,
             stack: block.stack,
             sequence: header.sequence,
             context,
@@ -331,8 +313,13 @@ impl Decoder {
 
     /// Checks an event that may be the first one of its thread, incomplete or a definition; false if
     /// it is none to be delivered.
-    #[inline(never)]
-    fn check(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) -> bool {
+    fn check(
+        &mut self,
+        block: &mut EventBlock,
+        blob: &Blob,
+        bytes: &[u8],
+        type_choice: TypeChoice,
+    ) -> bool {
         let header = &block.header;
         if block.metadata || header.metadata_id == 0 && !self.v6 {
             let payload = bytes.get(blob.payload_at..).unwrap_or_default();
@@ -362,7 +349,7 @@ impl Decoder {
             self.diagnostics.repeated_events += 1;
             return false;
         }
-        if block.type_choice.event_type == NO_TYPE {
+        if type_choice.event_type == NO_TYPE {
             self.diagnostics.unknown_metadata += 1;
             self.missing();
             return false;
@@ -374,8 +361,28 @@ impl Decoder {
             self.diagnostics.unknown_threads += 1;
         }
         self.diagnostics.unknown_labels += u64::from(block.labels_missing);
-        block.is_plain = !block.labels_missing && (block.thread != NO_THREAD || !self.v6);
+        block.is_plain = !block.labels_missing;
         true
+    }
+
+    /// The thread of an event: an OS thread id, or in V6 a slot or [`NO_THREAD`].
+    #[inline]
+    pub(crate) fn thread_of(&self, thread: u64) -> u64 {
+        if self.v6 {
+            self.threads.find(thread)
+        } else {
+            thread
+        }
+    }
+
+    /// The stack of an event, or [`NO_BLOB`] if it has none or an unknown one.
+    #[inline]
+    pub(crate) fn stack_of(&self, stack_id: u32) -> u32 {
+        if stack_id == 0 {
+            NO_BLOB
+        } else {
+            self.region.stacks.find(stack_id)
+        }
     }
 
     /// Takes processor, activity ids and labels from a blob that gives any of them.

@@ -26,6 +26,7 @@ mod label;
 mod netperf;
 mod objects;
 mod open;
+mod plain;
 mod reader;
 mod region;
 mod sequence;

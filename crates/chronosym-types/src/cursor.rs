@@ -212,25 +212,30 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     fn varint(&mut self, max_bytes: usize) -> Result<u64> {
-        let window = self.bytes.get(self.at..self.at.wrapping_add(8));
-        let Some(word) = window.and_then(|window| window.first_chunk()) else {
-            return self.varint_by_bytes(max_bytes);
-        };
-        let word = u64::from_le_bytes(*word);
+        match self.short_varint() {
+            Some(value) => Ok(value.into()),
+            None => self.varint_by_bytes(max_bytes),
+        }
+    }
+
+    /// Reads unsigned LEB128 of at most four bytes; `None` if it is longer or fewer are left.
+    #[inline]
+    pub fn short_varint(&mut self) -> Option<u32> {
+        let word = u32::from_le_bytes(*self.rest().first_chunk()?);
         if word & 0x80 == 0 {
             self.at = self.at.wrapping_add(1);
-            return Ok(word & 0x7f);
+            return Some(word & 0x7f);
         }
         // Decodes all bytes at once: lengths vary, so a branch for each byte would be mispredicted.
-        let ends = !word & 0x80_8080_8080;
+        let ends = !word & 0x8080_8080;
         if ends == 0 {
-            return self.varint_by_bytes(max_bytes);
+            return None;
         }
         let length = (ends.trailing_zeros() / 8).wrapping_add(1) as usize;
         self.at = self.at.wrapping_add(length);
         let septets = word & (ends ^ ends.wrapping_sub(1));
         let pairs = septets & 0x007f_007f | (septets & 0x7f00_7f00) >> 1;
-        Ok(pairs & 0x3fff | pairs >> 2 & 0x0fff_c000 | septets >> 4 & 0x7_f000_0000)
+        Some(pairs & 0x3fff | pairs >> 2 & 0x0fff_c000)
     }
 
     #[inline]
@@ -390,6 +395,10 @@ mod tests {
                     assert_eq!((cursor.var_u64(), cursor.position()), (Ok(value), length));
                     let narrow = u32::try_from(value).or(malformed());
                     assert_eq!(Cursor::new(&bytes).var_u32(), narrow);
+                    let mut cursor = Cursor::new(&bytes);
+                    let short = (length <= 4 && bytes.len() >= 4).then_some(value as u32);
+                    assert_eq!(cursor.short_varint(), short);
+                    assert_eq!(cursor.position(), short.map_or(0, |_| length));
                 }
             }
         }
