@@ -340,9 +340,10 @@ impl Decoder {
             self.sequences.next(header.sequence, header.time);
         } else if !block.follows {
             let seen = self.seen(header.capture_thread, header.time);
-            block.is_repeated = !self
-                .sequences
-                .event(seen, header.sequence, &mut self.diagnostics);
+            block.is_repeated =
+                !self
+                    .sequences
+                    .event(&seen, header.sequence, &mut self.diagnostics);
             block.follows = true;
         }
         if block.is_repeated {
@@ -462,7 +463,7 @@ impl Decoder {
                 (cursor.u64()?, cursor.u32()?)
             };
             self.sequences.point(
-                self.seen(capture_thread, time),
+                &self.seen(capture_thread, time),
                 sequence,
                 &mut self.diagnostics,
             );
@@ -516,8 +517,11 @@ impl Decoder {
         let last_time = self.last_time.max(self.region.last_time);
         while !cursor.is_at_end() {
             let (index, sequence) = (cursor.var_u64()?, cursor.var_u32()?);
-            self.sequences
-                .point(self.seen(index, last_time), sequence, &mut self.diagnostics);
+            self.sequences.point(
+                &self.seen(index, last_time),
+                sequence,
+                &mut self.diagnostics,
+            );
             self.sequences.remove(index);
             self.threads.remove(index);
         }

@@ -5,8 +5,6 @@
     reason = "counts of what was read, and differences of 32-bit numbers in 64 bits"
 )]
 
-use std::collections::hash_map::Entry;
-
 use chronosym_types::hash::HashMap;
 
 use crate::clock::Clock;
@@ -15,6 +13,8 @@ use crate::diagnostics::{Diagnostics, LossWindow};
 pub(crate) struct Sequences {
     clock: Clock,
     slots: HashMap<u64, usize>,
+    /// Slots by the lowest bits of capture threads: runs of events are short, and threads few.
+    recent: [usize; RECENT],
     threads: Vec<ThreadSequence>,
     /// The thread of the latest event, whose entry is updated once another thread follows.
     current: usize,
@@ -35,6 +35,7 @@ struct ThreadSequence {
     runs: Vec<(u32, i64)>,
 }
 
+const RECENT: usize = 256;
 const MAX_RUNS: usize = 1024;
 /// Maximum number of threads between two sequence points whose numbers are followed: each takes
 /// about 140 bytes, and a trace can have a thread for each event.
@@ -54,6 +55,7 @@ impl Sequences {
         Self {
             clock,
             slots: HashMap::default(),
+            recent: [usize::MAX; RECENT],
             threads: Vec::new(),
             current: usize::MAX,
             last: 0,
@@ -74,13 +76,12 @@ impl Sequences {
     /// with the same number at the same time: the file has it twice.
     pub(crate) fn event(
         &mut self,
-        seen: Seen,
+        seen: &Seen,
         sequence: u32,
         diagnostics: &mut Diagnostics,
     ) -> bool {
-        let (clock, damages) = (self.clock, self.damages);
-        let Some((current, thread)) = self.thread(seen) else {
-            self.current = usize::MAX;
+        self.current = self.slot(seen);
+        let Some(thread) = self.threads.get_mut(self.current) else {
             diagnostics.unfollowed_threads += 1;
             return true;
         };
@@ -90,25 +91,25 @@ impl Sequences {
             return false;
         }
         thread.start_run(sequence, seen.time);
-        thread.record(clock, damages, seen, sequence, ahead - 1, diagnostics);
-        self.current = current;
+        let damages = self.damages;
+        thread.record(&self.clock, damages, seen, sequence, ahead - 1, diagnostics);
         self.next(sequence, seen.time);
         true
     }
 
     /// Records the number of the thread's latest event, as a sequence point or a thread's removal
     /// states it.
-    pub(crate) fn point(&mut self, seen: Seen, sequence: u32, diagnostics: &mut Diagnostics) {
-        let (clock, damages) = (self.clock, self.damages);
-        let Some((_, thread)) = self.thread(seen) else {
-            self.current = usize::MAX;
+    pub(crate) fn point(&mut self, seen: &Seen, sequence: u32, diagnostics: &mut Diagnostics) {
+        let slot = self.slot(seen);
+        self.current = usize::MAX;
+        let Some(thread) = self.threads.get_mut(slot) else {
             return;
         };
         let ahead = i64::from(sequence.wrapping_sub(thread.last).cast_signed());
         if ahead >= 0 || seen.time > thread.last_time {
-            thread.record(clock, damages, seen, sequence, ahead, diagnostics);
+            let damages = self.damages;
+            thread.record(&self.clock, damages, seen, sequence, ahead, diagnostics);
         }
-        self.current = usize::MAX;
     }
 
     /// Events of any thread may have been in a damaged part: the first gap of each thread after it
@@ -120,6 +121,7 @@ impl Sequences {
     pub(crate) fn remove(&mut self, capture_thread: u64) {
         // The entry stays: other threads are found by their index in the list.
         self.slots.remove(&capture_thread);
+        *recent_of(&mut self.recent, capture_thread) = usize::MAX;
     }
 
     pub(crate) fn clear(&mut self) {
@@ -128,32 +130,44 @@ impl Sequences {
         self.damages = damages;
     }
 
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "slots are places of the list, which never shrinks alone"
-    )]
-    fn thread(&mut self, seen: Seen) -> Option<(usize, &mut ThreadSequence)> {
+    /// Returns the position of a thread in the list; `usize::MAX` if there are too many.
+    fn slot(&mut self, seen: &Seen) -> usize {
         if let Some(thread) = self.threads.get_mut(self.current) {
             thread.last = self.last;
             thread.last_time = self.last_time;
         }
-        let slot = match self.slots.entry(seen.capture_thread) {
-            Entry::Occupied(slot) => *slot.get(),
-            Entry::Vacant(_) if self.threads.len() >= MAX_THREADS => return None,
-            Entry::Vacant(slot) => {
-                self.threads.push(ThreadSequence {
-                    capture_thread: seen.capture_thread,
-                    last: 0,
-                    last_time: seen.time,
-                    loss: None,
-                    damages: 0,
-                    runs: Vec::new(),
-                });
-                *slot.insert(self.threads.len() - 1)
-            }
-        };
-        Some((slot, &mut self.threads[slot]))
+        let capture_thread = seen.capture_thread;
+        let recent = recent_of(&mut self.recent, capture_thread);
+        let is_it = |thread: &ThreadSequence| thread.capture_thread == capture_thread;
+        if !self.threads.get(*recent).is_some_and(is_it) {
+            *recent = match self.slots.get(&capture_thread) {
+                Some(&slot) => slot,
+                None if self.threads.len() >= MAX_THREADS => return usize::MAX,
+                None => {
+                    self.slots.insert(capture_thread, self.threads.len());
+                    self.threads.push(ThreadSequence {
+                        capture_thread,
+                        last: 0,
+                        last_time: seen.time,
+                        loss: None,
+                        damages: 0,
+                        runs: Vec::new(),
+                    });
+                    self.threads.len() - 1
+                }
+            };
+        }
+        *recent
     }
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "the remainder is less than the length, and has the lowest bits only"
+)]
+fn recent_of(recent: &mut [usize; RECENT], capture_thread: u64) -> &mut usize {
+    &mut recent[capture_thread as usize % RECENT]
 }
 
 impl ThreadSequence {
@@ -175,9 +189,9 @@ impl ThreadSequence {
     /// Takes in a number, before which `missing` were not seen.
     fn record(
         &mut self,
-        clock: Clock,
+        clock: &Clock,
         damages: u64,
-        seen: Seen,
+        seen: &Seen,
         sequence: u32,
         missing: i64,
         diagnostics: &mut Diagnostics,
