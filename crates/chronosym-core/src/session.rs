@@ -464,20 +464,19 @@ impl Session {
         None
     }
 
-    /// Applies an event that differs from an earlier one in its time and stack only: `class` is what
-    /// [`Session::push`] returned for that. No event about code or processes is between them.
-    /// Returns the class of this sample.
-    pub fn push_again(
-        &mut self,
-        id: EventTypeId,
-        class: ClassIndex,
-        stack: StackId,
-        time_ns: u64,
-    ) -> ClassIndex {
+    /// Returns the class of a sample that differs in its stack from those of `class`, which
+    /// [`Session::push`] returned, for [`Session::push_again`].
+    #[inline]
+    pub fn class_with_stack(&mut self, class: ClassIndex, stack: StackId) -> ClassIndex {
+        self.samples.with_stack(class, stack)
+    }
+
+    /// Applies an event that differs from an earlier one in its time, or stack, only: `class` is
+    /// what [`Session::push`] or [`Session::class_with_stack`] returned for it. No event about code
+    /// or processes is between them.
+    pub fn push_again(&mut self, id: EventTypeId, class: ClassIndex, time_ns: u64) {
         self.count(id, 1, 1, time_ns);
-        let class = self.samples.with_stack(class, stack);
         self.log_class(class, time_ns, Weight::One);
-        class
     }
 
     fn log(&mut self, event: EventTypeId, at: At, stack: StackId, sample: Sample) -> ClassIndex {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use chronosym_events::{EventSchema, PointerSize};
-use chronosym_nettrace::{Count, Record, Records, Region};
+use chronosym_nettrace::{Count, Records, Region};
 
 use super::types::OfTypes;
 use chronosym_core::facts::At;
@@ -98,29 +98,27 @@ impl Heads {
         &self.payloads[head.payload_at as usize..][..head.payload_size as usize]
     }
 
-    /// Returns whether a head is that of a record of a type.
+    /// Returns whether a tick's head is the one at a position.
     #[inline]
-    fn is_of(&self, head: u32, record: &Record<'_>, event_type: TypeNumber) -> bool {
-        self.all.get(head as usize).is_some_and(|head| {
-            head.thread_id == record.thread_id
-                && head.capture_thread == record.capture_thread
-                && head.process_id == record.process_id
-                && head.event_type == event_type
-                && self.payload(head) == record.payload
-        })
+    fn is_tick_at(&self, position: u32, head: &Head, payload: &[u8]) -> bool {
+        let (Some(before), Ok(payload)) = (
+            self.all.get(position as usize),
+            <[u8; 4]>::try_from(payload),
+        ) else {
+            return false;
+        };
+        before.thread_id == head.thread_id
+            && before.capture_thread == head.capture_thread
+            && before.process_id == head.process_id
+            && before.event_type == head.event_type
+            && *self.payload(before) == payload
     }
 
-    /// Adds the head of a record of a type; returns its position.
-    fn push(&mut self, record: &Record<'_>, event_type: TypeNumber) -> u32 {
-        self.all.push(Head {
-            thread_id: record.thread_id,
-            capture_thread: record.capture_thread,
-            process_id: record.process_id,
-            event_type,
-            payload_at: self.payloads.len() as u32,
-            payload_size: record.payload.len() as u32,
-        });
-        self.payloads.extend_from_slice(record.payload);
+    /// Adds a head; returns its position.
+    #[inline]
+    fn push(&mut self, head: Head, payload: &[u8]) -> u32 {
+        self.all.push(head);
+        self.payloads.extend_from_slice(payload);
         self.all.len() as u32 - 1
     }
 }
@@ -177,7 +175,7 @@ pub(super) struct Filler {
     /// The number of each of the reader's types.
     numbers: OfTypes<TypeNumber>,
     types: u32,
-    /// Positions of heads by thread: those of the latest samples.
+    /// Positions of heads by thread: those of the latest samples of ticks.
     recent: Box<[u32; RECENT]>,
     /// Whether activity ids are wanted.
     pub(super) activity_ids: bool,
@@ -236,14 +234,27 @@ impl Filler {
                 let position = batch.records.len() as u32;
                 batch.ordered.push((record.raw_time, position));
             }
+            let head = Head {
+                thread_id: record.thread_id,
+                capture_thread: record.capture_thread,
+                process_id: record.process_id,
+                event_type,
+                payload_at: batch.heads.payloads.len() as u32,
+                payload_size: record.payload.len() as u32,
+            };
+            let (heads, payload) = (&mut batch.heads, record.payload);
             let recent = &mut self.recent[record.thread_id as usize % RECENT];
-            if !event_type.is_tick || !batch.heads.is_of(*recent, &record, event_type) {
-                *recent = batch.heads.push(&record, event_type);
+            let head = match event_type.is_tick && heads.is_tick_at(*recent, &head, payload) {
+                true => *recent,
+                false => heads.push(head, payload),
+            };
+            if event_type.is_tick {
+                *recent = head;
             }
             batch.records.push(BatchRecord {
                 time_ns: record.time_ns,
                 stack: record.stack.map(|row| row.0),
-                head: *recent,
+                head,
             });
             if batch.records.len() >= MAX_RECORDS || batch.heads.payloads.len() >= MAX_BYTES {
                 break;
@@ -287,9 +298,20 @@ pub(super) struct Importer {
     /// The id of each stack in the session; the outer `None` if it is not interned yet, the inner
     /// if the session does not keep it.
     interned: Vec<Option<Option<StackId>>>,
-    /// For each head of the batch the class of its latest sample, if others differ from it in time
-    /// and stack only.
-    classes: Vec<Option<ClassIndex>>,
+    /// For each head of the batch its samples, if they differ in time and stack only.
+    of_head: Vec<Option<Ticks>>,
+    /// Samples whose class is known, to be pushed: event type, class and time.
+    known: Vec<(EventTypeId, ClassIndex, u64)>,
+}
+
+/// Samples that differ in time and stack only.
+#[derive(Clone, Copy)]
+struct Ticks {
+    /// The class of the first one.
+    first: ClassIndex,
+    /// The stack of the latest one, and its class.
+    stack: StackId,
+    class: ClassIndex,
 }
 
 impl Importer {
@@ -306,7 +328,8 @@ impl Importer {
             types: Vec::new(),
             stacks: Stacks::default(),
             interned: Vec::new(),
-            classes: Vec::new(),
+            of_head: Vec::new(),
+            known: Vec::new(),
         }
     }
 
@@ -354,8 +377,8 @@ impl Importer {
             self.interned.resize(self.stacks.ends.len(), None);
             session.see_addresses(self.stacks.addresses.iter().copied());
         }
-        self.classes.clear();
-        self.classes.resize(batch.heads.all.len(), None);
+        self.of_head.clear();
+        self.of_head.resize(batch.heads.all.len(), None);
         for &(position, activity) in &batch.activities {
             let record = &batch.records[position];
             let head = batch.heads.of(record);
@@ -366,13 +389,19 @@ impl Importer {
         // Only events about code must be applied in time order.
         for chunk in batch.records.chunks(CHUNK) {
             let has_room = session.has_room(chunk.len());
+            // The classes are looked up one after the other: while one waits for memory, so do the
+            // next ones.
             for record in chunk.iter().filter(|_| has_room) {
-                if !self.push_again(batch, record, session)
-                    && !batch.heads.of(record).event_type.states_code
-                {
+                let event_type = batch.heads.of(record).event_type;
+                if let Some(class) = self.known_class(record, session) {
+                    let id = self.types[event_type.index()];
+                    self.known.push((id, class, self.at(record.time_ns)));
+                } else if !event_type.states_code {
+                    self.push_known(session);
                     self.push(batch, record, session);
                 }
             }
+            self.push_known(session);
         }
         for chunk in batch.ordered.chunks(CHUNK) {
             if !session.has_room_for_code(chunk.len()) {
@@ -385,19 +414,28 @@ impl Importer {
         self.at(batch.last_ns)
     }
 
-    /// Pushes a sample that differs from one before it in the batch in time and stack only.
+    /// Returns the class of a sample that differs from one before it in the batch in time and stack
+    /// only.
     #[inline]
-    fn push_again(&mut self, batch: &Batch, record: &BatchRecord, session: &mut Session) -> bool {
-        let Some(class) = self.classes[record.head as usize] else {
-            return false;
-        };
-        let Some(stack) = record.stack.and_then(|row| self.stack(row, session)) else {
-            return false;
-        };
-        let id = self.types[batch.heads.of(record).event_type.index()];
-        let class = session.push_again(id, class, stack, self.at(record.time_ns));
-        self.classes[record.head as usize] = Some(class);
-        true
+    fn known_class(&mut self, record: &BatchRecord, session: &mut Session) -> Option<ClassIndex> {
+        let ticks = self.of_head[record.head as usize]?;
+        let stack = self.stack(record.stack?, session)?;
+        if stack == ticks.stack {
+            return Some(ticks.class);
+        }
+        let class = session.class_with_stack(ticks.first, stack);
+        self.of_head[record.head as usize] = Some(Ticks {
+            stack,
+            class,
+            ..ticks
+        });
+        Some(class)
+    }
+
+    fn push_known(&mut self, session: &mut Session) {
+        for (id, class, time_ns) in self.known.drain(..) {
+            session.push_again(id, class, time_ns);
+        }
     }
 
     /// Returns the id of a stack of the region.
@@ -425,7 +463,53 @@ impl Importer {
             pointer_size: self.pointer_size,
             bytes: batch.heads.payload(head),
         };
-        self.classes[record.head as usize] =
-            session.push(id, self.at_of(record, head), payload, stack);
+        let class = session.push(id, self.at_of(record, head), payload, stack);
+        self.of_head[record.head as usize] = class.zip(stack).map(|(class, stack)| Ticks {
+            first: class,
+            stack,
+            class,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chronosym_nettrace::{Options, Reader};
+    use chronosym_support::nettrace::NettraceWriter;
+
+    use super::*;
+
+    #[test]
+    fn samples_of_a_thread_share_what_they_have_in_common() {
+        let mut writer = NettraceWriter::v4();
+        let sample = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+        let other = writer.event_type("P", 1, 0);
+        let kinds = [(1, 2), (2, 2), (1, 2), (2, 1), (1, 2), (2, 1)];
+        for (time, (thread, kind)) in (0i64..).zip(kinds) {
+            let stack = [0x1000 + time.unsigned_abs()];
+            writer.event(sample, time, thread, &stack, &[kind, 0, 0, 0]);
+            writer.event(other, time, thread, &stack, &[7, 0, 0, 0]);
+        }
+        let bytes = writer.finish();
+        let mut reader = Reader::new(&bytes[..], Options::default()).expect("a trace");
+        let region = reader.next_region().expect("no error").expect("a region");
+        let mut batch = Batch::default();
+        Filler::default().fill(&mut RegionCursor::of(&region), &mut batch);
+        assert_eq!(batch.records.len(), 12);
+        let heads = batch.heads.all.len();
+        assert_eq!(
+            heads,
+            3 + 6,
+            "threads and kinds of samples, and other events"
+        );
+        for (record, of) in region.records().zip(&batch.records) {
+            let head = batch.heads.of(of);
+            let payload = batch.heads.payload(head);
+            assert_eq!(
+                (head.thread_id, payload),
+                (record.thread_id, record.payload)
+            );
+            assert_eq!(of.stack, record.stack.map(|stack| stack.0));
+        }
     }
 }
