@@ -77,6 +77,11 @@ impl ActivityFilter {
 }
 
 impl Filter {
+    /// Returns whether samples at all times pass.
+    pub(crate) fn has_all_times(&self) -> bool {
+        self.from_ns.is_none() && self.to_ns.is_none()
+    }
+
     pub(crate) fn has_time(&self, time: u64) -> bool {
         self.from_ns.is_none_or(|from| time >= from) && self.to_ns.is_none_or(|to| time < to)
     }

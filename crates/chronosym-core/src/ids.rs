@@ -32,6 +32,12 @@ index_type! {
 }
 
 index_type! {
+    /// A resolved stack of one [`Resolver`](crate::Resolver), identified by its innermost node. A
+    /// caller precedes its callees.
+    ResolvedStack
+}
+
+index_type! {
     /// An activity that events state by its id.
     ActivityIdIndex
 }

@@ -65,6 +65,7 @@ mod pending_samples;
 mod prepare;
 mod process;
 mod profile;
+mod profile_entry;
 mod ranges;
 mod recording;
 mod recording_id;
@@ -73,12 +74,14 @@ mod resolve;
 mod resolver;
 mod room;
 mod sample_bytes;
+mod sample_counter;
 mod samples;
 mod saved;
 mod selection;
 mod session;
 mod source_line;
 mod space;
+mod spans;
 mod stack_cache;
 mod stacks;
 mod state;
@@ -123,7 +126,7 @@ pub use frames::{Answer, Candidate, When};
 pub use functions::{Binary, Function};
 pub use ids::{
     ActivityIdIndex, BinaryId, BodyIndex, EventTypeId, FrameId, FunctionId, ImageIndex,
-    ModuleIndex, ProcessIndex, StackId, ThreadIndex,
+    ModuleIndex, ProcessIndex, ResolvedStack, StackId, ThreadIndex,
 };
 pub use il_map::{IlOffset, IlSource};
 pub use images::{FileMapping, PerfMapId, file_name, is_anonymous, simple_name};
@@ -135,11 +138,12 @@ pub use marker_kind::MarkerKind;
 pub use markers::Marker;
 pub use meaning::Role;
 pub use pending_samples::LiveSample;
-pub use profile::{Profile, ProfileEntry, WeighedSample};
+pub use profile::{Profile, WeighedSample};
+pub use profile_entry::ProfileEntry;
 pub use recording::{ClockMatch, Host, JoinedRecording, Loss, LossScope, ProcessMatch, TraceFacts};
 pub use recording_id::{AnotherRecording, RecordingId};
 pub use resolve::AddressAt;
-pub use resolver::{ResolvedStack, Resolver};
+pub use resolver::Resolver;
 pub use samples::{ClassIndex, SampleClass, SampleLog};
 pub use saved::{DeltaReader, MergeError, SaveOptions, SavedError, SavedTimeline, merge};
 pub use selection::{EventSelector, Options, SampleSelection};

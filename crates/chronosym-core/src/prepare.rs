@@ -8,6 +8,7 @@ use crate::filter::Filter;
 use crate::ids::{ImageIndex, ProcessIndex};
 use crate::resolve::{AddressAt, CodeAt};
 use crate::resolver::Resolver;
+use crate::samples::ClassIndex;
 use crate::stacks::Walked;
 use crate::terms::Position;
 
@@ -29,13 +30,10 @@ impl Resolver {
         let mut visited = vec![false; timeline.samples.classes().len()];
         let mut nodes = FxHashSet::default();
         let mut rvas: FxHashMap<(ProcessIndex, ImageIndex), HashSet<u64>> = FxHashMap::default();
-        for (class, time) in timeline.samples.iter() {
+        let mut visit = |class: ClassIndex, time| {
             let class = class as usize;
-            if !passing[class]
-                || !filter.has_time(time)
-                || std::mem::replace(&mut visited[class], true)
-            {
-                continue;
+            if !passing[class] || std::mem::replace(&mut visited[class], true) {
+                return;
             }
             let class = timeline.samples.classes()[class];
             let process = timeline.thread(class.thread).process;
@@ -60,6 +58,15 @@ impl Resolver {
                 };
                 node = caller;
             }
+        };
+        if filter.has_all_times() {
+            let spans = timeline.samples.spans().iter();
+            spans.for_each(|(class, span)| visit(class, span.first));
+        } else {
+            let samples = timeline.samples.iter();
+            samples
+                .filter(|&(_, time)| filter.has_time(time))
+                .for_each(|(class, time)| visit(class, time));
         }
         for ((owner, image), rvas) in rvas {
             let mut rvas: Vec<u64> = rvas.into_iter().collect();

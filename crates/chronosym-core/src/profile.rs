@@ -7,66 +7,15 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::activity::{Activity, ThreadActivity};
-use crate::answers::Answers;
 use crate::filter::{ActivityFilter, Filter};
-use crate::ids::{ActivityIdIndex, EventTypeId, ThreadIndex};
-use crate::resolve::ALWAYS;
-use crate::resolver::{ResolvedStack, Resolver};
+use crate::ids::{EventTypeId, ResolvedStack};
+use crate::profile_entry::ProfileEntry;
+use crate::resolver::Resolver;
+use crate::sample_counter::{Counted, SampleCounter, Slot};
 use crate::samples::{ClassIndex, SampleClass};
 use crate::symbol_source::SymbolSource;
-use crate::terms::{SampleKind, Weight};
+use crate::terms::Weight;
 use crate::timeline::Timeline;
-
-/// The samples of one thread with one resolved stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ProfileEntry {
-    /// The thread.
-    pub thread: ThreadIndex,
-    /// The stack.
-    pub stack: ResolvedStack,
-    /// The kind of samples.
-    pub kind: SampleKind,
-    /// The activity of the thread.
-    pub activity: Activity,
-    /// The activity that the thread carried, by the id that its events state
-    /// ([`Options::activity_ids`](crate::Options::activity_ids)).
-    pub activity_id: Option<ActivityIdIndex>,
-    /// Number of samples.
-    pub samples: u64,
-    /// Sum of the times, in ns, of the samples whose time is known.
-    pub time_ns: u64,
-    /// Number of samples whose time is unknown.
-    pub untimed: u64,
-    /// Sum of the bytes, such as those of allocations.
-    pub bytes: u64,
-    /// Number of samples that state bytes.
-    pub sized: u64,
-    /// Sum of the events that a counter counted from one sample to the next: its periods.
-    pub events: u64,
-    /// Number of samples that state a period.
-    pub counted: u64,
-}
-
-impl ProfileEntry {
-    fn count(&mut self, weight: Weight) {
-        self.samples += 1;
-        match weight {
-            Weight::Ns(ns) => self.time_ns = self.time_ns.saturating_add(ns),
-            Weight::Bytes(bytes) => {
-                self.bytes = self.bytes.saturating_add(bytes);
-                self.sized += 1;
-                self.untimed += 1;
-            }
-            Weight::Count(events) => {
-                self.events = self.events.saturating_add(events);
-                self.counted += 1;
-                self.untimed += 1;
-            }
-            _ => self.untimed += 1,
-        }
-    }
-}
 
 /// A sample with its weight.
 #[derive(Clone, Copy, Debug)]
@@ -136,14 +85,6 @@ impl Profile {
     }
 }
 
-/// Where the resolved stacks of a sample are remembered: samples of one class and key share a slot.
-struct Slot<K> {
-    class: ClassIndex,
-    slot: usize,
-    activity_id: Option<ActivityIdIndex>,
-    key: K,
-}
-
 impl Timeline {
     /// Counts the samples that pass `filter` by resolved stack.
     pub fn profile(
@@ -158,7 +99,7 @@ impl Timeline {
         let samples = self
             .weighed()
             .filter(|&(class, time, _)| passes(class, time));
-        self.profile_of(samples, true, self.resolver(filter, symbols))
+        self.profile_of(samples, self.resolver(filter, symbols))
     }
 
     /// Counts the samples that pass `filter` by resolved stack, separately for each key that
@@ -211,7 +152,7 @@ impl Timeline {
             };
             Some((slot, time, weight))
         });
-        self.profile_of_slots(samples, 0, true, self.resolver(filter, symbols))
+        self.profile_of_slots(samples, 0, self.resolver(filter, symbols))
     }
 
     /// Counts the wake-ups that ended the selected waits: the threads and stacks that called the
@@ -265,7 +206,7 @@ impl Timeline {
                 wakers.push((wakeup.waker, end_ns, Weight::Ns(wakeup.ns)));
             }
         }
-        self.profile_of(wakers.into_iter(), true, resolver)
+        self.profile_of(wakers.into_iter(), resolver)
     }
 
     /// Returns a test whether a sample passes a filter.
@@ -292,30 +233,29 @@ impl Timeline {
         symbols: Option<Arc<dyn SymbolSource>>,
     ) -> Profile {
         let passes = self.passing(filter);
-        let samples = self.samples.iter();
-        let samples = samples.filter(|&(class, time)| passes(class, time));
-        let samples = samples.map(|(class, time)| (class, time, Weight::Unknown));
-        self.profile_of(samples, false, self.resolver(filter, symbols))
+        let slots = self.samples.classes().len();
+        let mut resolver = self.resolver(filter, symbols);
+        let resolve = |class: &SampleClass, time| resolver.resolve(class, time);
+        let mut counter = SampleCounter::new(self, None, resolve, slots);
+        let is_counted = filter.has_all_times() && counter.count_classes(|class| passes(class, 0));
+        if !is_counted {
+            let samples = self.samples.iter();
+            for (class, time) in samples.filter(|&(class, time)| passes(class, time)) {
+                counter.count(Slot::of(class), time, Weight::Unknown);
+            }
+        }
+        let counted = counter.finish();
+        self.profile_of_counted(counted, resolver).0
     }
 
     fn profile_of(
         self: &Arc<Self>,
         samples: impl Iterator<Item = (ClassIndex, u64, Weight)>,
-        activities: bool,
         resolver: Resolver,
     ) -> Profile {
-        let samples = samples.map(|(class, time, weight)| {
-            let slot = Slot {
-                class,
-                slot: class as usize,
-                activity_id: None,
-                key: (),
-            };
-            (slot, time, weight)
-        });
+        let samples = samples.map(|(class, time, weight)| (Slot::of(class), time, weight));
         let slots = self.samples.classes().len();
-        self.profile_of_slots(samples, slots, activities, resolver)
-            .0
+        self.profile_of_slots(samples, slots, resolver).0
     }
 
     /// Counts samples by stack and key. `slots` is the number of slots that are known.
@@ -323,85 +263,41 @@ impl Timeline {
         self: &Arc<Self>,
         samples: impl Iterator<Item = (Slot<K>, u64, Weight)>,
         slots: usize,
-        activities: bool,
         mut resolver: Resolver,
     ) -> (Profile, Vec<K>) {
-        // The answers for each slot so far; nearly always one.
-        let mut answers: Vec<Answers<usize>> = Vec::new();
-        answers.resize_with(slots, Answers::default);
-        let mut entries: Vec<ProfileEntry> = Vec::new();
-        let mut keys: Vec<K> = Vec::new();
-        let mut index: FxHashMap<_, usize> = FxHashMap::default();
-        let activities = activities.then(|| self.class_activities());
-        let activity = |class: usize| activities.map_or(Activity::Unknown, |of| of[class].activity);
-        let (mut first, mut last) = (u64::MAX, 0);
-        let mut counters: Vec<EventTypeId> = Vec::new();
+        let activities = Some(self.class_activities());
+        let resolve = |class: &SampleClass, time| resolver.resolve(class, time);
+        let mut counter = SampleCounter::new(self, activities, resolve, slots);
         for (of, time, weight) in samples {
-            let Slot {
-                class,
-                slot,
-                activity_id,
-                key,
-            } = of;
-            if slot >= answers.len() {
-                answers.resize_with(slot + 1, Answers::default);
-            }
-            let at = class as usize;
-            (first, last) = (first.min(time), last.max(time));
-            let time = time.min(ALWAYS.end - 1);
-            if let Some((_, entry)) = answers[slot].at(time) {
-                entries[*entry].count(weight);
-                continue;
-            }
-            let class = self.samples.classes()[at];
-            if matches!(weight, Weight::Count(_)) && !counters.contains(&class.event) {
-                counters.push(class.event);
-            }
-            let Some((stack, valid)) = resolver.resolve(&class, time) else {
-                continue;
-            };
-            let entry = *index
-                .entry((
-                    (class.thread, stack, class.kind, activity(at)),
-                    (activity_id, key),
-                ))
-                .or_insert_with(|| {
-                    keys.push(key);
-                    entries.push(ProfileEntry {
-                        thread: class.thread,
-                        stack,
-                        kind: class.kind,
-                        activity: activity(at),
-                        activity_id,
-                        samples: 0,
-                        time_ns: 0,
-                        untimed: 0,
-                        bytes: 0,
-                        sized: 0,
-                        events: 0,
-                        counted: 0,
-                    });
-                    entries.len() - 1
-                });
-            entries[entry].count(weight);
-            answers[slot].keep(time, valid, entry);
+            counter.count(of, time, weight);
         }
+        let counted = counter.finish();
+        self.profile_of_counted(counted, resolver)
+    }
+
+    fn profile_of_counted<K>(
+        &self,
+        counted: Counted<K>,
+        mut resolver: Resolver,
+    ) -> (Profile, Vec<K>) {
         resolver.drop_stack_cache();
+        let counter = match *counted.counters.as_slice() {
+            [] => None,
+            [first, ..] => {
+                let counter = self.counter(first);
+                let is_same = |event: &EventTypeId| self.counter(*event) == counter;
+                let all_same = counted.counters.iter().all(is_same);
+                all_same.then_some(counter).flatten()
+            }
+        };
         let profile = Profile {
             resolver,
-            entries,
+            entries: counted.entries,
             sample_interval_ns: self.facts.sample_interval_ns,
-            counter: match *counters.as_slice() {
-                [] => None,
-                [first, ..] => {
-                    let counter = self.counter(first);
-                    let is_same = |event: &EventTypeId| self.counter(*event) == counter;
-                    counters.iter().all(is_same).then_some(counter).flatten()
-                }
-            },
-            times: first.min(last)..last,
+            counter,
+            times: counted.times,
         };
-        (profile, keys)
+        (profile, counted.keys)
     }
 
     /// Returns the unit of a counter's events, such as `cycles`: its name without the processor's

@@ -15,7 +15,7 @@ use crate::frame::Frame;
 use crate::frame_table::{FrameTable, TableFrame};
 use crate::frames::{FrameBuilder, When};
 use crate::functions::{Binary, Function, FunctionTable};
-use crate::ids::{BodyIndex, FrameId, ModuleIndex, ProcessIndex, StackId};
+use crate::ids::{BodyIndex, FrameId, ModuleIndex, ProcessIndex, ResolvedStack, StackId};
 use crate::inlinee::Inlinee;
 use crate::limits::LimitReached;
 use crate::resolve::{ALWAYS, AddressAt, Location, meet};
@@ -25,17 +25,6 @@ use crate::stacks::Walked;
 use crate::symbol_source::SymbolSource;
 use crate::terms::Position;
 use crate::timeline::Timeline;
-
-/// A resolved stack of one [`Resolver`], identified by its innermost node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ResolvedStack(u32);
-
-impl ResolvedStack {
-    /// Returns the index among all nodes, dense from 0; a caller precedes its callees.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 const ROOT: u32 = u32::MAX;
 

@@ -12,6 +12,7 @@ use rustc_hash::FxBuildHasher;
 use crate::ids::{EventTypeId, StackId, ThreadIndex};
 use crate::recording::TraceFacts;
 use crate::sample_bytes;
+use crate::spans::Spans;
 use crate::stays::Stays;
 use crate::terms::{SampleKind, Weight};
 use crate::ticks::Tick;
@@ -49,6 +50,8 @@ pub struct SampleLog {
     /// ([`sample_bytes`]).
     bytes: Vec<u8>,
     last_time: u64,
+    /// The samples in `bytes` of each class.
+    spans: Spans,
     /// Changes of the weight: (position in `bytes`, weight from there on). The initial weight is
     /// one.
     weights: Vec<(usize, Weight)>,
@@ -121,9 +124,6 @@ impl SampleLog {
     #[inline]
     pub(crate) fn with_stack(&mut self, class: ClassIndex, stack: StackId) -> ClassIndex {
         let of = self.classes[class as usize];
-        if of.stack == stack {
-            return class;
-        }
         self.class(SampleClass { stack, ..of })
     }
 
@@ -165,10 +165,11 @@ impl SampleLog {
 
     /// Returns the number of samples of each class, stored or not.
     pub fn counts(&self) -> Vec<u64> {
-        let stays = self.stays(true);
-        (0..self.classes.len())
-            .map(|class| stays.of(class).samples)
-            .collect()
+        let samples = |class| match &self.window {
+            Some(window) => window.stays.of(class).samples,
+            None => self.spans.samples(class),
+        };
+        (0..self.classes.len()).map(samples).collect()
     }
 
     /// Adds a class whose stack is still unknown.
@@ -206,6 +207,7 @@ impl SampleLog {
                 wakeup.wait != ClassIndex::MAX && wakeup.waker != ClassIndex::MAX
             });
             self.classes = kept;
+            self.spans.join(&joined);
             self.joined = joined;
             if let Some(window) = &mut self.window {
                 window.stays.join(&self.joined);
@@ -259,7 +261,13 @@ impl SampleLog {
         }
         let difference = time_ns.wrapping_sub(self.last_time);
         sample_bytes::push(&mut self.bytes, class, difference);
+        self.spans.add(class, time_ns);
         self.last_time = time_ns;
+    }
+
+    /// Returns the number and times of the stored samples of each class.
+    pub(crate) fn spans(&self) -> &Spans {
+        &self.spans
     }
 
     /// Returns the distinct classes.
