@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 
 use crate::evidence::CallerProof;
 use crate::ids::StackId;
-use chronosym_types::Chunked;
+use chronosym_types::{Addresses, Chunked};
 
 /// A frame of a stack.
 ///
@@ -64,6 +64,8 @@ pub struct StackTable {
     index: HashMap<Node, u32>,
     /// Stacks interned as a whole, by their addresses.
     whole: HashTable<StackId>,
+    /// The addresses of the stack that is being interned: memory that is reused.
+    bytes: Vec<[u8; 8]>,
 }
 
 impl Default for StackTable {
@@ -73,23 +75,15 @@ impl Default for StackTable {
             most: MAX_NODES,
             index: HashMap::default(),
             whole: HashTable::default(),
+            bytes: Vec::new(),
         }
     }
 }
 
-fn hash_of(hasher: &impl BuildHasher, frames: impl Iterator<Item = Walked>) -> u64 {
+/// Hashes the little-endian bytes of the addresses of a stack.
+fn hash_of(hasher: &impl BuildHasher, addresses: &[[u8; 8]]) -> u64 {
     let mut hasher = hasher.build_hasher();
-    // The hasher is faster with many bytes at once.
-    let mut block = [[0; 8]; 16];
-    let mut len = 0;
-    frames.for_each(|frame| {
-        block[len] = frame.address.to_ne_bytes();
-        len = (len + 1) % block.len();
-        if len == 0 {
-            hasher.write(block.as_flattened());
-        }
-    });
-    hasher.write(block[..len].as_flattened());
+    hasher.write(addresses.as_flattened());
     hasher.finish()
 }
 
@@ -145,17 +139,37 @@ impl StackTable {
     /// frames.
     pub fn intern_whole(
         &mut self,
-        leaf_first: impl DoubleEndedIterator<Item = impl Into<Walked>> + Clone,
+        leaf_first: impl ExactSizeIterator<Item = impl Into<Walked>> + DoubleEndedIterator + Clone,
     ) -> Option<StackId> {
         let leaf_first = leaf_first.map(Into::into);
-        let hash = hash_of(self.index.hasher(), leaf_first.clone());
+        let addresses = leaf_first.clone().map(|frame| frame.address.to_le_bytes());
+        self.bytes.clear();
+        self.bytes.extend(addresses);
+        self.intern_hashed(hash_of(self.index.hasher(), &self.bytes), leaf_first)
+    }
+
+    /// As [`StackTable::intern_whole`], for the addresses of a record.
+    pub fn intern_addresses(&mut self, leaf_first: Addresses<'_>) -> Option<StackId> {
+        let Some(wide) = leaf_first.wide() else {
+            return self.intern_whole(leaf_first.iter());
+        };
+        let frames = wide.iter().map(|&it| u64::from_le_bytes(it).into());
+        self.intern_hashed(hash_of(self.index.hasher(), wide), frames)
+    }
+
+    fn intern_hashed(
+        &mut self,
+        hash: u64,
+        leaf_first: impl ExactSizeIterator<Item = Walked> + DoubleEndedIterator + Clone,
+    ) -> Option<StackId> {
         if let Some(&stack) = (self.whole).find(hash, |&stack| self.is(stack, leaf_first.clone())) {
             return Some(stack);
         }
         let stack = self.extend_walked(None, leaf_first)?;
         let mut whole = std::mem::take(&mut self.whole);
         whole.insert_unique(hash, stack, |&stack| {
-            hash_of(self.index.hasher(), self.frames(stack))
+            let addresses = self.addresses(stack).map(u64::to_le_bytes);
+            hash_of(self.index.hasher(), &addresses.collect::<Vec<_>>())
         });
         self.whole = whole;
         Some(stack)
@@ -163,25 +177,26 @@ impl StackTable {
 
     /// Returns whether a stack consists of these frames.
     #[inline]
-    fn is(&self, stack: StackId, mut leaf_first: impl Iterator<Item = Walked>) -> bool {
-        let up_to = |top: u32| self.nodes.up_to(top as usize).iter().rev();
-        let (mut top, mut nodes) = (stack.0, up_to(stack.0));
-        let is_next = |frame: Walked| {
-            if nodes.len() == 0 {
-                nodes = up_to(top);
-            }
-            let Some(node) = nodes.next() else {
+    fn is(&self, stack: StackId, mut leaf_first: impl ExactSizeIterator<Item = Walked>) -> bool {
+        let mut top = stack.0;
+        while leaf_first.len() > 0 {
+            let nodes = self.nodes.up_to(top as usize);
+            if nodes.is_empty() {
                 return false;
-            };
-            // A caller mostly precedes its callee: then no node is read to find the next one.
-            top = top.wrapping_sub(1);
-            if node.caller != top {
-                top = node.caller;
-                nodes = up_to(top);
             }
-            (node.address, node.proof) == (frame.address, frame.proof)
-        };
-        leaf_first.all(is_next) && top == ROOT
+            for (node, frame) in nodes.iter().rev().zip(leaf_first.by_ref()) {
+                if node.address != frame.address || node.proof != frame.proof {
+                    return false;
+                }
+                // A caller mostly precedes its callee: then no node is read to find the next one.
+                top = top.wrapping_sub(1);
+                if node.caller != top {
+                    top = node.caller;
+                    break;
+                }
+            }
+        }
+        top == ROOT
     }
 
     /// Returns the innermost frame and its caller; `None` for a stack of another table.

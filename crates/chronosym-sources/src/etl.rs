@@ -22,6 +22,9 @@ use chronosym_core::{
     Role, SampleClass, SampleKind, SampleSelection, Session, StackId, ThreadIndex, Weight,
 };
 
+/// Records in a batch.
+const BATCH: usize = 1024;
+
 /// Converts the diagnostics of the .etl reader.
 fn diagnostics(counted: &chronosym_etl::Diagnostics) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
@@ -114,6 +117,29 @@ impl<S: ReadAt> EtlStream<S> {
         Ok(())
     }
 
+    /// Reads the next record into a session; returns its time. `None` at the end, and if the session
+    /// has no room.
+    #[inline]
+    fn read_record(&mut self, session: &mut Session) -> Option<u64> {
+        if !session.has_room(1) {
+            return None;
+        }
+        let record = self.reader.next_readable()?;
+        let index = self.schemas.index_of(&record);
+        for schema in &self.schemas.all()[self.types.len()..] {
+            self.types.push(EventType::new(schema, session));
+        }
+        let of = self.types[index as usize];
+        let raw = raw_event(&record, &self.schemas.all()[index as usize]);
+        if let Some(importer) = &mut self.importer {
+            importer.take(&raw, &record, of, session);
+        }
+        if of.role == Role::Description {
+            self.schemas.describe_by(&record);
+        }
+        Some(record.time_ns)
+    }
+
     /// Ends reading into a session.
     fn finish(&mut self, session: &mut Session) {
         self.has_ended = true;
@@ -184,28 +210,17 @@ impl<S: ReadAt> EventStream for EtlStream<S> {
         if self.importer.is_none() {
             self.begin(session)?;
         }
-        let record = match session.has_room(1) {
-            true => self.reader.next_readable(),
-            false => None,
-        };
-        let Some(record) = &record else {
-            self.finish(session);
-            return Ok(None);
-        };
-        let index = self.schemas.index_of(record);
-        for schema in &self.schemas.all()[self.types.len()..] {
-            self.types.push(EventType::new(schema, session));
+        let mut time_ns = 0;
+        for _ in 0..BATCH {
+            match self.read_record(session) {
+                Some(time) => time_ns = time,
+                None => {
+                    self.finish(session);
+                    return Ok(None);
+                }
+            }
         }
-        let of = self.types[index as usize];
-        let schema = &self.schemas.all()[index as usize];
-        let raw = raw_event(record, schema);
-        if let Some(importer) = &mut self.importer {
-            importer.take(&raw, record, of, session);
-        }
-        if of.role == Role::Description {
-            self.schemas.describe_by(record);
-        }
-        Ok(Some(record.time_ns))
+        Ok(Some(time_ns))
     }
 }
 
@@ -413,7 +428,9 @@ impl Importer {
                 self.last_clr.set(tid, last);
             }
         }
-        self.log_finished(session);
+        if self.stacks.has_finished() {
+            self.log_finished(session);
+        }
     }
 
     /// Applies processes and images of a provider other than the kernel logger.
@@ -468,7 +485,7 @@ impl Importer {
                     tid: valid(walk.thread_id),
                     cpu: record.cpu,
                 };
-                stacks.addresses(of, None, walk.frames.iter());
+                stacks.addresses(of, None, walk.frames);
             }
             Event::Kernel(KernelEvent::StackKeyReference(reference)) => {
                 let of = Reference {
@@ -484,12 +501,12 @@ impl Importer {
                 stacks.key(of, mode, false, reference.key);
             }
             Event::Kernel(KernelEvent::StackKeyDefinition(definition)) => {
-                stacks.define(definition.key, definition.frames.iter());
+                stacks.define(definition.key, definition.frames);
             }
             Event::Kernel(KernelEvent::UserStack(_)) => {
                 for item in record.extended_items() {
                     match item {
-                        ExtendedItem::Stack(s) => stacks.matched(s.match_id, s.addresses.iter()),
+                        ExtendedItem::Stack(s) => stacks.matched(s.match_id, s.addresses),
                         ExtendedItem::StackKey(s) => stacks.matched_key(s.match_id, s.key),
                         _ => {}
                     }
@@ -505,7 +522,7 @@ impl Importer {
                             raw_time: last.raw_time,
                             ..of_record(record)
                         };
-                        stacks.addresses(of, Some(Mode::User), walk.frames.iter());
+                        stacks.addresses(of, Some(Mode::User), walk.frames);
                     } else if !last.has_stack {
                         session.count(last.id, 0, 1, 0);
                     }
@@ -539,7 +556,7 @@ impl Importer {
         for item in record.extended_items() {
             match item {
                 ExtendedItem::Stack(stack) => {
-                    self.stacks.addresses(of, None, stack.addresses.iter());
+                    self.stacks.addresses(of, None, stack.addresses);
                     self.stacks.expect_match(stack.match_id);
                 }
                 ExtendedItem::StackKey(key) => {

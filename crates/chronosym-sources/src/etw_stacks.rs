@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use chronosym_types::Addresses;
 use chronosym_types::hash::HashMap;
 
 use chronosym_core::facts::Sample;
@@ -228,13 +229,8 @@ impl StackAssembler {
 
     /// Adds a part of an event's stack as addresses. Without a mode, it is derived from the
     /// addresses.
-    pub fn addresses(
-        &mut self,
-        of: Reference,
-        mode: Option<Mode>,
-        leaf_first: impl DoubleEndedIterator<Item = u64> + Clone,
-    ) {
-        let mode = mode.unwrap_or_else(|| self.mode_of(leaf_first.clone().next_back()));
+    pub fn addresses(&mut self, of: Reference, mode: Option<Mode>, leaf_first: Addresses<'_>) {
+        let mode = mode.unwrap_or_else(|| self.mode_of(leaf_first.iter().next_back()));
         if let Some((at, mode)) = self.place_or_late(&of, mode)
             && let Some(fragment) = self.fragment(leaf_first)
         {
@@ -242,13 +238,9 @@ impl StackAssembler {
         }
     }
 
-    fn fragment(
-        &mut self,
-        leaf_first: impl DoubleEndedIterator<Item = u64> + Clone,
-    ) -> Option<StackId> {
-        let is_empty = leaf_first.clone().next().is_none();
-        let fragment = self.fragments.intern_whole(leaf_first);
-        self.dropped += u64::from(fragment.is_none() && !is_empty);
+    fn fragment(&mut self, leaf_first: Addresses<'_>) -> Option<StackId> {
+        let fragment = self.fragments.intern_addresses(leaf_first);
+        self.dropped += u64::from(fragment.is_none() && !leaf_first.is_empty());
         fragment
     }
 
@@ -275,8 +267,8 @@ impl StackAssembler {
     }
 
     /// Defines a key for all its uses since the preceding definition.
-    pub fn define(&mut self, key: u64, leaf_first: impl DoubleEndedIterator<Item = u64> + Clone) {
-        let mode = self.mode_of(leaf_first.clone().next_back());
+    pub fn define(&mut self, key: u64, leaf_first: Addresses<'_>) {
+        let mode = self.mode_of(leaf_first.iter().next_back());
         // The same number can identify a kernel part and a user part.
         if let Some(open) = self.take_open(mode, key)
             && let Some(definition) = self.fragment(leaf_first)
@@ -300,11 +292,7 @@ impl StackAssembler {
     }
 
     /// Adds the user part for a match id passed to [`StackAssembler::expect_match`].
-    pub fn matched(
-        &mut self,
-        match_id: u64,
-        leaf_first: impl DoubleEndedIterator<Item = u64> + Clone,
-    ) {
+    pub fn matched(&mut self, match_id: u64, leaf_first: Addresses<'_>) {
         if let Some(at) = self.take_match(match_id)
             && let Some(fragment) = self.fragment(leaf_first)
         {
@@ -322,7 +310,8 @@ impl StackAssembler {
     fn take_match(&mut self, match_id: u64) -> Option<usize> {
         let raw_time = self.by_match.remove(&match_id)?;
         self.at(raw_time)
-            .find(|&at| self.waiting[at].match_id == match_id)
+            .find(|(_, entry)| entry.match_id == match_id)
+            .map(|(at, _)| at)
     }
 
     /// Returns the mode of a part. It is the kernel's only if its outermost address is a kernel
@@ -335,18 +324,32 @@ impl StackAssembler {
         }
     }
 
-    /// Returns the indices of the waiting events with a raw time.
-    fn at(&self, raw_time: i64) -> impl DoubleEndedIterator<Item = usize> + use<> {
-        let first = self
-            .waiting
-            .partition_point(|e| e.event.raw_time < raw_time);
-        let count = self
-            .waiting
-            .range(first..)
+    /// Returns the waiting events with a raw time, and their indices.
+    fn at(&self, raw_time: i64) -> impl Iterator<Item = (usize, &Entry)> {
+        (self.first_from(raw_time)..)
+            .map_while(|at| Some((at, self.waiting.get(at)?)))
             .take(MAX_AT_ONCE)
-            .take_while(|e| e.event.raw_time == raw_time)
-            .count();
-        first..first + count
+            .take_while(move |(_, entry)| entry.event.raw_time == raw_time)
+    }
+
+    /// Returns the index of the first waiting event that is not before a raw time. Most parts follow
+    /// their events closely, so the search starts at the last event.
+    fn first_from(&self, raw_time: i64) -> usize {
+        let is_before = |at: usize| self.waiting[at].event.raw_time < raw_time;
+        let (mut low, mut high, mut step) = (self.waiting.len(), self.waiting.len(), 1);
+        while low > 0 && !is_before(low - 1) {
+            high = low - 1;
+            low = high.saturating_sub(step);
+            step *= 2;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match is_before(middle) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
     }
 
     /// Like [`StackAssembler::place`], and counts parts that follow after their event stopped
@@ -366,8 +369,7 @@ impl StackAssembler {
             Mode::Kernel => entry.kernel == Part::None,
             Mode::User => entry.user == Part::None,
         };
-        let fits = |at: usize| {
-            let entry = &self.waiting[at];
+        let fits = |(at, entry): (usize, &Entry)| {
             let same_thread = entry.event.tid == of.tid;
             if !same_thread && entry.event.tid.is_some() {
                 return None;
@@ -404,16 +406,20 @@ impl StackAssembler {
         }
     }
 
+    /// Returns whether the first event has waited long enough.
+    #[inline]
+    pub fn has_finished(&self) -> bool {
+        let is_over = |time_ns: u64| time_ns.saturating_add(PATIENCE_NS) < self.now_ns;
+        let first = self.waiting.front();
+        first.is_some_and(|first| is_over(first.event.time_ns) || self.has_ended)
+    }
+
     /// Returns the next event that has waited long enough, with the parts received, in the order of
     /// their times. An event without any part and instruction pointer is dropped.
     #[inline]
     pub fn next_finished(&mut self) -> Option<Finished> {
-        loop {
+        while self.has_finished() {
             let entry = self.waiting.front()?;
-            let until = entry.event.time_ns.saturating_add(PATIENCE_NS);
-            if until >= self.now_ns && !self.has_ended {
-                return None;
-            }
             let event = &entry.event;
             let has_stack = entry.kernel != Part::None || entry.user != Part::None;
             let finished = Finished {
@@ -441,6 +447,7 @@ impl StackAssembler {
             }
             self.unused.extend(finished.switch);
         }
+        None
     }
 
     /// Ends the wait of all events at the end of the trace. Returns the number of keys that were

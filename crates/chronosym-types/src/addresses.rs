@@ -42,6 +42,16 @@ impl<'a> Addresses<'a> {
         })
     }
 
+    /// Returns the little-endian bytes of each address; `None` if the addresses are narrower than
+    /// eight bytes.
+    #[inline]
+    pub fn wide(&self) -> Option<&'a [[u8; 8]]> {
+        match self.pointer_size {
+            PointerSize::Four => None,
+            PointerSize::Eight => Some(self.bytes.as_chunks().0),
+        }
+    }
+
     /// Returns the number of addresses.
     #[inline]
     pub fn len(&self) -> usize {
@@ -83,6 +93,8 @@ mod tests {
             eight.iter().rev().collect::<Vec<_>>(),
             [0xff00_0002_0000_0001]
         );
+        assert_eq!(eight.wide(), Some(&[[1, 0, 0, 0, 2, 0, 0, 0xff]][..]));
+        assert_eq!(four.wide(), None);
         assert!(Addresses::new(&bytes[..7], PointerSize::Eight).is_empty());
     }
 }
