@@ -2,8 +2,9 @@
 
 #![expect(
     clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
     clippy::indexing_slicing,
-    reason = "slots, sources and headers are named by places of their lists, which never shrink"
+    reason = "slots, of which there are fewer than 2^32, sources and headers are named by places of their lists, which never shrink"
 )]
 
 use std::cmp::Reverse;
@@ -32,10 +33,10 @@ pub struct Reader<S> {
     diagnostics: Diagnostics,
     next_buffer: usize,
     slots: Vec<OpenBuffer>,
-    free: Vec<usize>,
+    free: Vec<u32>,
     /// Next record of each open buffer except the current one.
-    heap: BinaryHeap<Reverse<(Key, usize)>>,
-    current: Option<usize>,
+    heap: BinaryHeap<Reverse<Key>>,
+    current: Option<u32>,
     /// The current buffer's records come first up to here.
     limit: Key,
     last_raw: i64,
@@ -51,14 +52,19 @@ pub struct Reader<S> {
     failures: Vec<Error>,
 }
 
-/// Total order of records: raw time, then position in the files, as one number.
+/// Total order of the next records of buffers: raw time, then the buffer's position in the files,
+/// as one number. The slot of the buffer is in its lowest bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key(i128);
 
 impl Key {
-    fn new(time: i64, rank: u32, offset: u32) -> Self {
-        let position = u64::from(rank) << 32 | u64::from(offset);
+    fn new(time: i64, rank: u32, slot: u32) -> Self {
+        let position = u64::from(rank) << 32 | u64::from(slot);
         Key(i128::from(time) << 64 | i128::from(position))
+    }
+
+    fn slot(self) -> u32 {
+        self.0 as u32
     }
 }
 
@@ -81,13 +87,6 @@ struct OpenBuffer {
     rank: u32,
     cpu: u16,
     pointer_size: Option<PointerSize>,
-}
-
-impl OpenBuffer {
-    fn key(&self) -> Option<Key> {
-        let &(time, offset) = self.contents.index.records.get(self.next)?;
-        Some(Key::new(time, self.rank, offset))
-    }
 }
 
 /// Limit of decompressed bytes: damaged times can make all buffers of a file look simultaneous. At
@@ -302,7 +301,7 @@ impl<S: ReadAt> Reader<S> {
         self.current = None;
         self.last_raw = i64::MIN;
         self.open_bytes = 0;
-        self.free = (0..self.slots.len()).collect();
+        self.free = (0..self.slots.len() as u32).collect();
         self.diagnostics = self.scanned.clone();
     }
 
@@ -401,35 +400,31 @@ impl<S: ReadAt> Reader<S> {
                 }
                 continue;
             };
-            let slot = &mut self.slots[current];
+            let slot = &mut self.slots[current as usize];
             let Some(&(raw_time, offset)) = slot.contents.index.records.get(slot.next) else {
                 self.open_bytes -= slot.contents.bytes.len() as u64;
                 self.free.push(current);
                 self.current = None;
                 continue;
             };
-            let key = Key::new(raw_time, slot.rank, offset);
+            let key = Key::new(raw_time, slot.rank, current);
             if key <= self.limit {
                 slot.next += 1;
                 return Ok(Some(Position {
-                    slot: current,
+                    slot: current as usize,
                     raw_time,
                     offset,
                 }));
             }
             let limit = self.limit;
-            self.current =
-                self.heap
-                    .peek_mut()
-                    .filter(|first| first.0.0 <= limit)
-                    .map(|mut first| {
-                        // Swaps the two.
-                        mem::replace(&mut *first, Reverse((key, current))).0.1
-                    });
+            let first = self.heap.peek_mut().filter(|first| first.0 <= limit);
+            // Swaps the two.
+            let first = first.map(|mut first| mem::replace(&mut *first, Reverse(key)).0);
+            self.current = first.map(Key::slot);
             if self.current.is_some() {
                 self.limit = self.next_limit();
             } else {
-                self.heap.push(Reverse((key, current)));
+                self.heap.push(Reverse(key));
             }
         }
     }
@@ -437,24 +432,20 @@ impl<S: ReadAt> Reader<S> {
     /// Makes the buffer that has the next record the current one; false if there is none.
     fn choose(&mut self) -> Result<bool, Error> {
         while let Some(key) = self.unopened() {
-            if self
-                .heap
-                .peek()
-                .is_some_and(|Reverse((open, _))| *open < key)
-            {
+            if self.heap.peek().is_some_and(|Reverse(open)| *open < key) {
                 break;
             }
             self.next_buffer += 1;
             self.open_buffer(self.next_buffer - 1)?;
         }
-        self.current = self.heap.pop().map(|Reverse((_, slot))| slot);
+        self.current = self.heap.pop().map(|Reverse(key)| key.slot());
         self.limit = self.next_limit();
         Ok(self.current.is_some())
     }
 
     /// Up to where the current buffer's records come first.
     fn next_limit(&self) -> Key {
-        let open = self.heap.peek().map_or(NO_LIMIT, |Reverse((key, _))| *key);
+        let open = self.heap.peek().map_or(NO_LIMIT, |Reverse(key)| *key);
         self.unopened().map_or(open, |key| open.min(key))
     }
 
@@ -472,10 +463,10 @@ impl<S: ReadAt> Reader<S> {
         let buffer = self.files.buffers[number];
         let at = self.free.pop().unwrap_or_else(|| {
             self.slots.push(OpenBuffer::default());
-            self.slots.len() - 1
+            self.slots.len() as u32 - 1
         });
-        let read = self.load(&buffer, number, at);
-        let slot = &mut self.slots[at];
+        let read = self.load(&buffer, number, at as usize);
+        let slot = &mut self.slots[at as usize];
         (slot.next, slot.rank, slot.cpu) = (0, buffer.rank, buffer.cpu);
         slot.pointer_size = Some(self.headers[buffer.file as usize].pointer_size);
         if let Err(source) = read {
@@ -497,10 +488,10 @@ impl<S: ReadAt> Reader<S> {
             };
             self.diagnostics.gaps.add(buffer.gap(used, cause));
         }
-        match slot.key() {
-            Some(key) => {
+        match index.records.first() {
+            Some(&(time, _)) => {
                 self.open_bytes += bytes.len() as u64;
-                self.heap.push(Reverse((key, at)));
+                self.heap.push(Reverse(Key::new(time, buffer.rank, at)));
             }
             None => self.free.push(at),
         }

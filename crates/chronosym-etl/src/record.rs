@@ -281,7 +281,8 @@ impl<'a> Record<'a> {
             ..
         } = header(marker, bytes)?;
         let bytes = bytes.get(..usize::from(bytes::u16(bytes, size_at.into())?))?;
-        let mut record = Self {
+        // Made where it is returned: copies of it are large.
+        let mut read = Some(Self {
             time_ns: context.time_ns,
             raw_time: context.raw_time,
             process_id: None,
@@ -294,30 +295,37 @@ impl<'a> Record<'a> {
             payload: bytes.get(length.into()..)?,
             bytes,
             extended: &[],
-        };
-        match kind {
+        });
+        read.as_mut()?.fields()?;
+        read
+    }
+
+    /// Reads the fields that depend on the kind of the record.
+    #[inline(always)]
+    fn fields(&mut self) -> Option<()> {
+        match self.kind {
             RecordKind::System | RecordKind::Compact => {
-                record.ids()?;
-                record.kernel()?;
+                self.ids()?;
+                self.kernel()
             }
-            RecordKind::PerfInfo => record.kernel()?,
+            RecordKind::PerfInfo => self.kernel(),
             RecordKind::Event => {
-                record.ids()?;
-                record.event()?;
+                self.ids()?;
+                self.event()
             }
             RecordKind::Classic | RecordKind::Instance => {
-                record.ids()?;
-                let (class, version) = (bytes::guid(bytes, 24)?, bytes::u16(bytes, 6)?);
-                record.key = EventKey::Classic {
+                self.ids()?;
+                let (class, version) = (bytes::guid(self.bytes, 24)?, bytes::u16(self.bytes, 6)?);
+                self.key = EventKey::Classic {
                     class,
-                    opcode: bytes.get(4).copied().unwrap_or(0),
+                    opcode: self.bytes.get(4).copied().unwrap_or(0),
                     version,
                 };
+                Some(())
             }
-            RecordKind::Message => record.message()?,
-            RecordKind::Other(_) => {}
+            RecordKind::Message => self.message(),
+            RecordKind::Other(_) => Some(()),
         }
-        Some(record)
     }
 
     #[inline(always)]
