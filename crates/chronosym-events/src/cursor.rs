@@ -56,6 +56,7 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    #[inline]
     pub(crate) fn new(
         payload: &'a [u8],
         version: u32,
@@ -76,6 +77,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a pointer of the payload's pointer size.
+    #[inline]
     pub(crate) fn pointer(&mut self) -> Result<u64, ReadError> {
         self.bytes.pointer(self.pointer_size)
     }
@@ -84,12 +86,14 @@ impl<'a> Cursor<'a> {
 impl<'a> std::ops::Deref for Cursor<'a> {
     type Target = chronosym_types::Cursor<'a>;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.bytes
     }
 }
 
 impl std::ops::DerefMut for Cursor<'_> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.bytes
     }

@@ -28,6 +28,7 @@ pub(crate) trait Counted<'a>: Sized {
 macro_rules! unsigned {
     ($($ty:ident)*) => {$(
         impl<'a> Part<'a> for $ty {
+            #[inline]
             fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
                 Ok($ty::from_le_bytes(c.array()?))
             }
@@ -43,6 +44,7 @@ unsigned!(u8 u16 u32 u64);
 macro_rules! signed {
     ($($ty:ident)*) => {$(
         impl<'a> Part<'a> for $ty {
+            #[inline]
             fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
                 Ok($ty::from_le_bytes(c.array()?))
             }
@@ -57,6 +59,7 @@ signed!(i8 i32 i64);
 macro_rules! scalars {
     ($($ty:ty, $c:ident => $read:expr, $value:ident;)+) => {$(
         impl<'a> Part<'a> for $ty {
+            #[inline]
             fn read($c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
                 Ok($read)
             }
@@ -194,6 +197,7 @@ pub(crate) use payload;
 macro_rules! shape_part {
     ($($ty:ident: $shape:ident => $value:expr;)+) => {$(
         impl<'a> $crate::part::Part<'a> for $ty {
+            #[inline]
             fn read(c: &mut $crate::cursor::Cursor<'a>) -> Result<Self, $crate::DecodeError> {
                 let $shape = c.shape;
                 Ok($value)

@@ -124,18 +124,19 @@ impl<S: ReadAt> EtlStream<S> {
         if !session.has_room(1) {
             return None;
         }
-        let record = self.reader.next_readable()?;
-        let index = self.schemas.index_of(&record);
+        let record = self.reader.next_readable();
+        let record = record.as_ref()?;
+        let index = self.schemas.index_of(record);
         for schema in &self.schemas.all()[self.types.len()..] {
             self.types.push(EventType::new(schema, session));
         }
         let of = self.types[index as usize];
-        let raw = raw_event(&record, &self.schemas.all()[index as usize]);
+        let raw = raw_event(record, &self.schemas.all()[index as usize]);
         if let Some(importer) = &mut self.importer {
-            importer.take(&raw, &record, of, session);
+            importer.take(&raw, record, of, session);
         }
         if of.role == Role::Description {
-            self.schemas.describe_by(&record);
+            self.schemas.describe_by(record);
         }
         Some(record.time_ns)
     }
