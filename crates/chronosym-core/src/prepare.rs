@@ -1,16 +1,35 @@
 //! Passes native addresses to a symbol source in advance: large files resolve a batch much faster
 //! than single addresses.
 
-use chronosym_types::hash::HashSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::filter::Filter;
-use crate::ids::{ImageIndex, ProcessIndex};
+use crate::ids::{ImageIndex, ProcessIndex, StackId};
 use crate::resolve::{AddressAt, CodeAt};
 use crate::resolver::Resolver;
 use crate::samples::ClassIndex;
 use crate::stacks::Walked;
 use crate::terms::Position;
+
+/// The stacks that were visited, by process and position; nearly all of one process.
+#[derive(Default)]
+struct Visited {
+    first: Vec<Option<(ProcessIndex, Position)>>,
+    others: FxHashSet<(StackId, (ProcessIndex, Position))>,
+}
+
+impl Visited {
+    /// Returns whether a stack is visited for the first time.
+    fn insert(&mut self, stack: StackId, of: (ProcessIndex, Position)) -> bool {
+        if stack.index() >= self.first.len() {
+            self.first.resize(stack.index() + 1, None);
+        }
+        match &mut self.first[stack.index()] {
+            Some(first) => *first != of && self.others.insert((stack, of)),
+            first => first.replace(of).is_none(),
+        }
+    }
+}
 
 impl Resolver {
     /// Passes the native addresses on the stacks of all samples that pass `filter` to the symbol
@@ -28,8 +47,8 @@ impl Resolver {
         }
         let passing = filter.classes(&timeline);
         let mut visited = vec![false; timeline.samples.classes().len()];
-        let mut nodes = FxHashSet::default();
-        let mut rvas: FxHashMap<(ProcessIndex, ImageIndex), HashSet<u64>> = FxHashMap::default();
+        let mut stacks = Visited::default();
+        let mut rvas: FxHashMap<(ProcessIndex, ImageIndex), Vec<u64>> = FxHashMap::default();
         let mut visit = |class: ClassIndex, time| {
             let class = class as usize;
             if !passing[class] || std::mem::replace(&mut visited[class], true) {
@@ -40,17 +59,18 @@ impl Resolver {
             let mut position = class.kind.leaf_position();
             let mut node = Some(class.stack);
             // The callers of a visited stack have been visited, too.
-            while let Some(stack) = node.filter(|&stack| nodes.insert((process, stack, position)))
+            while let Some(stack) = node.filter(|&stack| stacks.insert(stack, (process, position)))
                 && let Some((Walked { address, .. }, caller)) = timeline.stacks.split(stack)
             {
                 let at = AddressAt::new(process, address, time, position);
-                let location = self.locate(at);
-                let image = timeline.image_of_symbol(at, location);
-                let location = image.as_ref().unwrap_or(location);
-                if let CodeAt::Image(owner, image) = location.code {
-                    let rva = timeline.spaces[owner.index()].state.images[image.index()]
-                        .rva(location.looked_up);
-                    rvas.entry((owner, image)).or_default().insert(rva);
+                if let Some(location) = self.locate(at)
+                    && let image = timeline.image_of_symbol(at, location)
+                    && let location = image.as_ref().unwrap_or(location)
+                    && let CodeAt::Image(owner, image) = location.code
+                {
+                    let images = &timeline.spaces[owner.index()].state.images;
+                    let rva = images[image.index()].rva(location.looked_up);
+                    rvas.entry((owner, image)).or_default().push(rva);
                 }
                 position = match caller {
                     Some(caller) => self.position_of(caller, address),
@@ -68,9 +88,9 @@ impl Resolver {
                 .filter(|&(_, time)| filter.has_time(time))
                 .for_each(|(class, time)| visit(class, time));
         }
-        for ((owner, image), rvas) in rvas {
-            let mut rvas: Vec<u64> = rvas.into_iter().collect();
+        for ((owner, image), mut rvas) in rvas {
             rvas.sort_unstable();
+            rvas.dedup();
             symbols.prepare(&timeline.image_of(owner, image), &rvas);
         }
     }

@@ -1,9 +1,11 @@
 //! Resolves stacks: each distinct stack once for each range of time in which the answer is the
 //! same.
 
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
 
+use chronosym_types::TreeIndex;
 use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 
@@ -50,7 +52,7 @@ pub struct Resolver {
     collapsed: FxHashMap<FrameId, u32>,
     /// (frame, caller)
     nodes: Vec<(FrameId, u32)>,
-    node_index: FxHashMap<(FrameId, u32), u32>,
+    node_index: TreeIndex<(FrameId, u32)>,
     by_address: HashMap<AddressKey, Answers<CachedFrames>>,
     by_stack: StackCache,
     /// Locations whose frames are not built yet.
@@ -112,7 +114,7 @@ impl Resolver {
             nothing: Frame::bare(0, Function::nothing(), NameReason::InvalidAddress),
             collapsed: FxHashMap::default(),
             nodes: Vec::new(),
-            node_index: FxHashMap::default(),
+            node_index: TreeIndex::default(),
             by_address: HashMap::default(),
             by_stack: StackCache::default(),
             located: HashMap::default(),
@@ -448,25 +450,24 @@ impl Resolver {
         builder.inlinees(process, body)
     }
 
-    /// Looks up the code at an address and time, and caches it until its frames are built.
-    pub(crate) fn locate(&mut self, at: AddressAt) -> &Location {
-        let located = self.located.entry((at.process, at.address, at.position));
-        let located = located.or_insert_with(|| self.timeline.locate(at));
-        if !located.valid.contains(&at.time) {
-            *located = self.timeline.locate(at);
+    /// Looks up the code at an address and time, and caches it until its frames are built. `None`
+    /// if it is cached.
+    pub(crate) fn locate(&mut self, at: AddressAt) -> Option<&Location> {
+        match self.located.entry((at.process, at.address, at.position)) {
+            Entry::Occupied(cached) if cached.get().valid.contains(&at.time) => None,
+            entry => Some(entry.insert_entry(self.timeline.locate(at)).into_mut()),
         }
-        located
     }
 
     fn node(&mut self, frame: FrameId, caller: u32) -> u32 {
-        let next = self.nodes.len() as u32;
-        *self
-            .node_index
-            .entry((frame, caller))
-            .or_insert_with_key(|&key| {
-                self.nodes.push(key);
-                next
-            })
+        let node = (frame, caller);
+        let get = |at| self.nodes.get(at as usize).copied();
+        self.node_index.find(&node, caller, get).unwrap_or_else(|| {
+            let next = self.nodes.len() as u32;
+            self.node_index.insert(node, caller, next);
+            self.nodes.push(node);
+            next
+        })
     }
 
     /// Returns the stack of a frame and its caller.

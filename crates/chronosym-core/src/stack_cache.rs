@@ -12,28 +12,36 @@ use crate::terms::Position;
 /// address, and whether a time is given.
 type Key = (ProcessIndex, Position, bool);
 
+const _: () = assert!(size_of::<Option<First>>() == 16);
+
 /// The nodes of resolved stacks. Ids of interned stacks are dense, and nearly every stack is of one
 /// process, at times with one answer: that is found without hashing.
 #[derive(Default)]
 pub(crate) struct StackCache {
     first: Vec<Option<First>>,
+    /// The times at which first answers are valid: those of a stack are mostly those of the stack
+    /// before it.
+    times: Vec<Range<u64>>,
     others: FxHashMap<(StackId, Key), Answers<u32>>,
 }
 
-/// The first answer for a stack.
+/// The first answer for a stack, in 16 bytes.
 #[derive(Clone)]
 struct First {
     key: Key,
     node: u32,
-    valid: Range<u64>,
+    times: u32,
 }
 
 impl StackCache {
     /// Returns the node of a stack at a time, with the times for which it is valid.
     pub fn at(&self, stack: StackId, key: Key, time: u64) -> Option<(u32, Range<u64>)> {
         let first = self.first.get(stack.index())?.as_ref()?;
-        if first.key == key && first.valid.contains(&time) {
-            return Some((first.node, first.valid.clone()));
+        if first.key == key {
+            let valid = &self.times[first.times as usize];
+            if valid.contains(&time) {
+                return Some((first.node, valid.clone()));
+            }
         }
         let (valid, node) = self.others.get(&(stack, key))?.at(time)?;
         Some((*node, valid.clone()))
@@ -44,18 +52,23 @@ impl StackCache {
         if stack.index() >= self.first.len() {
             self.first.resize(stack.index() + 1, None);
         }
-        match &mut self.first[stack.index()] {
-            Some(_) => {
-                let answers = self.others.entry((stack, key)).or_default();
-                answers.keep(time, valid, node);
-            }
-            first => *first = Some(First { key, node, valid }),
+        let first = &mut self.first[stack.index()];
+        if first.is_some() {
+            let answers = self.others.entry((stack, key)).or_default();
+            answers.keep(time, valid, node);
+            return;
         }
+        if self.times.last() != Some(&valid) {
+            self.times.push(valid);
+        }
+        let times = self.times.len() as u32 - 1;
+        *first = Some(First { key, node, times });
     }
 
     /// Drops everything.
     pub fn clear(&mut self) {
         self.first.clear();
+        self.times.clear();
         self.others.clear();
     }
 }

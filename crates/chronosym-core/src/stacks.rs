@@ -2,12 +2,12 @@
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use chronosym_types::hash::HashMap;
+use chronosym_types::hash::RandomState;
 use hashbrown::HashTable;
 
 use crate::evidence::CallerProof;
 use crate::ids::StackId;
-use chronosym_types::{Addresses, Chunked};
+use chronosym_types::{Addresses, Chunked, TreeIndex};
 
 /// A frame of a stack.
 ///
@@ -61,11 +61,12 @@ pub struct StackTable {
     nodes: Chunked<Node>,
     /// Maximum number of nodes.
     most: usize,
-    index: HashMap<Node, u32>,
+    index: TreeIndex<Node>,
     /// Stacks interned as a whole, by their addresses.
     whole: HashTable<StackId>,
     /// The addresses of the stack that is being interned: memory that is reused.
     bytes: Vec<[u8; 8]>,
+    hasher: RandomState,
 }
 
 impl Default for StackTable {
@@ -73,9 +74,10 @@ impl Default for StackTable {
         StackTable {
             nodes: Chunked::default(),
             most: MAX_NODES,
-            index: HashMap::default(),
+            index: TreeIndex::default(),
             whole: HashTable::default(),
             bytes: Vec::new(),
+            hasher: RandomState::default(),
         }
     }
 }
@@ -117,20 +119,20 @@ impl StackTable {
                 caller: top,
                 proof,
             };
-            // A stack that was new as a whole has its frames in order.
-            let after = top.wrapping_add(1);
-            if self.nodes.get(after as usize) == Some(&node) {
-                top = after;
+            let found = self
+                .index
+                .find(&node, top, |at| self.nodes.get(at as usize).copied());
+            if let Some(found) = found {
+                top = found;
                 continue;
             }
-            let next = self.nodes.len() as u32;
-            if self.is_full() && !self.index.contains_key(&node) {
+            if self.is_full() {
                 return None;
             }
-            top = *self.index.entry(node).or_insert_with_key(|&node| {
-                self.nodes.push(node);
-                next
-            });
+            let next = self.nodes.len() as u32;
+            self.index.insert(node, top, next);
+            self.nodes.push(node);
+            top = next;
         }
         (top != ROOT).then_some(StackId(top))
     }
@@ -145,7 +147,7 @@ impl StackTable {
         let addresses = leaf_first.clone().map(|frame| frame.address.to_le_bytes());
         self.bytes.clear();
         self.bytes.extend(addresses);
-        self.intern_hashed(hash_of(self.index.hasher(), &self.bytes), leaf_first)
+        self.intern_hashed(hash_of(&self.hasher, &self.bytes), leaf_first)
     }
 
     /// As [`StackTable::intern_whole`], for the addresses of a record.
@@ -154,7 +156,7 @@ impl StackTable {
             return self.intern_whole(leaf_first.iter());
         };
         let frames = wide.iter().map(|&it| u64::from_le_bytes(it).into());
-        self.intern_hashed(hash_of(self.index.hasher(), wide), frames)
+        self.intern_hashed(hash_of(&self.hasher, wide), frames)
     }
 
     fn intern_hashed(
@@ -169,7 +171,7 @@ impl StackTable {
         let mut whole = std::mem::take(&mut self.whole);
         whole.insert_unique(hash, stack, |&stack| {
             let addresses = self.addresses(stack).map(u64::to_le_bytes);
-            hash_of(self.index.hasher(), &addresses.collect::<Vec<_>>())
+            hash_of(&self.hasher, &addresses.collect::<Vec<_>>())
         });
         self.whole = whole;
         Some(stack)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use chronosym_core::{
     Frame, LimitReached, ProcessIndex, Profile, ProfileEntry, Resolver, Share, ThreadIndex,
 };
+use chronosym_types::TreeIndex;
 use chronosym_types::hash::RandomState;
 use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
@@ -160,7 +161,7 @@ pub struct CallTree {
     /// Samples whose innermost frames are beyond the maximum number of nodes.
     left_out: u64,
     limit: Option<LimitReached>,
-    node_index: FxHashMap<(u32, Option<NodeIndex>), NodeIndex>,
+    node_index: TreeIndex<(u32, Option<NodeIndex>)>,
 }
 
 impl CallTree {
@@ -208,9 +209,7 @@ impl CallTree {
                 let label = *frame_labels[frame.index()].get_or_insert_with(|| {
                     tree.frame_label(resolver.frame(frame), &groups, options)
                 });
-                if tree.nodes.len() >= max_nodes
-                    && !tree.node_index.contains_key(&(label, Some(node)))
-                {
+                if tree.nodes.len() >= max_nodes && tree.find(label, Some(node)).is_none() {
                     let rest = tree.label(Identity::Rest, || {
                         NodeLabel::text("[frames left out]".into())
                     });
@@ -290,9 +289,18 @@ impl CallTree {
         index
     }
 
+    /// Returns the node of a label below a parent, if there is one.
+    fn find(&self, label: u32, parent: Option<NodeIndex>) -> Option<NodeIndex> {
+        let get = |at| self.nodes.get(at as usize).map(|it| (it.label, it.parent));
+        let before = parent.unwrap_or(u32::MAX);
+        self.node_index.find(&(label, parent), before, get)
+    }
+
     fn node(&mut self, label: u32, parent: Option<NodeIndex>) -> NodeIndex {
-        let next = self.nodes.len() as NodeIndex;
-        *self.node_index.entry((label, parent)).or_insert_with(|| {
+        self.find(label, parent).unwrap_or_else(|| {
+            let next = self.nodes.len() as NodeIndex;
+            let before = parent.unwrap_or(u32::MAX);
+            self.node_index.insert((label, parent), before, next);
             self.nodes.push(Node {
                 label,
                 parent,

@@ -58,6 +58,8 @@ mod sparse;
 mod text;
 pub mod time;
 pub mod tracelogging;
+#[cfg(feature = "hash")]
+mod tree_index;
 mod window;
 
 pub use addresses::Addresses;
@@ -76,4 +78,6 @@ pub use registers::{Processor, Registers};
 pub use sparse::{Bits, SparseVec};
 pub use text::{AStr, WStr, copied_text};
 pub use tracelogging::TraceLoggingSchema;
+#[cfg(feature = "hash")]
+pub use tree_index::TreeIndex;
 pub use window::Window;
