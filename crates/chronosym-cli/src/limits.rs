@@ -34,7 +34,7 @@ macro_rules! limits {
         impl LimitOptions {
             fn limits(&self) -> Limits {
                 let mut limits = Limits::default();
-                $(limits.$limit = self.$option.unwrap_or(limits.$limit);)*
+                $(limits.$limit = self.$option.map_or(limits.$limit, Into::into);)*
                 limits.memory = self.max_memory;
                 limits
             }

@@ -10,6 +10,7 @@ use std::process::Command;
 use bounded::{bounded, path};
 use chronosym_support::etl::{At, EtlWriter, Op, Options, Process, StackMode};
 use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::synthetic;
 use chronosym_support::trace::TraceInfo;
 use common::*;
 
@@ -42,6 +43,16 @@ fn a_perf_map_of_ranges_in_ranges() {
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert_eq!(run.stdout.lines().count(), DEPTH as usize);
     assert!(run.stdout.contains(";m39999 1\n"), "{:.300}", run.stdout);
+}
+
+#[test]
+fn a_hundred_thousand_stacks_are_whole() {
+    let mut trace = Vec::new();
+    synthetic::nettrace(1_000, 100_000, 100_000, &mut trace).expect("memory");
+    let trace = file(&trace);
+    let run = bounded(&["stacks", "--format", "folded", path(&trace)]);
+    assert_eq!((run.status, &*run.stderr), (0, ""));
+    assert!(!run.stdout.contains("left out"));
 }
 
 #[test]

@@ -16,11 +16,12 @@ pub struct Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Share {
-    /// Events, samples, code and names: up to 30 %.
+    /// Events, samples, code and names: up to 30 % of 256 MiB, and 60 % of what exceeds them.
     Recording,
-    /// Frames and functions: up to 45 %, including the recording.
+    /// Frames and functions: up to 45 and 75 %, including the recording.
     Frames,
-    /// Call trees and pictures: up to 60 %, including both. The rest is for readers and buffers.
+    /// Call trees and pictures: up to 60 and 90 %, including both. The rest is for readers and
+    /// buffers, which grow little with the input.
     Outputs,
 }
 
@@ -84,15 +85,17 @@ impl Budget {
 
     /// Returns the bytes that a consumer may still take.
     pub fn left(&self, share: Share) -> u64 {
-        let percent = match share {
-            Share::Recording => 30,
-            Share::Frames => 45,
-            Share::Outputs => 60,
-        };
-        match self.is_unlimited() {
-            true => u64::MAX,
-            false => (self.bytes / 100 * percent).saturating_sub(self.used),
+        if self.is_unlimited() {
+            return u64::MAX;
         }
+        let (percent, of_more) = match share {
+            Share::Recording => (30, 60),
+            Share::Frames => (45, 75),
+            Share::Outputs => (60, 90),
+        };
+        let least = self.bytes.min(LEAST);
+        let share = least / 100 * percent + (self.bytes - least) / 100 * of_more;
+        share.saturating_sub(self.used)
     }
 
     /// Returns whether a consumer may take more.
@@ -121,6 +124,15 @@ mod tests {
         assert!(!budget.has_room(Share::Frames));
         assert_eq!(budget.left(Share::Outputs), 150);
         assert!(Budget::UNLIMITED.has_room(Share::Recording));
+    }
+
+    #[test]
+    fn large_budgets_are_used_nearly_whole() {
+        let left = |bytes| Budget::new(bytes).left(Share::Outputs);
+        let least = left(LEAST);
+        assert_eq!(least, LEAST / 100 * 60);
+        assert_eq!(left(LEAST + 1_000), least + 900);
+        assert_eq!(left(u64::MAX - 1) / (u64::MAX / 100), 89);
     }
 
     #[test]

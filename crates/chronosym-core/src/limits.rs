@@ -28,9 +28,10 @@ pub struct Limits {
     /// `None` is the default: 256 MiB, or 16 times the input if that is more, where compressed
     /// input counts eightfold; 1 GiB for a pipe.
     pub memory: Option<u64>,
-    /// Nodes of a call tree in one output. 1,500,000, about 150 MB: a small file with a stack
-    /// shared by thousands of threads unfolds to a tree of any size.
-    pub tree_nodes: u32,
+    /// Nodes of a call tree in one output: a small file with a stack shared by thousands of threads
+    /// unfolds to a tree of any size. `None` is the default: 1,500,000 in a report, which a browser
+    /// can show, and elsewhere as many as [`memory`](Self::memory) permits.
+    pub tree_nodes: Option<u32>,
     /// Runtime events (collections, exceptions, compilations, …) in one output. 1,000,000, about 40
     /// MB and their text: a service that compiles 100,000 methods has a quarter of that.
     pub markers: usize,
@@ -61,7 +62,7 @@ impl Default for Limits {
             layers: 8,
             perf_map_bytes: 256 << 20,
             memory: None,
-            tree_nodes: 1_500_000,
+            tree_nodes: None,
             markers: 1_000_000,
             report_samples: 2_000_000,
             download_bytes: 4 << 30,

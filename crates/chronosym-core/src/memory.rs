@@ -15,8 +15,8 @@ use crate::untimed::UntimedSymbol;
 
 /// Bytes per entry of a map: the overhead of a hash table or B-tree, including unused capacity.
 const ENTRY: u64 = 40;
-/// Bytes of a stack node, with its entries in the index and in the cache of resolved stacks.
-const STACK_NODE: u64 = 16 + ENTRY + 32;
+/// Bytes of a stack node, with its entry in the cache of resolved stacks and its resolved nodes.
+const STACK_NODE: u64 = 16 + 16 + 16;
 /// Bytes of samples of one thread, stack and kind: the class, its entry, and the profile's counts
 /// for it.
 const SAMPLE_CLASS: u64 = 300;
@@ -74,7 +74,7 @@ impl Session {
         self.machine.budget.measured(used);
         let left = self.machine.budget.left(Share::Recording);
         // One event can have thousands of nodes.
-        let nodes = usize::try_from(left / STACK_NODE).unwrap_or(usize::MAX);
+        let nodes = usize::try_from(left / (STACK_NODE + 2 * ENTRY)).unwrap_or(usize::MAX);
         self.stacks.limit(self.stacks.len().saturating_add(nodes));
         if left == 0 {
             self.unmeasured = 0;
@@ -157,6 +157,7 @@ impl Session {
             size_of::<Process>() + size_of::<ProcessState>() + size_of::<AddressSpace>();
         let counted = [
             (self.stacks.len(), STACK_NODE),
+            (self.stacks.indexed(), 2 * ENTRY),
             (self.samples.classes().len(), SAMPLE_CLASS),
             (self.samples.memory_bytes(), 1),
             (self.types.all.len(), EVENT_TYPE),

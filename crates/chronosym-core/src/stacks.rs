@@ -242,12 +242,17 @@ impl StackTable {
         self.nodes.len()
     }
 
+    /// Returns the number of prefixes that are in the index.
+    pub(crate) fn indexed(&self) -> usize {
+        self.index.indexed()
+    }
+
     /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Returns the table without what only interning needs: twice the memory of its nodes.
+    /// Returns the table without what only interning needs.
     pub(crate) fn frozen(self) -> Self {
         StackTable {
             nodes: self.nodes,

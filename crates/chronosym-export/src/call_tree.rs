@@ -30,10 +30,12 @@ pub struct TreeOptions {
     pub addresses: bool,
     /// The unit of weights.
     pub unit: WeightUnit,
-    /// The maximum number of nodes; frames beyond it are one node below their caller. The default
-    /// is 1,500,000, some 150 MB: a small file with a deep stack that thousands of threads share
-    /// makes a tree of any size.
-    pub max_nodes: u32,
+    /// Whether each node has memory of its own in the output, too: in all but folded stacks.
+    pub drawn: bool,
+    /// The maximum number of nodes; frames beyond it are one node below their caller. By default
+    /// the memory of the trace limits them: a small file with a deep stack that thousands of
+    /// threads share makes a tree of any size.
+    pub max_nodes: Option<u32>,
 }
 
 impl Default for TreeOptions {
@@ -44,22 +46,30 @@ impl Default for TreeOptions {
             files: false,
             addresses: false,
             unit: WeightUnit::Samples,
-            max_nodes: 1_500_000,
+            drawn: false,
+            max_nodes: None,
         }
     }
 }
 
-/// Bytes of a node, with its label and its box in a picture.
-const NODE: u64 = 800;
+/// Bytes of a node, with its entries in the index and in the list of callees.
+const NODE: u64 = 120;
+/// Bytes of a node with its label and its box in a picture.
+pub(crate) const DRAWN_NODE: u64 = 800;
 
-/// Returns the number of nodes that the memory budget and `max_nodes` permit, and which limits
-/// them.
-pub(crate) fn node_limit(resolver: &Resolver, max_nodes: u32) -> (usize, LimitReached) {
+/// Returns the number of nodes of `bytes` each that the memory budget and `max_nodes` permit, and
+/// which limits them.
+pub(crate) fn node_limit(
+    resolver: &Resolver,
+    bytes: u64,
+    max_nodes: Option<u32>,
+) -> (usize, LimitReached) {
     let budget = resolver.budget();
-    let by_memory = u32::try_from(budget.left(Share::Outputs) / NODE).unwrap_or(u32::MAX);
-    match by_memory < max_nodes {
-        true => (by_memory as usize, LimitReached::Memory(budget.bytes())),
-        false => (max_nodes as usize, LimitReached::TreeNodes(max_nodes)),
+    // Ids of nodes are less than 2^32 - 1.
+    let by_memory = (budget.left(Share::Outputs) / bytes).min(u64::from(u32::MAX - 1)) as u32;
+    match max_nodes.filter(|&max_nodes| max_nodes <= by_memory) {
+        Some(most) => (most as usize, LimitReached::TreeNodes(most)),
+        None => (by_memory as usize, LimitReached::Memory(budget.bytes())),
     }
 }
 
@@ -168,7 +178,8 @@ impl CallTree {
     /// Returns the tree of a profile.
     pub fn new(profile: &Profile, options: TreeOptions) -> Self {
         let resolver = &profile.resolver;
-        let (max_nodes, limit) = node_limit(resolver, options.max_nodes);
+        let bytes = if options.drawn { DRAWN_NODE } else { NODE };
+        let (max_nodes, limit) = node_limit(resolver, bytes, options.max_nodes);
         let mut tree = CallTree {
             unit: options.unit,
             ..CallTree::default()

@@ -101,6 +101,7 @@ impl<'a> Side<'a> {
             threads: false,
             addresses: self.addresses,
             unit,
+            drawn: true,
             ..TreeOptions::default()
         };
         profiled::tree(&self.profile, options)

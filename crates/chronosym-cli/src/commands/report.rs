@@ -36,7 +36,7 @@ pub fn facts(traces: &[PathBuf], sampled: &Sampled, profile: &Profile, raw: bool
     let mut facts = ReportFacts::new(pictures::name(traces), profile, diagnostics);
     let limits = limits::get();
     facts.max_samples = limits.report_samples;
-    facts.max_nodes = limits.tree_nodes;
+    facts.max_nodes = limits.tree_nodes.unwrap_or(facts.max_nodes);
     facts.raw = raw;
     facts
 }

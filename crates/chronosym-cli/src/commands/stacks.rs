@@ -235,6 +235,7 @@ fn write_tree(
         files: format != StackFormat::Folded,
         addresses: granularity.addresses,
         unit,
+        drawn: format != StackFormat::Folded,
         ..TreeOptions::default()
     };
     let tree = tree(profile, options);

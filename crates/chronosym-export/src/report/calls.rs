@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
 
 use super::columns::{Columns, deltas};
-use crate::call_tree::node_limit;
+use crate::call_tree::{DRAWN_NODE, node_limit};
 use crate::function_groups::FunctionGroups;
 use crate::series::Series;
 use crate::tables::Numbered;
@@ -72,7 +72,7 @@ impl<'s> Calls<'s> {
             frame_of: FxHashMap::default(),
             nodes: Numbered::default(),
             node_of: FxHashMap::default(),
-            max_nodes: node_limit(&series.resolver, max_nodes).0,
+            max_nodes: node_limit(&series.resolver, DRAWN_NODE, Some(max_nodes)).0,
             cut: 0,
         }
     }
