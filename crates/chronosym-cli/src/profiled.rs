@@ -12,7 +12,7 @@ use chronosym::runtime::{
     JitDecisions, keep_counters, keep_for_durations, keep_tasks, weigh_by_duration,
 };
 use chronosym::symbols::Symbolizer;
-use chronosym::{Filter, Options, Profile, Resolver, SampleSelection};
+use chronosym::{Filter, LimitReached, Options, Profile, Resolver, SampleSelection};
 use chronosym_export::{
     AsyncStacks, CallTree, CandidateInlinees, Granularity, JsonStacks, Pattern, Series, Shape,
     TableOptions, TreeOptions, Wakers, WeightUnit, to_record,
@@ -161,7 +161,7 @@ impl Sampled {
             None => timeline.profile(&self.filter, Some(symbols)),
         };
         self.note_async(async_stacks.as_ref());
-        note_limit(&profile);
+        note_limit(profile.resolver.limit());
         if self.may_fetch {
             self.note_servers(&profile);
         }
@@ -283,7 +283,7 @@ impl Sampled {
             wait_ns,
             ..
         } = wakers;
-        note_limit(&profile);
+        note_limit(profile.resolver.limit());
         let (woken, woken_ns) = (profile.samples(), profile.time_ns().unwrap_or(0));
         let has_switches = !self.loaded.timeline.thread_times().is_empty();
         if woken == 0 {
@@ -320,7 +320,7 @@ impl Sampled {
     pub fn counts(&self) -> Profile {
         let symbols = self.symbols.clone();
         let mut profile = self.loaded.timeline.counts(&self.filter, Some(symbols));
-        note_limit(&profile);
+        note_limit(profile.resolver.limit());
         self.note_unmatched(&profile.resolver);
         self.shape.apply(&mut profile);
         profile
@@ -374,8 +374,8 @@ fn ms(ns: u64) -> String {
 }
 
 /// Reports that frames were left out.
-fn note_limit(profile: &Profile) {
-    if let Some(limit) = profile.resolver.limit() {
+pub fn note_limit(limit: Option<LimitReached>) {
+    if let Some(limit) = limit {
         progress::note(&format!(
             "{limit}: frames beyond it are `[left out: --max-memory]`"
         ));

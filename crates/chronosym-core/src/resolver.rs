@@ -538,6 +538,31 @@ impl Resolver {
         (caller != ROOT).then_some(ResolvedStack(caller))
     }
 
+    /// Returns all stacks so far; a caller precedes its callees.
+    pub fn stacks(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = ResolvedStack> + ExactSizeIterator + use<> {
+        (0..self.nodes.len() as u32).map(ResolvedStack)
+    }
+
+    /// Returns numbers for all stacks, by [`ResolvedStack::index`]: the sum of the numbers of the
+    /// stack itself and of all that it called. Stacks of another resolver are ignored.
+    pub fn totals(&self, numbers: impl IntoIterator<Item = (ResolvedStack, u64)>) -> Vec<u64> {
+        let mut totals = vec![0_u64; self.nodes.len()];
+        for (stack, number) in numbers {
+            if let Some(total) = totals.get_mut(stack.index()) {
+                *total = total.saturating_add(number);
+            }
+        }
+        for (index, &(_, caller)) in self.nodes.iter().enumerate().rev() {
+            let number = totals[index];
+            if let Some(total) = totals.get_mut(caller as usize) {
+                *total = total.saturating_add(number);
+            }
+        }
+        totals
+    }
+
     /// Returns the frames of a stack, innermost first; none for a stack of another resolver.
     pub fn stack(&self, stack: ResolvedStack) -> impl Iterator<Item = FrameId> {
         let callers = std::iter::successors(Some(stack), |&s| self.caller(s));

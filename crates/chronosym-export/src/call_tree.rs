@@ -12,6 +12,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
 
 use crate::function_groups::{FunctionGroup, FunctionGroups, Label};
+use crate::rare::RareStacks;
 use crate::series::thread_label;
 use crate::weight::{WeightUnit, add};
 
@@ -32,9 +33,9 @@ pub struct TreeOptions {
     pub unit: WeightUnit,
     /// Whether each node has memory of its own in the output, too: in all but folded stacks.
     pub drawn: bool,
-    /// The maximum number of nodes; frames beyond it are one node below their caller. By default
-    /// the memory of the trace limits them: a small file with a deep stack that thousands of
-    /// threads share makes a tree of any size.
+    /// The maximum number of nodes; frames beyond it, first those of the stacks with the fewest
+    /// samples, are one node below their caller. By default the memory of the trace limits them: a
+    /// small file with a deep stack that thousands of threads share makes a tree of any size.
     pub max_nodes: Option<u32>,
 }
 
@@ -184,6 +185,8 @@ impl CallTree {
             unit: options.unit,
             ..CallTree::default()
         };
+        let samples = (profile.entries.iter()).map(|entry| (entry.stack, entry.samples));
+        let rare = RareStacks::new(resolver, samples, max_nodes);
         let groups = FunctionGroups::new(resolver, options.addresses);
         let mut frame_labels: Vec<Option<u32>> = vec![None; resolver.frames().len()];
         let mut roots: FxHashMap<ThreadIndex, Option<NodeIndex>> = FxHashMap::default();
@@ -217,10 +220,18 @@ impl CallTree {
             }
             while let Some(stack) = path.pop() {
                 let frame = resolver.leaf(stack);
-                let label = *frame_labels[frame.index()].get_or_insert_with(|| {
-                    tree.frame_label(resolver.frame(frame), &groups, options)
+                let is_rare = rare.as_ref().is_some_and(|rare| rare.contains(stack));
+                let label = (!is_rare).then(|| {
+                    *frame_labels[frame.index()].get_or_insert_with(|| {
+                        tree.frame_label(resolver.frame(frame), &groups, options)
+                    })
                 });
-                if tree.nodes.len() >= max_nodes && tree.find(label, Some(node)).is_none() {
+                let has_room = tree.nodes.len() < max_nodes;
+                let next = label.and_then(|label| match has_room {
+                    true => Some(tree.node(label, Some(node))),
+                    false => tree.find(label, Some(node)),
+                });
+                let Some(next) = next else {
                     let rest = tree.label(Identity::Rest, || {
                         NodeLabel::text("[frames left out]".into())
                     });
@@ -228,8 +239,8 @@ impl CallTree {
                     tree.left_out += entry.samples;
                     tree.limit = Some(limit);
                     break;
-                }
-                node = tree.node(label, Some(node));
+                };
+                node = next;
                 if let Some(frames) = resolver.stands_for(frame) {
                     widen(&mut tree.nodes[node as usize].stands_for, frames);
                 }

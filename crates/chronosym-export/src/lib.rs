@@ -38,6 +38,7 @@ mod pattern;
 mod perfetto;
 mod plumbing;
 mod pprof;
+mod rare;
 mod reasons;
 mod report;
 mod runtime;

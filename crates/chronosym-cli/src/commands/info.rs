@@ -12,6 +12,7 @@ use chronosym_export::{Json, Overview};
 
 use crate::args::{Info, Symbols};
 use crate::load::Loaded;
+use crate::profiled::note_limit;
 use crate::{load, output, symbolizer, symbols};
 
 /// Maximum width of sentences.
@@ -36,6 +37,7 @@ pub fn width(output: Option<&Path>) -> usize {
 pub fn run(args: &Info) -> Result<()> {
     let (loaded, symbols) = look(&args.input.traces, &args.input.symbols)?;
     let overview = Overview::new(&loaded.timeline, &loaded.diagnostics, &symbols);
+    note_limit(overview.limit());
     let path = args.input.output.as_deref();
     let out = output::open_for(args.format, path);
     output::write(args.format, out, &Json(&overview), |out| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chronosym_core::{Diagnostics, Filter, ProcessView, SymbolSource, Timeline};
+use chronosym_core::{Diagnostics, Filter, LimitReached, ProcessView, SymbolSource, Timeline};
 use chronosym_runtime::SuspensionTotals;
 use chronosym_symbolizer::Symbolizer;
 
@@ -38,6 +38,11 @@ impl<'t> Overview<'t> {
             summary,
             suspensions: SuspensionTotals::of(timeline, &timeline.markers()),
         }
+    }
+
+    /// Returns the limit that frames exceeded, if any did.
+    pub fn limit(&self) -> Option<LimitReached> {
+        self.summary.limit
     }
 
     /// Returns the most useful next command, with its options and without the trace.

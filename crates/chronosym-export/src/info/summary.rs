@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chronosym_core::{Code, Evidence, Frame, NameReason, ProcessIndex, Profile, ResolvedStack};
+use chronosym_core::{
+    Code, Evidence, Frame, LimitReached, NameReason, ProcessIndex, Profile, ResolvedStack,
+};
 use chronosym_symbolizer::Symbolizer;
-use rustc_hash::FxHashMap;
 
 use crate::annotate::module_of;
 use crate::header::describe;
@@ -29,6 +30,29 @@ pub(super) struct Summary {
     pub samples_of: BTreeMap<ProcessIndex, u64>,
     /// The symbol files that were found for the code of samples.
     pub symbol_files: BTreeSet<String>,
+    /// The limit that left out frames.
+    pub limit: Option<LimitReached>,
+}
+
+/// What the statistics need of a stack.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shape {
+    after_loss: bool,
+    /// Numbers of frames that are not inlined, all and of user code, up to three.
+    frames: u8,
+    of_user: u8,
+}
+
+impl Shape {
+    /// Adds a frame.
+    fn with(self, frame: &Frame) -> Self {
+        let is_user = frame.address >> 63 == 0;
+        Shape {
+            after_loss: self.after_loss || frame.after_loss,
+            frames: 3.min(self.frames + u8::from(!frame.inlined)),
+            of_user: 3.min(self.of_user + u8::from(!frame.inlined && is_user)),
+        }
+    }
 }
 
 /// Numbers of named frames, and of unnamed ones by reason.
@@ -44,6 +68,9 @@ pub(super) struct Naming {
 
 impl Naming {
     fn count(&mut self, frame: &Frame, samples: u64) {
+        if samples == 0 {
+            return;
+        }
         self.total += samples;
         match frame.name() {
             Ok(_) => {
@@ -99,34 +126,41 @@ impl Summary {
             shallow: 0,
             samples_of: BTreeMap::new(),
             symbol_files: symbol_files(profile, symbols),
+            limit: profile.resolver.limit(),
         };
-        // Many threads may share one deep stack.
-        let mut samples_of_stack: FxHashMap<ResolvedStack, u64> = FxHashMap::default();
+        let resolver = &profile.resolver;
+        let mut own = vec![0; resolver.stacks().len()];
         for entry in &profile.entries {
             if let Some(thread) = timeline.thread_view(entry.thread) {
                 *summary.samples_of.entry(thread.process).or_default() += entry.samples;
             }
-            *samples_of_stack.entry(entry.stack).or_default() += entry.samples;
+            own[entry.stack.index()] += entry.samples;
         }
-        for (stack, samples) in samples_of_stack {
-            let resolver = &profile.resolver;
-            let mut frames = resolver.stack(stack).map(|id| resolver.frame(id));
-            if frames.any(|frame| frame.after_loss) {
-                summary.after_loss += samples;
-            }
-            let (mut all, mut of_user) = (0_u32, 0_u32);
-            for (depth, id) in profile.resolver.stack(stack).enumerate() {
-                let frame = profile.resolver.frame(id);
-                summary.frames.count(frame, samples);
-                if depth == 0 {
-                    summary.own.count(frame, samples);
-                }
-                summary.with_line += if frame.line.is_ok() { samples } else { 0 };
-                all += u32::from(!frame.inlined);
-                of_user += u32::from(!frame.inlined && frame.address >> 63 == 0);
-            }
-            summary.single += if all == 1 { samples } else { 0 };
-            summary.shallow += if matches!(of_user, 1..=2) { samples } else { 0 };
+        // Samples by frame: those of which it is the leaf, and all.
+        let mut of_frames = vec![(0, 0); resolver.frames().len()];
+        let mut shapes = Vec::with_capacity(own.len());
+        let samples = (profile.entries.iter()).map(|entry| (entry.stack, entry.samples));
+        for (stack, all) in resolver.stacks().zip(resolver.totals(samples)) {
+            let caller = resolver.caller(stack).map(ResolvedStack::index);
+            let callers: Shape = caller.map_or_else(Shape::default, |caller| shapes[caller]);
+            let frame = resolver.leaf(stack);
+            let shape = callers.with(resolver.frame(frame));
+            shapes.push(shape);
+            let own = own[stack.index()];
+            let of_frame = &mut of_frames[frame.index()];
+            *of_frame = (of_frame.0 + own, of_frame.1 + all);
+            summary.after_loss += if shape.after_loss { own } else { 0 };
+            summary.single += if shape.frames == 1 { own } else { 0 };
+            summary.shallow += if matches!(shape.of_user, 1..=2) {
+                own
+            } else {
+                0
+            };
+        }
+        for (frame, (own, all)) in resolver.frames().iter().zip(of_frames) {
+            summary.own.count(frame, own);
+            summary.frames.count(frame, all);
+            summary.with_line += if frame.line.is_ok() { all } else { 0 };
         }
         summary
     }

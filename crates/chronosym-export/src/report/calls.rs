@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::columns::{Columns, deltas};
 use crate::call_tree::{DRAWN_NODE, node_limit};
 use crate::function_groups::FunctionGroups;
+use crate::rare::RareStacks;
 use crate::series::Series;
 use crate::tables::Numbered;
 
@@ -56,12 +57,15 @@ pub(super) struct Calls<'s> {
     nodes: Numbered<Node>,
     node_of: FxHashMap<ResolvedStack, u32>,
     max_nodes: usize,
+    rare: Option<RareStacks>,
     /// The number of stacks whose innermost frames were left out.
     pub cut: u64,
 }
 
 impl<'s> Calls<'s> {
     pub fn new(series: &'s Series, max_nodes: u32) -> Self {
+        let (max_nodes, _) = node_limit(&series.resolver, DRAWN_NODE, Some(max_nodes));
+        let samples = series.samples.iter().map(|sample| (sample.stack, 1));
         Calls {
             series,
             groups: series.groups(),
@@ -72,7 +76,8 @@ impl<'s> Calls<'s> {
             frame_of: FxHashMap::default(),
             nodes: Numbered::default(),
             node_of: FxHashMap::default(),
-            max_nodes: node_limit(&series.resolver, DRAWN_NODE, Some(max_nodes)).0,
+            max_nodes,
+            rare: RareStacks::new(&series.resolver, samples, max_nodes),
             cut: 0,
         }
     }
@@ -90,19 +95,29 @@ impl<'s> Calls<'s> {
             at = resolver.caller(stack);
         }
         while let Some(at) = path.pop() {
-            let frame = self.frame(resolver.leaf(at));
-            let key = (frame, node);
-            let known = self.nodes.get_index_of(&key);
-            if known.is_none() && self.nodes.len() >= self.max_nodes {
+            let index = match self.rare.as_ref().is_some_and(|rare| rare.contains(at)) {
+                true => None,
+                false => self.index(resolver.leaf(at), node),
+            };
+            let Some(index) = index else {
                 let index = self.left_out_below(node);
                 self.node_of.insert(stack, index);
                 return index;
-            }
-            let index = known.unwrap_or_else(|| self.nodes.insert_full(key).0) as u32;
+            };
             self.node_of.insert(at, index);
             node = Some(index);
         }
         node.unwrap_or_default()
+    }
+
+    /// Returns the node of a frame below another; `None` if there is no room for it.
+    fn index(&mut self, frame: FrameId, caller: Option<u32>) -> Option<u32> {
+        let key = (self.frame(frame), caller);
+        let index = match self.nodes.len() < self.max_nodes {
+            true => Some(self.nodes.insert_full(key).0),
+            false => self.nodes.get_index_of(&key),
+        };
+        index.map(|index| index as u32)
     }
 
     /// Returns the node of the frames that are left out below `node`.
