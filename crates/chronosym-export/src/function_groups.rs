@@ -179,15 +179,18 @@ impl FunctionGroups {
         };
         let keys: Vec<Cow<'_, str>> = (0..functions.len()).map(key).collect();
         let signatures: Vec<String> = functions.iter().map(|f| signature(f)).collect();
+        // Functions without a signature are not overloads.
         let mut alike: HashMap<&str, BTreeSet<&str>> = HashMap::default();
-        for (key, signature) in keys.iter().zip(&signatures) {
+        let with_signature = |(_, signature): &(&Cow<'_, str>, &String)| !signature.is_empty();
+        for (key, signature) in keys.iter().zip(&signatures).filter(with_signature) {
             alike.entry(key).or_default().insert(signature);
         }
+        let none = BTreeSet::new();
+        let overloads = |key: &str| alike.get(key).unwrap_or(&none);
         let mut groups: IndexMap<_, Balances, RandomState> = IndexMap::default();
         let of = (0..functions.len()).map(|index| {
             let key = &*keys[index];
-            // Functions without a signature are not overloads.
-            let is_overloaded = alike[key].iter().filter(|s| !s.is_empty()).nth(1).is_some();
+            let is_overloaded = overloads(key).len() > 1;
             let signature = if is_overloaded {
                 &*signatures[index]
             } else {
@@ -205,7 +208,7 @@ impl FunctionGroups {
         let group = |((key, signature), (index, guesses, doubts)): KeyedGroup<'_>| {
             Arc::new(FunctionGroup {
                 function: Arc::clone(&functions[index]),
-                signature: shown(signature, &alike[key]),
+                signature: shown(signature, overloads(key)),
                 unnamed: seen[index].unnamed.clone(),
                 is_approximate: guesses > 0 && functions[index].name().is_some(),
                 is_in_doubt: doubts > 0,

@@ -1,7 +1,6 @@
 //! Methods of .NET that run async methods and their continuations, which no source code calls.
 
 use chronosym_core::{FrameId, Function, Profile, ResolvedStack, Resolver};
-use rustc_hash::FxHashMap;
 
 /// Types with only such methods, from System.Private.CoreLib (dotnet/runtime, release/3.1 to
 /// release/10.0). Nested types and generic arguments are ignored.
@@ -70,8 +69,8 @@ pub fn fold_plumbing(profile: &mut Profile) {
 pub(crate) struct Plumbing {
     /// By function, whether it is plumbing.
     functions: Vec<Option<bool>>,
-    /// By stack, what its callees are called by.
-    folded: FxHashMap<ResolvedStack, Option<ResolvedStack>>,
+    /// By index of a stack, what its callees are called by, once it is known.
+    folded: Vec<Option<Option<ResolvedStack>>>,
     path: Vec<ResolvedStack>,
 }
 
@@ -80,7 +79,7 @@ impl Plumbing {
         let mut callers = None;
         let mut next = resolver.caller(stack);
         while let Some(stack) = next {
-            if let Some(&known) = self.folded.get(&stack) {
+            if let Some(&Some(known)) = self.folded.get(stack.index()) {
                 callers = known;
                 break;
             }
@@ -92,7 +91,10 @@ impl Plumbing {
             if !self.has(&resolver.frame(frame).function) {
                 callers = Some(call(resolver, callers, frame));
             }
-            self.folded.insert(stack, callers);
+            if stack.index() >= self.folded.len() {
+                self.folded.resize(stack.index() + 1, None);
+            }
+            self.folded[stack.index()] = Some(callers);
         }
         let leaf = resolver.leaf(stack);
         call(resolver, callers, leaf)
