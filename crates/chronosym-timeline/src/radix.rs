@@ -20,20 +20,18 @@ pub(crate) fn sort(mut items: Vec<Keyed>) -> Vec<Keyed> {
         items.sort_by_key(|i| i.key);
         return items;
     }
-    let mut counts = vec![[0_u32; BINS]; DIGITS];
-    for item in &items {
-        for (digit, bins) in counts.iter_mut().enumerate() {
+    let mut other = vec![Keyed::default(); items.len()];
+    let first = items[0].key;
+    let varying = items.iter().fold(0, |bits, item| bits | item.key ^ first);
+    for digit in (0..DIGITS).filter(|&digit| bin(varying, digit) != 0) {
+        // The slots of each bin from its first one on.
+        let mut bins = [0_u32; BINS];
+        for item in &items {
             bins[bin(item.key, digit)] += 1;
         }
-    }
-    let mut other = vec![Keyed::default(); items.len()];
-    for (digit, bins) in counts.iter_mut().enumerate() {
-        if bins[bin(items[0].key, digit)] as usize == items.len() {
-            continue;
-        }
         let mut next = 0;
-        for b in bins.iter_mut() {
-            next += std::mem::replace(b, next);
+        for count in &mut bins {
+            next += std::mem::replace(count, next);
         }
         for item in &items {
             let slot = &mut bins[bin(item.key, digit)];
