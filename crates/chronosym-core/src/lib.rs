@@ -67,6 +67,7 @@ mod process;
 mod profile;
 mod profile_entry;
 mod ranges;
+mod recent_texts;
 mod recording;
 mod recording_id;
 mod refs;

@@ -10,6 +10,7 @@ use hashbrown::hash_table::Entry;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use crate::ids::NameId;
+use crate::recent_texts::RecentTexts;
 use crate::strings::StringId;
 use crate::strings::Strings;
 use chronosym_types::SparseVec;
@@ -27,15 +28,10 @@ pub(crate) struct NameTable {
     pub strings: Strings,
     all: SparseVec<MethodName>,
     index: HashTable<NameId>,
-    /// Ids of recent namespaces and signatures, which many methods share, by a hash of their UTF-16
-    /// text; empty until the first one.
-    recent: Vec<(Vec<u8>, StringId)>,
+    /// Namespaces and signatures, which many methods share.
+    recent: RecentTexts,
     scratch: Vec<u8>,
 }
-
-/// Number of slots in `recent`, and the maximum number of bytes in each.
-const RECENT: usize = 512;
-const LONGEST_RECENT: usize = 512;
 
 /// Maximum length in bytes of a name, a signature or a path. An output repeats names for each
 /// frame, so a small trace with long ones could fill a disk.
@@ -91,8 +87,8 @@ impl NameTable {
     pub(crate) fn is(&mut self, id: NameId, [namespace, name, signature]: [Text<'_>; 3]) -> bool {
         self.get(id).is_some_and(|known| {
             name == *self.strings.get(known.name)
-                && self.shared(namespace) == known.namespace
-                && self.shared(signature) == known.signature
+                && self.is_shared(known.namespace, namespace)
+                && self.is_shared(known.signature, signature)
         })
     }
 
@@ -108,22 +104,23 @@ impl NameTable {
 
     /// As [`text`](Self::text), for text that is likely to recur: it is not decoded again.
     fn shared(&mut self, text: Text<'_>) -> StringId {
-        let bytes = match text {
-            Text::Wide(text) if text.as_bytes().len() <= LONGEST_RECENT => text.as_bytes(),
-            _ => return self.text(text),
+        let Text::Wide(wide) = text else {
+            return self.text(text);
         };
-        if self.recent.is_empty() {
-            self.recent.resize_with(RECENT, Default::default);
-        }
-        let slot = FxBuildHasher.hash_one(bytes) as usize % RECENT;
-        if self.recent[slot].0 != bytes {
+        let bytes = wide.as_bytes();
+        self.recent.id(bytes).map(StringId).unwrap_or_else(|| {
             let id = self.text(text);
-            let (recent, id_of_recent) = &mut self.recent[slot];
-            recent.clear();
-            recent.extend_from_slice(bytes);
-            *id_of_recent = id;
+            self.recent.add(id.0, bytes);
+            id
+        })
+    }
+
+    /// Returns whether a text has an id.
+    fn is_shared(&mut self, id: StringId, text: Text<'_>) -> bool {
+        match text {
+            Text::Wide(wide) if self.recent.is(id.0, wide.as_bytes()) => true,
+            _ => self.shared(text) == id,
         }
-        self.recent[slot].1
     }
 
     /// Interns a name or a path, cut to 4 KiB.
@@ -221,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_name_has_one_id_in_every_encoding() {
-        let long = "T".repeat(LONGEST_RECENT);
+        let long = "T".repeat(512);
         let all = [
             ["Ns.Type", "Run", "void ()"],
             ["Ns.Type", "Run", "int32 ()"],
