@@ -66,7 +66,7 @@ impl ProcessCode {
             let module = Arc::make_mut(&mut self.modules[index]);
             module.bodies.retain(|&body| keep(body));
         }
-        for thread in self.threads.values_mut() {
+        for thread in self.threads.all_mut() {
             thread.last_method = thread.last_method.filter(|&(_, body)| keep(body));
         }
     }
@@ -111,16 +111,8 @@ impl ProcessCode {
 
     /// Drops the last events of threads that have logged nothing since.
     fn forget_threads(&mut self, horizon_ns: u64) {
-        let mut unbound = Vec::new();
-        self.threads.retain(|_, thread| {
-            let keep = thread.last_ns > horizon_ns;
-            if !keep {
-                unbound.extend(thread.pending.take());
-            }
-            keep
-        });
-        self.threads.shrink_to(2 * self.threads.len());
-        for pending in unbound {
+        let gone = self.threads.remove_until(horizon_ns);
+        for pending in gone.into_iter().filter_map(|state| state.pending) {
             self.bind_alone(pending);
         }
     }

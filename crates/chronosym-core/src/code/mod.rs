@@ -9,6 +9,7 @@ mod occupied;
 mod permanent;
 mod restore;
 mod stubs;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use crate::strings::StringId;
 use crate::symbol_text::SymbolText;
 use chronosym_types::SparseVec;
 use occupied::{Occupied, Range};
+use threads::{Pending, Threads};
 
 /// The code of one process.
 #[derive(Debug, Default)]
@@ -60,7 +62,7 @@ pub(crate) struct ProcessCode {
     stub_targets: HashSet<(u32, NameId)>,
     /// The latest body at each address.
     occupied: Occupied,
-    threads: HashMap<u64, ThreadState>,
+    threads: Threads,
     /// Bodies whose module was unknown at their first event: (clr, module id) → bodies.
     orphans: HashMap<(u16, u64), Vec<BodyIndex>>,
     /// Number of IL maps.
@@ -85,9 +87,6 @@ struct Closed {
     reopened_modules: Vec<ModuleIndex>,
 }
 
-/// Runtime instance, method, native code version, extent.
-type VersionKey = (u16, u64, u64, Extent);
-
 /// A map whose body had no event in the recording.
 #[derive(Clone, Debug)]
 pub(crate) struct LoneMap {
@@ -97,30 +96,6 @@ pub(crate) struct LoneMap {
     pub version: u64,
     pub extent: Extent,
     pub map: Arc<IlMap>,
-}
-
-/// A map that waits for its body's event.
-#[derive(Debug)]
-struct Pending {
-    time: u64,
-    method_id: u64,
-    extent: Extent,
-    /// The version, if the event states one (V1).
-    version: Option<VersionKey>,
-    map: Arc<IlMap>,
-    /// Number of maps before it.
-    before: usize,
-}
-
-/// The last events of a thread: maps belong to adjacent events (rule 12).
-#[derive(Debug, Default)]
-struct ThreadState {
-    /// The last method event, unless it ended the method.
-    last_method: Option<(u64, BodyIndex)>,
-    pending: Option<Pending>,
-    /// Time of its last event.
-    last_ns: u64,
-    jitting: Vec<(u64, u64)>,
 }
 
 /// Without a `MethodJittingStarted`, code may run this long before its load event is logged (rule
@@ -159,35 +134,42 @@ impl ProcessCode {
                 && (!opens || body.is_alive())
         };
         let same = current.filter(|(_, body)| is_same(body));
-        let same = same.map(|(index, _)| index);
+        let same = same.map(|(index, body)| (index, body.module));
         let (time, thread) = (at.time_ns, at.writer());
         let (loaded, end) = lifetime_of(method.action, time);
-        let stated = CodeBody {
-            clr_instance: method.clr_instance,
-            start: method.start,
-            size: method.size,
-            token: method.token,
-            flags: method.flags,
-            method_id: method.id,
-            native_code_version: method.native_code_version,
-            name,
-            module: self.module(method.clr_instance, method.module_id),
-            evidence: EvidenceSet::of(Evidence::of(method.action)),
-            loaded,
-            end,
-            confirmed: time,
-            earliest: match method.action {
-                Action::Load => self.jitted_from(method.id, time, thread),
-                _ => time,
-            },
-            ..CodeBody::NONE
+        let earliest = match method.action {
+            Action::Load => self.jitted_from(method.id, time, thread),
+            _ => time,
+        };
+        let module = match same {
+            Some((_, Some(_))) => None,
+            _ => self.module(method.clr_instance, method.module_id),
         };
         let body = match same {
-            Some(body) => {
-                self.confirm(body, method.action, &stated);
+            Some((body, _)) => {
+                self.confirm(body, method, (time, end), (name, module));
                 body
             }
-            None => self.add(stated, method.module_id),
+            None => {
+                let stated = CodeBody {
+                    clr_instance: method.clr_instance,
+                    start: method.start,
+                    size: method.size,
+                    token: method.token,
+                    flags: method.flags,
+                    method_id: method.id,
+                    native_code_version: method.native_code_version,
+                    name,
+                    module,
+                    evidence: EvidenceSet::of(Evidence::of(method.action)),
+                    loaded,
+                    end,
+                    confirmed: time,
+                    earliest,
+                    ..CodeBody::NONE
+                };
+                self.add(stated, method.module_id)
+            }
         };
         let method = (method.id, method.flags.extent());
         self.follow((thread, time), method, body, opens);
@@ -195,7 +177,7 @@ impl ProcessCode {
 
     /// Rule 8: earliest time at which code loaded now may run.
     fn jitted_from(&mut self, method_id: u64, time: u64, thread: u64) -> u64 {
-        let jitting = &mut self.thread(thread, time).jitting;
+        let jitting = &mut self.threads.logging(thread, time).jitting;
         let started = jitting.iter().rposition(|&(id, _)| id == method_id);
         started.map_or(time.saturating_sub(LOAD_LAG_NS), |i| {
             jitting.swap_remove(i).1
@@ -293,26 +275,32 @@ impl ProcessCode {
         ((body.clr_instance, body.method_id) == method).then_some((index, body))
     }
 
-    /// Merges the properties in an event into an existing body.
-    fn confirm(&mut self, body: BodyIndex, action: Action, stated: &CodeBody) {
+    /// Merges the properties in an event into an existing body. `joined` is its module if it had
+    /// none.
+    fn confirm(
+        &mut self,
+        body: BodyIndex,
+        method: &facts::Method<'_>,
+        (time, end): (u64, End),
+        (name, joined): (NameId, Option<ModuleIndex>),
+    ) {
         let old = &mut self.bodies[body.index()];
         let had_ended = !old.is_alive();
-        match action {
+        match method.action {
             Action::Load | Action::DCStart => {}
             Action::Unload if had_ended => {}
             // An end rundown lists code that the same shutdown may have unloaded before.
-            Action::Unload | Action::DCEnd => old.end = stated.end,
+            Action::Unload | Action::DCEnd => old.end = end,
         }
-        let reopened = (action == Action::DCEnd && had_ended).then_some(old.module);
-        old.evidence = old.evidence.and(stated.evidence);
-        old.confirmed = old.confirmed.max(stated.confirmed);
+        let reopened = (method.action == Action::DCEnd && had_ended).then_some(old.module);
+        old.evidence.insert(Evidence::of(method.action));
+        old.confirmed = old.confirmed.max(time);
         if old.name == NameId::NONE {
-            old.name = stated.name;
+            old.name = name;
         }
         if old.native_code_version == 0 {
-            old.native_code_version = stated.native_code_version;
+            old.native_code_version = method.native_code_version;
         }
-        let joined = stated.module.filter(|_| old.module.is_none());
         old.module = old.module.or(joined);
         if let Some(module) = reopened.flatten() {
             self.open_bodies.entry(module).or_default().push(body);
@@ -375,13 +363,6 @@ impl ProcessCode {
     /// Returns the latest body at an address.
     pub fn occupant(&self, address: u64) -> Option<BodyIndex> {
         self.occupied.at(address)
-    }
-
-    /// Returns the state of a thread that logs something.
-    fn thread(&mut self, thread: u64, time: u64) -> &mut ThreadState {
-        let state = self.threads.entry(thread).or_default();
-        state.last_ns = time;
-        state
     }
 
     fn module_mut(&mut self, module: ModuleIndex) -> &mut Module {

@@ -9,7 +9,8 @@ use chronosym_timeline::Start;
 use chronosym_types::hash::HashMap;
 use smallvec::SmallVec;
 
-use super::{LoneMap, Pending, ProcessCode, VersionKey};
+use super::threads::{Pending, VersionKey};
+use super::{LoneMap, ProcessCode};
 use crate::facts::{self, At};
 use crate::ids::BodyIndex;
 use crate::il_map::IlMap;
@@ -19,7 +20,7 @@ use crate::lifetime::has_ended;
 impl ProcessCode {
     /// `MethodJittingStarted`.
     pub fn jitting_started(&mut self, method_id: u64, time: u64, thread: u64) {
-        let jitting = &mut self.thread(thread, time).jitting;
+        let jitting = &mut self.threads.logging(thread, time).jitting;
         // Bounds the number of methods that were started and never loaded.
         if jitting.len() >= 64 {
             jitting.remove(0);
@@ -47,7 +48,7 @@ impl ProcessCode {
         };
         self.il_maps += 1;
         self.details_bytes += pending.map.memory_bytes();
-        let last_method = self.thread(at.writer(), at.time_ns).last_method;
+        let last_method = self.threads.logging(at.writer(), at.time_ns).last_method;
         let neighbour = last_method.filter(|&(id, body)| {
             id == method_id && self.bodies[body.index()].flags.extent() == extent
         });
@@ -55,7 +56,7 @@ impl ProcessCode {
             (Action::Load | Action::DCStart, Some((_, body))) => self.bind(body, pending),
             (Action::Load, None) => self.bind_alone(pending),
             (Action::DCStart | Action::DCEnd | Action::Unload, _) => {
-                let state = self.thread(at.writer(), at.time_ns);
+                let state = self.threads.logging(at.writer(), at.time_ns);
                 if let Some(orphan) = state.pending.replace(pending) {
                     self.bind_alone(orphan);
                 }
@@ -71,7 +72,7 @@ impl ProcessCode {
         body: BodyIndex,
         more: bool,
     ) {
-        let state = self.thread(thread, time);
+        let state = self.threads.logging(thread, time);
         state.last_method = more.then_some((method.0, body));
         if let Some(pending) = state.pending.take() {
             if (pending.method_id, pending.extent) == method {
@@ -123,7 +124,7 @@ impl ProcessCode {
     /// Applies the inline tree of the body of its method that the thread loaded last. Returns false
     /// if there is none.
     pub fn inline_tree(&mut self, at: At, fact: facts::InlineTree) -> bool {
-        let thread = self.threads.get(&at.writer());
+        let thread = self.threads.get(at.writer());
         let neighbour = thread
             .and_then(|thread| thread.last_method)
             .filter(|&(id, _)| id == fact.method_id);
@@ -143,7 +144,7 @@ impl ProcessCode {
     pub(super) fn bind_waiting(&mut self) {
         let pending = self
             .threads
-            .values_mut()
+            .all_mut()
             .filter_map(|state| state.pending.take());
         let mut waiting = std::mem::take(&mut self.waiting_maps);
         waiting.extend(pending);

@@ -45,15 +45,20 @@ impl Occupied {
     fn recent_position(&self, address: u64) -> Option<(usize, usize)> {
         let (part, at) = self.recent;
         let ranges = self.parts.get(part)?;
-        let first = at.saturating_sub(1);
-        let near = ranges.get(first..)?.iter().take(3);
-        let next = first + near.take_while(|range| range.start <= address).count();
-        let end = match ranges.get(next) {
+        if address < ranges.get(at)?.start {
+            let before = at.checked_sub(1)?;
+            return (ranges[before].start <= address).then_some((part, before));
+        }
+        let after = |at: usize| match ranges.get(at + 1) {
             Some(range) => Some(range.start),
             None => self.starts.get(part + 1).copied(),
         };
-        let is_near = next > first && end.is_none_or(|end| address < end);
-        is_near.then(|| (part, next - 1))
+        let is_at = |at| after(at).is_none_or(|next| address < next);
+        if is_at(at) {
+            return Some((part, at));
+        }
+        let next = at + 1;
+        (next < ranges.len() && is_at(next)).then_some((part, next))
     }
 
     /// Returns the last range that starts at or before an address.
