@@ -53,9 +53,11 @@ pub fn run(args: &Stacks) -> Result<()> {
     selection.samples.activity_ids = args.by == Some(StackGroup::Activity);
     let (input, selection) = (&args.input, &selection);
     let is_presented = matches!(format, StackFormat::Text | StackFormat::Svg);
-    let symbols = input
+    let mut symbols = input
         .symbols
         .spelled(is_presented && !selection.samples.raw);
+    // No line is looked up for a format without lines.
+    symbols.no_lines |= format == StackFormat::Folded && !args.lines;
     let sampled = Sampled::read_with(&input.traces, &symbols, selection, options)?;
     sampled.check_samples()?;
     let timeline = &sampled.loaded.timeline;
