@@ -17,23 +17,32 @@ const NEVER: u64 = (1 << 48) - 1;
 impl PackedLifetimes {
     pub(crate) fn new(exact: Vec<(u64, u64)>, stated: Vec<Stated>) -> Self {
         let (zero, length) = extent(exact.iter().flat_map(|lifetime| [lifetime.0, lifetime.1]));
+        if length + 1 >= NEVER {
+            return Self::unpacked(exact, stated);
+        }
         let mut lifetimes = Self {
             zero,
             near: Vec::new(),
             far: Vec::new(),
             stated,
         };
-        if length + 1 < NEVER {
-            let packed = |&(from, to): &(u64, u64)| {
-                let [from, to] = [from, to].map(|time| lifetimes.code(time));
-                [from as u32, to as u32, (from >> 32 | to >> 32 << 16) as u32]
-            };
-            lifetimes.near = exact.iter().map(packed).collect();
-        } else {
-            lifetimes.far = exact;
-            lifetimes.far.shrink_to_fit();
-        }
+        let packed = |&(from, to): &(u64, u64)| {
+            let [from, to] = [from, to].map(|time| lifetimes.code(time));
+            [from as u32, to as u32, (from >> 32 | to >> 32 << 16) as u32]
+        };
+        lifetimes.near = exact.iter().map(packed).collect();
         lifetimes
+    }
+
+    /// Keeps the lifetimes in 16 bytes each: packing them takes longer than a few lookups.
+    pub(crate) fn unpacked(mut exact: Vec<(u64, u64)>, stated: Vec<Stated>) -> Self {
+        exact.shrink_to_fit();
+        Self {
+            zero: 0,
+            near: Vec::new(),
+            far: exact,
+            stated,
+        }
     }
 
     fn code(&self, time: u64) -> u64 {

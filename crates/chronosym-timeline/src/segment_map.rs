@@ -54,7 +54,7 @@ impl SegmentMap {
             bounds,
             lists,
             clock,
-            lifetimes: PackedLifetimes::new(lifetimes, stated),
+            lifetimes: PackedLifetimes::unpacked(lifetimes, stated),
         }
     }
 
