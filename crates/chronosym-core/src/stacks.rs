@@ -62,8 +62,8 @@ pub struct StackTable {
     /// Maximum number of nodes.
     most: usize,
     index: TreeIndex<Node>,
-    /// Stacks interned as a whole, by their addresses.
-    whole: HashTable<StackId>,
+    /// Stacks interned as a whole, by their addresses, with the hashes of these.
+    whole: HashTable<(StackId, u32)>,
     /// The addresses of the stack that is being interned: memory that is reused.
     bytes: Vec<[u8; 8]>,
     hasher: RandomState,
@@ -83,10 +83,15 @@ impl Default for StackTable {
 }
 
 /// Hashes the little-endian bytes of the addresses of a stack.
-fn hash_of(hasher: &impl BuildHasher, addresses: &[[u8; 8]]) -> u64 {
+fn hash_of(hasher: &impl BuildHasher, addresses: &[[u8; 8]]) -> u32 {
     let mut hasher = hasher.build_hasher();
     hasher.write(addresses.as_flattened());
-    hasher.finish()
+    hasher.finish() as u32
+}
+
+/// Returns a hash for a table, which uses its lowest and its highest bits.
+fn wide(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
 }
 
 impl StackTable {
@@ -161,19 +166,16 @@ impl StackTable {
 
     fn intern_hashed(
         &mut self,
-        hash: u64,
+        hash: u32,
         leaf_first: impl ExactSizeIterator<Item = Walked> + DoubleEndedIterator + Clone,
     ) -> Option<StackId> {
-        if let Some(&stack) = (self.whole).find(hash, |&stack| self.is(stack, leaf_first.clone())) {
+        let is_equal = |&(stack, of): &(_, u32)| of == hash && self.is(stack, leaf_first.clone());
+        if let Some(&(stack, _)) = self.whole.find(wide(hash), is_equal) {
             return Some(stack);
         }
         let stack = self.extend_walked(None, leaf_first)?;
-        let mut whole = std::mem::take(&mut self.whole);
-        whole.insert_unique(hash, stack, |&stack| {
-            let addresses = self.addresses(stack).map(u64::to_le_bytes);
-            hash_of(&self.hasher, &addresses.collect::<Vec<_>>())
-        });
-        self.whole = whole;
+        self.whole
+            .insert_unique(wide(hash), (stack, hash), |&(_, hash)| wide(hash));
         Some(stack)
     }
 
