@@ -180,14 +180,34 @@ impl CallTree {
     pub fn new(profile: &Profile, options: TreeOptions) -> Self {
         let resolver = &profile.resolver;
         let bytes = if options.drawn { DRAWN_NODE } else { NODE };
-        let (max_nodes, limit) = node_limit(resolver, bytes, options.max_nodes);
+        let limit = node_limit(resolver, bytes, options.max_nodes);
+        let groups = FunctionGroups::new(resolver, options.addresses);
+        let tree = Self::within(limit, profile, &groups, options, None);
+        if tree.limit.is_none() {
+            return tree;
+        }
+        // Stacks of one function can share a node, so that all may have room.
+        let samples = (profile.entries.iter()).map(|entry| (entry.stack, entry.samples));
+        let Some(rare) = RareStacks::new(resolver, samples, limit.0) else {
+            return tree;
+        };
+        drop(tree);
+        Self::within(limit, profile, &groups, options, Some(&rare))
+    }
+
+    /// Returns the tree with at most so many nodes, without some stacks.
+    fn within(
+        (max_nodes, limit): (usize, LimitReached),
+        profile: &Profile,
+        groups: &FunctionGroups,
+        options: TreeOptions,
+        rare: Option<&RareStacks>,
+    ) -> Self {
+        let resolver = &profile.resolver;
         let mut tree = CallTree {
             unit: options.unit,
             ..CallTree::default()
         };
-        let samples = (profile.entries.iter()).map(|entry| (entry.stack, entry.samples));
-        let rare = RareStacks::new(resolver, samples, max_nodes);
-        let groups = FunctionGroups::new(resolver, options.addresses);
         let mut frame_labels: Vec<Option<u32>> = vec![None; resolver.frames().len()];
         let mut roots: FxHashMap<ThreadIndex, Option<NodeIndex>> = FxHashMap::default();
         let root = |entry: &ProfileEntry| {
@@ -220,10 +240,10 @@ impl CallTree {
             }
             while let Some(stack) = path.pop() {
                 let frame = resolver.leaf(stack);
-                let is_rare = rare.as_ref().is_some_and(|rare| rare.contains(stack));
+                let is_rare = rare.is_some_and(|rare| rare.contains(stack));
                 let label = (!is_rare).then(|| {
                     *frame_labels[frame.index()].get_or_insert_with(|| {
-                        tree.frame_label(resolver.frame(frame), &groups, options)
+                        tree.frame_label(resolver.frame(frame), groups, options)
                     })
                 });
                 let has_room = tree.nodes.len() < max_nodes;

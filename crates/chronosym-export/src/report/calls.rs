@@ -65,7 +65,6 @@ pub(super) struct Calls<'s> {
 impl<'s> Calls<'s> {
     pub fn new(series: &'s Series, max_nodes: u32) -> Self {
         let (max_nodes, _) = node_limit(&series.resolver, DRAWN_NODE, Some(max_nodes));
-        let samples = series.samples.iter().map(|sample| (sample.stack, 1));
         Calls {
             series,
             groups: series.groups(),
@@ -77,9 +76,22 @@ impl<'s> Calls<'s> {
             nodes: Numbered::default(),
             node_of: FxHashMap::default(),
             max_nodes,
-            rare: RareStacks::new(&series.resolver, samples, max_nodes),
+            rare: None,
             cut: 0,
         }
+    }
+
+    /// Returns the same without nodes, and without the stacks with the fewest samples; `None` if all
+    /// stacks had room.
+    pub fn without_rare(&self) -> Option<Self> {
+        if self.cut == 0 {
+            return None;
+        }
+        let samples = (self.series.samples.iter()).map(|sample| (sample.stack, 1));
+        Some(Calls {
+            rare: RareStacks::new(&self.series.resolver, samples, self.max_nodes),
+            ..Calls::new(self.series, self.max_nodes as u32)
+        })
     }
 
     /// Returns the node of a stack.

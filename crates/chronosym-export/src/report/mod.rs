@@ -121,7 +121,11 @@ fn write_data(
     out: &mut impl Write,
 ) -> io::Result<Index> {
     let mut calls = Calls::new(series, facts.max_nodes);
-    let samples = Samples::new(series, &mut calls, facts.max_samples);
+    let mut samples = Samples::new(series, &mut calls, facts.max_samples);
+    if let Some(fewer) = calls.without_rare() {
+        calls = fewer;
+        samples = Samples::new(series, &mut calls, facts.max_samples);
+    }
     let sources = sources(series, &calls, source);
     let mut columns = Columns::default();
     let place = calls.write(&mut columns);
