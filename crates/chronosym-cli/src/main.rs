@@ -17,6 +17,7 @@ mod protocol;
 mod request;
 mod symbolizer;
 mod symbols;
+mod thinning;
 mod units;
 
 use std::process::ExitCode;

@@ -176,6 +176,35 @@ impl Series {
         self.samples = thinned;
     }
 
+    /// Returns the number of frames of all samples.
+    pub fn frames(&self) -> u64 {
+        let mut depths: Vec<u64> = Vec::with_capacity(self.resolver.stacks().len());
+        for stack in self.resolver.stacks() {
+            let caller = self.resolver.caller(stack);
+            depths.push(1 + caller.map_or(0, |caller| depths[caller.index()]));
+        }
+        let depths = (self.samples.iter()).map(|sample| depths[sample.stack.index()]);
+        depths.fold(0, u64::saturating_add)
+    }
+
+    /// Returns which frames of the resolver samples have.
+    pub(crate) fn sampled_frames(&self) -> Vec<bool> {
+        let resolver = &self.resolver;
+        let mut stacks = vec![false; resolver.stacks().len()];
+        let mut frames = vec![false; resolver.frames().len()];
+        for sample in &self.samples {
+            let mut next = Some(sample.stack);
+            // The callers of a visited stack have been visited, too.
+            while let Some(stack) = next
+                && !std::mem::replace(&mut stacks[stack.index()], true)
+            {
+                frames[resolver.leaf(stack).index()] = true;
+                next = resolver.caller(stack);
+            }
+        }
+        frames
+    }
+
     /// Returns the weight of all samples.
     pub fn total(&self) -> u64 {
         sum(self.samples.iter())

@@ -28,7 +28,12 @@ pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()>
     let groups = series.groups();
     let labels = series.labels(&groups);
     let mut frames: Numbered<(usize, Option<FileLine>)> = Numbered::default();
-    let frame_ids = resolver.frames().iter().map(|frame| {
+    let is_sampled = series.sampled_frames();
+    let frame_ids = resolver.frames().iter().zip(is_sampled);
+    let frame_ids = frame_ids.map(|(frame, is_sampled)| {
+        if !is_sampled {
+            return usize::MAX;
+        }
         let line = frame.line.as_ref().ok();
         let number = |line: u32| series.granularity.lines.then_some(line);
         let file_line = line.map(|line| (Arc::clone(&line.file), number(line.line)));

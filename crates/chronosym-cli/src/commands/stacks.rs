@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use anyhow::{Result, bail};
 use chronosym::runtime::TailCallers;
 use chronosym::{LimitReached, Options, Profile};
-use chronosym_export::{Granularity, JsonStacks, Series, TreeOptions, WeightUnit, show_count};
+use chronosym_export::{Granularity, JsonStacks, TreeOptions, WeightUnit};
 
 use super::report;
 use crate::args::{StackFormat, StackGroup, Stacks, Usage};
 use crate::profiled::{Sampled, note_no_activities, shown, tree, write_note};
-use crate::{output, progress};
+use crate::{output, progress, thinning};
 
 pub fn run(args: &Stacks) -> Result<()> {
     let path = args.input.output.as_deref();
@@ -85,8 +85,11 @@ pub fn run(args: &Stacks) -> Result<()> {
         | StackFormat::Perfetto
         | StackFormat::Html => {
             let mut series = sampled.series(granularity);
-            thin(args, format, &mut series);
             match format {
+                StackFormat::Speedscope | StackFormat::Firefox => {
+                    thinning::thin(&mut series, args, format)?;
+                    thinning::write(&series, format, &mut out)?;
+                }
                 StackFormat::Html => {
                     match args.weight {
                         Some(WeightUnit::Samples) => series.count_samples(),
@@ -105,9 +108,7 @@ pub fn run(args: &Stacks) -> Result<()> {
                         &mut out,
                     )?;
                 }
-                StackFormat::Firefox => chronosym_export::write_firefox(&series, &mut out)?,
-                StackFormat::Perfetto => chronosym_export::write_perfetto(&series, &mut out)?,
-                _ => chronosym_export::write_speedscope(&series, &mut out)?,
+                _ => chronosym_export::write_perfetto(&series, &mut out)?,
             }
             if timeline.markers_left_out() > 0 {
                 let limit = LimitReached::Markers(limits.markers);
@@ -177,36 +178,6 @@ impl<W: Write> Write for Large<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
-    }
-}
-
-/// Drops samples of a file for a viewer: as requested, or as many as make it too large to open.
-fn thin(args: &Stacks, format: StackFormat, series: &mut Series) {
-    const LARGE: u64 = 200_000_000;
-    /// Bytes of a sample in a file, as measured.
-    const SPEEDSCOPE: u64 = 52;
-    const FIREFOX: u64 = 28;
-    let bytes = match format {
-        StackFormat::Speedscope => SPEEDSCOPE,
-        StackFormat::Firefox => FIREFOX,
-        _ => return,
-    };
-    let all = series.samples.len() as u64;
-    let every = match (args.every, args.full) {
-        (Some(every), _) => every,
-        (None, true) => 1,
-        (None, false) => all.saturating_mul(bytes).div_ceil(LARGE),
-    };
-    if every <= 1 {
-        return;
-    }
-    series.thin(every);
-    if args.every.is_none() {
-        progress::note(&format!(
-            "the file has one of every {every} samples of each thread, with the weight of all: {} of {}; a file with all samples (--full) would exceed 200 MB",
-            show_count(series.samples.len() as u64),
-            show_count(all),
-        ));
     }
 }
 
