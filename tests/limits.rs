@@ -14,10 +14,12 @@ fn defaults() -> BTreeMap<String, u64> {
         .split(',')
         .map(|field| {
             let (name, value) = field.split_once(':').unwrap();
-            let value = match value.trim() {
+            let value = match (name.trim(), value.trim()) {
                 // It depends on the size of the input; this is the minimum.
-                "None" => Budget::of_input(Some(0)).bytes(),
-                value => value.parse().unwrap(),
+                ("memory", "None") => Budget::of_input(Some(0)).bytes(),
+                // It depends on the output; this is that of a report.
+                ("tree_nodes", "None") => Limits::REPORT_NODES.into(),
+                (_, value) => value.parse().unwrap(),
             };
             (name.trim().to_owned(), value)
         })

@@ -29,8 +29,8 @@ pub struct Limits {
     /// input counts eightfold; 1 GiB for a pipe.
     pub memory: Option<u64>,
     /// Nodes of a call tree in one output: a small file with a stack shared by thousands of threads
-    /// unfolds to a tree of any size. `None` is the default: 1,500,000 in a report, which a browser
-    /// can show, and elsewhere as many as [`memory`](Self::memory) permits.
+    /// unfolds to a tree of any size. `None` is the default: [`REPORT_NODES`](Self::REPORT_NODES) in
+    /// a report, and elsewhere as many as [`memory`](Self::memory) permits.
     pub tree_nodes: Option<u32>,
     /// Runtime events (collections, exceptions, compilations, …) in one output. 1,000,000, about 40
     /// MB and their text: a service that compiles 100,000 methods has a quarter of that.
@@ -74,6 +74,9 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Nodes of the call trees of a report by default: a browser takes too long for more.
+    pub const REPORT_NODES: u32 = 1_500_000;
+
     /// Returns the number of unpacked bytes of `packed` that may be held in memory at once.
     pub fn held_of(&self, packed: u64) -> u64 {
         const FREE: u64 = 16 << 20;

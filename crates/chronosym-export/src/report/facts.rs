@@ -26,8 +26,8 @@ pub struct ReportFacts {
     /// in slices of up to a thousandth of the time; if too many remain, some of the samples of each
     /// thread are kept with the weight of all. The default is [`Limits::report_samples`].
     pub max_samples: usize,
-    /// The maximum number of distinct stacks with their callers. The default is 1,500,000: a page
-    /// with more takes a browser too long.
+    /// The maximum number of distinct stacks with their callers; the default is
+    /// [`Limits::REPORT_NODES`].
     pub max_nodes: u32,
     /// By source file, calls that the JIT inlined or rejected.
     pub calls: BTreeMap<String, BTreeSet<LineCall>>,
@@ -43,7 +43,7 @@ impl ReportFacts {
             diagnostics,
             raw: false,
             max_samples: limits.report_samples,
-            max_nodes: 1_500_000,
+            max_nodes: Limits::REPORT_NODES,
             calls: BTreeMap::new(),
         }
     }
