@@ -4,6 +4,8 @@
 //! length of the difference to the previous time, bits 5 to 7 the lowest bits of that. The other
 //! bits of both follow. Both are read at once, without a branch for each byte.
 
+use chronosym_types::{unzigzag, zigzag};
+
 /// More than the longest sample, which has 13 bytes.
 const CHUNK: usize = 16;
 const LOW_BITS: u32 = 3;
@@ -64,14 +66,6 @@ fn bytes_of(value: u64) -> u32 {
 #[inline]
 fn length_of(code: u32) -> u32 {
     code + u32::from(code == 7)
-}
-
-fn zigzag(difference: u64) -> u64 {
-    (difference << 1) ^ (((difference as i64) >> 63) as u64)
-}
-
-fn unzigzag(value: u64) -> u64 {
-    (value >> 1) ^ (value & 1).wrapping_neg()
 }
 
 #[cfg(test)]

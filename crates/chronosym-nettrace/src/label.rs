@@ -5,7 +5,7 @@
     reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
 )]
 
-use chronosym_types::{Cursor, Guid};
+use chronosym_types::{Cursor, Guid, unzigzag};
 
 use crate::blob_table::BlobTable;
 use crate::fault::{Fault, Parsed};
@@ -100,11 +100,7 @@ fn read_label(cursor: &mut Cursor<'_>) -> Parsed<(Label, bool)> {
         ),
         6 => {
             let key = cursor.var_text()?.to_string();
-            let zigzag = cursor.var_u64()?;
-            Label::Number(
-                key,
-                (zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed(),
-            )
+            Label::Number(key, unzigzag(cursor.var_u64()?).cast_signed())
         }
         7 => Label::Opcode(cursor.u8()?),
         8 => Label::Keywords(cursor.u64()?),

@@ -61,6 +61,7 @@ pub mod tracelogging;
 #[cfg(feature = "hash")]
 mod tree_index;
 mod window;
+mod zigzag;
 
 pub use addresses::Addresses;
 pub use by_offset::ByOffset;
@@ -81,3 +82,4 @@ pub use tracelogging::TraceLoggingSchema;
 #[cfg(feature = "hash")]
 pub use tree_index::TreeIndex;
 pub use window::Window;
+pub use zigzag::{unzigzag, zigzag};

@@ -4,7 +4,7 @@
 use super::ranks::{Ranks, TextSource};
 use crate::ids::NameId;
 use crate::strings::StringId;
-use chronosym_types::Guid;
+use chronosym_types::{Guid, unzigzag, zigzag};
 
 /// The version of the rows that are written. Rows of earlier versions have fewer columns.
 pub(super) const VERSION: u32 = 4;
@@ -370,14 +370,6 @@ impl<'c> Coder<'c> {
 
 /// Maximum number of columns; no row has as many.
 const MAX_COLUMNS: u64 = 256;
-
-fn zigzag(delta: u64) -> u64 {
-    (delta << 1) ^ (((delta as i64) >> 63) as u64)
-}
-
-fn unzigzag(value: u64) -> u64 {
-    (value >> 1) ^ (value & 1).wrapping_neg()
-}
 
 pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {

@@ -3,10 +3,11 @@
 use std::collections::hash_map::Entry;
 
 use chronosym_core::{Activity, ResolvedStack, ThreadIndex};
+use chronosym_types::zigzag;
 use rustc_hash::FxHashMap;
 
 use super::calls::Calls;
-use super::columns::{Columns, deltas, zigzag};
+use super::columns::{Columns, deltas};
 use crate::series::{Series, TimedSample};
 use crate::tables::Numbered;
 use crate::weight::add;
@@ -113,9 +114,9 @@ pub(super) fn write(
     // Stacks of one thread resemble each other.
     let mut last = vec![0; threads];
     let nodes = samples.iter().map(|sample| {
-        let node = i64::from(place[sample.node as usize]);
+        let node = u64::from(place[sample.node as usize]);
         let before = std::mem::replace(&mut last[sample.thread as usize], node);
-        zigzag(node - before)
+        zigzag(node.wrapping_sub(before))
     });
     columns.add("sample.stack", nodes);
     columns.add("sample.activity", of(|sample| sample.activity.into()));
@@ -159,7 +160,7 @@ fn weights_until_next(samples: &[Sample], threads: usize) -> Vec<u64> {
     let differences = samples.iter().rev().map(|sample| {
         let next = next[sample.thread as usize].replace(sample.time_ns);
         let expected = next.map_or(0, |next| next - sample.time_ns);
-        zigzag(sample.weight.wrapping_sub(expected) as i64)
+        zigzag(sample.weight.wrapping_sub(expected))
     });
     let mut differences: Vec<u64> = differences.collect();
     differences.reverse();

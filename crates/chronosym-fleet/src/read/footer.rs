@@ -6,6 +6,8 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
+use chronosym_types::unzigzag;
+
 /// Maximum elements of a schema. The tables have fewer than a hundred.
 const ELEMENTS: u64 = 256;
 /// The field of the schema.
@@ -95,10 +97,7 @@ impl Values<'_> {
             return Some(None);
         }
         *field = match head >> 4 {
-            0 => {
-                let zigzag = self.varint()?;
-                (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
-            }
+            0 => unzigzag(self.varint()?).cast_signed(),
             delta => field.checked_add(delta.into())?,
         };
         Some(Some(head & 0xf))
