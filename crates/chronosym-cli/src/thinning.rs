@@ -23,8 +23,9 @@ pub fn write(series: &Series, format: StackFormat, out: &mut impl Write) -> io::
 pub fn thin(series: &mut Series, args: &Stacks, format: StackFormat) -> io::Result<()> {
     if let Some(every) = args.every {
         series.thin(every);
+        return Ok(());
     }
-    if args.every.is_some() || args.full {
+    if args.full {
         return Ok(());
     }
     let all = series.samples.len();

@@ -205,6 +205,7 @@ mod tests {
     use chronosym_events::WStr;
 
     use super::*;
+    use crate::recent_texts;
 
     /// Calls `with` with these parts in UTF-16.
     fn wide<R>(parts: [&str; 3], with: impl FnOnce([Text<'_>; 3]) -> R) -> R {
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_name_has_one_id_in_every_encoding() {
-        let long = "T".repeat(512);
+        let long = "T".repeat(recent_texts::LONGEST);
         let all = [
             ["Ns.Type", "Run", "void ()"],
             ["Ns.Type", "Run", "int32 ()"],

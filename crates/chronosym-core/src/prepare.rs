@@ -12,18 +12,22 @@ use crate::stacks::Walked;
 use crate::terms::Position;
 
 /// The stacks that were visited, by process and position; nearly all of one process.
-#[derive(Default)]
 struct Visited {
     first: Vec<Option<(ProcessIndex, Position)>>,
     others: FxHashSet<(StackId, (ProcessIndex, Position))>,
 }
 
 impl Visited {
+    /// Creates a set for so many stacks.
+    fn new(stacks: usize) -> Self {
+        Visited {
+            first: vec![None; stacks],
+            others: FxHashSet::default(),
+        }
+    }
+
     /// Returns whether a stack is visited for the first time.
     fn insert(&mut self, stack: StackId, of: (ProcessIndex, Position)) -> bool {
-        if stack.index() >= self.first.len() {
-            self.first.resize(stack.index() + 1, None);
-        }
         match &mut self.first[stack.index()] {
             Some(first) => *first != of && self.others.insert((stack, of)),
             first => first.replace(of).is_none(),
@@ -47,7 +51,7 @@ impl Resolver {
         }
         let passing = filter.classes(&timeline);
         let mut visited = vec![false; timeline.samples.classes().len()];
-        let mut stacks = Visited::default();
+        let mut stacks = Visited::new(timeline.stacks.len());
         let mut rvas: FxHashMap<(ProcessIndex, ImageIndex), Vec<u64>> = FxHashMap::default();
         let mut visit = |class: ClassIndex, time| {
             let class = class as usize;

@@ -7,7 +7,7 @@ use rustc_hash::FxBuildHasher;
 /// Number of slots.
 const SLOTS: usize = 2048;
 /// Maximum number of bytes of a text.
-const LONGEST: usize = 512;
+pub(crate) const LONGEST: usize = 512;
 
 /// Some texts with their ids. Empty until the first one.
 #[derive(Debug, Default)]

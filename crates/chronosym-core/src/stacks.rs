@@ -221,12 +221,8 @@ impl StackTable {
 
     /// Returns the addresses from the innermost frame outwards; none for a stack of another table.
     pub fn addresses(&self, stack: StackId) -> impl Iterator<Item = u64> {
-        self.frames(stack).map(|frame| frame.address)
-    }
-
-    fn frames(&self, stack: StackId) -> impl Iterator<Item = Walked> {
         let next = |&(_, caller): &(Walked, Option<StackId>)| self.split(caller?);
-        std::iter::successors(self.split(stack), next).map(|(frame, _)| frame)
+        std::iter::successors(self.split(stack), next).map(|(frame, _)| frame.address)
     }
 
     /// Returns whether the limit of nodes is reached.

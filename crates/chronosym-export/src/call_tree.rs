@@ -222,14 +222,14 @@ impl CallTree {
         entries.sort_by_key(|(root, _)| *root);
         // By stack, the last root below which it has a node, and the node: the entries of a thread
         // share their callers.
-        let mut cache: Vec<Option<(NodeIndex, NodeIndex)>> = Vec::new();
+        let mut cache: Vec<Option<(NodeIndex, NodeIndex)>> = vec![None; resolver.stacks().len()];
         let mut path = Vec::new();
         for (root, entry) in entries {
             path.clear();
             let mut node = root;
             let mut at = Some(entry.stack);
             while let Some(stack) = at {
-                if let Some(&Some((of, cached))) = cache.get(stack.index())
+                if let Some((of, cached)) = cache[stack.index()]
                     && of == root
                 {
                     node = cached;
@@ -263,9 +263,6 @@ impl CallTree {
                 node = next;
                 if let Some(frames) = resolver.stands_for(frame) {
                     widen(&mut tree.nodes[node as usize].stands_for, frames);
-                }
-                if stack.index() >= cache.len() {
-                    cache.resize(stack.index() + 1, None);
                 }
                 cache[stack.index()] = Some((root, node));
             }

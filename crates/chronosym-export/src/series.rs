@@ -160,6 +160,9 @@ impl Series {
 
     /// Keeps the first of every `n` samples of each thread, with the weight of all `n`.
     pub fn thin(&mut self, n: u64) {
+        if n <= 1 {
+            return;
+        }
         // Of each thread the sample that was kept last, and the number of those that it stands for.
         let mut kept: FxHashMap<ThreadIndex, (usize, u64)> = FxHashMap::default();
         let mut thinned: Vec<TimedSample> = Vec::new();

@@ -136,17 +136,16 @@ impl Summary {
             }
             own[entry.stack.index()] += entry.samples;
         }
-        // Samples by frame: those of which it is the leaf, and all.
+        // For each frame: the samples whose leaf it is, and all samples that contain it.
         let mut of_frames = vec![(0, 0); resolver.frames().len()];
         let mut shapes = Vec::with_capacity(own.len());
-        let samples = (profile.entries.iter()).map(|entry| (entry.stack, entry.samples));
-        for (stack, all) in resolver.stacks().zip(resolver.totals(samples)) {
+        let totals = resolver.totals(resolver.stacks().zip(own.iter().copied()));
+        for ((stack, own), all) in resolver.stacks().zip(own).zip(totals) {
             let caller = resolver.caller(stack).map(ResolvedStack::index);
             let callers: Shape = caller.map_or_else(Shape::default, |caller| shapes[caller]);
             let frame = resolver.leaf(stack);
             let shape = callers.with(resolver.frame(frame));
             shapes.push(shape);
-            let own = own[stack.index()];
             let of_frame = &mut of_frames[frame.index()];
             *of_frame = (of_frame.0 + own, of_frame.1 + all);
             summary.after_loss += if shape.after_loss { own } else { 0 };

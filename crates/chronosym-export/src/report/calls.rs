@@ -65,9 +65,13 @@ pub(super) struct Calls<'s> {
 impl<'s> Calls<'s> {
     pub fn new(series: &'s Series, max_nodes: u32) -> Self {
         let (max_nodes, _) = node_limit(&series.resolver, DRAWN_NODE, Some(max_nodes));
+        Self::within(series, series.groups(), max_nodes)
+    }
+
+    fn within(series: &'s Series, groups: FunctionGroups, max_nodes: usize) -> Self {
         Calls {
             series,
-            groups: series.groups(),
+            groups,
             functions: Numbered::default(),
             files: Numbered::default(),
             facts: Numbered::default(),
@@ -81,17 +85,13 @@ impl<'s> Calls<'s> {
         }
     }
 
-    /// Returns the same without nodes, and without the stacks with the fewest samples; `None` if all
-    /// stacks had room.
-    pub fn without_rare(&self) -> Option<Self> {
-        if self.cut == 0 {
-            return None;
-        }
+    /// Starts again without the stacks with the fewest samples.
+    pub fn without_rare(self) -> Self {
         let samples = (self.series.samples.iter()).map(|sample| (sample.stack, 1));
-        Some(Calls {
+        Calls {
             rare: RareStacks::new(&self.series.resolver, samples, self.max_nodes),
-            ..Calls::new(self.series, self.max_nodes as u32)
-        })
+            ..Calls::within(self.series, self.groups, self.max_nodes)
+        }
     }
 
     /// Returns the node of a stack.

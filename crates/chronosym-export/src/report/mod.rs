@@ -122,8 +122,8 @@ fn write_data(
 ) -> io::Result<Index> {
     let mut calls = Calls::new(series, facts.max_nodes);
     let mut samples = Samples::new(series, &mut calls, facts.max_samples);
-    if let Some(fewer) = calls.without_rare() {
-        calls = fewer;
+    if calls.cut > 0 {
+        calls = calls.without_rare();
         samples = Samples::new(series, &mut calls, facts.max_samples);
     }
     let sources = sources(series, &calls, source);
