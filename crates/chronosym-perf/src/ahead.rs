@@ -1,9 +1,9 @@
 //! Gathers records on another thread, ahead of those that are taken.
 
 use std::io::Read;
-use std::panic::resume_unwind;
-use std::sync::mpsc::{Receiver, channel, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::ops::ControlFlow;
+
+use chronosym_types::Ahead;
 
 use crate::gather::{Batch, Described, Gatherer};
 
@@ -16,11 +16,13 @@ const MAX_ROUND: usize = 16 << 20;
 pub(crate) struct Gathering<R> {
     /// `None` while it is with the thread.
     here: Option<Box<Gatherer<R>>>,
+    /// A thread that gathers batches. One waits until it is taken, so that few rounds are in memory.
     thread: Option<Thread<R>>,
     /// Starts the thread, if that is wanted.
     start: Option<Start<R>>,
 }
 
+type Thread<R> = Ahead<Batch, Box<Gatherer<R>>>;
 /// Starts a thread; returns the gatherer if there is no second processor or no thread can be
 /// spawned.
 type Start<R> = fn(Box<Gatherer<R>>) -> Result<Thread<R>, Box<Gatherer<R>>>;
@@ -39,7 +41,7 @@ impl<R: Read> Gathering<R> {
     where
         R: Send + 'static,
     {
-        self.start = Some(Thread::start);
+        self.start = Some(|gatherer| Ahead::start(gatherer, 0, gather));
     }
 
     /// Returns the next batch. `described` is what was described up to the batch before, and then
@@ -79,72 +81,16 @@ impl<R: Read> Gathering<R> {
     }
 }
 
+fn gather<R: Read>(gatherer: &mut Box<Gatherer<R>>) -> ControlFlow<Batch, Batch> {
+    let batch = gatherer.gather();
+    match is_last(&batch) {
+        true => ControlFlow::Break(batch),
+        false => ControlFlow::Continue(batch),
+    }
+}
+
 /// Returns whether a batch is the last one of a thread. Its receiver must know what is described
 /// from here on.
 fn is_last(batch: &Batch) -> bool {
     batch.end.is_some() || batch.has_described || batch.ready.size() > MAX_ROUND
-}
-
-/// A thread that gathers batches. One waits until it is taken, so that few rounds are in memory.
-struct Thread<R> {
-    /// `None` only while it ends.
-    batches: Option<Receiver<Batch>>,
-    handle: Option<JoinHandle<Option<Box<Gatherer<R>>>>>,
-}
-
-impl<R> Thread<R> {
-    fn start(gatherer: Box<Gatherer<R>>) -> Result<Self, Box<Gatherer<R>>>
-    where
-        R: Read + Send + 'static,
-    {
-        if thread::available_parallelism().map_or(1, |processors| processors.get()) < 2 {
-            return Err(gatherer);
-        }
-        let (send, batches) = sync_channel(0);
-        let (give, given) = channel::<Box<Gatherer<R>>>();
-        let gather_all = move || {
-            let mut gatherer = given.recv().ok()?;
-            loop {
-                let batch = gatherer.gather();
-                let is_last = is_last(&batch);
-                if send.send(batch).is_err() || is_last {
-                    return Some(gatherer);
-                }
-            }
-        };
-        match thread::Builder::new().spawn(gather_all) {
-            Ok(handle) => {
-                // The thread waits for it.
-                let _ = give.send(gatherer);
-                Ok(Thread {
-                    batches: Some(batches),
-                    handle: Some(handle),
-                })
-            }
-            Err(_) => Err(gatherer),
-        }
-    }
-
-    /// Returns the next batch; `None` if the thread has panicked.
-    fn next(&mut self) -> Option<Batch> {
-        self.batches.as_ref()?.recv().ok()
-    }
-
-    /// Ends the thread; returns its gatherer.
-    fn end(&mut self) -> Option<Box<Gatherer<R>>> {
-        self.batches = None;
-        match self.handle.take()?.join() {
-            Ok(gatherer) => gatherer,
-            Err(panic) => resume_unwind(panic),
-        }
-    }
-}
-
-impl<R> Drop for Thread<R> {
-    fn drop(&mut self) {
-        self.batches = None;
-        if let Some(handle) = self.handle.take() {
-            let _ = handle.join();
-        }
-    }
 }

@@ -11,6 +11,7 @@
 )]
 
 mod addresses;
+mod ahead;
 pub mod append;
 #[expect(
     clippy::indexing_slicing,
@@ -64,6 +65,7 @@ mod window;
 mod zigzag;
 
 pub use addresses::Addresses;
+pub use ahead::Ahead;
 pub use by_offset::ByOffset;
 pub use byte_order::ByteOrder;
 pub use chunked::Chunked;
