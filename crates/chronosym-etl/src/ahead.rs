@@ -1,90 +1,115 @@
-//! Reads and decompresses buffers on another thread, ahead of the reader.
+//! Merges buffers here or on another thread, ahead of the reader.
 
-use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use chronosym_types::Ahead;
 
 use crate::ReadAt;
-use crate::buffer::{Buffer, Contents};
+use crate::merge::{Batch, Files, Merge};
 
-/// The buffers of a recording and the files that hold them.
-pub(crate) struct Files<S> {
-    pub(crate) sources: Vec<S>,
-    /// In the order in which they are needed.
-    pub(crate) buffers: Vec<Buffer>,
+/// The merge of a recording, here or with a thread.
+pub(crate) struct Merging<S> {
+    files: Arc<Files<S>>,
+    /// `None` while a thread has it.
+    here: Option<Box<Merge<S>>>,
+    thread: Option<Thread<S>>,
+    /// Starts the thread, if that is wanted.
+    start: Option<Start<S>>,
 }
 
-impl<S: ReadAt> Files<S> {
-    /// Reads a buffer into `contents`; `compressed` is scratch memory.
-    pub(crate) fn load(
-        &self,
-        buffer: &Buffer,
-        compressed: &mut Vec<u8>,
-        contents: &mut Contents,
-    ) -> io::Result<()> {
-        let source = self.sources.get(buffer.file as usize);
-        let source = source.ok_or(io::ErrorKind::NotFound)?;
-        contents.load(buffer, source, compressed)
+/// A thread that merges batches. One waits until it is taken.
+struct Thread<S> {
+    batches: Ahead<Batch, Worker<S>>,
+    /// Batches whose memory is reused.
+    used: Sender<Batch>,
+}
+
+struct Worker<S> {
+    merge: Box<Merge<S>>,
+    used: Receiver<Batch>,
+}
+
+type Start<S> = fn(Box<Merge<S>>) -> Result<Thread<S>, Box<Merge<S>>>;
+
+impl<S: ReadAt> Merging<S> {
+    pub(crate) fn new(files: Files<S>) -> Self {
+        let files = Arc::new(files);
+        Merging {
+            here: Some(Box::new(Merge::new(Arc::clone(&files)))),
+            files,
+            thread: None,
+            start: None,
+        }
     }
-}
 
-/// A thread that loads the buffers in their order. At most two are loaded and not taken.
-pub(crate) struct Ahead {
-    /// `None` only while it is dropped, which ends the thread.
-    loaded: Option<Receiver<io::Result<Contents>>>,
-    /// Contents whose memory is reused.
-    used: Sender<Contents>,
-    thread: Option<JoinHandle<()>>,
-}
+    /// Merges on another thread, if there is a second processor.
+    pub(crate) fn read_ahead(&mut self)
+    where
+        S: Send + Sync + 'static,
+    {
+        self.start = Some(Thread::start);
+    }
 
-/// Starts a thread that loads buffers, from the one with a number on. `None` if there is no second
-/// processor, or no thread can be spawned.
-pub(crate) type Start<S> = fn(&Arc<Files<S>>, usize) -> Option<Ahead>;
+    /// Starts again with the first buffer.
+    pub(crate) fn rewind(&mut self) {
+        self.thread = None;
+        self.here = Some(Box::new(Merge::new(Arc::clone(&self.files))));
+    }
 
-impl Ahead {
-    pub(crate) fn start<S: ReadAt + Send + Sync + 'static>(
-        files: &Arc<Files<S>>,
-        first: usize,
-    ) -> Option<Self> {
-        thread::available_parallelism()
-            .ok()
-            .filter(|processors| processors.get() > 1)?;
-        let (send, loaded) = sync_channel(1);
-        let (used, spare) = channel::<Contents>();
-        let files = Arc::clone(files);
-        let load_all = move || {
-            let mut compressed = Vec::new();
-            for buffer in files.buffers.iter().skip(first) {
-                let mut contents = spare.try_recv().unwrap_or_default();
-                let read = files.load(buffer, &mut compressed, &mut contents);
-                if send.send(read.map(|()| contents)).is_err() {
-                    return;
+    /// Ends the merge; returns the files.
+    pub(crate) fn into_files(self) -> Option<Files<S>> {
+        // They are shared until the thread has ended.
+        drop((self.here, self.thread));
+        Arc::into_inner(self.files)
+    }
+
+    /// Replaces a batch, whose records are no longer needed, by the next one.
+    pub(crate) fn next(&mut self, batch: &mut Batch) {
+        if let Some(start) = self.start
+            && let Some(merge) = self.here.take()
+        {
+            match start(merge) {
+                Ok(thread) => self.thread = Some(thread),
+                Err(merge) => (self.here, self.start) = (Some(merge), None),
+            }
+        }
+        if let Some(merge) = &mut self.here {
+            merge.next(batch);
+        } else if let Some(thread) = &mut self.thread {
+            // The thread may have ended.
+            let _ = thread.used.send(std::mem::take(batch));
+            match thread.batches.next() {
+                Some(next) => *batch = next,
+                None => {
+                    thread.batches.end();
+                    batch.is_last = true;
                 }
             }
-        };
-        let thread = thread::Builder::new().spawn(load_all).ok()?;
-        Some(Ahead {
-            loaded: Some(loaded),
-            used,
-            thread: Some(thread),
-        })
-    }
-
-    /// Returns the next buffer, in exchange for one that is no longer needed; `None` if the thread
-    /// has ended early.
-    pub(crate) fn next(&self, used: Contents) -> Option<io::Result<Contents>> {
-        // The thread ends before all its buffers are returned.
-        let _ = self.used.send(used);
-        self.loaded.as_ref()?.recv().ok()
+        }
     }
 }
 
-impl Drop for Ahead {
-    fn drop(&mut self) {
-        self.loaded = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+impl<S: ReadAt + Send + Sync + 'static> Thread<S> {
+    fn start(merge: Box<Merge<S>>) -> Result<Self, Box<Merge<S>>> {
+        let (send, used) = channel();
+        let worker = Worker { merge, used };
+        let batches = Ahead::start(worker, 1, Worker::next).map_err(|worker| worker.merge)?;
+        Ok(Thread {
+            batches,
+            used: send,
+        })
+    }
+}
+
+impl<S: ReadAt> Worker<S> {
+    fn next(&mut self) -> ControlFlow<Batch, Batch> {
+        let mut batch = self.used.try_recv().unwrap_or_default();
+        self.merge.next(&mut batch);
+        match batch.is_last {
+            true => ControlFlow::Break(batch),
+            false => ControlFlow::Continue(batch),
         }
     }
 }

@@ -197,31 +197,6 @@ impl Buffer {
     }
 }
 
-/// A decompressed buffer and its records.
-#[derive(Debug, Default)]
-pub(crate) struct Contents {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) index: Index,
-}
-
-impl Contents {
-    /// Reads a buffer and finds its records; `compressed` is scratch memory. A buffer that cannot be
-    /// read leaves nothing.
-    pub(crate) fn load(
-        &mut self,
-        buffer: &Buffer,
-        source: &impl ReadAt,
-        compressed: &mut Vec<u8>,
-    ) -> io::Result<()> {
-        let read = buffer.read(source, compressed, &mut self.bytes);
-        if read.is_err() {
-            self.bytes.clear();
-        }
-        self.index.build(&self.bytes, buffer.first_time);
-        read
-    }
-}
-
 /// Positions of the records of a decompressed buffer, in time order.
 #[derive(Debug, Default)]
 pub(crate) struct Index {

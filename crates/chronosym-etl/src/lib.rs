@@ -17,6 +17,7 @@ mod diagnostics;
 mod error;
 mod extended;
 mod header;
+mod merge;
 mod options;
 mod reader;
 mod record;

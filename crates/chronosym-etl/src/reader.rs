@@ -1,22 +1,18 @@
-//! The time-ordered merge of all buffers.
+//! Reads the records of a recording.
 
 #![expect(
     clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
     clippy::indexing_slicing,
-    reason = "slots, of which there are fewer than 2^32, sources and headers are named by places of their lists, which never shrink"
+    reason = "counts, and slots and headers, which are named by places of their lists"
 )]
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::io;
 use std::mem;
-use std::sync::Arc;
 
-use chronosym_types::{GapCause, PointerSize};
+use chronosym_types::PointerSize;
 
-use crate::ahead::{Ahead, Files, Start};
-use crate::buffer::{Buffer, Contents};
+use crate::ahead::Merging;
+use crate::buffer::Buffer;
+use crate::merge::{Batch, Files, Position};
 use crate::record::{Record, RecordContext};
 use crate::scan::scan;
 use crate::{Clock, Diagnostics, Error, Options, ReadAt, TraceHeader};
@@ -26,67 +22,40 @@ use crate::{Clock, Diagnostics, Error, Options, ReadAt, TraceHeader};
 /// Opening walks over the buffer headers; after that only the buffers whose records are next are in
 /// memory: one for each processor of the recorded machine.
 pub struct Reader<S> {
-    files: Arc<Files<S>>,
+    merging: Merging<S>,
+    /// The records that are next.
+    batch: Batch,
+    /// Index of the next record in the batch.
+    next: usize,
+    slots: Vec<OpenBuffer>,
     headers: Vec<TraceHeader>,
     clock: Clock,
     scanned: Diagnostics,
     diagnostics: Diagnostics,
-    next_buffer: usize,
-    slots: Vec<OpenBuffer>,
-    free: Vec<u32>,
-    /// Next record of each open buffer except the current one.
-    heap: BinaryHeap<Reverse<Key>>,
-    current: Option<u32>,
-    /// The current buffer's records come first up to here.
-    limit: Key,
     last_raw: i64,
-    open_bytes: u64,
-    max_open_bytes: u64,
     options: Options,
-    compressed: Vec<u8>,
-    /// Loads the next buffers, once it has started.
-    ahead: Option<Ahead>,
-    /// Starts loading ahead, if that is wanted.
-    start_ahead: Option<Start<S>>,
     /// Errors that ended the search for buffers, returned after the last record.
     failures: Vec<Error>,
 }
 
-/// Total order of the next records of buffers: raw time, then the buffer's position in the files,
-/// as one number. The slot of the buffer is in its lowest bits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key(i128);
-
-impl Key {
-    fn new(time: i64, rank: u32, slot: u32) -> Self {
-        let position = u64::from(rank) << 32 | u64::from(slot);
-        Key(i128::from(time) << 64 | i128::from(position))
-    }
-
-    fn slot(self) -> u32 {
-        self.0 as u32
-    }
-}
-
-const NO_LIMIT: Key = Key(i128::MAX);
 /// 5 s in 100 ns: setting the system's clock shifts the boot time, and no system reboots faster.
 const SAME_BOOT: u64 = 50_000_000;
 
-/// The position of a record: its buffer's slot and the offset in the buffer.
-struct Position {
-    slot: usize,
-    raw_time: i64,
-    offset: u32,
+/// An open buffer.
+struct OpenBuffer {
+    bytes: Vec<u8>,
+    cpu: u16,
+    pointer_size: PointerSize,
 }
 
-/// An open buffer.
-#[derive(Default)]
-struct OpenBuffer {
-    contents: Contents,
-    next: usize,
-    rank: u32,
-    cpu: u16,
-    pointer_size: Option<PointerSize>,
+impl OpenBuffer {
+    fn new() -> Self {
+        OpenBuffer {
+            bytes: Vec::new(),
+            cpu: 0,
+            pointer_size: PointerSize::Eight,
+        }
+    }
 }
 
 /// Limit of decompressed bytes: damaged times can make all buffers of a file look simultaneous. At
@@ -159,25 +128,22 @@ impl<S: ReadAt> Reader<S> {
         buffers.dedup_by(|copy, first| copy.is_copy_of(first));
         scanned.repeated_buffers += (count - buffers.len()) as u64;
         buffers.sort_unstable_by_key(|b| (b.first_time, b.rank));
+        let files = Files {
+            sources,
+            buffers,
+            max_open_bytes,
+        };
         Self {
-            files: Arc::new(Files { sources, buffers }),
+            merging: Merging::new(files),
+            batch: Batch::default(),
+            next: 0,
+            slots: Vec::new(),
             headers,
             clock,
             diagnostics: scanned.clone(),
             scanned,
-            next_buffer: 0,
-            slots: Vec::new(),
-            free: Vec::new(),
-            heap: BinaryHeap::new(),
-            current: None,
-            limit: NO_LIMIT,
             last_raw: i64::MIN,
-            open_bytes: 0,
-            max_open_bytes,
             options,
-            compressed: Vec::new(),
-            ahead: None,
-            start_ahead: None,
             failures: Vec::new(),
         }
     }
@@ -237,13 +203,11 @@ impl<S: ReadAt> Reader<S> {
             let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
             let (file, rank) = (count(sources.len()), count(buffers.len()));
             last_ns = last_ns.max(reader.clock.last_ns);
-            // The thread shares the files until it has ended.
-            drop(reader.ahead);
-            let files = Arc::into_inner(reader.files);
             let Files {
                 sources: own,
                 buffers: found,
-            } = files.ok_or(Error::Empty)?;
+                ..
+            } = reader.merging.into_files().ok_or(Error::Empty)?;
             buffers.extend(found.into_iter().map(|buffer| Buffer {
                 file: buffer.file + file,
                 rank: buffer.rank + rank,
@@ -264,13 +228,13 @@ impl<S: ReadAt> Reader<S> {
         Ok(Self { failures, ..merged })
     }
 
-    /// Reads and decompresses buffers on another thread, ahead of the records that are taken, if
-    /// there is a second processor.
+    /// Reads, decompresses and merges buffers on another thread, ahead of the records that are
+    /// taken, if there is a second processor.
     pub fn read_ahead(&mut self)
     where
         S: Send + Sync + 'static,
     {
-        self.start_ahead = Some(Ahead::start);
+        self.merging.read_ahead();
     }
 
     /// Header of the trace; of the first file if several were merged.
@@ -295,13 +259,10 @@ impl<S: ReadAt> Reader<S> {
 
     /// Starts again with the first record.
     pub fn rewind(&mut self) {
-        self.next_buffer = 0;
-        self.ahead = None;
-        self.heap.clear();
-        self.current = None;
+        self.merging.rewind();
+        self.batch = Batch::default();
+        self.next = 0;
         self.last_raw = i64::MIN;
-        self.open_bytes = 0;
-        self.free = (0..self.slots.len() as u32).collect();
         self.diagnostics = self.scanned.clone();
     }
 
@@ -359,23 +320,19 @@ impl<S: ReadAt> Reader<S> {
     #[inline]
     fn record(&mut self, position: Position) -> Option<Record<'_>> {
         let Position {
-            slot,
             raw_time,
+            slot,
             offset,
         } = position;
-        let slot = &self.slots[slot];
+        let slot = &self.slots[slot as usize];
         let context = RecordContext {
             time_ns: self.clock.time_ns(raw_time),
             raw_time,
             cpu: slot.cpu,
-            pointer_size: slot.pointer_size.unwrap_or(PointerSize::Eight),
+            pointer_size: slot.pointer_size,
         };
         // Framing has accepted the record: reading it cannot fail.
-        let bytes = slot
-            .contents
-            .bytes
-            .get(offset as usize..)
-            .unwrap_or_default();
+        let bytes = slot.bytes.get(offset as usize..).unwrap_or_default();
         let record = Record::read(bytes, context);
         if let Some(record) = &record {
             self.diagnostics.count(record);
@@ -394,127 +351,37 @@ impl<S: ReadAt> Reader<S> {
     #[inline]
     fn advance(&mut self) -> Result<Option<Position>, Error> {
         loop {
-            let Some(current) = self.current else {
-                if !self.choose()? {
-                    return self.failures.pop().map_or(Ok(None), Err);
-                }
-                continue;
-            };
-            let slot = &mut self.slots[current as usize];
-            let Some(&(raw_time, offset)) = slot.contents.index.records.get(slot.next) else {
-                self.open_bytes -= slot.contents.bytes.len() as u64;
-                self.free.push(current);
-                self.current = None;
-                continue;
-            };
-            let key = Key::new(raw_time, slot.rank, current);
-            if key <= self.limit {
-                slot.next += 1;
-                return Ok(Some(Position {
-                    slot: current as usize,
-                    raw_time,
-                    offset,
-                }));
+            if let Some(position) = self.batch.positions.get(self.next) {
+                self.next += 1;
+                return Ok(Some(*position));
             }
-            let limit = self.limit;
-            let first = self.heap.peek_mut().filter(|first| first.0 <= limit);
-            // Swaps the two.
-            let first = first.map(|mut first| mem::replace(&mut *first, Reverse(key)).0);
-            self.current = first.map(Key::slot);
-            if self.current.is_some() {
-                self.limit = self.next_limit();
-            } else {
-                self.heap.push(Reverse(key));
+            if let Some(error) = self.batch.failure.take() {
+                return Err(error);
             }
+            if self.batch.is_last {
+                return self.failures.pop().map_or(Ok(None), Err);
+            }
+            self.next_batch();
         }
     }
 
-    /// Makes the buffer that has the next record the current one; false if there is none.
-    fn choose(&mut self) -> Result<bool, Error> {
-        while let Some(key) = self.unopened() {
-            if self.heap.peek().is_some_and(|Reverse(open)| *open < key) {
-                break;
+    /// Takes the next batch, and the buffers that are opened with it.
+    fn next_batch(&mut self) {
+        self.merging.next(&mut self.batch);
+        self.next = 0;
+        for opened in &mut self.batch.opened {
+            let slot = opened.slot as usize;
+            if slot >= self.slots.len() {
+                self.slots.resize_with(slot + 1, OpenBuffer::new);
             }
-            self.next_buffer += 1;
-            self.open_buffer(self.next_buffer - 1)?;
+            let slot = &mut self.slots[slot];
+            mem::swap(&mut slot.bytes, &mut opened.bytes);
+            slot.cpu = opened.cpu;
+            slot.pointer_size = self.headers[opened.file as usize].pointer_size;
         }
-        self.current = self.heap.pop().map(|Reverse(key)| key.slot());
-        self.limit = self.next_limit();
-        Ok(self.current.is_some())
-    }
-
-    /// Up to where the current buffer's records come first.
-    fn next_limit(&self) -> Key {
-        let open = self.heap.peek().map_or(NO_LIMIT, |Reverse(key)| *key);
-        self.unopened().map_or(open, |key| open.min(key))
-    }
-
-    /// Returns the position of the first record of the next unopened buffer in the order of
-    /// records.
-    fn unopened(&self) -> Option<Key> {
-        let buffer = self.files.buffers.get(self.next_buffer)?;
-        let wait = self.open_bytes > self.max_open_bytes && !self.heap.is_empty();
-        (!wait).then(|| Key::new(buffer.first_time, buffer.rank, 0))
-    }
-
-    /// Reads a buffer into a free slot and puts it on the heap, unless nothing in it can be read.
-    /// Buffers are opened in their order.
-    fn open_buffer(&mut self, number: usize) -> Result<(), Error> {
-        let buffer = self.files.buffers[number];
-        let at = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(OpenBuffer::default());
-            self.slots.len() as u32 - 1
-        });
-        let read = self.load(&buffer, number, at as usize);
-        let slot = &mut self.slots[at as usize];
-        (slot.next, slot.rank, slot.cpu) = (0, buffer.rank, buffer.cpu);
-        slot.pointer_size = Some(self.headers[buffer.file as usize].pointer_size);
-        if let Err(source) = read {
-            self.free.push(at);
-            let gap = buffer.gap(0, GapCause::Unreadable);
+        self.diagnostics.unordered_buffers += self.batch.unordered_buffers;
+        for gap in self.batch.gaps.drain(..) {
             self.diagnostics.gaps.add(gap);
-            let offset = buffer.offset;
-            return Err(Error::Io { offset, source });
-        }
-        let Contents { bytes, index } = &slot.contents;
-        self.diagnostics.unordered_buffers += u64::from(index.unordered);
-        let used = bytes.len() - index.dropped;
-        let is_short = bytes.len() < buffer.valid as usize;
-        if buffer.cut || is_short || index.dropped > 0 {
-            let cause = match buffer.compressed && is_short {
-                _ if buffer.cut => GapCause::CutShort,
-                true => GapCause::BadCompression,
-                false => GapCause::BadRecord,
-            };
-            self.diagnostics.gaps.add(buffer.gap(used, cause));
-        }
-        match index.records.first() {
-            Some(&(time, _)) => {
-                self.open_bytes += bytes.len() as u64;
-                self.heap.push(Reverse(Key::new(time, buffer.rank, at)));
-            }
-            None => self.free.push(at),
-        }
-        Ok(())
-    }
-
-    /// Loads a buffer into a slot, or takes it from the thread that loads ahead.
-    fn load(&mut self, buffer: &Buffer, number: usize, slot: usize) -> io::Result<()> {
-        if self.ahead.is_none() {
-            let start = self.start_ahead;
-            self.ahead = start.and_then(|start| start(&self.files, number));
-            if self.ahead.is_none() {
-                self.start_ahead = None;
-            }
-        }
-        let contents = &mut self.slots[slot].contents;
-        let loaded = (self.ahead.as_ref()).and_then(|ahead| ahead.next(mem::take(contents)));
-        match loaded {
-            Some(loaded) => {
-                *contents = loaded?;
-                Ok(())
-            }
-            None => (self.files).load(buffer, &mut self.compressed, contents),
         }
     }
 }

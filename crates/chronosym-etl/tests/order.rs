@@ -89,3 +89,31 @@ fn processors_beyond_255_are_distinguished() {
     parts[1][0x34] &= !0x20;
     assert_eq!(cpu(&parts.concat()), Some(300 & 0xff));
 }
+
+/// More records than one step of the merge takes, and buffers that start and end in many of them.
+#[test]
+fn records_of_many_buffers_are_in_order() {
+    let options = Options {
+        cpus: 4,
+        ..Options::default()
+    };
+    let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+    for us in 1..=5_000 {
+        let cpu = (us / 3 % 4) as u16;
+        w.sample(At::us(us).cpu(cpu), 1, 1).unwrap();
+        if us % 70 == 0 {
+            w.flush(cpu).unwrap();
+        }
+    }
+    let file = w.finish().unwrap();
+    let expected: Vec<u64> = (0..=5_000).collect();
+    assert_eq!(times(&file), expected);
+    let mut ahead = Reader::new(file, Default::default()).unwrap();
+    ahead.read_ahead();
+    for time in expected {
+        let record = ahead.next_record().unwrap().unwrap();
+        assert_eq!(record.time_ns / 1_000, time);
+    }
+    assert!(ahead.next_record().unwrap().is_none());
+    assert!(ahead.next_record().unwrap().is_none());
+}
