@@ -214,8 +214,43 @@ impl<'a> Cursor<'a> {
     fn varint(&mut self, max_bytes: usize) -> Result<u64> {
         match self.short_varint() {
             Some(value) => Ok(value.into()),
-            None => self.varint_by_bytes(max_bytes),
+            None => match self.varint_of_word() {
+                Some((value, length)) if length <= max_bytes => {
+                    self.at = self.at.wrapping_add(length);
+                    Ok(value)
+                }
+                _ => self.varint_by_bytes(max_bytes),
+            },
         }
+    }
+
+    /// Returns the unsigned LEB128 of at most eight bytes here, and its length; `None` if it is
+    /// longer or fewer bytes are left.
+    #[inline]
+    fn varint_of_word(&self) -> Option<(u64, usize)> {
+        let word = u64::from_le_bytes(*self.rest().first_chunk()?);
+        let ends = !word & 0x8080_8080_8080_8080;
+        if ends == 0 {
+            return None;
+        }
+        let length = (ends.trailing_zeros() / 8).wrapping_add(1) as usize;
+        let septets = word & (ends ^ ends.wrapping_sub(1)) & 0x7f7f_7f7f_7f7f_7f7f;
+        let pairs = septets & 0x007f_007f_007f_007f | (septets & 0x7f00_7f00_7f00_7f00) >> 1;
+        let fours = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+        Some((
+            fours & 0x0fff_ffff | fours >> 4 & 0x00ff_ffff_f000_0000,
+            length,
+        ))
+    }
+
+    /// Reads unsigned LEB128 of at most five bytes; `None` if it is longer, exceeds 32 bits, or
+    /// fewer than eight bytes are left. Values of one byte are not treated apart.
+    #[inline]
+    pub fn long_varint(&mut self) -> Option<u32> {
+        let (value, length) = self.varint_of_word()?;
+        let value = u32::try_from(value).ok().filter(|_| length <= 5)?;
+        self.at = self.at.wrapping_add(length);
+        Some(value)
     }
 
     /// Reads unsigned LEB128 of at most four bytes; `None` if it is longer or fewer are left.
@@ -363,6 +398,11 @@ mod tests {
             malformed()
         );
         assert_eq!(Cursor::new(&[0x80; 6]).var_u32(), malformed());
+        // Six bytes of zeros, which a word holds.
+        let too_long = [0x80, 0x80, 0x80, 0x80, 0x80, 0, 0, 0];
+        assert_eq!(Cursor::new(&too_long).var_u32(), malformed());
+        assert_eq!(Cursor::new(&too_long).long_varint(), None);
+        assert_eq!(Cursor::new(&too_long).var_u64(), Ok(0));
         assert!(incomplete(Cursor::new(&[0x80; 3]).var_u32()));
         let mut longest_u64 = [0xff; 10];
         longest_u64[9] = 1;
@@ -396,6 +436,10 @@ mod tests {
                     let narrow = u32::try_from(value).or(malformed());
                     assert_eq!(Cursor::new(&bytes).var_u32(), narrow);
                     let mut cursor = Cursor::new(&bytes);
+                    let mut word = Cursor::new(&bytes);
+                    let long = narrow.ok().filter(|_| length <= 5 && bytes.len() >= 8);
+                    assert_eq!(word.long_varint(), long);
+                    assert_eq!(word.position(), long.map_or(0, |_| length));
                     let short = (length <= 4 && bytes.len() >= 4).then_some(value as u32);
                     assert_eq!(cursor.short_varint(), short);
                     assert_eq!(cursor.position(), short.map_or(0, |_| length));
