@@ -38,8 +38,8 @@ pub(crate) mod flag {
     pub(crate) const ACTIVITY: u8 = 16;
     pub(crate) const RELATED_ACTIVITY: u8 = 32;
     pub(crate) const PAYLOAD_SIZE: u8 = 128;
-    /// Fields that most events share with the one before.
-    pub(crate) const RARE: u8 = CAPTURE | ACTIVITY | RELATED_ACTIVITY;
+    /// Activity ids, or labels.
+    pub(crate) const IDS: u8 = ACTIVITY | RELATED_ACTIVITY;
     /// All fields: those of an uncompressed blob.
     pub(crate) const ALL: u8 = 0xff;
 }
@@ -89,7 +89,7 @@ pub(crate) fn compressed(
     }
     header.time = header.time.wrapping_add(cursor.var_u64()?.cast_signed());
     let ids_at = at.wrapping_add(cursor.position());
-    let ids = flags & (flag::ACTIVITY | flag::RELATED_ACTIVITY);
+    let ids = flags & flag::IDS;
     if ids != 0 {
         if !v6 {
             cursor.take(if ids.is_power_of_two() { 16 } else { 32 })?;

@@ -61,7 +61,7 @@ pub(crate) struct EventBlock {
     pub(crate) stack: u32,
     pub(crate) thread: u64,
     pub(crate) context: Context,
-    pub(crate) context_index: Option<u32>,
+    context_index: Option<u32>,
     labels_missing: bool,
     /// Whether the next event without a capture-thread field continues the previous event's
     /// sequence numbers.
@@ -190,9 +190,7 @@ impl Decoder {
                 Ok(blob) => {
                     at = blob.end;
                     let is_kept = self.blob(block, &blob, bytes);
-                    if is_kept
-                        && self.region.headers.len() + self.region.contexts.len() >= max_headers
-                    {
+                    if is_kept && self.region.records() >= max_headers {
                         return (at, Stop::Full);
                     }
                 }
@@ -261,10 +259,6 @@ impl Decoder {
     }
 
     /// Takes an event; true if it became a record.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a region has at most 1 GiB"
-    )]
     fn blob(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) -> bool {
         let flags = blob.flags;
         let type_choice = self.types.find(block.header.metadata_id);
@@ -274,41 +268,56 @@ impl Decoder {
         if flags & flag::THREAD != 0 {
             block.thread = self.thread_of(block.header.thread);
         }
-        if flags & flag::RARE != 0 {
+        if flags & (flag::CAPTURE | flag::IDS) != 0 {
             self.change_context(block, blob, bytes);
         }
         if !self.check(block, blob, bytes, type_choice) {
             return false;
         }
-        let header = &block.header;
-        self.diagnostics.events += 1;
-        self.region.last_time = self.region.last_time.max(header.time);
+        let is_counted = self.is_counted(block, type_choice, block.header.time);
+        self.deliver(block, type_choice, is_counted, blob.payload_at);
+        !is_counted
+    }
+
+    /// Returns whether an event at a time is only counted.
+    #[inline]
+    pub(crate) fn is_counted(&self, block: &EventBlock, choice: TypeChoice, time: i64) -> bool {
         // A label can make another event of it.
-        if self.types.is_counted(type_choice, header.time) && block.context.labels == NO_BLOB {
-            self.region
-                .count(type_choice.event_type, block.stack < EMPTY_BLOB);
-            return false;
+        self.types.is_counted(choice, time) && block.context.labels == NO_BLOB
+    }
+
+    /// Counts the event of the block's header, or makes it a record.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a region has at most 1 GiB"
+    )]
+    pub(crate) fn deliver(
+        &mut self,
+        block: &mut EventBlock,
+        type_choice: TypeChoice,
+        is_counted: bool,
+        payload_at: usize,
+    ) {
+        let (header, region) = (&block.header, &mut self.region);
+        let event_type = type_choice.event_type;
+        self.diagnostics.events += 1;
+        region.last_time = region.last_time.max(header.time);
+        if is_counted {
+            return region.count(event_type, block.stack < EMPTY_BLOB);
         }
-        let context = match block.context_index {
-            Some(index) => index,
-            None => {
-                let index = self.region.context(&block.context);
-                block.context_index = Some(index);
-                index
-            }
-        };
-        self.region.headers.push(EventHeader {
+        let context = *(block.context_index).get_or_insert_with(|| region.context(&block.context));
+        region.headers.push(EventHeader {
             time: header.time,
             thread: block.thread,
             capture_thread: header.capture_thread,
-            payload_at: blob.payload_at as u32,
+            payload_at: payload_at as u32,
             payload_size: header.payload_size,
-            event_type: type_choice.event_type,
+            event_type,
             stack: block.stack,
             sequence: header.sequence,
             context,
         });
-        true
     }
 
     /// Checks an event that may be the first one of its thread, incomplete or a definition; false if
@@ -389,11 +398,11 @@ impl Decoder {
     /// Takes processor, activity ids and labels from a blob that gives any of them.
     #[cold]
     fn change_context(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) {
-        let before = block.context;
         block.is_plain = false;
         block.follows &= blob.flags & flag::CAPTURE == 0;
+        block.set_processor();
+        let before = block.context;
         let context = &mut block.context;
-        context.processor = block.header.processor;
         let mut ids = Cursor::starting_at(bytes, blob.ids_at);
         if self.v6 {
             if blob.flags & flag::ACTIVITY != 0 {
@@ -535,6 +544,15 @@ impl Decoder {
 }
 
 impl EventBlock {
+    /// Takes the processor of the header into the context.
+    #[inline]
+    pub(crate) fn set_processor(&mut self) {
+        if self.context.processor != self.header.processor {
+            self.context.processor = self.header.processor;
+            self.context_index = None;
+        }
+    }
+
     /// The region that its values were kept in is gone.
     pub(crate) fn begin_region(&mut self) {
         self.context_index = None;

@@ -1,4 +1,4 @@
-//! Reads runs of events of V4 to V6 that differ from the one before in few fields.
+//! Reads runs of events of V4 to V6 that need no check.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -8,16 +8,16 @@
 use chronosym_types::Cursor;
 
 use crate::blob::{LONGEST_HEAD, flag};
-use crate::blob_table::{EMPTY_BLOB, NO_BLOB};
+use crate::blob_table::NO_BLOB;
 use crate::decoder::{Decoder, EventBlock};
 use crate::event_type::NO_TYPE;
-use crate::region::EventHeader;
 use crate::thread::NO_THREAD;
 
 impl Decoder {
-    /// Reads the events from `start` on that need no check: those that differ from the one before
-    /// in type, thread, stack, time and payload alone and name known objects. Returns the position
-    /// of the first other one, which may have set the fields of the header that it gives.
+    /// Reads the events from `start` on that need no check: those that give no activity or labels,
+    /// name known objects and continue the numbers of their capture threads. Returns the position
+    /// of the first other one, which may have set fields of the header that it gives, but neither
+    /// sequence number nor time.
     #[inline(never)]
     pub(crate) fn plain_events(
         &mut self,
@@ -33,18 +33,11 @@ impl Decoder {
         while let Some(end) = self.plain_event(block, bytes, at, max_headers) {
             at = end;
         }
-        if at > start {
-            (self.sequences).next(block.header.sequence, block.header.time);
-        }
         at
     }
 
     /// Reads an event and returns its end, or `None` if it needs a check.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a region has at most 1 GiB"
-    )]
     fn plain_event(
         &mut self,
         block: &mut EventBlock,
@@ -56,12 +49,18 @@ impl Decoder {
         // The length is constant, so the bytes of numbers need not be counted.
         let head: &[u8; LONGEST_HEAD] = bytes.get(at..)?.first_chunk()?;
         let [flags, ..] = *head;
-        if flags & flag::RARE != 0 {
+        if flags & flag::IDS != 0 {
             return None;
         }
         let mut cursor = Cursor::starting_at(head, 1);
         if flags & flag::METADATA_ID != 0 {
             header.metadata_id = cursor.short_varint()?;
+        }
+        let mut sequence = header.sequence.wrapping_add(1);
+        if flags & flag::CAPTURE != 0 {
+            sequence = sequence.wrapping_add(cursor.long_varint()?);
+            header.capture_thread = cursor.short_varint()?.into();
+            header.processor = cursor.short_varint()?;
         }
         if flags & flag::THREAD != 0 {
             header.thread = cursor.short_varint()?.into();
@@ -87,29 +86,22 @@ impl Decoder {
         if end > bytes.len() || header.metadata_id == 0 || type_choice.event_type == NO_TYPE {
             return None;
         }
-        let sequence = header.sequence.wrapping_add(1);
-        // A label can make another event of one that is only counted.
-        if self.types.is_counted(type_choice, time) && block.context.labels == NO_BLOB {
-            self.region
-                .count(type_choice.event_type, block.stack < EMPTY_BLOB);
-        } else {
-            let records = self.region.headers.len() + self.region.contexts.len();
-            self.region.headers.push(EventHeader {
-                time,
-                thread: block.thread,
-                capture_thread: header.capture_thread,
-                payload_at: payload_at as u32,
-                payload_size: header.payload_size,
-                event_type: type_choice.event_type,
-                stack: block.stack,
-                sequence,
-                context: block.context_index.filter(|_| records + 1 < max_headers)?,
-            });
+        let is_counted = self.is_counted(block, type_choice, time);
+        // The event may come with a context.
+        if !is_counted && self.region.records() + 2 >= max_headers {
+            return None;
         }
-        header.time = time;
-        header.sequence = sequence;
-        self.diagnostics.events += 1;
-        self.region.last_time = self.region.last_time.max(time);
+        if flags & flag::CAPTURE != 0 {
+            let thread = block.header.capture_thread;
+            if !self.sequences.continues(thread, sequence, time) {
+                return None;
+            }
+            block.set_processor();
+        }
+        self.sequences.next(sequence, time);
+        block.header.time = time;
+        block.header.sequence = sequence;
+        self.deliver(block, type_choice, is_counted, payload_at);
         Some(end)
     }
 }

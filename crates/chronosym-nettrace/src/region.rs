@@ -134,6 +134,12 @@ impl RegionData {
         self.labels.clear();
     }
 
+    /// Number of headers and contexts, which the limit of a region bounds.
+    #[inline]
+    pub(crate) fn records(&self) -> usize {
+        self.headers.len() + self.contexts.len()
+    }
+
     /// Bytes that the headers take.
     pub(crate) fn size(&self) -> usize {
         size_of_val(self.headers.as_slice()) + size_of_val(self.contexts.as_slice())

@@ -97,6 +97,26 @@ impl Sequences {
         true
     }
 
+    /// Records an event of another thread than the latest one's if it is the next one of its thread;
+    /// false if [`event`](Self::event) must record it.
+    #[inline]
+    pub(crate) fn continues(&mut self, capture_thread: u64, sequence: u32, time: i64) -> bool {
+        self.leave();
+        let slot = *recent_of(&mut self.recent, capture_thread);
+        let Some(thread) = self.threads.get_mut(slot) else {
+            return false;
+        };
+        let is_next = thread.capture_thread == capture_thread
+            && thread.last.wrapping_add(1) == sequence
+            && thread.runs.len() < MAX_RUNS;
+        if is_next {
+            thread.runs.push((sequence, time));
+            thread.damages = self.damages;
+            self.current = slot;
+        }
+        is_next
+    }
+
     /// Records the number of the thread's latest event, as a sequence point or a thread's removal
     /// states it.
     pub(crate) fn point(&mut self, seen: &Seen, sequence: u32, diagnostics: &mut Diagnostics) {
@@ -130,12 +150,18 @@ impl Sequences {
         self.damages = damages;
     }
 
-    /// Returns the position of a thread in the list; `usize::MAX` if there are too many.
-    fn slot(&mut self, seen: &Seen) -> usize {
+    /// Updates the entry of the latest event's thread.
+    #[inline]
+    fn leave(&mut self) {
         if let Some(thread) = self.threads.get_mut(self.current) {
             thread.last = self.last;
             thread.last_time = self.last_time;
         }
+    }
+
+    /// Returns the position of a thread in the list; `usize::MAX` if there are too many.
+    fn slot(&mut self, seen: &Seen) -> usize {
+        self.leave();
         let capture_thread = seen.capture_thread;
         let recent = recent_of(&mut self.recent, capture_thread);
         let is_it = |thread: &ThreadSequence| thread.capture_thread == capture_thread;
