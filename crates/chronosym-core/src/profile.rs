@@ -353,7 +353,7 @@ impl Timeline {
         };
         let times = self.samples.iter();
         let times = times.filter_map(|(class, time)| passes(class, time).then_some(time));
-        if times.is_sorted() {
+        if self.samples.is_in_time_order() || times.is_sorted() {
             samples.for_each(each);
             return;
         }

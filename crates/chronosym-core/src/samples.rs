@@ -50,6 +50,8 @@ pub struct SampleLog {
     /// ([`sample_bytes`]).
     bytes: Vec<u8>,
     last_time: u64,
+    /// Whether any sample in `bytes` is earlier than the one before it.
+    is_unordered: bool,
     /// The samples in `bytes` of each class.
     spans: Spans,
     /// Changes of the weight: (position in `bytes`, weight from there on). The initial weight is
@@ -157,8 +159,10 @@ impl SampleLog {
             return Cow::Borrowed(&window.stays);
         }
         let mut stays = Stays::default();
-        for (class, time) in self.iter().filter(|_| matter) {
-            stays.add(class, self.classes[class as usize].thread.index(), time);
+        if matter {
+            for (class, time) in self.iter() {
+                stays.add(class, self.classes[class as usize].thread.index(), time);
+            }
         }
         Cow::Owned(stays)
     }
@@ -262,12 +266,18 @@ impl SampleLog {
         let difference = time_ns.wrapping_sub(self.last_time);
         sample_bytes::push(&mut self.bytes, class, difference);
         self.spans.add(class, time_ns);
+        self.is_unordered |= time_ns < self.last_time;
         self.last_time = time_ns;
     }
 
     /// Returns the number and times of the stored samples of each class.
     pub(crate) fn spans(&self) -> &Spans {
         &self.spans
+    }
+
+    /// Returns whether the samples arrived in the order of their times.
+    pub(crate) fn is_in_time_order(&self) -> bool {
+        !self.is_unordered
     }
 
     /// Returns the distinct classes.
@@ -409,6 +419,7 @@ mod tests {
             log.push(if i % 2 == 0 { a } else { b }, time);
         }
         assert_eq!(log.classes(), [a, b]);
+        assert!(!log.is_in_time_order());
         let back: Vec<_> = log.iter().collect();
         assert_eq!(back, [(0, 5), (1, 5), (0, u64::MAX), (1, 0), (0, 1 << 40)]);
     }
@@ -422,6 +433,7 @@ mod tests {
         for (time, &weight) in weights.iter().enumerate() {
             log.push_weighing(class, time as u64, weight);
         }
+        assert!(log.is_in_time_order());
         assert!(log.weighed().map(|(.., at)| log.weight(at)).eq(weights));
         assert_eq!((log.classes().len(), log.weights.len()), (1, 2));
     }
