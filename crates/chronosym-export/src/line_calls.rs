@@ -55,10 +55,16 @@ pub(crate) fn line_calls(
     }
     let mut seen = BTreeSet::new();
     let mut calls: BTreeMap<String, BTreeSet<LineCall>> = BTreeMap::new();
+    let mut visited = vec![false; resolver.stacks().len()];
     for entry in &profile.entries {
-        let mut callee = None;
-        for id in resolver.stack(entry.stack) {
-            let Some(of) = callee.replace(id).filter(|&of| seen.insert((of, id))) else {
+        let mut next = Some(entry.stack);
+        // The callers of a visited stack have been visited, too.
+        while let Some(stack) = next
+            && !std::mem::replace(&mut visited[stack.index()], true)
+        {
+            next = resolver.caller(stack);
+            let pair = next.map(|caller| (resolver.leaf(stack), resolver.leaf(caller)));
+            let Some((of, id)) = pair.filter(|&pair| seen.insert(pair)) else {
                 continue;
             };
             let (callee, caller) = (resolver.frame(of), resolver.frame(id));
