@@ -43,6 +43,28 @@ pub(crate) fn write_list<T>(
     Ok(())
 }
 
+/// Writes values separated by commas, which `append` appends to a buffer: millions of small writes
+/// take longer.
+pub(crate) fn write_parts<T>(
+    out: &mut (impl Write + ?Sized),
+    values: impl IntoIterator<Item = T>,
+    mut append: impl FnMut(&mut Vec<u8>, T),
+) -> io::Result<()> {
+    const PART: usize = 1 << 16;
+    let mut part = Vec::new();
+    for (index, value) in values.into_iter().enumerate() {
+        if index > 0 {
+            part.push(b',');
+        }
+        append(&mut part, value);
+        if part.len() >= PART {
+            out.write_all(&part)?;
+            part.clear();
+        }
+    }
+    out.write_all(&part)
+}
+
 /// Returns the JSON object of a frame of a timeline.
 pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject<'a> {
     let (name, line) = (frame.name(), frame.line.as_ref().ok());

@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use chronosym_core::ResolvedStack;
+use chronosym_types::append;
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
-use crate::json::{Quoted, write_list};
+use crate::json::{Quoted, write_list, write_parts};
 use crate::series::{Series, Track, gap};
 use crate::tables::Numbered;
 use crate::weight::{WeightUnit, add};
@@ -79,16 +80,26 @@ pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()>
             profile.start,
         )?;
         let mut stack = Vec::new();
-        write_list(&mut &mut *out, &profile.stacks, |out, of| {
+        write_parts(out, &profile.stacks, |part, of| {
             stack.clear();
-            let frames = of.iter().flat_map(|of| resolver.stack(*of));
-            stack.extend(frames.map(|frame| of_frame[frame.index()]));
-            stack.reverse();
-            Ok(serde_json::to_writer(out, &stack)?)
+            if let Some(of) = of {
+                let frames = resolver.stack(*of);
+                stack.extend(frames.map(|frame| of_frame[frame.index()]));
+            }
+            part.push(b'[');
+            for (index, frame) in stack.iter().rev().enumerate() {
+                if index > 0 {
+                    part.push(b',');
+                }
+                append::number(part, *frame as u64);
+            }
+            part.push(b']');
         })?;
-        write!(out, "],\"weights\":")?;
-        serde_json::to_writer(&mut *out, &profile.weights)?;
-        write!(out, "}}")
+        write!(out, "],\"weights\":[")?;
+        write_parts(out, &profile.weights, |part, weight| {
+            append::number(part, *weight);
+        })?;
+        write!(out, "]}}")
     };
     if tracks.len() > 1 {
         write_profile(out, MERGED, &merged(series))?;

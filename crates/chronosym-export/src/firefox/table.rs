@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use chronosym_types::append;
 
+use crate::json::write_parts;
+
 /// A value of a table.
 pub(super) enum Cell<'a> {
     Null,
@@ -59,25 +61,12 @@ pub(super) fn begin_table<'r, R: 'r, I: IntoIterator<Item = &'r R> + Copy>(
     items: I,
     columns: &[Column<'_, R>],
 ) -> io::Result<()> {
-    const PART: usize = 1 << 16;
     let length = items.into_iter().count();
     write!(out, ",\n\"{name}\":{{\"length\":{length}")?;
-    let mut part = Vec::new();
     for (column, cell) in columns {
         write!(out, ",\"{column}\":[")?;
-        for (index, item) in items.into_iter().enumerate() {
-            if index > 0 {
-                part.push(b',');
-            }
-            cell(item).append(&mut part);
-            if part.len() >= PART {
-                out.write_all(&part)?;
-                part.clear();
-            }
-        }
-        part.push(b']');
-        out.write_all(&part)?;
-        part.clear();
+        write_parts(out, items, |part, item| cell(item).append(part))?;
+        out.write_all(b"]")?;
     }
     Ok(())
 }
