@@ -287,7 +287,7 @@ impl Decoder {
     }
 
     /// Counts the event of the block's header, or makes it a record.
-    #[inline]
+    #[inline(always)]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a region has at most 1 GiB"
