@@ -178,7 +178,16 @@ impl FunctionGroups {
             }
         };
         let keys: Vec<Cow<'_, str>> = (0..functions.len()).map(key).collect();
-        let signatures: Vec<String> = functions.iter().map(|f| signature(f)).collect();
+        let mut counts: HashMap<&str, u32> = HashMap::default();
+        for key in &keys {
+            *counts.entry(key).or_default() += 1;
+        }
+        // Only functions of one label can be overloads.
+        let signature = |(key, function): (&Cow<'_, str>, &Arc<Function>)| match counts[&**key] {
+            1 => String::new(),
+            _ => signature(function),
+        };
+        let signatures: Vec<String> = keys.iter().zip(functions).map(signature).collect();
         // Functions without a signature are not overloads.
         let mut alike: HashMap<&str, BTreeSet<&str>> = HashMap::default();
         let with_signature = |(_, signature): &(&Cow<'_, str>, &String)| !signature.is_empty();

@@ -81,6 +81,10 @@ enum Origin {
 impl Origin {
     fn of(name: &str, path: Option<&str>) -> Self {
         let name = name.to_lowercase();
+        let has_prefix = || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        if NAMES.contains(&name.as_str()) || has_prefix() {
+            return Origin::Framework;
+        }
         let path = path.map(|path| path.replace('\\', "/").to_lowercase());
         let is_in = |folders: &[&str]| {
             (path.as_ref()).is_some_and(|path| folders.iter().any(|folder| path.contains(folder)))
@@ -88,11 +92,7 @@ impl Origin {
         let is_system = path.as_ref().is_some_and(|path| {
             path.starts_with("/lib/") || path.starts_with("/lib64/") || path.starts_with('[')
         });
-        if is_system
-            || is_in(&SYSTEM_FOLDERS)
-            || NAMES.contains(&name.as_str())
-            || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        {
+        if is_system || is_in(&SYSTEM_FOLDERS) {
             Origin::Framework
         } else if is_in(&PACKAGE_FOLDERS) {
             Origin::Package
